@@ -1,0 +1,21 @@
+"""KnowHalu: tell whether what a language model wrote is true, with evidence, on your own machines."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from knowhalu.engine import check, check_all
+    from knowhalu.errors import KnowHaluError
+    from knowhalu.types import Document, Failure, Label, Outcome, Sample, Verdict
+
+__version__ = "0.1.0"
+__all__ = ["Document", "Failure", "KnowHaluError", "Label", "Outcome", "Sample", "Verdict", "check", "check_all"]
+
+_HOMES = {"check": "engine", "check_all": "engine", "KnowHaluError": "errors"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used, so that `import knowhalu` stays instant."""
+    if name not in __all__:
+        raise AttributeError(f"module 'knowhalu' has no attribute {name!r}")
+    return getattr(import_module(f"knowhalu.{_HOMES.get(name, 'types')}"), name)

@@ -1,0 +1,128 @@
+"""The verifier: a cross-encoder that reads (source, claim) and gives P(supported), P(contradicted), P(not enough information).
+
+The input is `[CLS] source [SEP] claim [SEP]`, or with a question `[CLS] source [SEP] question [SEP] answer [SEP]`; all that
+follows the source has token type 1. The three classes are read from the mean of the token vectors beside the first one.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+
+from knowhalu.encoder.bert import Bert, BertShape
+from knowhalu.errors import ModelError
+
+CLASSES = ("supported", "contradicted", "neutral")
+SHAPES = (32, 48, 64, 96, 128, 192, 256, 384, 512)
+"""The padded lengths in use: a fixed set, since CPU kernels are prepared anew for every new shape."""
+
+
+class Pair(NamedTuple):
+    """What the verifier reads: a source, a claim, and the question where the claim answers one."""
+
+    premise: str
+    claim: str
+    question: str | None = None
+
+
+class Tokens(NamedTuple):
+    """Token ids of one pair and the position at which the claim's side begins."""
+
+    ids: list[int]
+    border: int
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """A tokenizer and its three special tokens."""
+
+    tokenizer: Tokenizer
+    cls: int
+    sep: int
+    pad: int
+
+    @classmethod
+    def load(cls, folder: Path) -> "Vocabulary":
+        """Load `tokenizer.json` from a folder; raises ModelError where it is missing or not a BERT tokenizer."""
+        path = folder / "tokenizer.json"
+        try:
+            tokenizer = Tokenizer.from_file(str(path))
+        except Exception as error:  # the library raises a bare Exception
+            raise ModelError(f"{path}: cannot read the tokenizer ({error})") from error
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        ids = [tokenizer.token_to_id(t) for t in ("[CLS]", "[SEP]", "[PAD]")]
+        if None in ids:
+            raise ModelError(f"{path}: no [CLS], [SEP] or [PAD] token; a BERT tokenizer is needed")
+        return cls(tokenizer, *ids)
+
+    def pieces(self, texts: list[str]) -> list[list[int]]:
+        """Turn texts into token ids without special tokens."""
+        return [e.ids for e in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+
+    def join(self, premise: list[int], claim: list[int], question: list[int] | None, limit: int) -> Tokens:
+        """Build one input of at most `limit` tokens; only the premise is ever shortened.
+
+        Raises ValueError where the claim's side alone is over the limit.
+        """
+        tail = [*(question + [self.sep] if question else []), *claim, self.sep]
+        room = limit - len(tail) - 2
+        if room < 0:
+            raise ValueError(f"the claim has {len(tail)} tokens, more than the {limit - 2} that the verifier reads at once")
+        head = [self.cls, *premise[:room], self.sep]
+        return Tokens(head + tail, len(head))
+
+    def batch(self, rows: list[Tokens], length: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Pad rows to one length: ids, mask and token types, each `(rows, length)`."""
+        ids = torch.full((len(rows), length), self.pad)
+        mask, types = torch.zeros_like(ids), torch.zeros_like(ids)
+        for i, row in enumerate(rows):
+            size = len(row.ids)
+            ids[i, :size] = torch.tensor(row.ids)
+            mask[i, :size] = 1
+            types[i, row.border : size] = 1
+        return ids, mask, types
+
+
+def shape_for(length: int) -> int:
+    """Return the smallest fixed shape that holds `length` tokens."""
+    return next(s for s in SHAPES if s >= length)
+
+
+class Verifier(nn.Module):
+    """Score pairs: token tensors `(batch, length)` -> logits `(batch, 3)` in the order of `CLASSES`."""
+
+    def __init__(self, bert: Bert) -> None:
+        super().__init__()
+        self.bert = bert
+        self.head = nn.Linear(2 * bert.shape.hidden_size, len(CLASSES))
+
+    def forward(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
+        """Return logits for every row."""
+        states = self.bert(ids, mask, types)
+        weights = mask.to(states.dtype)[:, :, None]
+        mean = (states * weights).sum(1) / weights.sum(1)
+        logits: Tensor = self.head(torch.cat([states[:, 0], mean], dim=-1))
+        return logits
+
+    def save(self, folder: Path, tokenizer: Tokenizer) -> None:
+        """Write a self-contained folder: weights in fp16, `config.json` and `tokenizer.json`."""
+        folder.mkdir(parents=True, exist_ok=True)
+        save_file({k: v.detach().cpu().half().contiguous() for k, v in self.state_dict().items()}, folder / "model.safetensors")
+        (folder / "config.json").write_text(json.dumps({"model_type": "bert", **asdict(self.bert.shape)}, indent=1) + "\n")
+        tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
+
+    @classmethod
+    def load(cls, folder: Path, dtype: torch.dtype = torch.float32) -> "Verifier":
+        """Load a verifier folder; raises ModelError where a file is missing or damaged."""
+        model = cls(Bert(BertShape.read(folder / "config.json")))
+        try:
+            model.load_state_dict(load_file(folder / "model.safetensors"))
+        except Exception as error:  # safetensors' errors share no public root
+            raise ModelError(f"{folder / 'model.safetensors'}: cannot load the verifier's weights ({error})") from error
+        return model.to(dtype).eval()

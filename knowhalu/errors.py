@@ -1,0 +1,69 @@
+"""Every error this library raises, in one tree. Each message says what happened, where, and what to do.
+
+KnowHaluError
+├── InputError          a row, field or argument that cannot be used (names file, line, field)
+├── SettingsError       an unknown or ill-typed setting or name
+├── MissingExtra        an optional package is not installed
+├── ModelError          a model folder is missing, damaged or of the wrong kind
+├── IndexFormatError    an index folder is missing, damaged or does not fit the embedder
+├── PromptError         a prompt file with undeclared, missing or misplaced holes
+├── ResumeError         an output file that belongs to another run
+└── StageError          a stage of one check failed: becomes that sample's Failure
+    ├── ReplyError      a reply that cannot be parsed
+    └── BackendError    a backend did not answer (down, timed out, refused)
+"""
+
+
+class KnowHaluError(Exception):
+    """The root of all errors that this library raises on purpose."""
+
+    retryable = False
+
+
+class InputError(KnowHaluError):
+    """Input that cannot be used; the message names the file, the line and the cure."""
+
+
+class SettingsError(KnowHaluError):
+    """A setting that does not exist or cannot have this value."""
+
+
+class MissingExtra(KnowHaluError):
+    """A feature whose optional package is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"{package} is not installed. Run: pip install 'knowhalu[{extra}]'")
+
+
+class ModelError(KnowHaluError):
+    """A model folder that is missing, damaged or of the wrong kind."""
+
+
+class IndexFormatError(KnowHaluError):
+    """An index folder that is missing, damaged or does not fit its embedder."""
+
+
+class PromptError(KnowHaluError):
+    """A prompt file whose holes are undeclared, missing or misplaced."""
+
+
+class ResumeError(KnowHaluError):
+    """An output file that was written by another run than the one that wants to go on with it."""
+
+
+class StageError(KnowHaluError):
+    """A stage of one check that failed; the engine turns it into that sample's Failure."""
+
+    def __init__(self, stage: str, reason: str, *, reply: str | None = None) -> None:
+        super().__init__(f"{stage}: {reason}")
+        self.stage, self.reason, self.reply = stage, reason, reply
+
+
+class ReplyError(StageError):
+    """A reply that cannot be parsed; the raw reply is kept."""
+
+
+class BackendError(StageError):
+    """A backend that did not answer: down, timed out or refused."""
+
+    retryable = True

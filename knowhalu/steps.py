@@ -1,0 +1,74 @@
+"""Requests: what a method may ask for, and what it gets back. A method yields a request and receives its reply."""
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+from knowhalu.types import Document, Passage
+
+T = TypeVar("T")
+Steps = Generator[Any, Any, T]
+"""A conversation: it yields requests, receives replies and returns a T."""
+
+
+class Probabilities(NamedTuple):
+    """What the verifier says of one pair; the three add up to 1."""
+
+    supported: float
+    contradicted: float
+    neutral: float
+
+
+class Hypothesis(NamedTuple):
+    """A premise and what is claimed of it; with a question, the claim is its answer."""
+
+    premise: str
+    claim: str
+    question: str | None = None
+
+
+@dataclass(frozen=True)
+class Entail:
+    """Ask the encoder how each premise stands to its claim. Reply: `list[Probabilities]`, in order."""
+
+    pairs: tuple[Hypothesis, ...]
+
+
+@dataclass(frozen=True)
+class Search:
+    """Ask a retriever for the `k` best passages of each query. Reply: `list[list[Passage]]`, best first.
+
+    With `documents`, these are searched chunk by chunk; without, the index is.
+    """
+
+    queries: tuple[str, ...]
+    k: int
+    documents: tuple[Document, ...] = ()
+
+
+@dataclass(frozen=True)
+class Generate:
+    """Ask an LLM to go on with a prompt. Reply: `Completion`."""
+
+    prompt: str
+    stop: tuple[str, ...] = ()
+    max_tokens: int = 256
+    choices: tuple[str, ...] = ()
+    temperature: float = 0.0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What an LLM wrote; `choices` has the probability of each allowed choice where the request named some."""
+
+    text: str
+    finish_reason: str = "stop"
+    choices: dict[str, float] = field(default_factory=dict)
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+
+
+Request = Entail | Search | Generate
+Reply = list[Probabilities] | list[list[Passage]] | Completion

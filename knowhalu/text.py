@@ -1,0 +1,191 @@
+"""Text as characters: sentences, clauses, segments, chunks and words, all with offsets into the original.
+
+Every function returns `Span`s whose `text` is exactly `source[start:end]`, so evidence can be quoted byte for byte.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+
+class Span(NamedTuple):
+    """A piece of a text: `text == source[start:end]`, offsets in characters."""
+
+    start: int
+    end: int
+    text: str
+
+
+ABBREVIATIONS = frozenset(
+    "mr mrs ms dr prof rev hon gen col lt sgt capt cpl maj adm gov sen rep st mt ft jr sr vs etc eg ie cf al approx "
+    "inc ltd co corp dept est fig no nos vol pp ed eds jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed "
+    "thu fri sat sun u.s u.k u.n e.g i.e ph.d d.c a.d b.c ca op c".split()
+)
+CLOCK = frozenset({"a.m", "p.m"})
+
+_BOUNDARY = re.compile(r"""([.!?。！？…]+)(["'”’)\]]*)(?=\s|$|[A-Z"“](?=[a-z]))|\n\s*\n|\n(?=\s*[-•*–]\s)|(?<=[:;.!?])\n|\n""")  # noqa: RUF001
+_WORD = re.compile(r"\w+(?:['’.,:/-]\w+)*%?|[$€£¥%]")  # noqa: RUF001
+_CLAUSE = re.compile(r"(?<=[;:,–—])\s+|\s+(?=(?:and|but|which|who|while|because|although|after|before|when)\b)")  # noqa: RUF001
+
+
+def words(text: str) -> list[Span]:
+    """Split into words and numbers; a decimal, a hyphenated word or a contraction stays whole."""
+    return [Span(m.start(), m.end(), m.group()) for m in _WORD.finditer(text)]
+
+
+def word_count(text: str) -> int:
+    """Count words as a person would: by white space."""
+    return len(text.split())
+
+
+def _trim(text: str, start: int, end: int) -> Span | None:
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return Span(start, end, text[start:end]) if end > start else None
+
+
+def _ends_sentence(text: str, match: re.Match[str]) -> bool:
+    """Tell whether this run of marks closes a sentence, or is part of an abbreviation, initial or number."""
+    marks = match.group(1)
+    if marks is None or marks != ".":
+        return True
+    before = re.search(r"[\w.]+$", text[: match.start()][-24:])
+    word = before.group().lower() if before else ""
+    after = text[match.end() :].lstrip()
+    if not after:
+        return True
+    glued = match.end() < len(text) and not text[match.end()].isspace()
+    if word in CLOCK:
+        return after[0].isupper()
+    if word in ABBREVIATIONS or (len(word) == 1 and word.isalpha() and not glued):
+        return word in {"etc", "inc", "ltd", "co", "corp", "jr", "sr"} and after[0].isupper()
+    if glued:
+        return len(word) > 2 and word.isalpha()
+    return not after[0].islower()
+
+
+@lru_cache(maxsize=4096)
+def sentences(text: str) -> tuple[Span, ...]:
+    """Split a text into sentences; blank lines, list items and line ends also separate."""
+    found: list[Span] = []
+    start = 0
+    for match in _BOUNDARY.finditer(text):
+        if match.start() < start or not _ends_sentence(text, match):
+            continue
+        span = _trim(text, start, match.end())
+        start = match.end()
+        if span is not None:
+            found.append(span)
+    last = _trim(text, start, len(text))
+    if last is not None:
+        found.append(last)
+    return tuple(_without_orphans(text, found))
+
+
+def _without_orphans(text: str, spans: Iterable[Span]) -> Iterator[Span]:
+    """Join pieces without a letter or digit ("..." or a lone quote) to the sentence before."""
+    held: Span | None = None
+    for span in spans:
+        if held is not None and not any(c.isalnum() for c in span.text):
+            held = Span(held.start, span.end, text[held.start : span.end])
+            continue
+        if held is not None:
+            yield held
+        held = span
+    if held is not None:
+        yield held
+
+
+def pack(text: str, pieces: Iterable[Span], limit: int) -> list[Span]:
+    """Join neighbouring pieces while the words stay within `limit`; a longer single piece stays alone."""
+    packed: list[Span] = []
+    for piece in pieces:
+        if packed:
+            joined = text[packed[-1].start : piece.end]
+            if word_count(joined) <= limit:
+                packed[-1] = Span(packed[-1].start, piece.end, joined)
+                continue
+        packed.append(piece)
+    return packed
+
+
+def _shorten(text: str, span: Span, limit: int) -> list[Span]:
+    """Cut one long sentence at clause borders, and where a clause is still too long, between words."""
+    if word_count(span.text) <= limit:
+        return [span]
+    cuts = [span.start, *(span.start + m.end() for m in _CLAUSE.finditer(span.text)), span.end]
+    clauses = [c for a, b in zip(cuts, cuts[1:], strict=False) if (c := _trim(text, a, b)) is not None]
+    pieces: list[Span] = []
+    for clause in pack(text, clauses, limit):
+        tokens = list(re.finditer(r"\S+", clause.text))
+        for i in range(0, len(tokens), limit):
+            group = tokens[i : i + limit]
+            a, b = clause.start + group[0].start(), clause.start + group[-1].end()
+            pieces.append(Span(a, b, text[a:b]))
+    return pieces
+
+
+def segments(text: str, limit: int = 30) -> list[Span]:
+    """Split a response into segments of at most `limit` words (KnowHalu, section 4.3).
+
+    Sentences are packed; a longer sentence is cut at clause borders, so no segment is empty and none is over the limit.
+    """
+    pieces = [p for s in sentences(text) for p in _shorten(text, s, limit)]
+    return pack(text, pieces, limit)
+
+
+def chunks(text: str, limit: int = 40) -> list[Span]:
+    """Split a document into sentence-packed passages of at most `limit` words (KnowHalu, section 4.3)."""
+    return segments(text, limit)
+
+
+def windows(text: str, limit: int = 150, overlap: int = 50) -> list[Span]:
+    """Cover a text by overlapping runs of whole sentences, each of at most `limit` words where sentences allow."""
+    pieces = [p for s in sentences(text) for p in _shorten(text, s, limit)]
+    sizes = [word_count(p.text) for p in pieces]
+    found: list[Span] = []
+    first = 0
+    while first < len(pieces):
+        last, size = first, sizes[first]
+        while last + 1 < len(pieces) and size + sizes[last + 1] <= limit:
+            last += 1
+            size += sizes[last]
+        a, b = pieces[first].start, pieces[last].end
+        found.append(Span(a, b, text[a:b]))
+        if last + 1 == len(pieces):
+            break
+        back, kept = last, sizes[last]
+        while back - 1 > first and kept + sizes[back - 1] <= overlap:
+            back -= 1
+            kept += sizes[back]
+        first = back if kept <= overlap and back > first else last + 1
+    return found
+
+
+STOPWORDS = frozenset(
+    "a an the of in on at to for from by with and or but nor so as is are was were be been being am has have had do does "
+    "did will would can could shall should may might must it its he she they them his her hers their theirs this that "
+    "these those there here who whom whose which what when where why how i you we me my your our us not no than then "
+    "also such into onto over under after before about between both each other another some any all more most very "
+    "just only own same too if because while until during out up down off again further once s t re ve ll d m".split()
+)
+
+
+def content_words(text: str) -> list[str]:
+    """Return the words that carry meaning, lower-cased, lightly stemmed, in order."""
+    return [stem(w.text.lower()) for w in words(text) if w.text.lower() not in STOPWORDS and w.text[0].isalnum()]
+
+
+def stem(word: str) -> str:
+    """Strip the commonest English endings, so that inflected forms of one word meet."""
+    word = word.removesuffix("'s").removesuffix("’s")  # noqa: RUF001
+    if word[-1:].isdigit() or len(word) <= 4:
+        return word.removesuffix("s") if len(word) == 4 and word.isalpha() and not word.endswith("ss") else word
+    for ending, put in (("ies", "y"), ("sses", "ss"), ("ing", ""), ("edly", ""), ("ed", ""), ("es", "e"), ("s", ""), ("ly", "")):
+        if word.endswith(ending) and not word.endswith("ss") and len(word) - len(ending) >= 3:
+            word = word[: -len(ending)] + put
+            break
+    return word.removesuffix("e")

@@ -1,0 +1,75 @@
+"""Fixed-shape batches: draws are gathered in pools, sorted into length buckets, cut into batches and shuffled.
+
+The order depends only on the seed, so the place in it is two numbers (pool, batch) and a run resumes exactly.
+"""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from knowhalu.encoder.verifier import Tokens, Vocabulary
+from knowhalu.training.rows import RECIPES, Example, Recipe, draws
+
+BUCKETS = ((48, 64), (96, 32), (160, 20), (256, 12))
+"""(tokens, rows) of every batch shape: about 3,072 tokens a step."""
+POOL = 4096
+
+
+class Batch(NamedTuple):
+    """Model inputs `(rows, length)`, targets `(rows,)`, and the place after which a run goes on."""
+
+    ids: Tensor
+    mask: Tensor
+    types: Tensor
+    targets: Tensor
+    pool: int
+    index: int
+
+    @property
+    def tokens(self) -> int:
+        """Count the padded tokens."""
+        return self.ids.numel()
+
+
+def tokenize(examples: list[Example], vocabulary: Vocabulary) -> list[Tokens]:
+    """Turn examples into inputs of at most the largest bucket; only premises are shortened, over-long claims are cut."""
+    premises, questions, claims = (vocabulary.pieces([getattr(e, f) for e in examples]) for f in ("premise", "question", "claim"))
+    limit = BUCKETS[-1][0]
+    return [vocabulary.join(p, c[:150], q[:60] or None, limit) for p, q, c in zip(premises, questions, claims, strict=True)]
+
+
+def _pool_batches(rows: list[Tokens], targets: list[int], rng: random.Random) -> list[tuple[int, list[int]]]:
+    """Sort row numbers into buckets and cut them into full batches; a short last batch is filled from its own bucket."""
+    batches: list[tuple[int, list[int]]] = []
+    smaller = 0
+    for length, size in BUCKETS:
+        members = [i for i, r in enumerate(rows) if smaller < len(r.ids) <= length]
+        smaller = length
+        rng.shuffle(members)
+        for start in range(0, len(members), size):
+            part = members[start : start + size]
+            batches.append((length, part + rng.choices(members, k=size - len(part))))
+    rng.shuffle(batches)
+    return batches
+
+
+def batches(
+    folder: Path, vocabulary: Vocabulary, seed: int, *, start: tuple[int, int] = (0, 0), recipes: tuple[Recipe, ...] = RECIPES
+) -> Iterator[Batch]:
+    """Yield training batches for ever, from the place `start` (pool, batch) on."""
+    stream = draws(folder, seed, recipes)
+    pool = 0
+    while True:
+        drawn = [next(stream) for _ in range(POOL)]
+        if pool >= start[0]:
+            examples = [recipe.make(row, other, random.Random(f"{seed}:{pool}:{i}")) for i, (recipe, row, other) in enumerate(drawn)]
+            rows, targets = tokenize(examples, vocabulary), [e.target for e in examples]
+            for index, (length, part) in enumerate(_pool_batches(rows, targets, random.Random(f"{seed}:{pool}"))):
+                if (pool, index) >= start:
+                    tensors = vocabulary.batch([rows[i] for i in part], length)
+                    yield Batch(*tensors, torch.tensor([targets[i] for i in part]), pool, index)
+        pool += 1

@@ -1,0 +1,151 @@
+"""The training loop: bf16 autocast, AdamW, a budget in minutes or tokens, checkpoints and exact resume."""
+
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from torch.nn import functional as F
+
+from knowhalu.encoder.bert import load_bert
+from knowhalu.encoder.verifier import Verifier, Vocabulary
+from knowhalu.errors import ResumeError
+from knowhalu.training.batches import Batch, batches
+from knowhalu.training.rows import UNSUPPORTED
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """What decides the result of a run; `minutes` or `tokens` is the budget, the other is 0."""
+
+    minutes: float = 0.0
+    tokens: int = 0
+    seed: int = 0
+    rate: float = 1e-4
+    warmup: float = 0.03
+    weight_decay: float = 0.01
+    dropout: float = 0.1
+    freeze_words: bool = True
+
+
+@dataclass
+class Progress:
+    """Where a run stands."""
+
+    step: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    pool: int = 0
+    index: int = 0
+    loss: float = math.nan
+
+    def share(self, settings: TrainSettings) -> float:
+        """Return the share of the budget that is used, 0 to 1."""
+        done = self.tokens / settings.tokens if settings.tokens else self.seconds / (60 * settings.minutes)
+        return min(1.0, done)
+
+
+def class_loss(logits: Tensor, targets: Tensor) -> Tensor:
+    """Cross-entropy; for UNSUPPORTED targets the probability of contradicted and neutral together."""
+    logp = F.log_softmax(logits.float(), dim=-1)
+    known = -logp.gather(1, targets.clamp(max=2)[:, None]).squeeze(1)
+    either = -torch.logsumexp(logp[:, 1:], dim=-1)
+    return torch.where(targets == UNSUPPORTED, either, known).mean()
+
+
+def learning_rate(share: float, settings: TrainSettings) -> float:
+    """Return the rate: linear warm-up, then linear decay to a twentieth."""
+    if share < settings.warmup:
+        return settings.rate * max(share, 1e-4) / settings.warmup
+    return settings.rate * max(0.05, (1 - share) / (1 - settings.warmup))
+
+
+class Trainer:
+    """One training run in a folder: `run()` starts it, or goes on where it stopped."""
+
+    def __init__(self, base: Path, data: Path, folder: Path, settings: TrainSettings) -> None:
+        self.data, self.folder, self.settings = data, folder, settings
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        torch.manual_seed(settings.seed)
+        self.vocabulary = Vocabulary.load(base)
+        self.model = Verifier(load_bert(base, settings.dropout)).to(self.device).train()
+        self.model.bert.words.weight.requires_grad_(not settings.freeze_words)
+        self.names = [n for n, p in self.model.named_parameters() if p.requires_grad]
+        parameters = dict(self.model.named_parameters())
+        decayed = [parameters[n] for n in self.names if parameters[n].ndim > 1]
+        others = [parameters[n] for n in self.names if parameters[n].ndim <= 1]
+        groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": others, "weight_decay": 0.0}]
+        self.optimizer = torch.optim.AdamW(groups, lr=settings.rate)
+        self.progress = Progress()
+        folder.mkdir(parents=True, exist_ok=True)
+        self._resume()
+
+    def run(self, report: Callable[[Progress], None], *, every: float = 300.0) -> Verifier:
+        """Train until the budget is used, writing a checkpoint every `every` seconds; returns the model."""
+        p = self.progress
+        stream = batches(self.data, self.vocabulary, self.settings.seed, start=(p.pool, p.index))
+        saved = began = time.monotonic()
+        before = p.seconds
+        while p.share(self.settings) < 1.0:
+            batch = next(stream)
+            loss = self._step(batch)
+            p.step, p.tokens, p.pool, p.index = p.step + 1, p.tokens + batch.tokens, batch.pool, batch.index + 1
+            p.loss = loss if math.isnan(p.loss) else 0.98 * p.loss + 0.02 * loss
+            now = time.monotonic()
+            p.seconds = before + now - began
+            report(p)
+            if now - saved >= every:
+                self.save()
+                saved = now
+        self.save()
+        return self.model.eval()
+
+    def _step(self, batch: Batch) -> float:
+        torch.manual_seed(self.settings.seed * 1_000_003 + self.progress.step)  # dropout, too, is the same after a resume
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate(self.progress.share(self.settings), self.settings)
+        ids, mask, types, targets = (t.to(self.device) for t in batch[:4])
+        with torch.autocast(self.device.type, torch.bfloat16):
+            logits = self.model(ids, mask, types)
+        loss = class_loss(logits, targets)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_([p for p in self.model.parameters() if p.requires_grad], 1.0)
+        self.optimizer.step()
+        return float(loss.detach())
+
+    def save(self) -> None:
+        """Write a checkpoint; the last one stays whole if this is interrupted."""
+        tensors = {f"model.{k}": v for k, v in self.model.state_dict().items()}
+        for number, state in self.optimizer.state_dict()["state"].items():
+            tensors |= {f"adam.{number}.{k}": v for k, v in state.items()}
+        draft = self.folder / "checkpoint.tmp"
+        about = {"settings": json.dumps(asdict(self.settings)), "progress": json.dumps(asdict(self.progress))}
+        save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, draft, about)
+        draft.replace(self.folder / "checkpoint.safetensors")
+
+    def _resume(self) -> None:
+        path = self.folder / "checkpoint.safetensors"
+        if not path.exists():
+            return
+        from safetensors import safe_open
+
+        with safe_open(path, "pt") as file:
+            about = file.metadata()
+        if json.loads(about["settings"]) != asdict(self.settings):
+            raise ResumeError(f"{path} belongs to a run with settings {about['settings']}; give the same, or another --out")
+        tensors = load_file(path)
+        self.model.load_state_dict({k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")})
+        state: dict[int, dict[str, Any]] = {}
+        for key, value in tensors.items():
+            if key.startswith("adam."):
+                _, number, name = key.split(".")
+                state.setdefault(int(number), {})[name] = value
+        self.optimizer.load_state_dict({"state": state, "param_groups": self.optimizer.state_dict()["param_groups"]})
+        self.progress = Progress(**json.loads(about["progress"]))

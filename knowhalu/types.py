@@ -1,0 +1,284 @@
+"""The words of the project: what is checked, what was found, what was decided.
+
+All are frozen and may be written to disk as JSON. Character offsets count Python characters of the named text.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+NO_INFORMATION = "No specific information is available."
+
+
+class Label(StrEnum):
+    """What a judgment says of a text."""
+
+    CORRECT = "CORRECT"
+    INCORRECT = "INCORRECT"
+    INCONCLUSIVE = "INCONCLUSIVE"
+
+
+class Kind(StrEnum):
+    """How a text is hallucinated (KnowHalu, table 1)."""
+
+    OFF_TARGET = "off_target"
+    FACTUAL = "factual"
+
+
+class Form(StrEnum):
+    """The form in which knowledge is put before it is judged by."""
+
+    UNSTRUCTURED = "unstructured"
+    STRUCTURED = "structured"
+
+
+class Task(StrEnum):
+    """What kind of text is checked; it follows from the fields of the sample."""
+
+    QA = "qa"
+    RAG = "rag"
+    SUMMARY = "summary"
+    CLAIM = "claim"
+
+
+class Record(BaseModel):
+    """The base of all words: frozen, and unknown fields are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Document(Record):
+    """A source text that comes with a sample."""
+
+    text: str = Field(min_length=1)
+    title: str = ""
+    id: str = ""
+
+
+def _as_documents(value: Any) -> Any:
+    if isinstance(value, str):
+        value = [value]
+    if isinstance(value, list | tuple):
+        value = [{"text": v} if isinstance(v, str) else v for v in value]
+        return tuple(
+            {**v, "id": v.get("id") or f"document-{i}"} if isinstance(v, Mapping) else v for i, v in enumerate(value, 1)
+        )
+    return value
+
+
+def _as_texts(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+Documents = Annotated[tuple[Document, ...], BeforeValidator(_as_documents)]
+Texts = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_texts)]
+
+
+class Sample(Record):
+    """What is to be checked: a response, and what it answers or summarises.
+
+    `documents` are its own sources, searched chunk by chunk; `knowledge` are given passages, all of them read. With
+    neither, the evidence comes from an index.
+    """
+
+    id: str = ""
+    response: str
+    question: str | None = None
+    documents: Documents = ()
+    knowledge: Texts = ()
+    label: Literal["faithful", "hallucinated"] | None = None
+    kind: Kind | None = None
+    meta: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _not_blank(self) -> "Sample":
+        for name in ("response", "question"):
+            value = getattr(self, name)
+            if value is not None and not value.strip():
+                raise ValueError(f"{name} is empty")
+        return self
+
+    @property
+    def task(self) -> Task:
+        """Return the task that the given fields make."""
+        if self.question:
+            return Task.RAG if self.documents else Task.QA
+        return Task.SUMMARY if self.documents else Task.CLAIM
+
+
+class Passage(Record):
+    """A piece of a source: `text` stands at `[start:end]` of the document `document`."""
+
+    id: str
+    text: str
+    title: str = ""
+    score: float = 0.0
+    document: str = ""
+    start: int = 0
+    end: int = 0
+
+    def __str__(self) -> str:
+        """Return title and article, as a reader sees the passage."""
+        return f"{self.title}: {self.text}" if self.title else self.text
+
+
+class Query(Record):
+    """One sub-question in two formulations: `specific` names what the answer claims, `general` does not."""
+
+    specific: str
+    general: str
+
+
+class Quote(Record):
+    """A sentence of a passage, byte for byte: `text == passage.text[start:end]`."""
+
+    passage: str
+    text: str
+    start: int
+    end: int
+    supported: float
+    contradicted: float
+
+
+class Triplet(Record):
+    """One fact in structured form, and the quote that it was read from."""
+
+    subject: str
+    predicate: str
+    object: str
+    quote: int = -1
+
+    def __str__(self) -> str:
+        """Return the triplet as a prompt shows it."""
+        return f"({self.subject}, {self.predicate}, {self.object})"
+
+
+class Knowledge(Record):
+    """What the passages say about a query, in one form; empty where they say nothing."""
+
+    form: Form
+    quotes: tuple[Quote, ...] = ()
+    triplets: tuple[Triplet, ...] = ()
+    text: str = NO_INFORMATION
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether nothing specific was found."""
+        return self.text == NO_INFORMATION
+
+
+class Step(Record):
+    """One hop: what was thought, asked, retrieved and learned."""
+
+    thought: str
+    query: Query
+    passages: tuple[Passage, ...]
+    knowledge: Knowledge
+
+
+class Judgment(Record):
+    """A label from one form of knowledge, how sure it is, why, and by which steps."""
+
+    form: Form
+    label: Label
+    confidence: float = Field(ge=0.0, le=1.0)
+    rationale: str
+    steps: tuple[Step, ...] = ()
+    features: dict[str, float] = Field(default_factory=dict)
+
+
+class Extraction(Record):
+    """What the off-target check took from an answer: the entity asked for, or nothing and why."""
+
+    entity: str | None
+    asked_for: str
+    reason: str
+    confidence: float = Field(ge=0.0, le=1.0)
+    refusal: bool = False
+
+    @property
+    def is_none(self) -> bool:
+        """Tell whether the answer does not deliver what was asked for."""
+        return self.entity is None and not self.refusal
+
+
+class Evidence(Record):
+    """Characters of the response beside characters of a source, and how they stand to one another.
+
+    `quote == passage.text[start:end]`; `document` and `document_start` say where it stands in the source.
+    """
+
+    response_start: int
+    response_end: int
+    relation: Literal["supports", "contradicts"]
+    probability: float
+    passage: str
+    title: str
+    quote: str
+    start: int
+    end: int
+    document: str
+    document_start: int
+
+
+class Segment(Record):
+    """A piece of the response and what was found of it: `text == response[start:end]`."""
+
+    start: int
+    end: int
+    text: str
+    label: Label
+    probability: float
+    base: Judgment
+    supplement: Judgment | None = None
+    evidence: tuple[Evidence, ...] = ()
+
+
+class Usage(Record):
+    """What a check cost."""
+
+    pairs: int = 0
+    searches: int = 0
+    calls: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class Verdict(Record):
+    """The final word on a sample, with every step that led to it.
+
+    `probability` is that of the text being hallucinated; `reason` says in words why.
+    """
+
+    id: str
+    task: Task
+    method: str
+    label: Label
+    hallucinated: bool | None
+    kind: Kind | None
+    probability: float = Field(ge=0.0, le=1.0)
+    reason: str
+    extraction: Extraction | None = None
+    segments: tuple[Segment, ...] = ()
+    usage: Usage = Usage()
+    seconds: dict[str, float] = Field(default_factory=dict)
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """Return the evidence of all segments."""
+        return tuple(e for s in self.segments for e in s.evidence)
+
+
+class Failure(Record):
+    """What came back instead of a verdict: the stage, the reason, and the raw reply where there was one."""
+
+    id: str
+    stage: str
+    reason: str
+    reply: str | None = None
+
+
+Outcome = Verdict | Failure

