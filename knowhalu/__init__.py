@@ -4,14 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from knowhalu.engine import check, check_all
+    from knowhalu.api import Checker, check, check_all
     from knowhalu.errors import KnowHaluError
     from knowhalu.types import Document, Failure, Label, Outcome, Sample, Verdict
 
 __version__ = "0.1.0"
-__all__ = ["Document", "Failure", "KnowHaluError", "Label", "Outcome", "Sample", "Verdict", "check", "check_all"]
+__all__ = ["Checker", "Document", "Failure", "KnowHaluError", "Label", "Outcome", "Sample", "Verdict", "check", "check_all"]
 
-_HOMES = {"check": "engine", "check_all": "engine", "KnowHaluError": "errors"}
+_HOMES = {"check": "api", "check_all": "api", "Checker": "api", "KnowHaluError": "errors"}
 
 
 def __getattr__(name: str) -> Any:

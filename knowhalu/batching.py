@@ -1,0 +1,83 @@
+"""The waiting room before a blocking backend: what waits is handed over together, in one worker thread."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+from knowhalu.errors import BackendError
+
+
+class Blocking(Protocol):
+    """A backend that is a blocking library: it answers many requests at once.
+
+    A reply that is an exception belongs to its own request alone.
+    """
+
+    def answer_many(self, requests: list[Any]) -> Sequence[Any]:
+        """Answer every request, in order."""
+
+
+class Asking(Protocol):
+    """A backend that is an async client: it answers one request and awaits meanwhile."""
+
+    async def answer(self, request: Any) -> Any:
+        """Answer one request."""
+
+
+class Batcher:
+    """Make a blocking backend awaitable: requests that wait at the same time share a call."""
+
+    def __init__(self, backend: Blocking, limit: int = 64) -> None:
+        self.backend, self.limit = backend, limit
+        self._waiting: deque[tuple[Any, asyncio.Future[Any]]] = deque()
+        self._worker: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=type(backend).__name__)
+
+    async def answer(self, request: Any) -> Any:
+        """Answer one request, together with the others that wait."""
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append((request, future))
+        if self._worker is None or self._worker.done():
+            self._worker = asyncio.create_task(self._work())
+        return await future
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            await asyncio.sleep(0)  # whoever is ready in this turn of the loop joins the batch
+            batch = [self._waiting.popleft() for _ in range(min(self.limit, len(self._waiting)))]
+            batch = [(r, f) for r, f in batch if not f.done()]
+            if not batch:
+                continue
+            replies = await loop.run_in_executor(self._thread, _call, self.backend.answer_many, [r for r, _ in batch])
+            for (_, future), reply in zip(batch, replies, strict=True):
+                if future.done():
+                    continue
+                if isinstance(reply, BaseException):
+                    future.set_exception(reply)
+                else:
+                    future.set_result(reply)
+
+    async def close(self) -> None:
+        """Stop the worker and its thread; whoever still waits is cancelled."""
+        if self._worker is not None:
+            self._worker.cancel()
+            await asyncio.gather(self._worker, return_exceptions=True)
+        while self._waiting:
+            self._waiting.popleft()[1].cancel()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+def _call(answer_many: Callable[[list[Any]], Sequence[Any]], requests: list[Any]) -> Sequence[Any]:
+    """Call the backend; where a shared call breaks, ask one by one, so that an error stays with its own request."""
+    try:
+        replies = answer_many(requests)
+    except Exception as error:  # noqa: BLE001 - whatever a library raises must end as its request's failure
+        if len(requests) == 1:
+            return [error]
+        return [_call(answer_many, [r])[0] for r in requests]
+    if len(replies) != len(requests):
+        return [BackendError("backend", f"{len(replies)} replies to {len(requests)} requests")] * len(requests)
+    return replies

@@ -1,0 +1,194 @@
+"""The engine: drives thousands of checks at once and carries each request to its backend as soon as it is yielded."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from contextlib import aclosing
+from typing import Any, Protocol
+
+from knowhalu.batching import Asking, Batcher, Blocking
+from knowhalu.errors import BackendError, KnowHaluError, StageError
+from knowhalu.steps import Entail, Generate, Request, Search, Steps
+from knowhalu.types import Failure, Outcome, Sample, Usage, Verdict
+
+Samples = Iterable[Sample] | AsyncIterable[Sample]
+
+
+class Method(Protocol):
+    """A way to check a sample: a conversation that ends in a verdict."""
+
+    name: str
+
+    def check(self, sample: Sample) -> Steps[Verdict]:
+        """Check one sample."""
+
+
+class Backends:
+    """The outside worlds of a run: who answers `Entail`, `Search` and `Generate`.
+
+    Each is a blocking library (`answer_many`) or an async client (`answer`).
+    """
+
+    def __init__(
+        self,
+        *,
+        entail: Blocking | Asking | None = None,
+        search: Blocking | Asking | None = None,
+        generate: Blocking | Asking | None = None,
+        batch: int = 64,
+    ) -> None:
+        self._given = {Entail: entail, Search: search, Generate: generate}
+        self._batch = batch
+
+    def open(self) -> dict[type, Asking]:
+        """Make every backend awaitable, for the running event loop."""
+        return {
+            kind: Batcher(backend, self._batch) if hasattr(backend, "answer_many") else backend  # type: ignore[misc]
+            for kind, backend in self._given.items()
+            if backend is not None
+        }
+
+
+class Engine:
+    """Check many samples at once by one method.
+
+    At most `in_flight` checks run at a time and at most four times as many are held, whatever the input's length.
+    """
+
+    def __init__(self, method: Method, backends: Backends, *, in_flight: int = 128) -> None:
+        self.method, self.backends, self.in_flight = method, backends, in_flight
+
+    async def stream(self, samples: Samples, *, ordered: bool = True) -> AsyncIterator[Outcome]:
+        """Yield an outcome for every sample, in the order of the input or as they finish.
+
+        Closing the iterator cancels what still runs.
+        """
+        desks = self.backends.open()
+        held: deque[asyncio.Task[Outcome]] = deque()
+        finished: asyncio.Queue[asyncio.Task[Outcome]] = asyncio.Queue()
+        running = 0
+        source = _drawn(samples)
+        try:
+            more = True
+            while more or held:
+                while more and running < self.in_flight and len(held) < 4 * self.in_flight:
+                    try:
+                        sample = await anext(source)
+                    except StopAsyncIteration:
+                        more = False
+                        break
+                    task = asyncio.create_task(self._check(sample, desks))
+                    task.add_done_callback(finished.put_nowait)
+                    held.append(task)
+                    running += 1
+                if not held:
+                    break
+                done = await finished.get()
+                running -= 1
+                if ordered:
+                    while held and held[0].done():
+                        yield held.popleft().result()
+                else:
+                    held.remove(done)
+                    yield done.result()
+        finally:
+            for task in held:
+                task.cancel()
+            await asyncio.gather(*held, return_exceptions=True)
+            await asyncio.gather(*(d.close() for d in desks.values() if isinstance(d, Batcher)))
+
+    def run(self, samples: Iterable[Sample], *, ordered: bool = True) -> Iterator[Outcome]:
+        """Yield the outcomes of `stream` to a caller that is not async (also inside a notebook's running loop)."""
+        from anyio.from_thread import start_blocking_portal
+
+        with start_blocking_portal() as portal:
+            stream = self.stream(samples, ordered=ordered)
+            try:
+                while True:
+                    try:
+                        yield portal.call(stream.__anext__)
+                    except StopAsyncIteration:
+                        return
+            finally:
+                portal.call(stream.aclose)  # type: ignore[attr-defined]
+
+    async def _check(self, sample: Sample, desks: dict[type, Asking]) -> Outcome:
+        """Drive one conversation to its end; whatever goes wrong becomes this sample's own Failure."""
+        meter = _Meter()
+        conversation = self.method.check(sample)
+        try:
+            request = next(conversation)
+            while True:
+                try:
+                    reply = await meter.timed(request, desks)
+                except StageError as error:
+                    request = conversation.throw(error)
+                else:
+                    request = conversation.send(reply)
+        except StopIteration as end:
+            verdict: Verdict = end.value
+            return verdict.model_copy(update={"usage": meter.usage(), "seconds": meter.seconds()})
+        except StageError as error:
+            return Failure(id=sample.id, stage=error.stage, reason=error.reason, reply=error.reply)
+        except KnowHaluError as error:
+            return Failure(id=sample.id, stage="set-up", reason=str(error))
+        except Exception as error:  # noqa: BLE001 - the one place where any error of a check ends as its Failure
+            return Failure(id=sample.id, stage="internal", reason=f"{type(error).__name__}: {error}")
+        finally:
+            conversation.close()
+
+
+class _Meter:
+    """Count what one check asks for and how long it waits."""
+
+    def __init__(self) -> None:
+        self.began = time.perf_counter()
+        self.waited: dict[str, float] = {}
+        self.counts: dict[str, int] = {}
+
+    async def timed(self, request: Request, desks: dict[type, Asking]) -> Any:
+        desk = desks.get(type(request))
+        name = type(request).__name__.lower()
+        if desk is None:
+            raise BackendError(name, f"no backend answers {type(request).__name__} requests in this run")
+        start = time.perf_counter()
+        reply = await desk.answer(request)
+        self.waited[name] = self.waited.get(name, 0.0) + time.perf_counter() - start
+        self._count(request, reply)
+        return reply
+
+    def _count(self, request: Request, reply: Any) -> None:
+        match request:
+            case Entail(pairs):
+                found = {"pairs": len(pairs)}
+            case Search(queries):
+                found = {"searches": len(queries)}
+            case Generate():
+                names = ("prompt_tokens", "cached_tokens", "completion_tokens")
+                found = {"calls": 1, **{n: getattr(reply, n) for n in names}}
+        for key, value in found.items():
+            self.counts[key] = self.counts.get(key, 0) + value
+
+    def usage(self) -> Usage:
+        return Usage(**self.counts)
+
+    def seconds(self) -> dict[str, float]:
+        total = time.perf_counter() - self.began
+        return {k: round(v, 6) for k, v in {**self.waited, "total": total}.items()}
+
+
+async def _drawn(samples: Samples) -> AsyncIterator[Sample]:
+    """Read plain and async iterables alike."""
+    if isinstance(samples, AsyncIterable):
+        async for sample in samples:
+            yield sample
+    else:
+        for sample in samples:
+            yield sample
+
+
+async def collect(engine: Engine, samples: Samples, *, ordered: bool = True) -> list[Outcome]:
+    """Return all outcomes of a finite input."""
+    async with aclosing(engine.stream(samples, ordered=ordered)) as outcomes:  # type: ignore[type-var]
+        return [o async for o in outcomes]
