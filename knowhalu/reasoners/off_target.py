@@ -113,8 +113,8 @@ def _only_negates(question: str, answer: str, asked: Asked) -> bool:
     if asked is Asked.REASON or _POSITIVE_TURN.search(answer) or _NEGATED.search(question):
         return False
     parts = sentences(answer)
-    early = [_NEGATED.search(" ".join(p.text.split()[:8])) for p in parts]
-    return bool(parts) and all(early) and not _SUBORDINATE.search(answer)
+    found = [(p.text, _NEGATED.search(p.text)) for p in parts]
+    return bool(parts) and all(m and not _SUBORDINATE.search(t[: m.start()]) for t, m in found)
 
 
 def _names_nothing(question: str, answer: str) -> bool:

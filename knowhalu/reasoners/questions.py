@@ -82,7 +82,7 @@ _MASKS = (
     (re.compile(r"\b(?:1\d{3}|20\d{2})\b"), "what year"),
     (re.compile(r"[$€£]?\b\d[\d,.]*(?: ?%| percent| million| billion)?"), "how many"),
 )  # fmt: skip
-_NAME = re.compile(r"\b[A-Z][\w'’.-]*(?:\s+(?:(?:of|the|de|van|von|and) )?[A-Z][\w'’.-]*)*")  # noqa: RUF001
+NAME = re.compile(r"\b[A-Z][\w'’.-]*(?:\s+(?:(?:of|the|de|van|von|and) )?[A-Z][\w'’.-]*)*")  # noqa: RUF001
 
 
 def general_form(claim: str) -> str:
@@ -95,7 +95,7 @@ def general_form(claim: str) -> str:
         found = list(pattern.finditer(text))
         if found:
             return f"{text[: found[-1].start()]}{put}{text[found[-1].end() :]}?"
-    names = [m for m in _NAME.finditer(text) if m.start() > 0 and m.group().lower() not in STOPWORDS]
+    names = [m for m in NAME.finditer(text) if m.start() > 0 and m.group().lower() not in STOPWORDS]
     if names:
         return f"{text[: names[-1].start()]}what{text[names[-1].end() :]}?"
     kept = words(text)
