@@ -110,7 +110,7 @@ def _closed_fault(question: str, answer: str, asked: Asked, fresh: list[str]) ->
 
 def _only_negates(question: str, answer: str, asked: Asked) -> bool:
     """Tell whether every clause of the answer is a negation (a reason may well be one)."""
-    if asked is Asked.REASON or _POSITIVE_TURN.search(answer) or _NEGATED.search(question):
+    if asked is Asked.REASON or _POSITIVE_TURN.search(answer) or re.search(r"\bnot\b|n't\b|\bnever\b", question):
         return False
     parts = sentences(answer)
     found = [(p.text, _NEGATED.search(p.text)) for p in parts]
