@@ -40,9 +40,9 @@ def to_sample(row: Any, place: str, default_id: str) -> Sample:
             id=_id(given.get("id", default_id), place, "id"),
             response=text(given[response], place, response),
             question=text(given["question"], place, "question") if "question" in given else None,
-            documents=_documents(given[documents], place, documents) if documents else (),  # type: ignore[arg-type]
+            documents=_documents(given[documents], place, documents) if documents else (),
             knowledge=_knowledge(given.get("knowledge", []), place),
-            label=_label(given["label"], place) if "label" in given else None,  # type: ignore[arg-type]
+            label=_label(given["label"], place) if "label" in given else None,
             kind=_kind(given["kind"], place) if "kind" in given else None,
             meta=_meta(given, place),
         )
