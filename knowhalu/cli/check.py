@@ -53,7 +53,7 @@ def check(
         raise InputError("there is nothing to check by. Give --knowledge TEXT, --document FILE or --index FOLDER.")
     outcome = Checker(settings).check(sample)
     if as_json:
-        click.echo(outcome_line(outcome))
+        click.echo(outcome_line(outcome).encode("utf-8"))
     else:
         show_outcome(make_console(), sample, outcome, steps=steps)
     raise Exit(exit_code(outcome))
@@ -80,7 +80,7 @@ def _sample(item: str | None, given: dict[str, Any]) -> Sample:
             raise InputError(f"give exactly one of --answer, --summary, --claim (got {got}).")
         return to_sample(_row(given), "the command line", "item")
     if item is None and sys.stdin.isatty():
-        raise InputError("there is nothing to check. Give -q and -a, --summary, --claim, or a JSON file; see `knowhalu check --help`.")
+        raise InputError("there is nothing to check. Give -q and -a, --summary, --claim, or a JSON file; see --help.")
     name = "standard input" if item in (None, "-") else str(item)
     return read_item(_bytes(item or "-"), name)
 

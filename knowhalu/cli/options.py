@@ -16,8 +16,10 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 def with_settings(command: F) -> F:
     """Add --settings and --set; the command gets `settings_file` and `pairs`."""
-    command = click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help="Change one setting, such as engine.batch=16.")(command)
-    return click.option("--settings", "settings_file", type=FILE, help="A TOML file of settings; see `knowhalu settings`.")(command)
+    about = "Change one setting, such as engine.batch=16; may be repeated."
+    command = click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help=about)(command)
+    about = "A TOML file of settings; see `knowhalu settings`."
+    return click.option("--settings", "settings_file", type=FILE, help=about)(command)
 
 
 def with_index(command: F) -> F:

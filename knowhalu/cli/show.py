@@ -60,7 +60,7 @@ def show_outcome(console: Console, sample: Sample, outcome: Outcome, *, steps: b
         console.print(Text(f"  {short(outcome.reason, 600)}"))
     if sample.question:
         _section(console, "Question", [Text(safe(sample.question))])
-    marked = marked_response(sample.response, outcome.segments, coloured=console.color_system is not None)
+    marked = marked_response(sample.response, outcome.segments, coloured=_is_coloured(console))
     _section(console, "Response", [marked])
     _section(console, "Evidence", [line for e in outcome.evidence for line in evidence_lines(sample.response, e)])
     _section(console, "Off-target check", _extraction(outcome))
@@ -72,6 +72,42 @@ def show_outcome(console: Console, sample: Sample, outcome: Outcome, *, steps: b
                 _section(console, f"Steps, segment {number}, {judgment.form} knowledge", lines)
     console.print()
     console.print(Text(_cost(outcome), style="dim"))
+
+
+def show_item(console: Console, sample: Sample, outcome: Outcome) -> None:
+    """Print a labelled sample's verdict in a few lines: what was said, the best evidence, and where gold disagrees."""
+    line = verdict_line(outcome)
+    if sample.label is not None:
+        line.append_text(_agreement(sample, outcome))
+    console.print(line)
+    if sample.question:
+        console.print(Text.assemble(("  Q ", "dim"), short(sample.question, 160)))
+    console.print(Text.assemble(("  > ", "dim"), short(sample.response, 200)))
+    best = best_evidence(outcome)
+    if best is not None:
+        word, style = RELATIONS[best.relation]
+        source = short(best.title or best.document or best.passage, 60)
+        console.print(Text.assemble("    ", (f"{word} {source}: ", style), (f"“{short(best.quote, 200)}”", "italic")))
+    elif isinstance(outcome, Verdict) and outcome.reason:
+        console.print(Text(f"    {short(outcome.reason, 200)}", style="dim"))
+
+
+def best_evidence(outcome: Outcome) -> Evidence | None:
+    """Return the surest evidence for what the verdict says."""
+    if isinstance(outcome, Failure):
+        return None
+    wanted = {True: "contradicts", False: "supports", None: ""}[outcome.hallucinated]
+    fitting = [e for e in outcome.evidence if e.relation == wanted]
+    return max(fitting or outcome.evidence, key=lambda e: e.probability, default=None)
+
+
+def _agreement(sample: Sample, outcome: Outcome) -> Text:
+    if isinstance(outcome, Failure) or outcome.hallucinated is None:
+        return Text(f"  [no decision; gold: {sample.label}]", style="yellow")
+    if outcome.hallucinated != (sample.label == "hallucinated"):
+        return Text(f"  [DISAGREES with gold: {sample.label}]", style="bold red")
+    other = sample.kind is not None and outcome.kind is not None and sample.kind != outcome.kind
+    return Text(f"  [as gold, but gold kind: {sample.kind}]" if other else "  [as gold]", style="dim")
 
 
 def marked_response(response: str, segments: Iterable[Segment], *, coloured: bool) -> Text:
@@ -109,6 +145,10 @@ def _said(verdict: Verdict) -> Label:
     return Label.INCORRECT if verdict.hallucinated else Label.CORRECT
 
 
+def _is_coloured(console: Console) -> bool:
+    return console.color_system is not None and not console.no_color
+
+
 def _section(console: Console, title: str, lines: list[Text]) -> None:
     if not lines:
         return
@@ -133,11 +173,14 @@ def _both(segment: Segment) -> list[Judgment]:
 
 
 def _judgments(number: int, segment: Segment) -> list[Text]:
-    head = Text(f"segment {number}: {segment.label}, P(hallucinated) = {segment.probability:.2f}, “{short(segment.text, 100)}”")
-    return [head, *(
-        Text.assemble("  ", (f"{j.form:<13}", "dim"), (f"{j.label:<13}", LABELS[j.label][1]), f"{j.confidence:.2f}  {short(j.rationale, 400)}")
-        for j in _both(segment)
-    )]  # fmt: skip
+    head = f"segment {number}: {segment.label}, P(hallucinated) = {segment.probability:.2f}, “{short(segment.text, 100)}”"
+    return [Text(head), *map(_judgment, _both(segment))]
+
+
+def _judgment(judgment: Judgment) -> Text:
+    label = (f"{judgment.label:<13}", LABELS[judgment.label][1])
+    why = f"{judgment.confidence:.2f}  {short(judgment.rationale, 400)}"
+    return Text.assemble("  ", (f"{judgment.form:<13}", "dim"), label, why)
 
 
 def _step(number: int, step: Step) -> list[Text]:

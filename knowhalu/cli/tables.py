@@ -48,7 +48,7 @@ def show_scores(console: Console, scores: Mapping[str, Score], length: LengthRul
     if length is not None:
         table.add_row(f"length alone: {length}", *_cells(length.score), style="dim")
     console.print(table)
-    console.print("TPR: share of the hallucinated that was found. TNR: share of the faithful that was passed. Avg Acc: their mean.")
+    console.print("TPR: share of the hallucinated that was found; TNR: of the faithful that was passed; Avg Acc: their mean.")
     console.print("An abstention counts as neither (+: among hallucinated, -: among faithful).")
     if length is not None:
         console.print("'length alone' is fitted on these same rows: an upper bound of what length gives here.")
