@@ -67,7 +67,8 @@ class Ledger:
                     yield Entry(place, fields, offset)
                 if not line.endswith(b"\n"):
                     self._mend(offset, whole=fields is not None)
-                elif fields is None:
+                    return
+                if fields is None:
                     raise ResumeError(f"{place}: not an outcome of KnowHalu; something else changed this file. {CURE}")
                 offset += len(line)
 
@@ -122,10 +123,8 @@ class Ledger:
         run = fields.get("run") if fields is not None else None
         if not isinstance(run, dict):
             raise ResumeError(f"{self.path}: exists and is not an output of `knowhalu detect`. {CURE}")
-        names = [k for k in sorted({*run, *self.run}) if run.get(k) != self.run.get(k)]
-        if names:
-            changes = "; ".join(f"{k} was {run.get(k)}, is {self.run.get(k)}" for k in names)
-            raise ResumeError(f"{self.path}: belongs to another run ({changes}). {CURE}")
+        if changes := list(_changes(run, self.run)):
+            raise ResumeError(f"{self.path}: belongs to another run ({'; '.join(changes)}). {CURE}")
         if not line.endswith(b"\n"):
             self._mend(0, whole=True)
             return len(line) + 1
@@ -195,6 +194,25 @@ def _fields(line: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return fields if isinstance(fields, dict) and ("run" in fields or "id" in fields) else None
+
+
+def _changes(old: Mapping[str, Any], new: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    """Name what differs; values that are JSON objects, such as all settings in one text, are compared leaf by leaf."""
+    for name in sorted({*old, *new}):
+        before, after = _opened(old.get(name)), _opened(new.get(name))
+        if isinstance(before, dict) and isinstance(after, dict):
+            yield from _changes(before, after, f"{above}{name}.")
+        elif before != after:
+            yield f"{above}{name} was {before}, is {after}"
+
+
+def _opened(value: Any) -> Any:
+    if not isinstance(value, str) or not value.startswith("{"):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
 
 
 def _sync_folder(folder: Path) -> None:

