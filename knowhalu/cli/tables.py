@@ -61,7 +61,7 @@ def share(value: float | None) -> str:
 
 def duration(seconds: float) -> str:
     """Return a time as a person would say it."""
-    if seconds < 60:
+    if round(seconds, 1) < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
