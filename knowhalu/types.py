@@ -180,11 +180,15 @@ class Step(Record):
 
 
 class Judgment(Record):
-    """A label from one form of knowledge, how sure it is, why, and by which steps."""
+    """A label from one form of knowledge, how sure it is, why, and by which steps.
+
+    `confidence` is the probability of the label; `supported` that of the text being true, also where the label leaves it open.
+    """
 
     form: Form
     label: Label
     confidence: float = Field(ge=0.0, le=1.0)
+    supported: float = Field(0.5, ge=0.0, le=1.0)
     rationale: str
     steps: tuple[Step, ...] = ()
     features: dict[str, float] = Field(default_factory=dict)

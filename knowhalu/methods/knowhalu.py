@@ -73,7 +73,7 @@ class KnowHalu:
             final = aggregate(base, supplement, limits)
         label = Label.INCORRECT if final.label is Label.INCONCLUSIVE and sample.task is Task.SUMMARY else final.label
         return Segment(
-            start=span.start, end=span.end, text=span.text, label=label, probability=_probability(final), base=base,
+            start=span.start, end=span.end, text=span.text, label=label, probability=1 - final.supported, base=base,
             supplement=supplement, evidence=link(span, final),
         )  # fmt: skip
 
@@ -105,13 +105,6 @@ class KnowHalu:
             order = {d.id: i for i, d in enumerate(part.documents)}
             return tuple(sorted(merged.values(), key=lambda p: (order.get(p.document, 0), p.start)))
         return tuple(merged.values())
-
-
-def _probability(final: Judgment) -> float:
-    """Return P(hallucinated) of a judgment; an INCONCLUSIVE one leaves it open."""
-    if final.label is Label.INCONCLUSIVE:
-        return 0.5
-    return final.confidence if final.label is Label.INCORRECT else 1 - final.confidence
 
 
 def _without_facts(sample: Sample, extraction: Extraction, method: str) -> Verdict:

@@ -8,11 +8,12 @@ from knowhalu.reasoners.features import Reading, answer_features, claim_features
 from knowhalu.reasoners.judge_model import JudgeModel
 from knowhalu.reasoners.off_target import extract
 from knowhalu.reasoners.questions import NAME, general_form
-from knowhalu.reasoners.reading import Evidence, candidates, gathered, read
+from knowhalu.reasoners.reading import READS, Evidence, candidates, gathered, read
 from knowhalu.steps import Entail, Hypothesis, Probabilities, Steps
 from knowhalu.text import sentences
 from knowhalu.types import Extraction, Form, Judgment, Knowledge, Label, Passage, Query, Sample, Step
 
+NOTHING, ELSEWHERE = "the sources say nothing of this", "the sources speak of something else"
 ON_TOPIC = 0.34
 """Share of a question's (or a claim's) content words under which sources are taken to speak of something else."""
 
@@ -48,7 +49,7 @@ class EncoderReasoner:
         """Judge the claim by all knowledge of one form, thoughts left out."""
         evidence = gathered(steps, form)
         if not evidence.shaped:
-            return _inconclusive(form, steps, "the sources say nothing of this", 1.0)
+            return Judgment(form=form, label=Label.INCONCLUSIVE, confidence=1.0, rationale=NOTHING, steps=tuple(steps))
         joint = evidence.joint
         pairs = [Hypothesis(joint, part.response, part.question)]
         if part.question:
@@ -58,10 +59,11 @@ class EncoderReasoner:
         p = self.model.weights(_task(part), form).probability(features)
         topic = coverage(part.question or part.response, " ".join(evidence.texts))
         if topic < ON_TOPIC and p < 0.5 and scores[0].contradicted < 0.5:
-            return _inconclusive(form, steps, "the sources speak of something else", 1 - topic, features)
-        label = Label.CORRECT if p >= 0.5 else Label.INCORRECT
-        rationale = _rationale(part, scores[0], features, label)
-        return Judgment(form=form, label=label, confidence=max(p, 1 - p), rationale=rationale, steps=tuple(steps), features=features)
+            label, confidence, rationale = Label.INCONCLUSIVE, 1 - topic, ELSEWHERE
+        else:
+            label, confidence = (Label.CORRECT, p) if p >= 0.5 else (Label.INCORRECT, 1 - p)
+            rationale = _rationale(scores[0], features, label)
+        return Judgment(form=form, label=label, confidence=confidence, supported=p, rationale=rationale, steps=tuple(steps), features=features)
 
 
 def _task(sample: Sample) -> str:
@@ -95,6 +97,8 @@ def _next_hop(part: Sample, steps: Sequence[Step]) -> tuple[str, Query] | None:
     if not steps:
         thought = f"Look for what the question asks, and whether it is {answer!r}."
         return thought, Query(specific=f"{question} {answer}", general=question)
+    if part.knowledge and sum(len(sentences(k)) for k in part.knowledge) <= READS:
+        return None  # all of it has been read
     told = " ".join(q.text for s in steps for q in s.knowledge.quotes)
     last = " ".join(q.text for q in steps[-1].knowledge.quotes)
     asked = f"{question} {answer}"
@@ -114,11 +118,7 @@ def _names(text: str) -> list[str]:
     return sorted(found, key=lambda n: -len(n.split()))
 
 
-def _inconclusive(form: Form, steps: Sequence[Step], why: str, sure: float, features: dict[str, float] | None = None) -> Judgment:
-    return Judgment(form=form, label=Label.INCONCLUSIVE, confidence=sure, rationale=why, steps=tuple(steps), features=features or {})
-
-
-def _rationale(part: Sample, joint: Probabilities, features: dict[str, float], label: Label) -> str:
+def _rationale(joint: Probabilities, features: dict[str, float], label: Label) -> str:
     """Say in a sentence what weighed most."""
     if label is Label.CORRECT:
         return f"the evidence supports it (P {joint.supported:.2f}) and has {features['coverage']:.0%} of its words"

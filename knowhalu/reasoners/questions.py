@@ -82,7 +82,7 @@ _MASKS = (
     (re.compile(r"\b(?:1\d{3}|20\d{2})\b"), "what year"),
     (re.compile(r"[$€£]?\b\d[\d,.]*(?: ?%| percent| million| billion)?"), "how many"),
 )  # fmt: skip
-NAME = re.compile(r"\b[A-Z][\w'’.-]*(?:\s+(?:(?:of|the|de|van|von|and) )?[A-Z][\w'’.-]*)*")  # noqa: RUF001
+NAME = re.compile(r"\b[A-Z](?:\.|[\w'’-]*)(?:\s+(?:(?:of|the|de|van|von|and) )?[A-Z](?:\.(?!\s*$)|[\w'’-]*))*")  # noqa: RUF001
 
 
 def general_form(claim: str) -> str:
