@@ -5,6 +5,7 @@ import time
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -92,11 +93,14 @@ def detect(
         for entry in ledger.entries():
             book.take_entry(entry, retry_failures=retry_failures)
         began, kept = time.perf_counter(), book.done
-        for outcome in checker.stream(book.waiting()) if kept < len(book.results) else ():
-            place, content = book.find(outcome.id)
-            book.take(place, _result(outcome), ledger.append(outcome_line(outcome, content)))
-            if progress is not None:
-                progress(Progress(book.done, len(book.results), kept, book.failed, time.perf_counter() - began))
+        if kept < len(book.results):
+            # closed at once also where writing fails (a full disk): a run left open would keep the process from ending
+            with closing(checker.stream(book.waiting())) as outcomes:
+                for outcome in outcomes:
+                    place, content = book.find(outcome.id)
+                    book.take(place, _result(outcome), ledger.append(outcome_line(outcome, content)))
+                    if progress is not None:
+                        progress(Progress(book.done, len(book.results), kept, book.failed, time.perf_counter() - began))
         if book.done < len(book.results):
             raise KnowHaluError(f"{len(book.results) - book.done} samples got no outcome; run the same command again")
         if not book.is_tidy(ordered=checker.settings.engine.ordered):

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Generator, Iterable
 from contextlib import aclosing
 from typing import Any, Protocol
 
@@ -98,7 +98,7 @@ class Engine:
             await asyncio.gather(*held, return_exceptions=True)
             await asyncio.gather(*(d.close() for d in desks.values() if isinstance(d, Batcher)))
 
-    def run(self, samples: Iterable[Sample], *, ordered: bool = True) -> Iterator[Outcome]:
+    def run(self, samples: Iterable[Sample], *, ordered: bool = True) -> Generator[Outcome, None, None]:
         """Yield the outcomes of `stream` to a caller that is not async (also inside a notebook's running loop)."""
         from anyio.from_thread import start_blocking_portal
 

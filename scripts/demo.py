@@ -1,6 +1,7 @@
 #!/usr/bin/env python
 """Show what KnowHalu does on real text: build an index, check the prepared items, compare with the gold labels."""
 
+import shutil
 import subprocess
 import sys
 import time
@@ -25,12 +26,15 @@ CORPUS, ITEMS = Path("demo/corpus.jsonl"), Path("demo/items.jsonl")
 INDEX, OUTPUT = Path("indexes/demo"), Path("demo/out/verdicts.jsonl")
 NEXT = """
 What to try next
-  knowhalu check -q "When was Voyager 1 launched?" -a "In 1979." --index indexes/demo
-  knowhalu check -q "When was Voyager 1 launched?" -a "In 1979." --index indexes/demo --steps
-  knowhalu check --summary "The shop opened in May." --document notes.txt
-  knowhalu index build my-texts/ -o indexes/mine
-  knowhalu detect my-answers.jsonl -o verdicts.jsonl --index indexes/mine
-  knowhalu doctor"""
+  {0} check -q "When was Voyager 1 launched?" -a "In 1979." --index indexes/demo
+  {0} check -q "When was Voyager 1 launched?" -a "In 1979." --index indexes/demo --steps
+  {0} check --claim "Voyager 2 has flown past Neptune." --index indexes/demo --json
+Your own texts (JSONL, CSV, or a folder of .txt and .md) and your own answers (JSONL)
+  {0} index build my-texts/ -o indexes/mine
+  {0} detect my-answers.jsonl -o verdicts.jsonl --index indexes/mine
+What is installed, and all settings
+  {0} doctor
+  {0} settings"""
 
 
 def main() -> int:
@@ -46,7 +50,7 @@ def main() -> int:
     summary = detect(checker, ITEMS, OUTPUT, progress=PlainProgress(console))
     outcomes = _outcomes()
     for group, members in groupby(sorted(samples, key=_group), key=_group):
-        console.print(Text(f"\n{safe(group)}", style="bold underline"))
+        console.print(Text(f"\n{safe(group).replace('_', ' ')}", style="bold underline"))
         for sample in members:
             show_item(console, sample, outcomes[sample.id])
     console.print()
@@ -54,7 +58,7 @@ def main() -> int:
     total = duration(time.perf_counter() - began)
     console.print(f"\n{len(samples)} items in {duration(summary.seconds)}; with the index {total}")
     console.print(f"All verdicts, with every step: {OUTPUT}")
-    console.print(NEXT)
+    console.print(NEXT.format(_program()))
     return 1 if summary.failed else 0
 
 
@@ -78,6 +82,14 @@ def _outcomes() -> dict[str, Outcome]:
         file.readline()  # the run's own line
         found = [parse_outcome(line) for line in file]
     return {outcome.id: outcome for outcome in found}
+
+
+def _program() -> str:
+    """Return how the command is called here: a virtual environment need not be active."""
+    beside = Path(sys.executable).with_name("knowhalu")
+    if shutil.which("knowhalu") is not None or not beside.exists():
+        return "knowhalu"
+    return str(beside.relative_to(Path.cwd())) if beside.is_relative_to(Path.cwd()) else str(beside)
 
 
 def _group(sample: Sample) -> str:

@@ -21,6 +21,7 @@ from knowhalu.types import (
     Verdict,
 )
 
+EXTRACTION = Extraction(entity="Mars", asked_for="a planet", reason="it is named", confidence=0.9)
 TOLD = {"wrong": Label.INCORRECT, "unsure": Label.INCONCLUSIVE}
 
 
@@ -45,20 +46,28 @@ class Scripted:
             id=sample.id, task=sample.task, method=self.name, label=label, hallucinated=hallucinated,
             kind=Kind.FACTUAL if hallucinated else None, probability={True: 0.97, False: 0.02, None: 0.5}[hallucinated],
             reason="decided by a word", segments=(segment_of(sample, label),),
-            extraction=Extraction(entity="Mars", asked_for="a planet", reason="it is named", confidence=0.9) if sample.question else None,
+            extraction=EXTRACTION if sample.question else None,
         )  # fmt: skip
 
 
 def segment_of(sample: Sample, label: Label) -> Segment:
     source = (*sample.knowledge, *(d.text for d in sample.documents), "Nothing is known.")[0]
-    step = Step(thought="look for the planet", query=Query(specific="Is it Mars?", general="Which planet is it?"),
-                passages=(Passage(id="p1", text=source, title="Planets", score=0.8),),
-                knowledge=Knowledge(form=Form.UNSTRUCTURED, text=source))  # fmt: skip
+    step = Step(
+        thought="look for the planet",
+        query=Query(specific="Is it Mars?", general="Which planet is it?"),
+        passages=(Passage(id="p1", text=source, title="Planets", score=0.8),),
+        knowledge=Knowledge(form=Form.UNSTRUCTURED, text=source),
+    )
     judgment = Judgment(form=Form.UNSTRUCTURED, label=label, confidence=0.9, rationale="the source says so", steps=(step,))
-    evidence = () if label is Label.INCONCLUSIVE else (
-        Evidence(response_start=0, response_end=len(sample.response), relation="contradicts" if label is Label.INCORRECT else "supports",
-                 probability=0.97, passage="p1", title="Planets", quote=source, start=0, end=len(source), document="d1", document_start=0),)  # fmt: skip
-    return Segment(start=0, end=len(sample.response), text=sample.response, label=label, probability=0.5, base=judgment, evidence=evidence)
+    evidence = Evidence(
+        response_start=0, response_end=len(sample.response), probability=0.97,
+        relation="contradicts" if label is Label.INCORRECT else "supports",
+        passage="p1", title="Planets", quote=source, start=0, end=len(source), document="d1", document_start=0,
+    )  # fmt: skip
+    return Segment(
+        start=0, end=len(sample.response), text=sample.response, label=label, probability=0.5, base=judgment,
+        evidence=() if label is Label.INCONCLUSIVE else (evidence,),
+    )  # fmt: skip
 
 
 class ScriptedChecker(Checker):

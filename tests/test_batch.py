@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from functools import cached_property
 from pathlib import Path
@@ -136,7 +137,8 @@ def test_results_of_another_run_are_refused_and_untouched(job):
     class Other(Plain):
         run = {"version": "1", "settings": '{"method":"scripted","engine":{"batch":2}}', "index": "abc"}
 
-    with pytest.raises(ResumeError, match=r"index was None, is abc; settings.engine.batch was 1, is 2\).*another -o, or --restart"):
+    said = r"index was None, is abc; settings.engine.batch was 1, is 2\).*another -o, or --restart"
+    with pytest.raises(ResumeError, match=said):
         detect(Other(), source, output)
     assert output.read_bytes() == whole
 
@@ -232,6 +234,25 @@ def test_a_kill_while_compacting_leaves_the_old_file(job, monkeypatch):
     assert [o.id for o in outcomes(output)] == [r["id"] for r in ROWS]
 
 
+def test_a_full_disk_ends_the_run_and_keeps_what_was_written(job, monkeypatch):
+    source, output = job
+    checker, real = ScriptedChecker(), Ledger.append
+
+    def append(ledger, line):
+        if '"id":"b"' in line:
+            raise OSError(28, "No space left on device")
+        return real(ledger, line)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "append", append)
+        before = threading.active_count()
+        with pytest.raises(OSError, match="No space left") as caught:
+            detect(checker, source, output)
+        assert caught and threading.active_count() == before
+    detect(Plain(), source, output)
+    assert [o.id for o in outcomes(output)] == [r["id"] for r in ROWS]
+
+
 def test_the_output_may_not_be_the_input_a_folder_or_gzip(job, tmp_path):
     source, _ = job
     (tmp_path / "link.jsonl").symlink_to(source)
@@ -271,7 +292,7 @@ def test_as_finished_order_is_left_alone(job):
 
     class Backwards(Plain):
         def stream(self, samples):
-            return reversed(list(super().stream(samples)))
+            yield from reversed(list(super().stream(samples)))
 
     detect(Backwards(Settings(engine=EngineOptions(ordered=False))), source, output)
     assert [o.id for o in outcomes(output)] == ["ü\n", "c", "b", "a"]

@@ -26,8 +26,8 @@ def rows(*fields: dict) -> bytes:
 
 
 def test_aliases_meta_and_labels_become_the_fields_of_a_sample(tmp_path):
-    row = {"id": 7, "question": "Which planet?", "answer": "Mars", "context": ["one", {"title": "T", "text": "two"}], "label": "Wrong",
-           "kind": "off-target", "split": "test", "source": None, "meta": {"group": "g"}}  # fmt: skip
+    row = {"id": 7, "question": "Which planet?", "answer": "Mars", "context": ["one", {"title": "T", "text": "two"}]}
+    row |= {"label": "Wrong", "kind": "off-target", "split": "test", "source": None, "meta": {"group": "g"}}
     (sample,) = samples_of(tmp_path, rows(row))
     assert (sample.id, sample.response, sample.label, sample.kind) == ("7", "Mars", "hallucinated", Kind.OFF_TARGET)
     assert [(d.title, d.text) for d in sample.documents] == [("", "one"), ("T", "two")]
@@ -143,8 +143,10 @@ hostile = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sa
 def test_every_outcome_comes_back_from_its_one_line(name, reason, text, number, content):
     judgment = Judgment(form=Form.STRUCTURED, label=Label.CORRECT, confidence=0.1, rationale=text, features={text: number})
     segment = Segment(start=0, end=len(text), text=text, label=Label.CORRECT, probability=0.3, base=judgment)
-    verdict = Verdict(id=name, task=Task.CLAIM, method="m", label=Label.CORRECT, hallucinated=None, kind=None, probability=0.1 + 0.2,
-                      reason=reason, segments=(segment,), seconds={"total": 1e-7})  # fmt: skip
+    verdict = Verdict(
+        id=name, task=Task.CLAIM, method="m", label=Label.CORRECT, hallucinated=None, kind=None,
+        probability=0.1 + 0.2, reason=reason, segments=(segment,), seconds={"total": 1e-7},
+    )  # fmt: skip
     for outcome in (verdict, Failure(id=name, stage=text, reason=reason, reply=text)):
         line = outcome_line(outcome, content)
         assert b"\n" not in line.encode()

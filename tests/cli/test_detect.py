@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from knowhalu.cli.tables import PlainProgress, duration, progress_line
 from knowhalu.batch import Progress
+from knowhalu.cli.tables import PlainProgress, duration, progress_line
 from knowhalu.records import parse_outcome
 
 ROWS = [("right", "faithful"), ("wrong", "hallucinated"), ("broken", "faithful"), ("wrong and long enough", None)]
