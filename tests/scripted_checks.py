@@ -1,13 +1,18 @@
 """A method that decides by a word in the response, so that commands and jobs are tested without a model."""
 
+import json
+import time
 from functools import cached_property
+from pathlib import Path
 
 from knowhalu.api import Checker
 from knowhalu.engine import Backends, Engine
 from knowhalu.errors import StageError
+from knowhalu.records import parse_outcome
 from knowhalu.types import (
     Evidence,
     Extraction,
+    Failure,
     Form,
     Judgment,
     Kind,
@@ -18,6 +23,7 @@ from knowhalu.types import (
     Sample,
     Segment,
     Step,
+    Task,
     Verdict,
 )
 
@@ -86,3 +92,52 @@ class ScriptedChecker(Checker):
     @cached_property
     def fingerprint(self):
         return dict(self.run)
+
+
+ROWS = [
+    {"id": "a", "claim": "right\u2028", "knowledge": "k", "label": "faithful"},
+    {"id": "b", "claim": "wrong", "knowledge": "k", "label": "hallucinated"},
+    {"id": "c", "claim": "broken", "knowledge": "k"},
+    {"id": "ü\n", "claim": "unsure", "knowledge": "k"},
+]
+
+
+class Plain(ScriptedChecker):
+    """Checks without the engine's threads, so that a test may start thousands of jobs."""
+
+    def stream(self, samples):
+        for sample in samples:
+            self.method.checked.append(sample.id)
+            if set(sample.response.split()) & self.method.broken:
+                yield Failure(id=sample.id, stage="judge", reason="the reply has no label")
+            else:
+                is_wrong = "wrong" in sample.response
+                label = "INCORRECT" if is_wrong else "CORRECT"
+                yield Verdict(id=sample.id, task=Task.CLAIM, method="m", label=label, hallucinated=is_wrong, kind=None,
+                              probability=0.25, reason=sample.response)  # fmt: skip
+
+
+def write(path: Path, rows: list[dict]) -> None:
+    path.write_bytes("".join(json.dumps(r) + "\n" for r in rows).encode())
+
+
+def outcomes(path: Path) -> list:
+    head, *lines = path.read_bytes().split(b"\n")[:-1]
+    assert list(json.loads(head)) == ["run"]
+    return [parse_outcome(line) for line in lines]
+
+
+class Slow(Scripted):
+    """Takes a moment for each sample, so that a job can be killed within."""
+
+    seconds = 0.005
+
+    def check(self, sample):
+        time.sleep(self.seconds)
+        return (yield from super().check(sample))
+
+
+class SlowChecker(ScriptedChecker):
+    @cached_property
+    def method(self):
+        return Slow()
