@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Generator, Iterable
 from contextlib import aclosing
 from typing import Any, Protocol
 
@@ -98,20 +98,20 @@ class Engine:
             await asyncio.gather(*held, return_exceptions=True)
             await asyncio.gather(*(d.close() for d in desks.values() if isinstance(d, Batcher)))
 
-    def run(self, samples: Iterable[Sample], *, ordered: bool = True) -> Iterator[Outcome]:
+    def run(self, samples: Iterable[Sample], *, ordered: bool = True) -> Generator[Outcome, None, None]:
         """Yield the outcomes of `stream` to a caller that is not async (also inside a notebook's running loop)."""
         from anyio.from_thread import start_blocking_portal
 
         with start_blocking_portal() as portal:
-            stream = self.stream(samples, ordered=ordered)
+            pull = _Pull(self.stream(samples, ordered=ordered))
             try:
                 while True:
                     try:
-                        yield portal.call(stream.__anext__)
+                        yield portal.call(pull.next)
                     except StopAsyncIteration:
                         return
             finally:
-                portal.call(stream.aclose)  # type: ignore[attr-defined]
+                portal.call(pull.close)
 
     async def _check(self, sample: Sample, desks: dict[type, Asking]) -> Outcome:
         """Drive one conversation to its end; whatever goes wrong becomes this sample's own Failure."""
@@ -137,6 +137,28 @@ class Engine:
             return Failure(id=sample.id, stage="internal", reason=f"{type(error).__name__}: {error}")
         finally:
             conversation.close()
+
+
+class _Pull:
+    """One stream that is read from another thread, where Ctrl-C may strike while a read is under way."""
+
+    def __init__(self, stream: AsyncIterator[Outcome]) -> None:
+        self.stream = stream
+        self._reading: asyncio.Task[Outcome] | None = None
+
+    async def next(self) -> Outcome:
+        self._reading = asyncio.create_task(self._read())
+        return await self._reading
+
+    async def _read(self) -> Outcome:
+        return await anext(self.stream)
+
+    async def close(self) -> None:
+        # a generator cannot be closed while it runs: the read that was left behind ends first
+        if self._reading is not None and not self._reading.done():
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
+        await self.stream.aclose()  # type: ignore[attr-defined]
 
 
 class _Meter:

@@ -46,7 +46,8 @@ class Task(StrEnum):
 class Record(BaseModel):
     """The base of all words: frozen, and unknown fields are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # a feature that is not a number must survive the way to disk and back: JSON has no word for it
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
 
 class Document(Record):

@@ -131,7 +131,9 @@ class MiniLMEmbedder:
     def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
         """Encode texts in order: float32 `(n, dimension)`, rows of length 1; text past the token limit is not read."""
         found = np.zeros((len(texts), self.dimension), dtype=np.float32)
-        rows = [self._tokens(ids) for ids in self._words.pieces(list(texts))] if texts else []
+        # half a surrogate pair, as JSON may hold one, would make the tokenizer refuse the whole batch
+        clean = [t if t.isascii() else t.encode(errors="replace").decode() for t in texts]
+        rows = [self._tokens(ids) for ids in self._words.pieces(clean)] if clean else []
         with torch.inference_mode():
             for length, members in self._batches(rows):
                 found[members] = self._forward([rows[i] for i in members], length)
