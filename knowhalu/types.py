@@ -133,7 +133,10 @@ class Query(Record):
 
 
 class Quote(Record):
-    """A sentence of a passage, byte for byte: `text == passage.text[start:end]`."""
+    """A sentence of a passage, byte for byte: `text == passage.text[start:end]`.
+
+    `relevance` is the share of the words of the question or of the claim that it has, whichever is larger.
+    """
 
     passage: str
     text: str
@@ -141,6 +144,7 @@ class Quote(Record):
     end: int
     supported: float
     contradicted: float
+    relevance: float = 1.0
 
 
 class Triplet(Record):

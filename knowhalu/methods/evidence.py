@@ -5,6 +5,8 @@ from knowhalu.types import Evidence, Judgment, Label, Passage, Quote
 
 TELLS = 0.5
 """Probability from which a quote counts as supporting or contradicting."""
+SPEAKS = 0.34
+"""Share of the words in question from which a quote speaks of the matter at all."""
 
 
 def link(segment: Span, judgment: Judgment, limit: int = 3) -> tuple[Evidence, ...]:
@@ -15,8 +17,8 @@ def link(segment: Span, judgment: Judgment, limit: int = 3) -> tuple[Evidence, .
     for quote in quotes:
         supports = quote.supported >= quote.contradicted
         probability = quote.supported if supports else quote.contradicted
-        fits = judgment.label is Label.INCONCLUSIVE or supports == (judgment.label is Label.CORRECT)
-        if probability >= TELLS and fits:
+        fits = judgment.label is not Label.INCONCLUSIVE and supports == (judgment.label is Label.CORRECT)
+        if probability >= TELLS and quote.relevance >= SPEAKS and fits:
             found.append(_pair(segment, quote, passages[quote.passage], supports, probability))
     return tuple(sorted(found, key=lambda e: -e.probability)[:limit])
 

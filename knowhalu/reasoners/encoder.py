@@ -57,8 +57,8 @@ class EncoderReasoner:
         scores: list[Probabilities] = yield Entail(tuple(pairs))
         features = _features(part, evidence, joint, scores)
         p = self.model.weights(_task(part), form).probability(features)
-        topic = coverage(part.question or part.response, " ".join(evidence.texts))
-        if topic < ON_TOPIC and p < 0.5 and scores[0].contradicted < 0.5:
+        topic = _on_topic(part, evidence)
+        if topic < ON_TOPIC and p < 0.5:
             label, confidence, rationale = Label.INCONCLUSIVE, 1 - topic, ELSEWHERE
         else:
             label, confidence = (Label.CORRECT, p) if p >= 0.5 else (Label.INCORRECT, 1 - p)
@@ -68,6 +68,14 @@ class EncoderReasoner:
 
 def _task(sample: Sample) -> str:
     return "answer" if sample.question else "claim"
+
+
+def _on_topic(part: Sample, evidence: Evidence) -> float:
+    """Return how far the evidence speaks of the matter: the share of its words, or of its names where fewer of these are there."""
+    asked, told = part.question or part.response, " ".join(evidence.shaped)
+    names = facts(asked).names
+    there = len(names & set(facts(told).content)) / len(names) if names else 1.0
+    return min(coverage(asked, told), there)
 
 
 def _features(part: Sample, evidence: Evidence, joint: str, scores: Sequence[Probabilities]) -> dict[str, float]:

@@ -64,7 +64,7 @@ def extract(question: str, answer: str) -> Extraction:
     reason = _fault(question, answer, asked, fresh)
     if reason is not None:
         return Extraction(entity=None, asked_for=asked, reason=reason, confidence=0.8)
-    entity = _entity(answer, question)
+    entity = _of_kind(answer, asked) or _entity(answer, question)
     return Extraction(entity=entity, asked_for=asked, reason=f"the answer names {entity!r}", confidence=0.7)
 
 
@@ -124,6 +124,20 @@ def _names_nothing(question: str, answer: str) -> bool:
     new = [w for w in words(answer) if w.text.lower() not in STOPWORDS and stem(w.text.lower()) not in seen and w.text[0].isalnum()]
     named = [w for w in new if w.text[0].isupper() and (w.start not in first or len(answer.split()) <= 4) or w.text[0].isdigit()]
     return not named and len(answer.split()) > 4 and sum(stem(w.text.lower()) not in _VAGUE for w in new) <= 1
+
+
+_DATE = re.compile(
+    r"\b(?:\d{1,2}(?:st|nd|rd|th)? )?(?:January|February|March|April|May|June|July|August|September|October|November|December)\b(?: \d{1,2}(?:st|nd|rd|th)?)?"
+    r"(?:,? \d{4})?|\b\d{4}s?\b|\b\d{1,2}(?:[:.]\d\d)? ?(?:a\.?m\.?|p\.?m\.?)?(?=\W|$)"
+)
+_AMOUNT = re.compile(r"[$€£]?\d[\d,.]*\d(?: ?%| ?\w+)?|[$€£]?\d(?: ?%| ?\w+)?")
+
+
+def _of_kind(answer: str, asked: Asked) -> str | None:
+    """Return the first date or number where one is asked for."""
+    pattern = {Asked.TIME: _DATE, Asked.NUMBER: _AMOUNT}.get(asked)
+    match = pattern.search(answer) if pattern else None
+    return match.group() if match else None
 
 
 def _entity(answer: str, question: str) -> str:

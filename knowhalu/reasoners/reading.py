@@ -52,15 +52,16 @@ def read(part: Sample, found: Sequence[Candidate], form: Form) -> Steps[Knowledg
     shaped = [c.shaped(form) for c in found]
     scores: list[Probabilities] = yield Entail(tuple(Hypothesis(s, part.response, part.question) for s in shaped))
     asked = f"{part.question or ''} {part.response}"
-    weight = [max(p.supported, p.contradicted) + coverage(asked, c.text) for p, c in zip(scores, found, strict=True)]
+    relevance = [max(coverage(part.question or part.response, c.text), coverage(part.response, c.text)) for c in found]
+    weight = [max(p.supported, p.contradicted) + r for p, r in zip(scores, relevance, strict=True)]
     kept = sorted(sorted(range(len(found)), key=lambda i: -weight[i])[:KEEPS])
-    telling = [i for i in kept if facts(asked).content and coverage(asked, found[i].text) > 0]
+    telling = [i for i in kept if facts(asked).content and relevance[i] > 0]
     if not telling:
         return Knowledge(form=form)
     quotes = tuple(
         Quote(
             passage=found[i].passage.id, text=found[i].text, start=found[i].start, end=found[i].end,
-            supported=scores[i].supported, contradicted=scores[i].contradicted,
+            supported=scores[i].supported, contradicted=scores[i].contradicted, relevance=relevance[i],
         )
         for i in telling
     )  # fmt: skip
