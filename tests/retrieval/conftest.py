@@ -1,6 +1,8 @@
 """Shared parts of the retrieval tests: a dozen sentences, a fast stand-in for the model, and the model itself."""
 
 import hashlib
+import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -62,6 +64,11 @@ class WordEmbedder:
 def records(texts: dict[str, str] = FACTS) -> list[SourceRecord]:
     """Make a record of each title and text."""
     return [SourceRecord(f"d{i}", title, text, f"test:{i}") for i, (title, text) in enumerate(texts.items(), 1)]
+
+
+def same_paths() -> dict[str, str]:
+    """Give the environment in which another Python imports what this one does."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([os.getcwd(), *filter(None, sys.path)])}
 
 
 @pytest.fixture

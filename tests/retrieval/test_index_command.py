@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from knowhalu.cli.index import index
 from knowhalu.errors import IndexFormatError, InputError
-from tests.retrieval.conftest import FACTS
+from tests.retrieval.conftest import FACTS, same_paths
 
 
 @pytest.fixture
@@ -68,12 +68,13 @@ def test_search_asks_for_the_model_that_it_cannot_know(folder: Path) -> None:
 def test_help_loads_nothing_heavy() -> None:
     """The commands are listed without torch, FAISS, numpy or pydantic."""
     code = "import sys, knowhalu.cli.index; print([m for m in ('torch','faiss','numpy','pydantic','rich') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=same_paths(), check=True)
     assert done.stdout.strip() == "[]"
 
 
 def test_the_script_is_the_same_command(source: Path, tmp_path: Path) -> None:
     """`scripts/build_index.py` turns errors into one line and exit code 2."""
     script = Path(__file__).parents[2] / "scripts/build_index.py"
-    done = subprocess.run([sys.executable, script, "gone", "--out", tmp_path / "i"], capture_output=True, text=True, check=False)
+    command = [sys.executable, script, "gone", "--out", tmp_path / "i"]
+    done = subprocess.run(command, capture_output=True, text=True, env=same_paths(), check=False)
     assert (done.returncode, done.stderr) == (2, "Error: gone: no such file or folder\n")

@@ -21,8 +21,9 @@ WANTED = [(r["id"], r["title"], r["text"]) for r in ROWS]
 
 
 def write_jsonl(path: Path) -> None:
-    """Write the rows as JSON lines, packed where the name says so."""
+    """Write the rows as JSON lines, packed where the name says so, once with a byte order mark."""
     data = "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in ROWS).encode()
+    data = b"\xef\xbb\xbf" + data if path.suffix == ".ndjson" else data
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
 
 
