@@ -5,7 +5,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from contextlib import aclosing
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from knowhalu.batching import Asking, Batcher, Blocking
 from knowhalu.errors import BackendError, KnowHaluError, StageError
@@ -44,7 +44,7 @@ class Backends:
     def open(self) -> dict[type, Asking]:
         """Make every backend awaitable, for the running event loop."""
         return {
-            kind: Batcher(backend, self._batch) if hasattr(backend, "answer_many") else backend  # type: ignore[misc]
+            kind: Batcher(cast(Blocking, backend), self._batch) if hasattr(backend, "answer_many") else cast(Asking, backend)
             for kind, backend in self._given.items()
             if backend is not None
         }

@@ -60,7 +60,8 @@ class _Layer(nn.Module):
         mixed = self.out(mixed.transpose(1, 2).reshape(batch, length, size))
         x = self.attention_norm(x + F.dropout(mixed, self.dropout, self.training))
         grown = self.down(F.gelu(self.up(x)))
-        return self.norm(x + F.dropout(grown, self.dropout, self.training))
+        out: Tensor = self.norm(x + F.dropout(grown, self.dropout, self.training))
+        return out
 
 
 class Bert(nn.Module):
@@ -77,7 +78,7 @@ class Bert(nn.Module):
 
     def forward(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
         """Encode `ids`; `mask` is 1 for tokens and 0 for padding, `types` is 0 for the first text and 1 for the second."""
-        x = self.words(ids) + self.positions.weight[: ids.shape[1]] + self.types(types)
+        x: Tensor = self.words(ids) + self.positions.weight[: ids.shape[1]] + self.types(types)
         x = self.norm(x)
         bias = torch.zeros_like(mask, dtype=torch.float32).masked_fill(mask == 0, torch.finfo(torch.float32).min / 2)
         for layer in self.layers:

@@ -95,7 +95,7 @@ class Trainer:
         while p.share(self.settings) < 1.0:
             batch = next(stream)
             loss = self._step(batch)
-            p.step, p.tokens, p.pool, p.index = p.step + 1, p.tokens + batch.tokens, batch.pool, batch.index + 1
+            p.step, p.tokens, p.pool, p.index = p.step + 1, p.tokens + batch.tokens, batch.pool, batch.number + 1
             p.loss = loss if math.isnan(p.loss) else 0.98 * p.loss + 0.02 * loss
             now = time.monotonic()
             p.seconds = before + now - began
@@ -115,7 +115,7 @@ class Trainer:
             logits = self.model(ids, mask, types)
         loss = class_loss(logits, targets)
         self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_([p for p in self.model.parameters() if p.requires_grad], 1.0)
         self.optimizer.step()
         return float(loss.detach())

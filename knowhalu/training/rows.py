@@ -19,7 +19,13 @@ from knowhalu.training.edits import NAME, edit
 
 SUPPORTED, CONTRADICTED, NEUTRAL, UNSUPPORTED = range(4)
 """Targets; UNSUPPORTED means contradicted or neutral, the data does not say which."""
-_TARGET = {"supported": SUPPORTED, "contradicted": CONTRADICTED, "neutral": NEUTRAL, "not_in_source": NEUTRAL, "unsupported": UNSUPPORTED}
+_TARGET = {
+    "supported": SUPPORTED,
+    "contradicted": CONTRADICTED,
+    "neutral": NEUTRAL,
+    "not_in_source": NEUTRAL,
+    "unsupported": UNSUPPORTED,
+}
 Row = dict[str, Any]
 
 
@@ -161,7 +167,9 @@ def written_claim(row: Row, other: Row, rng: random.Random) -> Example:
 def written_answer(row: Row, other: Row, rng: random.Random) -> Example:
     """Take one answer to a written question; off-target and refused answers are neutral towards the question."""
     answer = rng.choice([a for a in row["answers"] if a["label"] != "refusal"])
-    whole = row["knowledge"] if len(row["knowledge"]) < 1200 or rng.random() < 0.2 else near(row["knowledge"], answer["text"], rng)
+    whole = row["knowledge"]
+    if len(whole) >= 1200 and rng.random() >= 0.2:
+        whole = near(whole, answer["text"], rng)
     target = {"correct": SUPPORTED, "fabricated": CONTRADICTED, "off_target": NEUTRAL}[answer["label"]]
     if target == SUPPORTED and rng.random() < 0.12:
         return Example(near(other["knowledge"], answer["text"], rng), row["question"], answer["text"], NEUTRAL)
