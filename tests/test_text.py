@@ -10,8 +10,8 @@ from knowhalu.text import chunks, content_words, segments, sentences, stem, wind
 
 PIECES = [
     "Dr.", "Who", "came", "He", "left", "at", "3", "p.m.", "Then", "slept.", "U.S.", "e.g.", "Mr.", "3.14", "1,000", ".", "...",
-    "!", "?", "\n", "\n\n", "- item", "“Yes,”", "he", "said.", "(see", "below).", "and", "which", ";", ",", "–", "A.", "B.", "Inc.",
-    "No.", "Donovan.Bernard", "5", "é", "日本語。", "\u00a0", "\u2028", "\t", "x" * 40, "“", "”", "can’t",
+    "!", "?", "\n", "\n\n", "- item", "“Yes,”", "he", "said.", "(see", "below).", "and", "which", ";", ",", "–", "A.", "B.",
+    "Inc.", "No.", "Donovan.Bernard", "5", "é", "日本語。", "\u00a0", "\u2028", "\t", "x" * 40, "“", "”", "can’t",
 ]  # fmt: skip
 prose = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), max_size=60).map(" ".join)
 texts = st.one_of(prose, st.text(max_size=200))
