@@ -59,3 +59,13 @@ def clean_environ(monkeypatch, tmp_path_factory):
     home.mkdir(exist_ok=True)
     for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(name, str(home))
+
+
+@pytest.fixture(scope="session")
+def vocabulary_folder(tmp_path_factory):
+    """A folder with the tiny tokenizer."""
+    from tests.tiny import write_tokenizer
+
+    folder = tmp_path_factory.mktemp("vocabulary")
+    write_tokenizer(folder)
+    return folder

@@ -7,9 +7,23 @@ from pydantic import ValidationError
 
 from knowhalu import types
 from knowhalu.types import (
-    NO_INFORMATION, Document, Extraction, Failure, Form, Judgment, Knowledge, Label, Passage, Quote, Record, Sample, Segment, Task,
-    Triplet, Verdict,
-)  # fmt: skip
+    NO_INFORMATION,
+    Document,
+    Extraction,
+    Failure,
+    Form,
+    Judgment,
+    Knowledge,
+    Label,
+    Passage,
+    Quote,
+    Record,
+    Sample,
+    Segment,
+    Task,
+    Triplet,
+    Verdict,
+)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ to that class.
 """
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 import torch
@@ -36,9 +36,17 @@ class BertShape:
             values = json.loads(config.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise ModelError(f"{config}: cannot read the model's configuration ({error})") from error
-        if values.get("model_type", "bert") != "bert":
-            raise ModelError(f"{config}: model_type is {values['model_type']!r}; this encoder reads BERT checkpoints")
-        return cls(**{f.name: values[f.name] for f in fields(cls) if f.name in values})
+        if not isinstance(values, dict):
+            raise ModelError(f"{config}: not a model's configuration (a JSON object)")
+        for name, wanted in (("model_type", "bert"), ("hidden_act", "gelu"), ("position_embedding_type", "absolute")):
+            if values.get(name, wanted) != wanted:
+                raise ModelError(f"{config}: {name} is {values[name]!r}; this encoder reads BERT checkpoints with {wanted!r}")
+        shape = cls(**{f.name: values[f.name] for f in fields(cls) if f.name in values})
+        if bad := [n for n, v in asdict(shape).items() if not isinstance(v, int | float) or v <= 0]:
+            raise ModelError(f"{config}: {bad[0]} is {values[bad[0]]!r}; a number above 0 is needed")
+        if shape.hidden_size % shape.num_attention_heads:
+            raise ModelError(f"{config}: hidden_size {shape.hidden_size} is no multiple of {shape.num_attention_heads} heads")
+        return shape
 
 
 class _Layer(nn.Module):

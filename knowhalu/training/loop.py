@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn import functional as F
@@ -134,13 +135,14 @@ class Trainer:
         path = self.folder / "checkpoint.safetensors"
         if not path.exists():
             return
-        from safetensors import safe_open
-
-        with safe_open(path, "pt") as file:
-            about = file.metadata()
+        try:
+            with safe_open(path, "pt") as file:
+                about = file.metadata()
+            tensors = load_file(path)
+        except (OSError, SafetensorError) as error:
+            raise ResumeError(f"{path} is damaged ({error}); delete it to start anew, or give another --out") from error
         if json.loads(about["settings"]) != asdict(self.settings):
             raise ResumeError(f"{path} belongs to a run with settings {about['settings']}; give the same, or another --out")
-        tensors = load_file(path)
         self.model.load_state_dict({k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")})
         state: dict[int, dict[str, Any]] = {}
         for key, value in tensors.items():

@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import json
 import random
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +54,7 @@ def read_rows(path: Path) -> Iterator[Row]:
                     yield json.loads(line)
                 except ValueError as error:
                     raise InputError(f"{path}:{number}: not a JSON object ({error})") from error
-    except OSError as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise InputError(f"{path}: cannot read the training data ({error})") from error
 
 
