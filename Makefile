@@ -53,17 +53,22 @@ $(PY):
 	@echo "Making the environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 
+# Compiling all of torch takes pip half a minute; only what is imported is compiled, by importing it once.
+WARM := import torch, faiss, numpy, pydantic, click, tokenizers, safetensors.torch, anyio.from_thread, rich.progress, rich.table
+WARM_DEV := $(WARM), torch.optim, pytest, hypothesis, pyarrow, transformers.models.bert.modeling_bert
+
 # pip's words are shown only where it fails
 define install
 	@echo "Installing $(2) (once; about a minute)"
-	@{ $(PIP) install -q "pip>=23.2" && $(PIP) install -q -c requirements.lock -e "$(1)"; } > $(VENV)/install.log 2>&1 \
+	@{ $(PIP) install -q "pip>=23.2" && $(PIP) install -q --no-compile -c requirements.lock -e "$(1)" \
+	    && PYTHONDONTWRITEBYTECODE= $(PY) -c "$(3)"; } > $(VENV)/install.log 2>&1 \
 	    || { cat $(VENV)/install.log; echo "The installation failed; the same command goes on from here."; exit 1; }
 endef
 
 $(VENV)/.runtime: $(FRAME) | $(PY)
-	$(call install,.,what the package needs)
+	$(call install,.,what the package needs,$(WARM))
 	@touch $@
 
 $(VENV)/.dev: $(FRAME) | $(PY)
-	$(call install,.[dev],what the package and its tests need)
+	$(call install,.[dev],what the package and its tests need,$(WARM_DEV))
 	@touch $@ $(VENV)/.runtime

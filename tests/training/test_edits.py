@@ -10,7 +10,8 @@ from knowhalu.training.edits import KINDS, edit, negate, swap_listed, swap_name,
 
 NAMES = ["Rome", "Paris", "Ada Lovelace", "Alan Turing", "Bank of England"]
 PIECES = [
-    "In", "March", "1887", "the", "first", "king", "Ada Lovelace", "won", "3.5", "1,200", "was not", "is", "isn't", "two", "Rome", ".", ",",
+    "In", "March", "1887", "the", "first", "king", "Ada Lovelace", "won", "3.5", "1,200", "was not", "is", "isn't", "two", "Rome",
+    ".", ",",
     "on Monday", "increased",
     "Bank of England", "é", "more", "10",
 ]  # fmt: skip
