@@ -1,6 +1,6 @@
 """The front door for Python: check one text or many, with models and indexes loaded once, when first needed."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -36,7 +36,7 @@ class Checker:
         """Check one sample; what goes wrong comes back as a Failure with its reason."""
         return next(iter(self.stream([sample])))
 
-    def stream(self, samples: Iterable[Sample]) -> Iterator[Outcome]:
+    def stream(self, samples: Iterable[Sample]) -> Generator[Outcome, None, None]:
         """Check many samples; outcomes come as they are ready, in order if the settings say so."""
         return self.engine.run(samples, ordered=self.settings.engine.ordered)
 

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable
 from contextlib import aclosing, closing
 from typing import Any, Protocol, cast
 
@@ -92,20 +92,20 @@ class Engine:
                     hall.room.clear()
                     await hall.room.wait()
 
-    def run(self, samples: Iterable[Sample], *, ordered: bool = True) -> Iterator[Outcome]:
+    def run(self, samples: Iterable[Sample], *, ordered: bool = True) -> Generator[Outcome, None, None]:
         """Yield the outcomes of `stream` to a caller that is not async (also inside a notebook's running loop)."""
         from anyio.from_thread import start_blocking_portal
 
         with start_blocking_portal() as portal:
-            stream = self.stream(samples, ordered=ordered)
+            pull = _Pull(self.stream(samples, ordered=ordered))
             try:
                 while True:
                     try:
-                        yield portal.call(stream.__anext__)
+                        yield portal.call(pull.next)
                     except StopAsyncIteration:
                         return
             finally:
-                portal.call(stream.aclose)
+                portal.call(pull.close)
 
     async def _check(self, sample: Sample, desks: dict[type, Asking]) -> Outcome:
         """Check one sample; whatever goes wrong becomes its own Failure."""
@@ -173,6 +173,28 @@ class _Hall:
             return None
         self.room.set()
         return task
+
+
+class _Pull:
+    """One stream that is read from another thread, where Ctrl-C may strike while a read is under way."""
+
+    def __init__(self, stream: AsyncGenerator[Outcome]) -> None:
+        self.stream = stream
+        self._reading: asyncio.Task[Outcome] | None = None
+
+    async def next(self) -> Outcome:
+        self._reading = asyncio.create_task(self._read())
+        return await self._reading
+
+    async def _read(self) -> Outcome:
+        return await anext(self.stream)
+
+    async def close(self) -> None:
+        # a generator cannot be closed while it runs: the read that was left behind ends first
+        if self._reading is not None and not self._reading.done():
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
+        await self.stream.aclose()
 
 
 class _Meter:

@@ -46,7 +46,8 @@ class Task(StrEnum):
 class Record(BaseModel):
     """The base of all words: frozen, and unknown fields are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # a feature that is not a number must survive the way to disk and back: JSON has no word for it
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
 
 class Document(Record):
@@ -130,7 +131,10 @@ class Query(Record):
 
 
 class Quote(Record):
-    """A sentence of a passage, byte for byte: `text == passage.text[start:end]`."""
+    """A sentence of a passage, byte for byte: `text == passage.text[start:end]`.
+
+    `relevance` is the share of the words of the question or of the claim that it has, whichever is larger.
+    """
 
     passage: str
     text: str
@@ -138,6 +142,7 @@ class Quote(Record):
     end: int
     supported: float
     contradicted: float
+    relevance: float = 1.0
 
 
 class Triplet(Record):
@@ -177,11 +182,15 @@ class Step(Record):
 
 
 class Judgment(Record):
-    """A label from one form of knowledge, how sure it is, why, and by which steps."""
+    """A label from one form of knowledge, how sure it is, why, and by which steps.
+
+    `confidence` is the probability of the label; `supported` that of the text being true, also where the label leaves it open.
+    """
 
     form: Form
     label: Label
     confidence: float = Field(ge=0.0, le=1.0)
+    supported: float = Field(0.5, ge=0.0, le=1.0)
     rationale: str
     steps: tuple[Step, ...] = ()
     features: dict[str, float] = Field(default_factory=dict)

@@ -1,0 +1,125 @@
+#!/usr/bin/env python
+"""Quality on labelled files: every evaluation set, and the KnowHalu paper's own test sets, beside trivial rules.
+
+No threshold is fitted here: the decision border is the one shipped with the verifier.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+from eval_rows import CLAIM_FILES, PAIR_FILES, WRITTEN, EvalRow, paper_pairs, rows_of
+from metrics import auc, balanced, interval, length_rule, trivial
+
+from knowhalu.api import Checker
+from knowhalu.settings import load_settings
+from knowhalu.types import Failure, Label, Verdict
+
+
+def run(rows: list[EvalRow], pairs: list[str]) -> tuple[list[Verdict], float, list[Failure]]:
+    """Check all rows; returns verdicts in order, answers a second, and failures."""
+    checker = Checker(load_settings(pairs=pairs))
+    checker.check(rows[0].sample)
+    start = time.perf_counter()
+    outcomes = list(checker.stream(r.sample for r in rows))
+    rate = len(rows) / (time.perf_counter() - start)
+    return [o for o in outcomes if isinstance(o, Verdict)], rate, [o for o in outcomes if isinstance(o, Failure)]
+
+
+def measured(rows: list[EvalRow], verdicts: list[Verdict]) -> dict[str, float]:
+    """Return AUC and balanced accuracy with intervals, of the whole judgment and of the verifier alone."""
+    faithful = np.array([r.faithful for r in rows])
+    scores = np.array([1 - v.probability for v in verdicts])
+    alone = np.array([min((s.base.features.get("asked_supported", s.base.features.get("joint_supported", -9)) for s in v.segments), default=0.0) for v in verdicts])
+    groups = [r.group for r in rows]
+    low, high = interval(lambda i: auc(faithful[i], scores[i]), groups)
+    lowb, highb = interval(lambda i: balanced(faithful[i], scores[i] >= 0.5), groups)
+    return {
+        "auc": auc(faithful, scores), "auc_low": low, "auc_high": high, "auc_encoder_alone": auc(faithful, alone),
+        "balanced": balanced(faithful, scores >= 0.5), "balanced_low": lowb, "balanced_high": highb,
+    }  # fmt: skip
+
+
+def paper(rows: list[EvalRow], verdicts: list[Verdict]) -> dict[str, float]:
+    """Return TPR, TNR, their mean with its interval, and the abstain rates (an INCONCLUSIVE is neither right)."""
+    faithful = np.array([r.faithful for r in rows])
+    labels = np.array([v.label for v in verdicts])
+
+    def average(i: np.ndarray) -> float:  # type: ignore[type-arg]
+        return float(((labels[i] == Label.INCORRECT)[~faithful[i]].mean() + (labels[i] == Label.CORRECT)[faithful[i]].mean()) / 2)
+
+    low, high = interval(average, [r.group for r in rows])
+    return {
+        "rows": len(rows), "tpr": float((labels == Label.INCORRECT)[~faithful].mean()), "tnr": float((labels == Label.CORRECT)[faithful].mean()),
+        "avg_acc": average(np.arange(len(rows))), "low": low, "high": high,
+        "arp": float((labels == Label.INCONCLUSIVE)[~faithful].mean()), "arn": float((labels == Label.INCONCLUSIVE)[faithful].mean()),
+    }  # fmt: skip
+
+
+def sets(data: Path, names: list[str], limit: int, pairs: list[str]) -> dict[str, dict[str, float]]:
+    """Measure evaluation files; of a file with more than `limit` rows a fixed sample is taken."""
+    found = {}
+    for name in names:
+        rows = rows_of(data, name)
+        if len(rows) > limit:
+            rows = [rows[i] for i in sorted(np.random.default_rng(0).permutation(len(rows))[:limit])]
+        verdicts, rate, failures = run(rows, pairs)
+        if failures:
+            raise SystemExit(f"{name}: {len(failures)} failures, first: {failures[0]}")
+        t_balanced, t_auc = trivial([r.sample for r in rows], np.array([r.faithful for r in rows]), [r.group for r in rows])
+        found[name] = {"rows": len(rows), **measured(rows, verdicts), "trivial_auc": t_auc, "trivial_balanced": t_balanced, "per_second": rate}
+        r = found[name]
+        print(f"{name:20} {len(rows):5} rows  AUC {r['auc']:.3f} [{r['auc_low']:.3f}, {r['auc_high']:.3f}] (encoder {r['auc_encoder_alone']:.3f}, trivial {t_auc:.3f})"
+              f"  balanced {r['balanced']:.3f} [{r['balanced_low']:.3f}, {r['balanced_high']:.3f}] (trivial {t_balanced:.3f})  {rate:.1f}/s", flush=True)  # fmt: skip
+    return found
+
+
+def papers(data: Path, tasks: list[str], pairs: list[str], index: Path | None) -> dict[str, dict[str, float]]:
+    """Measure the KnowHalu paper's test sets, on all rows and on the length-matched pairs, beside the length rule."""
+    found: dict[str, dict[str, float]] = {}
+    for task in tasks:
+        rows = paper_pairs(data, task)
+        extra = [f"retrieval.index={index}"] if task == "qa_index" else []
+        verdicts, rate, failures = run(rows, pairs + extra)
+        if failures:
+            raise SystemExit(f"{task}: {len(failures)} failures, first: {failures[0]}")
+        words = np.array([float(len(r.sample.response.split())) for r in rows])
+        near = 6 if task == "summary" else 2
+        matched = [i for p in range(0, len(rows), 2) if abs(words[p] - words[p + 1]) <= near for i in (p, p + 1)]
+        fitted = paper_pairs(data, task, "val")
+        train = (np.array([float(len(r.sample.response.split())) for r in fitted]), np.array([r.faithful for r in fitted]))
+        for label, part in (("all", list(range(len(rows)))), ("length-matched", matched)):
+            some = [rows[i] for i in part]
+            result = paper(some, [verdicts[i] for i in part])
+            cut, length = length_rule(train, (words[part], np.array([r.faithful for r in some])))
+            found[f"{task}, {label}"] = {**result, "length_rule": length, "length_rule_words": cut, "per_second": rate}
+            print(f"{task + ', ' + label:26} {len(part):5} rows  TPR {result['tpr']:.3f}  TNR {result['tnr']:.3f}  Avg Acc {result['avg_acc']:.3f} [{result['low']:.3f}, {result['high']:.3f}]"
+                  f"  ARP {result['arp']:.3f}  ARN {result['arn']:.3f}  length rule (> {cut:.0f} words) {length:.3f}  {rate:.1f}/s", flush=True)  # fmt: skip
+    return found
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
+    parser.add_argument("--only", nargs="*", help="file names, or qa, qa_index, summary")
+    parser.add_argument("--index", type=Path, help="index for qa_index")
+    parser.add_argument("--limit", type=int, default=100_000)
+    parser.add_argument("--set", dest="pairs", action="append", default=[])
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/quality.json"))
+    args = parser.parse_args()
+    names = [*CLAIM_FILES, *PAIR_FILES, *WRITTEN]
+    tasks = ["qa", "summary"] + (["qa_index"] if args.index else [])
+    chosen = args.only or [*tasks, *names]
+    result = {
+        "sets": sets(args.data, [n for n in names if n in chosen], args.limit, args.pairs),
+        "paper": papers(args.data, [t for t in tasks if t in chosen], args.pairs, args.index),
+    }
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    args.out.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

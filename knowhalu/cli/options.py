@@ -1,0 +1,35 @@
+"""Options that several commands share, and the settings that they make."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from knowhalu.options import Settings
+from knowhalu.settings import load_settings
+
+F = TypeVar("F", bound=Callable[..., Any])
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def with_settings(command: F) -> F:
+    """Add --settings and --set; the command gets `settings_file` and `pairs`."""
+    about = "Change one setting, such as engine.batch=16; may be repeated."
+    command = click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help=about)(command)
+    about = "A TOML file of settings; see `knowhalu settings`."
+    return click.option("--settings", "settings_file", type=FILE, help=about)(command)
+
+
+def with_index(command: F) -> F:
+    """Add --index; the command gets `index`."""
+    kind = click.Path(file_okay=False, path_type=Path)
+    return click.option("--index", type=kind, help="Index folder to search where a text brings no sources of its own.")(command)
+
+
+def make_settings(file: Path | None, pairs: tuple[str, ...], index: Path | None = None) -> Settings:
+    """Read the settings that a command was called with; raises SettingsError."""
+    if index is not None:
+        pairs = (*pairs, f"retrieval.index={json.dumps(str(index), ensure_ascii=False)}")
+    return load_settings(file, pairs)

@@ -1,0 +1,203 @@
+"""Showing a verdict on a terminal: label, the response with its unsupported parts marked, evidence, judgments and steps.
+
+Texts come from users, sources and models: they are shown as they are, never read as markup or as terminal commands.
+"""
+
+import re
+import sys
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.text import Text
+
+from knowhalu.types import Evidence, Failure, Judgment, Kind, Label, Outcome, Sample, Segment, Step, Verdict
+
+LABELS = {Label.CORRECT: ("✓ FAITHFUL", "bold green"), Label.INCORRECT: ("✗ HALLUCINATED", "bold red"),
+          Label.INCONCLUSIVE: ("? INCONCLUSIVE", "bold yellow")}  # fmt: skip
+KINDS = {Kind.FACTUAL: "factual error", Kind.OFF_TARGET: "off target: it does not answer the question"}
+MARKS = {Label.INCORRECT: ("✗", "red underline"), Label.INCONCLUSIVE: ("?", "yellow underline")}
+RELATIONS = {"supports": ("supported by", "green"), "contradicts": ("contradicted by", "red")}
+# control characters could move the cursor or rewrite what was shown; direction marks could reorder it
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_SPACE = re.compile(r"\s+")
+
+
+def make_console(*, stderr: bool = False) -> Console:
+    """Return a console that colours on a terminal (unless NO_COLOR is set) and never breaks lines in a pipe."""
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else 10_000
+    return Console(file=stream, width=width, highlight=False, emoji=False, markup=False, soft_wrap=width is not None)
+
+
+def safe(text: str) -> str:
+    """Return the text with everything replaced that a terminal would obey."""
+    return _UNSAFE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def short(text: str, limit: int = 240) -> str:
+    """Return the text on one line, shortened at its end."""
+    line = _SPACE.sub(" ", safe(text)).strip()
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def verdict_line(outcome: Outcome) -> Text:
+    """Return label, kind and probability on one line."""
+    if isinstance(outcome, Failure):
+        return Text.assemble(("! NO VERDICT", "bold magenta"), f"  {short(outcome.stage)}: {short(outcome.reason)}")
+    word, style = LABELS[_said(outcome)]
+    kind = f"  {KINDS[outcome.kind]}" if outcome.kind is not None else ""
+    return Text.assemble((word, style), f"{kind}  P(hallucinated) = {outcome.probability:.2f}")
+
+
+def show_outcome(console: Console, sample: Sample, outcome: Outcome, *, steps: bool = False) -> None:
+    """Print all that was found of a sample."""
+    console.print(verdict_line(outcome))
+    if isinstance(outcome, Failure):
+        if outcome.reply is not None:
+            _section(console, "The reply that could not be used", [Text(safe(outcome.reply))])
+        return
+    if outcome.reason:
+        console.print(Text(f"  {short(outcome.reason, 600)}"))
+    if sample.question:
+        _section(console, "Question", [Text(safe(sample.question))])
+    marked = marked_response(sample.response, outcome.segments, coloured=_is_coloured(console))
+    _section(console, "Response", [marked])
+    _section(console, "Evidence", [line for e in outcome.evidence for line in evidence_lines(sample.response, e)])
+    _section(console, "Off-target check", _extraction(outcome))
+    _section(console, "Judgments", [line for i, s in enumerate(outcome.segments, 1) for line in _judgments(i, s)])
+    if steps:
+        for number, segment in enumerate(outcome.segments, 1):
+            for judgment in _both(segment):
+                lines = [line for i, s in enumerate(judgment.steps, 1) for line in _step(i, s)]
+                _section(console, f"Steps, segment {number}, {judgment.form} knowledge", lines)
+    console.print()
+    console.print(Text(_cost(outcome), style="dim"))
+
+
+def show_item(console: Console, sample: Sample, outcome: Outcome) -> None:
+    """Print a labelled sample's verdict in a few lines: what was said, the best evidence, and where gold disagrees."""
+    line = verdict_line(outcome)
+    if sample.label is not None:
+        line.append_text(_agreement(sample, outcome))
+    console.print(line)
+    if sample.question:
+        console.print(Text.assemble(("  Q ", "dim"), short(sample.question, 160)))
+    console.print(Text.assemble(("  > ", "dim"), short(sample.response, 200)))
+    best = best_evidence(outcome)
+    if best is not None:
+        word, style = RELATIONS[best.relation]
+        source = short(best.title or best.document or best.passage, 60)
+        console.print(Text.assemble("    ", (f"{word} {source}: ", style), (f"“{short(best.quote, 200)}”", "italic")))
+    elif isinstance(outcome, Verdict) and outcome.reason:
+        console.print(Text(f"    {short(outcome.reason, 200)}", style="dim"))
+
+
+def best_evidence(outcome: Outcome) -> Evidence | None:
+    """Return the surest evidence for what the verdict says."""
+    if isinstance(outcome, Failure):
+        return None
+    wanted = {True: "contradicts", False: "supports", None: ""}[outcome.hallucinated]
+    fitting = [e for e in outcome.evidence if e.relation == wanted]
+    return max(fitting or outcome.evidence, key=lambda e: e.probability, default=None)
+
+
+def _agreement(sample: Sample, outcome: Outcome) -> Text:
+    if isinstance(outcome, Failure) or outcome.hallucinated is None:
+        return Text(f"  [no decision; gold: {sample.label}]", style="yellow")
+    if outcome.hallucinated != (sample.label == "hallucinated"):
+        return Text(f"  [DISAGREES with gold: {sample.label}]", style="bold red")
+    other = sample.kind is not None and outcome.kind is not None and sample.kind != outcome.kind
+    return Text(f"  [as gold, but gold kind: {sample.kind}]" if other else "  [as gold]", style="dim")
+
+
+def marked_response(response: str, segments: Iterable[Segment], *, coloured: bool) -> Text:
+    """Return the response with doubtful segments underlined, or without colours in brackets with a mark."""
+    shown, at = Text(), 0
+    for segment in sorted(segments, key=lambda s: s.start):
+        if segment.label not in MARKS or segment.start < at:
+            continue
+        mark, style = MARKS[segment.label]
+        shown.append(safe(response[at : segment.start]))
+        part = safe(response[segment.start : segment.end])
+        shown.append(part if coloured else f"[{mark} {part}]", style=style)
+        at = segment.end
+    shown.append(safe(response[at:]))
+    return shown
+
+
+def evidence_lines(response: str, evidence: Evidence) -> list[Text]:
+    """Return one pair of evidence: the response's words, how the source stands to them, and the quote."""
+    word, style = RELATIONS[evidence.relation]
+    part = short(response[evidence.response_start : evidence.response_end])
+    source = short(evidence.title or evidence.document or evidence.passage, 80)
+    where = f"characters {evidence.document_start}-{evidence.document_start + len(evidence.quote)}"
+    return [
+        Text.assemble(f"[{evidence.response_start}:{evidence.response_end}] “{part}”"),
+        Text.assemble("    ", (f"{word} {source}", style), f" ({where}, {evidence.probability:.2f})"),
+        Text.assemble("    ", (f"“{short(evidence.quote, 600)}”", "italic")),
+    ]
+
+
+def _said(verdict: Verdict) -> Label:
+    """Return the label that fits what was decided of the whole: a label alone does not say how abstentions count."""
+    if verdict.hallucinated is None:
+        return Label.INCONCLUSIVE
+    return Label.INCORRECT if verdict.hallucinated else Label.CORRECT
+
+
+def _is_coloured(console: Console) -> bool:
+    return console.color_system is not None and not console.no_color
+
+
+def _section(console: Console, title: str, lines: list[Text]) -> None:
+    if not lines:
+        return
+    console.print()
+    console.print(Text(title, style="bold"))
+    for line in lines:
+        for part in line.split("\n", allow_blank=True):
+            console.print(Text("  ") + part)
+
+
+def _extraction(verdict: Verdict) -> list[Text]:
+    found = verdict.extraction
+    if found is None:
+        return []
+    taken = "a refusal, which is no hallucination" if found.refusal else f"“{short(found.entity)}”" if found.entity else "nothing"
+    first = f"asked for: {short(found.asked_for)}; the answer gives: {taken} ({found.confidence:.2f})"
+    return [Text(first), *([Text(short(found.reason, 600))] if found.reason else [])]
+
+
+def _both(segment: Segment) -> list[Judgment]:
+    return [segment.base, *([segment.supplement] if segment.supplement is not None else [])]
+
+
+def _judgments(number: int, segment: Segment) -> list[Text]:
+    head = f"segment {number}: {segment.label}, P(hallucinated) = {segment.probability:.2f}, “{short(segment.text, 100)}”"
+    return [Text(head), *map(_judgment, _both(segment))]
+
+
+def _judgment(judgment: Judgment) -> Text:
+    label = (f"{judgment.label:<13}", LABELS[judgment.label][1])
+    why = f"{judgment.confidence:.2f}  {short(judgment.rationale, 400)}"
+    return Text.assemble("  ", (f"{judgment.form:<13}", "dim"), label, why)
+
+
+def _step(number: int, step: Step) -> list[Text]:
+    lines = [Text.assemble((f"{number}. ", "bold"), short(step.thought, 400) or "(no thought)")]
+    lines.append(Text(f"   asked, specific: {short(step.query.specific)}"))
+    if step.query.general:
+        lines.append(Text(f"   asked, general:  {short(step.query.general)}"))
+    for passage in step.passages:
+        lines.append(Text(f"   found {passage.score:.2f} {short(str(passage), 200)}", style="dim"))
+    lines.append(Text(f"   learned: {short(step.knowledge.text, 600)}"))
+    lines.extend(Text(f"   fact: {short(str(triplet))}") for triplet in step.knowledge.triplets)
+    return lines
+
+
+def _cost(verdict: Verdict) -> str:
+    used = verdict.usage.model_dump()
+    counts = [f"{n:,} {name.replace('_', ' ')}" for name, n in used.items() if n]
+    total = verdict.seconds.get("total")
+    time = [f"{total:.2f} s"] if total is not None else []
+    return f"{verdict.method} · {', '.join([*counts, *time]) or 'no cost recorded'}"

@@ -1,0 +1,97 @@
+"""Tables and progress lines of big jobs."""
+
+import time
+from collections.abc import Mapping
+
+from rich.console import Console
+from rich.table import Table
+
+from knowhalu.batch import Progress, Summary
+from knowhalu.cli.show import short
+from knowhalu.scoring import LengthRule, Score
+
+SHOWN = 8
+
+
+def show_summary(console: Console, summary: Summary) -> None:
+    """Print what a run found: counts, failures by reason, and the scores where there were gold labels."""
+    table = Table(title=f"{summary.samples:,} samples", title_justify="left", box=None, show_header=False, pad_edge=False)
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_column(justify="right")
+    for name, count in {**summary.labels, **{f"  of kind {k}": n for k, n in summary.kinds.items()}}.items():
+        table.add_row(name, f"{count:,}", share(count / summary.samples))
+    if summary.failed:
+        table.add_row("no verdict", f"{summary.failed:,}", share(summary.failed / summary.samples))
+    console.print(table)
+    for reason, count in list(summary.failures.items())[:SHOWN]:
+        console.print(f"  {count:,} x {short(reason, 160)}", style="magenta")
+    if len(summary.failures) > SHOWN:
+        console.print(f"  and {len(summary.failures) - SHOWN} other reasons")
+    kept = f"; {summary.kept:,} were there from before" if summary.kept else ""
+    console.print(f"{summary.samples - summary.kept:,} checked in {duration(summary.seconds)} ({summary.rate:.1f}/s){kept}")
+    if summary.score is not None:
+        console.print()
+        show_scores(console, {"all": summary.score}, summary.length)
+        if summary.failed:
+            console.print(f"{summary.failed:,} samples without a verdict are not in this score.")
+
+
+def show_scores(console: Console, scores: Mapping[str, Score], length: LengthRule | None) -> None:
+    """Print the score of every group beside what length alone gives on the same rows."""
+    table = Table(title="Against the gold labels", title_justify="left", box=None, pad_edge=False)
+    table.add_column("")
+    for name in ("hallucinated", "faithful", "TPR", "TNR", "Avg Acc", "abstained +", "abstained -"):
+        table.add_column(name, justify="right")
+    for name, score in scores.items():
+        table.add_row(short(name, 40), *_cells(score), style="bold" if name == "all" else "")
+    if length is not None:
+        table.add_row(f"length alone: {length}", *_cells(length.score), style="dim")
+    console.print(table)
+    console.print("TPR: share of the hallucinated that was found; TNR: of the faithful that was passed; Avg Acc: their mean.")
+    console.print("An abstention counts as neither (+: among hallucinated, -: among faithful).")
+    if length is not None:
+        console.print("'length alone' is fitted on these same rows: an upper bound of what length gives here.")
+
+
+def share(value: float | None) -> str:
+    """Return a share in percent, or a dash where there is none."""
+    return "-" if value is None else f"{value:.1%}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time as a person would say it."""
+    if round(seconds, 1) < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
+
+
+class PlainProgress:
+    """Progress for a log: one line every few seconds, and one at the end."""
+
+    def __init__(self, console: Console, every: float = 5.0) -> None:
+        self.console, self.every = console, every
+        self._said = time.monotonic()
+
+    def __call__(self, progress: Progress) -> None:
+        """Print a line if the last is long enough ago."""
+        now = time.monotonic()
+        if now - self._said >= self.every or progress.done == progress.total:
+            self._said = now
+            self.console.print(progress_line(progress))
+
+
+def progress_line(progress: Progress) -> str:
+    """Return how far a run is, how fast, how long it still takes, and how many failed."""
+    left = (progress.total - progress.done) / progress.rate if progress.rate > 0 else 0.0
+    eta = f", {duration(left)} left" if progress.done < progress.total else ""
+    failed = f", {progress.failed:,} without a verdict" if progress.failed else ""
+    percent = progress.done / progress.total
+    return f"{progress.done:,} of {progress.total:,} ({percent:.1%}), {progress.rate:.1f}/s{eta}{failed}"
+
+
+def _cells(score: Score) -> list[str]:
+    rates = (score.tpr, score.tnr, score.average, score.arp, score.arn)
+    return [f"{score.positives:,}", f"{score.negatives:,}", *map(share, rates)]

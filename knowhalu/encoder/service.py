@@ -1,0 +1,117 @@
+"""The verifier as a backend: answers `Entail` requests in fixed-shape batches; long sources are read in windows."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from knowhalu.encoder.verifier import Tokens, Verifier, Vocabulary, shape_for
+from knowhalu.errors import ModelError
+from knowhalu.steps import Entail, Hypothesis, Probabilities
+from knowhalu.text import segments, windows
+
+PACKAGED = Path(__file__).parent.parent / "models" / "verifier"
+READS = 384
+"""Tokens that the verifier reads at once; a longer source is read in windows."""
+CLAIM = 160
+"""Tokens of a claim that is read whole; a longer one is read piece by piece."""
+
+
+class _Work(NamedTuple):
+    """One forward row: its tokens and the (pair, claim piece) that it is a window for."""
+
+    tokens: Tokens
+    pair: int
+    piece: int
+
+
+def fast_bf16() -> bool:
+    """Tell whether this machine computes in bf16 natively."""
+    if torch.cuda.is_available():
+        return torch.cuda.is_bf16_supported()
+    return bool(torch.cpu._is_avx512_bf16_supported())
+
+
+class EncoderBackend:
+    """Answer `Entail` requests with a verifier from a local folder.
+
+    Raises ModelError where the folder is missing or damaged.
+    """
+
+    def __init__(self, folder: Path | None = None, *, precision: str = "auto", threads: int | None = None, tokens: int = 4096) -> None:
+        self.folder = folder or PACKAGED
+        if not (self.folder / "model.safetensors").exists():
+            raise ModelError(
+                f"no verifier in {self.folder}: reinstall knowhalu, or train one with scripts/train_verifier.py "
+                "and name its folder by --set encoder.folder=FOLDER"
+            )
+        torch.set_num_threads(threads or os.cpu_count() or 1)
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        half = precision == "bf16" or (precision == "auto" and fast_bf16())
+        self.model = Verifier.load(self.folder, torch.bfloat16 if half else torch.float32).to(self.device)
+        self.vocabulary = Vocabulary.load(self.folder)
+        self.tokens = tokens
+
+    def answer_many(self, requests: Sequence[Entail]) -> list[list[Probabilities]]:
+        """Answer all requests together; equal pairs are computed once."""
+        unique = list(dict.fromkeys(p for r in requests for p in r.pairs))
+        known = dict(zip(unique, self.score(unique), strict=True))
+        return [[known[p] for p in r.pairs] for r in requests]
+
+    def score(self, pairs: Sequence[Hypothesis]) -> list[Probabilities]:
+        """Score pairs, in order.
+
+        Of several windows of a source the best supporting one counts; of several pieces of a long claim the least supported.
+        """
+        work = self._work(pairs)
+        scores = self._forward([w.tokens for w in work])
+        best: dict[tuple[int, int], Probabilities] = {}
+        for row, score in zip(work, scores, strict=True):
+            key = (row.pair, row.piece)
+            if key not in best or score.supported > best[key].supported:
+                best[key] = score
+        worst: dict[int, Probabilities] = {}
+        for (pair, _), score in best.items():
+            if pair not in worst or score.supported < worst[pair].supported:
+                worst[pair] = score
+        return [worst[i] for i in range(len(pairs))]
+
+    def _work(self, pairs: Sequence[Hypothesis]) -> list[_Work]:
+        """Cut pairs into rows that the model can read at once."""
+        premises = self.vocabulary.pieces([p.premise for p in pairs])
+        claims = self.vocabulary.pieces([p.claim for p in pairs])
+        questions = self.vocabulary.pieces([p.question or "" for p in pairs])
+        work: list[_Work] = []
+        for i, (premise, claim, question) in enumerate(zip(premises, claims, questions, strict=True)):
+            pieces = [claim] if len(claim) <= CLAIM else self._pieces(pairs[i].claim)
+            asked = question[:96] or None  # a longer question is background; its claim is always read whole
+            views = [premise]
+            if len(premise) + max(map(len, pieces)) + len(asked or ()) + 4 > READS:
+                views = self.vocabulary.pieces([w.text for w in windows(pairs[i].premise, 120, 40)])
+            for number, piece in enumerate(pieces):
+                work += [_Work(self.vocabulary.join(v, piece, asked, 512), i, number) for v in views]
+        return work
+
+    def _pieces(self, claim: str) -> list[list[int]]:
+        """Read a long claim segment by segment, and a segment without spaces in slices, so that nothing is left out."""
+        found = self.vocabulary.pieces([s.text for s in segments(claim, 40)])
+        return [ids[a : a + CLAIM] for ids in found for a in range(0, len(ids), CLAIM)]
+
+    @torch.inference_mode()
+    def _forward(self, rows: list[Tokens]) -> list[Probabilities]:
+        """Run rows sorted by length, each batch padded to one of the fixed shapes."""
+        order = sorted(range(len(rows)), key=lambda i: len(rows[i].ids))
+        found: list[Probabilities | None] = [None] * len(rows)
+        start = 0
+        while start < len(order):
+            shape = shape_for(len(rows[order[start]].ids))
+            size = max(1, self.tokens // shape)
+            part = [i for i in order[start : start + size] if len(rows[i].ids) <= shape]
+            tensors = (t.to(self.device) for t in self.vocabulary.batch([rows[i] for i in part], shape))
+            logits = self.model(*tensors).float()
+            for i, row in zip(part, logits.softmax(-1).tolist(), strict=True):
+                found[i] = Probabilities(*row)
+            start += len(part)
+        return [f for f in found if f is not None]

@@ -1,0 +1,223 @@
+"""The ledger: a batch's output file, which survives being killed at any moment.
+
+The first line says which run it belongs to; every further line is one outcome. Lines are only ever appended; a line that was
+torn by a kill is cut off when the run goes on; superseded lines are dropped at the very end, by writing a new file beside the
+old one and renaming it.
+"""
+
+import errno
+import fcntl
+import json
+import os
+import stat
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from knowhalu.errors import InputError, ResumeError
+
+HEAD = b'{"run":'
+FSYNC_SECONDS = 1.0
+CURE = "Nothing was changed. Give another -o, or --restart to begin anew (the old file is kept beside it)."
+
+
+class Entry(NamedTuple):
+    """An outcome that was written before: its fields, and where its line starts, in bytes."""
+
+    place: str
+    fields: dict[str, Any]
+    offset: int
+
+
+class Ledger:
+    """An output file, locked for this process from opening to closing."""
+
+    def __init__(self, path: Path, run: Mapping[str, str], *, restart: bool = False) -> None:
+        """Open or create the file.
+
+        Raises ResumeError where it is in use or belongs to another run, InputError where it cannot be an output file.
+        """
+        self.path, self.run = path.resolve(), dict(run)
+        self._file = _open_locked(self.path)
+        try:
+            if restart:
+                self._set_aside()
+            self._synced = time.monotonic()
+            self._first = self._check_head()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> "Ledger":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield the outcomes of earlier sessions, and cut off a torn last line; call it once, before `append`."""
+        offset = self._first
+        with self.path.open("rb") as reader:
+            reader.seek(offset)
+            for number, line in enumerate(reader, 2):
+                place = f"{self.path}, line {number}"
+                fields = _fields(line)
+                if fields is not None:
+                    yield Entry(place, fields, offset)
+                if not line.endswith(b"\n"):
+                    self._mend(offset, whole=fields is not None)
+                    return
+                if fields is None:
+                    raise ResumeError(f"{place}: not an outcome of KnowHalu; something else changed this file. {CURE}")
+                offset += len(line)
+
+    def append(self, line: str) -> int:
+        """Write one line so that it survives a kill of this process; return where it starts, in bytes."""
+        offset = self._file.seek(0, os.SEEK_END)
+        _write(self._file, line.encode("utf-8") + b"\n")
+        if time.monotonic() - self._synced >= FSYNC_SECONDS:
+            os.fsync(self._file.fileno())
+            self._synced = time.monotonic()
+        return offset
+
+    def compact(self, offsets: Iterable[int]) -> None:
+        """Keep only the lines that start at `offsets`, in this order; a kill leaves either the old file or the new one."""
+        beside = self.path.with_name(f".{self.path.name}.compact.tmp")
+        new = _open_locked(beside)
+        try:
+            new.truncate(0)
+            _write(new, _head(self.run))
+            with self.path.open("rb") as reader:
+                for offset in offsets:
+                    reader.seek(offset)
+                    _write(new, reader.readline())
+            os.fsync(new.fileno())
+            os.chmod(beside, stat.S_IMODE(os.fstat(self._file.fileno()).st_mode))
+            os.replace(beside, self.path)
+        except BaseException:
+            new.close()
+            beside.unlink(missing_ok=True)
+            raise
+        self._file.close()
+        self._file = new
+        _sync_folder(self.path.parent)
+
+    def close(self) -> None:
+        """Force everything to disk and let go of the file."""
+        if not self._file.closed:
+            os.fsync(self._file.fileno())
+            self._file.close()
+
+    def _check_head(self) -> int:
+        """Compare the first line with this run, writing it where the file is new; return its length in bytes."""
+        self._file.seek(0)
+        line = self._file.readline()
+        fields = _fields(line)
+        if fields is None and not line.endswith(b"\n") and _is_torn_head(line):
+            self._file.truncate(0)
+            self._file.seek(0)
+            _write(self._file, _head(self.run))
+            os.fsync(self._file.fileno())
+            return self._file.tell()
+        run = fields.get("run") if fields is not None else None
+        if not isinstance(run, dict):
+            raise ResumeError(f"{self.path}: exists and is not an output of `knowhalu detect`. {CURE}")
+        if changes := list(_changes(run, self.run)):
+            raise ResumeError(f"{self.path}: belongs to another run ({'; '.join(changes)}). {CURE}")
+        if not line.endswith(b"\n"):
+            self._mend(0, whole=True)
+            return len(line) + 1
+        return len(line)
+
+    def _mend(self, offset: int, *, whole: bool) -> None:
+        """End a whole last line, or cut off a torn one."""
+        if whole:
+            self._file.seek(0, os.SEEK_END)
+            _write(self._file, b"\n")
+        else:
+            self._file.truncate(offset)
+
+    def _set_aside(self) -> None:
+        if os.fstat(self._file.fileno()).st_size == 0:
+            return
+        names = (self.path.with_name(f"{self.path.name}.old{n or ''}") for n in range(1_000_000))
+        os.rename(self.path, next(name for name in names if not name.exists()))
+        self._file.close()
+        self._file = _open_locked(self.path)
+
+
+def _open_locked(path: Path) -> IO[bytes]:
+    """Open a regular file for reading and writing, without a buffer, and lock it against other processes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise InputError(f"{path}: cannot be written ({error.strerror}). Give another -o.") from error
+        file = os.fdopen(descriptor, "r+b", buffering=0) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+        if file is None:
+            os.close(descriptor)
+            raise InputError(f"{path}: is not a regular file, so a run could not be continued. Give another -o.")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            file.close()
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                raise InputError(f"{path}: cannot be locked ({error.strerror}). Give an -o on a local disk.") from error
+            raise ResumeError(f"{path}: another process is writing this file. Wait for it, or give another -o.") from error
+        # whoever held the lock may have renamed another file over this one while we opened it
+        if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
+            return file
+        file.close()
+
+
+def _write(file: IO[bytes], data: bytes) -> None:
+    """Write all of the data: without a buffer, one write may take only a part."""
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) :]
+
+
+def _head(run: Mapping[str, str]) -> bytes:
+    return json.dumps({"run": dict(run)}, ensure_ascii=False, separators=(",", ":")).encode("utf-8") + b"\n"
+
+
+def _is_torn_head(line: bytes) -> bool:
+    """Tell whether this is what a kill leaves of a first line, and not somebody else's file."""
+    return line.startswith(HEAD) or HEAD.startswith(line) or not line.strip(b"\0")
+
+
+def _fields(line: bytes) -> dict[str, Any] | None:
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return fields if isinstance(fields, dict) and ("run" in fields or "id" in fields) else None
+
+
+def _changes(old: Mapping[str, Any], new: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    """Name what differs; values that are JSON objects, such as all settings in one text, are compared leaf by leaf."""
+    for name in sorted({*old, *new}):
+        before, after = _opened(old.get(name)), _opened(new.get(name))
+        if isinstance(before, dict) and isinstance(after, dict):
+            yield from _changes(before, after, f"{above}{name}.")
+        elif before != after:
+            yield f"{above}{name} was {before}, is {after}"
+
+
+def _opened(value: Any) -> Any:
+    if not isinstance(value, str) or not value.startswith("{"):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,42 @@
+"""Evidence on two sides: characters of the response beside characters of a source, taken from the quotes of a judgment."""
+
+from knowhalu.text import Span, content_words, words
+from knowhalu.types import Evidence, Judgment, Label, Passage, Quote
+
+TELLS = 0.5
+"""Probability from which a quote counts as supporting or contradicting."""
+SPEAKS = 0.34
+"""Share of the words in question from which a quote speaks of the matter at all."""
+
+
+def link(segment: Span, judgment: Judgment, limit: int = 3) -> tuple[Evidence, ...]:
+    """Pair the segment with the quotes that bear out the judgment, the surest first."""
+    passages = {p.id: p for s in judgment.steps for p in s.passages}
+    quotes = {(q.passage, q.start): q for s in judgment.steps for q in s.knowledge.quotes}.values()
+    found = []
+    for quote in quotes:
+        supports = quote.supported >= quote.contradicted
+        probability = quote.supported if supports else quote.contradicted
+        fits = judgment.label is not Label.INCONCLUSIVE and supports == (judgment.label is Label.CORRECT)
+        if probability >= TELLS and quote.relevance >= SPEAKS and fits:
+            found.append(_pair(segment, quote, passages[quote.passage], supports, probability))
+    return tuple(sorted(found, key=lambda e: -e.probability)[:limit])
+
+
+def _pair(segment: Span, quote: Quote, passage: Passage, supports: bool, probability: float) -> Evidence:
+    start, end = _shared(segment, quote.text, supports)
+    return Evidence(
+        response_start=start, response_end=end, relation="supports" if supports else "contradicts", probability=probability,
+        passage=passage.id, title=passage.title, quote=passage.text[quote.start : quote.end], start=quote.start, end=quote.end,
+        document=passage.document, document_start=passage.start + quote.start,
+    )  # fmt: skip
+
+
+def _shared(segment: Span, quote: str, supports: bool) -> tuple[int, int]:
+    """Return the stretch of the segment that the quote speaks of: its shared words, or where it contradicts, the others."""
+    there = set(content_words(quote))
+    tokens = [w for w in words(segment.text) if content_words(w.text)]
+    chosen = [w for w in tokens if bool(there.intersection(content_words(w.text))) == supports]
+    if not chosen:
+        return segment.start, segment.end
+    return segment.start + chosen[0].start, segment.start + chosen[-1].end

@@ -1,0 +1,129 @@
+"""KnowHalu: off-target check, step-wise queries, retrieval, knowledge in two forms, judgment and aggregation.
+
+The algorithm of the KnowHalu paper (sections 3.1, 3.2, 4.3 and Algorithm 1), written once; a reasoner does the thinking.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from knowhalu.aggregation import Thresholds, aggregate, needs_second_opinion
+from knowhalu.methods.evidence import link
+from knowhalu.options import KnowHaluOptions
+from knowhalu.steps import Search, Steps
+from knowhalu.text import Span, segments
+from knowhalu.types import Extraction, Form, Judgment, Kind, Knowledge, Label, Passage, Query, Sample, Segment, Step, Task, Verdict
+
+
+class KnowHaluReasoner(Protocol):
+    """The questions that KnowHalu asks whoever thinks; each answer is a conversation of its own.
+
+    `part` is a sample whose response is the segment in question.
+    """
+
+    def thresholds(self, sample: Sample) -> Thresholds:
+        """Return the calibrated delta1 and delta2."""
+
+    def extract(self, question: str, answer: str) -> Steps[Extraction]:
+        """Take from the answer what the question asks for."""
+
+    def next_query(self, part: Sample, steps: Sequence[Step], form: Form) -> Steps[tuple[str, Query] | None]:
+        """Return the next thought and query, or None to stop."""
+
+    def distill(self, part: Sample, query: Query, passages: Sequence[Passage], steps: Sequence[Step], form: Form) -> Steps[Knowledge]:
+        """Put what the passages say of a query into one form of knowledge."""
+
+    def judge(self, part: Sample, steps: Sequence[Step], form: Form) -> Steps[Judgment]:
+        """Judge the segment by the knowledge of all steps."""
+
+
+class KnowHalu:
+    """Check answers, summaries, RAG responses and claims by the KnowHalu method."""
+
+    name = "knowhalu"
+
+    def __init__(self, reasoner: KnowHaluReasoner, options: KnowHaluOptions | None = None) -> None:
+        self.reasoner, self.options = reasoner, options or KnowHaluOptions()
+
+    def check(self, sample: Sample) -> Steps[Verdict]:
+        """Check one sample."""
+        extraction = None
+        if sample.question and self.options.off_target:
+            extraction = yield from self.reasoner.extract(sample.question, sample.response)
+            if extraction.refusal or extraction.is_none:
+                return _without_facts(sample, extraction, self.name)
+        parts = segments(sample.response, self.options.segment_words)
+        found = []
+        for span in parts:
+            found.append((yield from self._segment(sample, span)))
+        return _verdict(sample, tuple(found), extraction, self.name)
+
+    def _segment(self, sample: Sample, span: Span) -> Steps[Segment]:
+        """Judge one segment by the base form, and by the other where the first is not sure (Algorithm 1)."""
+        part = sample.model_copy(update={"response": span.text})
+        base_form, options = self.options.base_form, self.options
+        other_form = Form.STRUCTURED if base_form is Form.UNSTRUCTURED else Form.UNSTRUCTURED
+        base = yield from self._judge_by(base_form, part)
+        calibrated = self.reasoner.thresholds(sample)
+        limits = Thresholds(
+            calibrated.delta1 if options.delta1 is None else options.delta1, calibrated.delta2 if options.delta2 is None else options.delta2
+        )
+        supplement, final = None, base
+        if options.second_opinion == "always" or (options.second_opinion == "needed" and needs_second_opinion(base, limits)):
+            supplement = yield from self._judge_by(other_form, part)
+            final = aggregate(base, supplement, limits)
+        label = Label.INCORRECT if final.label is Label.INCONCLUSIVE and sample.task is Task.SUMMARY else final.label
+        return Segment(
+            start=span.start, end=span.end, text=span.text, label=label, probability=1 - final.supported, base=base,
+            supplement=supplement, evidence=link(span, final),
+        )  # fmt: skip
+
+    def _judge_by(self, form: Form, part: Sample) -> Steps[Judgment]:
+        """Ask, retrieve and distill step by step, then judge by one form of knowledge."""
+        steps: list[Step] = []
+        while len(steps) < self.options.max_steps:
+            hop = yield from self.reasoner.next_query(part, steps, form)
+            if hop is None:
+                break
+            thought, query = hop
+            passages = yield from self._retrieve(part, query)
+            knowledge = yield from self.reasoner.distill(part, query, passages, steps, form)
+            steps.append(Step(thought=thought, query=query, passages=passages, knowledge=knowledge))
+        return (yield from self.reasoner.judge(part, steps, form))
+
+    def _retrieve(self, part: Sample, query: Query) -> Steps[tuple[Passage, ...]]:
+        """Fetch the passages for both formulations, merged without duplicates; given knowledge is read as it is."""
+        if part.knowledge:
+            return tuple(
+                Passage(id=f"knowledge-{i}", document=f"knowledge-{i}", text=text, start=0, end=len(text), score=1.0)
+                for i, text in enumerate(part.knowledge, 1)
+            )
+        asked = {"specific": (query.specific,), "general": (query.general,), "combined": (query.specific, query.general)}
+        k = self.options.passages or (3 if part.documents else 2)
+        found: list[list[Passage]] = yield Search(asked[self.options.formulation], k, part.documents)
+        merged = {p.id: p for passages in found for p in passages}
+        if part.documents:
+            order = {d.id: i for i, d in enumerate(part.documents)}
+            return tuple(sorted(merged.values(), key=lambda p: (order.get(p.document, 0), p.start)))
+        return tuple(merged.values())
+
+
+def _without_facts(sample: Sample, extraction: Extraction, method: str) -> Verdict:
+    """Decide a refusal (no hallucination) or an off-target answer; facts need no checking then (section 3.1)."""
+    off = extraction.is_none
+    return Verdict(
+        id=sample.id, task=sample.task, method=method, label=Label.INCORRECT if off else Label.CORRECT, hallucinated=off,
+        kind=Kind.OFF_TARGET if off else None, probability=extraction.confidence if off else 1 - extraction.confidence,
+        reason=extraction.reason, extraction=extraction,
+    )  # fmt: skip
+
+
+def _verdict(sample: Sample, found: tuple[Segment, ...], extraction: Extraction | None, method: str) -> Verdict:
+    """Put segments together: one INCORRECT makes the text hallucinated, else one INCONCLUSIVE leaves it open."""
+    worst = max(found, key=lambda s: (s.label is Label.INCORRECT, s.label is Label.INCONCLUSIVE, s.probability))
+    hallucinated = {Label.INCORRECT: True, Label.CORRECT: False, Label.INCONCLUSIVE: None}[worst.label]
+    decisive = worst.base if worst.supplement is None or worst.base.label is worst.label else worst.supplement
+    return Verdict(
+        id=sample.id, task=sample.task, method=method, label=worst.label, hallucinated=hallucinated,
+        kind=Kind.FACTUAL if hallucinated else None, probability=worst.probability, reason=decisive.rationale,
+        extraction=extraction, segments=found,
+    )  # fmt: skip

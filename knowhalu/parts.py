@@ -1,0 +1,51 @@
+"""Builds the engine from the settings: the method, its reasoner, and the backends behind them."""
+
+import hashlib
+from functools import lru_cache
+from pathlib import Path
+
+import knowhalu
+from knowhalu.encoder.service import PACKAGED, EncoderBackend
+from knowhalu.engine import Backends, Engine
+from knowhalu.names import resolve
+from knowhalu.options import Settings
+from knowhalu.searching import Searcher
+
+
+def build_engine(settings: Settings) -> Engine:
+    """Build what the settings name; raises SettingsError, ModelError or IndexFormatError where a part cannot be had."""
+    encoder = settings.encoder
+    folder = encoder.folder or PACKAGED
+    reasoner = resolve("reasoner", settings.reasoner)(folder)
+    method = resolve("method", settings.method)(reasoner, settings.knowhalu)
+    entail = EncoderBackend(folder, precision=encoder.precision, threads=encoder.threads, tokens=encoder.tokens)
+    backends = Backends(entail=entail, search=Searcher(settings.retrieval), batch=settings.engine.batch)
+    return Engine(method, backends, in_flight=settings.engine.in_flight)
+
+
+def fingerprint(settings: Settings) -> dict[str, str]:
+    """Return what decides the results of a run; how fast it runs is left out."""
+    folder = settings.encoder.folder or PACKAGED
+    index = settings.retrieval.index
+    choices = settings.model_dump_json(exclude={"engine": True, "encoder": {"folder", "threads", "tokens"}, "retrieval": {"index"}})
+    return {
+        "version": knowhalu.__version__,
+        "settings": choices,
+        "verifier": folder_hash(folder),
+        "index": file_hash(index / "manifest.json") if index else "none",
+    }
+
+
+def folder_hash(folder: Path) -> str:
+    """Return one hash over the files that make a verifier."""
+    parts = [file_hash(folder / name) for name in ("model.safetensors", "config.json", "tokenizer.json", "judgment.json")]
+    return hashlib.sha256("".join(parts).encode()).hexdigest()[:16]
+
+
+@lru_cache(maxsize=64)
+def file_hash(path: Path) -> str:
+    """Return the first 16 hexadecimal digits of a file's sha256; "missing" where there is none."""
+    if not path.is_file():
+        return "missing"
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]

@@ -1,0 +1,142 @@
+"""The encoder as reasoner: answers KnowHalu's questions with the small verifier, text rules and a calibrated model."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from knowhalu.aggregation import Thresholds
+from knowhalu.reasoners.features import Reading, answer_features, claim_features, coverage, facts
+from knowhalu.reasoners.judge_model import JudgeModel
+from knowhalu.reasoners.off_target import extract
+from knowhalu.reasoners.questions import NAME, general_form
+from knowhalu.reasoners.reading import READS, Evidence, candidates, gathered, read
+from knowhalu.steps import Entail, Hypothesis, Probabilities, Steps
+from knowhalu.text import sentences
+from knowhalu.types import Extraction, Form, Judgment, Knowledge, Label, Passage, Query, Sample, Step
+
+NOTHING, ELSEWHERE = "the sources say nothing of this", "the sources speak of something else"
+ON_TOPIC = 0.34
+"""Share of a question's (or a claim's) content words under which sources are taken to speak of something else."""
+
+
+class EncoderReasoner:
+    """Think with a 22M-parameter cross-encoder; needs no LLM and no GPU."""
+
+    name = "encoder"
+
+    def __init__(self, folder: Path) -> None:
+        self.model = JudgeModel(folder)
+
+    def thresholds(self, sample: Sample) -> Thresholds:
+        """Return delta1 and delta2 as calibrated for this kind of sample."""
+        return self.model.thresholds(_task(sample))
+
+    def extract(self, question: str, answer: str) -> Steps[Extraction]:
+        """Take from the answer what the question asks for."""
+        yield from ()
+        return extract(question, answer)
+
+    def next_query(self, part: Sample, steps: Sequence[Step], form: Form) -> Steps[tuple[str, Query] | None]:
+        """Return the next thought and one-hop query, or None when there is nothing left to ask."""
+        yield from ()
+        return _next_hop(part, steps) if part.question else _next_clause(part, steps)
+
+    def distill(self, part: Sample, query: Query, passages: Sequence[Passage], steps: Sequence[Step], form: Form) -> Steps[Knowledge]:
+        """Read the passages' sentences and keep those that tell something of the claim."""
+        seen = {(q.passage, q.start) for s in steps for q in s.knowledge.quotes}
+        return (yield from read(part, candidates(passages, query, seen), form))
+
+    def judge(self, part: Sample, steps: Sequence[Step], form: Form) -> Steps[Judgment]:
+        """Judge the claim by all knowledge of one form, thoughts left out."""
+        evidence = gathered(steps, form)
+        if not evidence.shaped:
+            return Judgment(form=form, label=Label.INCONCLUSIVE, confidence=1.0, rationale=NOTHING, steps=tuple(steps))
+        joint = evidence.joint
+        pairs = [Hypothesis(joint, part.response, part.question)]
+        if part.question:
+            pairs.append(Hypothesis(joint, part.response))
+        scores: list[Probabilities] = yield Entail(tuple(pairs))
+        features = _features(part, evidence, joint, scores)
+        p = self.model.weights(_task(part), form).probability(features)
+        topic = _on_topic(part, evidence)
+        if topic < ON_TOPIC and p < 0.5:
+            label, confidence, rationale = Label.INCONCLUSIVE, 1 - topic, ELSEWHERE
+        else:
+            label, confidence = (Label.CORRECT, p) if p >= 0.5 else (Label.INCORRECT, 1 - p)
+            rationale = _rationale(scores[0], features, label)
+        return Judgment(form=form, label=label, confidence=confidence, supported=p, rationale=rationale, steps=tuple(steps), features=features)
+
+
+def _task(sample: Sample) -> str:
+    return "answer" if sample.question else "claim"
+
+
+def _on_topic(part: Sample, evidence: Evidence) -> float:
+    """Return how far the evidence speaks of the matter: the share of its words, or of its names where fewer of these are there."""
+    asked, told = part.question or part.response, " ".join(evidence.shaped)
+    names = facts(asked).names
+    there = len(names & set(facts(told).content)) / len(names) if names else 1.0
+    return min(coverage(asked, told), there)
+
+
+def _features(part: Sample, evidence: Evidence, joint: str, scores: Sequence[Probabilities]) -> dict[str, float]:
+    """Put the readings of the verifier and the comparison of words into one row of features."""
+    source = " ".join((*evidence.texts, joint))
+    if not part.question:
+        return claim_features(part.response, Reading(scores[0], evidence.scores, evidence.texts), source)
+    asked = Reading(scores[0], evidence.scores, evidence.texts)
+    entity = extract(part.question, part.response).entity or part.response
+    plain = claim_features(part.response, asked._replace(joint=scores[1]), source)
+    return plain | answer_features(part.question, part.response, entity, asked, source)
+
+
+def _next_clause(part: Sample, steps: Sequence[Step]) -> tuple[str, Query] | None:
+    """Ask for the sentences of a claim one after the other."""
+    clauses = sentences(part.response)
+    if len(steps) >= len(clauses):
+        return None
+    clause = clauses[len(steps)].text
+    thought = f"Check statement {len(steps) + 1} of {len(clauses)}."
+    return thought, Query(specific=clause, general=general_form(clause))
+
+
+def _next_hop(part: Sample, steps: Sequence[Step]) -> tuple[str, Query] | None:
+    """Ask the question itself, then for what is still uncovered, by the names found on the way."""
+    question, answer = part.question or "", part.response
+    if not steps:
+        thought = f"Look for what the question asks, and whether it is {answer!r}."
+        return thought, Query(specific=f"{question} {answer}", general=question)
+    if part.knowledge and sum(len(sentences(k)) for k in part.knowledge) <= READS:
+        return None  # all of it has been read
+    told = " ".join(q.text for s in steps for q in s.knowledge.quotes)
+    last = " ".join(q.text for q in steps[-1].knowledge.quotes)
+    asked = f"{question} {answer}"
+    missing = [w for w in facts(asked).content if w not in set(facts(told).content)]
+    used = f"{asked} {' '.join(s.query.general for s in steps[1:])}"
+    bridge = [n for n in _names(last) if n.lower() not in used.lower()]
+    if not missing or not bridge:
+        return None
+    named = ", ".join(bridge[:3])
+    thought = f"Nothing yet on {', '.join(dict.fromkeys(missing[:4]))}; go on with {named}, found in step {len(steps)}."
+    return thought, Query(specific=f"{question} ({named}) {answer}", general=f"{question} ({named})")
+
+
+def _names(text: str) -> list[str]:
+    """List the names of a text, longest first, each once."""
+    found = dict.fromkeys(m.group() for m in NAME.finditer(text) if facts(m.group()).content)
+    return sorted(found, key=lambda n: -len(n.split()))
+
+
+def _rationale(joint: Probabilities, features: dict[str, float], label: Label) -> str:
+    """Say in a sentence what weighed most."""
+    if label is Label.CORRECT:
+        return f"the evidence supports it (P {joint.supported:.2f}) and has {features['coverage']:.0%} of its words"
+    faults = []
+    if joint.contradicted > max(joint.supported, joint.neutral):
+        faults.append(f"the evidence contradicts it (P {joint.contradicted:.2f})")
+    if features["numbers_missing"] > 0:
+        faults.append("a number is not in the evidence")
+    if features["names_missing"] > 0:
+        faults.append("a name is not in the evidence")
+    if not faults:
+        faults.append(f"the evidence does not bear it out (P {joint.supported:.2f}, {features['coverage']:.0%} of its words)")
+    return "; ".join(faults)

@@ -1,0 +1,122 @@
+"""Evidence features: what a source says of a claim, word by word, number by number, name by name."""
+
+import math
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from knowhalu.steps import Probabilities
+from knowhalu.text import STOPWORDS, content_words, stem, words
+
+_NUMBER_WORDS = {
+    w: str(i)
+    for i, w in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty".split()
+    )
+} | {
+    w: str(i)
+    for i, w in enumerate("first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(), 1)
+} | {"thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "seventy": "70", "eighty": "80", "ninety": "90", "hundred": "100", "dozen": "12", "once": "1", "twice": "2"}  # fmt: skip
+_NEGATION = re.compile(r"\b(?:not|no|never|neither|nor|none|nobody|nothing|without|cannot|fail(?:ed|s)? to|den(?:y|ies|ied)|unlikely|refus\w+)\b|n['’]t\b", re.IGNORECASE)  # noqa: RUF001
+_SCALE = {"thousand": 1e3, "million": 1e6, "m": 1e6, "bn": 1e9, "billion": 1e9, "k": 1e3}
+LOGIT_LIMIT = 6.0
+
+
+class Facts(NamedTuple):
+    """What can be compared of a text: content words, word pairs, numbers and names, and how often it negates."""
+
+    content: tuple[str, ...]
+    pairs: frozenset[tuple[str, str]]
+    numbers: frozenset[str]
+    names: frozenset[str]
+    negations: int
+
+
+@lru_cache(maxsize=8192)
+def facts(text: str) -> Facts:
+    """Read the facts of a text."""
+    content = tuple(content_words(text))
+    tokens = words(text)
+    numbers = {n for w in tokens if (n := number_of(w.text)) is not None}
+    opening = {w.start for w in tokens[:1]} | {m.end() for m in re.finditer(r"[.!?:]\s+[\"“]?", text)}
+    names = {
+        stem(w.text.lower()) for w in tokens
+        if w.text[0].isupper() and w.start not in opening and w.text.lower() not in STOPWORDS and len(w.text) > 1
+    }  # fmt: skip
+    return Facts(content, frozenset(zip(content, content[1:], strict=False)), frozenset(numbers), frozenset(names), len(_NEGATION.findall(text)))
+
+
+def number_of(word: str) -> str | None:
+    """Return the value of a number, an ordinal or a number word as text ("1,000" and "1000" meet), or None."""
+    low = word.lower()
+    if low in _NUMBER_WORDS:
+        return _NUMBER_WORDS[low]
+    match = re.fullmatch(r"([\d][\d,]*(?:\.\d+)?)(?:%|st|nd|rd|th|s|(m|bn|k))?", low)
+    if match is None:
+        return None
+    value = float(match.group(1).replace(",", "")) * _SCALE.get(match.group(2) or "", 1.0)
+    return f"{value:g}" if value < 1e15 else None
+
+
+def share(part: frozenset[str] | set[str], whole: frozenset[str] | set[str]) -> float:
+    """Return the share of `whole` that is in `part`; 1 where there is nothing to find."""
+    return len(part & whole) / len(whole) if whole else 1.0
+
+
+def coverage(claim: str, source: str) -> float:
+    """Return the share of the claim's content words that the source has, each counted as often as it stands."""
+    wanted, seen = facts(claim).content, set(facts(source).content)
+    return sum(w in seen for w in wanted) / len(wanted) if wanted else 1.0
+
+
+def logit(p: float) -> float:
+    """Return the log-odds, cut off at `LOGIT_LIMIT`."""
+    p = min(max(p, 1e-6), 1 - 1e-6)
+    return max(-LOGIT_LIMIT, min(LOGIT_LIMIT, math.log(p / (1 - p))))
+
+
+class Reading(NamedTuple):
+    """What the verifier says of a claim: against all evidence together, and against each sentence (texts beside)."""
+
+    joint: Probabilities
+    single: tuple[Probabilities, ...]
+    sentences: tuple[str, ...]
+
+
+def claim_features(claim: str, reading: Reading, source: str) -> dict[str, float]:
+    """Return the features of a plain claim: verifier log-odds, and how much of the claim stands in the source."""
+    wanted, all_there = facts(claim), facts(source)
+    covers = [coverage(claim, s) for s in reading.sentences] or [0.0]
+    best = max(range(len(covers)), key=covers.__getitem__)
+    near = facts(reading.sentences[best]) if reading.sentences else facts("")
+    relevant = [p.contradicted for p, c in zip(reading.single, covers, strict=False) if c >= 0.3] or [0.0]
+    present = frozenset(all_there.content)
+    return {
+        "joint_supported": logit(reading.joint.supported),
+        "joint_contradicted": logit(reading.joint.contradicted),
+        "best_supported": logit(max((p.supported for p in reading.single), default=0.0)),
+        "best_contradicted": logit(max(relevant)),
+        "coverage": coverage(claim, source),
+        "coverage_best": covers[best],
+        "pairs": len(wanted.pairs & all_there.pairs) / len(wanted.pairs) if wanted.pairs else coverage(claim, source),
+        "numbers_missing": 1 - share(set(all_there.numbers), wanted.numbers),
+        "numbers_elsewhere": float(bool(wanted.numbers) and wanted.numbers <= all_there.numbers and not wanted.numbers <= near.numbers),
+        "names_missing": 1 - share(set(present), wanted.names),
+        "negation_differs": float((wanted.negations > 0) != (near.negations > 0)),
+    }
+
+
+def answer_features(question: str, answer: str, entity: str, asked: Reading, source: str) -> dict[str, float]:
+    """Return what is added for an answer: the verifier with the question, and where the new words of the answer stand."""
+    known = set(content_words(question))
+    fresh = {w for w in content_words(answer) if w not in known}
+    holding = [s for s in asked.sentences if fresh and fresh <= set(facts(s).content)]
+    return {
+        "asked_supported": logit(asked.joint.supported),
+        "asked_contradicted": logit(asked.joint.contradicted),
+        "asked_best": logit(max((p.supported for p in asked.single), default=0.0)),
+        "fresh_covered": share(set(facts(source).content), fresh),
+        "entity_verbatim": float(entity.lower() in source.lower()),
+        "question_near_answer": max((coverage(question, s) for s in holding), default=0.0),
+        "question_covered": coverage(question, source),
+    }

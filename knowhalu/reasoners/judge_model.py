@@ -1,0 +1,45 @@
+"""The small calibrated model over evidence features: a logistic regression whose weights can be read in its file."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from knowhalu.aggregation import Thresholds
+from knowhalu.errors import ModelError
+
+
+@dataclass(frozen=True)
+class Weights:
+    """One logistic regression on raw features: P(supported) = sigmoid(bias + sum of weight x feature)."""
+
+    bias: float
+    weights: Mapping[str, float]
+    cut: float
+
+    def probability(self, features: Mapping[str, float]) -> float:
+        """Return P(supported), moved so that the fitted decision border lies at 0.5."""
+        score = self.bias + sum(w * features[name] for name, w in self.weights.items())
+        return 1 / (1 + math.exp(-max(-30.0, min(30.0, score - self.cut))))
+
+
+class JudgeModel:
+    """The weights for each task and form, and the thresholds of the aggregation, from `judgment.json`."""
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / "judgment.json"
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            self._weights = {k: Weights(v["bias"], v["weights"], v["cut"]) for k, v in data["weights"].items()}
+            self._thresholds = {k: Thresholds(*v) for k, v in data["thresholds"].items()}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ModelError(f"{path}: cannot read the judgment weights ({error}); fit them with scripts/fit_judgment.py") from error
+
+    def weights(self, task: str, form: str) -> Weights:
+        """Return the weights of "claim" or "answer" in one form."""
+        return self._weights[f"{task}.{form}"]
+
+    def thresholds(self, task: str) -> Thresholds:
+        """Return delta1 and delta2 as calibrated."""
+        return self._thresholds[task]

@@ -1,0 +1,107 @@
+"""How the encoder reads passages: which sentences, in which shape, and what is kept as knowledge."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from knowhalu.reasoners.features import coverage, facts
+from knowhalu.reasoners.triplets import as_text, triplets
+from knowhalu.steps import Entail, Hypothesis, Probabilities, Steps
+from knowhalu.text import sentences, word_count
+from knowhalu.types import Form, Knowledge, Passage, Query, Quote, Sample, Step
+
+READS = 8
+"""Sentences read for one query."""
+KEEPS = 6
+"""Sentences kept of one query."""
+JOINT_WORDS = 190
+"""Words of the sentences that are judged together."""
+
+
+class Candidate(NamedTuple):
+    """A sentence of a passage that may speak of the claim."""
+
+    passage: Passage
+    start: int
+    end: int
+    text: str
+
+    def shaped(self, form: Form) -> str:
+        """Return the sentence as the verifier reads it: with its title, or as triplets."""
+        if form is Form.STRUCTURED:
+            return as_text(triplets(self.text, self.passage.title))
+        title = self.passage.title
+        return f"{title}: {self.text}" if title and title.lower() not in self.text.lower() else self.text
+
+
+def candidates(passages: Iterable[Passage], query: Query, read: set[tuple[str, int]], limit: int = READS) -> list[Candidate]:
+    """Choose the sentences nearest to a query in words, in the order of the sources, without those already read."""
+    found = [
+        Candidate(p, s.start, s.end, s.text) for p in passages for s in sentences(p.text) if (p.id, s.start) not in read
+    ]
+    if len(found) <= limit:
+        return found
+    wanted = f"{query.specific} {query.general}"
+    ranked = sorted(range(len(found)), key=lambda i: (-coverage(wanted, found[i].text) - 0.5 * coverage(found[i].text, wanted), i))
+    return [found[i] for i in sorted(ranked[:limit])]
+
+
+def read(part: Sample, found: Sequence[Candidate], form: Form) -> Steps[Knowledge]:
+    """Score sentences against the claim and keep the telling ones as knowledge."""
+    if not found:
+        return Knowledge(form=form)
+    shaped = [c.shaped(form) for c in found]
+    scores: list[Probabilities] = yield Entail(tuple(Hypothesis(s, part.response, part.question) for s in shaped))
+    asked = f"{part.question or ''} {part.response}"
+    relevance = [max(coverage(part.question or part.response, c.text), coverage(part.response, c.text)) for c in found]
+    weight = [max(p.supported, p.contradicted) + r for p, r in zip(scores, relevance, strict=True)]
+    kept = sorted(sorted(range(len(found)), key=lambda i: -weight[i])[:KEEPS])
+    telling = [i for i in kept if facts(asked).content and relevance[i] > 0]
+    if not telling:
+        return Knowledge(form=form)
+    quotes = tuple(
+        Quote(
+            passage=found[i].passage.id, text=found[i].text, start=found[i].start, end=found[i].end,
+            supported=scores[i].supported, contradicted=scores[i].contradicted, relevance=relevance[i],
+        )
+        for i in telling
+    )  # fmt: skip
+    facts_found = tuple(t for n, i in enumerate(telling) for t in triplets(found[i].text, found[i].passage.title, n))
+    best = sorted(sorted(range(len(telling)), key=lambda n: -weight[telling[n]])[:2])
+    if form is Form.STRUCTURED:
+        text = " ".join(str(t) for t in facts_found if t.quote in best)
+        return Knowledge(form=form, quotes=quotes, triplets=facts_found, text=text)
+    return Knowledge(form=form, quotes=quotes, text=" ".join(quotes[n].text for n in best))
+
+
+class Evidence(NamedTuple):
+    """All that was kept over the steps of a check: the sentences in shape, their scores, and their texts."""
+
+    shaped: tuple[str, ...]
+    texts: tuple[str, ...]
+    scores: tuple[Probabilities, ...]
+
+    @property
+    def joint(self) -> str:
+        """Return the sentences to be judged together: the most telling ones that fit, in their order."""
+        order = sorted(range(len(self.shaped)), key=lambda i: -max(self.scores[i][:2]))
+        kept: list[int] = []
+        room = JOINT_WORDS
+        for i in order:
+            size = word_count(self.shaped[i])
+            if size <= room or not kept:
+                kept.append(i)
+                room -= size
+        return " ".join(self.shaped[i] for i in sorted(kept))
+
+
+def gathered(steps: Sequence[Step], form: Form) -> Evidence:
+    """Gather the quotes of all steps, each once, in the order of the sources."""
+    seen: dict[tuple[str, int], tuple[str, str, Probabilities]] = {}
+    for step in steps:
+        titles = {p.id: p for p in step.passages}
+        for q in step.knowledge.quotes:
+            shape = Candidate(titles[q.passage], q.start, q.end, q.text).shaped(form)
+            rest = max(0.0, 1 - q.supported - q.contradicted)
+            seen.setdefault((q.passage, q.start), (shape, q.text, Probabilities(q.supported, q.contradicted, rest)))
+    rows = list(seen.values())
+    return Evidence(tuple(r[0] for r in rows), tuple(r[1] for r in rows), tuple(r[2] for r in rows))

@@ -1,0 +1,113 @@
+"""Searching the documents that come with a sample: each is cut and embedded once and kept for the next questions."""
+
+import hashlib
+import heapq
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from knowhalu.retrieval.base import Embedder, check_k
+from knowhalu.text import Span, chunks
+from knowhalu.types import Document, Passage
+
+if TYPE_CHECKING:
+    from knowhalu.retrieval.base import Vectors
+
+
+class DocumentSearch(NamedTuple):
+    """What to search: documents, the queries, and how many chunks each query may have."""
+
+    documents: tuple[Document, ...]
+    queries: Sequence[str]
+    k: int
+
+
+class _Embedded(NamedTuple):
+    spans: list[Span]
+    vectors: "Vectors | None"
+
+
+class DocumentRetriever:
+    """Find the chunks of given documents that say most about a query (KnowHalu, section 4.3).
+
+    Chunks have at most `words` words. The last `cache` documents stay embedded, known by their text alone. May be used
+    from several threads; one of them embeds at a time, so no document is ever embedded twice.
+    """
+
+    def __init__(self, embedder: Embedder, words: int = 40, cache: int = 256) -> None:
+        self.embedder, self.words, self.cache = embedder, words, cache
+        self._known: OrderedDict[bytes, _Embedded] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def search(self, documents: tuple[Document, ...], queries: Sequence[str], k: int) -> list[list[Passage]]:
+        """Return the `k` best chunks for each query, in document order; none for a blank query.
+
+        `passage.text == document.text[passage.start:passage.end]`; the score is the cosine. Raises InputError where `k`
+        is not positive.
+        """
+        return self.search_many([DocumentSearch(documents, queries, k)])[0]
+
+    def search_many(self, searches: Sequence[DocumentSearch]) -> list[list[list[Passage]]]:
+        """Answer many searches at once; all new chunks and all queries are embedded together."""
+        for search in searches:
+            check_k(search.k)
+        asked = list(dict.fromkeys(q for s in searches if s.documents for q in s.queries if q.strip()))
+        if not asked:
+            return [[[] for _ in search.queries] for search in searches]
+        known, vectors = self._embed({d.text for s in searches for d in s.documents}, asked)
+        rows = dict(zip(asked, vectors, strict=True))
+        return [[_best(s, known, rows[q]) if q in rows else [] for q in s.queries] for s in searches]
+
+    def _embed(self, texts: Iterable[str], queries: list[str]) -> tuple[dict[str, _Embedded], "Vectors"]:
+        """Return every document cut and embedded, and the vectors of the queries."""
+        keys = {text: hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest() for text in texts}
+        with self._lock:
+            known = {text: self._known[key] for text, key in keys.items() if key in self._known}
+            missing = {text: chunks(text, self.words) for text in keys if text not in known}
+            new = [span.text for spans in missing.values() for span in spans]
+            vectors, asked = self._encode(new, queries) if new else (None, None)
+            start = 0
+            for text, spans in missing.items():
+                rows = vectors[start : start + len(spans)].copy() if vectors is not None else None
+                known[text] = _Embedded(spans, rows)
+                start += len(spans)
+            self._remember({keys[text]: known[text] for text in keys})
+        return known, self.embedder.encode(queries, query=True) if asked is None else asked
+
+    def _encode(self, new: list[str], queries: list[str]) -> tuple["Vectors", "Vectors"]:
+        if not self.embedder.symmetric:
+            return self.embedder.encode(new), self.embedder.encode(queries, query=True)
+        together = self.embedder.encode([*new, *queries])
+        return together[: len(new)], together[len(new) :]
+
+    def _remember(self, used: dict[bytes, _Embedded]) -> None:
+        for key, value in used.items():
+            self._known[key] = value
+            self._known.move_to_end(key)
+        while len(self._known) > self.cache:
+            self._known.popitem(last=False)
+
+
+def _best(search: DocumentSearch, known: dict[str, _Embedded], query: "Vectors") -> list[Passage]:
+    """Score the chunks of all documents together and return the best in document order; the first wins a tie."""
+    scored: list[tuple[float, int, int]] = []
+    for d, document in enumerate(search.documents):
+        vectors = known[document.text].vectors
+        scores = [] if vectors is None else (vectors @ query).tolist()
+        scored += [(-score, d, i) for i, score in enumerate(scores)]
+    best = sorted((d, i, -lost) for lost, d, i in heapq.nsmallest(search.k, scored))
+    return [_passage(search.documents[d], d, i, known[search.documents[d].text].spans[i], score) for d, i, score in best]
+
+
+def _passage(document: Document, d: int, i: int, span: Span, score: float) -> Passage:
+    name = document.id or f"document-{d + 1}"
+    return Passage(
+        id=f"{name}#{i + 1}",
+        text=span.text,
+        title=document.title,
+        score=score,
+        document=name,
+        start=span.start,
+        end=span.end,
+    )

@@ -1,0 +1,63 @@
+"""Searches for the engine: a sample's own documents chunk by chunk, or an index; opened when first asked for."""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from knowhalu.encoder.embedder import load_embedder
+from knowhalu.errors import BackendError
+from knowhalu.options import RetrievalOptions
+from knowhalu.retrieval.base import Embedder, Retriever
+from knowhalu.retrieval.documents import DocumentRetriever, DocumentSearch
+from knowhalu.steps import Search
+from knowhalu.types import Passage
+
+
+class Searcher:
+    """Answer `Search` requests; an index that does not open is an IndexFormatError at once, not in the middle of a run."""
+
+    def __init__(self, options: RetrievalOptions) -> None:
+        self.options = options
+        if options.index is not None:
+            _ = self.index
+
+    @cached_property
+    def embedder(self) -> Embedder:
+        """Return the embedder that the settings name."""
+        return load_embedder(self.options.embedder)
+
+    @cached_property
+    def documents(self) -> DocumentRetriever:
+        """Return the retriever over a sample's own documents."""
+        return DocumentRetriever(self.embedder, words=self.options.chunk_words)
+
+    @cached_property
+    def index(self) -> Retriever | None:
+        """Return the index that the settings name, or None."""
+        if self.options.index is None:
+            return None
+        from knowhalu.retrieval.index import FaissIndex
+
+        return FaissIndex.open(self.options.index, self.embedder)
+
+    def answer_many(self, requests: Sequence[Search]) -> list[list[list[Passage]] | Exception]:
+        """Answer all searches together: one call for the documents', one for the index's of the same k."""
+        replies: list[list[list[Passage]] | Exception] = [BackendError("retrieval", _NO_SOURCE)] * len(requests)
+        own = [i for i, r in enumerate(requests) if r.documents]
+        if own:
+            found = self.documents.search_many([DocumentSearch(requests[i].documents, requests[i].queries, requests[i].k) for i in own])
+            for i, passages in zip(own, found, strict=True):
+                replies[i] = passages
+        others = [i for i, r in enumerate(requests) if not r.documents]
+        if self.index is not None:
+            for k in {requests[i].k for i in others}:
+                same = [i for i in others if requests[i].k == k]
+                flat = iter(self.index.search([q for i in same for q in requests[i].queries], k))
+                for i in same:
+                    replies[i] = [next(flat) for _ in requests[i].queries]
+        return replies
+
+
+_NO_SOURCE = (
+    "this sample has no documents and no knowledge, and no index is open: give the sample a source, or build an index "
+    "(scripts/build_index.py) and name it with --index FOLDER"
+)

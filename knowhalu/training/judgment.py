@@ -1,0 +1,138 @@
+"""Fits the judgment over evidence features: one logistic regression a task and form, and the aggregation's thresholds.
+
+Rows come from held-out sources only, which the verifier has not seen. Weights keep the sign that makes sense (support
+never counts against a claim, a missing number never for it), so that the fit cannot learn a quirk of one data set.
+"""
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from knowhalu.aggregation import Thresholds, aggregate
+from knowhalu.training.rows import MIX, SUPPORTED, UNSUPPORTED, extracted, held_out, read_rows, source_key
+from knowhalu.types import Form, Judgment, Label, Sample
+
+FOR = frozenset(
+    "joint_supported best_supported coverage coverage_best pairs asked_supported asked_best fresh_covered entity_verbatim question_near_answer".split()
+)
+AGAINST = frozenset("joint_contradicted best_contradicted numbers_missing numbers_elsewhere names_missing negation_differs asked_contradicted".split())
+SHARES = {
+    "fever_dev_claims": (400, 1.0), "fm2": (150, 1.0), "wice_claim_oracle": (130, 1.0), "scifact": (90, 1.0),
+    "fib_synth_pairs": (150, 1.0), "fib_model_pairs": (150, 0.5), "nli_mnli10k_taxinli": (150, 0.3), "nli_cad_snli": (150, 0.3),
+}  # fmt: skip
+"""Rows taken of each set, and what a set weighs in the fit."""
+
+
+@dataclass(frozen=True)
+class FitRow:
+    """A sample with its gold label, the set it comes from and that set's weight."""
+
+    sample: Sample
+    supported: bool
+    origin: str
+    weight: float
+
+
+def _sample(number: int, source: str, claim: str, question: str | None = None) -> Sample:
+    long = len(source.split()) > 120
+    where = {"documents": [source]} if long and question is None else {"knowledge": [source]}
+    return Sample.model_validate({"id": str(number), "response": claim, "question": question, **where})
+
+
+def claim_rows(data: Path, seed: int = 0) -> Iterator[FitRow]:
+    """Draw held-out claims: labelled ones, own sentences of documents (kept, edited, missing) and the written claims."""
+    rng = random.Random(seed)
+    taken: dict[str, int] = {}
+    documents = []
+    for row in read_rows(data / MIX):
+        count, weight = SHARES.get(row["set"], (0, 0.0))
+        if not held_out(source_key(row)) or not count:
+            continue
+        if row["set"].startswith("fib"):
+            documents.append(row)
+        if taken.get(row["set"], 0) < count and len(row["claim"].split()) <= 30:
+            taken[row["set"]] = taken.get(row["set"], 0) + 1
+            yield FitRow(_sample(0, row["source"], row["claim"]), row["label"] == "supported", row["set"], weight)
+    for row, other in zip(documents[:400], documents[1:401], strict=False):
+        example = extracted(row, other, rng)
+        if len(example.claim.split()) <= 30:
+            source = row["source"] if example.target in (SUPPORTED, UNSUPPORTED) and example.claim in row["source"] else example.premise
+            yield FitRow(_sample(0, source, example.claim), example.target == SUPPORTED, "own sentences", 1.5)
+    for row in read_rows(data / "written_claims.jsonl.gz"):
+        if held_out(source_key(row)):
+            for claim in row["claims"]:
+                if len(claim["text"].split()) <= 30:
+                    yield FitRow(_sample(0, row["document"], claim["text"]), claim["label"] == "supported", "written claims", 1.5)
+
+
+def answer_rows(data: Path, validation: Path | None = None) -> Iterator[FitRow]:
+    """Draw held-out written answers, and the validation split (never the test split) of the paper's question answers."""
+    for row in read_rows(data / "written_answers.jsonl.gz"):
+        if held_out(source_key(row)):
+            for a in row["answers"]:
+                if a["label"] != "refusal":
+                    yield FitRow(_sample(0, row["knowledge"], a["text"], row["question"]), a["label"] == "correct", "written answers", 1.0)
+    if validation is not None:
+        for row in islice((r for r in read_rows(validation) if r["split"] == "val"), 100):
+            for key, supported in (("right_answer", True), ("hallucinated_answer", False)):
+                yield FitRow(_sample(0, row["knowledge"], row[key], row["question"]), supported, "KnowHalu QA, validation", 1.0)
+
+
+def fit(features: Sequence[dict[str, float]], gold: Sequence[bool], weights: Sequence[float], ridge: float = 0.5) -> dict[str, object]:
+    """Fit one logistic regression with sign constraints; returns bias, raw weights and the decision border."""
+    names = list(features[0])
+    x = np.array([[f[n] for n in names] for f in features])
+    y, w = np.array(gold, float), np.array(weights)
+    w = w * np.where(y == 1, 0.5 / (w * y).sum(), 0.5 / (w * (1 - y)).sum()) * len(y)
+    mean, scale = x.mean(0), x.std(0) + 1e-6
+    z = (x - mean) / scale
+    bounds = [(0, None) if n in FOR else (None, 0) if n in AGAINST else (None, None) for n in names]
+
+    def loss(p: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        score = z @ p[1:] + p[0]
+        error = w * (1 / (1 + np.exp(-score)) - y)
+        value = (w * np.logaddexp(0, np.where(y == 1, -score, score))).sum() + ridge * (p[1:] ** 2).sum()
+        return float(value), np.concatenate([[error.sum()], z.T @ error + 2 * ridge * p[1:]])
+
+    best = minimize(loss, np.zeros(len(names) + 1), jac=True, method="L-BFGS-B", bounds=[(None, None), *bounds]).x
+    raw = best[1:] / scale
+    scores = x @ raw + (bias := float(best[0] - mean @ raw))
+    return {
+        "bias": round(bias, 5), "cut": round(border(scores, y, w), 5), "weights": {n: round(float(v), 5) for n, v in zip(names, raw, strict=True)},
+    }  # fmt: skip
+
+
+def border(scores: NDArray[np.float64], gold: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+    """Return the score that parts the classes with the best weighted balanced accuracy, smoothed over its neighbours."""
+    grid = np.quantile(scores, np.linspace(0.05, 0.95, 91))
+    hit = np.array([(weights * gold * (scores >= g)).sum() + (weights * (1 - gold) * (scores < g)).sum() for g in grid])
+    smooth = np.convolve(np.pad(hit, 4, mode="edge"), np.ones(9) / 9, "valid")
+    return float(grid[int(smooth.argmax())])
+
+
+def grid_thresholds(pairs: Iterable[tuple[Judgment, Judgment, bool]]) -> Thresholds:
+    """Choose delta1 and delta2 by quantiles of the confidences (KnowHalu, appendix E.3); the first best pair wins."""
+    rows = list(pairs)
+    steps = np.arange(0.05, 0.951, 0.05)
+    base = np.quantile([b.confidence for b, _, _ in rows], steps)
+    other = np.quantile([s.confidence for _, s, _ in rows], steps)
+    candidates = [Thresholds(0.0, 1.0)]
+    candidates += [Thresholds(float(base[i]), float(other[j])) for i in range(len(steps)) for j in range(i, len(steps))]
+    return max(candidates, key=lambda t: average_accuracy((aggregate(b, s, t).label, gold) for b, s, gold in rows))
+
+
+def average_accuracy(labels: Iterable[tuple[Label, bool]]) -> float:
+    """Return the mean of the shares of supported and of unsupported rows that are labelled so; INCONCLUSIVE is neither."""
+    hits: dict[bool, list[bool]] = {True: [], False: []}
+    for label, gold in labels:
+        hits[gold].append(label is (Label.CORRECT if gold else Label.INCORRECT))
+    return sum(sum(h) / len(h) for h in hits.values() if h) / 2
+
+
+FORMS = (Form.UNSTRUCTURED, Form.STRUCTURED)

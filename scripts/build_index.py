@@ -1,0 +1,15 @@
+"""Build an index: the same as `knowhalu index build`, for use from a checkout."""
+
+import sys
+
+import click
+
+from knowhalu.cli.index import build
+from knowhalu.errors import KnowHaluError
+
+if __name__ == "__main__":
+    try:
+        build()
+    except KnowHaluError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(2)

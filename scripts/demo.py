@@ -1,0 +1,116 @@
+#!/usr/bin/env python
+"""Show what KnowHalu does on real text: build an index, check the prepared items, compare with the gold labels."""
+
+import shutil
+import subprocess
+import sys
+import time
+from itertools import groupby
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from knowhalu.api import Checker
+from knowhalu.batch import Summary, detect
+from knowhalu.cli.show import make_console, safe, show_item
+from knowhalu.cli.tables import PlainProgress, duration, show_scores
+from knowhalu.errors import IndexFormatError, KnowHaluError
+from knowhalu.options import RetrievalOptions, Settings
+from knowhalu.records import parse_outcome, read_samples
+from knowhalu.retrieval.index import read_info, verify
+from knowhalu.scoring import Score, score
+from knowhalu.types import Outcome, Sample, Verdict
+
+CORPUS, ITEMS = Path("demo/corpus.jsonl"), Path("demo/items.jsonl")
+INDEX, OUTPUT = Path("indexes/demo"), Path("demo/out/verdicts.jsonl")
+NEXT = """
+What to try next
+  {0} check -q "When was Voyager 1 launched?" -a "In 1979." --index indexes/demo
+  {0} check -q "When was Voyager 1 launched?" -a "In 1979." --index indexes/demo --steps
+  {0} check --claim "Voyager 2 has flown past Neptune." --index indexes/demo --json
+Your own texts (JSONL, CSV, or a folder of .txt and .md) and your own answers (JSONL)
+  {0} index build my-texts/ -o indexes/mine
+  {0} detect my-answers.jsonl -o verdicts.jsonl --index indexes/mine
+What is installed, and all settings
+  {0} doctor
+  {0} settings"""
+
+
+def main() -> int:
+    """Run the demonstration from the root of a checkout; return 1 where an item got no verdict."""
+    began = time.perf_counter()
+    console = make_console()
+    _ensure_index(console)
+    samples = list(read_samples(ITEMS))
+    console.print(f"\nChecking {len(samples)} items of {ITEMS}", style="bold")
+    # a demonstration checks everything anew each time: verdicts of an older model would not show what this one does
+    OUTPUT.unlink(missing_ok=True)
+    checker = Checker(Settings(retrieval=RetrievalOptions(index=INDEX)))
+    summary = detect(checker, ITEMS, OUTPUT, progress=PlainProgress(console))
+    outcomes = _outcomes()
+    for group, members in groupby(sorted(samples, key=_group), key=_group):
+        console.print(Text(f"\n{safe(group).replace('_', ' ')}", style="bold underline"))
+        for sample in members:
+            show_item(console, sample, outcomes[sample.id])
+    console.print()
+    _show_scores(console, samples, outcomes, summary)
+    total = duration(time.perf_counter() - began)
+    console.print(f"\n{len(samples)} items in {duration(summary.seconds)}; with the index {total}")
+    console.print(f"All verdicts, with every step: {OUTPUT}")
+    console.print(NEXT.format(_program()))
+    return 1 if summary.failed else 0
+
+
+def _ensure_index(console: Console) -> None:
+    """Build the index, unless it is there, intact and not older than the corpus."""
+    try:
+        fresh = (INDEX / "manifest.json").stat().st_mtime >= CORPUS.stat().st_mtime
+        if fresh and not verify(INDEX):
+            counts = read_info(INDEX).counts
+            console.print(f"{INDEX}: {counts.passages} passages of {counts.documents} documents, intact")
+            return
+    except (OSError, IndexFormatError):
+        pass  # whatever is wrong with it, it is built anew
+    console.print(f"Building {INDEX} from {CORPUS}", style="bold")
+    command = [sys.executable, "scripts/build_index.py", str(CORPUS), "-o", str(INDEX)]
+    subprocess.run([*command, "--force"] if INDEX.exists() else command, check=True)
+
+
+def _outcomes() -> dict[str, Outcome]:
+    with OUTPUT.open("rb") as file:
+        file.readline()  # the run's own line
+        found = [parse_outcome(line) for line in file]
+    return {outcome.id: outcome for outcome in found}
+
+
+def _program() -> str:
+    """Return how the command is called here: a virtual environment need not be active."""
+    beside = Path(sys.executable).with_name("knowhalu")
+    if shutil.which("knowhalu") is not None or not beside.exists():
+        return "knowhalu"
+    return str(beside.relative_to(Path.cwd())) if beside.is_relative_to(Path.cwd()) else str(beside)
+
+
+def _group(sample: Sample) -> str:
+    return str(sample.meta.get("group", "items"))
+
+
+def _show_scores(console: Console, samples: list[Sample], outcomes: dict[str, Outcome], summary: Summary) -> None:
+    """Print the score of each group, and of all of them beside the length rule."""
+    rows: dict[str, list[tuple[bool, bool | None]]] = {}
+    for sample in sorted(samples, key=_group):
+        outcome = outcomes[sample.id]
+        if sample.label is not None and isinstance(outcome, Verdict):
+            rows.setdefault(_group(sample), []).append((sample.label == "hallucinated", outcome.hallucinated))
+    scores = {group: score(found) for group, found in rows.items()}
+    show_scores(console, {**scores, "all": summary.score or Score()}, summary.length)
+    if summary.failed:
+        console.print(f"{summary.failed} items got no verdict and are not in the scores.", style="magenta")
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (KnowHaluError, subprocess.CalledProcessError) as error:
+        sys.exit(f"error: {error}")

@@ -1,0 +1,130 @@
+"""`knowhalu check`: where the text comes from, what is shown, what is refused."""
+
+import json
+
+import pytest
+
+from knowhalu.api import Checker
+from knowhalu.cli.show import make_console, marked_response, safe
+from knowhalu.records import parse_outcome
+from tests.scripted_checks import Label, Sample, segment_of
+
+
+@pytest.mark.parametrize(("word", "code", "line"), [
+    ("right", 0, "✓ FAITHFUL"), ("wrong", 1, "✗ HALLUCINATED  factual error  P(hallucinated) = 0.97"),
+    ("unsure", 3, "? INCONCLUSIVE"), ("broken", 2, "! NO VERDICT  judge: the reply has no label"),
+])  # fmt: skip
+def test_the_first_line_and_the_exit_code_tell_the_verdict(knowhalu, word, code, line):
+    result = knowhalu("check", "-q", "Which planet?", "-a", f"{word} Mars", "--knowledge", "Mars is red.")
+    assert result.exit_code == code
+    assert result.stdout.split("\n")[0].startswith(line)
+
+
+def test_all_that_was_found_is_shown_without_colours_in_a_pipe(knowhalu):
+    output = knowhalu("check", "-q", "Which planet?", "-a", "wrong Mars", "--knowledge", "Mars is red.").stdout
+    assert "\x1b" not in output
+    for part in (
+        "[✗ wrong Mars]",
+        "[0:10] “wrong Mars”",
+        "contradicted by Planets (characters 0-12, 0.97)",
+        "“Mars is red.”",
+        "asked for: a planet; the answer gives: “Mars” (0.90)",
+        "unstructured INCORRECT    0.90  the source says so",
+    ):
+        assert part in output
+    assert "Which planet is it?" not in output
+
+
+def test_steps_show_queries_passages_and_knowledge(knowhalu):
+    output = knowhalu("check", "--claim", "wrong", "--knowledge", "Mars is red.", "--steps").stdout
+    for part in ("look for the planet", "Is it Mars?", "Which planet is it?", "found 0.80 Planets", "learned: Mars is red."):
+        assert part in output
+
+
+def test_a_failure_shows_the_raw_reply(knowhalu):
+    assert "gibberish" in knowhalu("check", "--claim", "broken", "--knowledge", "k").stdout
+
+
+def test_json_is_one_line_that_reads_back(knowhalu):
+    result = knowhalu("check", "--claim", "wrong ü\u2028", "--knowledge", "k", "--json")
+    assert result.stdout.count("\n") == 1
+    assert parse_outcome(result.stdout).segments[0].text == "wrong ü\u2028"
+
+
+def test_texts_come_from_files_and_standard_input(knowhalu, tmp_path):
+    (tmp_path / "source.txt").write_bytes(b"\xef\xbb\xbfMars is red.")
+    (tmp_path / "known.txt").write_text("It is a planet.")
+    output = knowhalu("check", "--summary", "right", "--document", "source.txt").stdout
+    assert "“Mars is red.”" in output
+    assert "“It is a planet.”" in knowhalu("check", "--claim", "right", "--knowledge", "@known.txt").stdout
+    assert "“From a pipe.”" in knowhalu("check", "--claim", "right", "--document", "-", input="From a pipe.").stdout
+
+
+@pytest.mark.parametrize("arguments", [("check",), ("check", "-"), ("check", "item.json")])
+def test_an_item_comes_as_json(knowhalu, tmp_path, arguments):
+    item = json.dumps({"id": "mine", "answer": "wrong", "question": "Which?", "knowledge": ["k"]})
+    (tmp_path / "item.json").write_text(item)
+    assert parse_outcome(knowhalu(*arguments, "--json", input=item).stdout).id == "mine"
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    (("--claim", "x"), "nothing to check by. Give --knowledge TEXT, --document FILE or --index FOLDER"),
+    (("-q", "Who?"), "exactly one of --answer, --summary, --claim (got none)"),
+    (("-a", "x", "--claim", "y"), "got --answer and --claim"),
+    (("item.json", "--claim", "y"), "either as a file or by options"),
+    (("no.json",), "no.json: cannot be read (No such file or directory)"),
+    (("--claim", " ", "--knowledge", "k"), "the command line, field 'claim': is empty"),
+    (("--claim", "x", "--knowledge", ""), "field 'knowledge[0]': is empty"),
+    (("--summary", "x", "--document", "no.txt"), "no.txt: cannot be read"),
+    (("--summary", "x", "--document", "latin.txt"), "latin.txt: not UTF-8 at byte 3"),
+    (("--summary", "x", "--document", "-", "--knowledge", "@-"), "standard input can be read only once"),
+    (("--claim", "x", "--settings", "bad.toml"), "bad.toml: cannot read the settings"),
+])  # fmt: skip
+def test_bad_arguments_get_one_line_with_the_cure(knowhalu, tmp_path, arguments, said):
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9")
+    (tmp_path / "bad.toml").write_text("a = = b")
+    result = knowhalu("check", *arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_empty_standard_input_is_told(knowhalu):
+    assert "standard input: holds nothing" in knowhalu("check", input="").stderr
+
+
+def test_an_index_folder_reaches_the_settings_whatever_its_name(monkeypatch, knowhalu):
+    seen = []
+    usual = Checker.check
+
+    def check(self, sample):
+        seen.append(self.settings.retrieval.index)
+        return usual(self, sample)
+
+    monkeypatch.setattr(Checker, "check", check)
+    for name in ("indexes/demo", '1 "quoted" ü = 3'):
+        knowhalu("check", "--claim", "x", "--index", name)
+        assert str(seen.pop()) == name
+
+
+def test_texts_cannot_command_the_terminal_or_pass_for_markup(knowhalu):
+    output = knowhalu("check", "--claim", "wrong [bold]\x1b[2Jx\u202ey[/bold]", "--knowledge", "k\x07").stdout
+    assert "[✗ wrong [bold]�[2Jx�y[/bold]]" in output
+    assert not {"\x1b", "\u202e", "\x07"} & set(output)
+    assert safe("a\tb\nc") == "a\tb\nc"
+
+
+def test_marks_stand_around_the_doubtful_segments_only():
+    text = "Mars is red. It has nine moons. It may rain."
+    sample = Sample(response=text)
+    spans = [(0, 12, Label.CORRECT), (13, 31, Label.INCORRECT), (32, 44, Label.INCONCLUSIVE)]
+    segments = [segment_of(sample, s).model_copy(update={"start": a, "end": b, "text": text[a:b]}) for a, b, s in spans]
+    assert marked_response(text, segments, coloured=False).plain == "Mars is red. [✗ It has nine moons.] [? It may rain.]"
+    coloured = marked_response(text, segments, coloured=True)
+    assert coloured.plain == text
+    assert [(s.start, s.end) for s in coloured.spans] == [(13, 31), (32, 44)]
+
+
+def test_a_pipe_never_breaks_a_line(capsys):
+    make_console().print("word " * 200)
+    assert capsys.readouterr().out.count("\n") == 1

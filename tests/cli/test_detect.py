@@ -1,0 +1,75 @@
+"""`knowhalu detect`: progress on one stream, the summary on the other, and refusals."""
+
+import json
+
+import pytest
+
+from knowhalu.batch import Progress
+from knowhalu.cli.tables import PlainProgress, duration, progress_line
+from knowhalu.records import parse_outcome
+
+ROWS = [("right", "faithful"), ("wrong", "hallucinated"), ("broken", "faithful"), ("wrong and long enough", None)]
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "in.jsonl"
+    path.write_text("".join(json.dumps({"claim": c, "knowledge": "k", "label": g}) + "\n" for c, g in ROWS))
+    return path
+
+
+def test_outcomes_go_to_the_file_and_the_summary_to_the_screen(knowhalu, source, tmp_path):
+    result = knowhalu("detect", source, "-o", "new/out.jsonl")
+    assert result.exit_code == 0, result.output
+    lines = (tmp_path / "new/out.jsonl").read_text().splitlines()
+    assert [parse_outcome(line).id for line in lines[1:]] == ["line-1", "line-2", "line-3", "line-4"]
+    for part in ("4 samples", "INCORRECT", "50.0%", "1 x judge: the reply has no label", "TPR", "100.0%", "length alone",
+                 "an upper bound of what length gives", "1 samples without a verdict are not in this score"):  # fmt: skip
+        assert part in result.stdout
+    assert "4 of 4 (100.0%)" in result.stderr
+    assert "\x1b" not in result.output
+
+
+def test_a_second_start_goes_on_and_a_restart_begins_anew(knowhalu, source, tmp_path):
+    knowhalu("detect", source, "-o", "out.jsonl")
+    assert "1 checked" in knowhalu("detect", source, "-o", "out.jsonl").stdout
+    assert "0 checked" in knowhalu("detect", source, "-o", "out.jsonl", "--keep-failures").stdout
+    assert "4 checked" in knowhalu("detect", source, "-o", "out.jsonl", "--restart").stdout
+    assert (tmp_path / "out.jsonl.old").exists()
+
+
+def test_errors_leave_what_was_written(knowhalu, source, tmp_path):
+    knowhalu("detect", source, "-o", "out.jsonl")
+    before = (tmp_path / "out.jsonl").read_bytes()
+    source.write_text('{"claim": "x"\n')
+    result = knowhalu("detect", source, "-o", "out.jsonl")
+    assert result.exit_code == 2
+    assert "in.jsonl, line 1: not JSON" in result.stderr
+    assert (tmp_path / "out.jsonl").read_bytes() == before
+
+
+def test_an_interruption_says_what_is_kept(knowhalu, source, monkeypatch):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("knowhalu.batch.detect", interrupted)
+    result = knowhalu("detect", source, "-o", "out.jsonl")
+    assert result.exit_code == 130
+    assert "kept in out.jsonl" in result.stderr
+
+
+def test_progress_tells_rate_and_time_left():
+    line = progress_line(Progress(done=150, total=1000, kept=100, failed=2, seconds=10.0))
+    assert line == "150 of 1,000 (15.0%), 5.0/s, 2 min 50 s left, 2 without a verdict"
+    assert [duration(s) for s in (0.04, 59.94, 61, 3700)] == ["0.0 s", "59.9 s", "1 min 01 s", "1 h 01 min"]
+
+
+def test_a_log_gets_few_lines():
+    class Console(list):
+        print = list.append
+
+    console = Console()
+    show = PlainProgress(console, every=3600.0)
+    for done in range(1, 101):
+        show(Progress(done, 100, 0, 0, 1.0))
+    assert console == ["100 of 100 (100.0%), 100.0/s"]

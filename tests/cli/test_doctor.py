@@ -1,0 +1,74 @@
+"""`knowhalu doctor` and `knowhalu settings`: what they find and say."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import knowhalu.encoder.service as service
+from knowhalu.cli.doctor import VERIFIER_FILES, examine
+from knowhalu.cli.settings import render_settings
+from knowhalu.options import Settings
+from knowhalu.settings import load_settings
+
+
+@pytest.fixture
+def verifier(tmp_path, monkeypatch) -> Path:
+    folder = tmp_path / "verifier"
+    folder.mkdir()
+    for name in VERIFIER_FILES:
+        (folder / name).write_bytes(b"x")
+    monkeypatch.setattr(service, "PACKAGED", folder)
+    return folder
+
+
+def test_a_machine_with_everything_passes(knowhalu, verifier):
+    result = knowhalu("doctor")
+    assert result.exit_code == 0, result.output
+    assert "sha256 2d711642b726" in result.stdout
+    assert "knowhalu index build" in result.stdout
+
+
+def test_a_missing_verifier_fails_with_the_cure(knowhalu, verifier):
+    (verifier / "model.safetensors").unlink()
+    result = knowhalu("doctor")
+    assert result.exit_code == 1
+    assert "MISS verifier" in result.stdout
+    assert "model.safetensors missing" in result.stdout
+    assert "train_verifier.py" in result.stdout
+
+
+def test_a_damaged_index_matters_only_where_it_is_asked_for(knowhalu, verifier, tmp_path):
+    folder = tmp_path / "indexes" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "manifest.json").write_text("{}")
+    assert knowhalu("doctor").exit_code == 0
+    result = knowhalu("doctor", "--set", "retrieval.index=indexes/mine")
+    assert result.exit_code == 1
+    assert "MISS index" in result.stdout
+
+
+def test_a_missing_package_is_named_with_its_command(monkeypatch):
+    monkeypatch.setattr("knowhalu.cli.doctor._version", lambda name: None if name in ("rich", "vllm") else "1.0")
+    monkeypatch.setattr("knowhalu.cli.doctor._extras", lambda: {"vllm": ["vllm"], "server": ["fastapi"]})
+    found = {f.name: f for f in examine(Settings())}
+    assert (found["rich"].good, "pip install rich" in found["rich"].text) == (False, True)
+    assert (found["[vllm]"].good, found["[server]"].good) == (None, True)
+    assert "pip install 'knowhalu[vllm]'" in found["[vllm]"].text
+
+
+def test_the_printed_settings_read_back_to_the_same_tree(tmp_path):
+    file = tmp_path / "knowhalu.toml"
+    for pairs in ((), ("knowhalu.delta1=0.3", "retrieval.index=a b", "engine.ordered=false", 'encoder.folder="C:\\\\x"')):
+        tree = load_settings(pairs=pairs)
+        file.write_text(render_settings(tree), encoding="utf-8")
+        assert load_settings(file) == tree
+
+
+def test_every_setting_is_printed_with_its_meaning():
+    text = render_settings(Settings())
+    for group in (Settings(), *(g for g in dict(Settings()).values() if hasattr(g, "model_fields_set"))):
+        for name, field in type(group).model_fields.items():
+            assert name in text
+            assert (field.description or "") in text
+    assert tomllib.loads(text)["engine"]["batch"] == 64
