@@ -64,7 +64,7 @@ def check(
     sources = [*([document] if document is not None else []), *documents]
     known = [knowledge] if isinstance(knowledge, str) else list(knowledge)
     try:
-        sample = Sample(id="1", response=given[0], question=question, documents=sources, knowledge=known)  # type: ignore[arg-type]
+        sample = Sample(id="1", response=given[0], question=question, documents=sources, knowledge=known)
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(f"{'.'.join(map(str, first['loc'])) or 'sample'}: {first['msg']}") from error

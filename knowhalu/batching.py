@@ -51,29 +51,40 @@ class Batcher:
             batch = [(r, f) for r, f in batch if not f.done()]
             if not batch:
                 continue
-            replies = await loop.run_in_executor(self._thread, _call, self.backend.answer_many, [r for r, _ in batch])
-            for (_, future), reply in zip(batch, replies, strict=True):
-                if future.done():
-                    continue
-                if isinstance(reply, BaseException):
-                    future.set_exception(reply)
-                else:
-                    future.set_result(reply)
+            try:
+                replies = await loop.run_in_executor(self._thread, _call, self.backend.answer_many, [r for r, _ in batch])
+                for (_, future), reply in zip(batch, replies, strict=True):
+                    _settle(future, reply)
+            finally:  # where this worker is stopped, nobody may wait for ever
+                for _, future in batch:
+                    future.cancel()
 
     async def close(self) -> None:
-        """Stop the worker and its thread; whoever still waits is cancelled."""
+        """Stop the worker and its thread; whoever still waits is cancelled, a call under way is waited for."""
         if self._worker is not None:
             self._worker.cancel()
             await asyncio.gather(self._worker, return_exceptions=True)
         while self._waiting:
             self._waiting.popleft()[1].cancel()
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
+
+
+def _settle(future: asyncio.Future[Any], reply: Any) -> None:
+    """Hand a reply, or the error that stands for it, to the one who waits, if someone still does."""
+    if future.done():
+        return
+    if isinstance(reply, StopIteration):  # no future carries this one
+        reply = BackendError("backend", "the backend raised StopIteration")
+    if isinstance(reply, BaseException):
+        future.set_exception(reply)
+    else:
+        future.set_result(reply)
 
 
 def _call(answer_many: Callable[[list[Any]], Sequence[Any]], requests: list[Any]) -> Sequence[Any]:
     """Call the backend; where a shared call breaks, ask one by one, so that an error stays with its own request."""
     try:
-        replies = answer_many(requests)
+        replies = list(answer_many(requests))
     except Exception as error:  # noqa: BLE001 - whatever a library raises must end as its request's failure
         if len(requests) == 1:
             return [error]

@@ -3,9 +3,9 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Generator, Iterable
-from contextlib import aclosing
-from typing import Any, Protocol
+from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable
+from contextlib import aclosing, closing
+from typing import Any, Protocol, cast
 
 from knowhalu.batching import Asking, Batcher, Blocking
 from knowhalu.errors import BackendError, KnowHaluError, StageError
@@ -44,7 +44,7 @@ class Backends:
     def open(self) -> dict[type, Asking]:
         """Make every backend awaitable, for the running event loop."""
         return {
-            kind: Batcher(backend, self._batch) if hasattr(backend, "answer_many") else backend  # type: ignore[misc]
+            kind: Batcher(cast(Blocking, backend), self._batch) if hasattr(backend, "answer_many") else backend
             for kind, backend in self._given.items()
             if backend is not None
         }
@@ -59,44 +59,38 @@ class Engine:
     def __init__(self, method: Method, backends: Backends, *, in_flight: int = 128) -> None:
         self.method, self.backends, self.in_flight = method, backends, in_flight
 
-    async def stream(self, samples: Samples, *, ordered: bool = True) -> AsyncIterator[Outcome]:
+    async def stream(self, samples: Samples, *, ordered: bool = True) -> AsyncGenerator[Outcome]:
         """Yield an outcome for every sample, in the order of the input or as they finish.
 
-        Closing the iterator cancels what still runs.
+        An error of the input itself is raised after the outcomes of all that came before it. Closing the iterator cancels
+        what still runs.
         """
         desks = self.backends.open()
-        held: deque[asyncio.Task[Outcome]] = deque()
-        finished: asyncio.Queue[asyncio.Task[Outcome]] = asyncio.Queue()
-        running = 0
-        source = _drawn(samples)
+        hall = _Hall(self.in_flight, ordered)
+        feeder = asyncio.create_task(self._feed(samples, desks, hall))
+        feeder.add_done_callback(lambda _: hall.changed.set())
         try:
-            more = True
-            while more or held:
-                while more and running < self.in_flight and len(held) < 4 * self.in_flight:
-                    try:
-                        sample = await anext(source)
-                    except StopAsyncIteration:
-                        more = False
-                        break
-                    task = asyncio.create_task(self._check(sample, desks))
-                    task.add_done_callback(finished.put_nowait)
-                    held.append(task)
-                    running += 1
-                if not held:
-                    break
-                done = await finished.get()
-                running -= 1
-                if ordered:
-                    while held and held[0].done():
-                        yield held.popleft().result()
-                else:
-                    held.remove(done)
-                    yield done.result()
+            while not feeder.done() or hall.held:
+                await hall.changed.wait()
+                hall.changed.clear()
+                while task := hall.next_done():
+                    yield task.result()
+            feeder.result()
         finally:
-            for task in held:
-                task.cancel()
-            await asyncio.gather(*held, return_exceptions=True)
+            left: list[asyncio.Task[Any]] = [feeder, *hall.held]
+            for one in left:
+                one.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
             await asyncio.gather(*(d.close() for d in desks.values() if isinstance(d, Batcher)))
+
+    async def _feed(self, samples: Samples, desks: dict[type, Asking], hall: "_Hall") -> None:
+        """Start a check for every sample, as fast as the hall has room."""
+        async with aclosing(_drawn(samples)) as drawn:
+            async for sample in drawn:
+                hall.admit(asyncio.create_task(self._check(sample, desks)))
+                while hall.is_full:
+                    hall.room.clear()
+                    await hall.room.wait()
 
     def run(self, samples: Iterable[Sample], *, ordered: bool = True) -> Generator[Outcome, None, None]:
         """Yield the outcomes of `stream` to a caller that is not async (also inside a notebook's running loop)."""
@@ -114,20 +108,10 @@ class Engine:
                 portal.call(pull.close)
 
     async def _check(self, sample: Sample, desks: dict[type, Asking]) -> Outcome:
-        """Drive one conversation to its end; whatever goes wrong becomes this sample's own Failure."""
-        meter = _Meter()
-        conversation = self.method.check(sample)
+        """Check one sample; whatever goes wrong becomes its own Failure."""
         try:
-            request = next(conversation)
-            while True:
-                try:
-                    reply = await meter.timed(request, desks)
-                except StageError as error:
-                    request = conversation.throw(error)
-                else:
-                    request = conversation.send(reply)
-        except StopIteration as end:
-            verdict: Verdict = end.value
+            meter = _Meter()
+            verdict = await self._converse(sample, desks, meter)
             return verdict.model_copy(update={"usage": meter.usage(), "seconds": meter.seconds()})
         except StageError as error:
             return Failure(id=sample.id, stage=error.stage, reason=error.reason, reply=error.reply)
@@ -135,14 +119,66 @@ class Engine:
             return Failure(id=sample.id, stage="set-up", reason=str(error))
         except Exception as error:  # noqa: BLE001 - the one place where any error of a check ends as its Failure
             return Failure(id=sample.id, stage="internal", reason=f"{type(error).__name__}: {error}")
-        finally:
-            conversation.close()
+
+    async def _converse(self, sample: Sample, desks: dict[type, Asking], meter: "_Meter") -> Verdict:
+        """Drive one conversation to its end: carry each request to its desk and the reply, or the error, back."""
+        with closing(self.method.check(sample)) as conversation:
+            try:
+                request = next(conversation)
+                while True:
+                    try:
+                        reply = await meter.timed(request, desks)
+                    except StageError as error:
+                        request = conversation.throw(error)
+                    else:
+                        request = conversation.send(reply)
+            except StopIteration as end:
+                verdict: Verdict = end.value
+                return verdict
+
+
+class _Hall:
+    """The checks that are running, or done and waiting for their turn; it bounds both numbers."""
+
+    def __init__(self, in_flight: int, ordered: bool) -> None:
+        self.in_flight, self.ordered, self.running = in_flight, ordered, 0
+        self.held: deque[asyncio.Task[Outcome]] = deque()
+        self.changed, self.room = asyncio.Event(), asyncio.Event()
+        self._done: deque[asyncio.Task[Outcome]] = deque()
+
+    @property
+    def is_full(self) -> bool:
+        return self.running >= self.in_flight or len(self.held) >= 4 * self.in_flight
+
+    def admit(self, task: asyncio.Task[Outcome]) -> None:
+        self.held.append(task)
+        self.running += 1
+        task.add_done_callback(self._finish)
+
+    def _finish(self, task: asyncio.Task[Outcome]) -> None:
+        self.running -= 1
+        if not self.ordered:
+            self._done.append(task)
+        self.changed.set()
+        self.room.set()
+
+    def next_done(self) -> asyncio.Task[Outcome] | None:
+        """Take out the next check whose outcome may be shown: the oldest of all, or the first that was done."""
+        if self.ordered and self.held and self.held[0].done():
+            task = self.held.popleft()
+        elif self._done:
+            task = self._done.popleft()
+            self.held.remove(task)
+        else:
+            return None
+        self.room.set()
+        return task
 
 
 class _Pull:
     """One stream that is read from another thread, where Ctrl-C may strike while a read is under way."""
 
-    def __init__(self, stream: AsyncIterator[Outcome]) -> None:
+    def __init__(self, stream: AsyncGenerator[Outcome]) -> None:
         self.stream = stream
         self._reading: asyncio.Task[Outcome] | None = None
 
@@ -158,7 +194,7 @@ class _Pull:
         if self._reading is not None and not self._reading.done():
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
-        await self.stream.aclose()  # type: ignore[attr-defined]
+        await self.stream.aclose()
 
 
 class _Meter:
@@ -200,7 +236,7 @@ class _Meter:
         return {k: round(v, 6) for k, v in {**self.waited, "total": total}.items()}
 
 
-async def _drawn(samples: Samples) -> AsyncIterator[Sample]:
+async def _drawn(samples: Samples) -> AsyncGenerator[Sample]:
     """Read plain and async iterables alike."""
     if isinstance(samples, AsyncIterable):
         async for sample in samples:
@@ -212,5 +248,5 @@ async def _drawn(samples: Samples) -> AsyncIterator[Sample]:
 
 async def collect(engine: Engine, samples: Samples, *, ordered: bool = True) -> list[Outcome]:
     """Return all outcomes of a finite input."""
-    async with aclosing(engine.stream(samples, ordered=ordered)) as outcomes:  # type: ignore[type-var]
+    async with aclosing(engine.stream(samples, ordered=ordered)) as outcomes:
         return [o async for o in outcomes]

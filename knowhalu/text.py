@@ -17,14 +17,27 @@ class Span(NamedTuple):
     text: str
 
 
-ABBREVIATIONS = frozenset(
-    "mr mrs ms dr prof rev hon gen col lt sgt capt cpl maj adm gov sen rep st mt ft jr sr vs etc eg ie cf al approx "
-    "inc ltd co corp dept est fig no nos vol pp ed eds jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed "
-    "thu fri sat sun u.s u.k u.n e.g i.e ph.d d.c a.d b.c ca op c".split()
+TITLES = frozenset(
+    "mr mrs ms dr prof rev hon gen col lt sgt capt cpl maj adm gov sen rep st mt ft vs eg ie cf e.g i.e approx est ed eds".split()
+)
+"""Abbreviations that stand before what they belong to: no sentence ends at them."""
+NUMBERED = frozenset(
+    "no nos fig vol pp op c ca jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun".split()
+)
+"""Abbreviations before a number; elsewhere "no", "sun" or "c" is a word like others."""
+COMPANIES = frozenset("etc inc ltd co corp jr sr".split())
+"""Abbreviations at which a sentence ends where a capital follows."""
+ABBREVIATIONS = frozenset("al dept u.s u.k u.n ph.d d.c a.d b.c".split())
+"""Abbreviations, like a name's initials, at which a sentence ends only before a word that begins sentences."""
+STARTERS = frozenset(
+    "the this that these those he she it they we i you his her its their our my there here then in on at after before when while "
+    "although however but and so if as for by from with both some many most all no not one two what who why how".split()
 )
 CLOCK = frozenset({"a.m", "p.m"})
 
-_BOUNDARY = re.compile(r"""([.!?。！？…]+)(["'”’)\]]*)(?=\s|$|[A-Z"“](?=[a-z]))|\n\s*\n|\n(?=\s*[-•*–]\s)|(?<=[:;.!?])\n|\n""")  # noqa: RUF001
+_BOUNDARY = re.compile(
+    r"""([.!?。！？…]+)(["'”’)\]]*)(?=\s|$|[A-Z"“](?=[a-z]))|[。！？]+["'”’)」』]*|\n\s*\n|\n(?=\s*[-•*–]\s)|(?<=[:;.!?])\n|\n"""
+)  # noqa: RUF001
 _WORD = re.compile(r"\w+(?:['’.,:/-]\w+)*%?|[$€£¥%]")  # noqa: RUF001
 _CLAUSE = re.compile(r"(?<=[;:,–—])\s+|\s+(?=(?:and|but|which|who|while|because|although|after|before|when)\b)")  # noqa: RUF001
 
@@ -54,14 +67,19 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
         return True
     before = re.search(r"[\w.]+$", text[: match.start()][-24:])
     word = before.group().lower() if before else ""
-    after = text[match.end() :].lstrip()
+    after = text[match.end() : match.end() + 64].lstrip()
     if not after:
         return True
     glued = match.end() < len(text) and not text[match.end()].isspace()
     if word in CLOCK:
         return after[0].isupper()
+    if word in TITLES or (word in NUMBERED and after[0].isdigit()):
+        return False
+    if word in COMPANIES:
+        return after[0].isupper()
     if word in ABBREVIATIONS or (len(word) == 1 and word.isalpha() and not glued):
-        return word in {"etc", "inc", "ltd", "co", "corp", "jr", "sr"} and after[0].isupper()
+        first = _WORD.match(after)
+        return after[0].isupper() and first is not None and first.group().lower() in STARTERS
     if glued:
         return len(word) > 2 and word.isalpha()
     return not after[0].islower()
@@ -183,8 +201,10 @@ def content_words(text: str) -> list[str]:
 def stem(word: str) -> str:
     """Strip the commonest English endings, so that inflected forms of one word meet."""
     word = word.removesuffix("'s").removesuffix("’s")  # noqa: RUF001
-    if word[-1:].isdigit() or len(word) <= 4:
-        return word.removesuffix("s") if len(word) == 4 and word.isalpha() and not word.endswith("ss") else word
+    if len(word) == 4 and word.isalpha():  # "time" must meet "times", "cars" must meet "car"
+        return word[:-1] if word[-1] == "e" or (word[-1] == "s" and word[-2] != "s") else word
+    if word[-1:].isdigit() or len(word) < 4:
+        return word
     for ending, put in (("ies", "y"), ("sses", "ss"), ("ing", ""), ("edly", ""), ("ed", ""), ("es", "e"), ("s", ""), ("ly", "")):
         if word.endswith(ending) and not word.endswith("ss") and len(word) - len(ending) >= 3:
             word = word[: -len(ending)] + put

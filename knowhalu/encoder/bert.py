@@ -5,7 +5,7 @@ to that class.
 """
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 import torch
@@ -36,9 +36,17 @@ class BertShape:
             values = json.loads(config.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise ModelError(f"{config}: cannot read the model's configuration ({error})") from error
-        if values.get("model_type", "bert") != "bert":
-            raise ModelError(f"{config}: model_type is {values['model_type']!r}; this encoder reads BERT checkpoints")
-        return cls(**{f.name: values[f.name] for f in fields(cls) if f.name in values})
+        if not isinstance(values, dict):
+            raise ModelError(f"{config}: not a model's configuration (a JSON object)")
+        for name, wanted in (("model_type", "bert"), ("hidden_act", "gelu"), ("position_embedding_type", "absolute")):
+            if values.get(name, wanted) != wanted:
+                raise ModelError(f"{config}: {name} is {values[name]!r}; this encoder reads BERT checkpoints with {wanted!r}")
+        shape = cls(**{f.name: values[f.name] for f in fields(cls) if f.name in values})
+        if bad := [n for n, v in asdict(shape).items() if not isinstance(v, int | float) or v <= 0]:
+            raise ModelError(f"{config}: {bad[0]} is {values[bad[0]]!r}; a number above 0 is needed")
+        if shape.hidden_size % shape.num_attention_heads:
+            raise ModelError(f"{config}: hidden_size {shape.hidden_size} is no multiple of {shape.num_attention_heads} heads")
+        return shape
 
 
 class _Layer(nn.Module):
@@ -60,7 +68,8 @@ class _Layer(nn.Module):
         mixed = self.out(mixed.transpose(1, 2).reshape(batch, length, size))
         x = self.attention_norm(x + F.dropout(mixed, self.dropout, self.training))
         grown = self.down(F.gelu(self.up(x)))
-        return self.norm(x + F.dropout(grown, self.dropout, self.training))
+        out: Tensor = self.norm(x + F.dropout(grown, self.dropout, self.training))
+        return out
 
 
 class Bert(nn.Module):
@@ -77,7 +86,7 @@ class Bert(nn.Module):
 
     def forward(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
         """Encode `ids`; `mask` is 1 for tokens and 0 for padding, `types` is 0 for the first text and 1 for the second."""
-        x = self.words(ids) + self.positions.weight[: ids.shape[1]] + self.types(types)
+        x: Tensor = self.words(ids) + self.positions.weight[: ids.shape[1]] + self.types(types)
         x = self.norm(x)
         bias = torch.zeros_like(mask, dtype=torch.float32).masked_fill(mask == 0, torch.finfo(torch.float32).min / 2)
         for layer in self.layers:

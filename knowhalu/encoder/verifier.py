@@ -56,8 +56,8 @@ class Vocabulary:
             raise ModelError(f"{path}: cannot read the tokenizer ({error})") from error
         tokenizer.no_truncation()
         tokenizer.no_padding()
-        ids = [tokenizer.token_to_id(t) for t in ("[CLS]", "[SEP]", "[PAD]")]
-        if None in ids:
+        ids = [i for t in ("[CLS]", "[SEP]", "[PAD]") if (i := tokenizer.token_to_id(t)) is not None]
+        if len(ids) != 3:
             raise ModelError(f"{path}: no [CLS], [SEP] or [PAD] token; a BERT tokenizer is needed")
         return cls(tokenizer, *ids)
 

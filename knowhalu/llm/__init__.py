@@ -1,0 +1,1 @@
+"""Doors to language models: a server, an engine in process."""

@@ -1,0 +1,1 @@
+"""How to check: each method is a conversation that ends in a verdict."""

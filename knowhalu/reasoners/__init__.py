@@ -1,0 +1,1 @@
+"""Who thinks inside a method: the small encoder, or a language model."""

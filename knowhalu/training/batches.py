@@ -27,7 +27,7 @@ class Batch(NamedTuple):
     types: Tensor
     targets: Tensor
     pool: int
-    index: int
+    number: int
 
     @property
     def tokens(self) -> int:
@@ -66,10 +66,12 @@ def batches(
     while True:
         drawn = [next(stream) for _ in range(POOL)]
         if pool >= start[0]:
-            examples = [recipe.make(row, other, random.Random(f"{seed}:{pool}:{i}")) for i, (recipe, row, other) in enumerate(drawn)]
+            examples = [
+                recipe.make(row, other, random.Random(f"{seed}:{pool}:{i}")) for i, (recipe, row, other) in enumerate(drawn)
+            ]
             rows, targets = tokenize(examples, vocabulary), [e.target for e in examples]
-            for index, (length, part) in enumerate(_pool_batches(rows, targets, random.Random(f"{seed}:{pool}"))):
-                if (pool, index) >= start:
+            for number, (length, part) in enumerate(_pool_batches(rows, targets, random.Random(f"{seed}:{pool}"))):
+                if (pool, number) >= start:
                     tensors = vocabulary.batch([rows[i] for i in part], length)
-                    yield Batch(*tensors, torch.tensor([targets[i] for i in part]), pool, index)
+                    yield Batch(*tensors, torch.tensor([targets[i] for i in part]), pool, number)
         pool += 1

@@ -13,17 +13,18 @@ DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 NUMBER_WORDS = "two three four five six seven eight nine ten eleven twelve".split()
 ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth".split()
 _PAIRS = (
-    "increase/decrease increased/decreased increases/decreases rise/fall rose/fell rising/falling more/fewer more/less higher/lower "
-    "before/after first/last largest/smallest larger/smaller older/younger oldest/youngest earlier/later early/late longer/shorter "
-    "won/lost win/lose north/south northern/southern east/west eastern/western male/female man/woman men/women husband/wife "
-    "father/mother son/daughter brother/sister always/never all/none most/few many/few best/worst better/worse above/below "
-    "accepted/rejected approved/rejected allowed/forbidden open/closed opened/closed buy/sell bought/sold success/failure old/new "
-    "inside/outside left/right up/down high/low strong/weak safe/dangerous public/private rich/poor good/bad begin/end began/ended "
-    "includes/excludes supports/opposes supported/opposed agreed/refused morning/evening summer/winter day/night he/she his/her "
-    "king/queen actor/singer author/director played/directed wrote/directed American/British English/French at least/at most"
+    "increase/decrease increased/decreased increases/decreases rise/fall rose/fell rising/falling more/fewer more/less "
+    "higher/lower before/after first/last largest/smallest larger/smaller older/younger oldest/youngest earlier/later "
+    "early/late longer/shorter won/lost win/lose north/south northern/southern east/west eastern/western male/female "
+    "man/woman men/women husband/wife father/mother son/daughter brother/sister always/never all/none most/few many/few "
+    "best/worst better/worse above/below accepted/rejected approved/rejected allowed/forbidden open/closed opened/closed "
+    "buy/sell bought/sold success/failure old/new inside/outside left/right up/down high/low strong/weak safe/dangerous "
+    "public/private rich/poor good/bad begin/end began/ended includes/excludes supports/opposes supported/opposed "
+    "agreed/refused morning/evening summer/winter day/night he/she his/her king/queen actor/singer author/director "
+    "played/directed wrote/directed American/British English/French"
 )
 _OPPOSITES: dict[str, list[str]] = {}
-for _pair in _PAIRS.replace("at least/at most", "").split():
+for _pair in _PAIRS.split():
     _a, _b = _pair.split("/")
     _OPPOSITES.setdefault(_a, []).append(_b)
     _OPPOSITES.setdefault(_b, []).append(_a)

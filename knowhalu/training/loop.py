@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn import functional as F
@@ -95,7 +96,7 @@ class Trainer:
         while p.share(self.settings) < 1.0:
             batch = next(stream)
             loss = self._step(batch)
-            p.step, p.tokens, p.pool, p.index = p.step + 1, p.tokens + batch.tokens, batch.pool, batch.index + 1
+            p.step, p.tokens, p.pool, p.index = p.step + 1, p.tokens + batch.tokens, batch.pool, batch.number + 1
             p.loss = loss if math.isnan(p.loss) else 0.98 * p.loss + 0.02 * loss
             now = time.monotonic()
             p.seconds = before + now - began
@@ -115,7 +116,7 @@ class Trainer:
             logits = self.model(ids, mask, types)
         loss = class_loss(logits, targets)
         self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_([p for p in self.model.parameters() if p.requires_grad], 1.0)
         self.optimizer.step()
         return float(loss.detach())
@@ -134,13 +135,14 @@ class Trainer:
         path = self.folder / "checkpoint.safetensors"
         if not path.exists():
             return
-        from safetensors import safe_open
-
-        with safe_open(path, "pt") as file:
-            about = file.metadata()
+        try:
+            with safe_open(path, "pt") as file:
+                about = file.metadata()
+            tensors = load_file(path)
+        except (OSError, SafetensorError) as error:
+            raise ResumeError(f"{path} is damaged ({error}); delete it to start anew, or give another --out") from error
         if json.loads(about["settings"]) != asdict(self.settings):
             raise ResumeError(f"{path} belongs to a run with settings {about['settings']}; give the same, or another --out")
-        tensors = load_file(path)
         self.model.load_state_dict({k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")})
         state: dict[int, dict[str, Any]] = {}
         for key, value in tensors.items():

@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import json
 import random
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,13 @@ from knowhalu.training.edits import NAME, edit
 
 SUPPORTED, CONTRADICTED, NEUTRAL, UNSUPPORTED = range(4)
 """Targets; UNSUPPORTED means contradicted or neutral, the data does not say which."""
-_TARGET = {"supported": SUPPORTED, "contradicted": CONTRADICTED, "neutral": NEUTRAL, "not_in_source": NEUTRAL, "unsupported": UNSUPPORTED}
+_TARGET = {
+    "supported": SUPPORTED,
+    "contradicted": CONTRADICTED,
+    "neutral": NEUTRAL,
+    "not_in_source": NEUTRAL,
+    "unsupported": UNSUPPORTED,
+}
 Row = dict[str, Any]
 
 
@@ -47,7 +54,7 @@ def read_rows(path: Path) -> Iterator[Row]:
                     yield json.loads(line)
                 except ValueError as error:
                     raise InputError(f"{path}:{number}: not a JSON object ({error})") from error
-    except OSError as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise InputError(f"{path}: cannot read the training data ({error})") from error
 
 
@@ -161,7 +168,9 @@ def written_claim(row: Row, other: Row, rng: random.Random) -> Example:
 def written_answer(row: Row, other: Row, rng: random.Random) -> Example:
     """Take one answer to a written question; off-target and refused answers are neutral towards the question."""
     answer = rng.choice([a for a in row["answers"] if a["label"] != "refusal"])
-    whole = row["knowledge"] if len(row["knowledge"]) < 1200 or rng.random() < 0.2 else near(row["knowledge"], answer["text"], rng)
+    whole = row["knowledge"]
+    if len(whole) >= 1200 and rng.random() >= 0.2:
+        whole = near(whole, answer["text"], rng)
     target = {"correct": SUPPORTED, "fabricated": CONTRADICTED, "off_target": NEUTRAL}[answer["label"]]
     if target == SUPPORTED and rng.random() < 0.12:
         return Example(near(other["knowledge"], answer["text"], rng), row["question"], answer["text"], NEUTRAL)

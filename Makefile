@@ -1,0 +1,74 @@
+# The commands of a checkout. The first one sets up an environment of its own; nothing touches a network after that.
+#   make demo VENV=/elsewhere     another environment (made if it is not there)
+#   make setup PYTHON=python3.12  another Python
+PYTHON ?= python3
+VENV ?= .venv
+ARGS ?=
+
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check
+FRAME := pyproject.toml requirements.lock
+BENCHES ?= $(wildcard benchmarks/embedding.py benchmarks/pipeline.py)
+
+export HF_HUB_OFFLINE := 1
+export TRANSFORMERS_OFFLINE := 1
+export HF_HUB_DISABLE_TELEMETRY := 1
+export DO_NOT_TRACK := 1
+export TOKENIZERS_PARALLELISM := false
+unexport PYTHONPATH
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format bench clean
+
+help: ## list these commands
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
+
+demo: $(VENV)/.runtime ## set up, build an index, check the prepared items, show verdicts with evidence
+	@$(PY) scripts/demo.py $(ARGS)
+
+test: $(VENV)/.dev ## run the tests (ARGS="-k engine" for some of them)
+	@$(PY) -m pytest $(ARGS)
+
+lint: $(VENV)/.dev ## check style and types
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check -q .
+	@$(PY) -m mypy
+
+format: $(VENV)/.dev ## put the code into the common format
+	@$(PY) -m ruff check --fix-only -q .
+	@$(PY) -m ruff format -q .
+
+bench: $(VENV)/.dev ## measure the speed on this machine
+	@for file in $(BENCHES); do echo "== $$file"; $(PY) $$file $(ARGS) || exit 1; done
+
+setup: $(VENV)/.dev ## make the environment with all that developing needs
+
+clean: ## remove the environment and all that was built
+	@rm -rf .venv build dist demo/out indexes/demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(PY):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	    || { echo "KnowHalu needs Python 3.11 or newer; name one: make PYTHON=python3.12"; exit 1; }
+	@echo "Making the environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+# Compiling all of torch takes pip half a minute; only what is imported is compiled, by importing it once.
+WARM := import torch, faiss, numpy, pydantic, click, tokenizers, safetensors.torch, anyio.from_thread, rich.progress, rich.table
+WARM_DEV := $(WARM), torch.optim, pytest, hypothesis, pyarrow, transformers.models.bert.modeling_bert
+
+# pip's words are shown only where it fails
+define install
+	@echo "Installing $(2) (once; about a minute)"
+	@{ $(PIP) install -q "pip>=23.2" && $(PIP) install -q --no-compile -c requirements.lock -e "$(1)" \
+	    && PYTHONDONTWRITEBYTECODE= $(PY) -c "$(3)"; } > $(VENV)/install.log 2>&1 \
+	    || { cat $(VENV)/install.log; echo "The installation failed; the same command goes on from here."; exit 1; }
+endef
+
+$(VENV)/.runtime: $(FRAME) | $(PY)
+	$(call install,.,what the package needs,$(WARM))
+	@touch $@
+
+$(VENV)/.dev: $(FRAME) | $(PY)
+	$(call install,.[dev],what the package and its tests need,$(WARM_DEV))
+	@touch $@ $(VENV)/.runtime

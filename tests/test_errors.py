@@ -1,0 +1,52 @@
+"""The error tree that the docstring draws is the one of the classes."""
+
+import inspect
+import re
+
+import pytest
+
+from knowhalu import errors
+
+
+def classes():
+    return {n: c for n, c in vars(errors).items() if inspect.isclass(c) and issubclass(c, Exception)}
+
+
+def drawn():
+    """Read the drawn tree into {class: parent}."""
+    parents, path = {}, []
+    for line in errors.__doc__.splitlines():
+        if match := re.match(r"([│ ├└─]*)([A-Z]\w+)\b", line):
+            depth = len(match[1]) // 4
+            if match[1] or match[2].endswith("Error") and len(line.split()) == 1:
+                path[depth:] = [match[2]]
+                parents[match[2]] = path[depth - 1] if depth else "Exception"
+    return parents
+
+
+def test_the_docstring_draws_the_classes():
+    assert drawn() == {name: c.__base__.__name__ for name, c in classes().items()}
+
+
+@pytest.mark.parametrize("name", sorted(classes()))
+def test_every_error_says_what_it_is_for(name):
+    found = classes()[name]
+    assert found.__doc__
+    assert issubclass(found, errors.KnowHaluError)
+    assert isinstance(found.retryable, bool)
+
+
+def test_stage_errors_keep_their_parts():
+    error = errors.ReplyError("judge", "no label in the reply", reply="hm")
+    assert (error.stage, error.reason, error.reply, str(error)) == (
+        "judge",
+        "no label in the reply",
+        "hm",
+        "judge: no label in the reply",
+    )
+    assert not error.retryable
+    assert errors.BackendError("search", "down").retryable
+
+
+def test_a_missing_extra_names_its_command():
+    assert str(errors.MissingExtra("pyarrow", "parquet")) == "pyarrow is not installed. Run: pip install 'knowhalu[parquet]'"

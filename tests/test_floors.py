@@ -1,0 +1,127 @@
+"""Imports go down only: every module stands on a floor, and imports nothing from above it, nor in a circle."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "knowhalu"
+FLOORS = {
+    "types": 1, "errors": 1, "text": 1, "aggregation": 1,
+    "steps": 2, "prompts": 2, "options": 2,
+    "llm": 3, "retrieval": 3, "encoder": 3,
+    "methods": 4, "reasoners": 4,
+    "names": 5, "settings": 5, "batching": 5, "engine": 5, "searching": 5, "parts": 5, "api": 5, "doubles": 5,
+    "training": 5,
+    "fields": 6, "records": 6, "ledger": 6, "scoring": 6, "batch": 6, "evaluation": 6,
+    "server": 7,
+    "cli": 8,
+}  # fmt: skip
+"""The floor of every module and folder directly in the package."""
+DATA = {"models"}
+BACKENDS = {"llm", "retrieval", "encoder"}
+ON_TOP = {"knowhalu", "knowhalu.__main__"}
+"""The package itself imports names when they are first used, and `python -m knowhalu` is a door to the commands."""
+
+
+def name_of(file):
+    parts = file.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def modules():
+    return {name_of(f): f for f in sorted(PACKAGE.rglob("*.py"))}
+
+
+MODULES = modules()
+
+
+def room(module):
+    """Name the file or folder directly in the package that a module belongs to."""
+    return module.split(".")[1]
+
+
+def imports(module):
+    """List the package's modules that a module imports, at its top or in its functions."""
+    found = set()
+    for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {a.name for a in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}: write absolute imports"
+            whole = {f"{node.module}.{a.name}" for a in node.names}
+            found |= {n if n in MODULES else node.module for n in whole}
+            names = {a.name for a in node.names if f"{node.module}.{a.name}" not in MODULES}
+            assert node.module != "knowhalu" or names <= {"__version__"}, f"{module}: import {names} from its own module"
+    return {n for n in found if n.split(".")[0] == "knowhalu"} - {module}
+
+
+@pytest.mark.parametrize("module", sorted(set(MODULES) - ON_TOP))
+def test_every_module_has_a_floor(module):
+    assert room(module) in FLOORS or room(module) in DATA, (
+        f"knowhalu/{room(module)} stands on no floor: add it to FLOORS in tests/test_floors.py, on the lowest floor "
+        "that is not under anything it imports"
+    )
+
+
+@pytest.mark.parametrize("module", sorted(set(MODULES) - ON_TOP))
+def test_imports_go_down(module):
+    floor = FLOORS.get(room(module), 1)
+    for other in imports(module) - {"knowhalu"}:
+        above = FLOORS.get(room(other), 1)
+        assert above <= floor, f"{module} (floor {floor}) imports {other} (floor {above}) from above it"
+
+
+@pytest.mark.parametrize("module", sorted(set(MODULES) - ON_TOP))
+def test_rooms_that_must_not_know_each_other(module):
+    others = {room(o) for o in imports(module) if o != "knowhalu"} - {room(module)}
+    if room(module) in BACKENDS:
+        assert not others & (BACKENDS | {"methods", "reasoners"}), f"{module}: a backend imports no sibling and no method"
+    if room(module) == "methods":
+        assert not others & (BACKENDS | {"reasoners"}), f"{module}: a method imports no backend; it yields requests"
+    if room(module) in DATA:
+        assert not others, f"{module}: a folder of data imports nothing"
+
+
+def test_a_data_folder_holds_no_code():
+    for name in DATA:
+        code = [n for n, f in MODULES.items() if n not in ON_TOP and room(n) == name and f.name != "__init__.py"]
+        assert not code
+
+
+def test_there_is_no_circle():
+    graph = {m: imports(m) & set(MODULES) - ON_TOP for m in MODULES}
+    done, path = set(), []
+
+    def visit(module):
+        assert module not in path, f"a circle: {' -> '.join([*path[path.index(module) :], module])}"
+        if module not in done:
+            path.append(module)
+            for other in sorted(graph[module]):
+                visit(other)
+            done.add(path.pop())
+
+    for module in sorted(set(MODULES) - ON_TOP):
+        visit(module)
+
+
+def test_the_package_itself_imports_nothing_at_once():
+    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+    at_once = [n.module for n in tree.body if isinstance(n, ast.ImportFrom)]
+    assert set(at_once) <= {"importlib", "typing"}
+
+
+def lines(file):
+    return file.read_text(encoding="utf-8").count("\n")
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_files_and_functions_stay_small(module):
+    assert lines(MODULES[module]) <= 300, f"{module} is over 300 lines: give a part of it a name and a file"
+    for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno - node.lineno < 50, f"{module}.{node.name} has 50 lines or more"
+
+
+def test_there_is_no_room_for_sentences_without_a_home():
+    assert not [n for n in MODULES if n.rpartition(".")[2] in {"utils", "helpers", "misc", "common"}]

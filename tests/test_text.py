@@ -1,0 +1,172 @@
+"""Text as characters: every span is what stands in the source, nothing but white space is lost, limits hold."""
+
+import time
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from knowhalu.text import chunks, content_words, segments, sentences, stem, windows, word_count, words
+
+PIECES = [
+    "Dr.", "Who", "came", "He", "left", "at", "3", "p.m.", "Then", "slept.", "U.S.", "e.g.", "Mr.", "3.14", "1,000", ".", "...",
+    "!", "?", "\n", "\n\n", "- item", "“Yes,”", "he", "said.", "(see", "below).", "and", "which", ";", ",", "–", "A.", "B.",
+    "Inc.", "No.", "Donovan.Bernard", "5", "é", "日本語。", "\u00a0", "\u2028", "\t", "x" * 40, "“", "”", "can’t",
+]  # fmt: skip
+prose = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), max_size=60).map(" ".join)
+texts = st.one_of(prose, st.text(max_size=200))
+limits = st.integers(1, 40)
+
+
+def check_spans(text, spans, *, gaps_are_space=True):
+    """Hold what every splitter promises: exact, ordered, trimmed, not empty, and nothing but white space left out."""
+    at = 0
+    for start, end, piece in spans:
+        assert text[start:end] == piece
+        assert piece == piece.strip() != ""
+        if gaps_are_space:
+            assert start >= at
+            assert not text[at:start].strip()
+        at = end
+    if gaps_are_space:
+        assert not text[at:].strip()
+
+
+@given(texts)
+def test_sentences_lose_nothing(text):
+    check_spans(text, sentences(text))
+
+
+@given(texts, limits)
+def test_segments_lose_nothing_and_keep_the_limit(text, limit):
+    found = segments(text, limit)
+    check_spans(text, found)
+    assert all(word_count(s.text) <= limit for s in found)
+
+
+@given(texts, limits)
+def test_segments_are_packed(text, limit):
+    found = segments(text, limit)
+    for left, right in zip(found, found[1:], strict=False):
+        assert word_count(text[left.start : right.end]) > limit
+
+
+@given(texts, limits)
+@example("A b c. D e f. " * 30, 5)
+def test_chunks_keep_the_limit(text, limit):
+    found = chunks(text, limit)
+    check_spans(text, found)
+    assert all(word_count(s.text) <= limit for s in found)
+
+
+@given(texts, st.integers(2, 60), st.data())
+def test_windows_cover_every_word(text, limit, data):
+    overlap = data.draw(st.integers(0, limit - 1))
+    found = windows(text, limit, overlap)
+    check_spans(text, found, gaps_are_space=False)
+    covered = {i for w in found for i in range(w.start, w.end)}
+    assert all(i in covered for i, c in enumerate(text) if not c.isspace())
+    assert all(word_count(w.text) <= limit for w in found)
+    assert all(a.start < b.start and a.end < b.end for a, b in zip(found, found[1:], strict=False))
+
+
+@given(texts)
+def test_words_stand_where_they_say(text):
+    found = words(text)
+    assert all(text[a:b] == w and w for a, b, w in found)
+    assert all(left.end <= right.start for left, right in zip(found, found[1:], strict=False))
+
+
+@given(texts)
+def test_content_words_are_lower_case_and_not_empty(text):
+    assert all(w and w == w.lower() for w in content_words(text))
+
+
+WORKED = {
+    "Dr. Who came. He left at 3 p.m. Then slept.": ["Dr. Who came.", "He left at 3 p.m.", "Then slept."],
+    "She left at 3 p.m. and slept.": ["She left at 3 p.m. and slept."],
+    "It costs 3.50 dollars. That is 2.5% more.": ["It costs 3.50 dollars.", "That is 2.5% more."],
+    "He lives in the U.S. today.": ["He lives in the U.S. today."],
+    "Mr. and Mrs. Smith met Prof. J. R. Jones. They ate.": ["Mr. and Mrs. Smith met Prof. J. R. Jones.", "They ate."],
+    "The firm is Acme Inc. It was sold.": ["The firm is Acme Inc.", "It was sold."],
+    "Acme Inc. was sold.": ["Acme Inc. was sold."],
+    "Cats, dogs, etc. are pets. Yes.": ["Cats, dogs, etc. are pets.", "Yes."],
+    "No stop at the end": ["No stop at the end"],
+    "It was sung by Donovan.Bernard Curry wrote it.": ["It was sung by Donovan.", "Bernard Curry wrote it."],
+    "See example.com for more. Or node.js docs.": ["See example.com for more.", "Or node.js docs."],
+    "One line\nAnother line": ["One line", "Another line"],
+    "Title\n\nText one. Text two.": ["Title", "Text one.", "Text two."],
+    "Things:\n- one\n- two": ["Things:", "- one", "- two"],
+    "Really?! Yes! No... Maybe.": ["Really?!", "Yes!", "No...", "Maybe."],
+    "“Stop.” He ran. (It was late.) Then dark.": ["“Stop.”", "He ran.", "(It was late.)", "Then dark."],
+    "He won in 1999. 2001 was worse.": ["He won in 1999.", "2001 was worse."],
+    "He said no. and left.": ["He said no. and left."],
+    "Version 2.0.1 is out. Use it.": ["Version 2.0.1 is out.", "Use it."],
+    "See Fig. 3 and No. 5. Both help.": ["See Fig. 3 and No. 5.", "Both help."],
+    "It was e.g. red, i.e. warm. Fine.": ["It was e.g. red, i.e. warm.", "Fine."],
+    "He took vitamin C. Then he slept.": ["He took vitamin C.", "Then he slept."],
+    "In March he said no. Then he left.": ["In March he said no.", "Then he left."],
+    "The answer is no. It was never built.": ["The answer is no.", "It was never built."],
+    "He was born on 5 Jan. 1900 in Rome.": ["He was born on 5 Jan. 1900 in Rome."],
+    "这是一句。那是另一句。": ["这是一句。", "那是另一句。"],
+    "It orbits the sun. Then it turns. The U.S. The country is big.": [
+        "It orbits the sun.", "Then it turns.", "The U.S.", "The country is big.",
+    ],
+    "Written by J. Smith et al. in 1990. It sold.": ["Written by J. Smith et al. in 1990.", "It sold."],
+    "They played Blur vs. Oasis in the Washington D.C. area. Good.": [
+        "They played Blur vs. Oasis in the Washington D.C. area.", "Good.",
+    ],
+    "George W. Bush met J. K. Rowling on Jan. 5. Who won?": ["George W. Bush met J. K. Rowling on Jan. 5.", "Who won?"],
+    "...": ["..."],
+    "": [],
+    " \n ": [],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", WORKED)
+def test_worked_sentences(text):
+    assert [s.text for s in sentences(text)] == WORKED[text]
+
+
+def test_a_long_sentence_is_cut_at_clauses():
+    text = "The old bridge was closed in the spring, because the river had risen; it opened again after the summer was over."
+    found = [s.text for s in segments(text, 12)]
+    assert found[0] == "The old bridge was closed in the spring,"
+    assert all(word_count(s) <= 12 for s in found)
+
+
+def test_a_first_sentence_over_the_limit_makes_no_empty_segment():
+    found = segments(" ".join(["word"] * 65) + ". Short one.", 30)
+    assert [word_count(s.text) for s in found] == [30, 30, 7]
+
+
+def test_words_keep_numbers_whole():
+    assert [w.text for w in words("It rose 3.5% to $1,000.50, didn't it? Well-known U.S. fact.")] == [
+        "It", "rose", "3.5%", "to", "$", "1,000.50", "didn't", "it", "Well-known", "U.S", "fact",
+    ]  # fmt: skip
+
+
+def test_inflected_forms_meet():
+    pairs = "studies study, played plays, making make, names name, times time, cars car, moved move, cities city, newton's newton"
+    for pair in pairs.split(", "):
+        one, other = pair.split()
+        assert stem(one) == stem(other), pair
+
+
+HOSTILE = [
+    "a" * 100_000,
+    "a." * 50_000,
+    "(" * 100_000,
+    "\n" * 100_000,
+    ". " * 50_000,
+    "a, " * 30_000,
+    "... " * 30_000,
+    " " * 100_000,
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_takes_no_quadratic_time(text):
+    began = time.perf_counter()
+    check_spans(text, segments(text, 30))
+    assert time.perf_counter() - began < 4.0

@@ -1,0 +1,129 @@
+"""The words: what makes a sample, what is refused, and that all survive a trip through JSON."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from knowhalu import types
+from knowhalu.types import (
+    NO_INFORMATION,
+    Document,
+    Extraction,
+    Failure,
+    Form,
+    Judgment,
+    Knowledge,
+    Label,
+    Passage,
+    Quote,
+    Record,
+    Sample,
+    Segment,
+    Task,
+    Triplet,
+    Verdict,
+)
+
+
+@pytest.mark.parametrize(
+    ("fields", "task"),
+    [
+        ({"question": "q"}, Task.QA),
+        ({"question": "q", "knowledge": "k"}, Task.QA),
+        ({"question": "q", "documents": ["d"]}, Task.RAG),
+        ({"documents": ["d"]}, Task.SUMMARY),
+        ({}, Task.CLAIM),
+        ({"knowledge": ["k"]}, Task.CLAIM),
+    ],
+)
+def test_the_fields_make_the_task(fields, task):
+    assert Sample(response="r", **fields).task is task
+
+
+def test_sources_may_be_written_plainly():
+    sample = Sample(response="r", documents="one", knowledge="k")
+    assert sample.documents == (Document(text="one", id="document-1"),)
+    assert sample.knowledge == ("k",)
+    mixed = Sample(
+        response="r", documents=["one", {"text": "two", "id": "x"}, {"text": "three", "title": "t"}, Document(text="four")]
+    )
+    assert [d.id for d in mixed.documents] == ["document-1", "x", "document-3", ""]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"response": " \n"}, "response is empty"),
+        ({"response": "r", "question": " "}, "question is empty"),
+        ({"response": "r", "anwser": "x"}, "anwser"),
+        ({"response": "r", "documents": [""]}, "documents"),
+        ({"response": "r", "documents": [3]}, "documents"),
+        ({"response": "r", "knowledge": [""]}, "knowledge"),
+        ({"response": "r", "label": "true"}, "label"),
+        ({"question": "q"}, "response"),
+        ({"response": None}, "response"),
+    ],
+)
+def test_what_is_not_a_sample_is_refused(fields, said):
+    with pytest.raises(ValidationError, match=said):
+        Sample(**fields)
+
+
+def records():
+    return [c for c in vars(types).values() if isinstance(c, type) and issubclass(c, Record)]
+
+
+@pytest.mark.parametrize("record", records())
+def test_every_word_is_frozen_and_strict(record):
+    assert record.model_config["frozen"] is True
+    assert record.model_config["extra"] == "forbid"
+    assert record.__doc__
+
+
+QUOTE = Quote(passage="p", text="is", start=5, end=7, supported=0.9, contradicted=0.1)
+KNOWN = Knowledge(
+    form=Form.STRUCTURED, quotes=(QUOTE,), triplets=(Triplet(subject="Snow", predicate="is", object="white"),), text="x"
+)
+BASE = Judgment(form=Form.STRUCTURED, label=Label.CORRECT, confidence=0.5, rationale="é\u2028", features={"coverage": 0.25})
+VERDICT = Verdict(
+    id="1", task=Task.QA, method="knowhalu", label=Label.CORRECT, hallucinated=False, kind=None, probability=0.25, reason="",
+    extraction=Extraction(entity="snow", asked_for="what", reason="", confidence=1.0),
+    segments=(Segment(start=0, end=4, text="Snow", label=Label.CORRECT, probability=0.25, base=BASE),),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "word", [VERDICT, KNOWN, Failure(id="1", stage="judge", reason="x", reply=None), Sample(response="r", documents=["d"])]
+)
+def test_words_survive_json(word):
+    assert type(word).model_validate_json(word.model_dump_json()) == word
+
+
+@given(st.text(min_size=1).filter(str.strip), st.text())
+def test_any_text_survives_json(response, title):
+    sample = Sample(response=response, documents=[{"text": response, "title": title}], meta={"title": title})
+    assert Sample.model_validate_json(sample.model_dump_json()) == sample
+
+
+def test_words_show_themselves():
+    assert str(Passage(id="1", text="Snow is white.")) == "Snow is white."
+    assert str(Passage(id="1", title="Snow", text="It is white.")) == "Snow: It is white."
+    assert str(KNOWN.triplets[0]) == "(Snow, is, white)"
+
+
+def test_knowledge_knows_that_it_is_empty():
+    empty = Knowledge(form=Form.UNSTRUCTURED)
+    assert (empty.is_empty, empty.text) == (True, NO_INFORMATION)
+    assert not KNOWN.is_empty
+
+
+@pytest.mark.parametrize(("entity", "refusal", "none"), [("x", False, False), (None, False, True), (None, True, False)])
+def test_a_refusal_is_not_off_target(entity, refusal, none):
+    assert Extraction(entity=entity, asked_for="", reason="", confidence=1.0, refusal=refusal).is_none is none
+
+
+@pytest.mark.parametrize("confidence", [-0.1, 1.1, float("nan")])
+def test_a_confidence_is_a_probability(confidence):
+    with pytest.raises(ValidationError):
+        Judgment(form=Form.STRUCTURED, label=Label.CORRECT, confidence=confidence, rationale="")

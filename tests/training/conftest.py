@@ -1,0 +1,76 @@
+"""A tiny base model and tiny data files, made here."""
+
+import gzip
+import json
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from knowhalu.encoder.bert import _NAMES, Bert, BertShape
+from tests.tiny import VOCABULARY, write_tokenizer
+
+SHAPE = BertShape(vocab_size=len(VOCABULARY), hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
+SENTENCES = [
+    "The {n} bridge over the river was opened in 18{n:02d} by the city of Rome.",
+    "It is {n} metres long and was rebuilt after the flood of 19{n:02d}.",
+    "In March, about {n} hundred people walked across it before the first train came.",
+]
+
+
+def document(n):
+    return " ".join(s.format(n=n) for s in SENTENCES)
+
+
+def rows(count=60):
+    """Make labelled rows of all three kinds of file."""
+    labels = ["supported", "contradicted", "neutral", "unsupported"]
+    mix = [
+        {"set": s, "source": document(i), "claim": f"The {i} bridge was opened.", "label": labels[i % 4]}
+        for i in range(count)
+        for s in ("nli_cad_snli", "fever_dev_claims", "fib_synth_pairs")
+    ]
+    claims = [
+        {
+            "document": document(i),
+            "claims": [{"text": f"It is {i} metres long.", "label": "supported", "support": [f"It is {i} metres"]}],
+        }
+        for i in range(count)
+    ]
+    answers = [
+        {
+            "knowledge": document(i), "question": "When was the bridge opened?",
+            "answers": [{"text": f"18{i:02d}", "label": "correct"}, {"text": "Long ago", "label": "off_target"}],
+        }
+        for i in range(count)
+    ]  # fmt: skip
+    return {"mix": mix, "written_claims": claims, "written_answers": answers}
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    for name, found in rows().items():
+        with gzip.open(folder / f"{name}.jsonl.gz", "wt", encoding="utf-8") as file:
+            file.writelines(json.dumps(row) + "\n" for row in found)
+    return folder
+
+
+def library_name(name):
+    """Translate a weight name of ours into the library's."""
+    parts = name.split(".")
+    leaf, short = parts[-1], parts[-2]
+    inner = parts[0] == "layers"
+    known = [k for k, v in _NAMES.items() if v == short and k.startswith("embeddings") != inner]
+    return f"encoder.layer.{parts[1]}.{known[0]}.{leaf}" if inner else f"{known[0]}.{leaf}"
+
+
+@pytest.fixture(scope="session")
+def base(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("base")
+    torch.manual_seed(0)
+    save_file({library_name(k): v for k, v in Bert(SHAPE).state_dict().items()}, folder / "model.safetensors")
+    sizes = {k: getattr(SHAPE, k) for k in SHAPE.__dataclass_fields__}
+    (folder / "config.json").write_text(json.dumps({"model_type": "bert", **sizes}))
+    write_tokenizer(folder)
+    return folder

@@ -1,0 +1,79 @@
+"""Edits: what they report is what they changed, and nothing else."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knowhalu.training.edits import KINDS, edit, negate, swap_listed, swap_name, swap_number, swap_opposite
+
+NAMES = ["Rome", "Paris", "Ada Lovelace", "Alan Turing", "Bank of England"]
+PIECES = [
+    "In", "March", "1887", "the", "first", "king", "Ada Lovelace", "won", "3.5", "1,200", "was not", "is", "isn't", "two", "Rome",
+    ".", ",",
+    "on Monday", "increased",
+    "Bank of England", "é", "more", "10",
+]  # fmt: skip
+texts = st.one_of(st.lists(st.sampled_from(PIECES), max_size=20).map(" ".join), st.text(max_size=40))
+
+
+def check(before, changed):
+    """Hold that the text differs from the one before only in the characters that the edit names."""
+    assert 0 <= changed.start <= changed.end <= len(changed.text)
+    tail = len(changed.text) - changed.end
+    assert changed.text[: changed.start] == before[: changed.start]
+    assert changed.text[changed.end :] == before[len(before) - tail :]
+    assert changed.start + tail <= len(before)
+
+
+@pytest.mark.parametrize("change", sorted(set(KINDS), key=lambda c: c.__name__), ids=lambda c: c.__name__)
+@given(text=texts, seed=st.integers(0, 1000))
+def test_each_edit_changes_exactly_what_it_reports(change, text, seed):
+    changed = change(text, random.Random(seed), NAMES)
+    if changed is not None:
+        check(text, changed)
+
+
+@given(texts, st.integers(0, 1000))
+def test_an_edit_is_a_change_and_depends_on_the_seed_alone(text, seed):
+    changed = edit(text, random.Random(seed), NAMES)
+    assert changed == edit(text, random.Random(seed), NAMES)
+    if changed is not None:
+        assert changed.text != text
+        check(text, changed)
+
+
+@given(st.from_regex(r"[1-9][0-9]{0,5}", fullmatch=True), st.integers(0, 1000))
+def test_a_number_stays_of_its_size(number, seed):
+    changed = swap_number(f"It has {number} parts.", random.Random(seed), [])
+    new = changed.text.removeprefix("It has ").removesuffix(" parts.")
+    assert new != number
+    assert len(str(int(new))) == len(number)
+
+
+@pytest.mark.parametrize(
+    ("change", "text", "kind"),
+    [
+        (swap_number, "It was built in 1887.", "number"),
+        (swap_listed, "It was built in March.", "date"),
+        (swap_name, "It was built by Ada Lovelace in Rome.", "name"),
+        (swap_opposite, "It increased.", "opposite"),
+        (negate, "It was built.", "negation"),
+    ],
+)
+def test_each_kind_finds_its_place(change, text, kind):
+    changed = change(text, random.Random(0), NAMES)
+    assert changed.kind == kind
+    assert changed.text != text
+    check(text, changed)
+
+
+@pytest.mark.parametrize(("text", "new"), [("It was built.", "It was not built."), ("It wasn't built.", "It was built.")])
+def test_a_negation_goes_both_ways(text, new):
+    assert negate(text, random.Random(0), []).text == new
+
+
+@pytest.mark.parametrize("text", ["", "Nothing here", "...", "small letters only"])
+def test_a_text_without_a_place_is_left_alone(text):
+    assert edit(text, random.Random(0), NAMES) is None

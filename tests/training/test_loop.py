@@ -1,0 +1,122 @@
+"""The loop: its loss, its budget, and a resume after which nobody can tell that it was killed."""
+
+import math
+
+import pytest
+import torch
+
+from knowhalu.errors import ResumeError
+from knowhalu.training import batches as batches_module
+from knowhalu.training import loop as loop_module
+from knowhalu.training.loop import Progress, Trainer, TrainSettings, class_loss, learning_rate
+from knowhalu.training.rows import UNSUPPORTED
+from tests.training.test_rows import TINY
+
+SETTINGS = TrainSettings(tokens=40_000, seed=5, rate=1e-3)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    original = loop_module.batches
+    monkeypatch.setattr(batches_module, "POOL", 64)
+    monkeypatch.setattr(loop_module, "batches", lambda *args, **kwargs: original(*args, **kwargs, recipes=TINY))
+
+
+def weights(model):
+    return {k: v.clone() for k, v in model.state_dict().items()}
+
+
+class Killed(Exception):
+    pass
+
+
+def killer(at):
+    def report(progress):
+        if progress.step == at:
+            raise Killed
+
+    return report
+
+
+def silent(progress):
+    return None
+
+
+def test_a_killed_run_ends_with_the_same_weights(base, data, tmp_path):
+    whole = weights(Trainer(base, data, tmp_path / "whole", SETTINGS).run(silent))
+    folder = tmp_path / "killed"
+    for at in (4, 9):  # saved after every step, killed twice: within a pool and across its end
+        with pytest.raises(Killed):
+            Trainer(base, data, folder, SETTINGS).run(killer(at), every=0.0)
+    resumed = Trainer(base, data, folder, SETTINGS)
+    assert resumed.progress.step == 8
+    found = weights(resumed.run(silent))
+    assert resumed.progress.tokens >= SETTINGS.tokens
+    assert found.keys() == whole.keys()
+    assert all(torch.equal(found[k], whole[k]) for k in whole)
+
+
+def test_a_finished_run_does_nothing_more(base, data, tmp_path):
+    done = weights(Trainer(base, data, tmp_path, SETTINGS).run(silent))
+    steps = []
+    again = weights(Trainer(base, data, tmp_path, SETTINGS).run(steps.append))
+    assert not steps
+    assert all(torch.equal(done[k], again[k]) for k in done)
+
+
+def test_other_settings_refuse_the_checkpoint(base, data, tmp_path):
+    Trainer(base, data, tmp_path, SETTINGS).save()
+    with pytest.raises(ResumeError, match="give the same, or another --out"):
+        Trainer(base, data, tmp_path, TrainSettings(tokens=40_000, seed=6, rate=1e-3))
+
+
+def test_a_damaged_checkpoint_is_named(base, data, tmp_path):
+    Trainer(base, data, tmp_path, SETTINGS).save()
+    path = tmp_path / "checkpoint.safetensors"
+    path.write_bytes(path.read_bytes()[:-50])
+    with pytest.raises(ResumeError, match=r"checkpoint\.safetensors"):
+        Trainer(base, data, tmp_path, SETTINGS)
+
+
+def test_training_moves_all_but_the_word_embeddings(base, data, tmp_path):
+    trainer = Trainer(base, data, tmp_path, SETTINGS)
+    before = weights(trainer.model)
+    after = weights(trainer.run(silent))
+    still = {k for k in before if torch.equal(before[k], after[k])}
+    assert still == {"bert.words.weight"}
+    assert not trainer.model.training
+
+
+def test_the_loss_of_a_known_target_is_cross_entropy():
+    logits = torch.randn(20, 3, generator=torch.Generator().manual_seed(0))
+    targets = torch.arange(20) % 3
+    assert torch.allclose(class_loss(logits, targets), torch.nn.functional.cross_entropy(logits, targets))
+
+
+def test_the_loss_of_unsupported_is_that_of_not_supported():
+    logits = torch.randn(20, 3, generator=torch.Generator().manual_seed(1))
+    expected = -torch.log(1 - logits.softmax(-1)[:, 0]).mean()
+    assert torch.allclose(class_loss(logits, torch.full((20,), UNSUPPORTED)), expected, atol=1e-6)
+
+
+def test_the_loss_stays_finite_at_the_ends():
+    logits = torch.tensor([[90.0, -90.0, -90.0], [-90.0, 90.0, 90.0]], requires_grad=True)
+    loss = class_loss(logits, torch.tensor([UNSUPPORTED, 0]))
+    loss.backward()
+    assert torch.isfinite(loss) and torch.isfinite(logits.grad).all()
+
+
+def test_the_rate_warms_up_and_falls():
+    rates = [learning_rate(i / 100, SETTINGS) for i in range(101)]
+    assert rates[0] > 0
+    assert max(rates) == pytest.approx(SETTINGS.rate, rel=0.02)
+    assert rates.index(max(rates)) == 3
+    assert all(a >= b for a, b in zip(rates[3:], rates[4:], strict=False))
+    assert rates[-1] == pytest.approx(0.05 * SETTINGS.rate)
+
+
+def test_the_share_of_the_budget():
+    assert Progress(tokens=10).share(TrainSettings(tokens=40)) == 0.25
+    assert Progress(seconds=90.0).share(TrainSettings(minutes=3.0)) == 0.5
+    assert Progress(tokens=100).share(TrainSettings(tokens=40)) == 1.0
+    assert math.isnan(Progress().loss)

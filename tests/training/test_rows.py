@@ -1,0 +1,133 @@
+"""Rows and batches: held-out sources stay out, shapes are fixed, and the same seed draws the same."""
+
+import json
+import random
+from itertools import islice
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knowhalu.encoder.verifier import Vocabulary
+from knowhalu.errors import InputError
+from knowhalu.training import batches as batches_module
+from knowhalu.training.batches import BUCKETS, batches, tokenize
+from knowhalu.training.rows import (
+    RECIPES,
+    Example,
+    Recipe,
+    draws,
+    held_out,
+    labelled,
+    read_rows,
+    source_key,
+    written_answer,
+    written_claim,
+)
+from tests.training.conftest import document, rows
+
+TINY = (
+    Recipe("labelled", "mix.jsonl.gz", ("nli_cad_snli",), labelled, 0.5, "none"),
+    Recipe("claims", "written_claims.jsonl.gz", (), written_claim, 0.3, "none"),
+    Recipe("answers", "written_answers.jsonl.gz", (), written_answer, 0.2, "none"),
+)
+
+
+@pytest.fixture
+def small_pools(monkeypatch):
+    monkeypatch.setattr(batches_module, "POOL", 128)
+
+
+def test_held_out_sources_are_never_drawn(data):
+    out = [document(i) for i in range(60) if held_out(document(i))]
+    assert 0 < len(out) < 30
+    seen = list(islice(draws(data, 0, TINY), 2000))
+    assert not any(held_out(source_key(row)) or held_out(source_key(other)) for _, row, other in seen)
+    kept = {document(i) for i in range(60)} - set(out)
+    assert {source_key(row) for _, row, _ in seen} == kept
+
+
+@given(st.text())
+def test_held_out_depends_on_the_source_alone(text):
+    assert held_out(text) is held_out(text)
+
+
+def test_about_an_eighth_is_held_out():
+    share = sum(held_out(f"source {i}") for i in range(8000)) / 8000
+    assert 0.115 < share < 0.135
+
+
+def test_shares_are_kept(data):
+    drawn = [recipe.name for recipe, _, _ in islice(draws(data, 0, TINY), 4000)]
+    for recipe in TINY:
+        assert abs(drawn.count(recipe.name) / len(drawn) - recipe.share) < 0.04
+
+
+def test_the_recipes_shares_add_up():
+    assert abs(sum(r.share for r in RECIPES) - 1.0) < 0.02
+    assert all(r.licence for r in RECIPES)
+
+
+def test_batches_have_only_the_fixed_shapes(data, base, small_pools):
+    vocabulary = Vocabulary.load(base)
+    allowed = {(size, length) for length, size in BUCKETS}
+    for batch in islice(batches(data, vocabulary, 0, recipes=TINY), 60):
+        assert tuple(batch.ids.shape) in allowed
+        assert batch.ids.shape == batch.mask.shape == batch.types.shape
+        assert batch.targets.shape == (batch.ids.shape[0],)
+        assert (batch.mask.sum(1) > 3).all()
+
+
+@pytest.mark.parametrize("skipped", [1, 7, 40])
+def test_batches_go_on_at_any_place(data, base, small_pools, skipped):
+    vocabulary = Vocabulary.load(base)
+    whole = list(islice(batches(data, vocabulary, 3, recipes=TINY), 60))
+    last = whole[skipped - 1]
+    rest = batches(data, vocabulary, 3, start=(last.pool, last.number + 1), recipes=TINY)
+    for expected, found in zip(whole[skipped:], rest, strict=False):
+        assert (expected.pool, expected.number) == (found.pool, found.number)
+        assert all((a == b).all() for a, b in zip(expected[:4], found[:4], strict=True))
+
+
+def test_another_seed_draws_otherwise(data, base, small_pools):
+    vocabulary = Vocabulary.load(base)
+    one, two = (next(batches(data, vocabulary, seed, recipes=TINY)) for seed in (1, 2))
+    assert one.ids.shape != two.ids.shape or not (one.ids == two.ids).all()
+
+
+def test_a_claim_is_never_cut_by_its_premise(base):
+    vocabulary = Vocabulary.load(base)
+    (row,) = tokenize([Example("snow " * 900, "is " * 10, "white " * 20, 0)], vocabulary)
+    assert len(row.ids) == BUCKETS[-1][0]
+    assert len(row.ids) - row.border == 10 + 1 + 20 + 1
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda r: r.name)
+def test_every_recipe_makes_examples(recipe):
+    name = recipe.file.removesuffix(".jsonl.gz")
+    given_rows = [r for r in rows()[name] if "set" not in r or r["set"] == "nli_cad_snli"]
+    for i, (row, other) in enumerate(zip(given_rows, given_rows[1:], strict=False)):
+        example = recipe.make(row, other, random.Random(i))
+        assert example.premise.strip() and example.claim.strip()
+        assert example.target in range(4)
+        assert example == recipe.make(row, other, random.Random(i))
+
+
+def test_a_faulty_line_is_named(tmp_path):
+    path = tmp_path / "mix.jsonl"
+    path.write_text(json.dumps({"a": 1}) + "\n{\n")
+    with pytest.raises(InputError, match=r"mix\.jsonl:2: not a JSON object"):
+        list(read_rows(path))
+    with pytest.raises(InputError, match="cannot read"):
+        list(read_rows(tmp_path / "none.jsonl"))
+    (tmp_path / "cut.jsonl.gz").write_bytes(b"\x1f\x8b\x08\x00")
+    (tmp_path / "latin.jsonl").write_bytes(b'{"a": "caf\xe9"}')
+    for name in ("cut.jsonl.gz", "latin.jsonl"):
+        with pytest.raises(InputError, match=f"{name}: cannot read"):
+            list(read_rows(tmp_path / name))
+
+
+def test_a_recipe_without_rows_is_named(data):
+    nothing = Recipe("nothing", "mix.jsonl.gz", ("no_such_set",), labelled, 1.0, "none")
+    with pytest.raises(InputError, match="no rows for 'nothing'"):
+        next(draws(data, 0, (nothing,)))
