@@ -3,7 +3,9 @@
 The order depends only on the seed, so the place in it is two numbers (pool, batch) and a run resumes exactly.
 """
 
+import queue
 import random
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -75,3 +77,33 @@ def batches(
                     tensors = vocabulary.batch([rows[i] for i in part], length)
                     yield Batch(*tensors, torch.tensor([targets[i] for i in part]), pool, number)
         pool += 1
+
+
+def prefetched(stream: Iterator[Batch], size: int = 128) -> Iterator[Batch]:
+    """Make batches in a thread of their own, so that the model does not wait for them; order and errors are the same."""
+    ready: queue.Queue[Batch | BaseException] = queue.Queue(size)
+    done = threading.Event()
+
+    def work() -> None:
+        try:
+            for batch in stream:
+                while not done.is_set():
+                    try:
+                        ready.put(batch, timeout=0.2)
+                        break
+                    except queue.Full:
+                        continue
+                if done.is_set():
+                    return
+        except BaseException as error:  # noqa: BLE001 - raised again where the batches are used
+            ready.put(error)
+
+    threading.Thread(target=work, name="batches", daemon=True).start()
+    try:
+        while True:
+            item = ready.get()
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        done.set()

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from knowhalu.encoder.bert import load_bert
 from knowhalu.encoder.verifier import Verifier, Vocabulary
 from knowhalu.errors import ResumeError
-from knowhalu.training.batches import Batch, batches
+from knowhalu.training.batches import Batch, batches, prefetched
 from knowhalu.training.rows import UNSUPPORTED
 
 
@@ -31,7 +31,7 @@ class TrainSettings:
     rate: float = 1e-4
     warmup: float = 0.03
     weight_decay: float = 0.01
-    dropout: float = 0.1
+    dropout: float = 0.0
     freeze_words: bool = True
 
 
@@ -82,7 +82,7 @@ class Trainer:
         decayed = [parameters[n] for n in self.names if parameters[n].ndim > 1]
         others = [parameters[n] for n in self.names if parameters[n].ndim <= 1]
         groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": others, "weight_decay": 0.0}]
-        self.optimizer = torch.optim.AdamW(groups, lr=settings.rate)
+        self.optimizer = torch.optim.AdamW(groups, lr=settings.rate, fused=True)
         self.progress = Progress()
         folder.mkdir(parents=True, exist_ok=True)
         self._resume()
@@ -90,7 +90,7 @@ class Trainer:
     def run(self, report: Callable[[Progress], None], *, every: float = 300.0) -> Verifier:
         """Train until the budget is used, writing a checkpoint every `every` seconds; returns the model."""
         p = self.progress
-        stream = batches(self.data, self.vocabulary, self.settings.seed, start=(p.pool, p.index))
+        stream = prefetched(batches(self.data, self.vocabulary, self.settings.seed, start=(p.pool, p.index)))
         saved = began = time.monotonic()
         before = p.seconds
         while p.share(self.settings) < 1.0:
