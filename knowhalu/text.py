@@ -197,6 +197,7 @@ def content_words(text: str) -> list[str]:
     return [stem(w.text.lower()) for w in words(text) if w.text.lower() not in STOPWORDS and w.text[0].isalnum()]
 
 
+@lru_cache(maxsize=65536)
 def stem(word: str) -> str:
     """Strip the commonest English endings, so that inflected forms of one word meet."""
     word = word.removesuffix("'s").removesuffix("’s")  # noqa: RUF001

@@ -46,6 +46,7 @@ def facts(text: str) -> Facts:
     return Facts(content, frozenset(zip(content, content[1:], strict=False)), frozenset(numbers), frozenset(names), len(_NEGATION.findall(text)))
 
 
+@lru_cache(maxsize=65536)
 def number_of(word: str) -> str | None:
     """Return the value of a number, an ordinal or a number word as text ("1,000" and "1000" meet), or None."""
     low = word.lower()

@@ -65,9 +65,9 @@ def read(part: Sample, found: Sequence[Candidate], form: Form) -> Steps[Knowledg
         )
         for i in telling
     )  # fmt: skip
-    facts_found = tuple(t for n, i in enumerate(telling) for t in triplets(found[i].text, found[i].passage.title, n))
     best = sorted(sorted(range(len(telling)), key=lambda n: -weight[telling[n]])[:2])
     if form is Form.STRUCTURED:
+        facts_found = tuple(t for n, i in enumerate(telling) for t in triplets(found[i].text, found[i].passage.title, n))
         text = " ".join(str(t) for t in facts_found if t.quote in best)
         return Knowledge(form=form, quotes=quotes, triplets=facts_found, text=text)
     return Knowledge(form=form, quotes=quotes, text=" ".join(quotes[n].text for n in best))
