@@ -8,7 +8,7 @@ ARGS ?=
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 FRAME := pyproject.toml requirements.lock
-BENCHES ?= $(wildcard benchmarks/embedding.py benchmarks/pipeline.py)
+BENCHES ?= benchmarks/embedding.py
 
 export HF_HUB_OFFLINE := 1
 export TRANSFORMERS_OFFLINE := 1
@@ -38,7 +38,7 @@ format: $(VENV)/.dev ## put the code into the common format
 	@$(PY) -m ruff check --fix-only -q .
 	@$(PY) -m ruff format -q .
 
-bench: $(VENV)/.dev ## measure the speed on this machine
+bench: $(VENV)/.dev ## measure the speed on this machine (make bench BENCHES=benchmarks/speed.py ARGS="--data FOLDER")
 	@for file in $(BENCHES); do echo "== $$file"; $(PY) $$file $(ARGS) || exit 1; done
 
 setup: $(VENV)/.dev ## make the environment with all that developing needs

@@ -1,88 +1,14 @@
-"""The engine: order, bounds, shared batches, errors that stay their own, and nothing left hanging."""
+"""The engine: order, bounds, shared batches, and errors that stay their own."""
 
 import asyncio
-import threading
-import time
-from contextlib import aclosing
 
 import pytest
 
-from knowhalu.batching import Batcher
-from knowhalu.engine import Backends, Engine, collect
+from knowhalu.engine import Backends, Engine
 from knowhalu.errors import BackendError, ModelError, ReplyError, StageError
 from knowhalu.steps import Completion, Entail, Generate, Hypothesis, Probabilities, Search
-from knowhalu.types import Failure, Label, Passage, Sample, Task, Verdict
-
-
-def sample(i, text="Snow is white."):
-    return Sample(id=str(i), response=text)
-
-
-def samples(n):
-    return [sample(i) for i in range(n)]
-
-
-def verdict(s, probability=0.0):
-    fixed = {"task": Task.CLAIM, "method": "asking", "label": Label.CORRECT, "hallucinated": False, "kind": None, "reason": ""}
-    return Verdict(id=s.id, probability=probability, **fixed)
-
-
-def ids(outcomes):
-    return [o.id for o in outcomes]
-
-
-class Asking:
-    """A method that asks the encoder `rounds` times, then makes a verdict of the last reply."""
-
-    name = "asking"
-
-    def __init__(self, rounds=2):
-        self.rounds, self.open, self.closed = rounds, 0, 0
-
-    def check(self, s):
-        self.open += 1
-        try:
-            for i in range(self.rounds):
-                reply = yield Entail((Hypothesis(s.id, f"round {i}"),))
-            return verdict(s, reply[0].contradicted)
-        finally:
-            self.open -= 1
-            self.closed += 1
-
-
-class Blocking:
-    """A blocking encoder that notes its batches; pairs of `bad` samples break the whole call."""
-
-    def __init__(self, seconds=0.0, bad=()):
-        self.seconds, self.bad, self.batches = seconds, set(bad), []
-
-    def answer_many(self, requests):
-        self.batches.append([r.pairs[0].premise for r in requests])
-        if self.seconds:
-            time.sleep(self.seconds)
-        if self.bad.intersection(self.batches[-1]):
-            raise ValueError("a bad pair")
-        return [[Probabilities(0.5, 0.25, 0.25)] for _ in requests]
-
-
-class Client:
-    """An async encoder: a sample's number says how many milliseconds it takes."""
-
-    def __init__(self):
-        self.running = self.most = 0
-
-    async def answer(self, request):
-        self.running += 1
-        self.most = max(self.most, self.running)
-        try:
-            await asyncio.sleep(int(request.pairs[0].premise) / 1000)
-        finally:
-            self.running -= 1
-        return [Probabilities(1.0, 0.0, 0.0)]
-
-
-def engine(method=None, backend=None, **options):
-    return Engine(method or Asking(), Backends(entail=backend or Blocking()), **options)
+from knowhalu.types import Failure, Passage
+from tests.asking import Asking, Blocking, Client, engine, ids, sample, samples, verdict
 
 
 def test_outcomes_keep_the_order_of_the_input():
@@ -287,93 +213,3 @@ def test_an_error_of_the_input_reaches_the_caller_after_what_was_read(ordered):
         for outcome in engine().run(faulty(), ordered=ordered):
             seen.append(outcome.id)
     assert sorted(seen) == ["0", "1", "2"]
-
-
-def pending():
-    return [t for t in asyncio.all_tasks() if t is not asyncio.current_task()]
-
-
-def test_closing_cancels_what_runs_and_closes_every_conversation():
-    method, client = Asking(), Client()
-
-    async def go():
-        async with aclosing(engine(method, client).stream([sample(0), *(sample(10_000) for _ in range(20))])) as outcomes:
-            assert (await anext(outcomes)).id == "0"
-            assert method.open == 20
-        assert pending() == []
-
-    asyncio.run(go())
-    assert (method.open, method.closed, client.running) == (0, 21, 0)
-
-
-def test_cancelling_the_caller_leaves_no_task_and_no_thread():
-    method = Asking()
-    before = threading.active_count()
-
-    async def go():
-        caller = asyncio.create_task(collect(engine(method, Blocking(0.05)), samples(50)))
-        await asyncio.sleep(0.02)
-        caller.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await caller
-        assert pending() == []
-        assert threading.active_count() <= before + 1  # the loop's own helper thread
-
-    asyncio.run(go())
-    assert method.open == 0
-    assert threading.active_count() == before
-
-
-def test_breaking_off_run_leaves_no_thread():
-    method = Asking()
-    before = threading.active_count()
-    for outcome in engine(method, Blocking(0.01)).run(samples(100)):
-        assert outcome.id == "0"
-        break
-    del outcome
-    deadline = time.monotonic() + 5
-    while threading.active_count() > before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert (threading.active_count(), method.open) == (before, 0)
-
-
-def test_a_cancelled_async_input_is_cancelled_too():
-    closed = []
-
-    async def source():
-        try:
-            yield sample(0)
-            await asyncio.sleep(60)
-        finally:
-            closed.append(True)
-
-    async def go():
-        async with asyncio.timeout(5), aclosing(engine().stream(source())) as outcomes:
-            assert (await anext(outcomes)).id == "0"  # though the next sample has not come
-        assert pending() == []
-
-    asyncio.run(go())
-    assert closed == [True]
-
-
-def test_run_works_inside_a_running_loop():
-    async def go():
-        return list(engine().run(samples(3)))
-
-    assert ids(asyncio.run(go())) == ["0", "1", "2"]
-
-
-def test_an_engine_can_run_again():
-    one = engine()
-    assert ids(one.run(samples(3))) == ids(one.run(samples(3))) == ["0", "1", "2"]
-
-
-def test_closing_a_batcher_lets_go_of_all_who_wait():
-    async def go():
-        desk = Batcher(Blocking(0.05), limit=1)
-        waiting = [asyncio.create_task(desk.answer(Entail((Hypothesis("a", "b"),)))) for _ in range(3)]
-        await asyncio.sleep(0.02)
-        await desk.close()
-        return await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 2)
-
-    assert all(isinstance(r, asyncio.CancelledError) for r in asyncio.run(go()))

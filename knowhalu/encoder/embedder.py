@@ -10,20 +10,20 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from knowhalu.encoder.bert import Bert, load_bert
+from knowhalu.encoder.device import Precision, choose
 from knowhalu.encoder.verifier import Tokens, Vocabulary
 from knowhalu.errors import ModelError
 
 if TYPE_CHECKING:
     from knowhalu.encoder.foreign import FlagEmbedder, SentenceTransformerEmbedder
 
-Precision = Literal["auto", "fp32", "bf16"]
 DEFAULT = "minilm"
 SHAPES = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 """The padded lengths in use. A text is always padded to the shape of its own length, so its neighbours do not change it."""
@@ -89,18 +89,6 @@ def is_mean_pooled_bert(folder: Path) -> bool:
         settings |= _read_json(folder / name) if (folder / name).is_file() else {}
     plain = not settings.get("do_lower_case") and not any((settings.get("prompts") or {}).values())
     return plain and (pooling.get("pooling_mode") == "mean" or modes == {"mean_tokens"})
-
-
-def bf16_is_fast() -> bool:
-    """Tell whether this CPU multiplies bfloat16 in hardware."""
-    return bool(torch.cpu.get_capabilities().get("avx512_bf16", False))
-
-
-def choose(precision: Precision, device: str) -> tuple[torch.dtype, torch.device]:
-    """Resolve "auto": a GPU where there is one; bfloat16 wherever the hardware has it."""
-    place = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
-    half = precision == "bf16" or (precision == "auto" and (place.type == "cuda" or bf16_is_fast()))
-    return (torch.bfloat16 if half else torch.float32), place
 
 
 class MiniLMEmbedder:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from knowhalu.encoder.embedder import Precision, choose
+from knowhalu.encoder.device import Precision, choose
 from knowhalu.errors import MissingExtra, ModelError
 
 READ = (".safetensors", ".json", ".txt", ".model")
@@ -113,7 +113,7 @@ class FlagEmbedder:
         refuse_unsafe(folder)
         _go_offline()
         try:
-            from FlagEmbedding import FlagModel  # type: ignore[import-not-found]
+            from FlagEmbedding import FlagModel
         except ImportError as error:
             raise MissingExtra("FlagEmbedding", "bge") from error
         _, place = choose(precision, device)

@@ -73,7 +73,7 @@ def rows_of(path: Path, name: str, fields: Fields, *, quotes: bool, note: Note) 
 
 
 def _lines(path: Path, note: Note) -> Iterator[tuple[int, bytes | None]]:
-    """Number the lines of a file, packed or not; None stands for a line longer than any record."""
+    """Yield the numbered lines of a file, packed or not; None stands for a line longer than any record."""
     with path.open("rb") as raw:
         file: IO[bytes] = gzip.open(raw) if path.suffix.lower() == ".gz" else raw  # type: ignore[assignment]
         number = 0
@@ -136,8 +136,8 @@ def _cells(header: list[str], cells: list[str]) -> Mapping[str, Any] | Broken:
 
 def _parquet(path: Path, name: str, fields: Fields, note: Note) -> Iterator[Row]:
     try:
-        import pyarrow as pa  # type: ignore[import-untyped]
-        import pyarrow.parquet as pq  # type: ignore[import-untyped]
+        import pyarrow as pa
+        import pyarrow.parquet as pq
     except ImportError as error:
         raise MissingExtra("pyarrow", "parquet") from error
     try:

@@ -1,0 +1,79 @@
+"""A method, backends and samples for the tests of the engine."""
+
+import asyncio
+import time
+
+from knowhalu.engine import Backends, Engine
+from knowhalu.steps import Entail, Hypothesis, Probabilities
+from knowhalu.types import Label, Sample, Task, Verdict
+
+
+def sample(i, text="Snow is white."):
+    return Sample(id=str(i), response=text)
+
+
+def samples(n):
+    return [sample(i) for i in range(n)]
+
+
+def verdict(s, probability=0.0):
+    fixed = {"task": Task.CLAIM, "method": "asking", "label": Label.CORRECT, "hallucinated": False, "kind": None, "reason": ""}
+    return Verdict(id=s.id, probability=probability, **fixed)
+
+
+def ids(outcomes):
+    return [o.id for o in outcomes]
+
+
+class Asking:
+    """A method that asks the encoder `rounds` times, then makes a verdict of the last reply."""
+
+    name = "asking"
+
+    def __init__(self, rounds=2):
+        self.rounds, self.open, self.closed = rounds, 0, 0
+
+    def check(self, s):
+        self.open += 1
+        try:
+            for i in range(self.rounds):
+                reply = yield Entail((Hypothesis(s.id, f"round {i}"),))
+            return verdict(s, reply[0].contradicted)
+        finally:
+            self.open -= 1
+            self.closed += 1
+
+
+class Blocking:
+    """A blocking encoder that notes its batches; pairs of `bad` samples break the whole call."""
+
+    def __init__(self, seconds=0.0, bad=()):
+        self.seconds, self.bad, self.batches = seconds, set(bad), []
+
+    def answer_many(self, requests):
+        self.batches.append([r.pairs[0].premise for r in requests])
+        if self.seconds:
+            time.sleep(self.seconds)
+        if self.bad.intersection(self.batches[-1]):
+            raise ValueError("a bad pair")
+        return [[Probabilities(0.5, 0.25, 0.25)] for _ in requests]
+
+
+class Client:
+    """An async encoder: a sample's number says how many milliseconds it takes."""
+
+    def __init__(self):
+        self.running = self.most = 0
+
+    async def answer(self, request):
+        self.running += 1
+        self.most = max(self.most, self.running)
+        try:
+            await asyncio.sleep(int(request.pairs[0].premise) / 1000)
+        finally:
+            self.running -= 1
+        return [Probabilities(1.0, 0.0, 0.0)]
+
+
+def engine(method=None, backend=None, **options):
+    return Engine(method or Asking(), Backends(entail=backend or Blocking()), **options)
