@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 from knowhalu.types import Sample
 
-CLAIM_FILES = (
-    "nli_cad_snli nli_control fever_symmetric_v2 fm2 feverous_sent wice_claim_oracle scifact healthver qags_cnndm summedits8 summeval_conli begin"
-).split()
+CLAIM_FILES = """
+    nli_cad_snli nli_control fever_symmetric_v2 fm2 feverous_sent wice_claim_oracle scifact healthver qags_cnndm summedits8
+    summeval_conli begin
+""".split()
 PAIR_FILES = ("bump_pairs",)
 WRITTEN = ("written_claims", "written_answers")
 
@@ -32,7 +33,9 @@ def read(path: Path) -> list[dict[str, Any]]:
 def sample(key: str, source: str, response: str, question: str | None = None) -> Sample:
     """Make a sample; a source of more than 120 words is searched as a document, a shorter one is read whole."""
     long = len(source.split()) > 120
-    return Sample.model_validate({"id": key, "response": response, "question": question, "documents" if long else "knowledge": [source]})
+    return Sample.model_validate(
+        {"id": key, "response": response, "question": question, "documents" if long else "knowledge": [source]}
+    )
 
 
 def rows_of(folder: Path, name: str) -> list[EvalRow]:
@@ -52,18 +55,24 @@ def _rows(folder: Path, name: str) -> Iterator[EvalRow]:
                 yield EvalRow(sample(f"{name}-{i}-{j}", row["document"], c["text"]), c["label"] == "supported", row["id"])
         elif name == "written_answers":
             for j, a in enumerate(row["answers"]):
-                made = Sample.model_validate({"id": f"{name}-{i}-{j}", "response": a["text"], "question": row["question"], "knowledge": [row["knowledge"]]})
+                made = Sample.model_validate(
+                    {"id": f"{name}-{i}-{j}", "response": a["text"], "question": row["question"], "knowledge": [row["knowledge"]]}
+                )
                 yield EvalRow(made, a["label"] in ("correct", "refusal"), row["id"])
 
 
 def paper_pairs(folder: Path, task: str, split: str = "test") -> list[EvalRow]:
     """Return the KnowHalu paper's own rows: task "qa" (given knowledge), "qa_index" (none) or "summary"."""
     found = []
-    for i, row in enumerate(r for r in read(folder / f"knowhalu_{'summ' if task == 'summary' else 'qa'}_pairs.jsonl.gz") if r["split"] == split):
+    for i, row in enumerate(
+        r for r in read(folder / f"knowhalu_{'summ' if task == 'summary' else 'qa'}_pairs.jsonl.gz") if r["split"] == split
+    ):
         for side, faithful in (("right", True), ("hallucinated", False)):
             if task == "summary":
                 fields: dict[str, Any] = {"response": row[f"{side}_summary"], "documents": [row["document"]]}
             else:
-                fields = {"response": row[f"{side}_answer"], "question": row["question"]} | ({"knowledge": [row["knowledge"]]} if task == "qa" else {})
+                fields = {"response": row[f"{side}_answer"], "question": row["question"]} | (
+                    {"knowledge": [row["knowledge"]]} if task == "qa" else {}
+                )
             found.append(EvalRow(Sample.model_validate({"id": f"{task}-{i}-{side[0]}", **fields}), faithful, str(i)))
     return found

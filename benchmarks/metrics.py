@@ -16,7 +16,9 @@ from knowhalu.types import Sample
 Array = NDArray[np.float64]
 
 
-def interval(metric: Callable[[NDArray[np.intp]], float], groups: Sequence[str], draws: int = 1000, seed: int = 0) -> tuple[float, float]:
+def interval(
+    metric: Callable[[NDArray[np.intp]], float], groups: Sequence[str], draws: int = 1000, seed: int = 0
+) -> tuple[float, float]:
     """Return the 95 % bootstrap interval of a metric over row numbers; rows of one group are drawn together."""
     rng = np.random.default_rng(seed)
     numbers: dict[str, list[int]] = {}
@@ -42,9 +44,14 @@ def balanced(faithful: NDArray[np.bool_], said: NDArray[np.bool_]) -> float:
 
 
 def trivial(samples: Sequence[Sample], faithful: NDArray[np.bool_], groups: Sequence[str]) -> tuple[float, float]:
-    """Return balanced accuracy and AUC of a logistic regression on length and word overlap, fitted on the very rows (5 grouped folds)."""
+    """Return balanced accuracy and AUC of a logistic regression on length and word overlap (5 grouped folds of these rows)."""
     sources = [" ".join([*(d.text for d in s.documents), *s.knowledge]) for s in samples]
-    x = np.array([[len(s.response.split()), np.log1p(len(s.response.split())), coverage(s.response, t), len(t.split())] for s, t in zip(samples, sources, strict=True)])
+    x = np.array(
+        [
+            [len(s.response.split()), np.log1p(len(s.response.split())), coverage(s.response, t), len(t.split())]
+            for s, t in zip(samples, sources, strict=True)
+        ]
+    )
     scores = np.zeros(len(samples))
     for train, test in GroupKFold(5).split(x, faithful, groups):
         model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced")).fit(x[train], faithful[train])

@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 from eval_rows import CLAIM_FILES, PAIR_FILES, WRITTEN, EvalRow, paper_pairs, rows_of
 from metrics import auc, balanced, interval, length_rule, trivial
+from tables import markdown, paper_cells, set_cells
 
 from knowhalu.api import Checker
 from knowhalu.settings import load_settings
-from knowhalu.types import Failure, Label, Verdict
+from knowhalu.types import Failure, Label, Segment, Verdict
 
 
 def run(rows: list[EvalRow], pairs: list[str]) -> tuple[list[Verdict], float, list[Failure]]:
@@ -28,11 +29,17 @@ def run(rows: list[EvalRow], pairs: list[str]) -> tuple[list[Verdict], float, li
     return [o for o in outcomes if isinstance(o, Verdict)], rate, [o for o in outcomes if isinstance(o, Failure)]
 
 
+def encoder_alone(segment: Segment) -> float:
+    """Return the verifier's own log-odds of support for a segment, all evidence together."""
+    found = segment.base.features
+    return found.get("asked_supported", found.get("joint_supported", -9.0))
+
+
 def measured(rows: list[EvalRow], verdicts: list[Verdict]) -> dict[str, float]:
     """Return AUC and balanced accuracy with intervals, of the whole judgment and of the verifier alone."""
     faithful = np.array([r.faithful for r in rows])
     scores = np.array([1 - v.probability for v in verdicts])
-    alone = np.array([min((s.base.features.get("asked_supported", s.base.features.get("joint_supported", -9)) for s in v.segments), default=0.0) for v in verdicts])
+    alone = np.array([min((encoder_alone(s) for s in v.segments), default=0.0) for v in verdicts])
     groups = [r.group for r in rows]
     low, high = interval(lambda i: auc(faithful[i], scores[i]), groups)
     lowb, highb = interval(lambda i: balanced(faithful[i], scores[i] >= 0.5), groups)
@@ -51,10 +58,11 @@ def paper(rows: list[EvalRow], verdicts: list[Verdict]) -> dict[str, float]:
         return float(((labels[i] == Label.INCORRECT)[~faithful[i]].mean() + (labels[i] == Label.CORRECT)[faithful[i]].mean()) / 2)
 
     low, high = interval(average, [r.group for r in rows])
+    wrong, right, open_ = (labels == label for label in (Label.INCORRECT, Label.CORRECT, Label.INCONCLUSIVE))
     return {
-        "rows": len(rows), "tpr": float((labels == Label.INCORRECT)[~faithful].mean()), "tnr": float((labels == Label.CORRECT)[faithful].mean()),
+        "rows": len(rows), "tpr": float(wrong[~faithful].mean()), "tnr": float(right[faithful].mean()),
         "avg_acc": average(np.arange(len(rows))), "low": low, "high": high,
-        "arp": float((labels == Label.INCONCLUSIVE)[~faithful].mean()), "arn": float((labels == Label.INCONCLUSIVE)[faithful].mean()),
+        "arp": float(open_[~faithful].mean()), "arn": float(open_[faithful].mean()),
     }  # fmt: skip
 
 
@@ -69,10 +77,14 @@ def sets(data: Path, names: list[str], limit: int, pairs: list[str]) -> dict[str
         if failures:
             raise SystemExit(f"{name}: {len(failures)} failures, first: {failures[0]}")
         t_balanced, t_auc = trivial([r.sample for r in rows], np.array([r.faithful for r in rows]), [r.group for r in rows])
-        found[name] = {"rows": len(rows), **measured(rows, verdicts), "trivial_auc": t_auc, "trivial_balanced": t_balanced, "per_second": rate}
-        r = found[name]
-        print(f"{name:20} {len(rows):5} rows  AUC {r['auc']:.3f} [{r['auc_low']:.3f}, {r['auc_high']:.3f}] (encoder {r['auc_encoder_alone']:.3f}, trivial {t_auc:.3f})"
-              f"  balanced {r['balanced']:.3f} [{r['balanced_low']:.3f}, {r['balanced_high']:.3f}] (trivial {t_balanced:.3f})  {rate:.1f}/s", flush=True)  # fmt: skip
+        found[name] = {
+            "rows": len(rows),
+            **measured(rows, verdicts),
+            "trivial_auc": t_auc,
+            "trivial_balanced": t_balanced,
+            "per_second": rate,
+        }
+        print(f"{name:20}", *set_cells(found[name]), f"{rate:.1f}/s", sep="  ", flush=True)
     return found
 
 
@@ -95,8 +107,7 @@ def papers(data: Path, tasks: list[str], pairs: list[str], index: Path | None) -
             result = paper(some, [verdicts[i] for i in part])
             cut, length = length_rule(train, (words[part], np.array([r.faithful for r in some])))
             found[f"{task}, {label}"] = {**result, "length_rule": length, "length_rule_words": cut, "per_second": rate}
-            print(f"{task + ', ' + label:26} {len(part):5} rows  TPR {result['tpr']:.3f}  TNR {result['tnr']:.3f}  Avg Acc {result['avg_acc']:.3f} [{result['low']:.3f}, {result['high']:.3f}]"
-                  f"  ARP {result['arp']:.3f}  ARN {result['arn']:.3f}  length rule (> {cut:.0f} words) {length:.3f}  {rate:.1f}/s", flush=True)  # fmt: skip
+            print(f"{task + ', ' + label:26}", *paper_cells(found[f"{task}, {label}"]), f"{rate:.1f}/s", sep="  ", flush=True)
     return found
 
 
@@ -119,6 +130,7 @@ def main() -> None:
     }
     args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text(json.dumps(result, indent=1) + "\n")
+    args.out.with_suffix(".md").write_text(markdown(result["sets"], result["paper"]))
 
 
 if __name__ == "__main__":

@@ -1,18 +1,29 @@
 #!/usr/bin/env python3
 """Check corpus.jsonl and items.jsonl in this folder and print counts."""
+
 from __future__ import annotations
 
 import json
 import re
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import mean
-from typing import Any, Iterable
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
-MINIMUM = {"multi_hop": 12, "single_hop": 10, "off_target": 10, "refusal": 5, "unanswerable": 5,
-           "given_knowledge": 6, "summary": 14, "rag": 6, "claim": 8}
+MINIMUM = {
+    "multi_hop": 12,
+    "single_hop": 10,
+    "off_target": 10,
+    "refusal": 5,
+    "unanswerable": 5,
+    "given_knowledge": 6,
+    "summary": 14,
+    "rag": 6,
+    "claim": 8,
+}
 UNBALANCED = {"off_target", "refusal", "unanswerable"}
 REQUIRED = {"id", "response", "label", "kind", "meta"}
 OPTIONAL = {"question", "documents", "knowledge"}
@@ -73,8 +84,9 @@ def main() -> None:
     unique((f"{row.get('question', '')} {row['response']}" for row in items), "item")
     for group, minimum in MINIMUM.items():
         members = [row for row in items if row["meta"].get("group") == group]
-        sizes = {label: [words(row["response"]) for row in members if row["label"] == label]
-                 for label in ("faithful", "hallucinated")}
+        sizes = {
+            label: [words(row["response"]) for row in members if row["label"] == label] for label in ("faithful", "hallucinated")
+        }
         print(f"{group:16}", *(f"{label} {len(s)} (mean {mean(s or [0]):.1f} words)" for label, s in sizes.items()))
         check(sum(map(len, sizes.values())) >= minimum, f"{group}: fewer than {minimum} items")
         if group not in UNBALANCED:

@@ -26,7 +26,7 @@ def to_sample(row: Any, place: str, default_id: str) -> Sample:
     Raises InputError naming `place`, the field and the cure.
     """
     if not isinstance(row, Mapping):
-        raise InputError(f"{place}: {_type(row)} where an object is needed, such as {{\"response\": \"...\"}}")
+        raise InputError(f'{place}: {_type(row)} where an object is needed, such as {{"response": "..."}}')
     given = {k: v for k, v in row.items() if v is not None}
     for name in given:
         if name not in FIELDS:

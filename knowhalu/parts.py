@@ -27,7 +27,9 @@ def fingerprint(settings: Settings) -> dict[str, str]:
     """Return what decides the results of a run; how fast it runs is left out."""
     folder = settings.encoder.folder or PACKAGED
     index = settings.retrieval.index
-    choices = settings.model_dump_json(exclude={"engine": True, "encoder": {"folder", "threads", "tokens"}, "retrieval": {"index"}})
+    choices = settings.model_dump_json(
+        exclude={"engine": True, "encoder": {"folder", "threads", "tokens"}, "retrieval": {"index"}}
+    )
     return {
         "version": knowhalu.__version__,
         "settings": choices,

@@ -41,14 +41,14 @@ def read_samples(path: Path) -> Iterator[Sample]:
             raise InputError(f"{place}, field 'id': {sample.id!r} is also the id of {where}. Give every row its own id, or none.")
         yield sample
     if not seen:
-        raise InputError(f"{path}: holds no samples. Write one JSON object on each line, such as {{\"response\": \"...\"}}.")
+        raise InputError(f'{path}: holds no samples. Write one JSON object on each line, such as {{"response": "..."}}.')
 
 
 def read_item(data: bytes, name: str) -> Sample:
     """Read the one sample of a text; raises InputError where there is none, or more than one."""
     content = decode(data.removeprefix(BOM), name)
     if not content.strip():
-        raise InputError(f"{name}: holds nothing. Write one JSON object, such as {{\"response\": \"...\"}}.")
+        raise InputError(f'{name}: holds nothing. Write one JSON object, such as {{"response": "..."}}.')
     lines = [line for line in content.split("\n") if line.strip()]
     item = _parsed(lines[0] if _is_object(lines[0]) else content, name)
     rows = item if isinstance(item, list) else lines if _is_object(lines[0]) else [item]

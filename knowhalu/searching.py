@@ -44,7 +44,9 @@ class Searcher:
         replies: list[list[list[Passage]] | Exception] = [BackendError("retrieval", _NO_SOURCE)] * len(requests)
         own = [i for i, r in enumerate(requests) if r.documents]
         if own:
-            found = self.documents.search_many([DocumentSearch(requests[i].documents, requests[i].queries, requests[i].k) for i in own])
+            found = self.documents.search_many(
+                [DocumentSearch(requests[i].documents, requests[i].queries, requests[i].k) for i in own]
+            )
             for i, passages in zip(own, found, strict=True):
                 replies[i] = passages
         others = [i for i, r in enumerate(requests) if not r.documents]

@@ -192,6 +192,7 @@ class Judgment(Record):
     confidence: float = Field(ge=0.0, le=1.0)
     supported: float = Field(0.5, ge=0.0, le=1.0)
     rationale: str
+    kind: Kind | None = None
     steps: tuple[Step, ...] = ()
     features: dict[str, float] = Field(default_factory=dict)
 

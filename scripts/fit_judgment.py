@@ -27,11 +27,13 @@ def segments_of(folder: Path, rows: list[FitRow]) -> list[tuple[FitRow, Segment]
 
 def fit_task(name: str, found: list[tuple[FitRow, Segment]]) -> dict[str, object]:
     """Fit the weights of one task in both forms."""
-    weights = {}
+    weights: dict[str, object] = {}
     for form in FORMS:
         rows = [(r, j) for r, s in found for j in (s.base, s.supplement) if j and j.form is form and j.features]
         share = {o: sum(r.origin == o for r, _ in rows) for o in {r.origin for r, _ in rows}}
-        weights[f"{name}.{form}"] = fit([j.features for _, j in rows], [r.supported for r, _ in rows], [100 * r.weight / share[r.origin] for r, _ in rows])
+        weights[f"{name}.{form}"] = fit(
+            [j.features for _, j in rows], [r.supported for r, _ in rows], [100 * r.weight / share[r.origin] for r, _ in rows]
+        )
     return weights
 
 
@@ -46,7 +48,10 @@ def main() -> int:
     tasks = {"claim": list(claim_rows(args.data)), "answer": list(answer_rows(args.data, args.validation))}
     path = args.folder / "judgment.json"
     start = {"bias": 0.0, "cut": 0.0, "weights": {"joint_supported": 1.0}}
-    data: dict[str, dict[str, object]] = {"weights": {f"{t}.{f}": start for t in tasks for f in FORMS}, "thresholds": {t: [0.0, 1.0] for t in tasks}}
+    data: dict[str, dict[str, object]] = {
+        "weights": {f"{t}.{f}": start for t in tasks for f in FORMS},
+        "thresholds": {t: [0.0, 1.0] for t in tasks},
+    }
     path.write_text(json.dumps(data))
     for task, rows in tasks.items():
         data["weights"] |= fit_task(task, segments_of(args.folder, rows))

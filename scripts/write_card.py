@@ -7,16 +7,25 @@ from pathlib import Path
 
 from safetensors import safe_open
 
-from knowhalu.training.card import results_table, write_card
+from knowhalu.training.card import write_card
 from knowhalu.training.loop import Progress, TrainSettings
 
-parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("folder", type=Path, help="verifier folder")
-parser.add_argument("--checkpoint", type=Path, required=True, help="checkpoint.safetensors of the run")
-parser.add_argument("--quality", type=Path, default=Path("benchmarks/results/quality.json"), help="written by benchmarks/quality.py")
-args = parser.parse_args()
-with safe_open(args.checkpoint, "pt") as file:
-    about = file.metadata()
-results = results_table(json.loads(args.quality.read_text())) if args.quality.exists() else "(not measured yet: run benchmarks/quality.py)"
-write_card(args.folder, TrainSettings(**json.loads(about["settings"])), Progress(**json.loads(about["progress"])), results)
-print(f"wrote {args.folder / 'README.md'}")
+
+def main() -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="verifier folder")
+    parser.add_argument("--checkpoint", type=Path, required=True, help="checkpoint.safetensors of the run")
+    parser.add_argument("--results", type=Path, default=Path("benchmarks/results/quality.md"), help="by benchmarks/quality.py")
+    parser.add_argument("--note", default="", help="what else a reader should know of the run")
+    args = parser.parse_args()
+    with safe_open(args.checkpoint, "pt") as file:
+        about = file.metadata()
+    results = args.results.read_text() if args.results.exists() else "(not measured yet: run benchmarks/quality.py)"
+    settings, progress = TrainSettings(**json.loads(about["settings"])), Progress(**json.loads(about["progress"]))
+    write_card(args.folder, settings, progress, results, note=args.note)
+    print(f"wrote {args.folder / 'README.md'}")
+
+
+if __name__ == "__main__":
+    main()

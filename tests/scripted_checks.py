@@ -32,7 +32,7 @@ TOLD = {"wrong": Label.INCORRECT, "unsure": Label.INCONCLUSIVE}
 
 
 class Scripted:
-    """"wrong" in the response is a hallucination, "unsure" abstains, "broken" fails."""
+    """ "wrong" in the response is a hallucination, "unsure" abstains, "broken" fails."""
 
     name = "scripted"
 

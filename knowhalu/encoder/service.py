@@ -7,14 +7,15 @@ from typing import NamedTuple
 
 import torch
 
+from knowhalu.encoder.device import Precision, choose
 from knowhalu.encoder.verifier import Tokens, Verifier, Vocabulary, shape_for
 from knowhalu.errors import ModelError
 from knowhalu.steps import Entail, Hypothesis, Probabilities
 from knowhalu.text import segments, windows
 
 PACKAGED = Path(__file__).parent.parent / "models" / "verifier"
-READS = 384
-"""Tokens that the verifier reads at once; a longer source is read in windows."""
+READS = 256
+"""Tokens that the verifier reads at once, as in its training; a longer source is read in windows."""
 CLAIM = 160
 """Tokens of a claim that is read whole; a longer one is read piece by piece."""
 
@@ -27,20 +28,15 @@ class _Work(NamedTuple):
     piece: int
 
 
-def fast_bf16() -> bool:
-    """Tell whether this machine computes in bf16 natively."""
-    if torch.cuda.is_available():
-        return torch.cuda.is_bf16_supported()
-    return bool(torch.cpu._is_avx512_bf16_supported())
-
-
 class EncoderBackend:
     """Answer `Entail` requests with a verifier from a local folder.
 
     Raises ModelError where the folder is missing or damaged.
     """
 
-    def __init__(self, folder: Path | None = None, *, precision: str = "auto", threads: int | None = None, tokens: int = 4096) -> None:
+    def __init__(
+        self, folder: Path | None = None, *, precision: Precision = "auto", threads: int | None = None, tokens: int = 4096
+    ) -> None:
         self.folder = folder or PACKAGED
         if not (self.folder / "model.safetensors").exists():
             raise ModelError(
@@ -48,9 +44,8 @@ class EncoderBackend:
                 "and name its folder by --set encoder.folder=FOLDER"
             )
         torch.set_num_threads(threads or os.cpu_count() or 1)
-        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        half = precision == "bf16" or (precision == "auto" and fast_bf16())
-        self.model = Verifier.load(self.folder, torch.bfloat16 if half else torch.float32).to(self.device)
+        dtype, self.device = choose(precision, "auto")
+        self.model = Verifier.load(self.folder, dtype).to(self.device)
         self.vocabulary = Vocabulary.load(self.folder)
         self.tokens = tokens
 

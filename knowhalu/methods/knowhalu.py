@@ -11,7 +11,21 @@ from knowhalu.methods.evidence import link
 from knowhalu.options import KnowHaluOptions
 from knowhalu.steps import Search, Steps
 from knowhalu.text import Span, segments
-from knowhalu.types import Extraction, Form, Judgment, Kind, Knowledge, Label, Passage, Query, Sample, Segment, Step, Task, Verdict
+from knowhalu.types import (
+    Extraction,
+    Form,
+    Judgment,
+    Kind,
+    Knowledge,
+    Label,
+    Passage,
+    Query,
+    Sample,
+    Segment,
+    Step,
+    Task,
+    Verdict,
+)
 
 
 class KnowHaluReasoner(Protocol):
@@ -29,7 +43,9 @@ class KnowHaluReasoner(Protocol):
     def next_query(self, part: Sample, steps: Sequence[Step], form: Form) -> Steps[tuple[str, Query] | None]:
         """Return the next thought and query, or None to stop."""
 
-    def distill(self, part: Sample, query: Query, passages: Sequence[Passage], steps: Sequence[Step], form: Form) -> Steps[Knowledge]:
+    def distill(
+        self, part: Sample, query: Query, passages: Sequence[Passage], steps: Sequence[Step], form: Form
+    ) -> Steps[Knowledge]:
         """Put what the passages say of a query into one form of knowledge."""
 
     def judge(self, part: Sample, steps: Sequence[Step], form: Form) -> Steps[Judgment]:
@@ -65,7 +81,8 @@ class KnowHalu:
         base = yield from self._judge_by(base_form, part)
         calibrated = self.reasoner.thresholds(sample)
         limits = Thresholds(
-            calibrated.delta1 if options.delta1 is None else options.delta1, calibrated.delta2 if options.delta2 is None else options.delta2
+            calibrated.delta1 if options.delta1 is None else options.delta1,
+            calibrated.delta2 if options.delta2 is None else options.delta2,
         )
         supplement, final = None, base
         if options.second_opinion == "always" or (options.second_opinion == "needed" and needs_second_opinion(base, limits)):
@@ -124,6 +141,6 @@ def _verdict(sample: Sample, found: tuple[Segment, ...], extraction: Extraction 
     decisive = worst.base if worst.supplement is None or worst.base.label is worst.label else worst.supplement
     return Verdict(
         id=sample.id, task=sample.task, method=method, label=worst.label, hallucinated=hallucinated,
-        kind=Kind.FACTUAL if hallucinated else None, probability=worst.probability, reason=decisive.rationale,
+        kind=(decisive.kind or Kind.FACTUAL) if hallucinated else None, probability=worst.probability, reason=decisive.rationale,
         extraction=extraction, segments=found,
     )  # fmt: skip

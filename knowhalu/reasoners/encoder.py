@@ -6,14 +6,16 @@ from pathlib import Path
 from knowhalu.aggregation import Thresholds
 from knowhalu.reasoners.features import Reading, answer_features, claim_features, coverage, facts
 from knowhalu.reasoners.judge_model import JudgeModel
+from knowhalu.reasoners.lexicon import NAME
 from knowhalu.reasoners.off_target import extract
-from knowhalu.reasoners.questions import NAME, general_form
+from knowhalu.reasoners.questions import general_form
 from knowhalu.reasoners.reading import READS, Evidence, candidates, gathered, read
 from knowhalu.steps import Entail, Hypothesis, Probabilities, Steps
 from knowhalu.text import sentences
-from knowhalu.types import Extraction, Form, Judgment, Knowledge, Label, Passage, Query, Sample, Step
+from knowhalu.types import Extraction, Form, Judgment, Kind, Knowledge, Label, Passage, Query, Sample, Step
 
 NOTHING, ELSEWHERE = "the sources say nothing of this", "the sources speak of something else"
+BESIDE = "the sources bear it out, but it does not answer the question"
 ON_TOPIC = 0.34
 """Share of a question's (or a claim's) content words under which sources are taken to speak of something else."""
 
@@ -40,7 +42,9 @@ class EncoderReasoner:
         yield from ()
         return _next_hop(part, steps) if part.question else _next_clause(part, steps)
 
-    def distill(self, part: Sample, query: Query, passages: Sequence[Passage], steps: Sequence[Step], form: Form) -> Steps[Knowledge]:
+    def distill(
+        self, part: Sample, query: Query, passages: Sequence[Passage], steps: Sequence[Step], form: Form
+    ) -> Steps[Knowledge]:
         """Read the passages' sentences and keep those that tell something of the claim."""
         seen = {(q.passage, q.start) for s in steps for q in s.knowledge.quotes}
         return (yield from read(part, candidates(passages, query, seen), form))
@@ -57,21 +61,31 @@ class EncoderReasoner:
         scores: list[Probabilities] = yield Entail(tuple(pairs))
         features = _features(part, evidence, joint, scores)
         p = self.model.weights(_task(part), form).probability(features)
-        topic = _on_topic(part, evidence)
+        topic, kind = _on_topic(part, evidence), None
         if topic < ON_TOPIC and p < 0.5:
             label, confidence, rationale = Label.INCONCLUSIVE, 1 - topic, ELSEWHERE
         else:
             label, confidence = (Label.CORRECT, p) if p >= 0.5 else (Label.INCORRECT, 1 - p)
             rationale = _rationale(scores[0], features, label)
-        return Judgment(form=form, label=label, confidence=confidence, supported=p, rationale=rationale, steps=tuple(steps), features=features)
+        if label is Label.INCORRECT and len(scores) == 2 and _misses_question(*scores):
+            kind, rationale = Kind.OFF_TARGET, BESIDE
+        return Judgment(
+            form=form, label=label, confidence=confidence, supported=p, rationale=rationale, kind=kind,
+            steps=tuple(steps), features=features,
+        )  # fmt: skip
 
 
 def _task(sample: Sample) -> str:
     return "answer" if sample.question else "claim"
 
 
+def _misses_question(asked: Probabilities, plain: Probabilities) -> bool:
+    """Tell whether the sources bear out the statement, but not as an answer to the question."""
+    return plain.supported >= 0.5 and asked.neutral > max(asked.contradicted, asked.supported)
+
+
 def _on_topic(part: Sample, evidence: Evidence) -> float:
-    """Return how far the evidence speaks of the matter: the share of its words, or of its names where fewer of these are there."""
+    """Return how far the evidence speaks of the matter: the share of its words, or of its names where that is less."""
     asked, told = part.question or part.response, " ".join(evidence.shaped)
     names = facts(asked).names
     there = len(names & set(facts(told).content)) / len(names) if names else 1.0

@@ -8,16 +8,19 @@ from typing import NamedTuple
 from knowhalu.steps import Probabilities
 from knowhalu.text import STOPWORDS, content_words, stem, words
 
-_NUMBER_WORDS = {
-    w: str(i)
-    for i, w in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty".split()
-    )
-} | {
-    w: str(i)
-    for i, w in enumerate("first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(), 1)
-} | {"thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "seventy": "70", "eighty": "80", "ninety": "90", "hundred": "100", "dozen": "12", "once": "1", "twice": "2"}  # fmt: skip
-_NEGATION = re.compile(r"\b(?:not|no|never|neither|nor|none|nobody|nothing|without|cannot|fail(?:ed|s)? to|den(?:y|ies|ied)|unlikely|refus\w+)\b|n['’]t\b", re.IGNORECASE)  # noqa: RUF001
+_COUNTED = """
+    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
+    nineteen twenty
+""".split()
+_RANKED = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
+_ROUND = {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90, "hundred": 100}
+_NUMBER_WORDS = {w: str(i) for i, w in enumerate(_COUNTED)} | {w: str(i) for i, w in enumerate(_RANKED, 1)}
+_NUMBER_WORDS |= {w: str(i) for w, i in _ROUND.items()} | {"dozen": "12", "once": "1", "twice": "2"}
+_NEGATION = re.compile(
+    r"\b(?:not|no|never|neither|nor|none|nobody|nothing|without|cannot|fail(?:ed|s)? to|den(?:y|ies|ied)|unlikely|refus\w+)\b"
+    r"|n['’]t\b",  # noqa: RUF001
+    re.IGNORECASE,
+)
 _SCALE = {"thousand": 1e3, "million": 1e6, "m": 1e6, "bn": 1e9, "billion": 1e9, "k": 1e3}
 LOGIT_LIMIT = 6.0
 
@@ -43,7 +46,13 @@ def facts(text: str) -> Facts:
         stem(w.text.lower()) for w in tokens
         if w.text[0].isupper() and w.start not in opening and w.text.lower() not in STOPWORDS and len(w.text) > 1
     }  # fmt: skip
-    return Facts(content, frozenset(zip(content, content[1:], strict=False)), frozenset(numbers), frozenset(names), len(_NEGATION.findall(text)))
+    return Facts(
+        content,
+        frozenset(zip(content, content[1:], strict=False)),
+        frozenset(numbers),
+        frozenset(names),
+        len(_NEGATION.findall(text)),
+    )
 
 
 @lru_cache(maxsize=65536)
@@ -101,7 +110,9 @@ def claim_features(claim: str, reading: Reading, source: str) -> dict[str, float
         "coverage_best": covers[best],
         "pairs": len(wanted.pairs & all_there.pairs) / len(wanted.pairs) if wanted.pairs else coverage(claim, source),
         "numbers_missing": 1 - share(set(all_there.numbers), wanted.numbers),
-        "numbers_elsewhere": float(bool(wanted.numbers) and wanted.numbers <= all_there.numbers and not wanted.numbers <= near.numbers),
+        "numbers_elsewhere": float(
+            bool(wanted.numbers) and wanted.numbers <= all_there.numbers and not wanted.numbers <= near.numbers
+        ),
         "names_missing": 1 - share(set(present), wanted.names),
         "negation_differs": float((wanted.negations > 0) != (near.negations > 0)),
     }

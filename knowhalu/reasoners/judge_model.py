@@ -34,7 +34,9 @@ class JudgeModel:
             self._weights = {k: Weights(v["bias"], v["weights"], v["cut"]) for k, v in data["weights"].items()}
             self._thresholds = {k: Thresholds(*v) for k, v in data["thresholds"].items()}
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ModelError(f"{path}: cannot read the judgment weights ({error}); fit them with scripts/fit_judgment.py") from error
+            raise ModelError(
+                f"{path}: cannot read the judgment weights ({error}); fit them with scripts/fit_judgment.py"
+            ) from error
 
     def weights(self, task: str, form: str) -> Weights:
         """Return the weights of "claim" or "answer" in one form."""

@@ -3,6 +3,19 @@
 import re
 from enum import StrEnum
 
+from knowhalu.reasoners.lexicon import (
+    AUXILIARIES,
+    DATE,
+    MEASURES,
+    NAME,
+    PERSON_NOUNS,
+    PLACE_NOUNS,
+    QUANTITIES,
+    QUESTION_WORDS,
+    SHARES,
+    TIME_NOUNS,
+    any_of,
+)
 from knowhalu.text import STOPWORDS, content_words, words
 
 
@@ -19,70 +32,58 @@ class Asked(StrEnum):
     THING = "a specific thing"
 
 
-_AUXILIARIES = "is|are|was|were|am|do|does|did|has|have|had|can|could|will|would|should|shall|may|might|must"
-_YES_NO = re.compile(rf"^(?:and |but |so |then )?(?:{_AUXILIARIES})(?:n't)?\b", re.IGNORECASE)
-_TAIL_YES_NO = re.compile(rf",\s*(?:{_AUXILIARIES})(?:n't)?\s+[^,?]*\?$", re.IGNORECASE)
-_OR = re.compile(r"\b([\w'’.-]+)\s*,?\s+or\s+(?!not\b)(\w+)", re.IGNORECASE)  # noqa: RUF001
-_TIME = re.compile(
-    r"(?:^|, |\band |\bsince |\buntil |\bby )when\b|\b((?:what|which|in what|in which|on what|on which)\s+(?:\w+\s+)?(?:year|years|date|day|month|decade|century|time)|"
-    r"how long ago|(?:born|died|founded|released|established|published|opened) (?:in )?(?:what|which) (?:year|date))\b",
-    re.IGNORECASE,
-)
-_NUMBER = re.compile(
-    r"\b(how (?:many|much|long|old|tall|high|far|large|big|fast|deep|heavy|often|wide)|what (?:is|was|were|are) the (?:\w+ )?(?:number|"
-    r"population|price|cost|size|height|length|area|percentage|share|capacity|distance|weight|temperature|score|amount|age|total|rate|budget|"
-    r"sum)|(?:what|which) (?:number|percentage|proportion|share|amount))\b",
-    re.IGNORECASE,
-)
-_PERSON = re.compile(
-    r"\b(who|whom|whose|(?:what|which) (?:\w+ ){0,3}(?:person|man|woman|actor|actress|author|singer|writer|director|player|president|king|"
-    r"queen|scientist|artist|band|team|company|composer|musician|politician|architect|painter|poet|engineer|footballer|group|club))\b",
-    re.IGNORECASE,
-)
-_PLACE = re.compile(
-    r"\b(where|(?:what|which) (?:\w+ ){0,2}(?:country|city|state|town|place|continent|county|village|region|province|capital|street|island|"
-    r"river|mountain|district|location|nation|borough|area))\b",
-    re.IGNORECASE,
-)
-_REASON = re.compile(r"\b(why|how (?:do|does|did|can|could|is|are|was|were|should|would|to|come)|for what reason|what (?:made|caused|happens|happened|"
-                     r"does .* do|did .* do))\b", re.IGNORECASE)  # fmt: skip
+def _which(nouns: list[str], between: int) -> str:
+    return rf"\b(?:what|which) (?:\w+ ){{0,{between}}}{any_of(nouns)}"
+
+
+_PATTERNS = {
+    Asked.TIME: rf"(?:^|, |\b(?:and|since|until|by) )when\b|{_which(TIME_NOUNS, 1)}|\bhow long ago\b",
+    Asked.NUMBER: rf"\bhow {any_of(MEASURES)}|\bwhat (?:is|was|were|are) the (?:\w+ )?{any_of(QUANTITIES)}|{_which(SHARES, 0)}",
+    Asked.REASON: r"\bwhy\b|\bhow (?:do|does|did|can|could|is|are|was|were|should|would|to|come)\b|\bfor what reason\b"
+    r"|\bwhat (?:made|caused|happens|happened)\b|\bwhat (?:does|did) .* do\b",
+    Asked.PERSON: rf"\b(?:who|whom|whose)\b|{_which(PERSON_NOUNS, 3)}",
+    Asked.PLACE: rf"\bwhere\b|{_which(PLACE_NOUNS, 2)}",
+}
+_KINDS = {kind: re.compile(pattern, re.IGNORECASE) for kind, pattern in _PATTERNS.items()}
+_OPENS_YES_NO = re.compile(rf"^(?:and |but |so |then )?(?:{'|'.join(AUXILIARIES)})(?:n't)?\b", re.IGNORECASE)
+_ENDS_YES_NO = re.compile(rf",\s*(?:{'|'.join(AUXILIARIES)})(?:n't)?\s+[^,?]*\?$", re.IGNORECASE)
+_ASKS = re.compile(any_of(QUESTION_WORDS), re.IGNORECASE)
+_OR = re.compile(r"\b([\w'’.-]+)\s*,?\s+or\s+(?!not\b)\w+", re.IGNORECASE)  # noqa: RUF001
+_NO_OPTIONS = frozenset("one two three four five six more less sooner".split())
 
 
 def asked_for(question: str) -> Asked:
-    """Tell what kind of answer a question asks for."""
-    text = question.strip()
-    asks = text.rsplit(". ", 1)[-1] if text.endswith("?") else text
-    yes_no = bool(_YES_NO.match(asks) or (_TAIL_YES_NO.search(asks) and not re.search(r"\b(what|which|who|when|where|how)\b", asks, re.IGNORECASE)))
-    if _OR.search(asks) and (yes_no or re.search(r"\b(which|who|what)\b", asks, re.IGNORECASE)) and _offers(asks):
+    """Tell what kind of answer a question asks for: of several question words the first decides."""
+    asks = _last_sentence(question)
+    yes_no = bool(_OPENS_YES_NO.match(asks) or (_ENDS_YES_NO.search(asks) and not _ASKS.search(asks)))
+    if _offers(asks) and (yes_no or _ASKS.search(asks)):
         return Asked.CHOICE
     if yes_no:
         return Asked.YES_NO
-    tests = ((Asked.TIME, _TIME), (Asked.NUMBER, _NUMBER), (Asked.REASON, _REASON), (Asked.PERSON, _PERSON), (Asked.PLACE, _PLACE))
-    found = [(m.start(), i, kind) for i, (kind, test) in enumerate(tests) if (m := test.search(asks))]
+    found = [(m.start(), order, kind) for order, (kind, test) in enumerate(_KINDS.items()) if (m := test.search(asks))]
     return min(found)[2] if found else Asked.THING
+
+
+def _last_sentence(question: str) -> str:
+    text = question.strip()
+    return text.rsplit(". ", 1)[-1] if text.endswith("?") else text
 
 
 def _offers(text: str) -> bool:
     """Tell whether an "or" stands between two options, rather than inside "two or three" or "more or less"."""
-    match = list(_OR.finditer(text))[-1]
-    numbers = {"one", "two", "three", "four", "five", "six", "more", "less", "sooner"}
-    return match.group(1).lower() not in numbers
+    found = list(_OR.finditer(text))
+    return bool(found) and found[-1].group(1).lower() not in _NO_OPTIONS
 
 
 def options_of(question: str) -> list[str]:
-    """Return the words around the last "or" of a choice question: the tails of its options, lower-cased."""
-    asks = question.strip().rstrip("?").rsplit(". ", 1)[-1]
-    left, _, right = asks.rpartition(" or ")
+    """Return the content words next to the last "or" of a choice question, those of either option joined."""
+    left, _, right = _last_sentence(question).rstrip("?").rpartition(" or ")
     left = re.split(r"[,:]", left)[-1] or left
     return [" ".join(content_words(left)[-4:]), " ".join(content_words(right)[:4])]
 
 
-_MASKS = (
-    (re.compile(r"\b(?:\d{1,2} )?(?:January|February|March|April|May|June|July|August|September|October|November|December)(?: \d{1,2})?(?:,? \d{4})?\b"), "what date"),
-    (re.compile(r"\b(?:1\d{3}|20\d{2})\b"), "what year"),
-    (re.compile(r"[$€£]?\b\d[\d,.]*(?: ?%| percent| million| billion)?"), "how many"),
-)  # fmt: skip
-NAME = re.compile(r"\b[A-Z](?:\.|[\w'’-]*)(?:\s+(?:(?:of|the|de|van|von|and) )?[A-Z](?:\.(?!\s*$)|[\w'’-]*))*")  # noqa: RUF001
+_YEAR = re.compile(r"\b(?:1\d{3}|20\d{2})\b")
+_FIGURE = re.compile(r"[$€£]?\b\d[\d,.]*(?: ?%| percent| million| billion)?")
 
 
 def general_form(claim: str) -> str:
@@ -91,9 +92,9 @@ def general_form(claim: str) -> str:
     "Marie Curie was born in Warsaw" becomes "Marie Curie was born in what?" Without such a detail the last words go.
     """
     text = claim.strip().rstrip(".!")
-    for pattern, put in _MASKS:
+    for pattern, put in ((_YEAR, "what year"), (DATE, "what date"), (_FIGURE, "how many")):
         found = list(pattern.finditer(text))
-        if found:
+        if found and (put != "what date" or any(c.isalpha() for c in found[-1].group())):
             return f"{text[: found[-1].start()]}{put}{text[found[-1].end() :]}?"
     names = [m for m in NAME.finditer(text) if m.start() > 0 and m.group().lower() not in STOPWORDS]
     if names:

@@ -13,7 +13,7 @@ READS = 8
 """Sentences read for one query."""
 KEEPS = 6
 """Sentences kept of one query."""
-JOINT_WORDS = 190
+JOINT_WORDS = 130
 """Words of the sentences that are judged together."""
 
 
@@ -35,13 +35,13 @@ class Candidate(NamedTuple):
 
 def candidates(passages: Iterable[Passage], query: Query, read: set[tuple[str, int]], limit: int = READS) -> list[Candidate]:
     """Choose the sentences nearest to a query in words, in the order of the sources, without those already read."""
-    found = [
-        Candidate(p, s.start, s.end, s.text) for p in passages for s in sentences(p.text) if (p.id, s.start) not in read
-    ]
+    found = [Candidate(p, s.start, s.end, s.text) for p in passages for s in sentences(p.text) if (p.id, s.start) not in read]
     if len(found) <= limit:
         return found
     wanted = f"{query.specific} {query.general}"
-    ranked = sorted(range(len(found)), key=lambda i: (-coverage(wanted, found[i].text) - 0.5 * coverage(found[i].text, wanted), i))
+    ranked = sorted(
+        range(len(found)), key=lambda i: (-coverage(wanted, found[i].text) - 0.5 * coverage(found[i].text, wanted), i)
+    )
     return [found[i] for i in sorted(ranked[:limit])]
 
 

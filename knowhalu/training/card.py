@@ -20,7 +20,7 @@ that KnowHalu thinks with on a machine without a GPU.
 - **Files**: `model.safetensors` (fp16), `config.json`, `tokenizer.json`, `judgment.json` (the calibrated model over its
   probabilities and the evidence features).
 - **Input**: `[CLS] source [SEP] claim [SEP]`, or `[CLS] source [SEP] question [SEP] answer [SEP]`; English, uncased. It reads
-  384 tokens at once; KnowHalu gives it sentences and windows of longer sources, and never shortens a claim.
+  256 tokens at once; KnowHalu gives it sentences and windows of longer sources, and never shortens a claim.
 
 ## Training
 
@@ -56,19 +56,25 @@ features, a positive weight speaks for the text. Signs were constrained in the f
 """
 
 
-def write_card(folder: Path, settings: TrainSettings, progress: Progress, results: str) -> None:
+def write_card(folder: Path, settings: TrainSettings, progress: Progress, results: str, *, note: str = "") -> None:
     """Write `README.md` into a verifier's folder, from the run's own records and the weights that lie there."""
     total = sum(r.share for r in RECIPES)
     parts = "\n".join(f"| {r.name} | {r.share / total:.0%} | {r.licence} |" for r in RECIPES)
-    text = _TEXT.format(settings=_settings(settings, progress), parts=parts, weights=_weights(folder / "judgment.json"), results=results)
+    text = _TEXT.format(
+        settings=f"{_settings(settings, progress)} {note}".strip(),
+        parts=parts,
+        weights=_weights(folder / "judgment.json"),
+        results=results,
+    )
     (folder / "README.md").write_text(text, encoding="utf-8")
 
 
 def _settings(settings: TrainSettings, progress: Progress) -> str:
+    words = "frozen" if settings.freeze_words else "trained"
     return (
-        f"{progress.tokens / 1e6:.1f} million tokens (padded) in {progress.step:,} steps of about 3,072, {progress.seconds / 60:.0f} minutes on 2 CPU cores, "
-        f"bf16 autocast, AdamW at {settings.rate:g} with linear warm-up and decay, dropout {settings.dropout}, word embeddings "
-        f"{'frozen' if settings.freeze_words else 'trained'}, seed {settings.seed}; final training loss {progress.loss:.3f}. Written by "
+        f"{progress.tokens / 1e6:.1f} million tokens (padded) in {progress.step:,} steps of about 3,072, in "
+        f"{progress.seconds / 60:.0f} minutes; bf16 autocast, AdamW at {settings.rate:g} with linear warm-up and decay, dropout "
+        f"{settings.dropout}, word embeddings {words}, seed {settings.seed}; final training loss {progress.loss:.3f}. Written by "
         "`scripts/train_verifier.py`."
     )
 
@@ -83,26 +89,7 @@ def _weights(path: Path) -> str:
     for name in names:
         values = (data["weights"][c]["weights"].get(name) for c in columns)
         rows.append(f"| {name} | " + " | ".join("" if v is None else f"{v:+.2f}" for v in values) + " |")
-    rows.append("| decision border | " + " | ".join(f"{data['weights'][c]['cut'] - data['weights'][c]['bias']:+.2f}" for c in columns) + " |")
+    borders = (data["weights"][c]["cut"] - data["weights"][c]["bias"] for c in columns)
+    rows.append("| decision border | " + " | ".join(f"{b:+.2f}" for b in borders) + " |")
     deltas = ", ".join(f"{task}: delta1 {d[0]}, delta2 {d[1]}" for task, d in data["thresholds"].items())
     return "\n".join(rows) + f"\n\nAggregation (quantile grid on the same rows): {deltas}."
-
-
-def results_table(quality: Mapping[str, Any]) -> str:
-    """Lay out the results of `benchmarks/quality.py` as Markdown tables."""
-    lines = ["Every figure is on a test file that was not trained on; the border was fixed beforehand. Trivial: a logistic regression on length "
-             "and word overlap alone, fitted on the very rows (5 folds). In brackets the 95 % bootstrap interval.", "",
-             "| set | rows | ROC-AUC | encoder alone | trivial | balanced accuracy | trivial |", "|---|---|---|---|---|---|---|"]  # fmt: skip
-    for name, r in quality["sets"].items():
-        lines.append(
-            f"| {name} | {r['rows']} | {r['auc']:.3f} [{r['auc_low']:.3f}, {r['auc_high']:.3f}] | {r['auc_encoder_alone']:.3f} | {r['trivial_auc']:.3f} | "
-            f"{r['balanced']:.3f} [{r['balanced_low']:.3f}, {r['balanced_high']:.3f}] | {r['trivial_balanced']:.3f} |"
-        )
-    lines += ["", "| KnowHalu paper's rows | rows | TPR | TNR | Avg Acc | ARP | ARN | length rule |", "|---|---|---|---|---|---|---|---|"]
-    for name, r in quality["paper"].items():
-        lines.append(
-            f"| {name} | {r['rows']} | {r['tpr']:.3f} | {r['tnr']:.3f} | {r['avg_acc']:.3f} [{r['low']:.3f}, {r['high']:.3f}] | {r['arp']:.3f} | {r['arn']:.3f} | {r['length_rule']:.3f} |"
-        )
-    return "\n".join(lines)
-
-

@@ -5,6 +5,7 @@ never counts against a claim, a missing number never for it), so that the fit ca
 """
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -15,13 +16,22 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from knowhalu.aggregation import Thresholds, aggregate
-from knowhalu.training.rows import MIX, SUPPORTED, UNSUPPORTED, extracted, held_out, read_rows, source_key
+from knowhalu.training.rows import ANSWERS, CLAIMS, MIX, SUPPORTED, UNSUPPORTED, Row, extracted, held_out, read_rows, source_key
 from knowhalu.types import Form, Judgment, Label, Sample
 
 FOR = frozenset(
-    "joint_supported best_supported coverage coverage_best pairs asked_supported asked_best fresh_covered entity_verbatim question_near_answer".split()
+    """
+    joint_supported best_supported coverage coverage_best pairs asked_supported asked_best fresh_covered entity_verbatim
+    question_near_answer
+    """.split()
 )
-AGAINST = frozenset("joint_contradicted best_contradicted numbers_missing numbers_elsewhere names_missing negation_differs asked_contradicted".split())
+AGAINST = frozenset(
+    """
+    joint_contradicted best_contradicted numbers_missing numbers_elsewhere names_missing negation_differs asked_contradicted
+    """.split()
+)
+WORDS = 30
+"""The longest claim that is judged in one piece."""
 SHARES = {
     "fever_dev_claims": (400, 1.0), "fm2": (150, 1.0), "wice_claim_oracle": (130, 1.0), "scifact": (90, 1.0),
     "fib_synth_pairs": (150, 1.0), "fib_model_pairs": (150, 0.5), "nli_mnli10k_taxinli": (150, 0.3), "nli_cad_snli": (150, 0.3),
@@ -39,52 +49,65 @@ class FitRow:
     weight: float
 
 
-def _sample(number: int, source: str, claim: str, question: str | None = None) -> Sample:
+def _sample(source: str, claim: str, question: str | None = None) -> Sample:
     long = len(source.split()) > 120
     where = {"documents": [source]} if long and question is None else {"knowledge": [source]}
-    return Sample.model_validate({"id": str(number), "response": claim, "question": question, **where})
+    return Sample.model_validate({"id": "-", "response": claim, "question": question, **where})
 
 
 def claim_rows(data: Path, seed: int = 0) -> Iterator[FitRow]:
     """Draw held-out claims: labelled ones, own sentences of documents (kept, edited, missing) and the written claims."""
-    rng = random.Random(seed)
-    taken: dict[str, int] = {}
-    documents = []
-    for row in read_rows(data / MIX):
-        count, weight = SHARES.get(row["set"], (0, 0.0))
-        if not held_out(source_key(row)) or not count:
-            continue
-        if row["set"].startswith("fib"):
-            documents.append(row)
-        if taken.get(row["set"], 0) < count and len(row["claim"].split()) <= 30:
-            taken[row["set"]] = taken.get(row["set"], 0) + 1
-            yield FitRow(_sample(0, row["source"], row["claim"]), row["label"] == "supported", row["set"], weight)
-    for row, other in zip(documents[:400], documents[1:401], strict=False):
-        example = extracted(row, other, rng)
-        if len(example.claim.split()) <= 30:
-            source = row["source"] if example.target in (SUPPORTED, UNSUPPORTED) and example.claim in row["source"] else example.premise
-            yield FitRow(_sample(0, source, example.claim), example.target == SUPPORTED, "own sentences", 1.5)
-    for row in read_rows(data / "written_claims.jsonl.gz"):
+    documents: list[Row] = []
+    yield from _labelled(data, documents)
+    yield from _own_sentences(documents, random.Random(seed))
+    for row in read_rows(data / CLAIMS):
         if held_out(source_key(row)):
             for claim in row["claims"]:
-                if len(claim["text"].split()) <= 30:
-                    yield FitRow(_sample(0, row["document"], claim["text"]), claim["label"] == "supported", "written claims", 1.5)
+                if len(claim["text"].split()) <= WORDS:
+                    yield FitRow(_sample(row["document"], claim["text"]), claim["label"] == "supported", "written claims", 1.5)
+
+
+def _labelled(data: Path, documents: list[Row]) -> Iterator[FitRow]:
+    """Draw labelled claims by `SHARES`; the news documents met on the way are put into `documents`."""
+    taken: Counter[str] = Counter()
+    for row in read_rows(data / MIX):
+        name = row["set"]
+        if name not in SHARES or not held_out(source_key(row)):
+            continue
+        if name.startswith("fib"):
+            documents.append(row)
+        if taken[name] < SHARES[name][0] and len(row["claim"].split()) <= WORDS:
+            taken[name] += 1
+            yield FitRow(_sample(row["source"], row["claim"]), row["label"] == "supported", name, SHARES[name][1])
+
+
+def _own_sentences(documents: list[Row], rng: random.Random) -> Iterator[FitRow]:
+    for row, other in zip(documents[:400], documents[1:401], strict=False):
+        example = extracted(row, other, rng)
+        if len(example.claim.split()) <= WORDS:
+            whole = example.target == SUPPORTED or (example.target == UNSUPPORTED and example.claim not in row["source"])
+            source = row["source"] if whole else example.premise
+            yield FitRow(_sample(source, example.claim), example.target == SUPPORTED, "own sentences", 1.5)
 
 
 def answer_rows(data: Path, validation: Path | None = None) -> Iterator[FitRow]:
     """Draw held-out written answers, and the validation split (never the test split) of the paper's question answers."""
-    for row in read_rows(data / "written_answers.jsonl.gz"):
+    for row in read_rows(data / ANSWERS):
         if held_out(source_key(row)):
             for a in row["answers"]:
                 if a["label"] != "refusal":
-                    yield FitRow(_sample(0, row["knowledge"], a["text"], row["question"]), a["label"] == "correct", "written answers", 1.0)
+                    yield FitRow(
+                        _sample(row["knowledge"], a["text"], row["question"]), a["label"] == "correct", "written answers", 1.0
+                    )
     if validation is not None:
         for row in islice((r for r in read_rows(validation) if r["split"] == "val"), 100):
             for key, supported in (("right_answer", True), ("hallucinated_answer", False)):
-                yield FitRow(_sample(0, row["knowledge"], row[key], row["question"]), supported, "KnowHalu QA, validation", 1.0)
+                yield FitRow(_sample(row["knowledge"], row[key], row["question"]), supported, "KnowHalu QA, validation", 1.0)
 
 
-def fit(features: Sequence[dict[str, float]], gold: Sequence[bool], weights: Sequence[float], ridge: float = 0.5) -> dict[str, object]:
+def fit(
+    features: Sequence[dict[str, float]], gold: Sequence[bool], weights: Sequence[float], ridge: float = 0.5
+) -> dict[str, object]:
     """Fit one logistic regression with sign constraints; returns bias, raw weights and the decision border."""
     names = list(features[0])
     x = np.array([[f[n] for n in names] for f in features])
@@ -103,9 +126,8 @@ def fit(features: Sequence[dict[str, float]], gold: Sequence[bool], weights: Seq
     best = minimize(loss, np.zeros(len(names) + 1), jac=True, method="L-BFGS-B", bounds=[(None, None), *bounds]).x
     raw = best[1:] / scale
     scores = x @ raw + (bias := float(best[0] - mean @ raw))
-    return {
-        "bias": round(bias, 5), "cut": round(border(scores, y, w), 5), "weights": {n: round(float(v), 5) for n, v in zip(names, raw, strict=True)},
-    }  # fmt: skip
+    named = {n: round(float(v), 5) for n, v in zip(names, raw, strict=True)}
+    return {"bias": round(bias, 5), "cut": round(border(scores, y, w), 5), "weights": named}
 
 
 def border(scores: NDArray[np.float64], gold: NDArray[np.float64], weights: NDArray[np.float64]) -> float:

@@ -16,7 +16,9 @@ SOURCE = "Ada Lovelace wrote the notes in 1843. She was born in London."
 class Script:
     """A reasoner that asks `hops` queries and judges as told, by form and segment."""
 
-    def __init__(self, judgments: dict[tuple[Form, str], tuple[Label, float]], hops: int = 1, extraction: Extraction | None = None) -> None:
+    def __init__(
+        self, judgments: dict[tuple[Form, str], tuple[Label, float]], hops: int = 1, extraction: Extraction | None = None
+    ) -> None:
         self.judgments, self.hops, self.judged = judgments, hops, list[tuple[Form, str]]()
         self.extraction = extraction or Extraction(entity="1843", asked_for="a time", reason="named", confidence=0.9)
 
@@ -33,7 +35,9 @@ class Script:
             return None
         return f"thought {len(steps)}", Query(specific=f"specific {len(steps)}", general=f"general {len(steps)}")
 
-    def distill(self, part: Sample, query: Query, passages: Sequence[Passage], steps: Sequence[Step], form: Form) -> Steps[Knowledge]:
+    def distill(
+        self, part: Sample, query: Query, passages: Sequence[Passage], steps: Sequence[Step], form: Form
+    ) -> Steps[Knowledge]:
         yield from ()
         quotes = tuple(Quote(passage=p.id, text=p.text[:36], start=0, end=36, supported=0.9, contradicted=0.05) for p in passages)
         return Knowledge(form=form, quotes=quotes, text="known" if quotes else "No specific information is available.")
@@ -41,9 +45,13 @@ class Script:
     def judge(self, part: Sample, steps: Sequence[Step], form: Form) -> Steps[Judgment]:
         yield from ()
         self.judged.append((form, part.response))
-        label, confidence = self.judgments[form, part.response] if (form, part.response) in self.judgments else self.judgments[form, "*"]
+        label, confidence = (
+            self.judgments[form, part.response] if (form, part.response) in self.judgments else self.judgments[form, "*"]
+        )
         supported = confidence if label is Label.CORRECT else 1 - confidence
-        return Judgment(form=form, label=label, confidence=confidence, supported=supported, rationale=f"by {form}", steps=tuple(steps))
+        return Judgment(
+            form=form, label=label, confidence=confidence, supported=supported, rationale=f"by {form}", steps=tuple(steps)
+        )
 
 
 def drive(method: KnowHalu, sample: Sample, passages: list[list[Passage]] | None = None):
@@ -103,14 +111,21 @@ def test_a_refusal_is_no_hallucination():
 
 def test_the_off_target_check_can_be_left_out():
     none = Extraction(entity=None, asked_for="a time", reason="", confidence=0.8)
-    verdict, _ = drive(KnowHalu(Script({(BASE, "*"): (Label.CORRECT, 0.9)}, extraction=none), KnowHaluOptions(off_target=False)), QA)
+    verdict, _ = drive(
+        KnowHalu(Script({(BASE, "*"): (Label.CORRECT, 0.9)}, extraction=none), KnowHaluOptions(off_target=False)), QA
+    )
     assert verdict.hallucinated is False and verdict.extraction is None
 
 
 def test_one_incorrect_segment_makes_a_summary_hallucinated_and_inconclusive_counts_as_incorrect():
-    first, second = "The notes were written in 1843 by Ada Lovelace, a woman of London, who had learned her mathematics young.", "Babbage burned them all in the very cold winter of 1850, as his friends said afterwards."
+    first, second = (
+        "The notes were written in 1843 by Ada Lovelace, a woman of London, who had learned her mathematics young.",
+        "Babbage burned them all in the very cold winter of 1850, as his friends said afterwards.",
+    )
     sample = Sample(id="s", response=f"{first} {second}", documents=SOURCE)
-    script = Script({(BASE, first): (Label.CORRECT, 0.9), (BASE, second): (Label.INCONCLUSIVE, 0.9), (OTHER, "*"): (Label.INCONCLUSIVE, 0.9)})
+    script = Script(
+        {(BASE, first): (Label.CORRECT, 0.9), (BASE, second): (Label.INCONCLUSIVE, 0.9), (OTHER, "*"): (Label.INCONCLUSIVE, 0.9)}
+    )
     verdict, searches = drive(KnowHalu(script), sample)
     assert [s.label for s in verdict.segments] == [Label.CORRECT, Label.INCORRECT]
     assert verdict.hallucinated is True and verdict.kind is Kind.FACTUAL
@@ -137,13 +152,20 @@ def test_the_step_cap_keeps_the_evidence_found_so_far():
 
 
 def test_passages_of_both_formulations_are_merged_and_put_in_document_order():
-    a, b, c = (Passage(id=f"document-1#{i}", document="document-1", text=SOURCE, start=100 * i, end=100 * i + len(SOURCE)) for i in range(3))
-    verdict, _ = drive(KnowHalu(Script({(BASE, "*"): (Label.CORRECT, 0.9)})), Sample(id="s", response="Ada.", documents=SOURCE), [[c, a], [b, a]])
+    a, b, c = (
+        Passage(id=f"document-1#{i}", document="document-1", text=SOURCE, start=100 * i, end=100 * i + len(SOURCE))
+        for i in range(3)
+    )
+    verdict, _ = drive(
+        KnowHalu(Script({(BASE, "*"): (Label.CORRECT, 0.9)})), Sample(id="s", response="Ada.", documents=SOURCE), [[c, a], [b, a]]
+    )
     assert [p.start for p in verdict.segments[0].base.steps[0].passages] == [0, 100, 200]
 
 
 def test_evidence_quotes_stand_byte_for_byte_in_the_source_and_in_the_response():
     verdict, _ = drive(KnowHalu(Script({(BASE, "*"): (Label.CORRECT, 0.9)})), QA)
     (evidence,) = verdict.evidence
-    assert evidence.quote == SOURCE[evidence.start : evidence.end] == SOURCE[evidence.document_start : evidence.document_start + 36]
+    assert (
+        evidence.quote == SOURCE[evidence.start : evidence.end] == SOURCE[evidence.document_start : evidence.document_start + 36]
+    )
     assert "1843" in QA.response[evidence.response_start : evidence.response_end]

@@ -17,12 +17,20 @@ WEIGHTS = {"bias": 0.0, "cut": 0.0, "weights": {"joint_supported": 1.0, "numbers
 
 @pytest.fixture()
 def reasoner(tmp_path):
-    data = {"weights": {f"{t}.{f}": WEIGHTS for t in ("claim", "answer") for f in Form}, "thresholds": {"claim": [0.0, 1.0], "answer": [0.0, 1.0]}}
+    data = {
+        "weights": {f"{t}.{f}": WEIGHTS for t in ("claim", "answer") for f in Form},
+        "thresholds": {"claim": [0.0, 1.0], "answer": [0.0, 1.0]},
+    }
     (tmp_path / "judgment.json").write_text(json.dumps(data))
     return EncoderReasoner(tmp_path)
 
 
-def drive(method: KnowHalu, sample: Sample, says: Callable[[Hypothesis], Probabilities], index: Callable[[str], list[Passage]] = lambda q: []):
+def drive(
+    method: KnowHalu,
+    sample: Sample,
+    says: Callable[[Hypothesis], Probabilities],
+    index: Callable[[str], list[Passage]] = lambda q: [],
+):
     conversation, requests = method.check(sample), []
     try:
         request = next(conversation)
@@ -36,14 +44,21 @@ def drive(method: KnowHalu, sample: Sample, says: Callable[[Hypothesis], Probabi
 
 
 def test_a_supported_answer_is_correct_and_quotes_its_sentence(reasoner):
-    sample = Sample(id="1", question="When was the tower built?", response="It was built in 1889.", knowledge="Paris has a tower. The tower was built in 1889. It is tall.")
+    sample = Sample(
+        id="1",
+        question="When was the tower built?",
+        response="It was built in 1889.",
+        knowledge="Paris has a tower. The tower was built in 1889. It is tall.",
+    )
     verdict, _ = drive(KnowHalu(reasoner), sample, lambda p: YES if "1889" in p.premise else OPEN)
     assert verdict.label is Label.CORRECT and verdict.probability < 0.1
     assert verdict.evidence[0].quote == "The tower was built in 1889."
 
 
 def test_a_contradicted_answer_is_incorrect_and_says_by_what(reasoner):
-    sample = Sample(id="1", question="When was the tower built?", response="It was built in 1899.", knowledge="The tower was built in 1889.")
+    sample = Sample(
+        id="1", question="When was the tower built?", response="It was built in 1899.", knowledge="The tower was built in 1889."
+    )
     verdict, _ = drive(KnowHalu(reasoner), sample, lambda p: NO)
     assert verdict.hallucinated and "contradicts" in verdict.reason and "number" in verdict.reason
     assert verdict.evidence[0].relation == "contradicts"
@@ -51,7 +66,9 @@ def test_a_contradicted_answer_is_incorrect_and_says_by_what(reasoner):
 
 
 def test_sources_on_something_else_leave_it_open(reasoner):
-    sample = Sample(id="1", question="When was the cathedral of Ulm finished?", response="In 1890.", knowledge="Bees make honey from nectar.")
+    sample = Sample(
+        id="1", question="When was the cathedral of Ulm finished?", response="In 1890.", knowledge="Bees make honey from nectar."
+    )
     verdict, _ = drive(KnowHalu(reasoner), sample, lambda p: OPEN)
     assert verdict.label is Label.INCONCLUSIVE and verdict.hallucinated is None and verdict.reason
 
@@ -62,7 +79,12 @@ def test_the_second_hop_is_built_on_a_name_found_in_the_first(reasoner):
         "director": Passage(id="b", title="Ilse Brand", text="Ilse Brand was born in Oslo.", end=28),
     }
     sample = Sample(id="1", question="Where was the director of the film Blue Lamp born?", response="Oslo")
-    verdict, requests = drive(KnowHalu(reasoner), sample, lambda p: YES if "Oslo" in p.premise else OPEN, lambda q: [pages["director" if "Ilse" in q else "film"]])
+    verdict, requests = drive(
+        KnowHalu(reasoner),
+        sample,
+        lambda p: YES if "Oslo" in p.premise else OPEN,
+        lambda q: [pages["director" if "Ilse" in q else "film"]],
+    )
     searches = [r for r in requests if isinstance(r, Search)]
     assert "Oslo" in searches[0].queries[0] and "Oslo" not in searches[0].queries[1]
     assert "Ilse Brand" in searches[1].queries[1]
@@ -80,7 +102,9 @@ def test_the_chain_ends_when_nothing_new_is_found(reasoner):
 def test_both_forms_are_read_when_asked_for(reasoner):
     from knowhalu.options import KnowHaluOptions
 
-    sample = Sample(id="1", question="When was she born?", response="She was born in 1815.", knowledge="She (born 1815) wrote notes.")
+    sample = Sample(
+        id="1", question="When was she born?", response="She was born in 1815.", knowledge="She (born 1815) wrote notes."
+    )
     verdict, requests = drive(KnowHalu(reasoner, KnowHaluOptions(second_opinion="always")), sample, lambda p: YES)
     premises = [p.premise for r in requests if isinstance(r, Entail) for p in r.pairs]
     assert verdict.segments[0].supplement is not None and verdict.segments[0].supplement.steps[0].knowledge.triplets

@@ -14,7 +14,20 @@ def features(claim: str, source: str) -> dict[str, float]:
     return claim_features(claim, Reading(EVEN, (EVEN,), (source,)), source)
 
 
-@pytest.mark.parametrize(("word", "value"), [("1,000", "1000"), ("1000", "1000"), ("three", "3"), ("Third", "3"), ("3rd", "3"), ("2.3m", "2.3e+06"), ("50%", "50"), ("word", None), ("a1", None)])
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        ("1,000", "1000"),
+        ("1000", "1000"),
+        ("three", "3"),
+        ("Third", "3"),
+        ("3rd", "3"),
+        ("2.3m", "2.3e+06"),
+        ("50%", "50"),
+        ("word", None),
+        ("a1", None),
+    ],
+)
 def test_numbers_meet_whatever_their_form(word, value):
     assert number_of(word) == value
 

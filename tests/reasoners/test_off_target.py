@@ -44,7 +44,15 @@ def test_a_right_or_wrong_specific_answer_is_on_target(question, answer, entity)
     assert entity in (found.entity or "") or (found.entity or "") in entity
 
 
-@pytest.mark.parametrize("answer", ["I don't know.", "Sorry, the text does not say when.", "I'm not in a position to say that.", "There is not enough information here."])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "I don't know.",
+        "Sorry, the text does not say when.",
+        "I'm not in a position to say that.",
+        "There is not enough information here.",
+    ],
+)
 def test_a_refusal_is_neither_on_nor_off_target(answer):
     found = extract("When was it built?", answer)
     assert found.refusal and not found.is_none
@@ -55,7 +63,8 @@ def test_a_refusal_is_neither_on_nor_off_target(answer):
     [
         ("When was Ada born?", Asked.TIME), ("In which year did it end?", Asked.TIME), ("How many people came?", Asked.NUMBER),
         ("Who wrote it?", Asked.PERSON), ("Where does it rise?", Asked.PLACE), ("Was she born in Rome?", Asked.YES_NO),
-        ("Which is older, Rome or Athens?", Asked.CHOICE), ("Why did it fail?", Asked.REASON), ("What is still there when it is open?", Asked.THING),
+        ("Which is older, Rome or Athens?", Asked.CHOICE), ("Why did it fail?", Asked.REASON),
+        ("What is still there when it is open?", Asked.THING),
     ],
 )  # fmt: skip
 def test_the_kind_of_answer_asked_for_is_read_from_the_question(question, kind):

@@ -12,7 +12,10 @@ from knowhalu.reasoners.triplets import as_text, triplets
     [
         ("Ada Lovelace wrote the notes.", ["(Ada Lovelace, wrote, the notes)"]),
         ("She was born in London in 1815.", ["(Ada, was born in, London)", "(Ada, was born in, 1815)"]),
-        ("The Danube rises in Germany; it flows through Vienna.", ["(The Danube, rises in, Germany)", "(The Danube, flows through, Vienna)"]),
+        (
+            "The Danube rises in Germany; it flows through Vienna.",
+            ["(The Danube, rises in, Germany)", "(The Danube, flows through, Vienna)"],
+        ),
         ("Founded in 1764, Brown is a university.", ["(Brown, is, a university)"]),
         ("Anna (born 1974) is an actor.", ["(Anna, is, an actor)", "(Anna, is described as, born 1974)"]),
     ],

@@ -1,0 +1,161 @@
+"""Word lists of the text rules, and the patterns made of them. Data only: what the lists mean stands beside them."""
+
+import re
+
+AUXILIARIES = "is are was were am do does did has have had can could will would should shall may might must".split()
+"""Verbs that open a yes-or-no question and carry a negation."""
+
+QUESTION_WORDS = "what which who whom whose when where how why".split()
+
+PERSON_NOUNS = """
+    person man woman actor actress author singer writer director player president king queen scientist artist band team
+    company composer musician politician architect painter poet engineer footballer group club
+""".split()
+"""After "which" or "what": the question asks for a person or group."""
+
+PLACE_NOUNS = """
+    country city state town place continent county village region province capital street island river mountain district
+    location nation borough area
+""".split()
+"""After "which" or "what": the question asks for a place."""
+
+TIME_NOUNS = "year years date day month decade century time".split()
+"""After "which" or "what": the question asks for a time."""
+
+MEASURES = "many much long old tall high far large big fast deep heavy often wide".split()
+"""After "how": the question asks for a number."""
+
+QUANTITIES = """
+    number population price cost size height length area percentage share capacity distance weight temperature score amount
+    age total rate budget sum proportion
+""".split()
+"""After "what is the": the question asks for a number."""
+
+SHARES = "number percentage proportion share amount".split()
+"""After "which" or "what": the question asks for a number."""
+
+MONTHS = "january february march april may june july august september october november december".split()
+SEASONS_AND_DAYS = """
+    monday tuesday wednesday thursday friday saturday sunday spring summer autumn winter christmas easter yesterday today
+    tomorrow tonight noon midnight morning evening afternoon
+""".split()
+RELATIVE_TIMES = """
+    first second third after before until till since when once while during never every next last immediately now two three
+    four five six seven eight nine ten twenty
+""".split()
+"""Words by which an answer to "when" may give a time without a date."""
+
+NUMBERS = """
+    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
+    nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion dozen half quarter none
+    no nobody both once twice double twin twins all every never daily weekly monthly yearly annually quarterly free
+    fortnight decade century single pair first second third fourth fifth sixth seventh eighth ninth tenth
+""".split()
+"""Words by which an answer to "how many" may give a number without a digit."""
+
+VAGUE = """
+    someone somebody something somewhere sometime person people man woman thing things many various several different
+    certain special particular general kind kinds sort sorts type types lot lots number amount often usually past recently
+    recent long ago early late later latter time times period century day days year years well known famous popular
+    important notable major large small big good great nice interesting multiple numerous few part area place places country
+    city region world group organisation organization company individual figure work works related involve involved
+    associate associated connect connected field industry reason reasons way ways factor factors one ones other others
+    local own name named called possible matter detail details outside inside building profession job element
+    examination consultation common normal fact fairly quite really keep kept take took make made get got come came go went
+    give given
+""".split()
+"""Words that say nothing specific: an answer made of these alone is too general."""
+
+YES_NO_OPENINGS = "yes no yeah yep nope true false correct incorrect indeed never both neither only not".split()
+"""First words that settle a yes-or-no question."""
+
+
+HELPERS = frozenset(
+    """
+    is are was were be been being am has have had do does did can could will would shall should may might must isn't aren't
+    wasn't weren't hasn't haven't hadn't don't doesn't didn't can't cannot couldn't won't wouldn't not never
+    """.split()
+)
+"""Words that may stand before the main verb of a predicate."""
+
+VERBS = (HELPERS - {"not", "never"}) | frozenset(
+    """
+    became began bore bought brought built came chose cut drew drove fell felt fought found flew gave got grew held kept
+    knew led left lent let lost made meant met paid put ran read rose said sang sat saw sent set shot showed sold spent
+    spoke stood struck swam taught told took thought understood went won wrote lies lay lived flows rises runs stars plays
+    comes gives takes makes says holds leads stands owns contains includes means covers joins borders serves opens starts
+    begins ends costs needs wants remains becomes belongs consists connects crosses feeds forms wears goes gets allows
+    requires describes tells shows follows features marks hosts uses lasts meets measures orbits produces represents
+    separates supports
+    """.split()
+)
+"""Verbs at which a clause is parted into subject, predicate and object; regular past forms are known by their ending."""
+
+PREPOSITIONS = frozenset(
+    """
+    in on at by to from for of with as into onto over under between among after before during since until near through
+    against about
+    """.split()
+)
+DETERMINERS = frozenset("a an the this that these those its his her their our my your some any no each every".split())
+PRONOUNS = frozenset("he she it they this these who which i we".split())
+
+
+def any_of(words: list[str]) -> str:
+    """Return a regular expression for any of the words, as whole words."""
+    return rf"\b(?:{'|'.join(words)})\b"
+
+
+_DOES_NOT = r"(?:does|do|did)(?: not|n't)"
+_CANNOT = r"(?:cannot|can't|can not|could not|couldn't|do not|don't)"
+REFUSAL = re.compile(
+    "|".join(
+        (
+            r"^(?:sorry|unknown|no idea|apologies)\b",
+            r"\b(?:i|we)(?:'m| am|'re| are)? ?(?:sorry|afraid|unable|unsure|not (?:sure|able|certain|aware))\b",
+            rf"\b(?:i|we) {_CANNOT} (?:know|answer|say|tell|find|determine|help|recall|verify|confirm|provide|give|work)\b",
+            r"\bi (?:would|'d) (?:rather|have to|need)\b",
+            rf"\b{_DOES_NOT} (?:say|state|mention|specify|give|tell|contain|provide|record|include|name|reveal)\b[^.]*"
+            r"\b(?:me|who|when|what|where|which|how|why|enough|whether|information|answer|that)\b",
+            r"\bnot (?:stated|mentioned|specified|given|clear|known|possible to say)\b",
+            r"\b(?:nothing (?:in|here)|no information|not enough (?:information|detail)|insufficient information)\b",
+            r"\bcan(?:not|'t) be (?:answered|determined|said|told)\b",
+            r"\b(?:beyond (?:my|what)|without (?:more|further) (?:information|details)|(?:is|are) silent on)\b",
+        )
+    ),
+    re.IGNORECASE,
+)
+"""Ways to decline an answer."""
+
+SPEAKER = re.compile(any_of("i i'm i'd i've me my we us".split()), re.IGNORECASE)
+UNABLE = re.compile(
+    any_of(
+        "not cannot can't don't won't wouldn't couldn't nothing neither unable guess unsure open pass decline impossible".split()
+    ),
+    re.IGNORECASE,
+)
+"""With a speaker and without a number: a refusal in other words."""
+
+_NEGATED_VERB = r"\b(?:is|was|were|are|did|does|do|has|had|have|can|could|will|would)(?:n't| not| never)\b"
+NEGATION = re.compile(
+    rf"^(?:not|never|neither|nobody|no one|none)\b|{_NEGATED_VERB}|\bnot (?:in|on|at|by|the|from|a|an)\b|\b(?:neither|nor)\b",
+    re.IGNORECASE,
+)
+NEGATED_QUESTION = re.compile(r"\bnot\b|n't\b|\bnever\b", re.IGNORECASE)
+POSITIVE_TURN = re.compile(
+    r"\bbut (?!not|no\b)|\brather[,;]|; |" + any_of("instead only except until because".split()), re.IGNORECASE
+)
+"""Where a negation goes on to say what is the case."""
+SUBORDINATE = re.compile(any_of("although whereas while who which that".split()), re.IGNORECASE)
+
+MONTH_NAMES = "|".join(m.capitalize() for m in MONTHS)
+DATE = re.compile(
+    rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)? )?(?:{MONTH_NAMES})\b(?: \d{{1,2}}(?:st|nd|rd|th)?)?(?:,? \d{{4}})?"
+    r"|\b\d{4}s?\b|\b\d{1,2}(?:[:.]\d\d)? ?(?:a\.?m\.?|p\.?m\.?)?(?=\W|$)"
+)
+AMOUNT = re.compile(r"[$€£]?\d[\d,.]*\d(?: ?%| ?\w+)?|[$€£]?\d(?: ?%| ?\w+)?")
+NAME = re.compile(
+    r"\b[A-Z](?:\.|[\w'’-]*)"  # noqa: RUF001
+    r"(?:\s+(?:(?:of|the|de|van|von|and) )?[A-Z](?:\.(?!\s*$)|[\w'’-]*))*"  # noqa: RUF001
+)
+"""A run of capitalised words, with initials and the small words inside names."""

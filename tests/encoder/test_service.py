@@ -1,0 +1,113 @@
+"""The verifier as a backend: order, windows, long claims and the save and load of its folder, on a tiny random model."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from knowhalu.encoder.bert import Bert, BertShape
+from knowhalu.encoder.service import CLAIM, READS, EncoderBackend
+from knowhalu.encoder.verifier import SHAPES, Verifier, Vocabulary, shape_for
+from knowhalu.errors import ModelError
+from knowhalu.steps import Entail, Hypothesis
+from tests.tiny import VOCABULARY, write_tokenizer
+
+SHAPE = BertShape(
+    vocab_size=len(VOCABULARY),
+    hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32, max_position_embeddings=512
+)  # fmt: skip
+TEXTS = st.text(alphabet="snow is white.,0123 \n", max_size=60)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("verifier")
+    torch.manual_seed(0)
+    write_tokenizer(place)
+    model = Verifier(Bert(SHAPE))
+    torch.nn.init.normal_(model.head.weight, std=0.3)
+    model.save(place, Vocabulary.load(place).tokenizer)
+    return place
+
+
+@pytest.fixture(scope="module")
+def backend(folder):
+    return EncoderBackend(folder, precision="fp32")
+
+
+def test_probabilities_add_up_and_come_in_order(backend):
+    pairs = [Hypothesis("snow is white", "snow"), Hypothesis("the snow", "white", "is the snow white"), Hypothesis("", "x")]
+    together = backend.score(pairs)
+    alone = [backend.score([p])[0] for p in pairs]
+    for a, b in zip(together, alone, strict=True):
+        assert sum(a) == pytest.approx(1, abs=1e-5) and a == pytest.approx(b, abs=1e-5)
+    assert len({round(p.supported, 4) for p in together}) == 3
+
+
+def test_a_question_changes_what_is_asked(backend):
+    with_question, without = backend.score([Hypothesis("snow", "white", "is the snow"), Hypothesis("snow", "white")])
+    assert with_question != without
+
+
+def test_equal_pairs_of_different_requests_are_computed_once(backend, monkeypatch):
+    seen = []
+    score = backend.score
+    monkeypatch.setattr(backend, "score", lambda pairs: seen.append(len(pairs)) or score(pairs))
+    pair, other = Hypothesis("snow", "white"), Hypothesis("snow", "the")
+    replies = backend.answer_many([Entail((pair, other)), Entail((pair,)), Entail(())])
+    assert seen == [2] and [len(r) for r in replies] == [2, 1, 0]
+    assert replies[0][0] == replies[1][0]
+
+
+def test_of_a_long_source_the_window_that_supports_best_counts(backend):
+    sentences = [f"the snow {i} is white." for i in range(80)]
+    from knowhalu.text import windows
+
+    whole = backend.score([Hypothesis(" ".join(sentences), "snow is white")])[0]
+    parts = backend.score([Hypothesis(w.text, "snow is white") for w in windows(" ".join(sentences), 120, 40)])
+    assert len(parts) > 2 and whole == pytest.approx(max(parts, key=lambda p: p.supported), abs=1e-5)
+
+
+def test_a_long_claim_is_read_whole_and_its_weakest_piece_counts(backend):
+    claim = " ".join(f"snow {i} is the white." for i in range(120))
+    work = backend._work([Hypothesis("the snow", claim)])
+    assert len({w.piece for w in work}) > 1
+    ids = [i for w in work for i in w.tokens.ids[w.tokens.border : -1]]
+    assert ids == backend.vocabulary.pieces([claim])[0]
+    scores = [backend.score([Hypothesis("the snow", s)])[0].supported for s in [claim]]
+    assert scores[0] <= min(p.supported for p in backend._forward([w.tokens for w in work])) + 1e-6
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(TEXTS, TEXTS, st.none() | TEXTS), min_size=1, max_size=6), st.integers(1, 40))
+def test_any_text_gets_a_score_and_no_claim_token_is_lost(backend, rows, times):
+    pairs = [Hypothesis(p * times, c * times, q) for p, c, q in rows]
+    for row in backend._work(pairs):
+        assert len(row.tokens.ids) <= 512
+    for number, pair in enumerate(pairs):
+        pieces = {w.piece: w.tokens for w in backend._work(pairs) if w.pair == number}
+        asked = min(96, len(backend.vocabulary.pieces([pair.question or ""])[0]))
+        claim = [i for _, t in sorted(pieces.items()) for i in t.ids[t.border + (asked + 1 if asked else 0) : -1]]
+        assert claim == backend.vocabulary.pieces([pair.claim])[0]
+    assert all(0 <= p.supported <= 1 for p in backend.score(pairs))
+
+
+def test_lengths_are_padded_to_a_fixed_set_of_shapes():
+    assert [shape_for(n) for n in (1, 32, 33, 256, 257, 512)] == [32, 32, 48, 256, 384, 512]
+    assert READS in SHAPES and CLAIM < READS
+
+
+def test_a_folder_survives_the_round_trip_in_half_precision(folder):
+    again = Verifier.load(folder)
+    assert again.head.weight.abs().max() < 20 and not again.training
+    assert (folder / "model.safetensors").stat().st_size < 4 * sum(p.numel() for p in again.parameters())
+
+
+def test_a_missing_or_damaged_verifier_is_a_clear_error(tmp_path, folder):
+    with pytest.raises(ModelError, match=r"no verifier in .*train_verifier"):
+        EncoderBackend(tmp_path)
+    for name in ("config.json", "tokenizer.json"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    (tmp_path / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:-9])
+    with pytest.raises(ModelError, match=r"model\.safetensors"):
+        EncoderBackend(tmp_path)

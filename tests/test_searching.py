@@ -1,0 +1,42 @@
+"""Searches for the engine: each request goes to its own source, and a missing source is its own failure."""
+
+import pytest
+
+from knowhalu.errors import BackendError
+from knowhalu.options import RetrievalOptions
+from knowhalu.retrieval.memory import MemoryRetriever
+from knowhalu.searching import Searcher
+from knowhalu.steps import Search
+from knowhalu.types import Document, Passage
+
+PAGES = [Passage(id=str(i), text=t) for i, t in enumerate(("Bees make honey.", "The tower is tall.", "Rivers flow to the sea."))]
+
+
+class Documents:
+    """Answer every query with the first document, cut to k."""
+
+    def search_many(self, searches):
+        return [[[Passage(id=s.documents[0].id, text=s.documents[0].text)] for _ in s.queries] for s in searches]
+
+
+@pytest.fixture()
+def searcher():
+    made = Searcher(RetrievalOptions())
+    made.__dict__["documents"] = Documents()
+    return made
+
+
+def test_documents_and_index_are_searched_in_one_round_and_replies_keep_their_order(searcher):
+    searcher.__dict__["index"] = MemoryRetriever(PAGES)
+    own = (Document(id="d", text="own text"),)
+    replies = searcher.answer_many([Search(("honey", "tower"), 1), Search(("x",), 3, own), Search(("sea",), 2)])
+    assert [[p.id for p in found] for found in replies[0]] == [["0"], ["1"]]
+    assert replies[1][0][0].id == "d"
+    assert replies[2][0][0].id == "2" and len(replies[2][0]) <= 2
+
+
+def test_without_an_index_only_the_sample_that_needs_one_fails(searcher):
+    own = (Document(id="d", text="own text"),)
+    missing, found = searcher.answer_many([Search(("honey",), 2), Search(("x",), 3, own)])
+    assert isinstance(missing, BackendError) and "--index" in missing.reason
+    assert found[0][0].id == "d"

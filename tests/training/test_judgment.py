@@ -1,0 +1,61 @@
+"""The fit of the judgment: known weights come back, signs hold, and the quantile grid finds the better pair."""
+
+import random
+
+import numpy as np
+import pytest
+
+from knowhalu.aggregation import aggregate
+from knowhalu.reasoners.judge_model import Weights
+from knowhalu.training.judgment import AGAINST, FOR, average_accuracy, border, fit, grid_thresholds
+from knowhalu.types import Form, Judgment, Label
+
+
+def rows(count: int, seed: int = 0):
+    """Make rows in which support speaks for, missing numbers against, and coverage (wrongly) against the label."""
+    rng = random.Random(seed)
+    features, gold = [], []
+    for _ in range(count):
+        truth = rng.random() < 0.4
+        features.append({
+            "joint_supported": rng.gauss(1.5 if truth else -1.5, 1.5), "numbers_missing": float(not truth and rng.random() < 0.5),
+            "coverage": rng.gauss(0.4 if truth else 0.6, 0.2), "question_covered": rng.random(),
+        })  # fmt: skip
+        gold.append(truth)
+    return features, gold
+
+
+def test_the_fit_separates_what_can_be_separated_and_keeps_the_signs():
+    features, gold = rows(800)
+    model = fit(features, gold, [1.0] * len(gold))
+    weights = Weights(model["bias"], model["weights"], model["cut"])
+    new, truth = rows(800, seed=1)
+    right = np.mean([(weights.probability(f) >= 0.5) == t for f, t in zip(new, truth, strict=True)])
+    assert right > 0.85
+    assert model["weights"]["joint_supported"] > 0 > model["weights"]["numbers_missing"]
+    assert model["weights"]["coverage"] == 0  # never against a claim, though these rows say so
+    assert not FOR & AGAINST
+
+
+def test_the_border_parts_two_classes():
+    scores = np.array([*np.linspace(-3, -1, 50), *np.linspace(1, 3, 50)])
+    gold = np.array([0.0] * 50 + [1.0] * 50)
+    assert -1.2 <= border(scores, gold, np.ones(100)) <= 1.2
+
+
+def judgment(label: Label, confidence: float, form: Form = Form.UNSTRUCTURED) -> Judgment:
+    return Judgment(form=form, label=label, confidence=confidence, rationale="")
+
+
+def test_the_grid_lets_a_sure_supplement_overrule_an_unsure_base():
+    sure_right = (judgment(Label.CORRECT, 0.95), judgment(Label.INCORRECT, 0.6), True)
+    unsure_wrong = (judgment(Label.CORRECT, 0.55), judgment(Label.INCORRECT, 0.95), False)
+    pairs = [sure_right, unsure_wrong] * 20
+    best = grid_thresholds(pairs)
+    assert best.delta1 > 0.55
+    assert average_accuracy((aggregate(b, s, best).label, gold) for b, s, gold in pairs) == 1.0
+
+
+def test_an_inconclusive_counts_as_neither():
+    labels = [(Label.INCONCLUSIVE, True), (Label.CORRECT, True), (Label.INCORRECT, False), (Label.INCONCLUSIVE, False)]
+    assert average_accuracy(labels) == pytest.approx(0.5)
