@@ -96,9 +96,9 @@ def _torch(settings: Settings) -> Iterator[Finding]:
 
 
 def _bf16() -> tuple[bool | None, str]:
-    from knowhalu.encoder.service import fast_bf16
+    from knowhalu.encoder.device import bf16_is_fast
 
-    return (GOOD, "in hardware, and used") if fast_bf16() else (OPTIONAL, "not in hardware; fp32 is used")
+    return (GOOD, "in hardware, and used") if bf16_is_fast() else (OPTIONAL, "not in hardware; fp32 is used")
 
 
 def _verifier(folder: Path | None) -> Finding:
