@@ -1,0 +1,112 @@
+"""The verifier that comes with the package, end to end: obvious cases are decided rightly, with evidence from the right place."""
+
+import json
+
+import pytest
+
+import knowhalu
+from knowhalu import Verdict
+from knowhalu.api import Checker
+from knowhalu.encoder.service import PACKAGED
+from knowhalu.options import KnowHaluOptions, Settings
+from knowhalu.training.rows import RECIPES
+from knowhalu.types import Kind, Label, Sample
+
+TOWER = "The Eiffel Tower stands in Paris. It was finished in March 1889. Gustave Eiffel's company built it for the World's Fair."
+REPORT = (
+    "Councillors in Hexley voted 14 to 9 on Tuesday to close the Old Mill Bridge to cars for eighteen months. Buses and cyclists may "
+    "still cross. The closure begins on 3 March. An engineering survey last autumn had found corrosion in two of its five spans."
+)
+
+
+@pytest.fixture(scope="module")
+def checker():
+    return Checker()
+
+
+def check(checker: Checker, **fields) -> Verdict:
+    outcome = checker.check(Sample.model_validate({"id": "1", **fields}))
+    assert isinstance(outcome, Verdict), outcome
+    return outcome
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "hallucinated"),
+    [
+        ("When was the Eiffel Tower finished?", "It was finished in March 1889.", False),
+        ("When was the Eiffel Tower finished?", "It was finished in May 1921.", True),
+        ("Where does the Eiffel Tower stand?", "In Paris", False),
+        ("Where does the Eiffel Tower stand?", "In Lyon", True),
+        ("When was the Eiffel Tower finished?", "It is a very famous tower.", True),
+        ("When was the Eiffel Tower finished?", "I'm sorry, I don't know.", False),
+    ],
+)
+def test_obvious_answers_are_decided_rightly(checker, question, answer, hallucinated):
+    assert check(checker, question=question, response=answer, knowledge=TOWER).hallucinated is hallucinated
+
+
+@pytest.mark.parametrize(
+    ("summary", "hallucinated"),
+    [
+        ("Councillors in Hexley voted to close the Old Mill Bridge to cars for eighteen months.", False),
+        ("Councillors in Hexley voted to close the Old Mill Bridge to cars for twenty years.", True),
+        ("Buses and cyclists may still cross the bridge. The mayor of Brindle resigned in anger.", True),
+    ],
+)
+def test_obvious_summaries_are_decided_rightly(checker, summary, hallucinated):
+    verdict = check(checker, response=summary, documents=[REPORT])
+    assert verdict.hallucinated is hallucinated
+
+
+def test_evidence_stands_where_it_says(checker):
+    verdict = check(checker, response="Councillors voted 14 to 9 to close the Old Mill Bridge to cars.", documents=[REPORT])
+    assert verdict.label is Label.CORRECT and verdict.evidence
+    for e in verdict.evidence:
+        assert REPORT[e.document_start : e.document_start + len(e.quote)] == e.quote
+    assert "14 to 9" in verdict.evidence[0].quote
+
+
+def test_an_off_target_answer_is_told_from_a_wrong_one(checker):
+    off = check(checker, question="When was the Eiffel Tower finished?", response="It is a very famous tower.", knowledge=TOWER)
+    wrong = check(checker, question="When was the Eiffel Tower finished?", response="In May 1921.", knowledge=TOWER)
+    assert (off.kind, wrong.kind) == (Kind.OFF_TARGET, Kind.FACTUAL)
+
+
+def test_both_forms_are_judged_when_asked_for():
+    both = Checker(Settings(knowhalu=KnowHaluOptions(second_opinion="always")))
+    segment = check(both, response="The Eiffel Tower was finished in 1889.", knowledge=TOWER).segments[0]
+    assert segment.supplement is not None and segment.supplement.steps[0].knowledge.triplets
+
+
+def test_the_same_sample_gets_the_same_verdict_alone_and_among_others(checker):
+    samples = [Sample(id=str(i), response=f"The tower was finished in {1880 + i}.", knowledge=(TOWER,)) for i in range(20)]
+    alone = [checker.check(s) for s in samples]
+    together = list(checker.stream(samples))
+    for a, b in zip(alone, together, strict=True):
+        assert isinstance(a, Verdict) and isinstance(b, Verdict)
+        assert a.label is b.label and a.probability == pytest.approx(b.probability, abs=0.02)
+
+
+def test_ten_thousand_words_are_checked_to_the_end(checker):
+    response = "The Eiffel Tower stands in Paris. " * 1600 + "It was finished in 1921."
+    verdict = check(checker, response=response, knowledge=TOWER)
+    assert verdict.segments[-1].end == len(response) and verdict.hallucinated
+    assert "".join(s.text for s in verdict.segments).count("Eiffel") == 1600
+
+
+def test_the_module_checks_in_one_call():
+    verdict = knowhalu.check(question="Where does the tower stand?", answer="In Paris", knowledge=TOWER)
+    assert verdict.hallucinated is False
+    failure = knowhalu.check(claim="The tower stands in Paris.")
+    assert failure.stage == "retrieval" and "index" in failure.reason
+
+
+def test_the_folder_is_small_complete_and_has_its_card():
+    names = {p.name for p in PACKAGED.iterdir()}
+    assert names == {"README.md", "config.json", "judgment.json", "model.safetensors", "tokenizer.json"}
+    assert sum(p.stat().st_size for p in PACKAGED.iterdir()) <= 50_000_000
+    card = (PACKAGED / "README.md").read_text(encoding="utf-8")
+    assert all(r.name in card and r.licence in card for r in RECIPES)
+    assert set(json.loads((PACKAGED / "judgment.json").read_text())["weights"]) == {
+        f"{task}.{form}" for task in ("claim", "answer") for form in ("structured", "unstructured")
+    }
