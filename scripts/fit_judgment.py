@@ -4,37 +4,56 @@
 import argparse
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from knowhalu.api import Checker
 from knowhalu.options import EncoderOptions, KnowHaluOptions, Settings
-from knowhalu.training.judgment import FORMS, FitRow, answer_rows, average_accuracy, claim_rows, fit, grid_thresholds
-from knowhalu.types import Segment, Verdict
+from knowhalu.reasoners.features import logit
+from knowhalu.training.judgment import (
+    FORMS,
+    FitRow,
+    answer_rows,
+    average_accuracy,
+    claim_rows,
+    fit,
+    fit_slack,
+    grid_thresholds,
+    summary_rows,
+)
+from knowhalu.types import Verdict
+
+Checked = list[tuple[FitRow, Verdict]]
 
 
-def segments_of(folder: Path, rows: list[FitRow]) -> list[tuple[FitRow, Segment]]:
-    """Run the pipeline, both forms, and return the one segment of every row that went through."""
-    options = KnowHaluOptions(second_opinion="always", off_target=False, segment_words=200)
+def checked(folder: Path, rows: list[FitRow], *, whole: bool) -> Checked:
+    """Run the pipeline in both forms; `whole` judges a text in one piece."""
+    options = KnowHaluOptions(second_opinion="always", off_target=False, segment_words=200 if whole else 30)
     checker = Checker(Settings(encoder=EncoderOptions(folder=folder), knowhalu=options))
     found = []
-    for row, outcome in zip(rows, checker.stream(replace(r).sample for r in rows), strict=True):
+    for row, outcome in zip(rows, checker.stream(r.sample for r in rows), strict=True):
         if not isinstance(outcome, Verdict):
             raise SystemExit(f"{row.origin}: {outcome}")
-        found.append((row, outcome.segments[0]))
+        found.append((row, outcome))
     return found
 
 
-def fit_task(name: str, found: list[tuple[FitRow, Segment]]) -> dict[str, object]:
+def fit_task(name: str, found: Checked) -> dict[str, Any]:
     """Fit the weights of one task in both forms."""
-    weights: dict[str, object] = {}
+    weights: dict[str, Any] = {}
     for form in FORMS:
-        rows = [(r, j) for r, s in found for j in (s.base, s.supplement) if j and j.form is form and j.features]
+        rows = [
+            (r, j) for r, v in found for s in v.segments for j in (s.base, s.supplement) if j and j.form is form and j.features
+        ]
         share = {o: sum(r.origin == o for r, _ in rows) for o in {r.origin for r, _ in rows}}
-        weights[f"{name}.{form}"] = fit(
-            [j.features for _, j in rows], [r.supported for r, _ in rows], [100 * r.weight / share[r.origin] for r, _ in rows]
-        )
+        importance = [100 * r.weight / share[r.origin] for r, _ in rows]
+        weights[f"{name}.{form}"] = fit([j.features for _, j in rows], [r.supported for r, _ in rows], importance)
     return weights
+
+
+def slack(found: Checked) -> float:
+    """Fit the slack of texts of several segments, from their base judgments."""
+    return fit_slack([([logit(s.base.supported) for s in v.segments], r.supported) for r, v in found])
 
 
 def main() -> int:
@@ -42,29 +61,34 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="verifier folder; judgment.json is written into it")
     parser.add_argument("--data", type=Path, required=True, help="folder of the training files")
-    parser.add_argument("--validation", type=Path, help="knowhalu_qa_pairs.jsonl.gz; only its validation split is read")
+    parser.add_argument("--answers", type=Path, help="knowhalu_qa_pairs.jsonl.gz; only its validation split is read")
+    parser.add_argument("--summaries", type=Path, help="knowhalu_summ_pairs.jsonl.gz; only its validation split is read")
     args = parser.parse_args()
 
-    tasks = {"claim": list(claim_rows(args.data)), "answer": list(answer_rows(args.data, args.validation))}
+    tasks = {"claim": list(claim_rows(args.data)), "answer": list(answer_rows(args.data, args.answers))}
     path = args.folder / "judgment.json"
-    start = {"bias": 0.0, "cut": 0.0, "weights": {"joint_supported": 1.0}}
-    data: dict[str, dict[str, object]] = {
+    start = {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": {"joint_supported": 1.0}}
+    data: dict[str, Any] = {
         "weights": {f"{t}.{f}": start for t in tasks for f in FORMS},
         "thresholds": {t: [0.0, 1.0] for t in tasks},
     }
     path.write_text(json.dumps(data))
     for task, rows in tasks.items():
-        data["weights"] |= fit_task(task, segments_of(args.folder, rows))
+        data["weights"] |= fit_task(task, checked(args.folder, rows, whole=True))
     path.write_text(json.dumps(data))
+    if args.summaries is not None:
+        softer = slack(checked(args.folder, list(summary_rows(args.summaries)), whole=False))
+        data["weights"] = {name: {**w, "slack": softer} for name, w in data["weights"].items()}
+        path.write_text(json.dumps(data))
     for task, rows in tasks.items():  # again, now with the fitted judgments
-        found = segments_of(args.folder, rows)
-        judged = [(s.base, s.supplement, r.supported) for r, s in found if s.supplement]
-        data["thresholds"][task] = [round(t, 4) for t in grid_thresholds(judged)]
+        found = checked(args.folder, rows, whole=True)
+        pairs = [(v.segments[0].base, v.segments[0].supplement, r) for r, v in found]
+        data["thresholds"][task] = [round(t, 4) for t in grid_thresholds((b, s, r.supported) for b, s, r in pairs if s)]
         for origin in sorted({r.origin for r in rows}):
-            some = [(s.base.label, r.supported) for r, s in found if r.origin == origin]
+            some = [(b.label, r.supported) for b, _, r in pairs if r.origin == origin]
             print(f"{task:7} {origin:28} rows {len(some):4}  average accuracy on the fitted rows {average_accuracy(some):.3f}")
     path.write_text(json.dumps(data, indent=1) + "\n")
-    print(f"wrote {path}: thresholds {data['thresholds']}")
+    print(f"wrote {path}: thresholds {data['thresholds']}, slack {data['weights']['claim.unstructured']['slack']}")
     return 0
 
 

@@ -48,8 +48,8 @@ class KnowHaluReasoner(Protocol):
     ) -> Steps[Knowledge]:
         """Put what the passages say of a query into one form of knowledge."""
 
-    def judge(self, part: Sample, steps: Sequence[Step], form: Form) -> Steps[Judgment]:
-        """Judge the segment by the knowledge of all steps."""
+    def judge(self, part: Sample, steps: Sequence[Step], form: Form, of: int) -> Steps[Judgment]:
+        """Judge the segment, one of `of` segments of its response, by the knowledge of all steps."""
 
 
 class KnowHalu:
@@ -70,15 +70,15 @@ class KnowHalu:
         parts = segments(sample.response, self.options.segment_words)
         found = []
         for span in parts:
-            found.append((yield from self._segment(sample, span)))
+            found.append((yield from self._segment(sample, span, len(parts))))
         return _verdict(sample, tuple(found), extraction, self.name)
 
-    def _segment(self, sample: Sample, span: Span) -> Steps[Segment]:
+    def _segment(self, sample: Sample, span: Span, of: int) -> Steps[Segment]:
         """Judge one segment by the base form, and by the other where the first is not sure (Algorithm 1)."""
         part = sample.model_copy(update={"response": span.text})
         base_form, options = self.options.base_form, self.options
         other_form = Form.STRUCTURED if base_form is Form.UNSTRUCTURED else Form.UNSTRUCTURED
-        base = yield from self._judge_by(base_form, part)
+        base = yield from self._judge_by(base_form, part, of)
         calibrated = self.reasoner.thresholds(sample)
         limits = Thresholds(
             calibrated.delta1 if options.delta1 is None else options.delta1,
@@ -86,7 +86,7 @@ class KnowHalu:
         )
         supplement, final = None, base
         if options.second_opinion == "always" or (options.second_opinion == "needed" and needs_second_opinion(base, limits)):
-            supplement = yield from self._judge_by(other_form, part)
+            supplement = yield from self._judge_by(other_form, part, of)
             final = aggregate(base, supplement, limits)
         label = Label.INCORRECT if final.label is Label.INCONCLUSIVE and sample.task is Task.SUMMARY else final.label
         return Segment(
@@ -94,7 +94,7 @@ class KnowHalu:
             supplement=supplement, evidence=link(span, final),
         )  # fmt: skip
 
-    def _judge_by(self, form: Form, part: Sample) -> Steps[Judgment]:
+    def _judge_by(self, form: Form, part: Sample, of: int) -> Steps[Judgment]:
         """Ask, retrieve and distill step by step, then judge by one form of knowledge."""
         steps: list[Step] = []
         while len(steps) < self.options.max_steps:
@@ -105,7 +105,7 @@ class KnowHalu:
             passages = yield from self._retrieve(part, query)
             knowledge = yield from self.reasoner.distill(part, query, passages, steps, form)
             steps.append(Step(thought=thought, query=query, passages=passages, knowledge=knowledge))
-        return (yield from self.reasoner.judge(part, steps, form))
+        return (yield from self.reasoner.judge(part, steps, form, of))
 
     def _retrieve(self, part: Sample, query: Query) -> Steps[tuple[Passage, ...]]:
         """Fetch the passages for both formulations, merged without duplicates; given knowledge is read as it is."""

@@ -49,7 +49,7 @@ class EncoderReasoner:
         seen = {(q.passage, q.start) for s in steps for q in s.knowledge.quotes}
         return (yield from read(part, candidates(passages, query, seen), form))
 
-    def judge(self, part: Sample, steps: Sequence[Step], form: Form) -> Steps[Judgment]:
+    def judge(self, part: Sample, steps: Sequence[Step], form: Form, of: int) -> Steps[Judgment]:
         """Judge the claim by all knowledge of one form, thoughts left out."""
         evidence = gathered(steps, form)
         if not evidence.shaped:
@@ -60,7 +60,7 @@ class EncoderReasoner:
             pairs.append(Hypothesis(joint, part.response))
         scores: list[Probabilities] = yield Entail(tuple(pairs))
         features = _features(part, evidence, joint, scores)
-        p = self.model.weights(_task(part), form).probability(features)
+        p = self.model.weights(_task(part), form).probability(features, of)
         topic, kind = _on_topic(part, evidence), None
         if topic < ON_TOPIC and p < 0.5:
             label, confidence, rationale = Label.INCONCLUSIVE, 1 - topic, ELSEWHERE

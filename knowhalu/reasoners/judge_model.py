@@ -12,16 +12,22 @@ from knowhalu.errors import ModelError
 
 @dataclass(frozen=True)
 class Weights:
-    """One logistic regression on raw features: P(supported) = sigmoid(bias + sum of weight x feature)."""
+    """One logistic regression on raw features.
+
+    P(supported) = sigmoid(bias + sum of weight x feature - cut + slack x ln(segments)): of many segments the worst looks
+    doubtful by chance, so each of them is doubted less.
+    """
 
     bias: float
     weights: Mapping[str, float]
     cut: float
+    slack: float = 0.0
 
-    def probability(self, features: Mapping[str, float]) -> float:
-        """Return P(supported), moved so that the fitted decision border lies at 0.5."""
+    def probability(self, features: Mapping[str, float], segments: int = 1) -> float:
+        """Return P(supported) of one of `segments` segments, moved so that the fitted decision border lies at 0.5."""
         score = self.bias + sum(w * features[name] for name, w in self.weights.items())
-        return 1 / (1 + math.exp(-max(-30.0, min(30.0, score - self.cut))))
+        score += self.slack * math.log(segments) - self.cut
+        return 1 / (1 + math.exp(-max(-30.0, min(30.0, score))))
 
 
 class JudgeModel:
@@ -31,7 +37,7 @@ class JudgeModel:
         path = folder / "judgment.json"
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
-            self._weights = {k: Weights(v["bias"], v["weights"], v["cut"]) for k, v in data["weights"].items()}
+            self._weights = {k: Weights(v["bias"], v["weights"], v["cut"], v["slack"]) for k, v in data["weights"].items()}
             self._thresholds = {k: Thresholds(*v) for k, v in data["thresholds"].items()}
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ModelError(

@@ -40,7 +40,8 @@ sentence taken out of the source.
 ## The judgment
 
 `judgment.json` holds one logistic regression for each task (claim, answer) and form of knowledge; weights apply to the raw
-features, a positive weight speaks for the text. Signs were constrained in the fit.
+features, a positive weight speaks for the text. Signs were constrained in the fit. *Slack* times the logarithm of the number of
+segments softens the border for texts of several segments, of which the worst looks doubtful by chance.
 
 {weights}
 
@@ -91,5 +92,6 @@ def _weights(path: Path) -> str:
         rows.append(f"| {name} | " + " | ".join("" if v is None else f"{v:+.2f}" for v in values) + " |")
     borders = (data["weights"][c]["cut"] - data["weights"][c]["bias"] for c in columns)
     rows.append("| decision border | " + " | ".join(f"{b:+.2f}" for b in borders) + " |")
+    rows.append("| slack | " + " | ".join(f"{data['weights'][c]['slack']:+.2f}" for c in columns) + " |")
     deltas = ", ".join(f"{task}: delta1 {d[0]}, delta2 {d[1]}" for task, d in data["thresholds"].items())
     return "\n".join(rows) + f"\n\nAggregation (quantile grid on the same rows): {deltas}."

@@ -127,7 +127,7 @@ def fit(
     raw = best[1:] / scale
     scores = x @ raw + (bias := float(best[0] - mean @ raw))
     named = {n: round(float(v), 5) for n, v in zip(names, raw, strict=True)}
-    return {"bias": round(bias, 5), "cut": round(border(scores, y, w), 5), "weights": named}
+    return {"bias": round(bias, 5), "cut": round(border(scores, y, w), 5), "slack": 0.0, "weights": named}
 
 
 def border(scores: NDArray[np.float64], gold: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
@@ -136,6 +136,27 @@ def border(scores: NDArray[np.float64], gold: NDArray[np.float64], weights: NDAr
     hit = np.array([(weights * gold * (scores >= g)).sum() + (weights * (1 - gold) * (scores < g)).sum() for g in grid])
     smooth = np.convolve(np.pad(hit, 4, mode="edge"), np.ones(9) / 9, "valid")
     return float(grid[int(smooth.argmax())])
+
+
+def summary_rows(validation: Path) -> Iterator[FitRow]:
+    """Return the validation split (never the test split) of the paper's summaries: texts of several segments."""
+    for row in (r for r in read_rows(validation) if r["split"] == "val"):
+        for key, supported in (("right_summary", True), ("hallucinated_summary", False)):
+            sample = Sample.model_validate({"id": "-", "response": row[key], "documents": [row["document"]]})
+            yield FitRow(sample, supported, "KnowHalu summaries, validation", 1.0)
+
+
+def fit_slack(texts: Sequence[tuple[Sequence[float], bool]]) -> float:
+    """Choose by how much ln(segments) softens each segment's border; `texts` are segments' log-odds of support and gold.
+
+    The grid's best average accuracy decides, smoothed over its neighbours; of equals the smallest.
+    """
+    grid = np.arange(0.0, 3.01, 0.1)
+    gold = np.array([g for _, g in texts])
+    worst = np.array([[min(s) + g * np.log(len(s)) for s, _ in texts] for g in grid])
+    hit = ((worst >= 0) & gold).sum(1) / gold.sum() + ((worst < 0) & ~gold).sum(1) / (~gold).sum()
+    smooth = np.convolve(np.pad(hit, 2, mode="edge"), np.ones(5) / 5, "valid")
+    return round(float(grid[int(smooth.argmax())]), 2)
 
 
 def grid_thresholds(pairs: Iterable[tuple[Judgment, Judgment, bool]]) -> Thresholds:

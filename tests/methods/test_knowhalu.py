@@ -42,7 +42,7 @@ class Script:
         quotes = tuple(Quote(passage=p.id, text=p.text[:36], start=0, end=36, supported=0.9, contradicted=0.05) for p in passages)
         return Knowledge(form=form, quotes=quotes, text="known" if quotes else "No specific information is available.")
 
-    def judge(self, part: Sample, steps: Sequence[Step], form: Form) -> Steps[Judgment]:
+    def judge(self, part: Sample, steps: Sequence[Step], form: Form, of: int) -> Steps[Judgment]:
         yield from ()
         self.judged.append((form, part.response))
         label, confidence = (

@@ -12,7 +12,7 @@ from knowhalu.steps import Entail, Hypothesis, Probabilities, Search
 from knowhalu.types import Form, Label, Passage, Sample, Verdict
 
 YES, NO, OPEN = Probabilities(0.95, 0.03, 0.02), Probabilities(0.02, 0.95, 0.03), Probabilities(0.1, 0.1, 0.8)
-WEIGHTS = {"bias": 0.0, "cut": 0.0, "weights": {"joint_supported": 1.0, "numbers_missing": -4.0}}
+WEIGHTS = {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": {"joint_supported": 1.0, "numbers_missing": -4.0}}
 
 
 @pytest.fixture()

@@ -7,7 +7,7 @@ import pytest
 
 from knowhalu.aggregation import aggregate
 from knowhalu.reasoners.judge_model import Weights
-from knowhalu.training.judgment import AGAINST, FOR, average_accuracy, border, fit, grid_thresholds
+from knowhalu.training.judgment import AGAINST, FOR, average_accuracy, border, fit, fit_slack, grid_thresholds
 from knowhalu.types import Form, Judgment, Label
 
 
@@ -41,6 +41,14 @@ def test_the_border_parts_two_classes():
     scores = np.array([*np.linspace(-3, -1, 50), *np.linspace(1, 3, 50)])
     gold = np.array([0.0] * 50 + [1.0] * 50)
     assert -1.2 <= border(scores, gold, np.ones(100)) <= 1.2
+
+
+def test_the_slack_grows_where_long_texts_look_doubtful_by_chance():
+    rng = random.Random(0)
+    true = [([rng.gauss(0.8, 1.0) for _ in range(6)], True) for _ in range(100)]
+    false = [([rng.gauss(0.8, 1.0) for _ in range(5)] + [-3.0], False) for _ in range(100)]
+    assert fit_slack(true + false) > 0.3
+    assert fit_slack([([2.0], True), ([-2.0], False)]) == 0.0
 
 
 def judgment(label: Label, confidence: float, form: Form = Form.UNSTRUCTURED) -> Judgment:

@@ -1,1 +1,0 @@
-"""Doors to language models: a server, an engine in process."""
