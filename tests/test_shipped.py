@@ -15,7 +15,8 @@ from knowhalu.types import Kind, Label, Sample
 TOWER = "The Eiffel Tower stands in Paris. It was finished in March 1889. Gustave Eiffel's company built it for the World's Fair."
 REPORT = (
     "Councillors in Hexley voted 14 to 9 on Tuesday to close the Old Mill Bridge to cars for eighteen months. "
-    "Buses and cyclists may still cross. The closure begins on 3 March. An engineering survey last autumn had found corrosion in two of its five spans."
+    "Buses and cyclists may still cross. The closure begins on 3 March. "
+    "An engineering survey last autumn had found corrosion in two of its five spans."
 )
 
 
