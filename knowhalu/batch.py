@@ -32,7 +32,7 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is. `done` counts what earlier sessions left (`kept`) too; `seconds` are this session's."""
+    """How far a run is. `done` counts what earlier runs left (`kept`) too; `seconds` are this run's."""
 
     done: int
     total: int
@@ -42,13 +42,13 @@ class Progress:
 
     @property
     def rate(self) -> float:
-        """Return outcomes per second in this session."""
+        """Return outcomes per second in this run."""
         return (self.done - self.kept) / self.seconds if self.seconds > 0 else 0.0
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a finished run found: counts over all of its samples, time over this session, scores where there is gold."""
+    """What a finished run found: counts over all of its samples, time over this run, scores where there is gold."""
 
     samples: int
     kept: int
@@ -66,7 +66,7 @@ class Summary:
 
     @property
     def rate(self) -> float:
-        """Return checks per second in this session."""
+        """Return checks per second in this run."""
         return (self.samples - self.kept) / self.seconds if self.seconds > 0 else 0.0
 
 
@@ -147,7 +147,7 @@ class Book:
         self._in_order, self._last = self._in_order and place > self._last, place
 
     def take_entry(self, entry: Entry, *, retry_failures: bool) -> None:
-        """Note an outcome of an earlier session, unless it is to be tried again.
+        """Note an outcome of an earlier run, unless it is to be tried again.
 
         Raises ResumeError where its sample is gone from the input or has changed.
         """

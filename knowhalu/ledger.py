@@ -56,7 +56,7 @@ class Ledger:
         self.close()
 
     def entries(self) -> Iterator[Entry]:
-        """Yield the outcomes of earlier sessions, and cut off a torn last line; call it once, before `append`."""
+        """Yield the outcomes of earlier runs, and cut off a torn last line; call it once, before `append`."""
         offset = self._first
         with self.path.open("rb") as reader:
             reader.seek(offset)

@@ -24,7 +24,7 @@ INTERRUPTED = 130
 @click.option("--out", "-o", "output", required=True, type=click.Path(path_type=Path), help="JSONL file for the outcomes.")
 @with_index
 @click.option("--restart", is_flag=True, help="Begin anew; what OUT holds is kept beside it as OUT.old.")
-@click.option("--keep-failures", is_flag=True, help="Do not try rows again that got no verdict in an earlier session.")
+@click.option("--keep-failures", is_flag=True, help="Do not try rows again that got no verdict in an earlier run.")
 @with_settings
 def detect(
     input: Path,
