@@ -5,6 +5,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from knowhalu.training.card import write_card
+from knowhalu.training.holdout import as_table, evaluate
 from knowhalu.training.loop import Progress, Trainer, TrainSettings
 from knowhalu.training.rows import RECIPES
 
@@ -35,8 +37,15 @@ def main() -> int:
             print(f"step {p.step}  {share:6.1%}  tokens {p.tokens / 1e6:.2f}M  {speed:,.0f}/s  loss {p.loss:.4f}", flush=True)
 
     model = trainer.run(report)
-    model.save(args.out / "model", trainer.vocabulary.tokenizer)
-    print(f"wrote {args.out / 'model'}")
+    folder = args.out / "model"
+    model.save(folder, trainer.vocabulary.tokenizer)
+    parts = []
+    for part in evaluate(model, trainer.vocabulary, args.data):
+        print(f"held out  {part.name:36} {part.examples:4}  AUC {part.auc:.3f}  accuracy {part.accuracy:.3f}", flush=True)
+        parts.append(part)
+    (args.out / "heldout.md").write_text(as_table(parts))
+    write_card(folder, settings, trainer.progress, as_table(parts))
+    print(f"wrote {folder}; next: scripts/fit_judgment.py {folder}")
     return 0
 
 

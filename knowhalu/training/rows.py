@@ -217,15 +217,20 @@ def source_key(row: Row) -> str:
     return str(row.get("source") or row.get("document") or row["knowledge"])
 
 
+def rows_of(recipe: Recipe, folder: Path, *, held: bool) -> Iterator[Row]:
+    """Read a recipe's rows once: those of the held-out sources, or all others."""
+    for row in read_rows(folder / recipe.file):
+        if (not recipe.sets or row["set"] in recipe.sets) and held_out(source_key(row)) is held:
+            yield row
+
+
 def _endless(recipe: Recipe, folder: Path, seed: int, buffer: int = 4000) -> Iterator[Row]:
     """Read a recipe's rows for ever, shuffled through a buffer, held-out sources left out."""
     rng = random.Random(f"{seed}:{recipe.name}")
     held: list[Row] = []
     while True:
         count = 0
-        for row in read_rows(folder / recipe.file):
-            if (recipe.sets and row["set"] not in recipe.sets) or held_out(source_key(row)):
-                continue
+        for row in rows_of(recipe, folder, held=False):
             count += 1
             held.append(row)
             if len(held) >= buffer:

@@ -1,0 +1,42 @@
+"""The evaluation at the end of a training, and the model card that it goes into."""
+
+import json
+
+import pytest
+
+from knowhalu.encoder.bert import load_bert
+from knowhalu.encoder.verifier import Verifier, Vocabulary
+from knowhalu.training.card import write_card
+from knowhalu.training.holdout import as_table, evaluate
+from knowhalu.training.loop import Progress, TrainSettings
+from knowhalu.training.rows import RECIPES, held_out, rows_of, source_key
+
+
+@pytest.fixture(scope="module")
+def parts(base, data):
+    return list(evaluate(Verifier(load_bert(base)), Vocabulary.load(base), data, limit=20))
+
+
+def test_only_held_out_rows_are_scored(parts, data):
+    sizes = {r.name: sum(1 for _ in rows_of(r, data, held=True)) for r in RECIPES}
+    assert {p.name: p.examples for p in parts} == {n: min(20, size) for n, size in sizes.items() if size}
+    assert all(held_out(source_key(row)) for r in RECIPES for row in rows_of(r, data, held=True))
+
+
+def test_the_figures_are_shares(parts):
+    assert all(0 <= p.accuracy <= 1 for p in parts)
+    assert all(0 <= p.auc <= 1 for p in parts if p.auc == p.auc)
+    assert as_table(parts).count("\n") == len(parts) + 2
+
+
+def test_the_card_names_every_part_with_its_licence_and_the_weights(parts, tmp_path):
+    weights = {"bias": 0.25, "cut": 0.5, "slack": 0.1, "weights": {"coverage": 1.5}}
+    (tmp_path / "judgment.json").write_text(
+        json.dumps({"weights": {"claim.structured": weights}, "thresholds": {"claim": [0.6, 0.9]}})
+    )
+    progress = Progress(step=7, tokens=21_000_000, seconds=3600, loss=0.4)
+    write_card(tmp_path, TrainSettings(minutes=60), progress, as_table(parts), note="A note.")
+    card = (tmp_path / "README.md").read_text()
+    assert all(f"| {r.name} |" in card and r.licence in card for r in RECIPES)
+    assert "21.0 million tokens" in card and "A note." in card
+    assert "| coverage | +1.50 |" in card and "| decision border | +0.25 |" in card and "delta1 0.6" in card
