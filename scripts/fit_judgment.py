@@ -9,7 +9,9 @@ from typing import Any
 
 from knowhalu.api import Checker
 from knowhalu.options import EncoderOptions, KnowHaluOptions, Settings
+from knowhalu.reasoners.encoder import decide
 from knowhalu.reasoners.features import logit
+from knowhalu.reasoners.judge_model import JudgeModel
 from knowhalu.training.judgment import (
     FORMS,
     FitRow,
@@ -21,7 +23,7 @@ from knowhalu.training.judgment import (
     grid_thresholds,
     summary_rows,
 )
-from knowhalu.types import Verdict
+from knowhalu.types import Judgment, Verdict
 
 Checked = list[tuple[FitRow, Verdict]]
 
@@ -51,6 +53,18 @@ def fit_task(name: str, found: Checked) -> dict[str, Any]:
     return weights
 
 
+def judgments(model: JudgeModel, task: str, verdict: Verdict) -> tuple[Judgment, Judgment]:
+    """Judge the features of a verdict anew, by the fitted weights: base and supplement."""
+    base, other = verdict.segments[0].base, verdict.segments[0].supplement
+    found = []
+    for judgment in (base, other or base):
+        if judgment.features:
+            decided = decide(model.weights(task, judgment.form).probability(judgment.features), judgment.features["on_topic"])
+            judgment = judgment.model_copy(update={"label": decided.label, "confidence": decided.confidence})
+        found.append(judgment)
+    return found[0], found[1]
+
+
 def slack(found: Checked) -> float:
     """Fit the slack of texts of several segments, from their base judgments."""
     return fit_slack([([logit(s.base.supported) for s in v.segments], r.supported) for r, v in found])
@@ -73,19 +87,20 @@ def main() -> int:
         "thresholds": {t: [0.0, 1.0] for t in tasks},
     }
     path.write_text(json.dumps(data))
-    for task, rows in tasks.items():
-        data["weights"] |= fit_task(task, checked(args.folder, rows, whole=True))
+    runs = {task: checked(args.folder, rows, whole=True) for task, rows in tasks.items()}
+    for task, found in runs.items():
+        data["weights"] |= fit_task(task, found)
     path.write_text(json.dumps(data))
     if args.summaries is not None:
         softer = slack(checked(args.folder, list(summary_rows(args.summaries)), whole=False))
         data["weights"] = {name: {**w, "slack": softer} for name, w in data["weights"].items()}
         path.write_text(json.dumps(data))
-    for task, rows in tasks.items():  # again, now with the fitted judgments
-        found = checked(args.folder, rows, whole=True)
-        pairs = [(v.segments[0].base, v.segments[0].supplement, r) for r, v in found]
-        data["thresholds"][task] = [round(t, 4) for t in grid_thresholds((b, s, r.supported) for b, s, r in pairs if s)]
-        for origin in sorted({r.origin for r in rows}):
-            some = [(b.label, r.supported) for b, _, r in pairs if r.origin == origin]
+    model = JudgeModel(args.folder)
+    for task, found in runs.items():
+        judged = [(*judgments(model, task, v), r) for r, v in found]
+        data["thresholds"][task] = [round(t, 4) for t in grid_thresholds((b, s, r.supported) for b, s, r in judged)]
+        for origin in sorted({r.origin for r, _ in found}):
+            some = [(b.label, r.supported) for b, _, r in judged if r.origin == origin]
             print(f"{task:7} {origin:28} rows {len(some):4}  average accuracy on the fitted rows {average_accuracy(some):.3f}")
     path.write_text(json.dumps(data, indent=1) + "\n")
     print(f"wrote {path}: thresholds {data['thresholds']}, slack {data['weights']['claim.unstructured']['slack']}")

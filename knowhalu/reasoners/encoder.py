@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from knowhalu.aggregation import Thresholds
 from knowhalu.reasoners.features import Reading, answer_features, claim_features, coverage, facts
@@ -9,7 +10,7 @@ from knowhalu.reasoners.judge_model import JudgeModel
 from knowhalu.reasoners.lexicon import NAME
 from knowhalu.reasoners.off_target import extract
 from knowhalu.reasoners.questions import general_form
-from knowhalu.reasoners.reading import READS, Evidence, candidates, gathered, read
+from knowhalu.reasoners.reading import READS, Evidence, candidates, gathered, read, window
 from knowhalu.steps import Entail, Hypothesis, Probabilities, Steps
 from knowhalu.text import sentences
 from knowhalu.types import Extraction, Form, Judgment, Kind, Knowledge, Label, Passage, Query, Sample, Step
@@ -18,6 +19,22 @@ NOTHING, ELSEWHERE = "the sources say nothing of this", "the sources speak of so
 BESIDE = "the sources bear it out, but it does not answer the question"
 ON_TOPIC = 0.34
 """Share of a question's (or a claim's) content words under which sources are taken to speak of something else."""
+
+
+class Decision(NamedTuple):
+    """A label and the probability that it is right."""
+
+    label: Label
+    confidence: float
+
+
+def decide(supported: float, on_topic: float) -> Decision:
+    """Turn P(supported) into a label; what is not supported by sources on something else stays open."""
+    if supported >= 0.5:
+        return Decision(Label.CORRECT, supported)
+    if on_topic < ON_TOPIC:
+        return Decision(Label.INCONCLUSIVE, 1 - on_topic)
+    return Decision(Label.INCORRECT, 1 - supported)
 
 
 class EncoderReasoner:
@@ -54,19 +71,15 @@ class EncoderReasoner:
         evidence = gathered(steps, form)
         if not evidence.shaped:
             return Judgment(form=form, label=Label.INCONCLUSIVE, confidence=1.0, rationale=NOTHING, steps=tuple(steps))
-        joint = evidence.joint
+        joint = window(part, form) or evidence.joint
         pairs = [Hypothesis(joint, part.response, part.question)]
         if part.question:
             pairs.append(Hypothesis(joint, part.response))
         scores: list[Probabilities] = yield Entail(tuple(pairs))
         features = _features(part, evidence, joint, scores)
         p = self.model.weights(_task(part), form).probability(features, of)
-        topic, kind = _on_topic(part, evidence), None
-        if topic < ON_TOPIC and p < 0.5:
-            label, confidence, rationale = Label.INCONCLUSIVE, 1 - topic, ELSEWHERE
-        else:
-            label, confidence = (Label.CORRECT, p) if p >= 0.5 else (Label.INCORRECT, 1 - p)
-            rationale = _rationale(scores[0], features, label)
+        (label, confidence), kind = decide(p, features["on_topic"]), None
+        rationale = ELSEWHERE if label is Label.INCONCLUSIVE else _rationale(scores[0], features, label)
         if label is Label.INCORRECT and len(scores) == 2 and _misses_question(*scores):
             kind, rationale = Kind.OFF_TARGET, BESIDE
         return Judgment(
@@ -84,9 +97,9 @@ def _misses_question(asked: Probabilities, plain: Probabilities) -> bool:
     return plain.supported >= 0.5 and asked.neutral > max(asked.contradicted, asked.supported)
 
 
-def _on_topic(part: Sample, evidence: Evidence) -> float:
+def _on_topic(part: Sample, told: str) -> float:
     """Return how far the evidence speaks of the matter: the share of its words, or of its names where that is less."""
-    asked, told = part.question or part.response, " ".join(evidence.shaped)
+    asked = part.question or part.response
     names = facts(asked).names
     there = len(names & set(facts(told).content)) / len(names) if names else 1.0
     return min(coverage(asked, told), there)
@@ -95,12 +108,13 @@ def _on_topic(part: Sample, evidence: Evidence) -> float:
 def _features(part: Sample, evidence: Evidence, joint: str, scores: Sequence[Probabilities]) -> dict[str, float]:
     """Put the readings of the verifier and the comparison of words into one row of features."""
     source = " ".join((*evidence.texts, joint))
-    if not part.question:
-        return claim_features(part.response, Reading(scores[0], evidence.scores, evidence.texts), source)
     asked = Reading(scores[0], evidence.scores, evidence.texts)
+    plain = asked._replace(joint=scores[-1])
+    found = claim_features(part.response, plain, source) | {"on_topic": _on_topic(part, " ".join((*evidence.shaped, joint)))}
+    if not part.question:
+        return found
     entity = extract(part.question, part.response).entity or part.response
-    plain = claim_features(part.response, asked._replace(joint=scores[1]), source)
-    return plain | answer_features(part.question, part.response, entity, asked, source)
+    return found | answer_features(part.question, part.response, entity, asked, source)
 
 
 def _next_clause(part: Sample, steps: Sequence[Step]) -> tuple[str, Query] | None:

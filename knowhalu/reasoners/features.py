@@ -130,5 +130,4 @@ def answer_features(question: str, answer: str, entity: str, asked: Reading, sou
         "fresh_covered": share(set(facts(source).content), fresh),
         "entity_verbatim": float(entity.lower() in source.lower()),
         "question_near_answer": max((coverage(question, s) for s in holding), default=0.0),
-        "question_covered": coverage(question, source),
     }

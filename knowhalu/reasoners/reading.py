@@ -3,16 +3,18 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from knowhalu.reasoners.features import coverage, facts
+from knowhalu.reasoners.features import coverage
 from knowhalu.reasoners.triplets import as_text, triplets
 from knowhalu.steps import Entail, Hypothesis, Probabilities, Steps
-from knowhalu.text import sentences, word_count
-from knowhalu.types import Form, Knowledge, Passage, Query, Quote, Sample, Step
+from knowhalu.text import sentences, windows, word_count
+from knowhalu.types import Form, Knowledge, Passage, Query, Quote, Sample, Step, Triplet
 
 READS = 8
 """Sentences read for one query."""
 KEEPS = 6
 """Sentences kept of one query."""
+TELLS = 0.5
+"""Probability from which a sentence without any of the claim's words still tells something."""
 JOINT_WORDS = 130
 """Words of the sentences that are judged together."""
 
@@ -46,31 +48,45 @@ def candidates(passages: Iterable[Passage], query: Query, read: set[tuple[str, i
 
 
 def read(part: Sample, found: Sequence[Candidate], form: Form) -> Steps[Knowledge]:
-    """Score sentences against the claim and keep the telling ones as knowledge."""
+    """Score sentences against the claim and keep the most telling ones as knowledge."""
     if not found:
         return Knowledge(form=form)
     shaped = [c.shaped(form) for c in found]
     scores: list[Probabilities] = yield Entail(tuple(Hypothesis(s, part.response, part.question) for s in shaped))
-    asked = f"{part.question or ''} {part.response}"
     relevance = [max(coverage(part.question or part.response, c.text), coverage(part.response, c.text)) for c in found]
     weight = [max(p.supported, p.contradicted) + r for p, r in zip(scores, relevance, strict=True)]
     kept = sorted(sorted(range(len(found)), key=lambda i: -weight[i])[:KEEPS])
-    telling = [i for i in kept if facts(asked).content and relevance[i] > 0]
-    if not telling:
-        return Knowledge(form=form)
     quotes = tuple(
         Quote(
             passage=found[i].passage.id, text=found[i].text, start=found[i].start, end=found[i].end,
             supported=scores[i].supported, contradicted=scores[i].contradicted, relevance=relevance[i],
         )
-        for i in telling
+        for i in kept
     )  # fmt: skip
-    best = sorted(sorted(range(len(telling)), key=lambda n: -weight[telling[n]])[:2])
+    facts: tuple[Triplet, ...] = ()
     if form is Form.STRUCTURED:
-        facts_found = tuple(t for n, i in enumerate(telling) for t in triplets(found[i].text, found[i].passage.title, n))
-        text = " ".join(str(t) for t in facts_found if t.quote in best)
-        return Knowledge(form=form, quotes=quotes, triplets=facts_found, text=text)
-    return Knowledge(form=form, quotes=quotes, text=" ".join(quotes[n].text for n in best))
+        facts = tuple(t for n, i in enumerate(kept) for t in triplets(found[i].text, found[i].passage.title, n))
+    known = Knowledge(form=form, quotes=quotes, triplets=facts)
+    if not any(relevance[i] > 0 or scores[i].supported >= TELLS for i in kept):
+        return known
+    best = sorted(sorted(range(len(kept)), key=lambda n: -weight[kept[n]])[:2])
+    told = [str(t) for t in facts if t.quote in best] or [quotes[n].text for n in best]
+    return known.model_copy(update={"text": " ".join(told)})
+
+
+def window(part: Sample, form: Form) -> str | None:
+    """Return the window of a sample's own documents that has most of the claim's words, in the shape of a form; None without.
+
+    Neighbouring sentences explain one another ("he", "the match"), which sentences picked one by one do not.
+    """
+    if not part.documents:
+        return None
+    views = [(d.title, w.text) for d in part.documents for w in windows(d.text, JOINT_WORDS, JOINT_WORDS // 3)]
+    asked = f"{part.question or ''} {part.response}"
+    title, text = max(views, key=lambda v: coverage(asked, v[1]), default=("", ""))
+    if form is Form.STRUCTURED:
+        return as_text([t for s in sentences(text) for t in triplets(s.text, title)])
+    return text
 
 
 class Evidence(NamedTuple):

@@ -109,7 +109,7 @@ def fit(
     features: Sequence[dict[str, float]], gold: Sequence[bool], weights: Sequence[float], ridge: float = 0.5
 ) -> dict[str, object]:
     """Fit one logistic regression with sign constraints; returns bias, raw weights and the decision border."""
-    names = list(features[0])
+    names = [n for n in features[0] if n != "on_topic"]
     x = np.array([[f[n] for n in names] for f in features])
     y, w = np.array(gold, float), np.array(weights)
     w = w * np.where(y == 1, 0.5 / (w * y).sum(), 0.5 / (w * (1 - y)).sum()) * len(y)
