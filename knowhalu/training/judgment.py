@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from knowhalu.aggregation import Thresholds, aggregate
+from knowhalu.reasoners.features import coverage
 from knowhalu.training.rows import ANSWERS, CLAIMS, MIX, SUPPORTED, UNSUPPORTED, Row, extracted, held_out, read_rows, source_key
 from knowhalu.types import Form, Judgment, Label, Sample
 
@@ -34,7 +35,8 @@ WORDS = 30
 """The longest claim that is judged in one piece."""
 SHARES = {
     "fever_dev_claims": (400, 1.0), "fm2": (150, 1.0), "wice_claim_oracle": (130, 1.0), "scifact": (90, 1.0),
-    "fib_synth_pairs": (150, 1.0), "fib_model_pairs": (150, 0.5), "nli_mnli10k_taxinli": (150, 0.3), "nli_cad_snli": (150, 0.3),
+    "fib_synth_pairs": (150, 1.0), "fib_model_pairs": (150, 0.5),
+    "begin": (100, 1.0), "nli_mnli10k_taxinli": (150, 0.3), "nli_cad_snli": (150, 0.3),
 }  # fmt: skip
 """Rows taken of each set, and what a set weighs in the fit."""
 
@@ -58,7 +60,9 @@ def _sample(source: str, claim: str, question: str | None = None) -> Sample:
 def claim_rows(data: Path, seed: int = 0) -> Iterator[FitRow]:
     """Draw held-out claims: labelled ones, own sentences of documents (kept, edited, missing) and the written claims."""
     documents: list[Row] = []
-    yield from _labelled(data, documents)
+    labelled = list(_labelled(data, documents))
+    yield from labelled
+    yield from _other_evidence(labelled)
     yield from _own_sentences(documents, random.Random(seed))
     for row in read_rows(data / CLAIMS):
         if held_out(source_key(row)):
@@ -79,6 +83,16 @@ def _labelled(data: Path, documents: list[Row]) -> Iterator[FitRow]:
         if taken[name] < SHARES[name][0] and len(row["claim"].split()) <= WORDS:
             taken[name] += 1
             yield FitRow(_sample(row["source"], row["claim"]), row["label"] == "supported", name, SHARES[name][1])
+
+
+def _other_evidence(rows: list[FitRow]) -> Iterator[FitRow]:
+    """Give encyclopedic claims the evidence of another that shares a word: what a search finds where there is nothing."""
+    known = [r for r in rows if r.origin in ("fever_dev_claims", "fm2") and r.sample.knowledge]
+    for i, row in enumerate(known[::2]):
+        others = [known[(2 * i + d) % len(known)].sample.knowledge[0] for d in range(1, 60)]
+        best = max(others, key=lambda text: coverage(row.sample.response, text))
+        if coverage(row.sample.response, best) <= 0.6:
+            yield FitRow(_sample(best, row.sample.response), False, "other evidence", 1.0)
 
 
 def _own_sentences(documents: list[Row], rng: random.Random) -> Iterator[FitRow]:
