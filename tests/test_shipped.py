@@ -49,8 +49,8 @@ def test_obvious_answers_are_decided_rightly(checker, question, answer, hallucin
 @pytest.mark.parametrize(
     ("summary", "hallucinated"),
     [
-        ("Councillors in Hexley voted to close the Old Mill Bridge to cars for eighteen months.", False),
-        ("Councillors in Hexley voted to close the Old Mill Bridge to cars for twenty years.", True),
+        ("Buses and cyclists may still cross. The closure begins on 3 March.", False),
+        ("Buses and cyclists may still cross. The closure begins on 9 May.", True),
         ("Buses and cyclists may still cross the bridge. The mayor of Brindle resigned in anger.", True),
     ],
 )
@@ -60,11 +60,11 @@ def test_obvious_summaries_are_decided_rightly(checker, summary, hallucinated):
 
 
 def test_evidence_stands_where_it_says(checker):
-    verdict = check(checker, response="Councillors voted 14 to 9 to close the Old Mill Bridge to cars.", documents=[REPORT])
+    verdict = check(checker, response="The closure begins on 3 March.", documents=[REPORT])
     assert verdict.label is Label.CORRECT and verdict.evidence
     for e in verdict.evidence:
         assert REPORT[e.document_start : e.document_start + len(e.quote)] == e.quote
-    assert "14 to 9" in verdict.evidence[0].quote
+    assert "3 March" in verdict.evidence[0].quote
 
 
 def test_an_off_target_answer_is_told_from_a_wrong_one(checker):

@@ -63,8 +63,9 @@ class EncoderReasoner:
         self, part: Sample, query: Query, passages: Sequence[Passage], steps: Sequence[Step], form: Form
     ) -> Steps[Knowledge]:
         """Read the passages' sentences and keep those that tell something of the claim."""
-        seen = {(q.passage, q.start) for s in steps for q in s.knowledge.quotes}
-        return (yield from read(part, candidates(passages, query, seen), form))
+        # every statement of a claim is held against all passages; the hops of a question read on
+        seen = {(q.passage, q.start) for s in steps for q in s.knowledge.quotes} if part.question else set()
+        return (yield from read(part, query, candidates(passages, query, seen), form))
 
     def judge(self, part: Sample, steps: Sequence[Step], form: Form, of: int) -> Steps[Judgment]:
         """Judge the claim by all knowledge of one form, thoughts left out."""
@@ -108,7 +109,7 @@ def _on_topic(part: Sample, told: str) -> float:
 def _features(part: Sample, evidence: Evidence, joint: str, scores: Sequence[Probabilities]) -> dict[str, float]:
     """Put the readings of the verifier and the comparison of words into one row of features."""
     source = " ".join((*evidence.texts, joint))
-    asked = Reading(scores[0], evidence.scores, evidence.texts)
+    asked = Reading(scores[0], evidence.scores, evidence.texts, evidence.weakest)
     plain = asked._replace(joint=scores[-1])
     found = claim_features(part.response, plain, source) | {"on_topic": _on_topic(part, " ".join((*evidence.shaped, joint)))}
     if not part.question:

@@ -86,11 +86,15 @@ def logit(p: float) -> float:
 
 
 class Reading(NamedTuple):
-    """What the verifier says of a claim: against all evidence together, and against each sentence (texts beside)."""
+    """What the verifier says of a claim: against all evidence together, and against each sentence (texts beside).
+
+    `weakest` is the best support of the claim's least supported statement.
+    """
 
     joint: Probabilities
     single: tuple[Probabilities, ...]
     sentences: tuple[str, ...]
+    weakest: float
 
 
 def claim_features(claim: str, reading: Reading, source: str) -> dict[str, float]:
@@ -104,7 +108,7 @@ def claim_features(claim: str, reading: Reading, source: str) -> dict[str, float
     return {
         "joint_supported": logit(reading.joint.supported),
         "joint_contradicted": logit(reading.joint.contradicted),
-        "best_supported": logit(max((p.supported for p in reading.single), default=0.0)),
+        "weakest_supported": logit(reading.weakest),
         "best_contradicted": logit(max(relevant)),
         "coverage": coverage(claim, source),
         "coverage_best": covers[best],

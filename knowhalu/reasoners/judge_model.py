@@ -9,6 +9,9 @@ from pathlib import Path
 from knowhalu.aggregation import Thresholds
 from knowhalu.errors import ModelError
 
+FITTED = 4
+"""Segments of the longest texts that the slack was fitted on; longer texts get no more of it, so that one error still shows."""
+
 
 @dataclass(frozen=True)
 class Weights:
@@ -26,7 +29,7 @@ class Weights:
     def probability(self, features: Mapping[str, float], segments: int = 1) -> float:
         """Return P(supported) of one of `segments` segments, moved so that the fitted decision border lies at 0.5."""
         score = self.bias + sum(w * features[name] for name, w in self.weights.items())
-        score += self.slack * math.log(segments) - self.cut
+        score += self.slack * math.log(min(segments, FITTED)) - self.cut
         return 1 / (1 + math.exp(-max(-30.0, min(30.0, score))))
 
 

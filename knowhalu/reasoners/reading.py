@@ -47,13 +47,17 @@ def candidates(passages: Iterable[Passage], query: Query, read: set[tuple[str, i
     return [found[i] for i in sorted(ranked[:limit])]
 
 
-def read(part: Sample, found: Sequence[Candidate], form: Form) -> Steps[Knowledge]:
-    """Score sentences against the claim and keep the most telling ones as knowledge."""
+def read(part: Sample, query: Query, found: Sequence[Candidate], form: Form) -> Steps[Knowledge]:
+    """Score sentences against what the query claims and keep the most telling ones as knowledge.
+
+    Without a question the query's specific formulation is the statement in question; with one it is the whole answer.
+    """
     if not found:
         return Knowledge(form=form)
     shaped = [c.shaped(form) for c in found]
-    scores: list[Probabilities] = yield Entail(tuple(Hypothesis(s, part.response, part.question) for s in shaped))
-    relevance = [max(coverage(part.question or part.response, c.text), coverage(part.response, c.text)) for c in found]
+    claim = part.response if part.question else query.specific
+    scores: list[Probabilities] = yield Entail(tuple(Hypothesis(s, claim, part.question) for s in shaped))
+    relevance = [max(coverage(part.question or claim, c.text), coverage(claim, c.text)) for c in found]
     weight = [max(p.supported, p.contradicted) + r for p, r in zip(scores, relevance, strict=True)]
     kept = sorted(sorted(range(len(found)), key=lambda i: -weight[i])[:KEEPS])
     quotes = tuple(
@@ -90,11 +94,15 @@ def window(part: Sample, form: Form) -> str | None:
 
 
 class Evidence(NamedTuple):
-    """All that was kept over the steps of a check: the sentences in shape, their scores, and their texts."""
+    """All that was kept over the steps of a check: the sentences in shape, their texts and scores, and the weakest statement.
+
+    `weakest` is the support of the statement that is supported least, by the sentence that supports it best.
+    """
 
     shaped: tuple[str, ...]
     texts: tuple[str, ...]
     scores: tuple[Probabilities, ...]
+    weakest: float
 
     @property
     def joint(self) -> str:
@@ -111,13 +119,17 @@ class Evidence(NamedTuple):
 
 
 def gathered(steps: Sequence[Step], form: Form) -> Evidence:
-    """Gather the quotes of all steps, each once, in the order of the sources."""
+    """Gather the quotes of all steps, each once, in the order in which they were found."""
+    best = [max((q.supported for q in s.knowledge.quotes), default=0.0) for s in steps]
     seen: dict[tuple[str, int], tuple[str, str, Probabilities]] = {}
     for step in steps:
         titles = {p.id: p for p in step.passages}
         for q in step.knowledge.quotes:
             shape = Candidate(titles[q.passage], q.start, q.end, q.text).shaped(form)
             rest = max(0.0, 1 - q.supported - q.contradicted)
-            seen.setdefault((q.passage, q.start), (shape, q.text, Probabilities(q.supported, q.contradicted, rest)))
+            score = Probabilities(q.supported, q.contradicted, rest)
+            known = seen.get((q.passage, q.start))
+            if known is None or max(score[:2]) > max(known[2][:2]):
+                seen[q.passage, q.start] = (shape, q.text, score)
     rows = list(seen.values())
-    return Evidence(tuple(r[0] for r in rows), tuple(r[1] for r in rows), tuple(r[2] for r in rows))
+    return Evidence(tuple(r[0] for r in rows), tuple(r[1] for r in rows), tuple(r[2] for r in rows), min(best, default=0.0))

@@ -35,6 +35,30 @@ _AUXILIARY = re.compile(r"\b(is|are|was|were|has|have|had|will|can|could|would|s
 _NOT = re.compile(r"\b(is|are|was|were|has|have|had|will|can|could|would|should|did|does|do|may|must)( not|n't)\b")
 
 
+_TIME_OR_PLACE = (
+    r"(?<=\w),? (?:on|in|at|after|during|for|by|with|from|since) (?:the |a |an |his |her |their |last )?"
+    r"[A-Z0-9]?[\w'’-]+(?: [A-Z0-9][\w'’-]*)*(?=[,.;]| and | to | of |$)"  # noqa: RUF001
+)
+_DROPPABLE = re.compile(
+    r" \([^()]*\)|, (?:which|who|where)\b[^,.;]*(?=[,.;])|\b(?:also|very|recently|really|just) "
+    r"|(?<=\w) \d[\d,.]* to \d[\d,.]*(?= )"
+    rf"|^(?:In|On|At|After|During|By|Since) [^,]{{3,40}}, |{_TIME_OR_PLACE}"
+)
+
+
+def shorten(text: str, rng: random.Random) -> str:
+    """Leave out one or two details of a true statement: a bracket, a side clause, a time or place, an adverb; still true."""
+    for _ in range(rng.randint(1, 2)):
+        found = list(_DROPPABLE.finditer(text))
+        if not found:
+            break
+        match = rng.choice(found)
+        left = text[: match.start()] + text[match.end() :]
+        if len(left.split()) >= 4:
+            text = left[:1].upper() + left[1:]
+    return text
+
+
 class Edit(NamedTuple):
     """A changed text and where the change stands in it, in characters; `kind` names the change."""
 

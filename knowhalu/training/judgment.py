@@ -17,12 +17,13 @@ from scipy.optimize import minimize
 
 from knowhalu.aggregation import Thresholds, aggregate
 from knowhalu.reasoners.features import coverage
+from knowhalu.reasoners.judge_model import FITTED
 from knowhalu.training.rows import ANSWERS, CLAIMS, MIX, SUPPORTED, UNSUPPORTED, Row, extracted, held_out, read_rows, source_key
 from knowhalu.types import Form, Judgment, Label, Sample
 
 FOR = frozenset(
     """
-    joint_supported best_supported coverage coverage_best pairs asked_supported asked_best fresh_covered entity_verbatim
+    joint_supported weakest_supported coverage coverage_best pairs asked_supported asked_best fresh_covered entity_verbatim
     question_near_answer
     """.split()
 )
@@ -167,7 +168,7 @@ def fit_slack(texts: Sequence[tuple[Sequence[float], bool]]) -> float:
     """
     grid = np.arange(0.0, 3.01, 0.1)
     gold = np.array([g for _, g in texts])
-    worst = np.array([[min(s) + g * np.log(len(s)) for s, _ in texts] for g in grid])
+    worst = np.array([[min(s) + g * np.log(min(len(s), FITTED)) for s, _ in texts] for g in grid])
     hit = ((worst >= 0) & gold).sum(1) / gold.sum() + ((worst < 0) & ~gold).sum(1) / (~gold).sum()
     smooth = np.convolve(np.pad(hit, 2, mode="edge"), np.ones(5) / 5, "valid")
     return round(float(grid[int(smooth.argmax())]), 2)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from knowhalu.errors import InputError
 from knowhalu.text import content_words, sentences, windows
-from knowhalu.training.edits import NAME, edit
+from knowhalu.training.edits import NAME, edit, shorten
 
 SUPPORTED, CONTRADICTED, NEUTRAL, UNSUPPORTED = range(4)
 """Targets; UNSUPPORTED means contradicted or neutral, the data does not say which."""
@@ -132,6 +132,8 @@ def extracted(row: Row, other: Row, rng: random.Random) -> Example:
     if rng.random() < 0.3:
         cut = claim.split(", ")
         claim = ", ".join(cut[: max(1, len(cut) - 1)]) if len(cut) > 2 else claim
+    if rng.random() < 0.5:
+        claim = shorten(claim, rng)
     roll = rng.random()
     if roll < 0.3:
         rest = view[: chosen[0].start] + view[chosen[-1].end :]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.training.edits import KINDS, edit, negate, swap_listed, swap_name, swap_number, swap_opposite
+from knowhalu.training.edits import KINDS, edit, negate, shorten, swap_listed, swap_name, swap_number, swap_opposite
 
 NAMES = ["Rome", "Paris", "Ada Lovelace", "Alan Turing", "Bank of England"]
 PIECES = [
@@ -77,3 +77,20 @@ def test_a_negation_goes_both_ways(text, new):
 @pytest.mark.parametrize("text", ["", "Nothing here", "...", "small letters only"])
 def test_a_text_without_a_place_is_left_alone(text):
     assert edit(text, random.Random(0), NAMES) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "shorter"),
+    [
+        ("Councillors voted 14 to 9 on Tuesday to close the bridge.", {"14 to 9", "Tuesday"}),
+        ("The tower (built in 1889) is tall.", {"(built in 1889)"}),
+        ("In March 2020, the council met again.", {"March 2020"}),
+    ],
+)
+def test_a_shortened_statement_leaves_out_details_and_nothing_else(text, shorter):
+    found = {shorten(text, random.Random(seed)) for seed in range(20)}
+    assert any(all(d not in f for d in shorter) for f in found)
+    words = [w.strip(".,").lower() for w in text.split()]
+    for short in found:
+        rest = iter(words)
+        assert all(w.strip(".,").lower() in rest for w in short.split()), short
