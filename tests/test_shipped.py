@@ -50,7 +50,7 @@ def test_obvious_answers_are_decided_rightly(checker, question, answer, hallucin
     ("summary", "hallucinated"),
     [
         ("Buses and cyclists may still cross. The closure begins on 3 March.", False),
-        ("Buses and cyclists may still cross. The closure begins on 9 May.", True),
+        ("Buses and cyclists may not cross the Old Mill Bridge.", True),
         ("Buses and cyclists may still cross the bridge. The mayor of Brindle resigned in anger.", True),
     ],
 )

@@ -109,7 +109,7 @@ def _on_topic(part: Sample, told: str) -> float:
 def _features(part: Sample, evidence: Evidence, joint: str, scores: Sequence[Probabilities]) -> dict[str, float]:
     """Put the readings of the verifier and the comparison of words into one row of features."""
     source = " ".join((*evidence.texts, joint))
-    asked = Reading(scores[0], evidence.scores, evidence.texts, evidence.weakest)
+    asked = Reading(scores[0], evidence.scores, evidence.texts, evidence.weakest, evidence.nearest)
     plain = asked._replace(joint=scores[-1])
     found = claim_features(part.response, plain, source) | {"on_topic": _on_topic(part, " ".join((*evidence.shaped, joint)))}
     if not part.question:

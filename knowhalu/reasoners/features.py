@@ -88,13 +88,14 @@ def logit(p: float) -> float:
 class Reading(NamedTuple):
     """What the verifier says of a claim: against all evidence together, and against each sentence (texts beside).
 
-    `weakest` is the best support of the claim's least supported statement.
+    `weakest` is the best support of the claim's least supported statement, `nearest` what the sentence nearest in words says.
     """
 
     joint: Probabilities
     single: tuple[Probabilities, ...]
     sentences: tuple[str, ...]
     weakest: float
+    nearest: Probabilities
 
 
 def claim_features(claim: str, reading: Reading, source: str) -> dict[str, float]:
@@ -109,6 +110,8 @@ def claim_features(claim: str, reading: Reading, source: str) -> dict[str, float
         "joint_supported": logit(reading.joint.supported),
         "joint_contradicted": logit(reading.joint.contradicted),
         "weakest_supported": logit(reading.weakest),
+        "nearest_supported": logit(reading.nearest.supported),
+        "nearest_contradicted": logit(reading.nearest.contradicted),
         "best_contradicted": logit(max(relevant)),
         "coverage": coverage(claim, source),
         "coverage_best": covers[best],

@@ -96,13 +96,15 @@ def window(part: Sample, form: Form) -> str | None:
 class Evidence(NamedTuple):
     """All that was kept over the steps of a check: the sentences in shape, their texts and scores, and the weakest statement.
 
-    `weakest` is the support of the statement that is supported least, by the sentence that supports it best.
+    `weakest` is the support of the statement that is supported least, by the sentence that supports it best; `nearest` is what
+    the sentence nearest in words says of the statement that it supports least.
     """
 
     shaped: tuple[str, ...]
     texts: tuple[str, ...]
     scores: tuple[Probabilities, ...]
     weakest: float
+    nearest: Probabilities
 
     @property
     def joint(self) -> str:
@@ -121,15 +123,22 @@ class Evidence(NamedTuple):
 def gathered(steps: Sequence[Step], form: Form) -> Evidence:
     """Gather the quotes of all steps, each once, in the order in which they were found."""
     best = [max((q.supported for q in s.knowledge.quotes), default=0.0) for s in steps]
+    near = [_probabilities(max(s.knowledge.quotes, key=lambda q: q.relevance)) for s in steps if s.knowledge.quotes]
     seen: dict[tuple[str, int], tuple[str, str, Probabilities]] = {}
     for step in steps:
         titles = {p.id: p for p in step.passages}
         for q in step.knowledge.quotes:
             shape = Candidate(titles[q.passage], q.start, q.end, q.text).shaped(form)
-            rest = max(0.0, 1 - q.supported - q.contradicted)
-            score = Probabilities(q.supported, q.contradicted, rest)
+            score = _probabilities(q)
             known = seen.get((q.passage, q.start))
             if known is None or max(score[:2]) > max(known[2][:2]):
                 seen[q.passage, q.start] = (shape, q.text, score)
     rows = list(seen.values())
-    return Evidence(tuple(r[0] for r in rows), tuple(r[1] for r in rows), tuple(r[2] for r in rows), min(best, default=0.0))
+    return Evidence(
+        tuple(r[0] for r in rows), tuple(r[1] for r in rows), tuple(r[2] for r in rows),
+        weakest=min(best, default=0.0), nearest=min(near, default=Probabilities(0.0, 0.0, 1.0)),
+    )  # fmt: skip
+
+
+def _probabilities(quote: Quote) -> Probabilities:
+    return Probabilities(quote.supported, quote.contradicted, max(0.0, 1 - quote.supported - quote.contradicted))

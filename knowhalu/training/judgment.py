@@ -23,13 +23,14 @@ from knowhalu.types import Form, Judgment, Label, Sample
 
 FOR = frozenset(
     """
-    joint_supported weakest_supported coverage coverage_best pairs asked_supported asked_best fresh_covered entity_verbatim
-    question_near_answer
+    joint_supported weakest_supported nearest_supported coverage coverage_best pairs asked_supported asked_best fresh_covered
+    entity_verbatim question_near_answer
     """.split()
 )
 AGAINST = frozenset(
     """
-    joint_contradicted best_contradicted numbers_missing numbers_elsewhere names_missing negation_differs asked_contradicted
+    joint_contradicted nearest_contradicted best_contradicted numbers_missing numbers_elsewhere names_missing
+    negation_differs asked_contradicted
     """.split()
 )
 WORDS = 30

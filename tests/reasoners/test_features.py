@@ -11,7 +11,7 @@ EVEN = Probabilities(0.4, 0.3, 0.3)
 
 
 def features(claim: str, source: str) -> dict[str, float]:
-    return claim_features(claim, Reading(EVEN, (EVEN,), (source,), EVEN.supported), source)
+    return claim_features(claim, Reading(EVEN, (EVEN,), (source,), EVEN.supported, EVEN), source)
 
 
 @pytest.mark.parametrize(
