@@ -81,7 +81,7 @@ class EncoderReasoner:
         p = self.model.weights(_task(part), form).probability(features, of)
         (label, confidence), kind = decide(p, features["on_topic"]), None
         rationale = ELSEWHERE if label is Label.INCONCLUSIVE else _rationale(scores[0], features, label)
-        if label is Label.INCORRECT and len(scores) == 2 and _misses_question(*scores):
+        if label is Label.INCORRECT and part.question and _misses_question(scores[0], scores[1], features):
             kind, rationale = Kind.OFF_TARGET, BESIDE
         return Judgment(
             form=form, label=label, confidence=confidence, supported=p, rationale=rationale, kind=kind,
@@ -93,9 +93,10 @@ def _task(sample: Sample) -> str:
     return "answer" if sample.question else "claim"
 
 
-def _misses_question(asked: Probabilities, plain: Probabilities) -> bool:
-    """Tell whether the sources bear out the statement, but not as an answer to the question."""
-    return plain.supported >= 0.5 and asked.neutral > max(asked.contradicted, asked.supported)
+def _misses_question(asked: Probabilities, plain: Probabilities, features: dict[str, float]) -> bool:
+    """Tell whether the sources bear out the statement, with all of its details, but not as an answer to the question."""
+    told = features["fresh_covered"] == 1 and features["numbers_missing"] == 0 and features["names_missing"] == 0
+    return told and plain.supported >= 0.5 and asked.neutral > max(asked.contradicted, asked.supported)
 
 
 def _on_topic(part: Sample, told: str) -> float:

@@ -9,7 +9,7 @@ from knowhalu.errors import ModelError
 from knowhalu.methods.knowhalu import KnowHalu
 from knowhalu.reasoners.encoder import EncoderReasoner
 from knowhalu.steps import Entail, Hypothesis, Probabilities, Search
-from knowhalu.types import Form, Label, Passage, Sample, Verdict
+from knowhalu.types import Form, Kind, Label, Passage, Sample, Verdict
 
 YES, NO, OPEN = Probabilities(0.95, 0.03, 0.02), Probabilities(0.02, 0.95, 0.03), Probabilities(0.1, 0.1, 0.8)
 WEIGHTS = {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": {"joint_supported": 1.0, "numbers_missing": -4.0}}
@@ -63,6 +63,15 @@ def test_a_contradicted_answer_is_incorrect_and_says_by_what(reasoner):
     assert verdict.hallucinated and "contradicts" in verdict.reason and "number" in verdict.reason
     assert verdict.evidence[0].relation == "contradicts"
     assert sample.response[verdict.evidence[0].response_start : verdict.evidence[0].response_end] == "1899"
+
+
+@pytest.mark.parametrize(("answer", "kind"), [("The tower is tall.", Kind.OFF_TARGET), ("The tower is small.", Kind.FACTUAL)])
+def test_what_is_borne_out_but_beside_the_question_is_off_target(reasoner, answer, kind):
+    sample = Sample(
+        id="1", question="Who paid for the tower?", response=answer, knowledge="The tower is tall. The king paid for it."
+    )
+    verdict, _ = drive(KnowHalu(reasoner), sample, lambda p: OPEN if p.question else YES)
+    assert verdict.hallucinated and verdict.kind is kind
 
 
 def test_sources_on_something_else_leave_it_open(reasoner):
