@@ -12,13 +12,16 @@ from knowhalu.steps import Entail, Hypothesis, Probabilities, Search
 from knowhalu.types import Form, Kind, Label, Passage, Sample, Verdict
 
 YES, NO, OPEN = Probabilities(0.95, 0.03, 0.02), Probabilities(0.02, 0.95, 0.03), Probabilities(0.1, 0.1, 0.8)
-WEIGHTS = {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": {"joint_supported": 1.0, "numbers_missing": -4.0}}
+WEIGHTS = {
+    "claim": {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": {"joint_supported": 1.0, "numbers_missing": -4.0}},
+    "answer": {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": {"asked_supported": 1.0, "numbers_missing": -4.0}},
+}
 
 
 @pytest.fixture()
 def reasoner(tmp_path):
     data = {
-        "weights": {f"{t}.{f}": WEIGHTS for t in ("claim", "answer") for f in Form},
+        "weights": {f"{t}.{f}": WEIGHTS[t] for t in WEIGHTS for f in Form},
         "thresholds": {"claim": [0.0, 1.0], "answer": [0.0, 1.0]},
     }
     (tmp_path / "judgment.json").write_text(json.dumps(data))
