@@ -68,7 +68,7 @@ def test_a_contradicted_answer_is_incorrect_and_says_by_what(reasoner):
     assert sample.response[verdict.evidence[0].response_start : verdict.evidence[0].response_end] == "1899"
 
 
-@pytest.mark.parametrize(("answer", "kind"), [("The tower is tall.", Kind.OFF_TARGET), ("The tower is small.", Kind.FACTUAL)])
+@pytest.mark.parametrize(("answer", "kind"), [("The tower is tall.", Kind.OFF_TARGET), ("The tower is crooked.", Kind.FACTUAL)])
 def test_what_is_borne_out_but_beside_the_question_is_off_target(reasoner, answer, kind):
     sample = Sample(
         id="1", question="Who paid for the tower?", response=answer, knowledge="The tower is tall. The king paid for it."
