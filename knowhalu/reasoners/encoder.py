@@ -95,7 +95,8 @@ def _task(sample: Sample) -> str:
 
 def _misses_question(asked: Probabilities, plain: Probabilities, features: dict[str, float]) -> bool:
     """Tell whether the sources bear out the statement, with all of its details, but not as an answer to the question."""
-    told = features["fresh_covered"] == 1 and features["numbers_missing"] == 0 and features["names_missing"] == 0
+    missing = features["numbers_missing"] + features["numbers_elsewhere"] + features["names_missing"]
+    told = features["fresh_covered"] == 1 and missing == 0
     return told and plain.supported >= 0.5 and asked.neutral > max(asked.contradicted, asked.supported)
 
 
