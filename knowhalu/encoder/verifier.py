@@ -22,14 +22,6 @@ SHAPES = (32, 48, 64, 96, 128, 192, 256, 384, 512)
 """The padded lengths in use: a fixed set, since CPU kernels are prepared anew for every new shape."""
 
 
-class Pair(NamedTuple):
-    """What the verifier reads: a source, a claim, and the question where the claim answers one."""
-
-    premise: str
-    claim: str
-    question: str | None = None
-
-
 class Tokens(NamedTuple):
     """Token ids of one pair and the position at which the claim's side begins."""
 

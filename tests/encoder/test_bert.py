@@ -8,8 +8,9 @@ from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertModel
 
 from knowhalu.encoder.bert import load_bert
-from knowhalu.encoder.verifier import Pair, Verifier, Vocabulary, shape_for
+from knowhalu.encoder.verifier import Verifier, Vocabulary, shape_for
 from knowhalu.errors import ModelError
+from knowhalu.steps import Hypothesis
 
 SMALL = {
     "vocab_size": 90, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40,
@@ -193,7 +194,7 @@ def test_only_the_premise_is_shortened(vocabulary_folder):
 
 def test_a_batch_is_padded_to_its_shape(vocabulary_folder):
     vocabulary = Vocabulary.load(vocabulary_folder)
-    pair = Pair("snow is white", "snow is white")
+    pair = Hypothesis("snow is white", "snow is white")
     (premise,), (claim,) = vocabulary.pieces([pair.premise]), vocabulary.pieces([pair.claim])
     row = vocabulary.join(premise, claim, None, 64)
     ids, mask, types = vocabulary.batch([row], shape_for(len(row.ids)))
