@@ -12,8 +12,14 @@ METHODS: Mapping[str, str] = {
 }
 REASONERS: Mapping[str, str] = {
     "encoder": "knowhalu.reasoners.encoder:EncoderReasoner",
+    "llm": "knowhalu.reasoners.llm:LLMReasoner",
 }
-TABLES: Mapping[str, Mapping[str, str]] = {"method": METHODS, "reasoner": REASONERS}
+LLMS: Mapping[str, str] = {
+    "server": "knowhalu.llm.server:Server",
+    "transformers": "knowhalu.llm.transformers:Transformers",
+    "vllm": "knowhalu.llm.vllm:VLLM",
+}
+TABLES: Mapping[str, Mapping[str, str]] = {"method": METHODS, "reasoner": REASONERS, "llm": LLMS}
 
 
 def resolve(table: str, name: str) -> Any:

@@ -14,12 +14,19 @@ from knowhalu.searching import Searcher
 
 def build_engine(settings: Settings) -> Engine:
     """Build what the settings name; raises SettingsError, ModelError or IndexFormatError where a part cannot be had."""
-    encoder = settings.encoder
-    folder = encoder.folder or PACKAGED
-    reasoner = resolve("reasoner", settings.reasoner)(folder)
+    search = Searcher(settings.retrieval)
+    if settings.reasoner == "llm":
+        reasoner = resolve("reasoner", "llm")(settings.llm)
+        backends = Backends(
+            generate=resolve("llm", settings.llm.backend)(settings.llm), search=search, batch=settings.engine.batch
+        )
+    else:
+        encoder = settings.encoder
+        folder = encoder.folder or PACKAGED
+        reasoner = resolve("reasoner", settings.reasoner)(folder)
+        entail = EncoderBackend(folder, precision=encoder.precision, threads=encoder.threads, tokens=encoder.tokens)
+        backends = Backends(entail=entail, search=search, batch=settings.engine.batch)
     method = resolve("method", settings.method)(reasoner, settings.knowhalu)
-    entail = EncoderBackend(folder, precision=encoder.precision, threads=encoder.threads, tokens=encoder.tokens)
-    backends = Backends(entail=entail, search=Searcher(settings.retrieval), batch=settings.engine.batch)
     return Engine(method, backends, in_flight=settings.engine.in_flight)
 
 

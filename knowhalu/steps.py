@@ -48,9 +48,17 @@ class Search:
 
 @dataclass(frozen=True)
 class Generate:
-    """Ask an LLM to go on with a prompt. Reply: `Completion`."""
+    """Ask an LLM to go on with a prompt. Reply: `Completion`.
+
+    A chat model gets `system` and `prompt` as its messages and goes on with a reply that begins with `begun`; a plain
+    completion model goes on with all of it as one text. The first `fixed` characters of the prompt are the same for every
+    sample. With `choices`, the reply is one of them, and nothing else.
+    """
 
     prompt: str
+    system: str = ""
+    begun: str = ""
+    fixed: int = 0
     stop: tuple[str, ...] = ()
     max_tokens: int = 256
     choices: tuple[str, ...] = ()
@@ -60,11 +68,17 @@ class Generate:
 
 @dataclass(frozen=True)
 class Completion:
-    """What an LLM wrote; `choices` has the probability of each allowed choice where the request named some."""
+    """What an LLM wrote, without `begun` and without the stop string.
+
+    `finish_reason` is "stop" or "length". `choices` has the probability of each allowed choice, adding up to 1, where the
+    request named some; it is empty where the backend cannot tell. `logprobs` are those of the generated tokens, natural
+    logarithms, where the backend gives them. Of `prompt_tokens`, `cached_tokens` were not computed anew.
+    """
 
     text: str
     finish_reason: str = "stop"
     choices: dict[str, float] = field(default_factory=dict)
+    logprobs: tuple[float, ...] = ()
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0

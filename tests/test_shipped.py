@@ -9,7 +9,7 @@ from knowhalu import Verdict
 from knowhalu.api import Checker
 from knowhalu.encoder.service import PACKAGED
 from knowhalu.options import KnowHaluOptions, Settings
-from knowhalu.training.rows import RECIPES
+from knowhalu.training.recipes import RECIPES
 from knowhalu.types import Kind, Label, Sample
 
 TOWER = "The Eiffel Tower stands in Paris. It was finished in March 1889. Gustave Eiffel's company built it for the World's Fair."

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from knowhalu.encoder.bert import Bert, BertShape
+from knowhalu.encoder.bert import Bert, BertShape, load_bert
 from knowhalu.errors import ModelError
 
 CLASSES = ("supported", "contradicted", "neutral")
@@ -118,3 +119,17 @@ class Verifier(nn.Module):
         except Exception as error:  # safetensors' errors share no public root
             raise ModelError(f"{folder / 'model.safetensors'}: cannot load the verifier's weights ({error})") from error
         return model.to(dtype).eval()
+
+
+def load_start(folder: Path, dropout: float = 0.0) -> Verifier:
+    """Load what a training starts from: a verifier's folder, or a BERT checkpoint, whose head is then new."""
+    try:
+        with safe_open(folder / "model.safetensors", "pt") as file:
+            trained = "head.weight" in file.keys()  # noqa: SIM118 - the library's object is no mapping
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"{folder / 'model.safetensors'}: cannot read the weights ({error})") from error
+    if not trained:
+        return Verifier(load_bert(folder, dropout))
+    model = Verifier(Bert(BertShape.read(folder / "config.json"), dropout))
+    model.load_state_dict(Verifier.load(folder).state_dict())
+    return model

@@ -14,7 +14,9 @@ import torch
 from torch import Tensor
 
 from knowhalu.encoder.verifier import Tokens, Vocabulary
-from knowhalu.training.rows import RECIPES, Example, Recipe, draws
+from knowhalu.training.examples import Example
+from knowhalu.training.leakage import Leakage
+from knowhalu.training.recipes import RECIPES, Recipe, draws
 
 BUCKETS = ((48, 64), (96, 32), (160, 20), (256, 12))
 """(tokens, rows) of every batch shape: about 3,072 tokens a step."""
@@ -60,10 +62,16 @@ def _pool_batches(rows: list[Tokens], targets: list[int], rng: random.Random) ->
 
 
 def batches(
-    folder: Path, vocabulary: Vocabulary, seed: int, *, start: tuple[int, int] = (0, 0), recipes: tuple[Recipe, ...] = RECIPES
+    folder: Path,
+    vocabulary: Vocabulary,
+    seed: int,
+    *,
+    start: tuple[int, int] = (0, 0),
+    recipes: tuple[Recipe, ...] = RECIPES,
+    leakage: Leakage | None = None,
 ) -> Iterator[Batch]:
     """Yield training batches for ever, from the place `start` (pool, batch) on."""
-    stream = draws(folder, seed, recipes)
+    stream = draws(folder, seed, recipes, leakage)
     pool = 0
     while True:
         drawn = [next(stream) for _ in range(POOL)]

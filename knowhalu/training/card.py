@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from knowhalu.training.loop import Progress, TrainSettings
-from knowhalu.training.rows import RECIPES
+from knowhalu.training.recipes import RECIPES
 
 _TEXT = """\
 # The KnowHalu verifier

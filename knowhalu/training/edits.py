@@ -30,33 +30,9 @@ for _pair in _PAIRS.split():
     _OPPOSITES.setdefault(_b, []).append(_a)
 
 NAME = re.compile(r"\b[A-Z][\w’'-]+(?:\s+(?:(?:of|the|de|van|von)\s+)?[A-Z][\w’'-]+)*")  # noqa: RUF001
-_NUMBER = re.compile(r"\b\d[\d,]*(?:\.\d+)?\b")
+NUMBER = re.compile(r"\b\d[\d,]*(?:\.\d+)?\b")
 _AUXILIARY = re.compile(r"\b(is|are|was|were|has|have|had|will|can|could|would|should|did|does|do|may|must)\b(?! not)(?!n't)")
 _NOT = re.compile(r"\b(is|are|was|were|has|have|had|will|can|could|would|should|did|does|do|may|must)( not|n't)\b")
-
-
-_TIME_OR_PLACE = (
-    r"(?<=\w),? (?:on|in|at|after|during|for|by|with|from|since) (?:the |a |an |his |her |their |last )?"
-    r"[A-Z0-9]?[\w'’-]+(?: [A-Z0-9][\w'’-]*)*(?=[,.;]| and | to | of |$)"  # noqa: RUF001
-)
-_DROPPABLE = re.compile(
-    r" \([^()]*\)|, (?:which|who|where)\b[^,.;]*(?=[,.;])|\b(?:also|very|recently|really|just) "
-    r"|(?<=\w) \d[\d,.]* to \d[\d,.]*(?= )"
-    rf"|^(?:In|On|At|After|During|By|Since) [^,]{{3,40}}, |{_TIME_OR_PLACE}"
-)
-
-
-def shorten(text: str, rng: random.Random) -> str:
-    """Leave out one or two details of a true statement: a bracket, a side clause, a time or place, an adverb; still true."""
-    for _ in range(rng.randint(1, 2)):
-        found = list(_DROPPABLE.finditer(text))
-        if not found:
-            break
-        match = rng.choice(found)
-        left = text[: match.start()] + text[match.end() :]
-        if len(left.split()) >= 4:
-            text = left[:1].upper() + left[1:]
-    return text
 
 
 class Edit(NamedTuple):
@@ -73,13 +49,16 @@ def _put(text: str, start: int, end: int, new: str, kind: str) -> Edit:
 
 
 def swap_number(text: str, rng: random.Random, names: list[str]) -> Edit | None:
-    """Change one number to another of the same size and form."""
-    found = list(_NUMBER.finditer(text))
+    """Change one number to another of the same size and form, half the time to one of `names`."""
+    found = list(NUMBER.finditer(text))
     if not found:
         return None
     match = rng.choice(found)
-    digits = [i for i, c in enumerate(match.group()) if c.isdigit()]
     old = match.group()
+    others = [n for n in names if n != old and len(n) == len(old) and NUMBER.fullmatch(n)]
+    if others and rng.random() < 0.5:
+        return _put(text, match.start(), match.end(), rng.choice(others), "number")
+    digits = [i for i, c in enumerate(old) if c.isdigit()]
     at = rng.choice(digits[-2:] if re.fullmatch(r"1[0-9]{3}|20\d\d", old) else digits)
     choices = [d for d in "0123456789" if d != old[at] and not (d == "0" and at == 0)]
     new = old[:at] + rng.choice(choices) + old[at + 1 :]
@@ -112,6 +91,21 @@ def swap_name(text: str, rng: random.Random, names: list[str]) -> Edit | None:
     return None
 
 
+def swap_roles(text: str, rng: random.Random, names: list[str]) -> Edit | None:
+    """Let two names of a statement change places, unless they stand side by side in a list."""
+    found = list(NAME.finditer(text))
+    pairs = [
+        (a, b)
+        for i, a in enumerate(found)
+        for b in found[i + 1 :]
+        if a.group() != b.group() and len(re.findall(r"[a-z]{2,}", text[a.end() : b.start()].replace(" and ", " "))) >= 2
+    ]
+    if not pairs:
+        return None
+    a, b = rng.choice(pairs)
+    return _put(text, a.start(), b.end(), b.group() + text[a.end() : b.start()] + a.group(), "roles")
+
+
 def swap_opposite(text: str, rng: random.Random, names: list[str]) -> Edit | None:
     """Change one word to its opposite."""
     found = [m for m in re.finditer(r"\b[A-Za-z]+\b", text) if m.group() in _OPPOSITES]
@@ -133,8 +127,14 @@ def negate(text: str, rng: random.Random, names: list[str]) -> Edit | None:
 
 
 KINDS: tuple[Callable[[str, random.Random, list[str]], Edit | None], ...] = (
-    swap_number, swap_number, swap_listed, swap_name, swap_name, swap_name, swap_opposite, negate,
+    swap_number, swap_number, swap_listed, swap_name, swap_name, swap_name, swap_roles, swap_opposite, swap_opposite, negate,
 )  # fmt: skip
+
+
+def details_in(text: str) -> list[str]:
+    """List the names and numbers of a text, which an edit may put in the place of others."""
+    names = {m.group() for m in NAME.finditer(text) if m.start() > 0}
+    return sorted(names | {m.group() for m in NUMBER.finditer(text)})
 
 
 def edit(text: str, rng: random.Random, names: list[str]) -> Edit | None:

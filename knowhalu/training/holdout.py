@@ -12,7 +12,8 @@ from sklearn.metrics import roc_auc_score
 
 from knowhalu.encoder.verifier import Verifier, Vocabulary
 from knowhalu.training.batches import BUCKETS, tokenize
-from knowhalu.training.rows import RECIPES, SUPPORTED, UNSUPPORTED, Example, Recipe, rows_of
+from knowhalu.training.examples import SUPPORTED, UNSUPPORTED, Example
+from knowhalu.training.recipes import RECIPES, Recipe, rows_of
 
 
 class Part(NamedTuple):

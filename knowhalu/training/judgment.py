@@ -18,7 +18,9 @@ from scipy.optimize import minimize
 from knowhalu.aggregation import Thresholds, aggregate
 from knowhalu.reasoners.features import coverage
 from knowhalu.reasoners.judge_model import FITTED
-from knowhalu.training.rows import ANSWERS, CLAIMS, MIX, SUPPORTED, UNSUPPORTED, Row, extracted, held_out, read_rows, source_key
+from knowhalu.training.examples import SUPPORTED, UNSUPPORTED, extracted
+from knowhalu.training.recipes import ANSWERS, CLAIMS, MIX
+from knowhalu.training.rows import Row, held_out, read_rows, text_of
 from knowhalu.types import Form, Judgment, Label, Sample
 
 FOR = frozenset(
@@ -67,7 +69,7 @@ def claim_rows(data: Path, seed: int = 0) -> Iterator[FitRow]:
     yield from _other_evidence(labelled)
     yield from _own_sentences(documents, random.Random(seed))
     for row in read_rows(data / CLAIMS):
-        if held_out(source_key(row)):
+        if held_out(text_of(row)):
             for claim in row["claims"]:
                 if len(claim["text"].split()) <= WORDS:
                     yield FitRow(_sample(row["document"], claim["text"]), claim["label"] == "supported", "written claims", 1.5)
@@ -78,7 +80,7 @@ def _labelled(data: Path, documents: list[Row]) -> Iterator[FitRow]:
     taken: Counter[str] = Counter()
     for row in read_rows(data / MIX):
         name = row["set"]
-        if name not in SHARES or not held_out(source_key(row)):
+        if name not in SHARES or not held_out(text_of(row)):
             continue
         if name.startswith("fib"):
             documents.append(row)
@@ -109,7 +111,7 @@ def _own_sentences(documents: list[Row], rng: random.Random) -> Iterator[FitRow]
 def answer_rows(data: Path, validation: Path | None = None) -> Iterator[FitRow]:
     """Draw held-out written answers, and the validation split (never the test split) of the paper's question answers."""
     for row in read_rows(data / ANSWERS):
-        if held_out(source_key(row)):
+        if held_out(text_of(row)):
             for a in row["answers"]:
                 if a["label"] != "refusal":
                     yield FitRow(

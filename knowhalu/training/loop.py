@@ -14,11 +14,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn import functional as F
 
-from knowhalu.encoder.bert import load_bert
-from knowhalu.encoder.verifier import Verifier, Vocabulary
+from knowhalu.encoder.verifier import Verifier, Vocabulary, load_start
 from knowhalu.errors import ResumeError
 from knowhalu.training.batches import Batch, batches, prefetched
-from knowhalu.training.rows import UNSUPPORTED
+from knowhalu.training.examples import UNSUPPORTED
+from knowhalu.training.leakage import Leakage
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,12 @@ def learning_rate(share: float, settings: TrainSettings) -> float:
 class Trainer:
     """One training run in a folder: `run()` starts it, or goes on where it stopped."""
 
-    def __init__(self, base: Path, data: Path, folder: Path, settings: TrainSettings) -> None:
-        self.data, self.folder, self.settings = data, folder, settings
+    def __init__(self, base: Path, data: Path, folder: Path, settings: TrainSettings, leakage: Leakage | None = None) -> None:
+        self.data, self.folder, self.settings, self.leakage = data, folder, settings, leakage
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         torch.manual_seed(settings.seed)
         self.vocabulary = Vocabulary.load(base)
-        self.model = Verifier(load_bert(base, settings.dropout)).to(self.device).train()
+        self.model = load_start(base, settings.dropout).to(self.device).train()
         self.model.bert.words.weight.requires_grad_(not settings.freeze_words)
         self.names = [n for n, p in self.model.named_parameters() if p.requires_grad]
         parameters = dict(self.model.named_parameters())
@@ -90,7 +90,9 @@ class Trainer:
     def run(self, report: Callable[[Progress], None], *, every: float = 300.0) -> Verifier:
         """Train until the budget is used, writing a checkpoint every `every` seconds; returns the model."""
         p = self.progress
-        stream = prefetched(batches(self.data, self.vocabulary, self.settings.seed, start=(p.pool, p.index)))
+        stream = prefetched(
+            batches(self.data, self.vocabulary, self.settings.seed, start=(p.pool, p.index), leakage=self.leakage)
+        )
         saved = began = time.monotonic()
         before = p.seconds
         while p.share(self.settings) < 1.0:

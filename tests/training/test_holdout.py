@@ -9,7 +9,8 @@ from knowhalu.encoder.verifier import Verifier, Vocabulary
 from knowhalu.training.card import write_card
 from knowhalu.training.holdout import as_table, evaluate
 from knowhalu.training.loop import Progress, TrainSettings
-from knowhalu.training.rows import RECIPES, held_out, rows_of, source_key
+from knowhalu.training.recipes import RECIPES, rows_of
+from knowhalu.training.rows import held_out, text_of
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +21,7 @@ def parts(base, data):
 def test_only_held_out_rows_are_scored(parts, data):
     sizes = {r.name: sum(1 for _ in rows_of(r, data, held=True)) for r in RECIPES}
     assert {p.name: p.examples for p in parts} == {n: min(20, size) for n, size in sizes.items() if size}
-    assert all(held_out(source_key(row)) for r in RECIPES for row in rows_of(r, data, held=True))
+    assert all(held_out(text_of(row)) for r in RECIPES for row in rows_of(r, data, held=True))
 
 
 def test_the_figures_are_shares(parts):

@@ -8,8 +8,8 @@ import torch
 from knowhalu.errors import ResumeError
 from knowhalu.training import batches as batches_module
 from knowhalu.training import loop as loop_module
+from knowhalu.training.examples import UNSUPPORTED
 from knowhalu.training.loop import Progress, Trainer, TrainSettings, class_loss, learning_rate
-from knowhalu.training.rows import UNSUPPORTED
 from tests.training.test_rows import TINY
 
 SETTINGS = TrainSettings(tokens=40_000, seed=5, rate=1e-3)

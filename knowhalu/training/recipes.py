@@ -1,0 +1,96 @@
+"""The recipe of the training: which files, made into examples how, in which shares, under which licences, and the draws.
+
+Files are read as streams, again and again, through a shuffle buffer; the same seed draws the same.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from knowhalu.errors import InputError
+from knowhalu.training.examples import Example, asked, extracted, fever, labelled, summary, written_answer, written_claim
+from knowhalu.training.leakage import Leakage
+from knowhalu.training.rows import Row, held_out, read_rows, text_of
+
+Maker = Callable[[Row, Row, random.Random], Example]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One ingredient: a file, which of its sets, how its rows become examples, its share of the draws, its licence."""
+
+    name: str
+    file: str
+    sets: tuple[str, ...]
+    make: Maker
+    share: float
+    licence: str
+
+
+MIX, CLAIMS, ANSWERS = "train/mix.jsonl.gz", "train/written_claims.jsonl.gz", "train/written_answers.jsonl.gz"
+SYNTHETIC, MODELS = "train/fib_synth_pairs.jsonl.gz", "train/fib_model_pairs.jsonl.gz"
+WIKIPEDIA = "retrieval/wiki_passages_2wiki.corpus.jsonl.gz"
+_OURS = "Apache-2.0 (written for this project)"
+RECIPES = (
+    Recipe("MNLI (TaxiNLI's 10k)", MIX, ("nli_mnli10k_taxinli",), labelled, 0.09, "C-UDA 1.0"),
+    Recipe("SNLI, counterfactually revised", MIX, ("nli_cad_snli",), labelled, 0.08, "Apache-2.0"),
+    Recipe("Breaking NLI", MIX, ("nli_breaking",), labelled, 0.01, "CC BY-SA 4.0"),
+    Recipe("FEVER dev claims", MIX, ("fever_dev_claims",), fever, 0.14, "CC BY-SA 3.0"),
+    Recipe("Fool Me Twice", MIX, ("fm2",), fever, 0.05, "Apache-2.0 / CC BY-SA"),
+    Recipe("FIB summaries, edited", SYNTHETIC, (), summary, 0.05, "CC BY 4.0"),
+    Recipe("FIB summaries, by models", MODELS, ("xsum",), summary, 0.02, "CC BY 4.0"),
+    Recipe("FIB documents, own sentences", SYNTHETIC, (), extracted, 0.09, "CC BY 4.0"),
+    Recipe("Wikipedia, own sentences", WIKIPEDIA, (), extracted, 0.11, "CC BY-SA 4.0"),
+    Recipe("Wikipedia, questions on details", WIKIPEDIA, (), asked, 0.04, "CC BY-SA 4.0"),
+    Recipe("WiCE", MIX, ("wice_claim_oracle",), labelled, 0.05, "CC BY-SA / ODC-BY"),
+    Recipe("SciFact train", MIX, ("scifact",), labelled, 0.03, "CC BY 4.0 / ODC-By"),
+    Recipe("BEGIN dev", MIX, ("begin",), labelled, 0.01, "CC BY 4.0 / CDLA"),
+    Recipe("written claims", CLAIMS, (), written_claim, 0.12, _OURS),
+    Recipe("written claims, own sentences", CLAIMS, (), extracted, 0.03, _OURS),
+    Recipe("written answers", ANSWERS, (), written_answer, 0.08, _OURS),
+)
+FILES = tuple(dict.fromkeys(r.file for r in RECIPES))
+
+
+def rows_of(recipe: Recipe, folder: Path, *, held: bool, leakage: Leakage | None = None) -> Iterator[Row]:
+    """Read a recipe's rows once: those of the held-out sources, or all others; never those that an evaluation file holds."""
+    for row in read_rows(folder / recipe.file):
+        named = not recipe.sets or row.get("set", row.get("dataset")) in recipe.sets
+        if named and held_out(text_of(row)) is held and (leakage is None or text_of(row) not in leakage):
+            yield row
+
+
+def _endless(recipe: Recipe, folder: Path, seed: int, leakage: Leakage | None, buffer: int = 4000) -> Iterator[Row]:
+    """Read a recipe's rows for ever, shuffled through a buffer, held-out sources left out."""
+    rng = random.Random(f"{seed}:{recipe.name}")
+    held: list[Row] = []
+    while True:
+        count = 0
+        for row in rows_of(recipe, folder, held=False, leakage=leakage):
+            count += 1
+            held.append(row)
+            if len(held) >= buffer:
+                at = rng.randrange(len(held))
+                held[at], held[-1] = held[-1], held[at]
+                yield held.pop()
+        if not count:
+            raise InputError(f"{folder / recipe.file}: no rows for {recipe.name!r}; check --data")
+        rng.shuffle(held)
+        yield from held[count // 2 :]
+        del held[count // 2 :]
+
+
+def draws(
+    folder: Path, seed: int, recipes: tuple[Recipe, ...] = RECIPES, leakage: Leakage | None = None
+) -> Iterator[tuple[Recipe, Row, Row]]:
+    """Draw recipes by share for ever; each draw has a row and the recipe's row before it (for negatives)."""
+    rng = random.Random(seed)
+    streams = [_endless(r, folder, seed, leakage) for r in recipes]
+    before = [next(s) for s in streams]
+    shares = [r.share for r in recipes]
+    while True:
+        i = rng.choices(range(len(recipes)), shares)[0]
+        row = next(streams[i])
+        yield recipes[i], row, before[i]
+        before[i] = row
