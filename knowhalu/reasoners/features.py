@@ -5,23 +5,15 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from knowhalu.reasoners.quantities import counts_missing, dates_missing, number_of
 from knowhalu.steps import Probabilities
 from knowhalu.text import STOPWORDS, content_words, stem, words
 
-_COUNTED = """
-    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
-    nineteen twenty
-""".split()
-_RANKED = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
-_ROUND = {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90, "hundred": 100}
-_NUMBER_WORDS = {w: str(i) for i, w in enumerate(_COUNTED)} | {w: str(i) for i, w in enumerate(_RANKED, 1)}
-_NUMBER_WORDS |= {w: str(i) for w, i in _ROUND.items()} | {"dozen": "12", "once": "1", "twice": "2"}
 _NEGATION = re.compile(
     r"\b(?:not|no|never|neither|nor|none|nobody|nothing|without|cannot|fail(?:ed|s)? to|den(?:y|ies|ied)|unlikely|refus\w+)\b"
     r"|n['’]t\b",  # noqa: RUF001
     re.IGNORECASE,
 )
-_SCALE = {"thousand": 1e3, "million": 1e6, "m": 1e6, "bn": 1e9, "billion": 1e9, "k": 1e3}
 LOGIT_LIMIT = 6.0
 
 
@@ -53,19 +45,6 @@ def facts(text: str) -> Facts:
         frozenset(names),
         len(_NEGATION.findall(text)),
     )
-
-
-@lru_cache(maxsize=65536)
-def number_of(word: str) -> str | None:
-    """Return the value of a number, an ordinal or a number word as text ("1,000" and "1000" meet), or None."""
-    low = word.lower()
-    if low in _NUMBER_WORDS:
-        return _NUMBER_WORDS[low]
-    match = re.fullmatch(r"([\d][\d,]*(?:\.\d+)?)(?:%|st|nd|rd|th|s|(m|bn|k))?", low)
-    if match is None:
-        return None
-    value = float(match.group(1).replace(",", "")) * _SCALE.get(match.group(2) or "", 1.0)
-    return f"{value:g}" if value < 1e15 else None
 
 
 def share(part: frozenset[str] | set[str], whole: frozenset[str] | set[str]) -> float:
@@ -120,6 +99,8 @@ def claim_features(claim: str, reading: Reading, source: str) -> dict[str, float
         "numbers_elsewhere": float(
             bool(wanted.numbers) and wanted.numbers <= all_there.numbers and not wanted.numbers <= near.numbers
         ),
+        "dates_missing": dates_missing(claim, source),
+        "counts_missing": counts_missing(claim, source),
         "names_missing": 1 - share(set(present), wanted.names),
         "negation_differs": float((wanted.negations > 0) != (near.negations > 0)),
     }

@@ -8,7 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +18,10 @@ from scipy.optimize import minimize
 from knowhalu.aggregation import Thresholds, aggregate
 from knowhalu.reasoners.features import coverage
 from knowhalu.reasoners.judge_model import FITTED
-from knowhalu.training.examples import SUPPORTED, UNSUPPORTED, extracted
-from knowhalu.training.recipes import ANSWERS, CLAIMS, MIX
-from knowhalu.training.rows import Row, held_out, read_rows, text_of
+from knowhalu.training.examples import NEUTRAL, SUPPORTED
+from knowhalu.training.recipes import ANSWERS, CLAIMS, MIX, RECIPES, Recipe, rows_of
+from knowhalu.training.rephrase import tidy
+from knowhalu.training.rows import held_out, read_rows, text_of
 from knowhalu.types import Form, Judgment, Label, Sample
 
 FOR = frozenset(
@@ -31,15 +32,14 @@ FOR = frozenset(
 )
 AGAINST = frozenset(
     """
-    joint_contradicted nearest_contradicted best_contradicted numbers_missing numbers_elsewhere names_missing
-    negation_differs asked_contradicted
+    joint_contradicted nearest_contradicted best_contradicted numbers_missing numbers_elsewhere dates_missing
+    counts_missing names_missing negation_differs asked_contradicted
     """.split()
 )
 WORDS = 30
 """The longest claim that is judged in one piece."""
 SHARES = {
     "fever_dev_claims": (400, 1.0), "fm2": (150, 1.0), "wice_claim_oracle": (130, 1.0), "scifact": (90, 1.0),
-    "fib_synth_pairs": (150, 1.0), "fib_model_pairs": (150, 0.5),
     "begin": (100, 1.0), "nli_mnli10k_taxinli": (150, 0.3), "nli_cad_snli": (150, 0.3),
 }  # fmt: skip
 """Rows taken of each set, and what a set weighs in the fit."""
@@ -62,12 +62,12 @@ def _sample(source: str, claim: str, question: str | None = None) -> Sample:
 
 
 def claim_rows(data: Path, seed: int = 0) -> Iterator[FitRow]:
-    """Draw held-out claims: labelled ones, own sentences of documents (kept, edited, missing) and the written claims."""
-    documents: list[Row] = []
-    labelled = list(_labelled(data, documents))
+    """Draw held-out claims: labelled ones, summaries, own sentences of documents and the written claims."""
+    labelled = list(_labelled(data))
     yield from labelled
     yield from _other_evidence(labelled)
-    yield from _own_sentences(documents, random.Random(seed))
+    for name in ("FIB summaries, edited", "FIB summaries, by models", "FIB documents, own sentences", "Wikipedia, own sentences"):
+        yield from _made(next(r for r in RECIPES if r.name == name), data, random.Random(f"{seed}:{name}"))
     for row in read_rows(data / CLAIMS):
         if held_out(text_of(row)):
             for claim in row["claims"]:
@@ -75,15 +75,13 @@ def claim_rows(data: Path, seed: int = 0) -> Iterator[FitRow]:
                     yield FitRow(_sample(row["document"], claim["text"]), claim["label"] == "supported", "written claims", 1.5)
 
 
-def _labelled(data: Path, documents: list[Row]) -> Iterator[FitRow]:
-    """Draw labelled claims by `SHARES`; the news documents met on the way are put into `documents`."""
+def _labelled(data: Path) -> Iterator[FitRow]:
+    """Draw labelled claims by `SHARES`."""
     taken: Counter[str] = Counter()
     for row in read_rows(data / MIX):
         name = row["set"]
         if name not in SHARES or not held_out(text_of(row)):
             continue
-        if name.startswith("fib"):
-            documents.append(row)
         if taken[name] < SHARES[name][0] and len(row["claim"].split()) <= WORDS:
             taken[name] += 1
             yield FitRow(_sample(row["source"], row["claim"]), row["label"] == "supported", name, SHARES[name][1])
@@ -99,13 +97,16 @@ def _other_evidence(rows: list[FitRow]) -> Iterator[FitRow]:
             yield FitRow(_sample(best, row.sample.response), False, "other evidence", 1.0)
 
 
-def _own_sentences(documents: list[Row], rng: random.Random) -> Iterator[FitRow]:
-    for row, other in zip(documents[:400], documents[1:401], strict=False):
-        example = extracted(row, other, rng)
+def _made(recipe: Recipe, data: Path, rng: random.Random, limit: int = 250) -> Iterator[FitRow]:
+    """Make claims of held-out documents as the training does, and hold them against the whole document where it is unchanged."""
+    rows = list(rows_of(recipe, data, held=True))
+    rng.shuffle(rows)
+    for row, other in islice(pairwise(rows), limit):
+        example = recipe.make(row, other, rng)
+        whole = tidy(text_of(row))
+        source = example.premise if example.target == NEUTRAL or example.premise not in whole else whole
         if len(example.claim.split()) <= WORDS:
-            whole = example.target == SUPPORTED or (example.target == UNSUPPORTED and example.claim not in row["source"])
-            source = row["source"] if whole else example.premise
-            yield FitRow(_sample(source, example.claim), example.target == SUPPORTED, "own sentences", 1.5)
+            yield FitRow(_sample(source, example.claim), example.target == SUPPORTED, recipe.name, 1.0)
 
 
 def answer_rows(data: Path, validation: Path | None = None) -> Iterator[FitRow]:

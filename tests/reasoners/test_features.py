@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.reasoners.features import Reading, claim_features, coverage, facts, logit, number_of
+from knowhalu.reasoners.features import Reading, claim_features, coverage, facts, logit
 from knowhalu.steps import Probabilities
 
 EVEN = Probabilities(0.4, 0.3, 0.3)
@@ -12,24 +12,6 @@ EVEN = Probabilities(0.4, 0.3, 0.3)
 
 def features(claim: str, source: str) -> dict[str, float]:
     return claim_features(claim, Reading(EVEN, (EVEN,), (source,), EVEN.supported, EVEN), source)
-
-
-@pytest.mark.parametrize(
-    ("word", "value"),
-    [
-        ("1,000", "1000"),
-        ("1000", "1000"),
-        ("three", "3"),
-        ("Third", "3"),
-        ("3rd", "3"),
-        ("2.3m", "2.3e+06"),
-        ("50%", "50"),
-        ("word", None),
-        ("a1", None),
-    ],
-)
-def test_numbers_meet_whatever_their_form(word, value):
-    assert number_of(word) == value
 
 
 def test_a_changed_number_is_missing_and_a_spelled_one_is_not():

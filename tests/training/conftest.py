@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import save_file
 
 from knowhalu.encoder.bert import _NAMES, Bert, BertShape
+from knowhalu.training.recipes import ANSWERS, CLAIMS, MIX, MODELS, SYNTHETIC, WIKIPEDIA
 from tests.tiny import VOCABULARY, write_tokenizer
 
 SHAPE = BertShape(vocab_size=len(VOCABULARY), hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
@@ -23,13 +24,23 @@ def document(n):
 
 
 def rows(count=60):
-    """Make labelled rows of all three kinds of file."""
+    """Make rows of every training file."""
     labels = ["supported", "contradicted", "neutral", "unsupported"]
     mix = [
         {"set": s, "source": document(i), "claim": f"The {i} bridge was opened.", "label": labels[i % 4]}
         for i in range(count)
-        for s in ("nli_cad_snli", "fever_dev_claims", "fib_synth_pairs")
+        for s in ("nli_cad_snli", "fever_dev_claims")
     ]
+    pairs = [
+        {
+            "dataset": "xsum",
+            "document": document(i),
+            "right_summary": f"A bridge of {i} metres was opened in Rome.",
+            "hallucinated_summary": f"A bridge of {i + 100} metres was opened in Rome.",
+        }
+        for i in range(count)
+    ]
+    articles = [{"doc_id": f"w{i}", "title": f"Bridge {i}", "text": document(i)} for i in range(count)]
     claims = [
         {
             "document": document(i),
@@ -44,14 +55,17 @@ def rows(count=60):
         }
         for i in range(count)
     ]  # fmt: skip
-    return {"mix": mix, "written_claims": claims, "written_answers": answers}
+    return {
+        MIX: mix, SYNTHETIC: pairs, MODELS: pairs, WIKIPEDIA: articles, CLAIMS: claims, ANSWERS: answers,
+    }  # fmt: skip
 
 
 @pytest.fixture(scope="session")
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     for name, found in rows().items():
-        with gzip.open(folder / f"{name}.jsonl.gz", "wt", encoding="utf-8") as file:
+        (folder / name).parent.mkdir(exist_ok=True)
+        with gzip.open(folder / name, "wt", encoding="utf-8") as file:
             file.writelines(json.dumps(row) + "\n" for row in found)
     return folder
 

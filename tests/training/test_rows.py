@@ -12,24 +12,15 @@ from knowhalu.encoder.verifier import Vocabulary
 from knowhalu.errors import InputError
 from knowhalu.training import batches as batches_module
 from knowhalu.training.batches import BUCKETS, batches, tokenize
-from knowhalu.training.rows import (
-    RECIPES,
-    Example,
-    Recipe,
-    draws,
-    held_out,
-    labelled,
-    read_rows,
-    source_key,
-    written_answer,
-    written_claim,
-)
+from knowhalu.training.examples import Example, labelled, written_answer, written_claim
+from knowhalu.training.recipes import ANSWERS, CLAIMS, MIX, RECIPES, Recipe, draws
+from knowhalu.training.rows import held_out, read_rows, text_of
 from tests.training.conftest import document, rows
 
 TINY = (
-    Recipe("labelled", "mix.jsonl.gz", ("nli_cad_snli",), labelled, 0.5, "none"),
-    Recipe("claims", "written_claims.jsonl.gz", (), written_claim, 0.3, "none"),
-    Recipe("answers", "written_answers.jsonl.gz", (), written_answer, 0.2, "none"),
+    Recipe("labelled", MIX, ("nli_cad_snli",), labelled, 0.5, "none"),
+    Recipe("claims", CLAIMS, (), written_claim, 0.3, "none"),
+    Recipe("answers", ANSWERS, (), written_answer, 0.2, "none"),
 )
 
 
@@ -42,9 +33,9 @@ def test_held_out_sources_are_never_drawn(data):
     out = [document(i) for i in range(60) if held_out(document(i))]
     assert 0 < len(out) < 30
     seen = list(islice(draws(data, 0, TINY), 2000))
-    assert not any(held_out(source_key(row)) or held_out(source_key(other)) for _, row, other in seen)
+    assert not any(held_out(text_of(row)) or held_out(text_of(other)) for _, row, other in seen)
     kept = {document(i) for i in range(60)} - set(out)
-    assert {source_key(row) for _, row, _ in seen} == kept
+    assert {text_of(row) for _, row, _ in seen} == kept
 
 
 @given(st.text())
@@ -104,8 +95,7 @@ def test_a_claim_is_never_cut_by_its_premise(base):
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda r: r.name)
 def test_every_recipe_makes_examples(recipe):
-    name = recipe.file.removesuffix(".jsonl.gz")
-    given_rows = [r for r in rows()[name] if "set" not in r or r["set"] == "nli_cad_snli"]
+    given_rows = [r for r in rows()[recipe.file] if "set" not in r or r["set"] == "nli_cad_snli"]
     for i, (row, other) in enumerate(zip(given_rows, given_rows[1:], strict=False)):
         example = recipe.make(row, other, random.Random(i))
         assert example.premise.strip() and example.claim.strip()
@@ -128,6 +118,6 @@ def test_a_faulty_line_is_named(tmp_path):
 
 
 def test_a_recipe_without_rows_is_named(data):
-    nothing = Recipe("nothing", "mix.jsonl.gz", ("no_such_set",), labelled, 1.0, "none")
+    nothing = Recipe("nothing", MIX, ("no_such_set",), labelled, 1.0, "none")
     with pytest.raises(InputError, match="no rows for 'nothing'"):
         next(draws(data, 0, (nothing,)))

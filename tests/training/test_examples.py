@@ -1,0 +1,70 @@
+"""Examples made of rows: what is called true is in the premise, what is called false is not."""
+
+import random
+
+import pytest
+
+from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, UNSUPPORTED, asked, extracted, fever, summary
+from knowhalu.training.rows import text_of
+from tests.training.conftest import document
+
+ROW, OTHER = {"text": document(7)}, {"text": "Cats sleep all day long. They are awake in the dark of the night."}
+
+
+def many(make, row, other=OTHER, count=300):
+    return [make(row, other, random.Random(seed)) for seed in range(count)]
+
+
+def test_own_sentences_come_true_false_and_missing_in_turn():
+    made = many(extracted, ROW)
+    shares = {t: sum(e.target == t for e in made) / len(made) for t in range(4)}
+    assert 0.3 < shares[SUPPORTED] < 0.6
+    assert 0.15 < shares[NEUTRAL] < 0.4
+    assert shares[CONTRADICTED] + shares[UNSUPPORTED] > 0.15
+
+
+def test_true_own_sentences_are_often_said_otherwise():
+    true = [e for e in many(extracted, ROW) if e.target == SUPPORTED]
+    verbatim = sum(all(s in e.premise for s in e.claim.split(". ")) for e in true)
+    assert 0.1 < verbatim / len(true) < 0.9
+
+
+def test_a_missing_sentence_is_not_in_its_premise():
+    for example in many(extracted, ROW):
+        if example.target == NEUTRAL:
+            assert example.claim not in example.premise
+
+
+def test_both_sides_of_a_summary_are_drawn_alike():
+    row = {
+        "document": document(7), "right_summary": "<t> it opened in 1807 . </t> <t> it is 7 metres long . </t>",
+        "hallucinated_summary": "<t> it opened in 1807 . </t> <t> it is 9 metres long . </t>",
+    }  # fmt: skip
+    made = many(summary, row)
+    assert 0.4 < sum(e.target == SUPPORTED for e in made) / len(made) < 0.6
+    for example in made:
+        assert (("9" in example.claim) or example.target == SUPPORTED) and "<t>" not in example.claim
+    assert any(e.claim == "It is 9 metres long." for e in made), "the telling sentence alone"
+
+
+def test_a_question_is_answered_by_what_stood_there():
+    row = {"text": "Ada Lovelace was born in 1815 in London. Her father was Lord Byron. She died in 1852 in Marylebone."}
+    for example in many(asked, row):
+        if example.question and example.target == SUPPORTED:
+            assert example.claim in row["text"]
+            restored = example.question.removesuffix("?")
+            assert any(restored.replace(kind, example.claim) in row["text"] for kind in ("who or what", "which year")) or (
+                example.claim.endswith(".")
+            )
+        elif example.question and example.target != NEUTRAL:
+            assert example.claim not in example.question
+
+
+@pytest.mark.parametrize(
+    ("label", "yes", "no"), [("supported", SUPPORTED, CONTRADICTED), ("contradicted", CONTRADICTED, SUPPORTED)]
+)
+def test_yes_and_no_are_right_of_what_is_true_and_false(label, yes, no):
+    row = {"source": document(7), "claim": "The bridge is 7 metres long.", "label": label}
+    asked_rows = [e for e in many(fever, row, {"source": text_of(OTHER)}) if e.question]
+    assert {e.claim for e in asked_rows} == {"Yes", "No"}
+    assert all(e.target == (yes if e.claim == "Yes" else no) for e in asked_rows)

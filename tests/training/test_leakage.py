@@ -1,0 +1,48 @@
+"""The leakage check: what stands in an evaluation file is never trained on."""
+
+import gzip
+import json
+
+import pytest
+
+from knowhalu.errors import InputError
+from knowhalu.training.leakage import Leakage
+from knowhalu.training.recipes import RECIPES, rows_of
+
+TEXT = "The long bridge over the wide river was opened by the old queen in the wet spring of 1887, and it stood for ninety years."
+OTHER = "Nobody knows when the first stone of the harbour wall was laid: the papers of the town were burnt in the great fire."
+
+
+def test_a_text_that_overlaps_leaks_in_any_spelling():
+    leakage = Leakage([{"source": TEXT}])
+    assert TEXT in leakage
+    assert TEXT.upper().replace(",", " -") in leakage
+    assert f"{TEXT} {OTHER}" in leakage
+    assert OTHER not in leakage
+    assert leakage.left_out == 3
+
+
+def test_one_shared_phrase_is_no_leak():
+    leakage = Leakage([{"document": TEXT}])
+    assert OTHER + " The long bridge over the wide river was opened by someone." not in leakage
+
+
+def test_a_short_text_leaks_only_if_it_is_the_same():
+    leakage = Leakage([{"knowledge": "Rome is old."}])
+    assert "Rome is old." in leakage
+    assert "Rome is new." not in leakage
+
+
+def test_leaking_rows_are_left_out_of_a_recipe(data, tmp_path):
+    recipe = next(r for r in RECIPES if r.name == "Wikipedia, own sentences")
+    rows = list(rows_of(recipe, data, held=False))
+    with gzip.open(tmp_path / "eval.jsonl.gz", "wt") as file:
+        file.write(json.dumps({"source": rows[3]["text"]}) + "\n")
+    kept = list(rows_of(recipe, data, held=False, leakage=Leakage.of_folder(tmp_path)))
+    assert rows[3] not in kept
+    assert 0 < len(kept) < len(rows)
+
+
+def test_an_empty_folder_is_an_error_and_no_check_that_passes_everything(tmp_path):
+    with pytest.raises(InputError, match="no .jsonl"):
+        Leakage.of_folder(tmp_path)
