@@ -10,7 +10,7 @@ SPEAKS = 0.34
 
 
 def link(segment: Span, judgment: Judgment, limit: int = 3) -> tuple[Evidence, ...]:
-    """Pair the segment with the quotes that bear out the judgment, the surest first."""
+    """Pair the segment with the quotes that bear out the judgment: those first that are sure and speak of the matter."""
     passages = {p.id: p for s in judgment.steps for p in s.passages}
     quotes = {(q.passage, q.start): q for s in judgment.steps for q in s.knowledge.quotes}.values()
     found = []
@@ -19,8 +19,9 @@ def link(segment: Span, judgment: Judgment, limit: int = 3) -> tuple[Evidence, .
         probability = quote.supported if supports else quote.contradicted
         fits = judgment.label is not Label.INCONCLUSIVE and supports == (judgment.label is Label.CORRECT)
         if probability >= TELLS and quote.relevance >= SPEAKS and fits:
-            found.append(_pair(segment, quote, passages[quote.passage], supports, probability))
-    return tuple(sorted(found, key=lambda e: -e.probability)[:limit])
+            pair = _pair(segment, quote, passages[quote.passage], supports, probability)
+            found.append((probability * quote.relevance, pair))
+    return tuple(pair for _, pair in sorted(found, key=lambda f: -f[0])[:limit])
 
 
 def _pair(segment: Span, quote: Quote, passage: Passage, supports: bool, probability: float) -> Evidence:
