@@ -159,12 +159,16 @@ class Triplet(Record):
 
 
 class Knowledge(Record):
-    """What the passages say about a query, in one form; empty where they say nothing."""
+    """What the passages say about a query, in one form; empty where they say nothing.
+
+    `unfounded` is what a reasoner wrote beside it that no passage bears out: it is shown, and counts for nothing.
+    """
 
     form: Form
     quotes: tuple[Quote, ...] = ()
     triplets: tuple[Triplet, ...] = ()
     text: str = NO_INFORMATION
+    unfounded: str = ""
 
     @property
     def is_empty(self) -> bool:
@@ -244,6 +248,11 @@ class Segment(Record):
     base: Judgment
     supplement: Judgment | None = None
     evidence: tuple[Evidence, ...] = ()
+
+    @property
+    def forms_agree(self) -> bool | None:
+        """Tell whether both forms of knowledge led to the same label; None where only one was judged by."""
+        return None if self.supplement is None else self.supplement.label is self.base.label
 
 
 class Usage(Record):
