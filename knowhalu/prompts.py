@@ -8,7 +8,7 @@ differ by task, form or query formulation stand in the head, so that one file se
 import hashlib
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -163,23 +163,33 @@ def parse_prompt(name: str, file: Path, text: str) -> Prompt:
     parts = re.split(r"^\+\+\+[ \t]*\n", text, maxsplit=2, flags=re.MULTILINE)
     if len(parts) != 3 or parts[0].strip():
         raise PromptError(f"{file}: a prompt begins with a head of TOML between two lines of +++")
+    head = _read_head(file, parts)
+    body = parts[2].strip()
+    before = text.count("\n", 0, len(text) - len(parts[2].lstrip())) + 1
+
+    def place(at: int) -> str:
+        return f"{file}, line {before + body.count(chr(10), 0, at)}"
+
+    words = _check_words(file, head)
+    found = [(at, hole) for at, hole in _holes(body, place) if hole not in words]
+    _check_declared(file, head.holes, found, place)
+    if found:
+        _check_tail(body, found, place)
+    return Prompt(
+        name, file, head.holes, head.stop, head.max_tokens, head.system, head.words, _pieces(body),
+        hashlib.sha256(text.encode()).hexdigest(),
+    )  # fmt: skip
+
+
+def _read_head(file: Path, parts: list[str]) -> _Head:
+    above = "\n" * (parts[0].count("\n") + 1)  # so that lines are counted as in the file
     try:
-        head = _Head.model_validate(tomllib.loads(parts[1]))
+        return _Head.model_validate(tomllib.loads(above + parts[1]))
     except tomllib.TOMLDecodeError as error:
         raise PromptError(f"{file}: the head is not TOML ({error})") from error
     except ValidationError as error:
         first = error.errors()[0]
         raise PromptError(f"{file}: head, {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-    body = parts[2].strip()
-    words = _check_words(file, head)
-    found = [(at, hole) for at, hole in _holes(file, body) if hole not in words]
-    _check_declared(file, head.holes, tuple(hole for _, hole in found))
-    if found:
-        _check_tail(file, body, found)
-    return Prompt(
-        name, file, head.holes, head.stop, head.max_tokens, head.system, head.words, _pieces(body),
-        hashlib.sha256(text.encode()).hexdigest(),
-    )  # fmt: skip
 
 
 def _check_words(file: Path, head: _Head) -> set[str]:
@@ -200,37 +210,40 @@ def _check_words(file: Path, head: _Head) -> set[str]:
     return names
 
 
-def _holes(file: Path, body: str) -> list[tuple[int, str]]:
+def _holes(body: str, place: Callable[[int], str]) -> list[tuple[int, str]]:
     found: list[tuple[int, str]] = []
     for match in Template.pattern.finditer(body):
         if match["invalid"] is not None:
-            line = body.count("\n", 0, match.start()) + 1
-            raise PromptError(f"{file}: line {line} of the body: a lone $ (write $$ for a dollar, $name for a hole)")
+            raise PromptError(f"{place(match.start())}: a lone $ (write $$ for a dollar, $name for a hole)")
         if name := match["named"] or match["braced"]:
             found.append((match.start(), name))
     return found
 
 
-def _check_declared(file: Path, declared: tuple[str, ...], found: tuple[str, ...]) -> None:
-    for name in found:
+def _check_declared(file: Path, declared: tuple[str, ...], found: list[tuple[int, str]], place: Callable[[int], str]) -> None:
+    names = tuple(name for _, name in found)
+    for i, (at, name) in enumerate(found):
         if name not in declared:
-            raise PromptError(f"{file}: ${name} is not declared in the head (holes = {list(declared)})")
-        if found.count(name) > 1:
-            raise PromptError(f"{file}: ${name} stands twice; a hole has one place, so that the text before it stays cached")
+            raise PromptError(f"{place(at)}: ${name} is not declared in the head (holes = {list(declared)})")
+        if name in names[:i]:
+            why = "a hole has one place, so that the text before it stays cached"
+            raise PromptError(f"{place(at)}: ${name} stands twice; {why}")
     for name in declared:
-        if name not in found:
+        if name not in names:
             raise PromptError(f"{file}: the head declares ${name}, but the body has no such hole")
-    if found != declared:
-        raise PromptError(f"{file}: ${found[0]} ... stand in another order than declared: {list(found)}, not {list(declared)}")
+    if names != declared:
+        raise PromptError(f"{file}: ${names[0]} ... stand in another order than declared: {list(names)}, not {list(declared)}")
 
 
-def _check_tail(file: Path, body: str, found: list[tuple[int, str]]) -> None:
+def _check_tail(body: str, found: list[tuple[int, str]], place: Callable[[int], str]) -> None:
     """Refuse a fixed section after the first hole: it would be computed anew for every sample."""
     sections = list(SECTION.finditer(body))
     borders = [*(m.start() for m in sections), len(body)]
     for match, end in zip(sections[:-1], borders[1:], strict=False):
         if match.start() > found[0][0] and not any(match.start() < at < end for at, _ in found):
-            raise PromptError(f"{file}: ${found[0][1]} is misplaced: the fixed section {match[1]!r} stands after it")
+            raise PromptError(
+                f"{place(match.start())}: ${found[0][1]} is misplaced: the fixed section {match[1]!r} stands after it"
+            )
 
 
 def _pieces(body: str) -> tuple[tuple[str, str], ...]:

@@ -159,10 +159,7 @@ class Triplet(Record):
 
 
 class Knowledge(Record):
-    """What the passages say about a query, in one form; empty where they say nothing.
-
-    `unfounded` is what a reasoner wrote beside it that no passage bears out: it is shown, and counts for nothing.
-    """
+    """What the passages say about a query, in one form. No passage bears out what is `unfounded`: it counts for nothing."""
 
     form: Form
     quotes: tuple[Quote, ...] = ()

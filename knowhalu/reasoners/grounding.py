@@ -71,13 +71,12 @@ def _rests_on(statement: str, passages: Sequence[Passage], places: Sequence[Plac
 
 
 def _quote(place: Place, part: Sample, query: Query) -> Quote:
-    claim = part.response if part.question else query.specific or part.response
-    relevance = max(
-        coverage(part.question or claim, place.text), coverage(claim, place.text), coverage(part.response, place.text)
-    )
+    """Quote a sentence; how far it bears on the matter is seen with its title, also by the query that it answers."""
+    source = f"{place.passage.title} {place.text}"
+    asked = [text for text in (part.question, part.response, query.specific, query.general) if text]
     return Quote(
         passage=place.passage.id, text=place.text, start=place.start, end=place.end, supported=0.0, contradicted=0.0,
-        relevance=relevance,
+        relevance=max(coverage(text, source) for text in asked),
     )  # fmt: skip
 
 

@@ -92,7 +92,7 @@ def read_hop(found: Sections, asked: tuple[str, ...], raw: str) -> Hop:
         return Hop(thought, None)
     if not said and _NO_MORE.search(thought):
         return Hop(thought, None)
-    missing = [name for name in asked if name not in texts]
+    missing = [name for name in asked if not any(c.isalnum() for c in texts.get(name, ""))]
     if missing:
         raise ReplyError("query", f"the reply has no {missing[0].lower()}", reply=raw)
     specific, general = (texts[name] if name in asked else "" for name in (SPECIFIC, GENERAL))
