@@ -124,7 +124,7 @@ class Passage(Record):
 
 
 class Query(Record):
-    """One sub-question in two formulations: `specific` names what the answer claims, `general` does not."""
+    """One sub-question: `specific` names what the answer claims, `general` does not; one that is not in use is empty."""
 
     specific: str
     general: str
