@@ -133,7 +133,7 @@ class Query(Record):
 class Quote(Record):
     """A sentence of a passage, byte for byte: `text == passage.text[start:end]`.
 
-    `relevance` is the share of the words of the question or of the claim that it has, whichever is larger.
+    `relevance` is the share of the words of the question, the claim or the query that it has, whichever is largest.
     """
 
     passage: str

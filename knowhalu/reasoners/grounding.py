@@ -5,7 +5,7 @@ judge by that: the statement is shown (`Knowledge.unfounded`) and does not count
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 from knowhalu.reasoners.features import coverage, facts, number_of
@@ -16,7 +16,7 @@ FOUNDED = 0.4
 """Share of a statement's words that one passage, with its title, must have; its figures must all be found."""
 ADDS = 0.25
 """Share of a statement's words that a second sentence must add to be quoted beside the first."""
-_NUMBERED = re.compile(r"\bknowledge[ -]?(\d+)(?:(?:,| and| or|, and) (\d+))?", re.IGNORECASE)
+_NUMBERED = re.compile(r"\bknowledge[ -]?(\d{1,3})\b(?:(?:,| and| or|, and) (\d{1,3})\b)?", re.IGNORECASE)
 
 
 class Place(NamedTuple):
@@ -65,7 +65,8 @@ def _rests_on(statement: str, passages: Sequence[Passage], places: Sequence[Plac
         return []
     shares = [wanted & set(content_words(f"{p.passage.title} {p.text}")) for p in places]
     best = max(range(len(places)), key=lambda i: len(shares[i]))
-    more = max(range(len(places)), key=lambda i: len(shares[i] - shares[best]))
+    home = places[best].passage.id
+    more = max(range(len(places)), key=lambda i: (len(shares[i] - shares[best]), places[i].passage.id == home))
     second = [places[more]] if len(shares[more] - shares[best]) >= max(1.0, ADDS * len(wanted)) else []
     return [places[best], *second]
 
@@ -84,21 +85,37 @@ def weighed(steps: Sequence[Step], judgment: Judgment, *, contradicted: float) -
     """Give the quotes that bear on a judgment its probabilities.
 
     A confirmed text rests on all knowledge. A contradicted one is contradicted by the knowledge that the rationale names last
-    (it ends at the first contradiction), else by that of the last step that has any.
+    (it ends at the first contradiction), else by that of the last step that has any, and there by the sentences that say most
+    of it, not by those that only name whom it is about.
     """
     if judgment.label is Label.INCONCLUSIVE:
         return tuple(steps)
-    bearing = set(range(1, len(steps) + 1)) if judgment.label is Label.CORRECT else {_deciding(steps, judgment.rationale)}
+    bearing = {_key(q) for step in steps for q in step.knowledge.quotes}
+    if judgment.label is Label.INCORRECT:
+        bearing = {_key(q) for step in _deciding(steps, judgment.rationale) for q in _main(step.knowledge)}
     scores = {"supported": judgment.supported, "contradicted": contradicted}
-    return tuple(_scored(step, scores) if number in bearing else step for number, step in enumerate(steps, 1))
+    return tuple(_scored(step, bearing, scores) for step in steps)
 
 
-def _deciding(steps: Sequence[Step], rationale: str) -> int:
+def _key(quote: Quote) -> tuple[str, int]:
+    return quote.passage, quote.start
+
+
+def _main(knowledge: Knowledge) -> list[Quote]:
+    """Return the quotes that say most of each statement."""
+    quotes = knowledge.quotes
+    if knowledge.triplets:
+        return [quotes[t.quote] for t in knowledge.triplets]
+    return [max(quotes, key=lambda q: coverage(s.text, q.text)) for s in sentences(knowledge.text) if quotes]
+
+
+def _deciding(steps: Sequence[Step], rationale: str) -> list[Step]:
     named = [int(n) for match in _NUMBERED.finditer(rationale) for n in match.groups() if n]
-    with_quotes = [i for i, step in enumerate(steps, 1) if step.knowledge.quotes]
-    return next((n for n in reversed(named) if n in with_quotes), with_quotes[-1] if with_quotes else 0)
+    quoting = {n: step for n, step in enumerate(steps, 1) if step.knowledge.quotes}
+    last = next((n for n in reversed(named) if n in quoting), max(quoting, default=0))
+    return [quoting[last]] if quoting else []
 
 
-def _scored(step: Step, scores: dict[str, float]) -> Step:
-    quotes = tuple(q.model_copy(update=scores) for q in step.knowledge.quotes)
+def _scored(step: Step, bearing: Container[tuple[str, int]], scores: dict[str, float]) -> Step:
+    quotes = tuple(q.model_copy(update=scores) if _key(q) in bearing else q for q in step.knowledge.quotes)
     return step.model_copy(update={"knowledge": step.knowledge.model_copy(update={"quotes": quotes})})

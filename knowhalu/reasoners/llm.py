@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import exp, nan
+from math import exp
 
 from knowhalu.aggregation import Thresholds
 from knowhalu.errors import ReplyError
@@ -22,12 +22,13 @@ GIVEN, INDEX, SUMMARY = Thresholds(0.986, 0.995), Thresholds(0.997, 0.999), Thre
 """delta1 and delta2 where the source comes with the sample, from an index, and for summaries.
 
 Values that the paper's calibration gave 7B models with unstructured knowledge as base (table 21). They depend on the model: a
-calibration on labelled rows of one's own is better, and `knowhalu.delta1` and `knowhalu.delta2` win.
+calibration on labelled rows of one's own is better, and `knowhalu.delta1` and `knowhalu.delta2` win. With votes, a single one
+that dissents is enough to ask the other form too.
 """
 ASKED, FIRST, PASSAGES_SAY = "what the question asks for", "Begin with the first detail.", " In the words of the passages:"
 """How a reply begins that the model could not begin itself."""
 UNMEASURED = "(the model gave no probability for this)"
-ENTITY_TOKENS = 64
+ENTITY_TOKENS, ROUNDING = 64, 1e-3
 
 
 class LLMReasoner:
@@ -57,10 +58,10 @@ class LLMReasoner:
         ask = replace(request, begun=lead, stop=("\n### ",), max_tokens=ENTITY_TOKENS)
         restated = replace(ask, begun=f"{lead[:-1]} (the answer's own words, NONE or REFUSAL):")
         reply, piece = yield from asked_twice(ask, lambda c: _piece(c, answer), lambda c: restated)
-        p = exp(sum(reply.logprobs)) if reply.logprobs else nan
+        p = _probability(reply)
         return Extraction(
-            entity=piece.entity, asked_for=asked_for, reason=reason if p >= 0 else f"{reason} {UNMEASURED}",
-            confidence=min(1.0, p) if p >= 0 else 1.0, refusal=piece.refusal,
+            entity=piece.entity, asked_for=asked_for, reason=f"{reason} {UNMEASURED}" if p is None else reason,
+            confidence=1.0 if p is None else p, refusal=piece.refusal,
         )  # fmt: skip
 
     def next_query(self, part: Sample, steps: Sequence[Step], form: Form) -> Steps[tuple[str, Query] | None]:
@@ -117,6 +118,12 @@ def _reason(reply: Completion) -> tuple[str, str]:
     if REASON not in texts:
         raise ReplyError("extract", "the reply gives no reason", reply=reply.text)
     return texts.get(ASKED_FOR, ""), texts[REASON]
+
+
+def _probability(reply: Completion) -> float | None:
+    """Return how probable the reply was among all; None where the backend gave nothing that can be used."""
+    total = sum(reply.logprobs)
+    return min(1.0, exp(total)) if reply.logprobs and total < ROUNDING else None
 
 
 def _piece(reply: Completion, answer: str) -> Piece:

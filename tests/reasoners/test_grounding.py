@@ -83,11 +83,11 @@ def test_quotes_stand_byte_for_byte_in_their_passages(statements, texts):
 
 
 def steps(*quoted):
-    quote = Quote(passage="a", text="x", start=0, end=1, supported=0.0, contradicted=0.0)
+    quotes = [Quote(passage="a", text="x", start=i, end=i + 1, supported=0.0, contradicted=0.0) for i in range(len(quoted))]
     return [
         Step(thought="", query=QUERY, passages=(),
              knowledge=Knowledge(form=Form.UNSTRUCTURED, quotes=(quote,) if q else (), text="x" if q else NO_INFORMATION))
-        for q in quoted
+        for q, quote in zip(quoted, quotes, strict=True)
     ]  # fmt: skip
 
 
@@ -106,6 +106,15 @@ def test_a_contradiction_is_charged_to_the_knowledge_that_the_rationale_names_la
     judgment = Judgment(form=Form.UNSTRUCTURED, label=Label.INCORRECT, confidence=0.9, supported=0.07, rationale=rationale)
     found = weighed(steps(*quoted), judgment, contradicted=0.9)
     assert [i for i, s in enumerate(found, 1) for q in s.knowledge.quotes if q.contradicted] == scored
+
+
+def test_a_sentence_that_is_cited_again_keeps_its_score():
+    judgment = Judgment(
+        form=Form.UNSTRUCTURED, label=Label.INCORRECT, confidence=0.9, supported=0.07, rationale="Knowledge 1 says no."
+    )
+    once = steps(True)
+    found = weighed([*once, *once], judgment, contradicted=0.9)
+    assert [q.contradicted for s in found for q in s.knowledge.quotes] == [0.9, 0.9]
 
 
 def test_what_is_left_open_bears_nothing_out():

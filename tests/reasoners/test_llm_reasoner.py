@@ -86,8 +86,9 @@ def test_a_refusal_is_no_hallucination():
     assert (verdict.hallucinated, verdict.extraction.refusal) == (False, True)
 
 
-def test_an_extraction_without_probabilities_says_so():
-    verdict = check(Thinker(entity="NONE", logprobs=()), Sample(id="o", question=QUESTION, response="Somewhere."), PAGES)
+@pytest.mark.parametrize("logprobs", [(), (float("nan"),), (900.0,)])
+def test_an_extraction_without_usable_probabilities_says_so(logprobs):
+    verdict = check(Thinker(entity="NONE", logprobs=logprobs), Sample(id="o", question=QUESTION, response="Somewhere."), PAGES)
     assert verdict.probability == 1.0 and "no probability" in verdict.reason
 
 
@@ -227,3 +228,22 @@ def test_a_stage_that_cannot_be_read_is_a_failure_with_the_raw_reply():
     failure = check(thinker, wrong_answer(), PAGES)
     assert isinstance(failure, Failure)
     assert (failure.stage, failure.reply) == ("judge", "...") and "no reasons" in failure.reason
+
+
+def test_given_knowledge_is_read_as_it_is_at_every_step():
+    thinker = Thinker(HOPS, SAID, WRONG)
+    sample = wrong_answer().model_copy(update={"knowledge": (PAGES["Metropolis"], PAGES["Fritz Lang"])})
+    verdict = check(thinker, sample)
+    assert verdict.hallucinated is True and verdict.usage.searches == 0
+    first, second = (r.prompt[r.fixed :] for r in thinker.requests("knowledge"))
+    assert first.partition("### Specific query")[0] == second.partition("### Specific query")[0]  # its cache lasts for the check
+    cited = [q.text for q in verdict.segments[0].base.steps[1].knowledge.quotes]
+    assert cited == ["He was born in Vienna in 1890.", "Fritz Lang was a film director."]
+    assert [e.quote for e in verdict.evidence] == ["He was born in Vienna in 1890."]  # the other only says who he is
+
+
+def test_an_extraction_without_a_reason_is_begun_anew():
+    thinker = Thinker(entity="Berlin", raw={("extract", 0): "Berlin", ("extract", 1): " The answer names a city."}, hops=HOPS)
+    verdict = check(thinker, wrong_answer(), PAGES)
+    assert verdict.extraction.reason == "The answer names a city."
+    assert thinker.requests("extract")[1].begun == "what the question asks for\n### Reason:"
