@@ -3,12 +3,14 @@
 import hashlib
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import knowhalu
+from knowhalu.demonstrations import family_hash
 from knowhalu.encoder.service import PACKAGED, EncoderBackend
 from knowhalu.engine import Backends, Engine
 from knowhalu.names import resolve
-from knowhalu.options import Settings
+from knowhalu.options import LLMOptions, Settings
 from knowhalu.searching import Searcher
 
 
@@ -16,13 +18,12 @@ def build_engine(settings: Settings) -> Engine:
     """Build what the settings name; raises SettingsError, ModelError or IndexFormatError where a part cannot be had."""
     search = Searcher(settings.retrieval)
     if settings.reasoner == "llm":
-        reasoner = resolve("reasoner", "llm")(settings.llm)
+        reasoner = resolve("reasoner", "llm")(settings.llm, settings.knowhalu.formulation)
         backends = Backends(
             generate=resolve("llm", settings.llm.backend)(settings.llm), search=search, batch=settings.engine.batch
         )
     else:
-        encoder = settings.encoder
-        folder = encoder.folder or PACKAGED
+        encoder, folder = settings.encoder, _verifier(settings)
         reasoner = resolve("reasoner", settings.reasoner)(folder)
         entail = EncoderBackend(folder, precision=encoder.precision, threads=encoder.threads, tokens=encoder.tokens)
         backends = Backends(entail=entail, search=search, batch=settings.engine.batch)
@@ -30,19 +31,28 @@ def build_engine(settings: Settings) -> Engine:
     return Engine(method, backends, in_flight=settings.engine.in_flight)
 
 
+_SPEED_AND_PLACE: dict[str, Any] = {
+    "engine": True, "encoder": {"folder", "threads", "tokens"}, "retrieval": {"index"},
+    "llm": set(LLMOptions.model_fields) - {"backend", "model", "style", "constrain", "system", "votes", "seed", "precision"},
+}  # fmt: skip
+"""Settings that do not decide a result: they say how fast and where it is computed, or name what is hashed instead."""
+
+
 def fingerprint(settings: Settings) -> dict[str, str]:
-    """Return what decides the results of a run; how fast it runs is left out."""
-    folder = settings.encoder.folder or PACKAGED
+    """Return what decides the results of a run; how fast it runs is left out, and so are the options of who does not think."""
     index = settings.retrieval.index
-    choices = settings.model_dump_json(
-        exclude={"engine": True, "encoder": {"folder", "threads", "tokens"}, "retrieval": {"index"}}
-    )
+    by_llm = settings.reasoner == "llm"
+    thinker = {"prompts": family_hash(settings.llm.prompts)} if by_llm else {"verifier": folder_hash(_verifier(settings))}
     return {
         "version": knowhalu.__version__,
-        "settings": choices,
-        "verifier": folder_hash(folder),
+        "settings": settings.model_dump_json(exclude=_SPEED_AND_PLACE | {"encoder" if by_llm else "llm": True}),
+        **thinker,
         "index": file_hash(index / "manifest.json") if index else "none",
     }
+
+
+def _verifier(settings: Settings) -> Path:
+    return settings.encoder.folder or PACKAGED
 
 
 def folder_hash(folder: Path) -> str:

@@ -1,14 +1,15 @@
 """Prompt files: fixed instruction and demonstrations first, then the holes, longest-lived first.
 
 A file is a TOML head between two `+++` lines, then the prompt with `$name` holes (`$$` is a dollar). Lines that begin
-with `### Name:` open sections. What fills a hole is data: it can open no section and begin no line of its own.
+with `### Name:` open sections. What fills a hole is data: it can open no section and begin no line of its own. Words that
+differ by task, form or query formulation stand in the head, so that one file serves them all.
 """
 
 import hashlib
 import re
 import tomllib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from string import Template
@@ -16,8 +17,11 @@ from string import Template
 from pydantic import Field, ValidationError
 
 from knowhalu.errors import PromptError
-from knowhalu.types import Record
+from knowhalu.types import Form, Record, Task
 
+FORMULATIONS = ("specific", "general", "combined")
+VARIANTS = (tuple(map(str, Task)), tuple(map(str, Form)), FORMULATIONS)
+"""What a word of a prompt may depend on: the task, the form of knowledge, the formulation of queries."""
 SECTION = re.compile(r"^### ([A-Z][\w -]*):", re.MULTILINE)
 """What opens a section of a prompt."""
 INDENT = "  "
@@ -70,11 +74,12 @@ class _Head(Record):
     stop: tuple[str, ...] = ()
     max_tokens: int = Field(256, ge=1)
     system: str = ""
+    words: dict[str, dict[str, str]] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """One prompt file: the settings of its head, and its body as `(fixed text, hole)` pieces."""
+    """One prompt file: the settings of its head, and its body as `(fixed text, hole or word)` pieces."""
 
     name: str
     file: Path
@@ -82,8 +87,23 @@ class Prompt:
     stop: tuple[str, ...]
     max_tokens: int
     system: str
+    words: Mapping[str, Mapping[str, str]]
     pieces: tuple[tuple[str, str], ...]
     hash: str
+
+    def settled(self, *variants: str, **values: Shown) -> "Prompt":
+        """Return the prompt with its words chosen by `variants` and some holes filled for good: all that becomes `fixed`."""
+        known = {k: v for variant in variants for k, v in self.words.get(variant, {}).items()} | values
+        pieces: list[tuple[str, str]] = []
+        text = ""
+        for fixed, hole in self.pieces:
+            text += fixed
+            if hole in known:
+                text += known[hole]
+            else:
+                pieces.append((text, hole))
+                text = ""
+        return replace(self, holes=tuple(h for h in self.holes if h not in values), words={}, pieces=tuple(pieces))
 
     @cached_property
     def fixed(self) -> str:
@@ -98,6 +118,8 @@ class Prompt:
         text = ""
         for fixed, hole in self.pieces:
             text += fixed
+            if hole and hole not in values:
+                raise PromptError(f"{self.file}: the word ${hole} is not chosen yet; settle the prompt first")
             if hole:
                 value = values[hole]
                 at_line_start = not text or text.endswith("\n")
@@ -141,54 +163,87 @@ def parse_prompt(name: str, file: Path, text: str) -> Prompt:
     parts = re.split(r"^\+\+\+[ \t]*\n", text, maxsplit=2, flags=re.MULTILINE)
     if len(parts) != 3 or parts[0].strip():
         raise PromptError(f"{file}: a prompt begins with a head of TOML between two lines of +++")
+    head = _read_head(file, parts)
+    body = parts[2].strip()
+    before = text.count("\n", 0, len(text) - len(parts[2].lstrip())) + 1
+
+    def place(at: int) -> str:
+        return f"{file}, line {before + body.count(chr(10), 0, at)}"
+
+    words = _check_words(file, head)
+    found = [(at, hole) for at, hole in _holes(body, place) if hole not in words]
+    _check_declared(file, head.holes, found, place)
+    if found:
+        _check_tail(body, found, place)
+    return Prompt(
+        name, file, head.holes, head.stop, head.max_tokens, head.system, head.words, _pieces(body),
+        hashlib.sha256(text.encode()).hexdigest(),
+    )  # fmt: skip
+
+
+def _read_head(file: Path, parts: list[str]) -> _Head:
+    above = "\n" * (parts[0].count("\n") + 1)  # so that lines are counted as in the file
     try:
-        head = _Head.model_validate(tomllib.loads(parts[1]))
+        return _Head.model_validate(tomllib.loads(above + parts[1]))
     except tomllib.TOMLDecodeError as error:
         raise PromptError(f"{file}: the head is not TOML ({error})") from error
     except ValidationError as error:
         first = error.errors()[0]
         raise PromptError(f"{file}: head, {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-    body = parts[2].strip()
-    found = _holes(file, body)
-    _check_declared(file, head.holes, tuple(hole for _, hole in found))
-    if found:
-        _check_tail(file, body, found)
-    return Prompt(
-        name, file, head.holes, head.stop, head.max_tokens, head.system, _pieces(body), hashlib.sha256(text.encode()).hexdigest()
-    )
 
 
-def _holes(file: Path, body: str) -> list[tuple[int, str]]:
+def _check_words(file: Path, head: _Head) -> set[str]:
+    """Return the names of all words; each must be there for every value of what it depends on."""
+    for variant in head.words:
+        if not any(variant in axis for axis in VARIANTS):
+            known = ", ".join(v for axis in VARIANTS for v in axis)
+            raise PromptError(f"{file}: head, words.{variant}: words depend on one of {known}")
+    names: set[str] = set()
+    for axis in VARIANTS:
+        here = {word for variant in axis for word in head.words.get(variant, {})}
+        for word in sorted(here):
+            missing = [v for v in axis if word not in head.words.get(v, {})]
+            if missing or word in names or word in head.holes:
+                what = f"is missing from {', '.join(f'[words.{v}]' for v in missing)}" if missing else "is defined twice"
+                raise PromptError(f"{file}: head, the word ${word} {what}")
+        names |= here
+    return names
+
+
+def _holes(body: str, place: Callable[[int], str]) -> list[tuple[int, str]]:
     found: list[tuple[int, str]] = []
     for match in Template.pattern.finditer(body):
         if match["invalid"] is not None:
-            line = body.count("\n", 0, match.start()) + 1
-            raise PromptError(f"{file}: line {line} of the body: a lone $ (write $$ for a dollar, $name for a hole)")
+            raise PromptError(f"{place(match.start())}: a lone $ (write $$ for a dollar, $name for a hole)")
         if name := match["named"] or match["braced"]:
             found.append((match.start(), name))
     return found
 
 
-def _check_declared(file: Path, declared: tuple[str, ...], found: tuple[str, ...]) -> None:
-    for name in found:
+def _check_declared(file: Path, declared: tuple[str, ...], found: list[tuple[int, str]], place: Callable[[int], str]) -> None:
+    names = tuple(name for _, name in found)
+    for i, (at, name) in enumerate(found):
         if name not in declared:
-            raise PromptError(f"{file}: ${name} is not declared in the head (holes = {list(declared)})")
-        if found.count(name) > 1:
-            raise PromptError(f"{file}: ${name} stands twice; a hole has one place, so that the text before it stays cached")
+            raise PromptError(f"{place(at)}: ${name} is not declared in the head (holes = {list(declared)})")
+        if name in names[:i]:
+            why = "a hole has one place, so that the text before it stays cached"
+            raise PromptError(f"{place(at)}: ${name} stands twice; {why}")
     for name in declared:
-        if name not in found:
+        if name not in names:
             raise PromptError(f"{file}: the head declares ${name}, but the body has no such hole")
-    if found != declared:
-        raise PromptError(f"{file}: ${found[0]} ... stand in another order than declared: {list(found)}, not {list(declared)}")
+    if names != declared:
+        raise PromptError(f"{file}: ${names[0]} ... stand in another order than declared: {list(names)}, not {list(declared)}")
 
 
-def _check_tail(file: Path, body: str, found: list[tuple[int, str]]) -> None:
+def _check_tail(body: str, found: list[tuple[int, str]], place: Callable[[int], str]) -> None:
     """Refuse a fixed section after the first hole: it would be computed anew for every sample."""
     sections = list(SECTION.finditer(body))
     borders = [*(m.start() for m in sections), len(body)]
     for match, end in zip(sections[:-1], borders[1:], strict=False):
         if match.start() > found[0][0] and not any(match.start() < at < end for at, _ in found):
-            raise PromptError(f"{file}: ${found[0][1]} is misplaced: the fixed section {match[1]!r} stands after it")
+            raise PromptError(
+                f"{place(match.start())}: ${found[0][1]} is misplaced: the fixed section {match[1]!r} stands after it"
+            )
 
 
 def _pieces(body: str) -> tuple[tuple[str, str], ...]:

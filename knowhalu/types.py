@@ -124,7 +124,7 @@ class Passage(Record):
 
 
 class Query(Record):
-    """One sub-question in two formulations: `specific` names what the answer claims, `general` does not."""
+    """One sub-question: `specific` names what the answer claims, `general` does not; one that is not in use is empty."""
 
     specific: str
     general: str
@@ -133,7 +133,7 @@ class Query(Record):
 class Quote(Record):
     """A sentence of a passage, byte for byte: `text == passage.text[start:end]`.
 
-    `relevance` is the share of the words of the question or of the claim that it has, whichever is larger.
+    `relevance` is the share of the words of the question, the claim or the query that it has, whichever is largest.
     """
 
     passage: str
@@ -159,12 +159,13 @@ class Triplet(Record):
 
 
 class Knowledge(Record):
-    """What the passages say about a query, in one form; empty where they say nothing."""
+    """What the passages say about a query, in one form. No passage bears out what is `unfounded`: it counts for nothing."""
 
     form: Form
     quotes: tuple[Quote, ...] = ()
     triplets: tuple[Triplet, ...] = ()
     text: str = NO_INFORMATION
+    unfounded: str = ""
 
     @property
     def is_empty(self) -> bool:
@@ -244,6 +245,11 @@ class Segment(Record):
     base: Judgment
     supplement: Judgment | None = None
     evidence: tuple[Evidence, ...] = ()
+
+    @property
+    def forms_agree(self) -> bool | None:
+        """Tell whether both forms of knowledge led to the same label; None where only one was judged by."""
+        return None if self.supplement is None else self.supplement.label is self.base.label
 
 
 class Usage(Record):

@@ -104,7 +104,7 @@ def test_the_head_is_read():
             HEAD + "### Source: $source\n### Task: judge it.\n### Claim: $claim\n### Judgment:",
             "misplaced: the fixed section 'Task'",
         ),
-        (HEAD + "It costs $5\n" + TAIL, r"line 1 of the body: a lone \$"),
+        (HEAD + "It costs $5\n" + TAIL, r"one\.txt, line 6: a lone \$"),
     ],
 )
 def test_a_faulty_file_is_named_with_its_fault(text, said):
@@ -125,7 +125,7 @@ def test_a_users_folder_comes_first(tmp_path):
     (tmp_path / "knowhalu/extract.txt").write_text('+++\nholes = ["question"]\n+++\nMine: $question')
     (tmp_path / "knowhalu/other.txt").write_bytes(b"\xff")
     assert load_prompt("knowhalu/extract", tmp_path).render(question="q") == "Mine: q"
-    assert load_prompt("knowhalu/extract").holes == ("question", "answer")
+    assert load_prompt("knowhalu/extract").holes == ("demonstrations", "sample")
     assert {"knowhalu/extract", "knowhalu/other"} <= set(prompt_names(tmp_path))
     with pytest.raises(PromptError, match="cannot read"):
         load_prompt("knowhalu/other", tmp_path)
@@ -137,10 +137,42 @@ def test_an_unknown_name_is_an_error(name):
         load_prompt(name)
 
 
-@pytest.mark.parametrize("name", prompt_names())
-def test_every_packaged_prompt_loads_and_renders(name):
-    prompt = load_prompt(name)
-    filled = prompt.render(**{hole: f"value of {hole}" for hole in prompt.holes})
-    assert all(f"value of {hole}" in filled for hole in prompt.holes)
-    assert len(SECTION.findall(prompt.fixed)) >= 15
-    assert prompt.stop
+WORDS = """+++
+holes = ["claim"]
+[words.unstructured]
+shape = "sentences, $claim"
+[words.structured]
+shape = "triplets"
++++
+Write $shape, only $shape.
+### Claim: $claim"""
+
+
+def test_words_are_chosen_by_form_and_become_fixed_text():
+    prompt = made(WORDS)
+    assert prompt.settled("structured").render(claim="$shape") == "Write triplets, only triplets.\n### Claim: $shape"
+    settled = prompt.settled("unstructured")
+    assert settled.fixed == "Write sentences, $claim, only sentences, $claim.\n### Claim: "
+    with pytest.raises(PromptError, match=r"the word \$shape is not chosen yet"):
+        prompt.render(claim="x")
+
+
+def test_holes_filled_for_good_become_fixed_text():
+    settled = made(HEAD + DEMO + TAIL).settled(source=section("Source", "Snow"))
+    assert settled.holes == ("claim",)
+    assert settled.fixed.endswith("### Source: ### Source: Snow\n### Claim: ")
+    assert settled.render(claim="x").startswith(settled.fixed)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("[words.structured]", "[words.tripled]", "words.tripled: words depend on one of qa, rag"),
+        ("[words.structured]\nshape", "[words.structured]\nform", r"the word \$form is missing from \[words.unstructured\]"),
+        ("[words.structured]\n", "[words.structured]\nclaim = 'x'\n", r"the word \$claim is missing from"),
+        ("Write", "Write $much,", r"one\.txt, line 8: \$much is not declared"),
+    ],
+)
+def test_a_fault_in_the_words_is_named(old, new, said):
+    with pytest.raises(PromptError, match=said):
+        made(WORDS.replace(old, new))

@@ -70,19 +70,24 @@ def exit_code(outcome: Outcome) -> int:
 
 def _sample(item: str | None, given: dict[str, Any]) -> Sample:
     """Make the sample of the options, a file or standard input."""
-    responses = [f"--{name}" for name in RESPONSES if given[name] is not None]
-    any_option = responses or given["question"] is not None or given["documents"] or given["knowledge"]
+    any_option = given["documents"] or given["knowledge"] or any(given[n] is not None for n in ("question", *RESPONSES))
     if item is not None and any_option:
         raise InputError(f"{item}: give the text either as a file or by options, not both.")
     if any_option:
-        if len(responses) != 1:
-            got = " and ".join(responses) or "none"
-            raise InputError(f"give exactly one of --answer, --summary, --claim (got {got}).")
-        return to_sample(_row(given), "the command line", "item")
+        return sample_of(given)
     if item is None and sys.stdin.isatty():
         raise InputError("there is nothing to check. Give -q and -a, --summary, --claim, or a JSON file; see --help.")
     name = "standard input" if item in (None, "-") else str(item)
     return read_item(_bytes(item or "-"), name)
+
+
+def sample_of(given: dict[str, Any]) -> Sample:
+    """Make the sample of the options; raises InputError where they do not make one."""
+    responses = [f"--{name}" for name in RESPONSES if given[name] is not None]
+    if len(responses) != 1:
+        got = " and ".join(responses) or "none"
+        raise InputError(f"give exactly one of --answer, --summary, --claim (got {got}).")
+    return to_sample(_row(given), "the command line", "item")
 
 
 def _row(given: dict[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ COMMANDS = {
     "check": ("knowhalu.cli.check:check", "Check one answer, summary or claim, and show the evidence."),
     "detect": ("knowhalu.cli.detect:detect", "Check every row of a file; goes on where it was stopped."),
     "index": ("knowhalu.cli.index:index", "Build, show, search and verify indexes of your own texts."),
+    "prompts": ("knowhalu.cli.prompts:prompts", "Show what a language model is asked, and check prompts of your own."),
     "doctor": ("knowhalu.cli.doctor:doctor", "Show what is installed and found, and how to get what is missing."),
     "settings": ("knowhalu.cli.settings:settings", "Print all settings with their meanings, as a TOML file."),
 }

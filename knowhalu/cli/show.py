@@ -174,24 +174,34 @@ def _both(segment: Segment) -> list[Judgment]:
 
 def _judgments(number: int, segment: Segment) -> list[Text]:
     head = f"segment {number}: {segment.label}, P(hallucinated) = {segment.probability:.2f}, “{short(segment.text, 100)}”"
-    return [Text(head), *map(_judgment, _both(segment))]
+    agree = segment.forms_agree
+    both = (
+        []
+        if agree is None
+        else [Text(f"  the two forms of knowledge {'agree' if agree else 'DISAGREE'}", style="dim" if agree else "yellow")]
+    )
+    return [Text(head), *map(_judgment, _both(segment)), *both]
 
 
 def _judgment(judgment: Judgment) -> Text:
     label = (f"{judgment.label:<13}", LABELS[judgment.label][1])
-    why = f"{judgment.confidence:.2f}  {short(judgment.rationale, 400)}"
+    sure = "   -" if judgment.measured == "nowhere" else f"{judgment.confidence:.2f}"
+    why = f"{sure}  {short(judgment.rationale, 400)}"
     return Text.assemble("  ", (f"{judgment.form:<13}", "dim"), label, why)
 
 
 def _step(number: int, step: Step) -> list[Text]:
     lines = [Text.assemble((f"{number}. ", "bold"), short(step.thought, 400) or "(no thought)")]
-    lines.append(Text(f"   asked, specific: {short(step.query.specific)}"))
+    if step.query.specific:
+        lines.append(Text(f"   asked, specific: {short(step.query.specific)}"))
     if step.query.general:
         lines.append(Text(f"   asked, general:  {short(step.query.general)}"))
     for passage in step.passages:
         lines.append(Text(f"   found {passage.score:.2f} {short(str(passage), 200)}", style="dim"))
     lines.append(Text(f"   learned: {short(step.knowledge.text, 600)}"))
     lines.extend(Text(f"   fact: {short(str(triplet))}") for triplet in step.knowledge.triplets)
+    if step.knowledge.unfounded:
+        lines.append(Text(f"   left out, as no passage bears it out: {short(step.knowledge.unfounded, 600)}", style="yellow"))
     return lines
 
 

@@ -116,7 +116,8 @@ class KnowHalu:
             )
         asked = {"specific": (query.specific,), "general": (query.general,), "combined": (query.specific, query.general)}
         k = self.options.passages or (3 if part.documents else 2)
-        found: list[list[Passage]] = yield Search(asked[self.options.formulation], k, part.documents)
+        queries = tuple(q for q in asked[self.options.formulation] if q) or (query.specific or query.general,)
+        found: list[list[Passage]] = yield Search(queries, k, part.documents)
         merged = {p.id: p for passages in found for p in passages}
         if part.documents:
             order = {d.id: i for i, d in enumerate(part.documents)}

@@ -7,7 +7,8 @@ import pytest
 from knowhalu.api import Checker
 from knowhalu.cli.show import make_console, marked_response, safe
 from knowhalu.records import parse_outcome
-from tests.scripted_checks import Label, Sample, segment_of
+from tests import scripted_checks
+from tests.scripted_checks import Form, Label, Sample, segment_of
 
 
 @pytest.mark.parametrize(("word", "code", "line"), [
@@ -128,3 +129,22 @@ def test_marks_stand_around_the_doubtful_segments_only():
 def test_a_pipe_never_breaks_a_line(capsys):
     make_console().print("word " * 200)
     assert capsys.readouterr().out.count("\n") == 1
+
+
+def test_whether_the_forms_agree_and_what_was_left_out_is_shown(knowhalu, monkeypatch):
+    def both(sample, label):
+        one = segment_of(sample, label)
+        step = one.base.steps[0]
+        knowledge = step.knowledge.model_copy(update={"unfounded": "It has rings."})
+        other = one.base.model_copy(
+            update={"form": Form.STRUCTURED, "label": Label.INCORRECT, "measured": "nowhere", "confidence": 0.0,
+                    "steps": (step.model_copy(update={"knowledge": knowledge}),)}
+        )  # fmt: skip
+        return one.model_copy(update={"supplement": other})
+
+    monkeypatch.setattr(scripted_checks, "segment_of", both)
+    output = knowhalu("check", "--claim", "right", "--knowledge", "k", "--steps").stdout
+    assert "the two forms of knowledge DISAGREE" in output
+    assert "structured   INCORRECT       -  the source says so" in output
+    assert "left out, as no passage bears it out: It has rings." in output
+    assert "the two forms of knowledge agree" in knowhalu("check", "--claim", "wrong", "--knowledge", "k").stdout

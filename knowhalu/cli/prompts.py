@@ -1,0 +1,162 @@
+"""`knowhalu prompts`: what a language model is asked, and whether a folder of prompts can be used."""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NamedTuple, cast, get_args
+
+import click
+from click.exceptions import Exit
+
+from knowhalu.cli.check import sample_of
+from knowhalu.cli.show import safe
+from knowhalu.demonstrations import FAMILY, examples_file, load_examples
+from knowhalu.errors import PromptError
+from knowhalu.prompts import load_prompt
+from knowhalu.reasoners.layout import Formulation
+from knowhalu.reasoners.prompt_book import HOLES, PromptBook
+from knowhalu.steps import Generate
+from knowhalu.text import chunks
+from knowhalu.types import Document, Form, Knowledge, Passage, Query, Sample, Step, Task
+
+FOLDER = click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path)
+FORMULATIONS: tuple[Formulation, ...] = get_args(Formulation)
+QUERY = Query(specific="(the specific query of this step)", general="(the general query of this step)")
+SAMPLES = {
+    Task.QA: Sample(question="Who wrote the novel Dracula?", response="Mary Shelley wrote it."),
+    Task.RAG: Sample(
+        question="When does the pool open?", response="At 7 in the morning.", documents=(Document(text="The pool opens at 8."),)
+    ),
+    Task.SUMMARY: Sample(response="The pool opens at 7.", documents=(Document(text="The pool opens at 8. It closes at 6."),)),
+    Task.CLAIM: Sample(response="Dracula is a novel by Mary Shelley."),
+}
+"""What is checked where nothing is given."""
+
+
+@click.group()
+def prompts() -> None:
+    """Show what a language model is asked, and check prompts of your own."""
+
+
+@prompts.command()
+@click.argument("name", type=click.Choice([*HOLES, *(f"{FAMILY}/{name}" for name in HOLES)]), metavar="NAME")
+@click.option("--question", "-q", help="The question that was asked.")
+@click.option("--answer", "-a", help="The answer to check.")
+@click.option("--summary", help="The summary to check; give its source with --document.")
+@click.option("--claim", help="The claim to check.")
+@click.option("--document", "documents", multiple=True, metavar="FILE|-", help="A text file to check by; may be repeated.")
+@click.option("--knowledge", multiple=True, metavar="TEXT|@FILE", help="Knowledge to check by; may be repeated.")
+@click.option("--form", type=click.Choice([str(form) for form in Form]), default=str(Form.UNSTRUCTURED), show_default=True)
+@click.option("--formulation", type=click.Choice(FORMULATIONS), default="combined", show_default=True)
+@click.option("--prompts", "folder", type=FOLDER, help="Your folder of prompts; its files win over the packaged ones.")
+def show(name: str, form: str, formulation: str, folder: Path | None, **given: Any) -> None:
+    """Print the prompt NAME (extract, query, knowledge or judge) as a model gets it for the text that is given.
+
+    Without a text, one is made up; so are the steps of a check, which only a run can know. What the prompt comes from, and how
+    much of it is the same for every text, is told on standard error.
+    """
+    name = name.rpartition("/")[2]
+    any_given = any(value for value in given.values())
+    sample = sample_of(given) if any_given else SAMPLES[Task.QA]
+    request = specimen(PromptBook(folder, cast(Formulation, formulation)), name, sample, Form(form))
+    click.echo(safe(request.prompt))
+    file = load_prompt(f"{FAMILY}/{name}", folder).file
+    examples = examples_file(Task.QA if name == "extract" else sample.task, folder)
+    click.echo(f"{file} with {examples}", err=True)
+    stops = " ".join(repr(s) for s in request.stop)
+    click.echo(
+        f"{request.fixed:,} of {len(request.prompt):,} characters are the same for every text; "
+        f"at most {request.max_tokens} tokens, until {stops}",
+        err=True,
+    )
+
+
+def specimen(book: PromptBook, name: str, sample: Sample, form: Form) -> Generate:
+    """Render one request for a sample; passages are the first of its own, a step stands for those of a run."""
+    passages = _passages(sample)
+    if name == "extract":
+        return book.extract(sample.question or SAMPLES[Task.QA].question or "", sample.response)
+    if name == "query":
+        return book.query(sample, (), form)
+    if name == "knowledge":
+        return book.knowledge(sample, QUERY, passages, form)
+    learned = Knowledge(form=form, text="(the knowledge of this step)")
+    return book.judge(sample, [Step(thought="", query=QUERY, passages=passages, knowledge=learned)], form)
+
+
+def _passages(sample: Sample) -> tuple[Passage, ...]:
+    if sample.knowledge:
+        return tuple(Passage(id=str(i), text=text) for i, text in enumerate(sample.knowledge, 1))
+    found = [Passage(id=f"{d.id}#{c.start}", text=c.text, title=d.title) for d in sample.documents for c in chunks(d.text)]
+    return tuple(found[:3]) or (Passage(id="1", title="(title)", text="(a passage that was found)"),)
+
+
+class Fault(NamedTuple):
+    """A file that cannot be used, or one that nothing uses, and what to do."""
+
+    text: str
+
+
+@prompts.command()
+@click.argument("folder", required=False, type=FOLDER)
+def check(folder: Path | None) -> None:
+    """Check every prompt and every file of examples, those in FOLDER in place of the packaged ones.
+
+    Exit code: 0 if all can be used, 1 if not.
+    """
+    faults = 0
+    for found in examine(folder):
+        faults += isinstance(found, Fault)
+        click.echo(
+            f"{'FAULT' if isinstance(found, Fault) else 'ok   '} {safe(found.text if isinstance(found, Fault) else found)}"
+        )
+    raise Exit(1 if faults else 0)
+
+
+def examine(folder: Path | None) -> Iterator[str | Fault]:
+    """Look at all files on their own, then at all prompts that they make together."""
+    whole = True
+    for name in HOLES:
+        try:
+            yield str(load_prompt(f"{FAMILY}/{name}", folder).file)
+        except PromptError as error:
+            whole = False
+            yield Fault(str(error))
+    for task in Task:
+        try:
+            count = len(load_examples(task, folder))
+            yield f"{examples_file(task, folder)} ({count} examples)"
+        except PromptError as error:
+            whole = False
+            yield Fault(str(error))
+    if folder is not None:
+        yield from _unused(folder)
+    if whole:
+        yield _rendered(folder)
+
+
+def _rendered(folder: Path | None) -> str | Fault:
+    """Render every prompt for every task, form and formulation."""
+    count = 0
+    try:
+        for formulation in FORMULATIONS:
+            book = PromptBook(folder, formulation)
+            for sample in SAMPLES.values():
+                for form in Form:
+                    for name in HOLES:
+                        specimen(book, name, sample, form)
+                        count += 1
+    except PromptError as error:
+        return Fault(str(error))
+    return f"{count} prompts rendered for every task, form and formulation"
+
+
+def _unused(folder: Path) -> Iterator[Fault]:
+    known = [f"{FAMILY}/{name}.txt" for name in HOLES] + [f"{FAMILY}/examples/{task}.toml" for task in Task]
+    files = sorted(f for ending in ("*.txt", "*.toml") for f in folder.rglob(ending))
+    for file in files:
+        name = file.relative_to(folder).as_posix()
+        if name not in known:
+            near = get_close_matches(name, known, 1, cutoff=0.5)
+            cure = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}."
+            yield Fault(f"{file}: nothing uses a file of this name. {cure}")

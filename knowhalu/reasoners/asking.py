@@ -1,0 +1,54 @@
+"""Asking an LLM: once, and where its reply cannot be read, once more with the reply's beginning given; then it is an error."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from knowhalu.errors import ReplyError
+from knowhalu.prompts import section, shield
+from knowhalu.steps import Completion, Generate, Steps
+
+T = TypeVar("T")
+
+
+def asked_twice(
+    request: Generate, read: Callable[[Completion], T], again: Callable[[Completion], Generate], *, joins: bool = False
+) -> Steps[tuple[Completion, T]]:
+    """Return the reply that could be read, and what was read in it; raises ReplyError with the last raw reply.
+
+    `again` makes the second request. With `joins`, its reply may need what was begun to be read; a server that cannot go on
+    with a begun reply writes all of it anew, so the reply is read alone first.
+    """
+    completion: Completion = yield request
+    try:
+        return completion, read(completion)
+    except ReplyError:
+        second = again(completion)
+    completion = yield second
+    try:
+        return completion, read(completion)
+    except ReplyError as error:
+        last = error
+    if joins:
+        whole = replace(completion, text=f"{second.begun}{_between(completion.text)}{completion.text}")
+        try:
+            return whole, read(whole)
+        except ReplyError as error:
+            last = error
+    cut = f"; it was cut off after {second.max_tokens} tokens" if completion.finish_reason == "length" else ""
+    raise ReplyError(last.stage, f"{last.reason}{cut}, also when asked again", reply=completion.text)
+
+
+def _between(text: str) -> str:
+    """Return the line break that is missing where a reply repeats the heading that was begun."""
+    return "\n" if text.lstrip().startswith(("##", "**")) else ""
+
+
+def begun(raw: str, first: str, *more: tuple[str, str], then: str) -> str:
+    """Write the beginning of a reply: its first text, further sections, and the heading that is to come `then`.
+
+    It equals what the model wrote itself where that kept to the form, so that its KV cache goes on. Its texts are data.
+    """
+    space = " " if raw[:1].isspace() else ""
+    lines = [f"{space}{shield(first)}" if first else "", *(section(name, text) for name, text in more), section(then)]
+    return "\n".join(lines)
