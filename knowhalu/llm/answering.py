@@ -10,7 +10,7 @@ from knowhalu.llm.attention import Columns
 from knowhalu.llm.contexts import Contexts, Read, batches
 from knowhalu.llm.decoding import Reply, chosen
 from knowhalu.llm.framing import Framed
-from knowhalu.llm.reading import Alone
+from knowhalu.llm.forward import Alone
 from knowhalu.steps import Completion, Generate
 
 Answer = Completion | StageError

@@ -46,13 +46,14 @@ def load_model(folder: Path, precision: str) -> Any:
         from transformers import AutoModelForCausalLM
     except ImportError as error:
         raise MissingExtra("transformers", "transformers") from error
-    from transformers.utils import logging
+    from transformers.utils import logging as named
 
+    logging: Any = named
     place = "cuda" if torch.cuda.is_available() else "cpu"
     shows = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
-        model = AutoModelForCausalLM.from_pretrained(
+        model: Any = AutoModelForCausalLM.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False, use_safetensors=True, dtype=dtype_for(precision, place)
         )
     except Exception as error:  # noqa: BLE001

@@ -17,7 +17,7 @@ from knowhalu.llm.decoding import Reply
 from knowhalu.llm.framing import Framing
 from knowhalu.llm.loading import checked_folder, end_tokens, load_model, load_tokenizer, longest
 from knowhalu.llm.prefixes import Prefixes
-from knowhalu.llm.reading import Alone, Shared
+from knowhalu.llm.forward import Alone, Shared
 from knowhalu.options import LLMOptions
 from knowhalu.steps import Generate
 

@@ -34,8 +34,8 @@ def write_tokenizer(folder: Path, template: str | None) -> int:
     return len(tokenizer)
 
 
-def write_model(folder: Path, kind: str = "llama", template: str | None = None, **changes) -> Path:
-    """Write a model of a kind: llama, qwen2, mistral, gpt_neox, gemma2 or mamba."""
+def write_model(folder: Path, kind: str = "llama", template: str | None = None, terse: bool = False, **changes) -> Path:
+    """Write a model of a kind: llama, qwen2, mistral, gpt_neox, gemma2 or mamba; a terse one soon ends its replies."""
     import torch
     import transformers
 
@@ -54,5 +54,9 @@ def write_model(folder: Path, kind: str = "llama", template: str | None = None, 
             k: v for k, v in shape.items() if k not in ("num_attention_heads", "intermediate_size", "max_position_embeddings")
         }
     config = transformers.AutoConfig.for_model(kind, **(shape | changes))
-    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(folder)
+    model = transformers.AutoModelForCausalLM.from_config(config)
+    if terse:
+        with torch.no_grad():
+            model.lm_head.weight[2] *= 3
+    model.save_pretrained(folder)
     return folder

@@ -79,7 +79,8 @@ class Shared:
     def _forward(self, columns: Columns, ids: torch.Tensor, real: torch.Tensor, keep: int) -> torch.Tensor:
         device = self.model.device
         positions = columns.positions(real.to(device))
-        cache = self._cache(layers=[Layer(columns, i) for i in range(self.empty.shape[0])])
+        layers: list[Any] = [Layer(columns, i) for i in range(self.empty.shape[0])]
+        cache = self._cache(layers=layers)
         with Reading(columns):
             out = self.model(
                 ids.to(device),
