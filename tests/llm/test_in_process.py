@@ -203,7 +203,9 @@ def test_a_chat_is_framed_by_the_template(build, model_folder, name):
 @pytest.mark.parametrize("name", BACKENDS)
 def test_where_a_template_refuses_a_system_prompt_it_opens_the_users(build, model_folder, name):
     llm = build(name, model_folder(template=NO_SYSTEM))
-    [one, two] = llm.answer_many([Generate("Who?", system="Be brief.", max_tokens=6), Generate("Be brief.\n\nWho?", max_tokens=6)])
+    [one, two] = llm.answer_many(
+        [Generate("Who?", system="Be brief.", max_tokens=6), Generate("Be brief.\n\nWho?", max_tokens=6)]
+    )
     assert one.text == two.text and one.prompt_tokens == two.prompt_tokens
 
 

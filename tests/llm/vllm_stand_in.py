@@ -84,7 +84,9 @@ class LLM:
     def generate(self, prompts, sampling_params=None, *, use_tqdm=True):
         assert len(prompts) == len(sampling_params)
         assert all(p.prompt_logprobs is None for p in sampling_params), "prompt log-probabilities pass the prefix cache by"
-        return [self._one(str(i), p["prompt_token_ids"], s) for i, (p, s) in enumerate(zip(prompts, sampling_params, strict=True))]
+        return [
+            self._one(str(i), p["prompt_token_ids"], s) for i, (p, s) in enumerate(zip(prompts, sampling_params, strict=True))
+        ]
 
     def _one(self, name, prompt, params):
         assert len(prompt) < self.llm_engine.model_config.max_model_len
@@ -112,7 +114,9 @@ class LLM:
             for stop in params.stop or []:
                 if stop in text:
                     reason, text = "stop", text[: text.index(stop)]
-        output = CompletionOutput(0, text, tokens, sum(p[t].logprob for p, t in zip(logprobs, tokens, strict=True)), logprobs, reason)
+        output = CompletionOutput(
+            0, text, tokens, sum(p[t].logprob for p, t in zip(logprobs, tokens, strict=True)), logprobs, reason
+        )
         return RequestOutput(name, None, prompt, None, [output], True, min(cached, len(prompt) - 1))
 
 
