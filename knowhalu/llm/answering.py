@@ -1,6 +1,7 @@
 """Writes replies and scores choices: side by side over a shared prefix, or one after the other."""
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 
 import torch
@@ -9,8 +10,8 @@ from knowhalu.errors import StageError
 from knowhalu.llm.attention import Columns
 from knowhalu.llm.contexts import Contexts, Read, batches
 from knowhalu.llm.decoding import Reply, chosen
-from knowhalu.llm.framing import Framed
 from knowhalu.llm.forward import Alone
+from knowhalu.llm.framing import Framed
 from knowhalu.steps import Completion, Generate
 
 Answer = Completion | StageError
@@ -33,19 +34,25 @@ class Job:
 
 def answer_alone(alone: Alone, job: Job) -> Answer:
     """Answer one request from its first token on."""
-    context, reply = job.framed.context, job.reply
+    reply = job.reply
+    logits, cache = alone.read(job.framed.context)
     if job.framed.choices:
-        found = []
-        for choice in job.framed.choices:
-            logits, _ = alone.read([*context, *choice[:-1]], keep=len(choice))
-            found.append(_gathered(logits.log_softmax(-1), choice))
-        return _chosen(job, found, 0)
-    logits, cache = alone.read(context)
+        return _chosen(job, [_followed(alone, logits, deepcopy(cache), c) for c in job.framed.choices], 0)
     while True:
         [(token, over)] = _step([reply], logits)
         if over:
             return _finished(reply, 0)
         logits, cache = alone.read([token], cache)
+
+
+def _followed(alone: Alone, logits: torch.Tensor, cache: object, tokens: Sequence[int]) -> list[float]:
+    """Return the log-probability of each token, given the logits before the first; the cache is used up."""
+    found = []
+    for i, token in enumerate(tokens):
+        if i:
+            logits, cache = alone.read([tokens[i - 1]], cache)
+        found += _gathered(logits.log_softmax(-1), [token])
+    return found
 
 
 class Together:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import torch
 
 from knowhalu.llm.attention import Columns
-from knowhalu.llm.prefixes import Prefixes, Tokens, shared_length
 from knowhalu.llm.forward import AT_ONCE, Shared
+from knowhalu.llm.prefixes import Prefixes, Tokens, shared_length
 
 AT_ONCE_ON_CPU = 128
 """Tokens of different texts that are read in one pass: on a CPU more only means more padding."""

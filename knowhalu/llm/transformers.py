@@ -6,6 +6,7 @@ that share a fixed part are read and answered side by side.
 
 import threading
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 
@@ -14,12 +15,17 @@ from knowhalu.llm.answering import Answer, Job, Together, answer_alone
 from knowhalu.llm.attention import Refused
 from knowhalu.llm.contexts import Contexts, common_prefix
 from knowhalu.llm.decoding import Reply
+from knowhalu.llm.forward import Alone, Shared
 from knowhalu.llm.framing import Framing
 from knowhalu.llm.loading import checked_folder, end_tokens, load_model, load_tokenizer, longest
 from knowhalu.llm.prefixes import Prefixes
-from knowhalu.llm.forward import Alone, Shared
 from knowhalu.options import LLMOptions
 from knowhalu.steps import Generate
+
+
+def _from_folder(options: LLMOptions) -> tuple[Any, Any]:
+    folder = checked_folder(options.model)
+    return load_model(folder, options.precision), load_tokenizer(folder)
 
 
 class Transformers:
@@ -27,12 +33,11 @@ class Transformers:
 
     With `reuse` False every prompt is read from its first token on, one by one. So is whatever a model reads in a way
     that allows no reuse; `why_alone` says why. Raises ModelError where the folder is missing or damaged, MissingExtra
-    where transformers is.
+    where transformers is. A model that is `loaded` already, with its tokenizer, is taken instead of the folder's.
     """
 
-    def __init__(self, options: LLMOptions, *, reuse: bool = True) -> None:
-        folder = checked_folder(options.model)
-        self.tokenizer, self.model = load_tokenizer(folder), load_model(folder, options.precision)
+    def __init__(self, options: LLMOptions, *, reuse: bool = True, loaded: tuple[Any, Any] | None = None) -> None:
+        self.model, self.tokenizer = loaded or _from_folder(options)
         self.framing = Framing(self.tokenizer, options.style, longest(self.model.config))
         self.ends = end_tokens(self.model, self.tokenizer)
         self.prefixes = Prefixes(options.prefix_mb * 2**20)
