@@ -84,22 +84,51 @@ class Columns:
 
     def attend(self, layer: int, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, scaling: float) -> torch.Tensor:
         """Attend from `[rows, query heads, new, head size]`; returns `[rows, new, query heads, head size]`."""
-        rows, heads, new, size = query.shape
-        kv_heads = keys.shape[1]
-        query = (query * scaling).reshape(rows, kv_heads, -1, size)  # all queries that look at the same keys
-        shape = (rows, kv_heads, heads // kv_heads, new, -1)
-        scores = (query @ keys.transpose(-1, -2)).view(shape).masked_fill(~self.mask, float("-inf"))
-        count = self.offset
-        if self.shared is not None:
-            flat = query.transpose(0, 1).reshape(kv_heads, -1, size)
-            before = (flat @ self.shared[layer, 0].transpose(-1, -2)).view(kv_heads, rows, -1, count)
-            scores = torch.cat([before.transpose(0, 1).reshape(shape), scores], -1)
-        weights = scores.softmax(-1, dtype=torch.float32).to(values.dtype).reshape(rows, kv_heads, -1, count + keys.shape[-2])
-        found = weights[..., count:] @ values
-        if self.shared is not None:
-            flat = weights[..., :count].transpose(0, 1).reshape(kv_heads, -1, count)
-            found = found + (flat @ self.shared[layer, 1]).view(kv_heads, rows, -1, size).transpose(0, 1)
-        return found.view(rows, heads, new, size).transpose(1, 2).contiguous()
+        shared = None if self.shared is None else self.shared[layer]
+        if query.shape[0] == 1 and query.shape[2] > 1:
+            found = _of_one(shared, query, keys, values, scaling)
+        else:
+            found = _of_many(shared, query, keys, values, scaling, self.mask)
+        return found.transpose(1, 2).contiguous()
+
+
+def _of_one(
+    shared: torch.Tensor | None, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, scaling: float
+) -> torch.Tensor:
+    """Attend in a single row, which has no gaps: the kernels of torch do this best over one run of keys."""
+    if shared is not None:
+        keys, values = torch.cat([shared[:1], keys], -2), torch.cat([shared[1:], values], -2)
+    groups = query.shape[1] // keys.shape[1]
+    keys, values = keys.repeat_interleave(groups, 1), values.repeat_interleave(groups, 1)
+    new, end = query.shape[-2], keys.shape[-2]
+    causal = torch.ones(new, end, dtype=torch.bool, device=query.device).tril(end - new)
+    return torch.nn.functional.scaled_dot_product_attention(query, keys, values, causal, scale=scaling)
+
+
+def _of_many(
+    shared: torch.Tensor | None,
+    query: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    scaling: float,
+    mask: torch.Tensor,
+) -> torch.Tensor:
+    """Attend in many rows: all their queries look at the shared keys together, and at their own row by row."""
+    rows, heads, new, size = query.shape
+    kv_heads, own = keys.shape[1], keys.shape[2]
+    query = (query * scaling).reshape(rows, kv_heads, -1, size)  # all queries that look at the same keys
+    shape = (rows, kv_heads, heads // kv_heads, new, -1)
+    scores = (query @ keys.transpose(-1, -2)).view(shape).masked_fill(~mask, float("-inf"))
+    if shared is not None:
+        flat = query.transpose(0, 1).reshape(kv_heads, -1, size)
+        before = (flat @ shared[0].transpose(-1, -2)).view(kv_heads, rows, -1, shared.shape[-2])
+        scores = torch.cat([before.transpose(0, 1).reshape(shape), scores], -1)
+    weights = scores.softmax(-1, dtype=torch.float32).to(values.dtype).reshape(rows, kv_heads, heads // kv_heads * new, -1)
+    found = weights[..., -own:] @ values
+    if shared is not None:
+        flat = weights[..., :-own].transpose(0, 1).reshape(kv_heads, -1, shared.shape[-2])
+        found = found + (flat @ shared[1]).view(kv_heads, rows, -1, size).transpose(0, 1)
+    return found.view(rows, heads, new, size)
 
 
 class Layer:

@@ -25,7 +25,8 @@ from knowhalu.steps import Generate
 
 def _from_folder(options: LLMOptions) -> tuple[Any, Any]:
     folder = checked_folder(options.model)
-    return load_model(folder, options.precision), load_tokenizer(folder)
+    tokenizer = load_tokenizer(folder)
+    return load_model(folder, options.precision), tokenizer
 
 
 class Transformers:

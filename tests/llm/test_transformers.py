@@ -81,7 +81,7 @@ def test_other_architectures_share_as_well(model_folder, kind):
     assert llm.why_alone == ""
     for requests in in_turns([[(0, 1, False), (1, 2, True), (2, 3, False)], [(0, 0, True), (2, 1, True)]]):
         assert_same(llm.answer_many(requests), anew.answer_many(requests))
-    assert llm.computed < anew.computed / 2
+    assert llm.computed < anew.computed
 
 
 @pytest.mark.parametrize(
