@@ -32,7 +32,7 @@ from knowhalu.options import LLMOptions
 from knowhalu.steps import Completion, Generate
 
 ROOT = Path(__file__).resolve().parents[1]
-LABELS = ("it cor rect", "in cor rect", "in con clusive")
+LABELS = (" it cor rect", " in cor rect", " in con clusive")
 STAGES = ("extract", "query", "knowledge", "judge")
 REPLIES = {"extract": 20, "query": 30, "knowledge": 40, "judge": 40}
 """Tokens of a reply of each stage."""

@@ -65,15 +65,17 @@ class Shared:
         self.computed = alone.computed = 0
 
     def read(self, columns: Columns, rows: Sequence[Sequence[int]], keep: int = 1) -> torch.Tensor:
-        """Read on in every row; returns the last logits, `[rows, keep, vocabulary]` in single precision."""
+        """Read on in every row; returns the logits after its last tokens: `[rows, keep, vocabulary]`, in single precision.
+
+        `keep` is 1, or the length of the longest row.
+        """
         new = max(map(len, rows))
         ids = torch.tensor([[0] * (new - len(r)) + list(r) for r in rows])
         real = torch.tensor([[False] * (new - len(r)) + [True] * len(r) for r in rows])
         self.computed += int(real.sum())
         width = max(AT_ONCE // len(rows), keep)
-        ends = [*range(new, 0, -width)][::-1]  # from the end, so that the last slice is a full one
-        for start, end in zip([0, *ends], ends, strict=False):
-            logits = self._forward(columns, ids[:, start:end], real[:, start:end], keep)
+        for start in range(0, new, width):
+            logits = self._forward(columns, ids[:, start : start + width], real[:, start : start + width], keep)
         return logits
 
     def _forward(self, columns: Columns, ids: torch.Tensor, real: torch.Tensor, keep: int) -> torch.Tensor:

@@ -52,7 +52,9 @@ class Framing:
             return False
 
     def _chat(self, messages: list[dict[str, str]]) -> str:
-        return str(self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+        """Write a chat up to the model's turn; a model that can think aloud first is told not to: `begun` opens the reply."""
+        written = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, enable_thinking=False)
+        return str(written)
 
     def text(self, request: Generate) -> str:
         """Write the request as the one text that the model goes on with."""

@@ -111,9 +111,8 @@ class LLM:
             text = self._tokenizer.decode(tokens, skip_special_tokens=True)
             if token == self._tokenizer.eos_token_id:
                 reason = "stop"
-            for stop in params.stop or []:
-                if stop in text:
-                    reason, text = "stop", text[: text.index(stop)]
+            if found := [text.index(stop) for stop in params.stop or [] if stop in text]:
+                reason, text = "stop", text[: min(found)]
         output = CompletionOutput(
             0, text, tokens, sum(p[t].logprob for p, t in zip(logprobs, tokens, strict=True)), logprobs, reason
         )
