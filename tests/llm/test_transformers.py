@@ -1,6 +1,7 @@
 """Reuse changes what is computed, never what is answered."""
 
 import math
+import sys
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from knowhalu.engine import Backends, Engine, collect
-from knowhalu.errors import ModelError, StageError
+from knowhalu.errors import MissingExtra, ModelError, StageError
 from knowhalu.llm.attention import Columns
 from knowhalu.llm.transformers import Transformers
 from knowhalu.options import LLMOptions
@@ -262,3 +263,10 @@ def test_checks_run_through_the_engine(model_folder):
         assert one.usage.calls == 2
     usage = [o.usage for o in found if isinstance(o, Verdict)]
     assert sum(u.cached_tokens for u in usage) > sum(u.prompt_tokens for u in usage) / 2
+
+
+def test_transformers_that_is_not_installed_is_named_with_its_extra(model_folder, monkeypatch):
+    folder = model_folder()
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(MissingExtra, match=r"knowhalu\[transformers\]"):
+        opened(folder)
