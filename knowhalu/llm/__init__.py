@@ -1,0 +1,1 @@
+"""Doors to language models: a server, vLLM or transformers in this process."""

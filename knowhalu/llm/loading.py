@@ -1,0 +1,84 @@
+"""Opens a language model that lies in a local folder."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from knowhalu.errors import MissingExtra, ModelError
+
+
+def checked_folder(model: str, setting: str = "llm.model") -> Path:
+    """Return the folder of a model with safetensors weights; raises ModelError where it is not there or not whole."""
+    if not model:
+        raise ModelError(f"no model is named; set {setting} to the folder of a model, for example --set {setting}=/models/NAME")
+    folder = Path(model).expanduser()
+    if not folder.is_dir():
+        raise ModelError(f"no model in {folder}: copy the model's folder there, or set {setting}. Nothing is downloaded.")
+    if not (folder / "config.json").is_file():
+        raise ModelError(f"{folder} has no config.json, so it is not a model's folder; set {setting} to the folder that has it")
+    if not any(folder.glob("*.safetensors")):
+        raise ModelError(f"{folder} has no *.safetensors; other formats can run code and are not read: convert the weights")
+    index = folder / "model.safetensors.index.json"
+    if index.is_file():
+        names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        if missing := sorted(n for n in names if not (folder / n).is_file()):
+            raise ModelError(f"{folder} is not whole: {', '.join(missing)} is missing; copy the folder again")
+    return folder
+
+
+def load_tokenizer(folder: Path) -> Any:
+    """Load the tokenizer of a model; raises ModelError."""
+    try:
+        from transformers import AutoTokenizer
+    except ImportError as error:
+        raise MissingExtra("transformers", "transformers") from error
+    try:
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with the files, the folder is named
+        raise ModelError(f"{folder}: the tokenizer cannot be read ({error}); copy the folder again") from error
+
+
+def load_model(folder: Path, precision: str) -> Any:
+    """Load a causal language model onto the GPU, or the CPU where there is none; raises ModelError."""
+    try:
+        from transformers import AutoModelForCausalLM
+    except ImportError as error:
+        raise MissingExtra("transformers", "transformers") from error
+    from transformers.utils import logging as named
+
+    logging: Any = named
+    place = "cuda" if torch.cuda.is_available() else "cpu"
+    shows = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        model: Any = AutoModelForCausalLM.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False, use_safetensors=True, dtype=dtype_for(precision, place)
+        )
+    except Exception as error:  # noqa: BLE001
+        raise ModelError(f"{folder}: the model cannot be loaded ({error})") from error
+    finally:
+        if shows:
+            logging.enable_progress_bar()
+    return model.eval().to(torch.device(place))
+
+
+def dtype_for(precision: str, place: str) -> torch.dtype:
+    """Resolve "auto": bfloat16 where the hardware multiplies it, else single precision."""
+    if precision == "auto":
+        fast = torch.cuda.is_bf16_supported() if place == "cuda" else torch.cpu.get_capabilities().get("avx512_bf16", False)
+        precision = "bf16" if fast else "fp32"
+    return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
+
+
+def longest(config: Any) -> int | None:
+    """Return how many tokens a model reads at most, if its configuration says so."""
+    found = getattr(config.get_text_config(decoder=True), "max_position_embeddings", None)
+    return int(found) if found else None
+
+
+def end_tokens(model: Any, tokenizer: Any) -> frozenset[int]:
+    """Return the tokens that end a reply."""
+    named = [model.generation_config.eos_token_id, model.config.eos_token_id, tokenizer.eos_token_id]
+    return frozenset(int(t) for n in named for t in (n if isinstance(n, list) else [n]) if t is not None)

@@ -1,0 +1,17 @@
+"""Tiny language models that the tests of a session share."""
+
+from functools import cache
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def model_folder(tmp_path_factory):
+    """Return a function that writes a tiny model once: `model_folder("qwen2", template=CHAT, sliding_window=64)`."""
+    from tests.llm.tiny_llm import write_model
+
+    @cache
+    def folder(kind="llama", template=None, **changes):
+        return write_model(tmp_path_factory.mktemp(kind), kind, template, **changes)
+
+    return folder
