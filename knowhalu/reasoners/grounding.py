@@ -8,7 +8,8 @@ import re
 from collections.abc import Container, Sequence
 from typing import NamedTuple
 
-from knowhalu.reasoners.features import coverage, facts, number_of
+from knowhalu.reasoners.features import coverage, facts
+from knowhalu.reasoners.quantities import number_of
 from knowhalu.text import content_words, sentences, words
 from knowhalu.types import NO_INFORMATION, Form, Judgment, Knowledge, Label, Passage, Query, Quote, Sample, Step, Triplet
 
