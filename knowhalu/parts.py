@@ -7,6 +7,7 @@ from pathlib import Path
 import knowhalu
 from knowhalu.encoder.service import PACKAGED, EncoderBackend
 from knowhalu.engine import Backends, Engine
+from knowhalu.llm.replies import remembered
 from knowhalu.names import resolve
 from knowhalu.options import Settings
 from knowhalu.searching import Searcher
@@ -17,9 +18,8 @@ def build_engine(settings: Settings) -> Engine:
     search = Searcher(settings.retrieval)
     if settings.reasoner == "llm":
         reasoner = resolve("reasoner", "llm")(settings.llm)
-        backends = Backends(
-            generate=resolve("llm", settings.llm.backend)(settings.llm), search=search, batch=settings.engine.batch
-        )
+        generate = remembered(resolve("llm", settings.llm.backend)(settings.llm), settings.llm)
+        backends = Backends(generate=generate, search=search, batch=settings.engine.batch)
     else:
         encoder = settings.encoder
         folder = encoder.folder or PACKAGED

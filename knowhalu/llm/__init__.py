@@ -1,0 +1,1 @@
+"""Doors to language models: servers, models in this process, and the replies kept on disk."""
