@@ -77,11 +77,9 @@ class LabelWalk:
             able = self.candidates(text)
             after = {token: p for token, p in self._after.get(text, {}).items() if token and self.candidates(text + token)}
             ended = text.lstrip()
-            # a model that does not go on with its own label was asked in a way that it did not understand
-            astray = bool(text) and ended not in settled and sum(after.values()) < self.floor
             if len(able) == 1:
                 settled[able[0]] += mass
-            elif text not in self._after or astray:
+            elif text not in self._after:
                 unsettled[text] = unsettled.get(text, 0.0) + mass
             else:
                 flowing += [(text + token, mass * p) for token, p in after.items()]

@@ -131,8 +131,8 @@ def cut(text: str, stops: Sequence[str]) -> tuple[str, bool]:
 
 def without_echo(said: Said, begun: str) -> Said:
     """Drop the begun reply from the front, where a server gives it back or a model says it once more."""
-    start = begun.strip()
-    if len(start) < SHORTEST_ECHO or not said.text.lstrip().startswith(start):
+    start = begun if said.text.startswith(begun) else begun.strip()
+    if len(start) < SHORTEST_ECHO or not said.text.lstrip().startswith(start.lstrip()):
         return said
     at = said.text.index(start) + len(start)
     positions, length = list(said.positions or ()), 0

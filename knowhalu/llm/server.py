@@ -7,6 +7,7 @@ from then on. llama.cpp and Ollama give every model some template: set `llm.styl
 
 import asyncio
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -97,8 +98,7 @@ class Server:
     async def _choose(self, request: Generate, manner: Manner) -> Completion:
         """Let the model take one of the choices, and ask on until the probabilities of all are known."""
         walk = LabelWalk(request.choices)
-        said = await self._ask(request, manner, max(map(len, request.choices)) + 2)
-        asked = [without_echo(said, request.begun)]
+        asked = [await self._first_choice(request, manner)]
         walk.read("", asked[0].positions or ())
         while (text := walk.next()) is not None:
             further = replace(request, begun=request.begun + text, temperature=0.0)
@@ -111,11 +111,21 @@ class Server:
             sum(s.cached_tokens for s in asked), sum(s.completion_tokens for s in asked),
         )  # fmt: skip
 
+    async def _first_choice(self, request: Generate, manner: Manner) -> Said:
+        """Let the model write a choice; where nothing holds it to them, what it would say first tells more than a draw."""
+        longest = max(map(len, request.choices)) + 2
+        if manner.constrain == "logprobs" and manner.top and request.temperature > 0:
+            said = await self._ask(replace(request, temperature=0.0), manner, longest)
+            if said.positions:
+                return without_echo(said, request.begun)
+        return without_echo(await self._ask(request, manner, longest), request.begun)
+
     def _named(self, said: Said, walk: LabelWalk, manner: Manner) -> str:
-        """Return the choice that the reply is or begins with, where there are no log-probabilities to tell."""
-        able = walk.candidates(said.text)
-        if len(able) == 1 and said.text.lstrip().startswith(able[0]):
-            return able[0]
+        """Return the choice that the reply begins with, where there are no log-probabilities and it names no other."""
+        words = said.text.strip()
+        named = [c for c in walk.choices if re.search(rf"(?<!\w){re.escape(c)}(?!\w)", words)]
+        if len(named) == 1 and words.startswith(named[0]):
+            return named[0]
         cure = f"{manner.dialect.name} was asked by llm.constrain = {manner.constrain!r}; try another, or another server"
         reason = f"the reply is none of {', '.join(walk.choices)}, and comes without log-probabilities. {cure}"
         raise ReplyError("generate", f"{self.options.url}: {reason}", reply=said.text)
