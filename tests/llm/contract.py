@@ -12,7 +12,7 @@ from knowhalu.steps import Completion, Generate
 
 LABELS = ("CORRECT", "INCORRECT", "INCONCLUSIVE")
 FREE = Generate("Tell me something of the sea.\n", max_tokens=24)
-CHOICE = Generate("Is the sea wet?\n", begun="Judgment:", choices=LABELS, max_tokens=12)
+CHOICE = Generate("Is the sea wet: <<CORRECT>>, <<INCORRECT>>, <<INCONCLUSIVE>>?\n", begun="Judgment:", choices=LABELS)
 
 
 def asker(backend):
@@ -67,7 +67,8 @@ def test_choices_have_probabilities_and_the_likeliest_is_the_text(llm):
 
 @pytest.mark.parametrize("choices", [("yes", "no"), ("1", "10", "100"), ("a b", "a c"), ('say "x"', "say |y"), ("only",)])
 def test_any_choices_will_do(llm, choices):
-    (reply,) = llm([changed(CHOICE, choices=choices)])
+    prompt = f"Say {', '.join(f'<<{c}>>' for c in choices)}.\n"
+    (reply,) = llm([changed(CHOICE, prompt=prompt, choices=choices)])
     assert reply.text in choices
     assert sum(reply.choices.values()) == pytest.approx(1.0)
 

@@ -5,7 +5,6 @@ import json
 import math
 import re
 import threading
-from collections import Counter
 from contextlib import contextmanager
 
 from tests.llm.tiny_model import END, TinyModel, tokenize
@@ -17,25 +16,14 @@ BLOCK = 16
 class FakeServer:
     """`kind` decides which dialect it understands; `strike` makes requests that hold a text meet faults, in order."""
 
-    def __init__(
-        self,
-        model=None,
-        *,
-        kind="vllm",
-        name="tiny",
-        names=None,
-        template=True,
-        logprobs=True,
-        context=4000,
-        top=20,
-        all_tokens=False,
-    ):
-        self.model, self.kind, self.name, self.template = model or TinyModel(), kind, name, template
-        self.names, self.logprobs, self.context, self.top = names or [name], logprobs, context, top
-        self.all_tokens = all_tokens
+    name = "tiny"
+    context = 4000
+
+    def __init__(self, model=None, *, kind="vllm", names=None, template=True, logprobs=True, top=20, all_tokens=False):
+        self.model, self.kind, self.template = model or TinyModel(), kind, template
+        self.names, self.logprobs, self.top, self.all_tokens = names or [self.name], logprobs, top, all_tokens
         self.requests, self.connections = [], 0
         self._seen, self._faults = set(), {}
-        self.answered = Counter()
 
     def strike(self, marker, *faults, forever=False):
         self._faults[marker] = [list(faults), forever]
@@ -151,7 +139,6 @@ class Exchange:
 
     async def answer(self):
         await self.send(*self.server.reply(self))
-        self.server.answered[json.dumps(self.body)] += 1
 
     async def send(self, status, payload, headers=(), *, length=None):
         raw = payload if isinstance(payload, bytes) else json.dumps(payload).encode()

@@ -11,6 +11,7 @@ from knowhalu.steps import Generate
 from tests.llm.contract import *  # noqa: F403 - the shared tests run here
 from tests.llm.contract import CHOICE, FREE, LABELS, asker, changed
 from tests.llm.fake_server import FakeServer, running
+from tests.llm.tiny_model import TinyModel
 
 KINDS = ["vllm", "llamacpp", "sglang", "ollama", "plain"]
 
@@ -60,19 +61,21 @@ def exact(model, prompt, begun, choices):
 def test_label_probabilities_are_those_of_the_model(kind):
     for number in range(3):
         with running(FakeServer(kind=kind, all_tokens=True)) as fake:
-            request = changed(CHOICE, prompt=f"Is {number} odd?\n")
+            request = changed(CHOICE, prompt=f"{number}: {CHOICE.prompt}")
             (reply,) = ask(fake, request)
             prompt = f"<user>{request.prompt}</><assistant>"
             wanted = exact(fake.model, prompt, request.begun, LABELS)
             assert reply.choices == pytest.approx(wanted, abs=2e-3)
 
 
-def test_a_label_needs_few_requests(fake):
-    ask(fake, CHOICE)
-    posts = [r for r in fake.requests if r.method == "POST"]
-    assert len(posts) <= 6
-    assert all(p.body["max_tokens"] == 1 for p in posts[1:])
-    assert all("structured_outputs" not in p.body for p in posts[1:])
+@pytest.mark.parametrize(("sure", "most"), [(0.6, 13), (0.99, 8), (0.9999, 1)])
+def test_the_surer_the_model_the_fewer_requests_a_label_needs(sure, most):
+    with running(FakeServer(TinyModel(lambda prompt: "Judgment: INCORRECT", sure))) as fake:
+        assert ask(fake, CHOICE)[0].text == "INCORRECT"
+        first, *further = [r.body for r in fake.requests if r.method == "POST"]
+    assert 1 + len(further) <= most
+    assert first["structured_outputs"]["choice"] == [*LABELS, *(f" {label}" for label in LABELS)]
+    assert all(body["max_tokens"] == 1 and "structured_outputs" not in body for body in further)
 
 
 def test_what_the_server_is_is_asked_once(fake):
@@ -116,9 +119,7 @@ def test_fewer_log_probabilities_are_asked_for_where_a_server_gives_fewer(top, a
 
 @pytest.mark.parametrize("kind", ["vllm", "plain"])
 def test_without_log_probabilities_a_label_has_no_probability(kind):
-    model = FakeServer().model
-    model.wants = lambda prompt: "Judgment: INCORRECT."
-    with running(FakeServer(model, kind=kind, logprobs=False)) as fake:
+    with running(FakeServer(TinyModel(lambda prompt: "Judgment: INCORRECT."), kind=kind, logprobs=False)) as fake:
         (reply,) = ask(fake, CHOICE)
         assert (reply.text, reply.choices, reply.logprobs) == ("INCORRECT", {}, ())
 
@@ -164,9 +165,7 @@ def test_a_prompt_that_is_too_long_says_so_and_is_not_asked_again(fake):
 
 
 def test_a_reply_that_names_two_labels_is_none():
-    model = FakeServer().model
-    model.wants = lambda prompt: "Judgment: CORRECT or INCORRECT"
-    with running(FakeServer(model, kind="plain", logprobs=False)) as fake:
+    with running(FakeServer(TinyModel(lambda prompt: "Judgment: CORRECT or INCORRECT"), kind="plain", logprobs=False)) as fake:
         (error,) = ask(fake, CHOICE)
         assert isinstance(error, ReplyError)
         assert "CORRECT" in error.reply

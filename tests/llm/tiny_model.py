@@ -3,6 +3,7 @@
 import hashlib
 import math
 import random
+import re
 import string
 
 PIECES = (
@@ -11,8 +12,6 @@ PIECES = (
 )  # fmt: skip
 VOCABULARY = tuple(dict.fromkeys((*PIECES, *string.ascii_letters, *string.digits, *" .,:;!?-'\"#()[]{}<>|/_=+*%&@$")))
 END = ""
-"""The first twelve pieces make labels; the model likes them."""
-SURE = 0.6
 
 
 def tokenize(text):
@@ -35,14 +34,21 @@ def wants_a_number(prompt):
 
 
 class TinyModel:
-    """`wants(prompt)` is what it would like to say; `after` gives the probability of every token."""
+    """`wants(prompt)` is what it would like to say; `after` gives the probability of every token.
 
-    def __init__(self, wants=wants_a_number):
-        self.wants = wants
+    What a prompt puts into <<double brackets>> is a choice; the model tends to go on with one after a colon.
+    """
+
+    def __init__(self, wants=wants_a_number, sure=0.6):
+        self.wants, self.sure = wants, sure
 
     def after(self, prompt, written):
         noise = random.Random(number_of(f"{prompt}|{written}"))
-        weights = {t: math.exp(5 * noise.random()) * (50 if t in PIECES[:12] else 1) for t in (*VOCABULARY, END)}
+        weights = {token: math.exp(5 * noise.random()) for token in (*VOCABULARY, END)}
+        begun = written.rpartition(":")[2]
+        for token in VOCABULARY:
+            if (begun + token).strip() and any(o.startswith((begun + token).lstrip()) for o in re.findall("<<(.*?)>>", prompt)):
+                weights[token] *= 200
         total = sum(weights.values())
         spread = {token: weight / total for token, weight in weights.items()}
         wanted = self.wants(prompt)
@@ -50,8 +56,8 @@ class TinyModel:
             return spread
         rest = wanted[len(written) :]
         favourite = tokenize(rest)[0] if rest else END
-        found = {token: p * (1 - SURE) for token, p in spread.items()}
-        return {**found, favourite: found.get(favourite, 0.0) + SURE}
+        found = {token: p * (1 - self.sure) for token, p in spread.items()}
+        return {**found, favourite: found.get(favourite, 0.0) + self.sure}
 
     def write(self, prompt, begun="", *, max_tokens=16, stop=(), allowed=(), temperature=0.0, seed=0):
         """Return the text, the tokens with their whole distributions, and why it ended."""
