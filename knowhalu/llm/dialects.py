@@ -88,7 +88,9 @@ class Manner:
     def body(self, request: Generate, *, max_tokens: int, held: bool = True) -> dict[str, Any]:
         """Return the JSON of a request; with choices and `held`, the reply is constrained to them where the server can."""
         body: dict[str, Any] = {"model": self.model, "max_tokens": max_tokens, "temperature": request.temperature}
-        body |= {"seed": request.seed, "stream": False, **dict(self.dialect.plain)}
+        body |= {"stream": False, **dict(self.dialect.plain)}
+        if request.temperature > 0:  # a seed where nothing is drawn only slows vLLM down
+            body["seed"] = request.seed
         if request.stop and not request.choices:
             body["stop"] = list(request.stop)
         body |= self._texts(request)

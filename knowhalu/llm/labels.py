@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 FLOOR = 1e-4
 """Shared beginnings with less than this share of the mass are not looked into: no probability moves by more."""
+HEARD = 1e-3
+"""Where less than this share of the mass goes to any choice, the model wants to say something else: it tells nothing of them."""
 ASKS = 12
 """Questions about one label at most."""
 
@@ -32,8 +34,8 @@ class LabelWalk:
     `top` and a floor of 0 the probabilities are exact; with the k likeliest they are exact up to the mass left out.
     """
 
-    def __init__(self, choices: Sequence[str], *, floor: float = FLOOR, asks: int = ASKS) -> None:
-        self.choices, self.floor, self.asks = tuple(choices), floor, asks
+    def __init__(self, choices: Sequence[str], *, floor: float = FLOOR, heard: float = HEARD, asks: int = ASKS) -> None:
+        self.choices, self.floor, self.heard, self.asks = tuple(choices), floor, heard, asks
         self._after: dict[str, dict[str, float]] = {}
         self._asked: set[str] = set()
 
@@ -52,7 +54,7 @@ class LabelWalk:
             text += position.token
 
     def probabilities(self) -> dict[str, float]:
-        """Return the probability of each choice, adding up to 1; empty where no choice was among the likeliest."""
+        """Return the probability of each choice, adding up to 1; empty where the model hardly thinks of any."""
         settled, unsettled = self._flow()
         if not self._after:
             return {}
@@ -60,7 +62,7 @@ class LabelWalk:
             for choice in (able := self.candidates(text)):
                 settled[choice] += mass / len(able)
         total = sum(settled.values())
-        return {c: mass / total for c, mass in settled.items()} if total > 0 else {}
+        return {c: mass / total for c, mass in settled.items()} if total > self.heard else {}
 
     def candidates(self, text: str) -> list[str]:
         """Return the choices that a text is or may become; a text may begin with blanks and go on after a choice."""

@@ -33,7 +33,7 @@ class Shelf:
         self.path, self.limit, self._clock = path, limit, clock
         self._lock = threading.Lock()
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._base = sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False)
         except (OSError, sqlite3.Error) as error:
             raise SettingsError(f"{path}: the reply cache cannot be opened ({error}). {CURE}") from error

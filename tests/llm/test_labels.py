@@ -75,6 +75,12 @@ def test_nothing_known_is_no_probability():
     assert (walk.next(), walk.probabilities()) == (None, {})
 
 
+def test_a_label_that_the_model_was_forced_to_say_has_no_probability():
+    walk = LabelWalk(LABELS)
+    walk.read("", [Position("CORRECT", -12.0, (("The", -0.1), ("A", -3.0)))])
+    assert walk.probabilities() == {}
+
+
 def test_a_beginning_that_the_model_goes_on_with_otherwise_counts_for_no_label():
     walk = LabelWalk(LABELS)
     walk.read("", [position("CORRECT", CORRECT=0.6, IN=0.4)])
@@ -153,13 +159,13 @@ def followed(model, choices):
 
     follow("", 1.0)
     total = sum(found.values())
-    return {c: p / total for c, p in found.items()}
+    return {c: p / total for c, p in found.items()} if total else {}
 
 
 @given(st.sampled_from(SETS), st.integers(0, 2**32), st.integers(1, 6))
 def test_probabilities_are_exact_whatever_the_tokenizer_and_the_path(choices, seed, length):
     model, draw = RandomModel(choices, seed), random.Random(seed)
-    walk = LabelWalk(choices, floor=0.0, asks=10_000)
+    walk = LabelWalk(choices, floor=0.0, heard=0.0, asks=10_000)
     while (text := walk.next()) is not None:
         walk.read(text, model.write(text, draw, length))
     assert walk.probabilities() == pytest.approx(followed(model, choices), abs=1e-9)
@@ -168,7 +174,7 @@ def test_probabilities_are_exact_whatever_the_tokenizer_and_the_path(choices, se
 @given(st.sampled_from(SETS), st.integers(0, 2**32))
 def test_a_floor_costs_no_more_accuracy_than_it_says(choices, seed):
     model, draw = RandomModel(choices, seed), random.Random(seed)
-    walk = LabelWalk(choices, floor=1e-3, asks=10_000)
+    walk = LabelWalk(choices, floor=1e-3, heard=0.0, asks=10_000)
     while (text := walk.next()) is not None:
         walk.read(text, model.write(text, draw, 3))
     left = len(walk._flow()[1]) * 1e-3
@@ -178,7 +184,7 @@ def test_a_floor_costs_no_more_accuracy_than_it_says(choices, seed):
 @given(st.sampled_from(SETS), st.integers(0, 2**32), st.integers(1, 4))
 def test_the_likeliest_tokens_alone_are_right_up_to_what_they_leave_out(choices, seed, k):
     model, draw = RandomModel(choices, seed), random.Random(seed)
-    walk, missing = LabelWalk(choices, floor=0.0, asks=10_000), 0.0
+    walk, missing = LabelWalk(choices, floor=0.0, heard=0.0, asks=10_000), 0.0
     while (text := walk.next()) is not None:
         positions = []
         for full in model.write(text, draw, 1):

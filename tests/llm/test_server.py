@@ -117,6 +117,19 @@ def test_fewer_log_probabilities_are_asked_for_where_a_server_gives_fewer(top, a
         assert bool(reply.choices) == bool(asked)
 
 
+def test_a_server_that_fails_over_log_probabilities_is_asked_without(fake):
+    async def without_logits(exchange):
+        if "logprobs" not in exchange.body:
+            return await exchange.answer()
+        said = "logprobs is not supported for models created with logits_all=False"
+        await exchange.send(500, {"error": {"message": said}})
+
+    fake.strike("model", without_logits, forever=True)
+    (reply,) = ask(fake, CHOICE)
+    assert (reply.text in LABELS, reply.choices) == (True, {})
+    assert [r.method for r in fake.requests] == ["GET", "POST", "POST", "POST"]
+
+
 @pytest.mark.parametrize("kind", ["vllm", "plain"])
 def test_without_log_probabilities_a_label_has_no_probability(kind):
     with running(FakeServer(TinyModel(lambda prompt: "Judgment: INCORRECT."), kind=kind, logprobs=False)) as fake:
@@ -126,7 +139,7 @@ def test_without_log_probabilities_a_label_has_no_probability(kind):
 
 def test_a_field_that_the_server_does_not_know_is_left_out(fake):
     async def strict(exchange):
-        unknown = next((n for n in ("top_k", "min_p", "seed", "structured_outputs") if n in exchange.body), None)
+        unknown = next((n for n in ("top_k", "min_p", "structured_outputs") if n in exchange.body), None)
         if unknown is None:
             return await exchange.answer()
         await exchange.send(422, {"detail": [{"type": "extra_forbidden", "loc": ["body", unknown]}]})
