@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,9 +101,10 @@ class Manner:
     def _texts(self, request: Generate) -> dict[str, Any]:
         if self.style == "completion":
             return {"prompt": as_one_text(request)}
-        said = (("system", request.system), ("user", request.prompt), ("assistant", request.begun))
+        begun, _ = self.begun(request)
+        said = (("system", request.system), ("user", request.prompt), ("assistant", begun))
         found: dict[str, Any] = {"messages": [{"role": r, "content": t} for r, t in said if t]}
-        if request.begun and self.dialect.continues:
+        if begun and self.dialect.continues:
             found |= {"continue_final_message": True, "add_generation_prompt": False}
         if self.dialect.thinks:
             found["chat_template_kwargs"] = {"enable_thinking": False}
@@ -118,17 +118,29 @@ class Manner:
         return {"logprobs": True, "top_logprobs": self.top} if many else {"logprobs": True}
 
     def _constraint(self, request: Generate) -> dict[str, Any]:
-        """Hold the reply to the choices; after a text that does not end in a blank, they may begin with one."""
-        before = as_one_text(request) if self.style == "completion" else request.begun
-        blank = bool(before) and not before[-1].isspace()
+        """Hold the reply to the choices, after the blanks that are to come first, or after one that may come."""
+        begun, blanks = self.begun(request)
+        before = as_one_text(request) if self.style == "completion" else begun
+        leads = [blanks] if blanks else ["", " "] if before and not before[-1].isspace() else [""]
+        allowed = [lead + choice for lead in leads for choice in request.choices]
         match self.constrain:
             case "structured":
-                return {"structured_outputs": {"choice": [*request.choices, *(f" {c}" for c in request.choices if blank)]}}
+                return {"structured_outputs": {"choice": allowed}}
             case "regex":
-                return {"regex": f"{' ?' if blank else ''}({'|'.join(map(_escaped, request.choices))})"}
-            case "grammar":
-                return {"grammar": f"root ::= {chr(34) + ' ' + chr(34) + '? ' if blank else ''}({gbnf(request.choices)})"}
+                return {"regex": f"({'|'.join(map(_escaped, allowed))})"}
+            case "grammar":  # a literal of GBNF is written like a string of JSON
+                return {"grammar": f"root ::= {' | '.join(json.dumps(a, ensure_ascii=False) for a in allowed)}"}
         return {}
+
+    def begun(self, request: Generate) -> tuple[str, str]:
+        """Return the begun reply as it is sent, and the blanks that the model has to write itself.
+
+        Many chat templates trim what a message ends in; a model that misses the line break would write it first.
+        """
+        if self.style == "completion":
+            return request.begun, ""
+        kept = request.begun.rstrip()
+        return kept, request.begun[len(kept) :]
 
 
 def as_one_text(request: Generate) -> str:
@@ -136,10 +148,5 @@ def as_one_text(request: Generate) -> str:
     return f"{request.system}\n\n{request.prompt}{request.begun}" if request.system else request.prompt + request.begun
 
 
-def gbnf(choices: Iterable[str]) -> str:
-    """Return the alternatives of a GBNF grammar, whose literals are written like JSON strings."""
-    return " | ".join(json.dumps(c, ensure_ascii=False) for c in choices)
-
-
 def _escaped(text: str) -> str:
-    return re.sub(r"([^\w\s])", r"\\\1", text)
+    return re.sub(r"([^\w\s])", r"\\\1", text).replace("\n", r"\n")

@@ -59,8 +59,10 @@ class LabelWalk:
         if not self._after:
             return {}
         for text, mass in unsettled.items():  # what was not looked into is shared evenly: it is too little to matter
-            for choice in (able := self.candidates(text)):
-                settled[choice] += mass / len(able)
+            able = self.candidates(text)
+            if len(able) < len(self.choices):  # mere blanks tell nothing
+                for choice in able:
+                    settled[choice] += mass / len(able)
         total = sum(settled.values())
         return {c: mass / total for c, mass in settled.items()} if total > self.heard else {}
 

@@ -89,7 +89,7 @@ class Server:
     async def _continue(self, request: Generate, manner: Manner) -> Completion:
         """Let the model write on."""
         said = without_echo(await self._ask(request, manner, request.max_tokens), request.begun)
-        text, stopped = cut(said.text, request.stop)
+        text, stopped = cut(said.text.removeprefix(manner.begun(request)[1]), request.stop)
         return Completion(
             text, "stop" if stopped else said.finish_reason, {}, said.logprobs,
             said.prompt_tokens, said.cached_tokens, said.completion_tokens,
@@ -100,8 +100,12 @@ class Server:
         walk = LabelWalk(request.choices)
         asked = [await self._first_choice(request, manner)]
         walk.read("", asked[0].positions or ())
+        begun, _ = manner.begun(request)
         while (text := walk.next()) is not None:
-            further = replace(request, begun=request.begun + text, temperature=0.0)
+            further = replace(request, begun=begun + text, temperature=0.0)
+            if manner.begun(further)[1]:  # a template might trim it, and the model would not be where it seems to be
+                walk.read(text, ())
+                continue
             asked.append(without_echo(await self._ask(further, manner, 1, held=False), further.begun))
             walk.read(text, asked[-1].positions or ())
         probabilities = walk.probabilities()
@@ -113,7 +117,7 @@ class Server:
 
     async def _first_choice(self, request: Generate, manner: Manner) -> Said:
         """Let the model write a choice; where nothing holds it to them, what it would say first tells more than a draw."""
-        longest = max(map(len, request.choices)) + 2
+        longest = max(map(len, request.choices)) + 4
         if manner.constrain == "logprobs" and manner.top and request.temperature > 0:
             said = await self._ask(replace(request, temperature=0.0), manner, longest)
             if said.positions:

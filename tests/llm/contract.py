@@ -73,6 +73,12 @@ def test_any_choices_will_do(llm, choices):
     assert sum(reply.choices.values()) == pytest.approx(1.0)
 
 
+def test_a_label_on_a_line_of_its_own_is_as_good(llm):
+    (reply,) = llm([changed(CHOICE, begun="Judgment:\n")])
+    assert reply.text in LABELS
+    assert sum(reply.choices.values()) == pytest.approx(1.0)
+
+
 def test_drawn_choices_follow_their_probabilities(llm):
     replies = llm([changed(CHOICE, temperature=1.0, seed=seed) for seed in range(40)])
     probabilities = replies[0].choices

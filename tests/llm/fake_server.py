@@ -95,21 +95,18 @@ class FakeServer:
         goes_on = last["role"] == "assistant" and (told or self.kind in ("llamacpp", "ollama"))
         closed = said if goes_on else [*said, last]
         prompt = "".join(f"<{m['role']}>{m['content']}</>" for m in closed) + "<assistant>"
-        return prompt, last["content"] if goes_on else ""
+        return prompt, last["content"].strip() if goes_on else ""  # as many templates do
 
     def _allowed(self, body):
         match self.kind:
             case "vllm":
                 return tuple((body.get("structured_outputs") or {}).get("choice", ()))
             case "llamacpp" if "grammar" in body:
-                blank, _, rest = body["grammar"].removeprefix("root ::= ").partition("(")
-                found = [json.loads(f'"{s}"') for s in re.findall(r'"((?:[^"\\]|\\.)*)"', rest)]
+                return tuple(json.loads(f'"{s}"') for s in re.findall(r'"((?:[^"\\]|\\.)*)"', body["grammar"]))
             case "sglang" if "regex" in body:
-                blank, _, rest = body["regex"].partition("(")
-                found = [re.sub(r"\\(.)", r"\1", s) for s in rest[:-1].split("|")]
-            case _:
-                return ()
-        return (*found, *(f" {f}" for f in found if blank))
+                parts = re.split(r"(?<!\\)\|", body["regex"][1:-1])
+                return tuple(re.sub(r"\\(.)", r"\1", p.replace(r"\n", "\n")) for p in parts)
+        return ()
 
     def _cached(self, tokens):
         blocks = ["".join(tokens[: i + BLOCK]) for i in range(0, len(tokens) - BLOCK, BLOCK)]

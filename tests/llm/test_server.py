@@ -65,7 +65,7 @@ def test_label_probabilities_are_those_of_the_model(kind):
             (reply,) = ask(fake, request)
             prompt = f"<user>{request.prompt}</><assistant>"
             wanted = exact(fake.model, prompt, request.begun, LABELS)
-            assert reply.choices == pytest.approx(wanted, abs=2e-3)
+            assert reply.choices == pytest.approx(wanted, abs=0.01)  # a second blank is not followed
 
 
 @pytest.mark.parametrize(("sure", "most"), [(0.6, 13), (0.99, 8), (0.9999, 1)])
@@ -76,6 +76,17 @@ def test_the_surer_the_model_the_fewer_requests_a_label_needs(sure, most):
     assert 1 + len(further) <= most
     assert first["structured_outputs"]["choice"] == [*LABELS, *(f" {label}" for label in LABELS)]
     assert all(body["max_tokens"] == 1 and "structured_outputs" not in body for body in further)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_line_break_before_the_label_survives_a_template_that_trims(kind):
+    model = TinyModel(lambda prompt: "Judgment:\nINCORRECT", 0.9999)
+    with running(FakeServer(model, kind=kind)) as fake:
+        (reply,) = ask(fake, changed(CHOICE, begun="Judgment:\n"))
+        assert reply.choices["INCORRECT"] > 0.999
+        assert len(fake.requests) == 2
+        (rest,) = ask(fake, changed(FREE, begun="Judgment:\n"))
+        assert rest.text == "INCORRECT"
 
 
 def test_what_the_server_is_is_asked_once(fake):
