@@ -10,6 +10,7 @@ import inspect
 import json
 import threading
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 from knowhalu.llm.shelf import Shelf, cache_folder
@@ -25,8 +26,8 @@ DECISIVE = {"backend", "model", "style", "constrain", "precision", "deterministi
 def remembered(backend: Any, options: LLMOptions) -> Any:
     """Put the cache before a backend, blocking or async; return the backend as it is where the options want none.
 
-    A backend may tell which model it has by `identity()`, blocking or async as its answers. Raises SettingsError where the
-    cache on disk cannot be used.
+    A backend may tell which model it has by `identity()`, blocking or async as its answers; for one that does not, the files in
+    the folder `model` do. Raises SettingsError where the cache on disk cannot be used.
     """
     if not options.cache:
         return backend
@@ -41,6 +42,7 @@ class Memory:
     def __init__(self, shelf: Shelf, options: LLMOptions) -> None:
         self.shelf = shelf
         self._options = options.model_dump(mode="json", include=DECISIVE)
+        self.folder = Path(options.model)
 
     def key(self, identity: str, request: Generate) -> bytes:
         """Return the digest of all that decides a reply."""
@@ -91,7 +93,7 @@ class Recalling:
     def _who(self) -> str:
         with self._lock:
             if self._identity is None:
-                self._identity = str(self.backend.identity()) if hasattr(self.backend, "identity") else ""
+                self._identity = str(_told(self.backend, self.memory.folder))
             return self._identity
 
 
@@ -119,6 +121,16 @@ class RecallingClient:
 
     async def _who(self) -> str:
         if self._identity is None:
-            told = self.backend.identity() if hasattr(self.backend, "identity") else ""
+            told = _told(self.backend, self.memory.folder)
             self._identity = str(await told if inspect.isawaitable(told) else told)
         return self._identity
+
+
+def _told(backend: Any, folder: Path) -> Any:
+    if hasattr(backend, "identity"):
+        return backend.identity()
+    if not folder.is_dir() or folder == Path():
+        return ""
+    # other weights under the same names have another time of writing
+    stats = [(file.name, file.stat()) for file in sorted(folder.iterdir()) if file.is_file()]
+    return json.dumps([(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats])

@@ -97,6 +97,21 @@ def test_a_failure_is_not_kept(options, kind):
     assert len(model.asked) == 2
 
 
+@pytest.mark.parametrize("kind", [Model, Client])
+def test_other_weights_in_the_same_folder_are_another_model(options, kind, tmp_path):
+    class Silent(kind):
+        identity = property(lambda self: getattr(self, "nothing"))  # noqa: B009 - hasattr must say no
+
+    weights = tmp_path / "model" / "model.safetensors"
+    weights.parent.mkdir()
+    weights.write_bytes(b"one")
+    options = options.model_copy(update={"model": str(weights.parent)})
+    assert not ask(Silent(), options, REQUEST)[0].reused
+    assert ask(Silent(), options, REQUEST)[0].reused
+    weights.write_bytes(b"other")
+    assert not ask(Silent(), options, REQUEST)[0].reused
+
+
 def test_the_same_request_twice_in_a_batch_is_asked_once(options):
     model = Model()
     replies = ask(model, options, Generate("ab"), Generate("bad"), Generate("ab"), Generate("cd"))
