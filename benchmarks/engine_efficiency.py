@@ -111,7 +111,8 @@ def main() -> None:
     result = {
         "checks": args.checks, "requests": args.checks * args.rounds, "in_flight": args.in_flight, "server_seconds": SECONDS,
         "ideal_seconds": ideal, "seconds": measured, "efficiency": ideal / statistics.median(measured),
-        "best_efficiency": ideal / min(measured), "own_seconds_per_request": own, "processors": os.cpu_count(), "load": os.getloadavg()[0],
+        "best_efficiency": ideal / min(measured), "own_seconds_per_request": own,
+        "processors": os.cpu_count(), "load": os.getloadavg()[0],
     }  # fmt: skip
     args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text(json.dumps(result, indent=1) + "\n")
