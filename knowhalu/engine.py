@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable
 from contextlib import aclosing, closing
 from typing import Any, Protocol, cast
@@ -40,14 +40,25 @@ class Backends:
     ) -> None:
         self._given = {Entail: entail, Search: search, Generate: generate}
         self._batch = batch
+        self._open: Counter[asyncio.AbstractEventLoop] = Counter()
 
     def open(self) -> dict[type, Asking]:
         """Make every backend awaitable, for the running event loop."""
+        self._open[asyncio.get_running_loop()] += 1
         return {
             kind: Batcher(cast(Blocking, backend), self._batch) if hasattr(backend, "answer_many") else backend
             for kind, backend in self._given.items()
             if backend is not None
         }
+
+    async def close(self, desks: dict[type, Asking]) -> None:
+        """Stop the batchers of one `open`; the last one of an event loop also closes the clients' connections there."""
+        loop = asyncio.get_running_loop()
+        self._open[loop] -= 1
+        last = not self._open[loop]
+        if last:
+            del self._open[loop]
+        await asyncio.gather(*(d.close() for d in desks.values() if isinstance(d, Batcher) or (last and hasattr(d, "close"))))
 
 
 class Engine:
@@ -81,7 +92,7 @@ class Engine:
             for one in left:
                 one.cancel()
             await asyncio.gather(*left, return_exceptions=True)
-            await asyncio.gather(*(d.close() for d in desks.values() if isinstance(d, Batcher)))
+            await self.backends.close(desks)
 
     async def _feed(self, samples: Samples, desks: dict[type, Asking], hall: "_Hall") -> None:
         """Start a check for every sample, as fast as the hall has room."""
@@ -222,6 +233,8 @@ class _Meter:
                 found = {"pairs": len(pairs)}
             case Search(queries):
                 found = {"searches": len(queries)}
+            case Generate() if reply.reused:
+                found = {"reused": 1}
             case Generate():
                 names = ("prompt_tokens", "cached_tokens", "completion_tokens")
                 found = {"calls": 1, **{n: getattr(reply, n) for n in names}}

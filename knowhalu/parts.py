@@ -9,6 +9,7 @@ import knowhalu
 from knowhalu.demonstrations import family_hash
 from knowhalu.encoder.service import PACKAGED, EncoderBackend
 from knowhalu.engine import Backends, Engine
+from knowhalu.llm.replies import remembered
 from knowhalu.names import resolve
 from knowhalu.options import LLMOptions, Settings
 from knowhalu.searching import Searcher
@@ -19,9 +20,8 @@ def build_engine(settings: Settings) -> Engine:
     search = Searcher(settings.retrieval)
     if settings.reasoner == "llm":
         reasoner = resolve("reasoner", "llm")(settings.llm, settings.knowhalu.formulation)
-        backends = Backends(
-            generate=resolve("llm", settings.llm.backend)(settings.llm), search=search, batch=settings.engine.batch
-        )
+        generate = remembered(resolve("llm", settings.llm.backend)(settings.llm), settings.llm)
+        backends = Backends(generate=generate, search=search, batch=settings.engine.batch)
     else:
         encoder, folder = settings.encoder, _verifier(settings)
         reasoner = resolve("reasoner", settings.reasoner)(folder)

@@ -72,7 +72,8 @@ class Completion:
 
     `finish_reason` is "stop" or "length". `choices` has the probability of each allowed choice, adding up to 1, where the
     request named some; it is empty where the backend cannot tell. `logprobs` are those of the generated tokens, natural
-    logarithms, where the backend gives them. Of `prompt_tokens`, `cached_tokens` were not computed anew.
+    logarithms, where the backend gives them. Of `prompt_tokens`, `cached_tokens` were not computed anew. A `reused` reply was
+    kept from an earlier request: the model was not asked, and the tokens are those of that time.
     """
 
     text: str
@@ -82,6 +83,7 @@ class Completion:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
+    reused: bool = False
 
 
 Request = Entail | Search | Generate

@@ -253,11 +253,12 @@ class Segment(Record):
 
 
 class Usage(Record):
-    """What a check cost."""
+    """What a check cost; `reused` replies were kept on disk from earlier and cost neither calls nor tokens."""
 
     pairs: int = 0
     searches: int = 0
     calls: int = 0
+    reused: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0

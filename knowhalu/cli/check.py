@@ -8,7 +8,7 @@ import click
 from click.exceptions import Exit
 
 from knowhalu.api import Checker
-from knowhalu.cli.options import make_settings, with_index, with_settings
+from knowhalu.cli.options import make_settings, with_cache, with_index, with_settings
 from knowhalu.cli.show import make_console, show_outcome
 from knowhalu.errors import InputError
 from knowhalu.fields import to_sample
@@ -30,12 +30,14 @@ RESPONSES = ("answer", "summary", "claim")
 @with_index
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as one line of JSON.")
 @click.option("--steps", is_flag=True, help="Show every query, what was found and what was learned.")
+@with_cache
 @with_settings
 def check(
     item: str | None,
     index: Path | None,
     as_json: bool,
     steps: bool,
+    no_cache: bool,
     settings_file: Path | None,
     pairs: tuple[str, ...],
     **given: Any,
@@ -48,7 +50,7 @@ def check(
     Exit code: 0 faithful, 1 hallucinated, 3 inconclusive, 2 an error or no verdict.
     """
     sample = _sample(item, given)
-    settings = make_settings(settings_file, pairs, index)
+    settings = make_settings(settings_file, pairs, index, no_cache=no_cache)
     if not sample.documents and not sample.knowledge and settings.retrieval.index is None:
         raise InputError("there is nothing to check by. Give --knowledge TEXT, --document FILE or --index FOLDER.")
     outcome = Checker(settings).check(sample)

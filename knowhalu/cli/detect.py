@@ -12,7 +12,7 @@ from rich.progress import Progress as Bar
 
 from knowhalu import batch
 from knowhalu.api import Checker
-from knowhalu.cli.options import FILE, make_settings, with_index, with_settings
+from knowhalu.cli.options import FILE, make_settings, with_cache, with_index, with_settings
 from knowhalu.cli.show import make_console
 from knowhalu.cli.tables import PlainProgress, duration, show_summary
 
@@ -25,6 +25,7 @@ INTERRUPTED = 130
 @with_index
 @click.option("--restart", is_flag=True, help="Begin anew; what OUT holds is kept beside it as OUT.old.")
 @click.option("--keep-failures", is_flag=True, help="Do not try rows again that got no verdict in an earlier run.")
+@with_cache
 @with_settings
 def detect(
     input: Path,
@@ -32,6 +33,7 @@ def detect(
     index: Path | None,
     restart: bool,
     keep_failures: bool,
+    no_cache: bool,
     settings_file: Path | None,
     pairs: tuple[str, ...],
 ) -> None:
@@ -41,7 +43,7 @@ def detect(
     goes on where it was. Rows have the fields response (or answer, summary, claim) and optionally id, question, documents,
     knowledge, label, kind, meta.
     """
-    checker = Checker(make_settings(settings_file, pairs, index))
+    checker = Checker(make_settings(settings_file, pairs, index, no_cache=no_cache))
     try:
         with _progress(make_console(stderr=True)) as report:
             summary = batch.detect(checker, input, output, restart=restart, retry_failures=not keep_failures, progress=report)

@@ -17,6 +17,7 @@ COMMANDS = {
     "detect": ("knowhalu.cli.detect:detect", "Check every row of a file; goes on where it was stopped."),
     "index": ("knowhalu.cli.index:index", "Build, show, search and verify indexes of your own texts."),
     "prompts": ("knowhalu.cli.prompts:prompts", "Show what a language model is asked, and check prompts of your own."),
+    "serve-model": ("knowhalu.cli.serve_model:serve_model", "Serve a language model on this machine's GPU by vLLM."),
     "doctor": ("knowhalu.cli.doctor:doctor", "Show what is installed and found, and how to get what is missing."),
     "settings": ("knowhalu.cli.settings:settings", "Print all settings with their meanings, as a TOML file."),
 }

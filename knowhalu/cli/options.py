@@ -28,8 +28,16 @@ def with_index(command: F) -> F:
     return click.option("--index", type=kind, help="Index folder to search where a text brings no sources of its own.")(command)
 
 
-def make_settings(file: Path | None, pairs: tuple[str, ...], index: Path | None = None) -> Settings:
+def with_cache(command: F) -> F:
+    """Add --no-cache; the command gets `no_cache`."""
+    about = "Ask the language model anew, whatever it said before; keep nothing."
+    return click.option("--no-cache", is_flag=True, help=about)(command)
+
+
+def make_settings(file: Path | None, pairs: tuple[str, ...], index: Path | None = None, *, no_cache: bool = False) -> Settings:
     """Read the settings that a command was called with; raises SettingsError."""
+    if no_cache:
+        pairs = (*pairs, "llm.cache=false")
     if index is not None:
         pairs = (*pairs, f"retrieval.index={json.dumps(str(index), ensure_ascii=False)}")
     return load_settings(file, pairs)

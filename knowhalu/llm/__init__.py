@@ -1,1 +1,1 @@
-"""Doors to language models: a server, vLLM or transformers in this process."""
+"""Doors to language models: servers, models in this process, and the replies kept on disk."""

@@ -108,6 +108,20 @@ def test_an_index_folder_reaches_the_settings_whatever_its_name(monkeypatch, kno
         assert str(seen.pop()) == name
 
 
+def test_the_reply_cache_can_be_left_out(monkeypatch, knowhalu):
+    seen = []
+    usual = Checker.check
+
+    def check(self, sample):
+        seen.append(self.settings.llm.cache)
+        return usual(self, sample)
+
+    monkeypatch.setattr(Checker, "check", check)
+    for options in ((), ("--no-cache",), ("--no-cache", "--set", "llm.cache=true")):
+        knowhalu("check", "--claim", "x", "--knowledge", "k", *options)
+    assert seen == [True, False, False]
+
+
 def test_texts_cannot_command_the_terminal_or_pass_for_markup(knowhalu):
     output = knowhalu("check", "--claim", "wrong [bold]\x1b[2Jx\u202ey[/bold]", "--knowledge", "k\x07").stdout
     assert "[✗ wrong [bold]�[2Jx�y[/bold]]" in output

@@ -38,6 +38,15 @@ def test_a_second_start_goes_on_and_a_restart_begins_anew(knowhalu, source, tmp_
     assert (tmp_path / "out.jsonl.old").exists()
 
 
+def test_the_reply_cache_can_be_left_out(knowhalu, source, monkeypatch):
+    seen = []
+    monkeypatch.setattr("knowhalu.batch.detect", lambda checker, *rest, **options: seen.append(checker.settings.llm.cache))
+    monkeypatch.setattr("knowhalu.cli.detect.show_summary", lambda *given: None)
+    for options in ((), ("--no-cache",)):
+        knowhalu("detect", source, "-o", "out.jsonl", *options)
+    assert seen == [True, False]
+
+
 def test_errors_leave_what_was_written(knowhalu, source, tmp_path):
     knowhalu("detect", source, "-o", "out.jsonl")
     before = (tmp_path / "out.jsonl").read_bytes()

@@ -1,0 +1,124 @@
+#!/usr/bin/env python
+"""How little the engine adds: 64 checks in flight against a loopback server that answers in 50 ms, beside the ideal time.
+
+The server is a process of its own. The ideal is what a server with a place for every check would need: rounds x 50 ms.
+"""
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import os
+import statistics
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from knowhalu.engine import Backends, Engine
+from knowhalu.llm.server import Server
+from knowhalu.options import LLMOptions
+from knowhalu.steps import Generate, Steps
+from knowhalu.types import Label, Sample, Task, Verdict
+
+SECONDS = 0.050
+CARDS = {"data": [{"id": "m", "owned_by": "vllm"}]}
+REPLY = {
+    "choices": [{"message": {"role": "assistant", "content": "I read it."}, "finish_reason": "stop"}],
+    "usage": {"prompt_tokens": 900, "completion_tokens": 4, "prompt_tokens_details": {"cached_tokens": 800}},
+}
+
+
+class Answering(asyncio.Protocol):
+    """One connection: every request is answered 50 ms after its last byte."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        assert isinstance(transport, asyncio.Transport)
+        self.transport, self.data = transport, b""
+
+    def data_received(self, data: bytes) -> None:
+        """Take in a part of a request, and answer where it is whole."""
+        self.data += data
+        head, found, body = self.data.partition(b"\r\n\r\n")
+        length = next((int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")), 0)
+        if found and len(body) >= length:
+            self.data = body[length:]
+            reply = json.dumps(CARDS if head.startswith(b"GET") else REPLY).encode()
+            answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(reply) + reply
+            asyncio.get_running_loop().call_later(SECONDS, self.transport.write, answer)
+
+
+def serve(told: Connection) -> None:
+    """Serve until killed; tell the port."""
+
+    async def main() -> None:
+        server = await asyncio.get_running_loop().create_server(Answering, "127.0.0.1", 0)
+        told.send(server.sockets[0].getsockname()[1])
+        await server.serve_forever()
+
+    asyncio.run(main())
+
+
+class Rounds:
+    """A check that asks `rounds` times, each time with a longer prompt, as KnowHalu does."""
+
+    name = "rounds"
+
+    def __init__(self, rounds: int) -> None:
+        self.rounds = rounds
+
+    def check(self, sample: Sample) -> Steps[Verdict]:
+        """Ask and decide."""
+        prompt = "A fixed instruction with demonstrations. " * 80 + sample.response
+        for _ in range(self.rounds):
+            prompt += (yield Generate(prompt)).text
+        return Verdict(id=sample.id, task=Task.CLAIM, method=self.name, label=Label.CORRECT, hallucinated=False, kind=None,
+                       probability=0.0, reason="")  # fmt: skip
+
+
+def run(port: int, checks: int, rounds: int, in_flight: int) -> float:
+    """Return the seconds of one run."""
+    backend = Server(LLMOptions(url=f"http://127.0.0.1:{port}/v1", concurrency=in_flight))
+    engine = Engine(Rounds(rounds), Backends(generate=backend), in_flight=in_flight)
+    start = time.perf_counter()
+    outcomes = list(engine.run(Sample(id=str(n), response=f"claim {n}") for n in range(checks)))
+    seconds = time.perf_counter() - start
+    if not all(isinstance(o, Verdict) for o in outcomes):
+        raise SystemExit(f"a check failed: {next(o for o in outcomes if not isinstance(o, Verdict))}")
+    return seconds
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--checks", type=int, default=640)
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--in-flight", type=int, default=64)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/engine_efficiency.json"))
+    args = parser.parse_args()
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    server = context.Process(target=serve, args=(theirs,), daemon=True)
+    server.start()
+    port = ours.recv()
+    run(port, args.in_flight, 1, args.in_flight)  # imports are not the engine's
+    before = time.process_time()
+    measured = [run(port, args.checks, args.rounds, args.in_flight) for _ in range(args.repeats)]
+    own = (time.process_time() - before) / (args.repeats * args.checks * args.rounds)
+    server.terminate()
+    ideal = args.checks * args.rounds / args.in_flight * SECONDS
+    result = {
+        "checks": args.checks, "requests": args.checks * args.rounds, "in_flight": args.in_flight, "server_seconds": SECONDS,
+        "ideal_seconds": ideal, "seconds": measured, "efficiency": ideal / statistics.median(measured),
+        "best_efficiency": ideal / min(measured), "own_seconds_per_request": own,
+        "processors": os.cpu_count(), "load": os.getloadavg()[0],
+    }  # fmt: skip
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    args.out.write_text(json.dumps(result, indent=1) + "\n")
+    print(f"{result['efficiency']:.1%} of the ideal ({ideal:.2f} s; measured {', '.join(f'{s:.2f}' for s in measured)})")
+    print(f"{own * 1000:.2f} ms of a processor for each request, on a machine with a load of {result['load']:.1f}")
+
+
+if __name__ == "__main__":
+    main()

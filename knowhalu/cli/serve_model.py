@@ -1,0 +1,142 @@
+"""`knowhalu serve-model`: the `vllm serve` command that suits this use, run until Ctrl-C."""
+
+import json
+import re
+import shlex
+import shutil
+import sys
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+from click.exceptions import Exit
+
+from knowhalu.cli.options import make_settings, with_settings
+from knowhalu.cli.serving import Served, is_taken
+from knowhalu.cli.show import safe
+from knowhalu.errors import InputError, MissingExtra, ModelError, SettingsError
+from knowhalu.options import LLMOptions
+
+LENGTH = 16_384
+"""Tokens of context that are enough for every prompt; more would only take memory from the cache of prefixes."""
+ENVIRONMENT = {
+    "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1",
+    "VLLM_NO_USAGE_STATS": "1", "VLLM_DO_NOT_TRACK": "1", "DO_NOT_TRACK": "1",
+}  # fmt: skip
+LOCAL = ("127.0.0.1", "localhost", "0.0.0.0", "::1")
+INTERRUPTED = 130
+TOLD_SECONDS = 15.0
+
+
+@click.command(context_settings={"ignore_unknown_options": False})
+@click.argument("model")
+@click.argument("further", nargs=-1, type=click.UNPROCESSED, metavar="[-- VLLM OPTIONS]")
+@click.option("--port", type=click.IntRange(1, 65535), help="Where it listens; by default the port of llm.url.")
+@click.option("--name", help="What clients call it; by default the name of its folder.")
+@click.option("--max-length", type=click.IntRange(256), help=f"Context in tokens; by default the model's, at most {LENGTH:,}.")
+@click.option("--gpu-memory", type=click.FloatRange(0, 1, min_open=True), help="Share of the GPU's memory; by default 0.9.")
+@click.option("--tensor-parallel", type=click.IntRange(1), help="GPUs to spread the model over; by default 1.")
+@click.option("--deterministic", is_flag=True, help="The same reply whatever else runs; slower.")
+@click.option("--print", "only_print", is_flag=True, help="Print the command and do not run it.")
+@click.option("--verbose", "-v", is_flag=True, help="Show the server's own log.")
+@with_settings
+def serve_model(
+    model: str, further: tuple[str, ...], port: int | None, only_print: bool, verbose: bool, settings_file: Path | None,
+    pairs: tuple[str, ...], **given: str | float | bool | None,
+) -> None:  # fmt: skip
+    """Print the vLLM command that suits this use, run it, and wait until the server answers.
+
+    MODEL is the folder of a model on this machine; nothing is downloaded. What stands after -- is handed on to vLLM.
+    """
+    options = make_settings(settings_file, pairs).llm
+    host, its_port = _place(options.url)
+    name = str(given.pop("name") or Path(model).expanduser().name)
+    options = options.model_copy(update={option: value for option, value in given.items() if value})
+    address = (host, port or its_port)
+    command = serve_command(model, name, address, options, further)
+    environment = dict(ENVIRONMENT, **({"VLLM_BATCH_INVARIANT": "1"} if options.deterministic else {}))
+    click.echo(" ".join([*(f"{k}={v}" for k, v in environment.items()), shlex.join(command)]))
+    if not only_print:
+        _run(command, environment, address, name, verbose=verbose)
+
+
+def serve_command(
+    model: str, name: str, address: tuple[str, int], options: LLMOptions, further: tuple[str, ...] = ()
+) -> list[str]:
+    """Return the command line; raises ModelError where there is no such model, InputError for an option that must not be."""
+    if any(f.replace("_", "-").startswith("--trust-remote-code") for f in further):
+        raise InputError("--trust-remote-code would run code that comes with the model; it is not passed on.")
+    length = options.max_length or _length(model)
+    return [
+        "vllm", "serve", str(Path(model).expanduser()) if Path(model).expanduser().is_dir() else model,
+        "--served-model-name", name, "--host", address[0], "--port", str(address[1]),
+        "--enable-prefix-caching", "--enable-prompt-tokens-details", "--generation-config", "vllm",
+        *(["--max-model-len", str(length)] if length else []),
+        "--gpu-memory-utilization", f"{options.gpu_memory:g}", "--tensor-parallel-size", str(options.tensor_parallel), *further,
+    ]  # fmt: skip
+
+
+def _length(model: str) -> int | None:
+    """Return how long a context to serve; None where only vLLM can find the model's own."""
+    folder = Path(model).expanduser()
+    if not folder.is_dir():
+        if re.fullmatch(r"[\w.-]+/[\w.-]+", model):  # may lie in the cache of a model hub
+            return None
+        raise ModelError(f"{model}: no such folder. Give the folder of a model on this machine; nothing is downloaded.")
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{folder}: not the folder of a model (config.json: {error}).") from error
+    config = config.get("text_config", config) if isinstance(config, dict) else {}
+    its_own = config.get("max_position_embeddings")
+    return min(its_own, LENGTH) if isinstance(its_own, int) else None
+
+
+def _place(url: str) -> tuple[str, int]:
+    parts = urlsplit(url)
+    if parts.hostname not in LOCAL:
+        raise SettingsError(f"llm.url: {url} is not on this machine; set it to http://127.0.0.1:PORT/v1 to serve here")
+    return parts.hostname or LOCAL[0], parts.port or 80
+
+
+def _run(command: list[str], environment: dict[str, str], address: tuple[str, int], name: str, *, verbose: bool) -> None:
+    if shutil.which(command[0]) is None:
+        raise MissingExtra("vllm", "vllm")
+    if is_taken(address):
+        raise InputError(f"port {address[1]} is in use: something else listens there. Stop it, or give another --port.")
+    url = f"http://{address[0]}:{address[1]}/v1"
+    show = (lambda line: click.echo(safe(line), err=True)) if verbose else None
+    with Served(command, environment, show) as server:
+        try:
+            _wait(server, url, name)
+            click.echo(f"{name} answers at {url}. Ctrl-C stops it. In another terminal:", err=True)
+            at = "" if address[1] == 8000 else f" --set llm.url={url}"
+            click.echo(f'  knowhalu check --set reasoner=llm{at} -q "..." -a "..." --index FOLDER', err=True)
+            server.wait()
+        except KeyboardInterrupt as error:
+            click.echo("stopping the server", err=True)
+            server.stop()
+            raise Exit(INTERRUPTED) from error
+        raise _died(server)
+
+
+def _wait(server: Served, url: str, name: str) -> None:
+    """Wait until the server lists the model, telling from time to time that it is waited for."""
+    start = told = time.monotonic()
+    while not server.answers(url, name):
+        if server.poll() is not None:
+            raise _died(server)
+        if time.monotonic() - told >= (1.0 if sys.stderr.isatty() else TOLD_SECONDS):
+            told = time.monotonic()
+            line = f"waiting for {url}: {told - start:.0f} s"
+            click.echo(f"\r{line} " if sys.stderr.isatty() else line, nl=not sys.stderr.isatty(), err=True)
+    if sys.stderr.isatty():
+        click.echo(err=True)
+
+
+def _died(server: Served) -> ModelError:
+    code = server.wait()
+    for line in server.last:
+        click.echo(f"  {safe(line)}", err=True)
+    return ModelError(f"the server ended with exit code {code}; its last lines stand above.")

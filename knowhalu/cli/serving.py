@@ -1,0 +1,98 @@
+"""A server that runs as a child process: started, watched, asked whether it answers, and stopped with all its own children."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+import urllib.request
+from collections import deque
+from collections.abc import Callable
+from types import FrameType
+
+POLL_SECONDS = 0.5
+GRACE_SECONDS = 30.0
+KEPT_LINES = 20
+
+
+class Served:
+    """A running server; leaving the block ends it and whatever it started."""
+
+    def __init__(self, command: list[str], environment: dict[str, str], show: Callable[[str], None] | None = None) -> None:
+        self.last: deque[str] = deque(maxlen=KEPT_LINES)
+        self._show = show
+        # a session of its own, so that Ctrl-C reaches it once, from here
+        self._process = subprocess.Popen(
+            command, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
+        )  # fmt: skip
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self._before = signal.signal(signal.SIGTERM, _interrupt)
+
+    def __enter__(self) -> "Served":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        signal.signal(signal.SIGTERM, self._before)
+
+    def poll(self) -> int | None:
+        """Return the exit code if it has ended; wait a moment for that."""
+        try:
+            return self._process.wait(POLL_SECONDS)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def wait(self) -> int:
+        """Wait until it ends by itself and return its exit code."""
+        while (code := self.poll()) is None:
+            pass
+        self._reader.join(GRACE_SECONDS)
+        return code
+
+    def answers(self, url: str, name: str) -> bool:
+        """Tell whether it lists the model."""
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with opener.open(f"{url}/models", timeout=5.0) as reply:
+                return any(card["id"] == name for card in json.load(reply)["data"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+
+    def stop(self) -> None:
+        """Ask it to end, as Ctrl-C would; whatever is left after a while is killed."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+            try:
+                self._process.wait(GRACE_SECONDS)
+            except (subprocess.TimeoutExpired, KeyboardInterrupt):
+                self._process.kill()
+                self._process.wait()
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+        self._reader.join(GRACE_SECONDS)
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as lines:
+            for line in lines:
+                self.last.append(line.rstrip("\n"))
+                if self._show:
+                    self._show(line.rstrip("\n"))
+
+
+def is_taken(address: tuple[str, int]) -> bool:
+    """Tell whether something listens there already."""
+    try:
+        socket.create_connection(address, timeout=1.0).close()
+    except OSError:
+        return False
+    return True
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,145 @@
+"""A bounded store of texts by digest, on disk, for several processes at once: one SQLite file in WAL mode."""
+
+import hashlib
+import os
+import sqlite3
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from knowhalu.errors import BackendError, SettingsError
+
+MARK = 0x4B48524C
+"""SQLite's application id of our files."""
+VERSION = 1
+TOUCH_SECONDS = 600.0
+"""A text's last use is noted no finer than this, so that reading seldom writes."""
+WAIT_SECONDS = 30.0
+CURE = "Delete the file (it only holds what can be asked again), give another llm.cache_folder, or set llm.cache=false"
+TABLES = """
+CREATE TABLE IF NOT EXISTS texts (key BLOB PRIMARY KEY, text TEXT NOT NULL, digest BLOB NOT NULL, used REAL NOT NULL);
+CREATE INDEX IF NOT EXISTS texts_by_use ON texts (used);
+"""
+
+
+class Shelf:
+    """Texts by key; where it is full, those go first whose last use is longest ago."""
+
+    def __init__(self, path: Path, limit: int, clock: Callable[[], float] = time.time) -> None:
+        """Open or make the file; `limit` is in bytes. Raises SettingsError where it is damaged or somebody else's."""
+        self.path, self.limit, self._clock = path, limit, clock
+        self._lock = threading.Lock()
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._base = sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False)
+        except (OSError, sqlite3.Error) as error:
+            raise SettingsError(f"{path}: the reply cache cannot be opened ({error}). {CURE}") from error
+        try:
+            self._prepare()
+        except sqlite3.Error as error:
+            self._base.close()
+            raise SettingsError(f"{path}: the reply cache cannot be read ({error}). {CURE}") from error
+        except SettingsError:
+            self._base.close()
+            raise
+
+    def get(self, key: bytes) -> str | None:
+        """Return the text; None where there is none, or where it is not what was put."""
+        with self._using() as base:
+            row = base.execute("SELECT text, digest, used FROM texts WHERE key = ?", (key,)).fetchone()
+            if row is None:
+                return None
+            text, digest, used = row
+            if not isinstance(text, str) or digest != _digest(key, text):
+                base.execute("DELETE FROM texts WHERE key = ?", (key,))
+                return None
+            if self._clock() - used > TOUCH_SECONDS:
+                base.execute("UPDATE texts SET used = ? WHERE key = ?", (self._clock(), key))
+            return text
+
+    def put(self, key: bytes, text: str) -> None:
+        """Keep a text, and drop others until the limit holds."""
+        with self._using() as base:
+            base.execute("BEGIN IMMEDIATE")
+            try:
+                base.execute("INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?)", (key, text, _digest(key, text), self._clock()))
+                while self._size() > self.limit and self._drop_some():
+                    pass
+                base.execute("COMMIT")
+            except BaseException:
+                if base.in_transaction:
+                    base.execute("ROLLBACK")
+                raise
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            self._base.close()
+
+    def _prepare(self) -> None:
+        (mark,) = self._base.execute("PRAGMA application_id").fetchone()
+        (version,) = self._base.execute("PRAGMA user_version").fetchone()
+        (tables,) = self._base.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if (mark, version) != (MARK, VERSION) and (mark or version or tables):
+            what = "of another version of KnowHalu" if mark == MARK else "not a reply cache of KnowHalu"
+            raise SettingsError(f"{self.path}: this file is {what}. {CURE}")
+        self._persist(lambda: self._base.execute("PRAGMA journal_mode = WAL"))
+        self._base.execute("PRAGMA synchronous = NORMAL")
+        if not mark:
+            self._base.executescript(f"BEGIN IMMEDIATE; PRAGMA application_id = {MARK}; PRAGMA user_version = {VERSION};"
+                                     f"{TABLES} COMMIT;")  # fmt: skip
+
+    def _persist(self, call: Callable[[], object]) -> None:
+        """Call until the file is free: SQLite does not wait by itself where the journal's mode changes."""
+        until = time.monotonic() + WAIT_SECONDS
+        while True:
+            try:
+                call()
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
+
+    @contextmanager
+    def _using(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            try:
+                yield self._base
+            except sqlite3.Error as error:
+                raise BackendError("generate", f"{self.path}: the reply cache failed ({error}). {CURE}") from error
+
+    def _size(self) -> int:
+        """Return the bytes in use; what was freed is used again, so the file does not outgrow the limit."""
+        pages, free, size = (
+            self._base.execute(f"PRAGMA {n}").fetchone()[0] for n in ("page_count", "freelist_count", "page_size")
+        )
+        return int((pages - free) * size)
+
+    def _drop_some(self) -> bool:
+        """Drop the twentieth part that was not used for longest; return whether anything was left to drop."""
+        (count,) = self._base.execute("SELECT count(*) FROM texts").fetchone()
+        if count <= 1:
+            return False
+        oldest = "SELECT key FROM texts ORDER BY used LIMIT ?"
+        self._base.execute(f"DELETE FROM texts WHERE key IN ({oldest})", (max(1, count // 20),))
+        return True
+
+
+def _digest(key: bytes, text: str) -> bytes:
+    return hashlib.sha256(key + text.encode("utf-8", "surrogatepass")).digest()[:16]
+
+
+def cache_folder() -> Path:
+    """Return the folder of this user's caches for KnowHalu."""
+    if sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    elif os.name == "nt":
+        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    else:
+        given = Path(os.environ.get("XDG_CACHE_HOME") or "")
+        base = given if given.is_absolute() else Path.home() / ".cache"
+    return base / "knowhalu"

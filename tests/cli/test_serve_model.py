@@ -1,0 +1,158 @@
+"""`knowhalu serve-model`, with a script in the place of vLLM."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+STAND_IN = """#!{python}
+import json, os, signal, sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+print("loading the model", flush=True)
+seen = {{"argv": sys.argv[1:], "environ": dict(os.environ), "signals": 0, "asked": 0}}
+def write():
+    open({record!r}, "w").write(json.dumps(seen))
+def stop(number, frame):
+    seen["signals"] += 1
+    write()
+    sys.exit(0)
+signal.signal(signal.SIGINT, stop)
+if {dies!r}:
+    print("out of \\x1b[31mmemory", flush=True)
+    sys.exit(3)
+class Models(BaseHTTPRequestHandler):
+    def do_GET(self):
+        seen["asked"] += 1
+        write()
+        self.send_response(200 if seen["asked"] > 2 else 503)
+        self.end_headers()
+        name = seen["argv"][seen["argv"].index("--served-model-name") + 1]
+        self.wfile.write(json.dumps({{"data": [{{"id": name}}]}}).encode())
+    def log_message(self, *_):
+        pass
+port = int(seen["argv"][seen["argv"].index("--port") + 1])
+HTTPServer(("127.0.0.1", port), Models).serve_forever()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "Some-7B-Instruct"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({"max_position_embeddings": 32768}))
+    return folder
+
+
+@pytest.fixture
+def port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+@pytest.fixture
+def stand_in(tmp_path, monkeypatch):
+    """Return a function that puts a stand-in for vLLM on the PATH and gives the file where it notes what it saw."""
+
+    def put(*, dies=False):
+        programs, record = tmp_path / "bin", tmp_path / "seen.json"
+        programs.mkdir()
+        script = programs / "vllm"
+        script.write_text(STAND_IN.format(python=sys.executable, record=str(record), dies=dies))
+        script.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+        return record
+
+    return put
+
+
+def started(*arguments):
+    command = [sys.executable, "-m", "knowhalu", "serve-model", *map(str, arguments)]
+    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ)
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_it_waits_until_the_server_answers_and_passes_an_interruption_on(stand_in, folder, port, how):
+    record = stand_in()
+    ours = started(folder, "--port", port)
+    first = ours.stderr.readline()
+    assert first.startswith(f"Some-7B-Instruct answers at http://127.0.0.1:{port}/v1")
+    assert json.loads(record.read_text())["asked"] == 3
+    ours.send_signal(how)
+    printed, told = ours.communicate(timeout=30)
+    assert ours.returncode == 130
+    assert "stopping the server" in told
+    seen = json.loads(record.read_text())
+    assert seen["signals"] == 1
+    assert {k: seen["environ"].get(k) for k in ("HF_HUB_OFFLINE", "VLLM_NO_USAGE_STATS", "DO_NOT_TRACK")} == {
+        "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1",
+    }  # fmt: skip
+    assert seen["argv"][:2] == ["serve", str(folder)]
+    assert "vllm serve" in printed
+
+
+def test_a_server_that_dies_is_told_with_its_last_lines(stand_in, folder, port):
+    stand_in(dies=True)
+    printed, told = (ours := started(folder, "--port", port)).communicate(timeout=30)
+    assert ours.returncode == 2
+    assert "  loading the model\n" in told
+    assert "memory" in told and "\x1b" not in told
+    assert "error: the server ended with exit code 3; its last lines stand above." in told
+
+
+def test_the_command_is_only_printed_when_asked_for(knowhalu, folder):
+    result = knowhalu("serve-model", folder, "--print")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.rstrip() == (
+        "HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1 HF_HUB_DISABLE_TELEMETRY=1 VLLM_NO_USAGE_STATS=1 VLLM_DO_NOT_TRACK=1 "
+        f"DO_NOT_TRACK=1 vllm serve {folder} --served-model-name Some-7B-Instruct --host 127.0.0.1 --port 8000 "
+        "--enable-prefix-caching --enable-prompt-tokens-details --generation-config vllm --max-model-len 16384 "
+        "--gpu-memory-utilization 0.9 --tensor-parallel-size 1"
+    )
+
+
+def test_options_and_settings_reach_the_command(knowhalu, folder):
+    options = ("--name", "judge", "--max-length", 4096, "--gpu-memory", 0.5, "--deterministic", "--print")
+    settings = ("--set", "llm.url=http://localhost:9000/v1", "--set", "llm.tensor_parallel=2")
+    said = knowhalu("serve-model", folder, *options, *settings, "--", "--quantization", "fp8").stdout
+    for part in ("VLLM_BATCH_INVARIANT=1", "--served-model-name judge", "--host localhost --port 9000", "--max-model-len 4096",
+                 "--gpu-memory-utilization 0.5", "--tensor-parallel-size 2 --quantization fp8"):  # fmt: skip
+        assert part in said
+
+
+def test_a_short_context_of_the_model_is_kept(knowhalu, folder):
+    (folder / "config.json").write_text(json.dumps({"text_config": {"max_position_embeddings": 8192}}))
+    assert "--max-model-len 8192" in knowhalu("serve-model", folder, "--print").stdout
+    assert "--max-model-len" not in knowhalu("serve-model", "org/model", "--print").stdout
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    (("nowhere/at/all",), "no such folder"),
+    (("empty",), "not the folder of a model"),
+    (("model", "--", "--trust-remote-code"), "would run code that comes with the model"),
+    (("model", "--", "--trust_remote_code=true"), "would run code that comes with the model"),
+    (("model", "--set", "llm.url=http://far.example/v1"), "is not on this machine"),
+    (("model",), "pip install 'knowhalu[vllm]'"),
+])  # fmt: skip
+def test_what_cannot_be_served_is_told_before_anything_starts(knowhalu, folder, monkeypatch, tmp_path, arguments, said):
+    (tmp_path / "empty").mkdir()
+    folder.rename(tmp_path / "model")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = knowhalu("serve-model", *arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_a_port_in_use_is_told(knowhalu, folder, stand_in):
+    stand_in()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        result = knowhalu("serve-model", folder, "--port", taken.getsockname()[1])
+    assert "is in use" in result.stderr

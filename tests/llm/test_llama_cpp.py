@@ -1,0 +1,105 @@
+"""The server backend against a real llama.cpp server, with a tiny model of random weights that the test makes itself."""
+
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+from knowhalu.llm.server import Server
+from knowhalu.options import LLMOptions
+from tests.llm.contract import *  # noqa: F403 - the shared tests run here
+from tests.llm.contract import asker
+
+pytestmark = pytest.mark.slow
+PIECES = ("CORRECT", "▁CORRECT", "IN", "▁IN", "CON", "CLUSIVE", "CONCLUSIVE", "▁", "▁the", "▁sea", "RECT", "COR", "ON")
+WIDTH, HEADS = 64, 4
+
+
+def write_model(path):
+    """Write a llama of one layer with a vocabulary of bytes and a few pieces."""
+    gguf = pytest.importorskip("gguf", reason="gguf is not installed, so no model can be made")
+    np = pytest.importorskip("numpy")
+    tokens = ["<unk>", "<s>", "</s>", *(f"<0x{n:02X}>" for n in range(256)), *PIECES]
+    kinds = [2, 3, 3, *[6] * 256, *[1] * len(PIECES)]
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_context_length(2048)
+    writer.add_embedding_length(WIDTH)
+    writer.add_block_count(1)
+    writer.add_feed_forward_length(2 * WIDTH)
+    writer.add_head_count(HEADS)
+    writer.add_head_count_kv(HEADS)
+    writer.add_rope_dimension_count(WIDTH // HEADS)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_vocab_size(len(tokens))
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(tokens)
+    writer.add_token_scores([0.0] * 259 + [float(len(p)) for p in PIECES])
+    writer.add_token_types(kinds)
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    random = np.random.default_rng(0)
+
+    def add(name, *shape):
+        writer.add_tensor(name, random.normal(0.0, 0.2, shape).astype(np.float32))
+
+    add("token_embd.weight", len(tokens), WIDTH)
+    add("output.weight", len(tokens), WIDTH)
+    for name in ("attn_q", "attn_k", "attn_v", "attn_output"):
+        add(f"blk.0.{name}.weight", WIDTH, WIDTH)
+    add("blk.0.ffn_gate.weight", 2 * WIDTH, WIDTH)
+    add("blk.0.ffn_up.weight", 2 * WIDTH, WIDTH)
+    add("blk.0.ffn_down.weight", WIDTH, 2 * WIDTH)
+    for name in ("output_norm.weight", "blk.0.attn_norm.weight", "blk.0.ffn_norm.weight"):
+        writer.add_tensor(name, np.ones(WIDTH, dtype=np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory):
+    pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed; its build takes ten minutes")
+    model = tmp_path_factory.mktemp("gguf") / "tiny.gguf"
+    write_model(model)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = (
+        "--model",
+        model,
+        "--port",
+        port,
+        "--host",
+        "127.0.0.1",
+        "--n_ctx",
+        2048,
+        "--logits_all",
+        "true",
+        "--cache",
+        "true",
+    )
+    process = subprocess.Popen([sys.executable, "-m", "llama_cpp.server", *map(str, options)])
+    url = f"http://127.0.0.1:{port}/v1"
+    try:
+        while True:
+            assert process.poll() is None, "the server ended"
+            try:
+                urllib.request.urlopen(f"{url}/models", timeout=5).close()
+                break
+            except (urllib.error.URLError, OSError):
+                time.sleep(0.2)
+        yield url
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@pytest.fixture
+def llm(url):
+    # this server puts a begun reply into a closed message; plain completions go on with it
+    return asker(Server(LLMOptions(url=url, style="completion", concurrency=1)))
