@@ -133,7 +133,7 @@ class _Pool:
         try:
             import aiohttp
         except ImportError as error:
-            raise MissingExtra("aiohttp", "openai") from error
+            raise MissingExtra("aiohttp", "llm") from error
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         if key := os.environ.get(options.api_key_env):
             headers["Authorization"] = f"Bearer {key}"
