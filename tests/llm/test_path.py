@@ -1,0 +1,82 @@
+"""The whole path of a language model, from settings to verdict: a server on loopback, and a model in this process."""
+
+import pytest
+
+from knowhalu.api import Checker
+from knowhalu.options import KnowHaluOptions, LLMOptions, Settings
+from knowhalu.types import Failure, Kind, Label, Sample, Verdict
+from tests.llm.fake_server import FakeServer, running
+from tests.llm.tiny_llm import CHAT
+from tests.llm.tiny_model import TinyModel
+
+QUESTION, ANSWER = "In which city was the director of Metropolis born?", "He was born in Berlin."
+FILM = "Metropolis is a silent film of 1927. It was directed by Fritz Lang."
+LANG = "Fritz Lang was a film director. He was born in Vienna in 1890."
+STEPS = {
+    1: "The director comes first.\n### Specific query 1: Did Fritz Lang direct Metropolis?\n### General query 1: Who directed it?",
+    2: "Now his birth.\n### Specific query 2: Was Fritz Lang born in Berlin?\n### General query 2: Where was Fritz Lang born?",
+    3: "All is settled.\n### Specific query 3: Done",
+}
+RATIONALE = "Knowledge 2 says that Fritz Lang was born in Vienna, while the answer says Berlin."
+
+
+def thinks(prompt):
+    """Say what a good model would say, by the last heading of the prompt."""
+    last = prompt.removesuffix("</><assistant>").rpartition("\n### ")[2]
+    if last == "Asked for:":
+        return "a city\n### Reason: The answer names a city.\n### Entity: Berlin"
+    if last == "Knowledge:":
+        asked_of_birth = "born" in prompt.rpartition("### Specific query:")[2]
+        return "Fritz Lang was born in Vienna in 1890." if asked_of_birth else "Metropolis was directed by Fritz Lang."
+    if last == "Judgment:":
+        return f"{RATIONALE}\n### Label:\nINCORRECT"
+    return STEPS[int(last.removeprefix("Thought ").removesuffix(":"))]
+
+
+def settings(tmp_path, **llm):
+    never = KnowHaluOptions(second_opinion="never")
+    return Settings(reasoner="llm", knowhalu=never, llm=LLMOptions(cache_folder=tmp_path / "replies", **llm))
+
+
+SAMPLE = Sample(id="1", question=QUESTION, response=ANSWER, knowledge=(FILM, LANG))
+
+
+@pytest.fixture
+def server():
+    fake = FakeServer(TinyModel(thinks))
+    fake.context = 1_000_000
+    with running(fake):
+        yield fake
+
+
+def test_a_served_model_checks_an_answer_step_by_step(server, tmp_path):
+    verdict = Checker(settings(tmp_path, url=server.url)).check(SAMPLE)
+    assert isinstance(verdict, Verdict), verdict
+    assert (verdict.label, verdict.kind, verdict.reason) == (Label.INCORRECT, Kind.FACTUAL, RATIONALE)
+    assert verdict.extraction.entity == "Berlin"
+    judgment = verdict.segments[0].base
+    assert [s.query.specific for s in judgment.steps] == [
+        STEPS[i].split("1: " if i == 1 else "2: ")[1].split("\n")[0] for i in (1, 2)
+    ]
+    assert judgment.measured == "probability" and judgment.confidence > 0.5
+    assert "He was born in Vienna in 1890." in [e.quote for e in verdict.evidence]
+    assert verdict.usage.cached_tokens > 0.8 * verdict.usage.prompt_tokens / 2
+
+
+def test_a_second_run_asks_the_model_nothing(server, tmp_path):
+    chosen = settings(tmp_path, url=server.url)
+    first = Checker(chosen).check(SAMPLE)
+    asked = len(server.requests)
+    again = Checker(chosen).check(SAMPLE)
+    assert again.model_dump(exclude={"usage", "seconds"}) == first.model_dump(exclude={"usage", "seconds"})
+    assert again.usage.calls == 0 and again.usage.reused == first.usage.calls
+    assert all(r.path == "/v1/models" for r in server.requests[asked:])
+
+
+@pytest.mark.parametrize("template", [None, CHAT])
+def test_a_model_that_talks_nonsense_ends_as_a_failure_with_its_words(model_folder, tmp_path, template):
+    folder = model_folder(template=template, max_position_embeddings=8192)
+    chosen = settings(tmp_path, backend="transformers", model=str(folder), precision="fp32")
+    outcome = Checker(chosen).check(SAMPLE)
+    assert isinstance(outcome, Failure) and outcome.stage in ("extract", "query"), outcome
+    assert outcome.reason and outcome.reply
