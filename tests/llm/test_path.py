@@ -13,7 +13,7 @@ QUESTION, ANSWER = "In which city was the director of Metropolis born?", "He was
 FILM = "Metropolis is a silent film of 1927. It was directed by Fritz Lang."
 LANG = "Fritz Lang was a film director. He was born in Vienna in 1890."
 STEPS = {
-    1: "The director comes first.\n### Specific query 1: Did Fritz Lang direct Metropolis?\n### General query 1: Who directed it?",
+    1: "The director comes first.\n### Specific query 1: Did Lang direct Metropolis?\n### General query 1: Who directed it?",
     2: "Now his birth.\n### Specific query 2: Was Fritz Lang born in Berlin?\n### General query 2: Where was Fritz Lang born?",
     3: "All is settled.\n### Specific query 3: Done",
 }
@@ -55,9 +55,7 @@ def test_a_served_model_checks_an_answer_step_by_step(server, tmp_path):
     assert (verdict.label, verdict.kind, verdict.reason) == (Label.INCORRECT, Kind.FACTUAL, RATIONALE)
     assert verdict.extraction.entity == "Berlin"
     judgment = verdict.segments[0].base
-    assert [s.query.specific for s in judgment.steps] == [
-        STEPS[i].split("1: " if i == 1 else "2: ")[1].split("\n")[0] for i in (1, 2)
-    ]
+    assert [s.query.specific for s in judgment.steps] == ["Did Lang direct Metropolis?", "Was Fritz Lang born in Berlin?"]
     assert judgment.measured == "probability" and judgment.confidence > 0.5
     assert "He was born in Vienna in 1890." in [e.quote for e in verdict.evidence]
     assert verdict.usage.cached_tokens > 0.8 * verdict.usage.prompt_tokens / 2
