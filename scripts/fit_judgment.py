@@ -59,7 +59,7 @@ def judgments(model: JudgeModel, task: str, verdict: Verdict) -> tuple[Judgment,
     found = []
     for judgment in (base, other or base):
         if judgment.features:
-            decided = decide(model.weights(task, judgment.form).probability(judgment.features), judgment.features["on_topic"])
+            decided = decide(model.weights(task, judgment.form).probability(judgment.features), judgment.features)
             judgment = judgment.model_copy(update={"label": decided.label, "confidence": decided.confidence})
         found.append(judgment)
     return found[0], found[1]

@@ -1,6 +1,6 @@
 """The encoder as reasoner: answers KnowHalu's questions with the small verifier, text rules and a calibrated model."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,12 +28,12 @@ class Decision(NamedTuple):
     confidence: float
 
 
-def decide(supported: float, on_topic: float) -> Decision:
-    """Turn P(supported) into a label; what is not supported by sources on something else stays open."""
+def decide(supported: float, features: Mapping[str, float]) -> Decision:
+    """Turn P(supported) into a label; what sources on something else neither support nor contradict stays open."""
     if supported >= 0.5:
         return Decision(Label.CORRECT, supported)
-    if on_topic < ON_TOPIC:
-        return Decision(Label.INCONCLUSIVE, 1 - on_topic)
+    if features["on_topic"] < ON_TOPIC and features["joint_contradicted"] < 0:
+        return Decision(Label.INCONCLUSIVE, 1 - features["on_topic"])
     return Decision(Label.INCORRECT, 1 - supported)
 
 
@@ -79,7 +79,7 @@ class EncoderReasoner:
         scores: list[Probabilities] = yield Entail(tuple(pairs))
         features = _features(part, evidence, joint, scores)
         p = self.model.weights(_task(part), form).probability(features, of)
-        (label, confidence), kind = decide(p, features["on_topic"]), None
+        (label, confidence), kind = decide(p, features), None
         rationale = ELSEWHERE if label is Label.INCONCLUSIVE else _rationale(scores[0], features, label)
         if label is Label.INCORRECT and part.question and _misses_question(scores[0], scores[1], features):
             kind, rationale = Kind.OFF_TARGET, BESIDE

@@ -34,9 +34,10 @@ validation split of the paper's summaries. No test split was used for either.
 |---|---|---|
 {parts}
 
-Sets that state no licence were left out, although they are large. "Own sentences edited" are sentences of the documents
-themselves: kept, with a number, date, name, negation or opposite changed (in the claim or in the source), or with the
-sentence taken out of the source.
+Sets that state no licence were left out, although they are large. "Own sentences" are sentences of the documents themselves:
+kept, mostly said otherwise (details left out, numbers and dates written in another way, common words exchanged); with a number,
+date, name, role, negation or opposite changed, in the claim or in the source; or with the sentence taken out of the source.
+"Questions on details" ask for a name or number of a text; the answer is it, another of its kind, or of another kind.
 
 ## The judgment
 

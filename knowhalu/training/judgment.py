@@ -19,7 +19,7 @@ from knowhalu.aggregation import Thresholds, aggregate
 from knowhalu.reasoners.features import coverage
 from knowhalu.reasoners.judge_model import FITTED
 from knowhalu.training.examples import NEUTRAL, SUPPORTED
-from knowhalu.training.recipes import ANSWERS, CLAIMS, MIX, RECIPES, Recipe, rows_of
+from knowhalu.training.recipes import ANSWERS, CLAIMS, MIX, RECIPES, rows_of
 from knowhalu.training.rephrase import tidy
 from knowhalu.training.rows import held_out, read_rows, text_of
 from knowhalu.types import Form, Judgment, Label, Sample
@@ -67,7 +67,7 @@ def claim_rows(data: Path, seed: int = 0) -> Iterator[FitRow]:
     yield from labelled
     yield from _other_evidence(labelled)
     for name in ("FIB summaries, edited", "FIB summaries, by models", "FIB documents, own sentences", "Wikipedia, own sentences"):
-        yield from _made(next(r for r in RECIPES if r.name == name), data, random.Random(f"{seed}:{name}"))
+        yield from _made(name, data, seed)
     for row in read_rows(data / CLAIMS):
         if held_out(text_of(row)):
             for claim in row["claims"]:
@@ -97,8 +97,9 @@ def _other_evidence(rows: list[FitRow]) -> Iterator[FitRow]:
             yield FitRow(_sample(best, row.sample.response), False, "other evidence", 1.0)
 
 
-def _made(recipe: Recipe, data: Path, rng: random.Random, limit: int = 250) -> Iterator[FitRow]:
-    """Make claims of held-out documents as the training does, and hold them against the whole document where it is unchanged."""
+def _made(name: str, data: Path, seed: int, weight: float = 1.0, limit: int = 250) -> Iterator[FitRow]:
+    """Make rows of held-out documents as the training does, and hold them against the whole document where it is unchanged."""
+    recipe, rng = next(r for r in RECIPES if r.name == name), random.Random(f"{seed}:{name}")
     rows = list(rows_of(recipe, data, held=True))
     rng.shuffle(rows)
     for row, other in islice(pairwise(rows), limit):
@@ -106,11 +107,14 @@ def _made(recipe: Recipe, data: Path, rng: random.Random, limit: int = 250) -> I
         whole = tidy(text_of(row))
         source = example.premise if example.target == NEUTRAL or example.premise not in whole else whole
         if len(example.claim.split()) <= WORDS:
-            yield FitRow(_sample(source, example.claim), example.target == SUPPORTED, recipe.name, 1.0)
+            yield FitRow(
+                _sample(source, example.claim, example.question or None), example.target == SUPPORTED, recipe.name, weight
+            )
 
 
-def answer_rows(data: Path, validation: Path | None = None) -> Iterator[FitRow]:
-    """Draw held-out written answers, and the validation split (never the test split) of the paper's question answers."""
+def answer_rows(data: Path, validation: Path | None = None, seed: int = 0) -> Iterator[FitRow]:
+    """Draw held-out answers, written and made, and the validation split (never the test split) of the paper's answers."""
+    yield from (r for r in _made("Wikipedia, questions on details", data, seed, 0.3) if r.sample.question)
     for row in read_rows(data / ANSWERS):
         if held_out(text_of(row)):
             for a in row["answers"]:
