@@ -12,11 +12,12 @@ from typing import NamedTuple
 import knowhalu
 from knowhalu.errors import IndexFormatError, InputError
 from knowhalu.retrieval.base import Embedder
+from knowhalu.retrieval.chunking import cut
 from knowhalu.retrieval.manifest import MANIFEST, VECTORS, Chunking, Counts, EmbedderEntry, Manifest, hash_file
 from knowhalu.retrieval.sources import SourceRecord
 from knowhalu.retrieval.store import FILES, StoreWriter
 from knowhalu.retrieval.vectors import VectorWriter
-from knowhalu.text import Span, chunks
+from knowhalu.text import Span
 
 BATCH = 512
 """Passages embedded at once: enough to sort them by length, few enough to hold."""
@@ -32,6 +33,7 @@ class Progress(NamedTuple):
 
 class _Piece(NamedTuple):
     record: SourceRecord
+    title: str
     number: int
     span: Span
 
@@ -86,11 +88,12 @@ def _write(
     pieces = _Pieces(records, chunking)
     stream = iter(pieces)
     with StoreWriter(work) as store, VectorWriter(work / VECTORS, embedder.dimension) as vectors:
-        last, document = None, -1
+        last: tuple[SourceRecord, str] | None = None
+        document = -1
         while batch := list(islice(stream, BATCH)):
             for piece in batch:
-                if piece.record is not last:
-                    last, document = piece.record, store.add_document(piece.record.id, piece.record.title)
+                if last is None or piece.record is not last[0] or piece.title != last[1]:
+                    last, document = (piece.record, piece.title), store.add_document(piece.record.id, piece.title)
                 store.add(piece.span.text, document, piece.number, piece.span.start)
             vectors.add(embedder.encode([_embedded(p, chunking) for p in batch]))
             progress(Progress(pieces.documents, store.passages, pieces.duplicates))
@@ -100,30 +103,27 @@ def _write(
 
 
 def _embedded(piece: _Piece, chunking: Chunking) -> str:
-    titled = chunking.titles and piece.record.title
-    return f"{piece.record.title}. {piece.span.text}" if titled else piece.span.text
+    return f"{piece.title}. {piece.span.text}" if chunking.titles and piece.title else piece.span.text
 
 
 class _Pieces:
     """Cut records into passages; one that was there before, title and text alike, is counted and dropped."""
 
     def __init__(self, records: Iterable[SourceRecord], chunking: Chunking) -> None:
-        self._records, self._words = records, chunking.words
+        self._records, self._chunking = records, chunking
         self._seen: set[bytes] = set()
         self.documents = self.duplicates = 0
 
     def __iter__(self) -> Iterator[_Piece]:
         for record in self._records:
             self.documents += 1
-            text = record.text
-            spans = chunks(text, self._words) if self._words else [Span(0, len(text), text)]
-            for number, span in enumerate(spans, 1):
-                key = hashlib.blake2b(f"{record.title}\0{span.text}".encode(), digest_size=16).digest()
+            for number, (title, span) in enumerate(cut(record, self._chunking), 1):
+                key = hashlib.blake2b(f"{title}\0{span.text}".encode(), digest_size=16).digest()
                 if key in self._seen:
                     self.duplicates += 1
                     continue
                 self._seen.add(key)
-                yield _Piece(record, number, span)
+                yield _Piece(record, title, number, span)
 
 
 def _describe(work: Path, embedder: Embedder, chunking: Chunking, counts: Counts) -> Manifest:

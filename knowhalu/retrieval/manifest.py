@@ -38,13 +38,16 @@ class EmbedderEntry(_Part):
 
 
 class Chunking(_Part):
-    """How documents become passages: at most `words` words each (0 keeps a document whole).
+    """How documents become passages: at most `words` words each (0 keeps documents whole), `overlap` shared by neighbours.
 
-    With `titles`, a document's title stands before the text when it is embedded. An embedder reads only so many tokens
-    (MiniLM 256, about 180 English words); of a longer passage it embeds the beginning.
+    With `sections`, passages end where a section does, and its path stands in their title. With `titles`, the title stands
+    before the text when it is embedded. An embedder reads only so many tokens (MiniLM 256, about 180 English words); of a
+    longer passage it embeds the beginning.
     """
 
     words: int = Field(default=100, ge=0)
+    overlap: int = Field(default=0, ge=0)
+    sections: bool = True
     titles: bool = True
 
 
