@@ -9,24 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from knowhalu.cli.index_options import (
+    CUTTING,
+    MODEL,
+    READING,
+    SOURCES,
+    ListsFormats,
+    chunking_of,
+    reader_of,
+    report_left_out,
+    with_options,
+)
+from knowhalu.cli.index_plan import plan, show_plan
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from knowhalu.retrieval.build import Progress
     from knowhalu.retrieval.sources import Sources
 
-SHOWN = 20
 FOLDER = click.argument("folder", type=click.Path(path_type=Path))
-MODEL = (
-    click.option("--precision", type=click.Choice(["auto", "fp32", "bf16"]), default="auto", show_default=True),
-    click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:N."),
-)
-
-
-def _model_options(command: Any) -> Any:
-    for option in reversed(MODEL):
-        command = option(command)
-    return command
 
 
 @click.group()
@@ -34,54 +36,39 @@ def index() -> None:
     """Build, inspect, search and verify indexes of documents."""
 
 
-@index.command()
-@click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path))
+index.add_command(plan)
+
+
+@index.command(cls=ListsFormats)
+@SOURCES
 @click.option("--out", "-o", required=True, type=click.Path(path_type=Path), help="Folder of the new index.")
 @click.option("--embedder", default="minilm", show_default=True, help="minilm, a model folder, or flag:<folder>.")
-@click.option("--words", default=100, show_default=True, type=click.IntRange(0), help="Longest passage; 0 keeps documents whole.")
-@click.option(
-    "--titles/--no-titles", default=True, show_default=True, help="Put the title before a passage's text for embedding."
-)
-@click.option("--text-field", multiple=True, help="Field that holds the text (else text, contents, passage or body).")
-@click.option("--title-field", multiple=True, help="Field that holds the title (else title).")
-@click.option("--id-field", multiple=True, help="Field that holds the id (else id, _id or docid; else file and line).")
-@click.option("--no-quotes", is_flag=True, help="Take quotation marks in TSV and CSV for plain characters.")
-@click.option("--on-error", type=click.Choice(["raise", "skip"]), default="raise", show_default=True)
+@with_options(CUTTING, READING)
 @click.option("--force", is_flag=True, help="Replace an index that is there.")
-@_model_options
-def build(sources: tuple[Path, ...], out: Path, embedder: str, words: int, titles: bool, force: bool, **given: Any) -> None:
-    """Build an index of SOURCES: JSONL, TSV, CSV, Parquet, .txt and .md files, or folders of these.
+@click.option("--plan", "only_plan", is_flag=True, help="Print what it would take, and build nothing (see `index plan`).")
+@with_options(MODEL)
+def build(sources: tuple[Path, ...], out: Path, embedder: str, force: bool, only_plan: bool, **given: Any) -> None:
+    """Build an index of SOURCES: files and folders of the formats below.
 
     A build that is stopped leaves nothing behind under the name of the index.
     """
     from knowhalu.encoder.embedder import load_embedder
     from knowhalu.retrieval.build import build_index
-    from knowhalu.retrieval.manifest import Chunking
 
-    reader = _reader(
-        sources, **{name: given[name] for name in ("text_field", "title_field", "id_field", "no_quotes", "on_error")}
-    )
-    model = load_embedder(embedder, precision=given["precision"], device=given["device"])
+    reader, chunking = reader_of(sources, given), chunking_of(given)
+    model = load_embedder(embedder, **given)
+    if only_plan:
+        show_plan(reader, model, chunking)
+        return
     started = time.perf_counter()
     with _bar(reader) as progress:
-        made = build_index(reader, out, model, chunking=Chunking(words=words, titles=titles), force=force, progress=progress)
+        made = build_index(reader, out, model, chunking=chunking, force=force, progress=progress)
     seconds, counts = time.perf_counter() - started, made.counts
-    _report_left_out(reader)
+    report_left_out(reader)
     click.echo(
         f"{out}: {counts.passages:,} passages of {counts.documents:,} documents in {seconds:.1f} s "
         f"({counts.passages / seconds:,.0f} per second); {counts.duplicates:,} duplicates dropped"
     )
-
-
-def _reader(sources: tuple[Path, ...], *, no_quotes: bool, on_error: Any, **names: tuple[str, ...]) -> "Sources":
-    from knowhalu.retrieval.rows import Fields
-    from knowhalu.retrieval.sources import Sources
-
-    usual = Fields()
-    fields = Fields(
-        names["text_field"] or usual.text, names["title_field"] or usual.title, names["id_field"] or usual.id
-    )  # fmt: skip
-    return Sources(sources, fields=fields, on_error=on_error, quotes=not no_quotes)
 
 
 @contextmanager
@@ -107,15 +94,6 @@ def _bar(reader: "Sources") -> "Iterator[Callable[[Progress], None]]":
             bar.update(task, completed=reader.read, done=f"{state.passages:,} passages, {rate:,.0f} per second, left")
 
         yield show
-
-
-def _report_left_out(reader: "Sources") -> None:
-    if reader.ignored:
-        click.echo(f"{len(reader.ignored)} files of other kinds were left out, such as {reader.ignored[0]}", err=True)
-    for problem in reader.problems[:SHOWN]:
-        click.echo(f"skipped {problem}", err=True)
-    if reader.skipped:
-        click.echo(f"{reader.skipped:,} records were skipped", err=True)
 
 
 @index.command()
@@ -152,7 +130,7 @@ def info(folder: Path, as_json: bool) -> None:
 @click.option("--embedder", help="The model that built the index, where it is not the shipped one.")
 @click.option("--query-prefix", help="Instruction that stands before a query, as some models want it.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each query.")
-@_model_options
+@with_options(MODEL)
 def search(folder: Path, queries: tuple[str, ...], k: int, embedder: str | None, as_json: bool, **model: Any) -> None:
     """Search the index in FOLDER for each of QUERIES."""
     from knowhalu.encoder.embedder import DEFAULT, load_embedder

@@ -32,15 +32,19 @@ FORMATS = {
     "hotpotqa": Format(read_jsonl, r"wiki_\d\d+", "wiki_00.bz2 files of HotpotQA: title and a list of sentences"),
     "beir": Format(read_jsonl, "", "corpus.jsonl of BEIR: _id, title, text"),
     "kilt": Format(read_jsonl, r"kilt_knowledgesource.*\.json", "knowledge source of KILT: wikipedia_id, _title, paragraphs"),
-    "wikipedia": Format(read_dump, r".*pages-(?:articles|meta-current).*\.xml(?:-p\d+p\d+)?", "XML dump of Wikipedia"),
-    "jsonl": Format(read_jsonl, r".*\.(?:jsonl|ndjson)", "JSON lines"),
-    "tsv": Format(read_table, r".*\.tsv", "TSV with the names of the columns, or a collection of ColBERT"),
-    "csv": Format(read_table, r".*\.csv", "CSV with the names of the columns"),
-    "parquet": Format(read_parquet, r".*\.parquet", "Parquet", packed=False),
-    "markdown": Format(read_markdown, r".*\.(?:md|markdown)", "Markdown", packed=False),
-    "html": Format(read_html, r".*\.(?:html|htm|xhtml)", "HTML pages", packed=False),
-    "pdf": Format(read_pdf, r".*\.pdf", "PDF files, a document for each page", packed=False),
-    "text": Format(read_text, r".*\.txt", "plain text", packed=False),
+    "wikipedia": Format(
+        read_dump,
+        r".*pages-(?:articles|meta-current).*\.xml(?:-p\d+p\d+)?",
+        "XML dump of Wikipedia (*-pages-articles.xml.bz2, multistream or not)",
+    ),
+    "jsonl": Format(read_jsonl, r".*\.(?:jsonl|ndjson)", "JSON lines (.jsonl, .ndjson)"),
+    "tsv": Format(read_table, r".*\.tsv", ".tsv with the names of the columns, or a collection of ColBERT"),
+    "csv": Format(read_table, r".*\.csv", ".csv with the names of the columns"),
+    "parquet": Format(read_parquet, r".*\.parquet", "Parquet (.parquet)", packed=False),
+    "markdown": Format(read_markdown, r".*\.(?:md|markdown)", "Markdown (.md, .markdown)", packed=False),
+    "html": Format(read_html, r".*\.(?:html|htm|xhtml)", "HTML pages (.html, .htm, .xhtml)", packed=False),
+    "pdf": Format(read_pdf, r".*\.pdf", "PDF (.pdf), a document for each page", packed=False),
+    "text": Format(read_text, r".*\.txt", "plain text (.txt)", packed=False),
 }
 """All formats, by the names that a user gives; the first whose names fit a file is taken."""
 KNOWN = ".jsonl, .tsv, .csv (also .gz, .bz2, .xz or .zst), .parquet, .txt, .md, .html or .pdf files, or a Wikipedia dump"

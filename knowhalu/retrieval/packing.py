@@ -26,11 +26,12 @@ def unpacked_name(path: Path) -> str:
     return name.removesuffix(Path(name).suffix) if Path(name).suffix in PACKED else name
 
 
-class _Bzip2(io.RawIOBase):
-    """All streams of a bzip2 file; unlike `bz2.BZ2File` it takes nothing after them for the end in silence."""
+class _Streams(io.RawIOBase):
+    """All streams of a .bz2 or .xz file; unlike the library's own it takes nothing for the end in silence."""
 
-    def __init__(self, raw: IO[bytes]) -> None:
-        self._raw, self._stream, self._fresh = raw, bz2.BZ2Decompressor(), True
+    def __init__(self, raw: IO[bytes], make: type[bz2.BZ2Decompressor] | type[lzma.LZMADecompressor]) -> None:
+        self._raw, self._make = raw, make
+        self._stream, self._fresh = make(), True
 
     def readable(self) -> bool:
         """Tell that this is for reading."""
@@ -42,7 +43,7 @@ class _Bzip2(io.RawIOBase):
             given = b""
             if self._stream.eof:
                 given = self._stream.unused_data
-                self._stream, self._fresh = bz2.BZ2Decompressor(), True
+                self._stream, self._fresh = self._make(), True
             if self._stream.needs_input and not given:
                 given = self._raw.read(_BLOCK)
                 if not given and self._fresh:
@@ -59,7 +60,7 @@ class _Bzip2(io.RawIOBase):
 @contextmanager
 def _zstandard(raw: IO[bytes]) -> Iterator[IO[bytes]]:
     try:
-        from compression import zstd  # type: ignore[import-not-found,unused-ignore]
+        from compression import zstd
     except ImportError:
         try:
             from backports import zstd
@@ -79,10 +80,9 @@ def unpacked(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     with path.open("rb") as raw:
         if kind == ".gz":
             yield gzip.open(raw), raw  # type: ignore[misc]
-        elif kind == ".bz2":
-            yield io.BufferedReader(_Bzip2(raw), _BLOCK), raw
-        elif kind == ".xz":
-            yield lzma.open(raw), raw
+        elif kind in {".bz2", ".xz"}:
+            make = bz2.BZ2Decompressor if kind == ".bz2" else lzma.LZMADecompressor
+            yield io.BufferedReader(_Streams(raw, make), _BLOCK), raw
         elif kind == ".zst":
             with _zstandard(raw) as file:
                 yield file, raw

@@ -12,7 +12,7 @@ from knowhalu.errors import InputError
 from knowhalu.retrieval.digests import Seen
 from knowhalu.retrieval.formats import KNOWN, check_format, format_of, rows_of
 from knowhalu.retrieval.parallel import done
-from knowhalu.retrieval.rows import Broken, Fields, File, Heading, LeftOut, Row
+from knowhalu.retrieval.rows import Broken, Fields, File, Heading, Job, LeftOut, Row
 from knowhalu.retrieval.walking import files_below
 
 LISTED = 1000
@@ -80,16 +80,7 @@ class Sources:
     def __iter__(self) -> Iterator[SourceRecord]:
         """Read all records from the start; raises InputError, or only counts where `on_error` is "skip"."""
         self._reset()
-        before = 0
-        for (path, name), size in zip(self.files, self.sizes, strict=True):
-            yield from self.records_of(path, name, self._at(before))
-            before += size
-            self.read = before
-
-    def records_of(self, path: Path, name: str, note: Callable[[int], None]) -> Iterator[SourceRecord]:
-        """Read the records of one of the files; `note` takes the position in it."""
-        file = File(path, name, self.fields, self.quotes, self.format)
-        for row in done(rows_of(file, note), self.workers):
+        for row in done(self._rows(), self.workers):
             if isinstance(row.value, LeftOut):
                 self.left_out[row.value.reason] += 1
                 continue
@@ -97,6 +88,13 @@ class Sources:
                 yield self._record(row)
             except Broken as problem:
                 self._refuse(f"{row.where}: {problem}")
+
+    def _rows(self) -> Iterator[Row | Job]:
+        before = 0
+        for (path, name), size in zip(self.files, self.sizes, strict=True):
+            yield from rows_of(File(path, name, self.fields, self.quotes, self.format), self._at(before))
+            before += size
+            self.read = before
 
     def _at(self, before: int) -> Callable[[int], None]:
         def note(position: int) -> None:

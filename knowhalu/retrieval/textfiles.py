@@ -1,7 +1,7 @@
 """Files that hold one document as text: plain text and Markdown."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from knowhalu.retrieval import rows
@@ -30,8 +30,14 @@ def read_markdown(file: File, note: Note) -> Iterator[Row | Job]:
     title, text = _front(row.value["text"])
     headings = tuple(find_headings(text))
     title = title or next((h.path[0] for h in headings if len(h.path) == 1), "") or file.path.stem
-    under = [h._replace(path=h.path[1:] if h.path[0] == title else h.path) for h in headings]
-    yield row._replace(value={"id": file.name, "title": title, "text": text}, headings=tuple(h for h in under if h.path))
+    value = {"id": file.name, "title": title, "text": text}
+    yield row._replace(value=value, headings=below_title(headings, title))
+
+
+def below_title(headings: Iterable[Heading], title: str) -> tuple[Heading, ...]:
+    """Return the headings without the one that is the title, which leads to all others."""
+    short = [h._replace(path=h.path[1:]) if h.path[0] == title else h for h in headings]
+    return tuple(h for h in short if h.path)
 
 
 def contents(path: Path) -> bytes | Broken:

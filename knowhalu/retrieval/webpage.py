@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from knowhalu.errors import MissingExtra
 from knowhalu.retrieval.rows import Broken, File, Heading, Job, LeftOut, Note, Row
-from knowhalu.retrieval.textfiles import contents
+from knowhalu.retrieval.textfiles import below_title, contents
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -87,8 +87,7 @@ def extract(page: str) -> tuple[str, str, tuple[Heading, ...]]:
         _walk(tree.body, lines)
     lines.end()
     title = title or next((h.path[0] for h in lines.headings), "")
-    headings = tuple(h for h in lines.headings if h.path != (title,))
-    return title, "\n".join(lines.done), headings
+    return title, "\n".join(lines.done), below_title(lines.headings, title)
 
 
 class _Lines:
@@ -132,11 +131,10 @@ def _walk(body: "LexborNode", lines: _Lines) -> None:
             lines.add(step.text_content or "")
         elif tag == "br":
             lines.end()
-        elif tag in {"td", "th"}:
-            lines.add(" ")
-            todo += reversed(list(step.iter(include_text=True)))
         elif tag not in UNSEEN and not tag.startswith(("-", "!")) and not _hidden(step):
-            if tag not in INLINE:
+            if tag in {"td", "th"}:
+                lines.add(" ")
+            elif tag not in INLINE:
                 lines.end()
                 todo.append((int(tag[1]) if tag in {"h1", "h2", "h3", "h4", "h5", "h6"} else 0, tag == "pre"))
             todo += reversed(list(step.iter(include_text=True)))

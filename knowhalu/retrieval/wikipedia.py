@@ -108,7 +108,8 @@ def _row(page: _Page, file: File, unlinked: frozenset[str]) -> Row:
     try:
         root = ElementTree.fromstring(page.data)
     except ElementTree.ParseError as error:
-        return Row(Broken(f"the page is not sound XML ({error})"), name, where)
+        wrong = f"the page is not sound XML ({error.msg.partition(':')[0]})"
+        return Row(Broken(wrong), name, f"{file.path}:{page.line + error.position[0] - 1}")
     title = (root.findtext("title") or "").strip()
     texts = root.findall("revision/text")
     if not title or not texts:
