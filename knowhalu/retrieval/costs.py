@@ -30,7 +30,7 @@ def _made(factory: str, dimension: int) -> Any:
 
 
 def _lists(factory: str) -> int:
-    found = re.search(r"IVF(\d+)(_HNSW)?", factory)
+    found = re.search(r"IVF(\d+)", factory)
     return int(found[1]) if found else 0
 
 
@@ -41,7 +41,12 @@ def _neighbours(factory: str) -> int:
 
 def bytes_per_vector(factory: str, dimension: int) -> int:
     """Return the bytes that a vector takes in an index of this factory, with its number and its links."""
-    return int(_made(factory, dimension).sa_code_size()) + (8 if _lists(factory) else 0) + 8 * _neighbours(factory)
+    import faiss
+
+    made = _made(factory, dimension)
+    inner = faiss.downcast_index(made.index) if isinstance(made, faiss.IndexPreTransform) else made
+    codes = inner.storage if isinstance(inner, faiss.IndexHNSW) else inner
+    return int(codes.sa_code_size()) + (8 if _lists(factory) else 0) + 8 * _neighbours(factory)
 
 
 def search_seconds(factory: str, passages: int, dimension: int) -> float:

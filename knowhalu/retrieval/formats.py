@@ -31,7 +31,7 @@ FORMATS = {
     "wikichat": Format(read_jsonl, "", "JSON lines or TSV of WikiChat: content with full_section_title, or 'title | passage'"),
     "hotpotqa": Format(read_jsonl, r"wiki_\d\d+", "wiki_00.bz2 files of HotpotQA: title and a list of sentences"),
     "beir": Format(read_jsonl, "", "corpus.jsonl of BEIR: _id, title, text"),
-    "kilt": Format(read_jsonl, r"kilt_knowledgesource.*\.json", "knowledge source of KILT: wikipedia_id, _title, paragraphs"),
+    "kilt": Format(read_jsonl, r"kilt_knowledgesource.*\.json", "knowledge source of KILT: wikipedia_id, wikipedia_title, text"),
     "wikipedia": Format(
         read_dump,
         r".*pages-(?:articles|meta-current).*\.xml(?:-p\d+p\d+)?",

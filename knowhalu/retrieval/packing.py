@@ -108,8 +108,8 @@ def lines(path: Path, note: Note) -> Iterator[tuple[int, bytes | None]]:
             fits = len(line) <= rows.LONGEST
             while not fits and line and not line.endswith(b"\n"):
                 line = file.readline(rows.LONGEST)
-            yield number, line if fits else None
             note(raw.tell())
+            yield number, line if fits else None
 
 
 def content(path: Path) -> bytes | None:

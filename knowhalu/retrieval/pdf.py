@@ -54,7 +54,7 @@ def _read(file: File, reader: "PdfReader") -> list[Row]:
         if text:
             key = f"{file.name}#page={number}"
             value = {"id": key, "title": f"{title}, page {number}", "text": text}
-            found.append(Row(value, key, f"{file.path}, page {number}", plain=True))
+            found.append(Row(value, key, f"{file.path}, page {number}"))
         elif _has_pictures(page):
             scanned.append(str(number))
         else:

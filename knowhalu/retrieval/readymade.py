@@ -4,7 +4,7 @@ Known are those of DPR (`psgs_w100.tsv`), ColBERT and WikiChat, HotpotQA, BEIR a
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from knowhalu.retrieval.rows import Broken, Fields, File, Heading, Row
@@ -28,7 +28,7 @@ _KILT_BULLET = re.compile(r"^BULLET::::-?\s*")
 def shaped(row: Row, file: File) -> Row:
     """Make one text of a row's text, where that is a list of sentences, paragraphs or both."""
     value: Any = row.value
-    field = next((n for n in file.fields.text if value.get(n) is not None), "")
+    field = next((n for n in row.fields.text if value.get(n) is not None), "")
     found = value.get(field)
     if isinstance(found, list):
         try:
@@ -41,14 +41,10 @@ def shaped(row: Row, file: File) -> Row:
             return row._replace(value={**value, field: _LINK.sub("", text)})
         except Broken as problem:
             return row._replace(value=problem)
-    if file.format == "wikichat" and isinstance(found, str) and not _titled(value, file):
+    if file.format == "wikichat" and isinstance(found, str) and not any(value.get(n) for n in row.fields.title):
         title, mark, rest = found.partition(" | ")
-        return row._replace(value={**value, file.fields.title[0]: title, field: rest}) if mark else row
+        return row._replace(value={**value, row.fields.title[0]: title, field: rest}) if mark else row
     return row
-
-
-def _titled(value: Mapping[str, Any], file: File) -> bool:
-    return any(value.get(n) for n in file.fields.title)
 
 
 def _strings(found: Iterable[Any]) -> list[str]:

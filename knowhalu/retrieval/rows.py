@@ -36,15 +36,15 @@ class Fields(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One row: its fields, or what is wrong with it, or why it is left out; the id it gets if it has none; where it stands.
+    """One row: its content, or what is wrong with it, or why it is left out; the id it gets if it has none; where it stands.
 
-    A `plain` row is not a table's: its fields always have the default names, and its text may have headings.
+    `fields` names the fields of the content; it is that of the user only for rows of tables.
     """
 
     value: Mapping[str, Any] | Broken | LeftOut
     fallback_id: str
     where: str
-    plain: bool = False
+    fields: Fields = Fields()
     headings: tuple[Heading, ...] = ()
 
 

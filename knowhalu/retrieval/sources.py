@@ -113,7 +113,7 @@ class Sources:
         assert not isinstance(row.value, LeftOut)
         if isinstance(row.value, Broken):
             raise row.value
-        fields = Fields() if row.plain else self.fields
+        fields = row.fields
         text = self._field(row.value, fields.text)
         if text is None:
             has = ", ".join(map(str, row.value)) or "none"

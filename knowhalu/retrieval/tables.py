@@ -22,9 +22,8 @@ def read_jsonl(file: File, note: Note) -> Iterator[Row]:
 
 def _row(file: File, number: int, value: Mapping[str, Any] | Broken) -> Row:
     name, where = f"{file.name}:{number}", f"{file.path}:{number}"
-    if isinstance(value, Broken):
-        return Row(value, name, where)
-    return shaped(Row(value, name, where), file)
+    row = Row(value, name, where, file.fields)
+    return row if isinstance(value, Broken) else shaped(row, file)
 
 
 def _parse(line: bytes | None, *, first: bool) -> Mapping[str, Any] | Broken:

@@ -59,7 +59,7 @@ def _document(file: File) -> Row:
         line = data[: error.start].count(b"\n") + 1
         return Row(Broken(f"not UTF-8 ({error.reason}); convert the file to UTF-8"), file.name, f"{file.path}:{line}")
     value = {"id": file.name, "title": file.path.stem, "text": text}
-    return Row(value, file.name, str(file.path), plain=True)
+    return Row(value, file.name, str(file.path))
 
 
 def _front(text: str) -> tuple[str, str]:

@@ -50,7 +50,7 @@ def _page(file: File) -> list[Row]:
     if not text:
         return [Row(LeftOut("HTML page without visible text"), file.name, str(file.path))]
     value = {"id": file.name, "title": title or file.path.stem, "text": text}
-    return [Row(value, file.name, str(file.path), plain=True, headings=headings)]
+    return [Row(value, file.name, str(file.path), headings=headings)]
 
 
 def _decoded(data: bytes) -> str:

@@ -124,7 +124,7 @@ def _row(page: _Page, file: File, unlinked: frozenset[str]) -> Row:
     if article.ambiguous or not article.text:
         return Row(LeftOut("disambiguation" if article.ambiguous else "page without text"), name, where)
     value = {"id": root.findtext("id"), "title": title, "text": article.text}
-    return Row(value, name, where, plain=True, headings=article.headings)
+    return Row(value, name, where, headings=article.headings)
 
 
 def _reason(root: ElementTree.Element, title: str) -> str:
