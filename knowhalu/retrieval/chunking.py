@@ -28,7 +28,7 @@ class Cut(NamedTuple):
 
 def size(text: str) -> int:
     """Count words: what stands between white space, where 40 letters, or two of a script without spaces, are a word."""
-    return sum(1 for _ in _WORD.finditer(text))
+    return len(_WORD.findall(text))
 
 
 def check_limits(limit: int, overlap: int) -> None:

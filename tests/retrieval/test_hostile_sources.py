@@ -1,5 +1,6 @@
 """Sources that mean harm or are merely broken: no crash, no endless memory, no circle, and never a silent loss."""
 
+import bz2
 import gzip
 import os
 import sys
@@ -9,12 +10,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from knowhalu.errors import InputError
 from knowhalu.retrieval import rows
 from knowhalu.retrieval.digests import Seen
 from knowhalu.retrieval.sources import Sources
-from tests.retrieval.documents import pdf
+from tests.retrieval.documents import dump, page, pdf
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -159,3 +162,32 @@ def test_what_was_seen_is_remembered_in_little_memory() -> None:
     assert all(seen.add(f"id {i}") for i in range(20_000)) and len(seen) == 20_000
     assert not any(seen.add(f"id {i}") for i in range(20_000)) and len(seen) == 20_000
     assert seen.add("\ud800") and not seen.add("\ud800")
+
+
+SOUND = {
+    "x.pdf": pdf(["First page.", "Second page."], "Title"),
+    "x.html": b"<html><head><meta charset=utf-8><title>T</title></head><body><h1>A</h1><p>B <b>c</b><table><tr><td>d</table>",
+    "x.md": b"---\ntitle: T\n---\n# A\n\n```\n# b\n```\nC\n---\nD\n",
+    "x.csv": b'id,title,text\na,T,"some ""text"""\nb,U,more\n',
+    "x-pages-articles.xml": dump(page(1, "A", "'''A''' is [[b|c]]. {{d|[[e]]}} == f =="), page(2, "B", "g<ref>h</ref>")),
+    "x.jsonl.bz2": bz2.compress(b'{"text": "one", "id": 1}\n{"text": ["two", "three"]}\n' * 3),
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_flipped_or_lost_byte_gives_records_or_reports(tmp_path: Path, name: str, data: st.DataObject) -> None:
+    """Whatever a file has suffered, its reader ends with records, with findings or with an error that names the file."""
+    content = bytearray(SOUND[name])
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        content[at : at + data.draw(st.integers(1, 3))] = data.draw(st.binary(max_size=3))
+    (tmp_path / name).write_bytes(content)
+    reader = Sources(tmp_path / name, on_error="skip")
+    try:
+        for record in reader:
+            assert record.text.strip() and all(0 <= h.start < h.end <= len(record.text) for h in record.headings)
+    except InputError as error:
+        assert name in str(error)
+    assert all(name in problem for problem in reader.problems)
