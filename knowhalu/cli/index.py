@@ -16,6 +16,7 @@ from knowhalu.cli.index_options import (
     SOURCES,
     ListsFormats,
     chunking_of,
+    describe,
     reader_of,
     report_left_out,
     with_options,
@@ -110,11 +111,10 @@ def info(folder: Path, as_json: bool) -> None:
         click.echo(made.model_dump_json(indent=1))
         return
     size = sum(entry.size for entry in made.files.values())
-    words = f"at most {made.chunking.words} words" if made.chunking.words else "whole documents"
     for name, value in (
         ("passages", f"{made.counts.passages:,} of {made.counts.documents:,} documents"),
         ("duplicates", f"{made.counts.duplicates:,} dropped"),
-        ("chunking", words + (", titles embedded" if made.chunking.titles else "")),
+        ("chunking", describe(made.chunking)),
         ("embedder", f"{made.embedder.name}, {made.embedder.dimension} dimensions, {made.embedder.fingerprint[:12]}"),
         ("vectors", f"{made.factory}, {made.metric}"),
         ("size", decimal(size)),

@@ -95,6 +95,14 @@ def chunking_of(given: dict[str, Any]) -> "Chunking":
     return chunking
 
 
+def describe(chunking: "Chunking") -> str:
+    """Say how documents were cut."""
+    if not chunking.words:
+        return "whole documents" + (", titles embedded" if chunking.titles else "")
+    said = f"at most {chunking.words} words" + (f", {chunking.overlap} of them shared" if chunking.overlap else "")
+    return said + (", by sections" if chunking.sections else "") + (", titles embedded" if chunking.titles else "")
+
+
 def report_left_out(reader: "Sources") -> None:
     """Say which files and records were left out, and why."""
     if reader.ignored:
