@@ -12,7 +12,7 @@ from typing import NamedTuple
 import knowhalu
 from knowhalu.errors import IndexFormatError, InputError
 from knowhalu.retrieval.base import Embedder
-from knowhalu.retrieval.chunking import cut
+from knowhalu.retrieval.chunking import cut, titled
 from knowhalu.retrieval.manifest import MANIFEST, VECTORS, Chunking, Counts, EmbedderEntry, Manifest, hash_file
 from knowhalu.retrieval.sources import SourceRecord
 from knowhalu.retrieval.store import FILES, StoreWriter
@@ -117,7 +117,8 @@ class _Pieces:
     def __iter__(self) -> Iterator[_Piece]:
         for record in self._records:
             self.documents += 1
-            for number, (title, span) in enumerate(cut(record, self._chunking), 1):
+            for number, (section, span) in enumerate(cut(record, self._chunking), 1):
+                title = titled(record.title, section)
                 key = hashlib.blake2b(f"{title}\0{span.text}".encode(), digest_size=16).digest()
                 if key in self._seen:
                     self.duplicates += 1

@@ -20,10 +20,15 @@ _WORD = re.compile(rf"[{WIDE}]{{1,2}}|[^\s{WIDE}]{{1,40}}")
 
 
 class Cut(NamedTuple):
-    """A passage of a document: its title (with the path of its section, where sections are kept) and its place."""
+    """A passage of a document: its place, and the path of its section, such as "History > Early years", if it has one."""
 
-    title: str
+    section: str
     span: Span
+
+
+def titled(title: str, section: str) -> str:
+    """Return the title of a passage: that of its document, and the path of its section."""
+    return f"{title} > {section}" if title and section else title or section
 
 
 def size(text: str) -> int:
@@ -40,19 +45,17 @@ def check_limits(limit: int, overlap: int) -> None:
 def cut(record: SourceRecord, chunking: Chunking) -> Iterator[Cut]:
     """Cut a document into passages of at most `words` words; 0 keeps it whole.
 
-    Neighbours share up to `overlap` words, as whole sentences. With `sections`, no passage goes beyond its section, and
-    the path of the section stands in its title. All that is not white space is in some passage. Raises InputError where
-    the overlap leaves no room for anything new.
+    Neighbours share up to `overlap` words, as whole sentences. With `sections`, no passage goes beyond its section. All that
+    is not white space is in some passage. Raises InputError where the overlap leaves no room for anything new.
     """
     text, limit, overlap = record.text, chunking.words, chunking.overlap
     check_limits(limit, overlap)
     if not limit:
-        yield Cut(record.title, Span(0, len(text), text))
+        yield Cut("", Span(0, len(text), text))
         return
     for start, end, path in _sections(text, record.headings) if chunking.sections else [(0, len(text), ())]:
-        title = " > ".join([*filter(None, [record.title]), *path])
         for a, b in _windows(text[start:end], limit, overlap):
-            yield Cut(title, Span(start + a, start + b, text[start + a : start + b]))
+            yield Cut(" > ".join(path), Span(start + a, start + b, text[start + a : start + b]))
 
 
 def _sections(text: str, headings: Sequence[Heading]) -> Iterator[tuple[int, int, tuple[str, ...]]]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from knowhalu.errors import InputError
 from knowhalu.retrieval.base import Embedder
-from knowhalu.retrieval.chunking import cut
+from knowhalu.retrieval.chunking import cut, titled
 from knowhalu.retrieval.costs import bytes_per_vector, memory_now, search_seconds
 from knowhalu.retrieval.formats import format_of
 from knowhalu.retrieval.manifest import Chunking
@@ -169,7 +169,8 @@ class _Survey:
         self.documents += 1
         passages = list(cut(record, self._chunking))
         kept = passages[: max(0, PASSAGES - len(self.texts))]
-        self.texts += [f"{p.title}. {p.span.text}" if self._chunking.titles and p.title else p.span.text for p in kept]
+        titles = [titled(record.title, p.section) if self._chunking.titles else "" for p in kept]
+        self.texts += [f"{title}. {p.span.text}" if title else p.span.text for title, p in zip(titles, kept, strict=True)]
         words = sum(len(p.span.text.split()) for p in passages)
         size = sum(len(p.span.text.encode()) for p in passages)
         return Amount(1, len(passages), words, size, len(record.title.encode()) + len(record.id.encode()))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.errors import InputError
-from knowhalu.retrieval.chunking import Cut, cut, size
+from knowhalu.retrieval.chunking import Cut, cut, size, titled
 from knowhalu.retrieval.manifest import Chunking
 from knowhalu.retrieval.rows import Heading
 from knowhalu.retrieval.sources import SourceRecord
@@ -80,24 +80,25 @@ def test_a_sentence_that_fills_a_passage_leaves_no_room_to_share() -> None:
     assert [p.span.text for p in passages(text, 9, 4)] == ["Red sun. Blue sky.", long, "Green sea."]
 
 
-def test_the_path_of_a_section_stands_in_the_title() -> None:
+def test_the_path_of_a_section_is_kept() -> None:
     """A heading without text of its own goes with the section under it."""
     text = "Lead here.\nHistory\nEarly\nIt began.\nLate\nIt ended."
     headings = (Heading(11, 18, ("History",)), Heading(19, 24, ("History", "Early")), Heading(35, 39, ("History", "Late")))
-    found = passages(text, 50, headings=headings, title="Town")
-    assert [(p.title, p.span.text) for p in found] == [
-        ("Town", "Lead here."),
-        ("Town > History > Early", "History\nEarly\nIt began."),
-        ("Town > History > Late", "Late\nIt ended."),
+    found = passages(text, 50, headings=headings)
+    assert [(p.section, p.span.text) for p in found] == [
+        ("", "Lead here."),
+        ("History > Early", "History\nEarly\nIt began."),
+        ("History > Late", "Late\nIt ended."),
     ]
+    assert [titled(*t) for t in (("Town", "Past"), ("Town", ""), ("", "Past"))] == ["Town > Past", "Town", "Past"]
     whole = cut(record(text, headings), Chunking(words=50, sections=False))
-    assert [(p.title, p.span.text) for p in whole] == [("T", text)]
+    assert [(p.section, p.span.text) for p in whole] == [("", text)]
 
 
 def test_a_document_may_stay_whole() -> None:
     """Nothing is cut, not even sections."""
     text = " One. Two.\n"
-    assert [(p.title, p.span) for p in passages(text, 0, headings=(Heading(1, 5, ("One.",)),))] == [("T", (0, 11, text))]
+    assert passages(text, 0, headings=(Heading(1, 5, ("One.",)),)) == [("", (0, 11, text))]
 
 
 def test_text_without_spaces_is_cut_too() -> None:

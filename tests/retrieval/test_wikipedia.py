@@ -80,12 +80,12 @@ def test_an_article_becomes_text_with_its_sections(path: Path) -> None:
     assert all(found.text[h.start : h.end] == h.path[-1] for h in found.headings)
     passages = list(cut(found, Chunking(words=40)))
     assert all(found.text[s.start : s.end] == s.text for _, s in passages)
-    assert [(title, span.text) for title, span in passages] == [
-        ("Mount Everest", LEAD),
-        ("Mount Everest > Climbing > First ascent",
+    assert [(section, span.text) for section, span in passages] == [
+        ("", LEAD),
+        ("Climbing > First ascent",
          "Climbing\n\nFirst ascent\nEdmund Hillary and Tenzing Norgay reached the top in 1953.\n"
          "One route is\nTwo are – hard"),
-        ("Mount Everest > Later", "Later\nIn a box.\n\nAfter.\nkept"),
+        ("Later", "Later\nIn a box.\n\nAfter.\nkept"),
     ]  # fmt: skip
 
 
