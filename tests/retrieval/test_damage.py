@@ -11,7 +11,7 @@ import pytest
 from knowhalu.errors import IndexFormatError
 from knowhalu.retrieval.build import build_index
 from knowhalu.retrieval.index import FaissIndex, read_info, verify
-from knowhalu.retrieval.manifest import MANIFEST, VECTORS, FileEntry, Manifest
+from knowhalu.retrieval.manifest import MANIFEST, FileEntry, Manifest
 from knowhalu.retrieval.store import FILES
 from tests.retrieval.conftest import WordEmbedder, records, same_paths
 
