@@ -1,5 +1,6 @@
 """Changing an index without building it anew: adding, replacing and deleting documents."""
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,9 +32,9 @@ def recipe_of(manifest: Manifest) -> Recipe:
     return Recipe(manifest.embedder, manifest.chunking, manifest.wanted, manifest.storage, manifest.shard)
 
 
-def job_of(command: str, folder: Path, **more: Any) -> dict[str, Any]:
+def job_of(command: str, folder: Path) -> dict[str, Any]:
     """Describe a change of the index as it is now."""
-    return {"command": command, "index": read_manifest(folder).seal, **more}
+    return {"command": command, "index": read_manifest(folder).seal}
 
 
 def add_documents(
@@ -76,7 +77,10 @@ def delete_documents(names: Sequence[str], folder: Path, *, force: bool = False)
     """
     folder = Path(folder).resolve()
     read_manifest(folder)
-    with Work(folder, lambda: job_of("delete", folder, ids=len(names)), restart=force) as work:
+    ids = hashlib.sha256("\0".join(names).encode()).hexdigest()
+    with Work(folder, lambda: {"command": "delete", "ids": ids}, restart=force) as work:
+        if work.published:
+            return work.published
         manifest = read_manifest(folder)
         store = open_store(folder, manifest)
         there = find_documents(store, names)

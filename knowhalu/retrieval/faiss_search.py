@@ -88,8 +88,7 @@ def make(source: Source, factory: str, path: Path, report: Callable[[int], None]
         faiss.omp_set_num_threads(1)
     try:
         with _Devices(index) as devices:
-            if not index.is_trained:
-                index.train(_sample(source, _training_size(index)))
+            _train(index, factory, source)
             devices.trained()
             for block in stream(source.paths, source.dimension, source.storage):
                 index.add(block)
@@ -97,6 +96,18 @@ def make(source: Source, factory: str, path: Path, report: Callable[[int], None]
     finally:
         faiss.omp_set_num_threads(threads)
     faiss.write_index(index, str(path))
+
+
+def _train(index: Any, factory: str, source: Source) -> None:
+    if index.is_trained:
+        return
+    sample = _sample(source, _training_size(index))
+    try:
+        index.train(sample)
+    except RuntimeError as error:
+        raise SettingsError(
+            f"factory {factory!r} cannot be trained on {len(sample):,} passages: it needs more of them. Take auto or Flat"
+        ) from error
 
 
 def _training_size(index: Any) -> int:
@@ -151,7 +162,7 @@ class FaissFile:
     def __init__(self, path: Path, rows: int, dimension: int, dead: NDArray[np.int64]) -> None:
         """Open a file; `dead` rows are never returned. Raises IndexFormatError where it is not what it is said to be."""
         faiss = import_faiss()
-        self._index = _read(path)
+        self._path, self._index = path, _read(path)
         found = self._index.d, self._index.ntotal, self._index.metric_type
         self._kind = _kind(self._index)
         if found != (dimension, rows, faiss.METRIC_INNER_PRODUCT) or self._kind is None:
@@ -175,7 +186,12 @@ class FaissFile:
             asked = faiss.SearchParametersHNSW(efSearch=max(parameters.ef_search, count), **chosen)
         if isinstance(self._index, faiss.IndexPreTransform):
             asked = faiss.SearchParametersPreTransform(index_params=asked)
-        rows: NDArray[Any] = self._index.search(queries, count, params=asked)[1]
+        try:
+            rows: NDArray[Any] = self._index.search(queries, count, params=asked)[1]
+        except RuntimeError as error:
+            raise IndexFormatError(f"{self._path}: FAISS cannot search it. {CURE}") from error
+        if rows.size and (rows.max() >= self._index.ntotal or rows.min() < -1):
+            raise IndexFormatError(f"{self._path}: names rows that the index does not have. {CURE}")
         return rows
 
 

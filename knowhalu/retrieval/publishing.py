@@ -1,5 +1,6 @@
 """The last stage of a build: the FAISS file and the manifest over finished shards, and the switch to them."""
 
+import os
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -100,6 +101,8 @@ def _search(
         return SearchEntry()
     path = work.folder / "search.faiss"
     make(Source([t.out for t in tasks], recipe.embedder.dimension, recipe.storage, count), factory, path, report)
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
     entry = hash_file(path)
     name = f"search-{entry.sha256[:16]}.faiss"
     found.files[name], found.moves[path.name] = entry, name

@@ -88,15 +88,15 @@ class Work:
         with (self.folder / JOURNAL).open("ab") as file:
             file.write(json.dumps(step, ensure_ascii=False).encode() + b"\n")
             file.flush()
-            os.fsync(file.fileno())
+            # a step that a power cut takes away is only done again; what is published must be known to the end
+            if "publish" in step:
+                os.fsync(file.fileno())
 
     def publish(self, manifest: Manifest, moves: dict[str, str]) -> None:
-        """Move finished files, each to its name in the index folder, and switch to them.
+        """Move finished files, which are on disk, each to its name in the index folder, and switch to them.
 
         Once the journal says so this is done to its end, if need be by the next process that works on the index.
         """
-        for name in moves:
-            _sync(self.folder / name)
         self.note({"publish": manifest.model_dump_json(), "moves": moves})
         self._roll_forward(manifest, moves)
 
@@ -115,6 +115,10 @@ class Work:
         _sync(self.out)
         for path in self.out.iterdir():
             if path.name not in manifest.files and (NAME.fullmatch(path.name) or path.name in FORMAT_1):
+                path.unlink()
+        # the journal goes last: as long as anything else is there it tells what was done
+        for path in self.folder.iterdir():
+            if path.name != JOURNAL:
                 path.unlink()
         shutil.rmtree(self.folder)
 
