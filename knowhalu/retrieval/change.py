@@ -14,9 +14,10 @@ from knowhalu.retrieval.build import cut_all, embed_all
 from knowhalu.retrieval.cutting import SeenIndex
 from knowhalu.retrieval.edits import is_among, resolve
 from knowhalu.retrieval.embedding import Stage, embed_here, tasks_of
-from knowhalu.retrieval.index import check_embedder
+from knowhalu.retrieval.index import check_embedder, vectors_of
+from knowhalu.retrieval.joining import join, joinable
 from knowhalu.retrieval.keys import KEY, find, key_of
-from knowhalu.retrieval.manifest import Counts, FileEntry, Manifest, read_manifest, total_of
+from knowhalu.retrieval.manifest import SEARCH, Counts, FileEntry, Manifest, ShardEntry, read_manifest, total_of
 from knowhalu.retrieval.progress import Watch
 from knowhalu.retrieval.publishing import CREATED_BY, Files, Recipe, gather
 from knowhalu.retrieval.shards import occurrence
@@ -67,7 +68,11 @@ def add_documents(
         whole = PassageStore([*old, *(cut.open() for cut in cuts)], store.edits)
         gone = _replaced(whole, len(old))
         content = int(manifest.total, 16) + sum(cut.made.content for cut in cuts)
-        return _publish_change(work, manifest, whole, gone, gather(tasks), content)
+        taken = joinable(manifest, cuts[0].made) if len(cuts) == 1 else 0
+        if taken:
+            tasks = [join(old[-taken:], vectors_of(folder, manifest).shards[-taken:], tasks[0])]
+        kept = manifest.shards[: len(manifest.shards) - taken]
+        return _publish_change(work, manifest, whole, gone, kept, gather(tasks), content)
 
 
 def delete_documents(names: Sequence[str], folder: Path, *, force: bool = False) -> Manifest:
@@ -87,7 +92,7 @@ def delete_documents(names: Sequence[str], folder: Path, *, force: bool = False)
         if missing := [name for name in dict.fromkeys(names) if not there[name]]:
             raise InputError(f"{folder}: has no document {', '.join(map(repr, missing[:5]))}{' ...' * (len(missing) > 5)}")
         gone = np.unique(np.array([n for numbers in there.values() for n in numbers], np.int64))
-        return _publish_change(work, manifest, store, gone, Files((), {}, {}), int(manifest.total, 16))
+        return _publish_change(work, manifest, store, gone, manifest.shards, Files((), {}, {}), int(manifest.total, 16))
 
 
 def find_documents(store: PassageStore, names: Sequence[str]) -> dict[str, list[int]]:
@@ -122,11 +127,18 @@ def _content(store: PassageStore, documents: Ints) -> int:
     return total
 
 
-def _publish_change(work: Work, old: Manifest, store: PassageStore, gone: Ints, new: Files, content: int) -> Manifest:
-    """Publish the next generation: the shards of `store` without the documents that are `gone` now or were before."""
+def _publish_change(
+    work: Work, old: Manifest, store: PassageStore, gone: Ints, kept: Sequence[ShardEntry], new: Files, content: int
+) -> Manifest:
+    """Publish the next generation: what is in `store` without the documents that are `gone` now or were before.
+
+    Its files are the `kept` shards and the `new` ones.
+    """
     dead = np.union1d(store.edits.documents, gone)
     edits = resolve(store.shards, dead)
-    files, moves = {n: e for n, e in old.files.items() if n != old.edits} | new.files, dict(new.moves)
+    needed = {name for shard in kept for name in (shard.passages, shard.vectors)}
+    files = {n: e for n, e in old.files.items() if n in needed or n.startswith(SEARCH)} | new.files
+    moves = dict(new.moves)
     name = None
     if len(dead):
         written = edits.write(work.folder / "edits")
@@ -140,7 +152,7 @@ def _publish_change(work: Work, old: Manifest, store: PassageStore, gone: Ints, 
         "created_by": CREATED_BY,
         "generation": old.generation + 1,
         "counts": Counts(documents=store.documents - len(dead), passages=passages, duplicates=places - passages),
-        "shards": (*old.shards, *new.shards),
+        "shards": (*kept, *new.shards),
         "edits": name,
         "total": total_of(content - _content(store, gone)),
         "files": dict(sorted(files.items())),

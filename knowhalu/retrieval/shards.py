@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,6 +127,11 @@ class Shard:
     def __len__(self) -> int:
         """Return the number of passages."""
         return len(self.keys)
+
+    def sections(self) -> list[NDArray[Any]]:
+        """Return all that the file holds, section by section."""
+        texts, names = (self._file.numbers(i, np.dtype(np.uint8))[:, 0] for i in (6, 7))
+        return [self.keys, self.spans, self._text_ends, self.document_keys, self._name_ends, self._echoes, texts, names]
 
     @property
     def echo_places(self) -> NDArray[np.int64]:

@@ -69,7 +69,7 @@ class Vectors:
     """The vectors of all shards as one list of rows."""
 
     def __init__(self, shards: Sequence[NDArray[Any]], dimension: int) -> None:
-        self._shards, self.dimension = list(shards), dimension
+        self.shards, self.dimension = list(shards), dimension
         self._starts = np.cumsum([0, *map(len, shards)])
 
     def __len__(self) -> int:
@@ -79,7 +79,7 @@ class Vectors:
     def blocks(self, first: int = 0) -> Iterator[tuple[int, Floats]]:
         """Yield all rows from `first` on as float32, each block with the number of its first row."""
         most = max(1, BLOCK // (4 * self.dimension))
-        for start, shard in zip(self._starts, self._shards, strict=False):
+        for start, shard in zip(self._starts, self.shards, strict=False):
             inner = max(0, first - int(start))
             # float32 is handed out as it lies on disk; only what must be converted is cut into blocks
             step = max(1, len(shard)) if shard.dtype == np.float32 else most
@@ -92,5 +92,5 @@ class Vectors:
         shards = np.searchsorted(self._starts, rows, side="right") - 1
         for number in np.unique(shards):
             here = shards == number
-            found[here] = self._shards[number][rows[here] - self._starts[number]]
+            found[here] = self.shards[number][rows[here] - self._starts[number]]
         return found

@@ -69,7 +69,7 @@ def in_fork(act: Callable, out: Path, kill_at: int | None = None) -> tuple[int, 
             os.write(write, str(count).encode())
             os._exit(0)
         except BaseException as error:  # noqa: BLE001 - the parent must hear of it
-            print(repr(error), file=sys.stderr)
+            sys.stderr.write(f"{error!r}\n")
             os._exit(1)
     os.close(write)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -129,7 +129,7 @@ def main(name: str, tries: int, home: Path) -> None:
     for i in range(tries):
         (home / f"try{i}").mkdir()
         one_try(act, start, wanted, [draw.randrange(lines) for _ in range(draw.randint(1, 3))], home / f"try{i}")
-    print(json.dumps({"act": name, "lines": lines, "tries": tries}))
+    sys.stdout.write(json.dumps({"act": name, "lines": lines, "tries": tries}) + "\n")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ TEXT = st.lists(SENTENCE, min_size=1, max_size=4).map(" ".join)
 RECORD = st.builds(SourceRecord, st.sampled_from("abcdef"), st.sampled_from(["", "Title"]), TEXT, st.just(""))
 BATCH = st.lists(RECORD, min_size=1, max_size=4, unique_by=lambda r: r.id)
 SCRIPT = st.lists(st.one_of(BATCH, st.sets(st.sampled_from("abcdef"), min_size=1, max_size=3)), max_size=5)
-OPTIONS = {"chunking": Chunking(words=3), "shard": 3}
+OPTIONS = {"chunking": Chunking(words=3), "shard": 5}
 
 
 def bytes_of(folder: Path) -> dict[str, bytes]:
@@ -38,11 +38,23 @@ def answers(folder: Path, embedder: WordEmbedder = WORDS, **more: object) -> lis
     return [index.search(asked, k) for k in (1, 3, 100)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(first=BATCH, script=SCRIPT)
 def test_an_edited_index_is_the_one_that_would_be_built(tmp_path_factory, first, script):
+    """A few edit scripts."""
+    check_script(tmp_path_factory.mktemp("edits"), first, script)
+
+
+@pytest.mark.slow
+@settings(max_examples=500, deadline=None)
+@given(first=BATCH, script=SCRIPT)
+def test_many_edit_scripts(tmp_path_factory, first, script):
+    """The same for many."""
+    check_script(tmp_path_factory.mktemp("edits"), first, script)
+
+
+def check_script(home: Path, first: list[SourceRecord], script: list) -> None:
     """Same passages, scores and order, same counts and content; compacted, the same bytes."""
-    home = tmp_path_factory.mktemp("edits")
     build_index(first, home / "edited", WORDS, **OPTIONS)
     documents = {r.id: r for r in first}
     for step in script:
@@ -167,3 +179,14 @@ def test_scores_do_not_depend_on_the_neighbours(tmp_path: Path) -> None:
     one, many = (FaissIndex.open(tmp_path / n, embedder).nearest(vectors, 9) for n in ("one", "many"))
     assert np.array_equal(one.rows, many.rows) and np.array_equal(one.scores, many.scores)
     assert one.rows[0].tolist() == list(range(9))
+
+
+def test_many_small_additions_leave_few_files(folder: Path, words: WordEmbedder) -> None:
+    """Small shards are joined as they come, and nothing is lost by it."""
+    for i in range(40):
+        add_documents([SourceRecord(f"n{i}", "", f"token{i} again", "")], folder, words)
+    made = read_info(folder)
+    assert len(made.shards) <= 8 and made.generation == 41 and verify(folder) == []
+    build_index(records() + [SourceRecord(f"n{i}", "", f"token{i} again", "") for i in range(40)], folder.with_name("b"), words)
+    assert answers(folder, words) == answers(folder.with_name("b"), words)
+    assert made.content == read_info(folder.with_name("b")).content
