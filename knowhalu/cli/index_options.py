@@ -43,6 +43,18 @@ MODEL = (
     click.option("--precision", type=click.Choice(["auto", "fp32", "bf16"]), default="auto", show_default=True),
     click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:N."),
 )
+STORING = (
+    click.option(
+        "--factory", default="auto", show_default=True, help="FAISS factory such as Flat, HNSW32 or IVF4096,PQ48; auto: by size."
+    ),
+    click.option(
+        "--storage",
+        type=click.Choice(["float32", "float16"]),
+        default="float32",
+        show_default=True,
+        help="How vectors lie on disk; float16 takes half the space.",
+    ),
+)
 
 
 class ListsFormats(click.Command):

@@ -5,7 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from knowhalu.cli.index_options import CUTTING, MODEL, READING, SOURCES, ListsFormats, chunking_of, reader_of, with_options
+from knowhalu.cli.index_options import (
+    CUTTING,
+    MODEL,
+    READING,
+    SOURCES,
+    STORING,
+    ListsFormats,
+    chunking_of,
+    reader_of,
+    with_options,
+)
 
 if TYPE_CHECKING:
     from knowhalu.retrieval.base import Embedder
@@ -17,33 +27,42 @@ if TYPE_CHECKING:
 @click.command(cls=ListsFormats)
 @SOURCES
 @click.option("--embedder", default="minilm", show_default=True, help="minilm, a model folder, or flag:<folder>.")
-@click.option("--factory", default="Flat", show_default=True, help="FAISS factory, such as HNSW32 or IVF4096,PQ48.")
 @click.option("--exact", is_flag=True, help="Read all of the sources instead of a sample.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
-@with_options(CUTTING, READING, MODEL)
-def plan(sources: tuple[Path, ...], embedder: str, factory: str, exact: bool, as_json: bool, **given: Any) -> None:
+@with_options(CUTTING, READING, STORING, MODEL)
+def plan(sources: tuple[Path, ...], embedder: str, exact: bool, as_json: bool, **given: Any) -> None:
     """Print documents, passages, disk, memory and time of an index of SOURCES, and build nothing."""
     from knowhalu.encoder.embedder import load_embedder
 
     reader, chunking = reader_of(sources, given), chunking_of(given)
-    show_plan(reader, load_embedder(embedder, **given), chunking, factory, exact=exact, as_json=as_json)
+    storing = {name: given.pop(name) for name in ("factory", "storage")}
+    show_plan(reader, load_embedder(embedder, **given), chunking, exact=exact, as_json=as_json, **storing)
 
 
 def show_plan(
     reader: "Sources",
     embedder: "Embedder",
     chunking: "Chunking",
-    factory: str = "Flat",
     *,
+    factory: str,
+    storage: str,
     exact: bool = False,
     as_json: bool = False,
 ) -> None:
     """Make the plan of a build and print it."""
     import json
 
+    from knowhalu.retrieval.faiss_search import choose_factory
     from knowhalu.retrieval.plan import make_plan
 
-    made = make_plan(reader, embedder, chunking, factory=lambda _: factory, exact=exact)
+    made = make_plan(
+        reader,
+        embedder,
+        chunking,
+        factory=lambda count: choose_factory(factory, count, embedder.dimension),
+        number_bytes=2 if storage == "float16" else 4,
+        exact=exact,
+    )
     if as_json:
         click.echo(json.dumps(made._asdict()))
         return

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from knowhalu.errors import InputError
-from knowhalu.retrieval.digests import Seen
 from knowhalu.retrieval.formats import KNOWN, check_format, format_of, rows_of
+from knowhalu.retrieval.keys import KeySet, key_of
 from knowhalu.retrieval.parallel import done
 from knowhalu.retrieval.rows import Broken, Fields, File, Heading, Job, LeftOut, Row
 from knowhalu.retrieval.walking import files_below
@@ -64,7 +64,7 @@ class Sources:
         self.read = self.skipped = 0
         self.problems: list[str] = []
         self.left_out: Counter[str] = Counter()
-        self._seen = Seen()
+        self._seen = KeySet()
 
     def _files(self, path: Path) -> list[tuple[Path, str]]:
         """List the files under a path, each with the name its records are known by."""
@@ -123,7 +123,7 @@ class Sources:
         if "\0" in text:
             raise Broken("the text has NUL characters in it, so it is no text; is the file of another kind?")
         key = (self._field(row.value, fields.id, numbers=True) or "").strip() or row.fallback_id
-        if not self._seen.add(key):
+        if not self._seen.add(key_of(key)):
             raise Broken(f"the id {key!r} was there before; ids must differ")
         return SourceRecord(key, (self._field(row.value, fields.title) or "").strip(), text, row.where, row.headings)
 

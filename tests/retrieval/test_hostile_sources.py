@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from knowhalu.errors import InputError
 from knowhalu.retrieval import rows
-from knowhalu.retrieval.digests import Seen
 from knowhalu.retrieval.sources import Sources
 from tests.retrieval.documents import dump, page, pdf
 
@@ -154,14 +153,6 @@ def test_files_that_vanish_are_reported(tmp_path: Path) -> None:
         (tmp_path / name).unlink()
         with pytest.raises(InputError, match="cannot be read"):
             list(reader)
-
-
-def test_what_was_seen_is_remembered_in_little_memory() -> None:
-    """Every text is new once; the table grows with them."""
-    seen = Seen()
-    assert all(seen.add(f"id {i}") for i in range(20_000)) and len(seen) == 20_000
-    assert not any(seen.add(f"id {i}") for i in range(20_000)) and len(seen) == 20_000
-    assert seen.add("\ud800") and not seen.add("\ud800")
 
 
 SOUND = {
