@@ -36,10 +36,10 @@ STARTERS = frozenset(
 CLOCK = frozenset({"a.m", "p.m"})
 
 _BOUNDARY = re.compile(
-    r"""([.!?。！？…]+)(["'”’)\]]*)(?=\s|$|[A-Z"“](?=[a-z]))|[。！？]+["'”’)」』]*|\n\s*\n|\n(?=\s*[-•*–]\s)|(?<=[:;.!?])\n|\n"""
+    r"""(?<![.!?。！？…])([.!?。！？…]+)(["'”’)\]]*)(?=\s|$|[A-Z"“](?=[a-z]))|[。！？]+["'”’)」』]*|\n\s*\n|\n(?=\s*[-•*–]\s)|(?<=[:;.!?])\n|\n"""
 )  # noqa: RUF001
 _WORD = re.compile(r"\w+(?:['’.,:/-]\w+)*%?|[$€£¥%]")  # noqa: RUF001
-_CLAUSE = re.compile(r"(?<=[;:,–—])\s+|\s+(?=(?:and|but|which|who|while|because|although|after|before|when)\b)")  # noqa: RUF001
+_CLAUSE = re.compile(r"(?<=[;:,–—])\s+|(?<!\s)\s++(?=(?:and|but|which|who|while|because|although|after|before|when)\b)")  # noqa: RUF001
 
 
 def words(text: str) -> list[Span]:
@@ -65,7 +65,7 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     marks = match.group(1)
     if marks is None or marks != ".":
         return True
-    before = re.search(r"[\w.]+$", text[: match.start()][-24:])
+    before = re.search(r"[\w.]+$", text[max(0, match.start() - 24) : match.start()])
     word = before.group().lower() if before else ""
     after = text[match.end() : match.end() + 64].lstrip()
     if not after:
@@ -88,6 +88,11 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
 @lru_cache(maxsize=4096)
 def sentences(text: str) -> tuple[Span, ...]:
     """Split a text into sentences; blank lines, list items and line ends also separate."""
+    return split_sentences(text)
+
+
+def split_sentences(text: str) -> tuple[Span, ...]:
+    """Split a text as `sentences` does, without remembering it: for documents that are read once."""
     found: list[Span] = []
     start = 0
     for match in _BOUNDARY.finditer(text):
@@ -106,15 +111,14 @@ def sentences(text: str) -> tuple[Span, ...]:
 def _without_orphans(text: str, spans: Iterable[Span]) -> Iterator[Span]:
     """Join pieces without a letter or digit ("..." or a lone quote) to the sentence before."""
     held: Span | None = None
+    end = 0
     for span in spans:
-        if held is not None and not any(c.isalnum() for c in span.text):
-            held = Span(held.start, span.end, text[held.start : span.end])
-            continue
-        if held is not None:
-            yield held
-        held = span
+        if held is not None and any(c.isalnum() for c in span.text):
+            yield held if end == held.end else Span(held.start, end, text[held.start : end])
+            held = None
+        held, end = held or span, span.end
     if held is not None:
-        yield held
+        yield held if end == held.end else Span(held.start, end, text[held.start : end])
 
 
 def pack(text: str, pieces: Iterable[Span], limit: int) -> list[Span]:
@@ -130,14 +134,18 @@ def pack(text: str, pieces: Iterable[Span], limit: int) -> list[Span]:
     return packed
 
 
+def clauses(text: str, span: Span) -> list[Span]:
+    """Cut one sentence of a text at its clause borders."""
+    cuts = [span.start, *(span.start + m.end() for m in _CLAUSE.finditer(span.text)), span.end]
+    return [c for a, b in zip(cuts, cuts[1:], strict=False) if (c := _trim(text, a, b)) is not None]
+
+
 def _shorten(text: str, span: Span, limit: int) -> list[Span]:
     """Cut one long sentence at clause borders, and where a clause is still too long, between words."""
     if word_count(span.text) <= limit:
         return [span]
-    cuts = [span.start, *(span.start + m.end() for m in _CLAUSE.finditer(span.text)), span.end]
-    clauses = [c for a, b in zip(cuts, cuts[1:], strict=False) if (c := _trim(text, a, b)) is not None]
     pieces: list[Span] = []
-    for clause in pack(text, clauses, limit):
+    for clause in pack(text, clauses(text, span), limit):
         tokens = list(re.finditer(r"\S+", clause.text))
         for i in range(0, len(tokens), limit):
             group = tokens[i : i + limit]

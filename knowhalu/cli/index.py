@@ -1,121 +1,144 @@
-"""The `index` commands: build an index of documents, look at it, search it, verify it."""
+"""The `index` commands: build an index of documents, change it, look at it, search it, verify it."""
 
 import json
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from knowhalu.retrieval.build import Progress
-    from knowhalu.retrieval.sources import Sources
-
-SHOWN = 20
-FOLDER = click.argument("folder", type=click.Path(path_type=Path))
-MODEL = (
-    click.option("--precision", type=click.Choice(["auto", "fp32", "bf16"]), default="auto", show_default=True),
-    click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:N."),
+from knowhalu.cli.index_options import (
+    CUTTING,
+    MODEL,
+    READING,
+    SOURCES,
+    STORING,
+    ListsFormats,
+    chunking_of,
+    describe,
+    reader_of,
+    report_left_out,
+    with_options,
 )
+from knowhalu.cli.index_plan import plan, show_plan
 
+if TYPE_CHECKING:
+    from knowhalu.retrieval.manifest import Manifest
 
-def _model_options(command: Any) -> Any:
-    for option in reversed(MODEL):
-        command = option(command)
-    return command
+FOLDER = click.argument("folder", type=click.Path(path_type=Path))
+FORCE = click.option("--force", is_flag=True, help="Drop unfinished work of another kind on this index.")
+MAKING = (
+    *STORING,
+    click.option("--shard", default=100_000, show_default=True, type=click.IntRange(1), help="Passages of a shard."),
+    click.option("--ray", is_flag=True, help="Embed the shards on all machines and GPUs of a Ray cluster."),
+)
 
 
 @click.group()
 def index() -> None:
-    """Build, inspect, search and verify indexes of documents."""
+    """Build, change, inspect, search and verify indexes of documents."""
 
 
-@index.command()
-@click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path))
+index.add_command(plan)
+
+
+@index.command(cls=ListsFormats)
+@SOURCES
 @click.option("--out", "-o", required=True, type=click.Path(path_type=Path), help="Folder of the new index.")
 @click.option("--embedder", default="minilm", show_default=True, help="minilm, a model folder, or flag:<folder>.")
-@click.option("--words", default=100, show_default=True, type=click.IntRange(0), help="Longest passage; 0 keeps documents whole.")
-@click.option(
-    "--titles/--no-titles", default=True, show_default=True, help="Put the title before a passage's text for embedding."
-)
-@click.option("--text-field", multiple=True, help="Field that holds the text (else text, contents, passage or body).")
-@click.option("--title-field", multiple=True, help="Field that holds the title (else title).")
-@click.option("--id-field", multiple=True, help="Field that holds the id (else id, _id or docid; else file and line).")
-@click.option("--no-quotes", is_flag=True, help="Take quotation marks in TSV and CSV for plain characters.")
-@click.option("--on-error", type=click.Choice(["raise", "skip"]), default="raise", show_default=True)
-@click.option("--force", is_flag=True, help="Replace an index that is there.")
-@_model_options
-def build(sources: tuple[Path, ...], out: Path, embedder: str, words: int, titles: bool, force: bool, **given: Any) -> None:
-    """Build an index of SOURCES: JSONL, TSV, CSV, Parquet, .txt and .md files, or folders of these.
+@with_options(CUTTING, READING, MAKING)
+@click.option("--force", is_flag=True, help="Replace an index that is there, and drop unfinished work of another kind.")
+@click.option("--plan", "only_plan", is_flag=True, help="Print what it would take, and build nothing (see `index plan`).")
+@with_options(MODEL)
+def build(sources: tuple[Path, ...], out: Path, embedder: str, force: bool, only_plan: bool, **given: Any) -> None:
+    """Build an index of SOURCES: files and folders of the formats below.
 
-    A build that is stopped leaves nothing behind under the name of the index.
+    A build that is stopped goes on from its last finished shard when the same command is given again.
     """
+    from knowhalu.cli.index_change import bar
     from knowhalu.encoder.embedder import load_embedder
     from knowhalu.retrieval.build import build_index
-    from knowhalu.retrieval.manifest import Chunking
+    from knowhalu.retrieval.embedding import embed_here
 
-    reader = _reader(
-        sources, **{name: given[name] for name in ("text_field", "title_field", "id_field", "no_quotes", "on_error")}
-    )
-    model = load_embedder(embedder, precision=given["precision"], device=given["device"])
-    started = time.perf_counter()
-    with _bar(reader) as progress:
-        made = build_index(reader, out, model, chunking=Chunking(words=words, titles=titles), force=force, progress=progress)
+    reader, chunking = reader_of(sources, given), chunking_of(given)
+    choice: dict[str, Any] = {"precision": given["precision"], "device": given["device"]}
+    model, started = load_embedder(embedder, **choice), time.perf_counter()
+    making = {name: given[name] for name in ("factory", "storage", "shard")}
+    if only_plan:
+        show_plan(reader, model, chunking, factory=given["factory"], storage=given["storage"])
+        return
+    stage = _on_ray(embedder, choice) if given["ray"] else embed_here
+    with bar(reader) as progress:
+        made = build_index(
+            reader,
+            out,
+            model,
+            chunking=chunking,
+            force=force,
+            progress=progress,
+            stage=stage,
+            **making,
+        )
     seconds, counts = time.perf_counter() - started, made.counts
-    _report_left_out(reader)
+    report_left_out(reader)
     click.echo(
         f"{out}: {counts.passages:,} passages of {counts.documents:,} documents in {seconds:.1f} s "
         f"({counts.passages / seconds:,.0f} per second); {counts.duplicates:,} duplicates dropped"
     )
 
 
-def _reader(sources: tuple[Path, ...], *, no_quotes: bool, on_error: Any, **names: tuple[str, ...]) -> "Sources":
-    from knowhalu.retrieval.rows import Fields
-    from knowhalu.retrieval.sources import Sources
+def _on_ray(embedder: str, choice: dict[str, Any]) -> Any:
+    from functools import partial
 
-    usual = Fields()
-    fields = Fields(
-        names["text_field"] or usual.text, names["title_field"] or usual.title, names["id_field"] or usual.id
-    )  # fmt: skip
-    return Sources(sources, fields=fields, on_error=on_error, quotes=not no_quotes)
+    from knowhalu.encoder.embedder import load_embedder
+    from knowhalu.retrieval.on_ray import RayStage
+
+    return RayStage(partial(load_embedder, embedder, **choice))
 
 
-@contextmanager
-def _bar(reader: "Sources") -> "Iterator[Callable[[Progress], None]]":
-    """Show how much of the sources is read, the rate and the time that is left; nothing where nobody watches."""
-    from rich.console import Console
-    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+@index.command(cls=ListsFormats)
+@FOLDER
+@SOURCES
+@click.option("--embedder", help="The model that built the index, where it is not the shipped one.")
+@with_options(READING)
+@FORCE
+@with_options(MODEL)
+def add(folder: Path, sources: tuple[Path, ...], embedder: str | None, force: bool, **given: Any) -> None:
+    """Add the documents of SOURCES to the index in FOLDER; one whose id is there already is replaced.
 
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("embedding"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[done]}"),
-        TimeRemainingColumn(),
-    )
-    with Bar(*columns, console=console, disable=not console.is_terminal) as bar:
-        task, started = bar.add_task("", total=reader.total, done=""), time.perf_counter()
+    An addition that is stopped goes on where it was when the same command is given again.
+    """
+    from knowhalu.cli.index_change import bar, embedder_for, summary
+    from knowhalu.retrieval.change import add_documents
 
-        def show(state: "Progress") -> None:
-            rate = state.passages / (time.perf_counter() - started)
-            bar.update(task, completed=reader.read, done=f"{state.passages:,} passages, {rate:,.0f} per second, left")
-
-        yield show
+    model = embedder_for(folder, embedder, precision=given["precision"], device=given["device"])
+    reader = reader_of(sources, given)
+    with bar(reader) as progress:
+        made = add_documents(reader, folder, model, force=force, progress=progress)
+    report_left_out(reader)
+    click.echo(summary(folder, made))
 
 
-def _report_left_out(reader: "Sources") -> None:
-    if reader.ignored:
-        click.echo(f"{len(reader.ignored)} files of other kinds were left out, such as {reader.ignored[0]}", err=True)
-    for problem in reader.problems[:SHOWN]:
-        click.echo(f"skipped {problem}", err=True)
-    if reader.skipped:
-        click.echo(f"{reader.skipped:,} records were skipped", err=True)
+@index.command()
+@FOLDER
+@click.argument("ids", nargs=-1)
+@click.option("--file", type=click.Path(path_type=Path), help="File of ids, one to a line.")
+@FORCE
+def delete(folder: Path, ids: tuple[str, ...], file: Path | None, force: bool) -> None:
+    """Delete the documents IDS from the index in FOLDER."""
+    from knowhalu.cli.index_change import run_delete
+
+    run_delete(folder, ids, file, force)
+
+
+@index.command()
+@FOLDER
+@FORCE
+def compact(folder: Path, force: bool) -> None:
+    """Rewrite a changed index in FOLDER as a build of its documents would, without embedding them again."""
+    from knowhalu.cli.index_change import run_compact
+
+    run_compact(folder, force)
 
 
 @index.command()
@@ -132,17 +155,27 @@ def info(folder: Path, as_json: bool) -> None:
         click.echo(made.model_dump_json(indent=1))
         return
     size = sum(entry.size for entry in made.files.values())
-    words = f"at most {made.chunking.words} words" if made.chunking.words else "whole documents"
     for name, value in (
         ("passages", f"{made.counts.passages:,} of {made.counts.documents:,} documents"),
         ("duplicates", f"{made.counts.duplicates:,} dropped"),
-        ("chunking", words + (", titles embedded" if made.chunking.titles else "")),
+        ("chunking", describe(made.chunking)),
         ("embedder", f"{made.embedder.name}, {made.embedder.dimension} dimensions, {made.embedder.fingerprint[:12]}"),
-        ("vectors", f"{made.factory}, {made.metric}"),
+        ("vectors", f"{made.storage} in {len(made.shards)} shards, {made.metric}"),
+        ("search", _search_words(made)),
+        ("version", f"generation {made.generation}, content {made.content[:12]}"),
         ("size", decimal(size)),
         ("made by", f"{made.created_by}, format {made.format}"),
     ):
         click.echo(f"{name:<11}{value}")
+
+
+def _search_words(made: "Manifest") -> str:
+    if made.factory == "Flat":
+        return "Flat: all vectors are compared"
+    asked, later = made.search.parameters, made.rows - made.search.rows
+    width = f"nprobe {asked.nprobe}" if "IVF" in made.factory else f"ef_search {asked.ef_search}"
+    added = f"; {later:,} passages added since are compared one by one, `index compact` takes them in" if later else ""
+    return f"{made.factory}, {width}, refine {asked.refine}{added}"
 
 
 @index.command()
@@ -152,17 +185,13 @@ def info(folder: Path, as_json: bool) -> None:
 @click.option("--embedder", help="The model that built the index, where it is not the shipped one.")
 @click.option("--query-prefix", help="Instruction that stands before a query, as some models want it.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each query.")
-@_model_options
+@with_options(MODEL)
 def search(folder: Path, queries: tuple[str, ...], k: int, embedder: str | None, as_json: bool, **model: Any) -> None:
     """Search the index in FOLDER for each of QUERIES."""
-    from knowhalu.encoder.embedder import DEFAULT, load_embedder
-    from knowhalu.errors import IndexFormatError
-    from knowhalu.retrieval.index import FaissIndex, read_info
+    from knowhalu.cli.index_change import embedder_for
+    from knowhalu.retrieval.index import FaissIndex
 
-    made = read_info(folder).embedder
-    if embedder is None and made.name != DEFAULT:
-        raise IndexFormatError(f"{folder}: was built with the embedder {made.name!r}. Name its folder with --embedder")
-    found = FaissIndex.open(folder, load_embedder(embedder or DEFAULT, **model)).search(queries, k)
+    found = FaissIndex.open(folder, embedder_for(folder, embedder, **model)).search(queries, k)
     for query, passages in zip(queries, found, strict=True):
         if as_json:
             row = {"query": query, "passages": [p.model_dump(mode="json") for p in passages]}

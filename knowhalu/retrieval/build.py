@@ -1,39 +1,24 @@
-"""Building an index: records to passages, passages to vectors, all streamed, and the folder put in place at the very end."""
+"""Building an index: records to shards of passages, shards to vectors, vectors to an index, each step kept as it is done."""
 
-import hashlib
-import os
-import shutil
-import uuid
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
-import knowhalu
-from knowhalu.errors import IndexFormatError, InputError
+from knowhalu.errors import IndexFormatError
 from knowhalu.retrieval.base import Embedder
-from knowhalu.retrieval.manifest import MANIFEST, VECTORS, Chunking, Counts, EmbedderEntry, Manifest, hash_file
+from knowhalu.retrieval.cutting import Cut, Cutter, Seen, SeenNothing
+from knowhalu.retrieval.embedding import BATCH, Stage, Task, embed_here, is_done, tasks_of
+from knowhalu.retrieval.faiss_search import choose_factory
+from knowhalu.retrieval.manifest import FORMAT, MANIFEST, NAME, Chunking, Manifest
+from knowhalu.retrieval.pieces import SourcesChanged
+from knowhalu.retrieval.progress import Meter, Progress, Watch
+from knowhalu.retrieval.progress import Stage as Kind
+from knowhalu.retrieval.publishing import Recipe, entry_of, publish_whole
 from knowhalu.retrieval.sources import SourceRecord
-from knowhalu.retrieval.store import FILES, StoreWriter
-from knowhalu.retrieval.vectors import VectorWriter
-from knowhalu.text import Span, chunks
+from knowhalu.retrieval.vectors import Storage
+from knowhalu.retrieval.work import Work
 
-BATCH = 512
-"""Passages embedded at once: enough to sort them by length, few enough to hold."""
-
-
-class Progress(NamedTuple):
-    """How far a build is."""
-
-    documents: int
-    passages: int
-    duplicates: int
-
-
-class _Piece(NamedTuple):
-    record: SourceRecord
-    number: int
-    span: Span
+__all__ = ["BATCH", "Progress", "build_index", "cut_all", "embed_all"]
 
 
 def build_index(
@@ -43,110 +28,101 @@ def build_index(
     *,
     chunking: Chunking | None = None,
     force: bool = False,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Watch | None = None,
+    factory: str = "auto",
+    storage: Storage = "float32",
+    shard: int = 100_000,
+    stage: Stage = embed_here,
 ) -> Manifest:
     """Build an index folder from documents and return its manifest.
 
-    Everything is written to a hidden folder beside `out`, which takes its name when it is complete: a build that is
-    killed leaves no half index. Raises IndexFormatError where `out` exists (unless `force`, which replaces an index and
-    clears away what killed builds left), InputError where there is no document.
+    Everything is made in a hidden folder beside `out`. A build that was killed goes on from its last finished shard of `shard`
+    passages when the same is asked for again, and ends with the same bytes as one that was not. `factory` is a FAISS factory,
+    "Flat", or "auto" by the size; `storage` "float16" takes half the disk. Raises IndexFormatError where `out` exists or
+    unfinished work of another kind lies there (`force` replaces the one and drops the other), InputError where there is no
+    document, SettingsError for a factory that cannot be.
     """
-    chunking, out = chunking or Chunking(), Path(out).resolve()
-    _check_target(out, force)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    work = _beside(out)
-    try:
-        counts = _write(records, work, embedder, chunking, progress or (lambda _: None))
-        manifest = _describe(work, embedder, chunking, counts)
-        _publish(work, out, force)
-    except BaseException:
-        shutil.rmtree(work, ignore_errors=True)
-        raise
-    return manifest
+    out, watch = Path(out).resolve(), progress or (lambda _: None)
+    recipe = Recipe(entry_of(embedder), chunking or Chunking(), factory, storage, shard)
+    choose_factory(factory, 1, embedder.dimension)
+    _check_target(out, force, unfinished=True)
+    with Work(out, lambda: _job(recipe), restart=force) as work:
+        if work.published:
+            return work.published
+        _check_target(out, force)
+        cuts = cut_all(records, work, recipe, watch)
+        tasks = tasks_of(cuts, recipe.chunking, storage)
+        embed_all(tasks, embedder, stage, watch)
+        return publish_whole(work, tasks, recipe, counter(tasks, watch))
 
 
-def _check_target(out: Path, force: bool) -> None:
+def _job(recipe: Recipe) -> dict[str, Any]:
+    return {
+        "command": "build",
+        "format": FORMAT,
+        **recipe.embedder.model_dump(),
+        "chunking": recipe.chunking.model_dump(),
+        "factory": recipe.factory,
+        "storage": recipe.storage,
+        "shard": recipe.shard,
+    }
+
+
+def _check_target(out: Path, force: bool, *, unfinished: bool = False) -> None:
+    """Raise IndexFormatError unless an index may be put there; while it is `unfinished` its files may lie there already."""
     if not out.exists():
+        return
+    begun = out.is_dir() and not (out / MANIFEST).exists() and all(NAME.fullmatch(p.name) for p in out.iterdir())
+    if begun or (unfinished and out.with_name(f".{out.name}.building").exists()):
         return
     if not force:
         raise IndexFormatError(f"{out}: exists already. Give another folder, or force the build to replace it")
-    if not out.is_dir() or (any(out.iterdir()) and not (out / MANIFEST).is_file()):
+    if not out.is_dir() or not (out / MANIFEST).is_file():
         raise IndexFormatError(f"{out}: is not an index, so it is not replaced. Give another folder")
 
 
-def _beside(out: Path) -> Path:
-    work = out.with_name(f".{out.name}.building-{uuid.uuid4().hex[:12]}")
-    work.mkdir()
-    return work
+def cut_all(
+    records: Iterable[SourceRecord],
+    work: Work,
+    recipe: Recipe,
+    watch: Watch,
+    *,
+    seen: Callable[[], Seen] = SeenNothing,
+    first_document: int = 0,
+) -> list[Cut]:
+    """Cut all records into shards; begin anew where the work goes on from other records and may be dropped."""
+
+    def run() -> list[Cut]:
+        cutter = Cutter(work, recipe.chunking, limit=recipe.shard, seen=seen(), first_document=first_document)
+        return cutter.run(records, Meter(watch, "reading"))
+
+    try:
+        return run()
+    except SourcesChanged:
+        work.refuse("the sources are not what they were then")
+        work.clear()
+    if isinstance(records, Iterator):
+        raise IndexFormatError(f"{work.out}: the unfinished work was of other sources and is dropped now. Give the command again")
+    return run()
 
 
-def _write(
-    records: Iterable[SourceRecord], work: Path, embedder: Embedder, chunking: Chunking, progress: Callable[[Progress], None]
-) -> Counts:
-    pieces = _Pieces(records, chunking)
-    stream = iter(pieces)
-    with StoreWriter(work) as store, VectorWriter(work / VECTORS, embedder.dimension) as vectors:
-        last, document = None, -1
-        while batch := list(islice(stream, BATCH)):
-            for piece in batch:
-                if piece.record is not last:
-                    last, document = piece.record, store.add_document(piece.record.id, piece.record.title)
-                store.add(piece.span.text, document, piece.number, piece.span.start)
-            vectors.add(embedder.encode([_embedded(p, chunking) for p in batch]))
-            progress(Progress(pieces.documents, store.passages, pieces.duplicates))
-    if not store.passages:
-        raise InputError("there is no document to build an index from. Give a source with at least one text")
-    return Counts(documents=store.documents, passages=store.passages, duplicates=pieces.duplicates)
+def embed_all(tasks: Sequence[Task], embedder: Embedder, stage: Stage, watch: Watch) -> None:
+    """Embed the shards whose vectors are not there yet."""
+    open_ones = [task for task in tasks if not is_done(task, embedder.dimension)]
+    total = sum(t.cut.made.passages for t in tasks)
+    done = total - sum(t.cut.made.passages for t in open_ones)
+    stage(open_ones, embedder, counter(tasks, watch, "embedding", done))
 
 
-def _embedded(piece: _Piece, chunking: Chunking) -> str:
-    titled = chunking.titles and piece.record.title
-    return f"{piece.record.title}. {piece.span.text}" if titled else piece.span.text
+def counter(tasks: Sequence[Task], watch: Watch, stage: Kind = "indexing", before: int = 0) -> Callable[[int], None]:
+    """Return what adds up the passages done and shows them."""
+    made = [task.cut.made for task in tasks]
+    documents, passages, echoes = sum(m.documents for m in made), sum(m.passages for m in made), sum(m.echoes for m in made)
+    meter, done = Meter(watch, stage, total=passages, before=before), before
 
+    def report(count: int) -> None:
+        nonlocal done
+        done += count
+        meter.show(documents, passages, echoes, done)
 
-class _Pieces:
-    """Cut records into passages; one that was there before, title and text alike, is counted and dropped."""
-
-    def __init__(self, records: Iterable[SourceRecord], chunking: Chunking) -> None:
-        self._records, self._words = records, chunking.words
-        self._seen: set[bytes] = set()
-        self.documents = self.duplicates = 0
-
-    def __iter__(self) -> Iterator[_Piece]:
-        for record in self._records:
-            self.documents += 1
-            text = record.text
-            spans = chunks(text, self._words) if self._words else [Span(0, len(text), text)]
-            for number, span in enumerate(spans, 1):
-                key = hashlib.blake2b(f"{record.title}\0{span.text}".encode(), digest_size=16).digest()
-                if key in self._seen:
-                    self.duplicates += 1
-                    continue
-                self._seen.add(key)
-                yield _Piece(record, number, span)
-
-
-def _describe(work: Path, embedder: Embedder, chunking: Chunking, counts: Counts) -> Manifest:
-    manifest = Manifest(
-        created_by=f"knowhalu {knowhalu.__version__}",
-        embedder=EmbedderEntry(name=embedder.name, fingerprint=embedder.fingerprint, dimension=embedder.dimension),
-        counts=counts,
-        chunking=chunking,
-        files={name: hash_file(work / name) for name in (*FILES, VECTORS)},
-    ).sealed()
-    (work / MANIFEST).write_bytes(manifest.to_bytes())
-    return manifest
-
-
-def _publish(work: Path, out: Path, force: bool) -> None:
-    """Bring all bytes to disk, then give the folder its name; an old index steps aside first."""
-    for path in work.iterdir():
-        with path.open("rb+") as file:
-            os.fsync(file.fileno())
-    if out.exists():
-        _check_target(out, force)
-        os.replace(out, _beside(out))
-    os.replace(work, out)
-    if force:
-        for left in out.parent.glob(f".{out.name}.building-*"):
-            shutil.rmtree(left, ignore_errors=True)
+    return report

@@ -2,35 +2,68 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from knowhalu.errors import IndexFormatError
 from knowhalu.retrieval.base import Embedder, check_k
-from knowhalu.retrieval.manifest import MANIFEST, VECTORS, Manifest, check_sizes, hash_file, read_manifest
-from knowhalu.retrieval.store import PassageStore
-from knowhalu.retrieval.vectors import open_vectors
+from knowhalu.retrieval.exact import Exact, scores_of
+from knowhalu.retrieval.faiss_search import FLAT, FaissFile
+from knowhalu.retrieval.manifest import (
+    MANIFEST,
+    NAME,
+    SEARCH,
+    Manifest,
+    SearchParameters,
+    check_sizes,
+    hash_file,
+    read_manifest,
+)
+from knowhalu.retrieval.store import PassageStore, open_store
+from knowhalu.retrieval.vectors import Floats, Vectors, open_vectors
 from knowhalu.types import Passage
+
+Ints = NDArray[np.int64]
+
+
+class Nearest(NamedTuple):
+    """Rows and their cosines, best first, `(queries, k)`; -1 where there are no more."""
+
+    rows: Ints
+    scores: Floats
 
 
 class FaissIndex:
-    """Search the passages of an index folder by the cosine of their vectors."""
+    """Search the passages of an index folder by the cosine of their vectors.
 
-    def __init__(self, folder: Path, embedder: Embedder) -> None:
+    With the factory "Flat" the result is exact. Otherwise FAISS finds candidates among the passages that were there when the
+    index was built whole, and all later ones are compared. Either way the candidates are ranked by their stored vectors, and
+    equal scores by the order of the documents. May be used from several threads.
+    """
+
+    def __init__(self, folder: Path, embedder: Embedder, parameters: SearchParameters | None = None) -> None:
         self.folder, self.embedder = Path(folder), embedder
-        self.manifest = read_manifest(self.folder)
-        check_sizes(self.folder, self.manifest)
+        self.manifest = _settled(self.folder)
         check_embedder(self.folder, self.manifest, embedder)
-        counts = self.manifest.counts
-        self._store = PassageStore(self.folder, counts.passages, counts.documents)
-        self._vectors = open_vectors(self.folder / VECTORS, embedder.dimension, counts.passages)
+        self.parameters = parameters or self.manifest.search.parameters
+        self.store = open_store(self.folder, self.manifest)
+        self._vectors = vectors_of(self.folder, self.manifest)
+        self._faiss = open_faiss(self.folder, self.manifest, self.store)
+        self._exact = Exact(self._vectors, self.manifest.search.rows if self._faiss else 0)
 
     @classmethod
-    def open(cls, folder: Path, embedder: Embedder) -> "FaissIndex":
-        """Open an index; raises IndexFormatError where it is missing, damaged or made by another embedder."""
-        return cls(folder, embedder)
+    def open(cls, folder: Path, embedder: Embedder, parameters: SearchParameters | None = None) -> "FaissIndex":
+        """Open an index; raises IndexFormatError where it is missing, damaged or made by another embedder.
+
+        `parameters` stand in for those that the index was built with.
+        """
+        return cls(folder, embedder, parameters)
 
     def __len__(self) -> int:
         """Return the number of passages."""
-        return len(self._store)
+        return self.manifest.counts.passages
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
         """Return at most `k` passages for each query, best first; none for a blank query."""
@@ -38,11 +71,71 @@ class FaissIndex:
         asked = [i for i, query in enumerate(queries) if query.strip()]
         found: list[list[Passage]] = [[] for _ in queries]
         if asked:
-            vectors = self.embedder.encode([queries[i] for i in asked], query=True)
-            scores, rows = self._vectors.search(vectors, min(k, len(self)))
-            for i, row, score in zip(asked, rows.tolist(), scores.tolist(), strict=True):
-                found[i] = [self._store.get(n, s) for n, s in zip(row, score, strict=True) if n >= 0]
+            near = self.nearest(self.embedder.encode([queries[i] for i in asked], query=True), k)
+            for i, row, score in zip(asked, near.rows.tolist(), near.scores.tolist(), strict=True):
+                found[i] = [self.store.get(n, s) for n, s in zip(row, score, strict=True) if n >= 0]
         return found
+
+    def nearest(self, queries: Floats, k: int) -> Nearest:
+        """Return the `k` nearest rows of each query vector `(n, dimension)`."""
+        queries = np.ascontiguousarray(queries, np.float32)
+        k = min(k, len(self))
+        if k == 0:
+            return Nearest(np.zeros((len(queries), 0), np.int64), np.zeros((len(queries), 0), np.float32))
+        guessed = np.zeros((len(queries), 0), np.int64)
+        if self._faiss:
+            count = min(self.manifest.search.rows, k * self.parameters.refine)
+            guessed = self._faiss.candidates(queries, count, self.parameters)
+        want = k
+        while True:
+            want = min(2 * want + 8, len(self._exact))
+            near = self._exact.candidates(queries, want)
+            found = self._ranked(queries, np.hstack([guessed, near.rows]), k)
+            # what lies behind the last candidate could be among the best only if it scored about as well as they
+            if want == len(self._exact) or np.all(near.floor + self._exact.error < found.scores[:, -1]):
+                return found
+
+    def _ranked(self, queries: Floats, rows: Ints, k: int) -> Nearest:
+        """Rank candidate rows `(n, m)` by their exact scores, then by document and number, and keep `k`."""
+        alive = (rows >= 0) & ~self.store.edits.is_dead(rows)
+        scores = np.where(alive, scores_of(queries, self._vectors, np.where(alive, rows, 0)), -np.inf)
+        places = self.store.places(np.where(alive, rows, 0).ravel()).reshape(*rows.shape, 4)
+        order = np.lexsort((places[..., 1], places[..., 0], -scores))[:, :k]
+        best = np.take_along_axis(scores, order, 1)
+        return Nearest(np.where(best > -np.inf, np.take_along_axis(rows, order, 1), -1), best)
+
+
+def _settled(folder: Path) -> Manifest:
+    """Read a manifest whose files are all there; once more where the index was changed while we looked."""
+    manifest = read_manifest(folder)
+    try:
+        check_sizes(folder, manifest)
+    except IndexFormatError:
+        if (again := read_manifest(folder)) == manifest:
+            raise
+        check_sizes(folder, again)
+        return again
+    return manifest
+
+
+def vectors_of(folder: Path, manifest: Manifest) -> Vectors:
+    """Open the vectors of all shards."""
+    dimension, storage = manifest.embedder.dimension, manifest.storage
+    opened = [
+        open_vectors(folder / s.vectors, dimension, s.rows, storage, manifest.files[s.vectors].sha256) for s in manifest.shards
+    ]
+    return Vectors(opened, dimension)
+
+
+def open_faiss(folder: Path, manifest: Manifest, store: PassageStore) -> FaissFile | None:
+    """Open the FAISS file of an index; None where all vectors are compared."""
+    if manifest.factory == FLAT:
+        return None
+    name, rows = next((n for n in manifest.files if n.startswith(SEARCH)), None), manifest.search.rows
+    if name is None or not 0 < rows <= manifest.rows:
+        raise IndexFormatError(f"{folder / MANIFEST}: names no FAISS file for its factory {manifest.factory}. Rebuild the index")
+    dead = store.edits.rows
+    return FaissFile(folder / name, rows, manifest.embedder.dimension, dead[: np.searchsorted(dead, rows)])
 
 
 def check_embedder(folder: Path, manifest: Manifest, embedder: Embedder) -> None:
@@ -59,13 +152,14 @@ def check_embedder(folder: Path, manifest: Manifest, embedder: Embedder) -> None
 
 def read_info(folder: Path) -> Manifest:
     """Read what an index says of itself; raises IndexFormatError where there is none or a file has another size."""
-    manifest = read_manifest(Path(folder))
-    check_sizes(Path(folder), manifest)
-    return manifest
+    return _settled(Path(folder))
 
 
 def verify(folder: Path) -> list[str]:
-    """Check every byte and count of an index folder and list what is wrong; an empty list means intact."""
+    """Check every byte and count of an index folder and list what is wrong; an empty list means intact.
+
+    Folders inside of it belong to other kinds of search, which check them themselves.
+    """
     folder = Path(folder)
     try:
         manifest = read_info(folder)
@@ -76,12 +170,16 @@ def verify(folder: Path) -> list[str]:
         for name, entry in manifest.files.items()
         if hash_file(folder / name) != entry
     ]
-    known = {MANIFEST, *manifest.files}
-    problems += [f"{path}: does not belong to the index" for path in sorted(folder.iterdir()) if path.name not in known]
+    for path in sorted(folder.iterdir()):
+        if path.name not in {MANIFEST, *manifest.files} and not path.is_dir():
+            rest = "; the next change of it clears this away" if NAME.fullmatch(path.name) else ""
+            problems.append(f"{path}: does not belong to the index{rest}")
     try:
-        counts = manifest.counts
-        problems += PassageStore(folder, counts.passages, counts.documents).problems()
-        open_vectors(folder / VECTORS, manifest.embedder.dimension, counts.passages)
+        store = open_store(folder, manifest)
+        problems += store.problems()
+        vectors_of(folder, manifest)
+        if not problems:
+            open_faiss(folder, manifest, store)
     except IndexFormatError as error:
         problems.append(str(error))
     return problems

@@ -1,136 +1,97 @@
-"""The passage store: texts and where they come from, on disk, read one by one through memory maps.
+"""All passages of an index: its shards as one list of rows, seen through its edits."""
 
-`texts.bin` is the UTF-8 of all passages end to end and `texts.offsets` where each begins; `documents.*` holds id and title
-of every document in the same way; `spans.bin` has a row (document, number, start, end) for each passage. Numbers are
-little-endian int64.
-"""
-
-import mmap
-import struct
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
-from types import TracebackType
-from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.errors import IndexFormatError
+from knowhalu.retrieval.chunking import titled
+from knowhalu.retrieval.edits import Edits
+from knowhalu.retrieval.manifest import Manifest
+from knowhalu.retrieval.sections import CURE
+from knowhalu.retrieval.shards import Shard
 from knowhalu.types import Passage
-
-FILES = ("texts.bin", "texts.offsets", "documents.bin", "documents.offsets", "spans.bin")
-INT = np.dtype("<i8")
-CURE = "The index is damaged: copy it again or rebuild it (`knowhalu index verify` lists what is wrong)"
-
-
-class _StringWriter:
-    def __init__(self, folder: Path, name: str) -> None:
-        self._data, self._offsets = (folder / f"{name}.bin").open("wb"), (folder / f"{name}.offsets").open("wb")
-        self._end = 0
-        self._offsets.write(struct.pack("<q", 0))
-
-    def add(self, text: str) -> None:
-        data = text.encode()
-        self._data.write(data)
-        self._end += len(data)
-        self._offsets.write(struct.pack("<q", self._end))
-
-    def files(self) -> list[IO[bytes]]:
-        return [self._data, self._offsets]
-
-
-class StoreWriter:
-    """Write a passage store into a folder, passage by passage; as a context manager it closes its files."""
-
-    def __init__(self, folder: Path) -> None:
-        self.passages = self.documents = 0
-        self._texts, self._names = _StringWriter(folder, "texts"), _StringWriter(folder, "documents")
-        self._spans = (folder / "spans.bin").open("wb")
-
-    def add_document(self, name: str, title: str) -> int:
-        """Add a document and return its number."""
-        self._names.add(name)
-        self._names.add(title)
-        self.documents += 1
-        return self.documents - 1
-
-    def add(self, text: str, document: int, number: int, start: int) -> None:
-        """Add passage `number` of a document: `text` stands at character `start` of it."""
-        self._texts.add(text)
-        self._spans.write(struct.pack("<4q", document, number, start, start + len(text)))
-        self.passages += 1
-
-    def __enter__(self) -> "StoreWriter":
-        """Return the writer."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Close all files."""
-        for file in (*self._texts.files(), *self._names.files(), self._spans):
-            file.close()
-
-
-def _map(path: Path) -> mmap.mmap | bytes:
-    with path.open("rb") as file:
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else b""
-
-
-def _ints(path: Path) -> NDArray[np.int64]:
-    data = _map(path)
-    if not data or len(data) % INT.itemsize:
-        raise IndexFormatError(f"{path}: {len(data)} bytes are no list of numbers. {CURE}")
-    return np.frombuffer(data, dtype=INT)
-
-
-class _Strings:
-    def __init__(self, folder: Path, name: str, count: int) -> None:
-        self._data, self._path = _map(folder / f"{name}.bin"), folder / f"{name}.bin"
-        self._offsets = _ints(folder / f"{name}.offsets")
-        if self._offsets.size != count + 1 or self._offsets[0] != 0 or self._offsets[-1] != len(self._data):
-            raise IndexFormatError(f"{self._path}: its offsets do not end where it ends. {CURE}")
-
-    def __getitem__(self, i: int) -> str:
-        start, end = int(self._offsets[i]), int(self._offsets[i + 1])
-        if not 0 <= start <= end <= len(self._data):
-            raise IndexFormatError(f"{self._path}: text {i} lies outside of the file. {CURE}")
-        try:
-            return self._data[start:end].decode()
-        except UnicodeDecodeError as error:
-            raise IndexFormatError(f"{self._path}: text {i} is not UTF-8 ({error.reason}). {CURE}") from error
-
-    def rising(self) -> bool:
-        """Tell whether every text ends where or after it begins."""
-        return bool(np.all(self._offsets[1:] >= self._offsets[:-1]))
 
 
 class PassageStore:
-    """Read passages by number; nothing but the numbers asked for is read from disk."""
+    """Read passages by row; nothing but what is asked for is read from disk.
 
-    def __init__(self, folder: Path, passages: int, documents: int) -> None:
-        self._texts, self._names = _Strings(folder, "texts", passages), _Strings(folder, "documents", 2 * documents)
-        spans = _ints(folder / "spans.bin")
-        if spans.size != 4 * passages:
-            raise IndexFormatError(f"{folder / 'spans.bin'}: holds {spans.size // 4} passages, not {passages}. {CURE}")
-        self._spans, self._documents, self._folder = spans.reshape(-1, 4), documents, folder
+    Rows are counted through all shards and keep their numbers until the index is compacted; `live` tells which of them are
+    still shown.
+    """
+
+    def __init__(self, shards: Sequence[Shard], edits: Edits) -> None:
+        self.shards, self.edits = list(shards), edits
+        self._rows = [0, *accumulate(len(s) for s in shards)]
+        self._documents = [0, *accumulate(len(s.document_keys) for s in shards)]
 
     def __len__(self) -> int:
-        """Return the number of passages."""
-        return len(self._spans)
+        """Return the number of rows, dead ones included."""
+        return self._rows[-1]
+
+    @property
+    def documents(self) -> int:
+        """Return the number of documents, dead ones included."""
+        return self._documents[-1]
+
+    def live(self) -> Iterator[int]:
+        """Yield the rows that are shown, rising."""
+        dead = iter([*self.edits.rows.tolist(), -1])
+        skip = next(dead)
+        for row in range(len(self)):
+            if row == skip:
+                skip = next(dead)
+            else:
+                yield row
+
+    def places(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return (document, number, start, end) of each row, as it is shown."""
+        found = np.empty((len(rows), 4), np.int64)
+        numbers = np.searchsorted(self._rows, rows, side="right") - 1
+        for number in np.unique(numbers):
+            here = numbers == number
+            found[here] = self.shards[number].spans[rows[here] - self._rows[number]]
+        return self.edits.places(rows, found)
+
+    def text(self, row: int) -> tuple[str, str]:
+        """Return the text of a row, and the path of its section."""
+        number = bisect_right(self._rows, row) - 1
+        return self.shards[number].text(row - self._rows[number])
+
+    def document(self, number: int) -> tuple[str, str]:
+        """Return id and title of a document."""
+        if not 0 <= number < self._documents[-1]:
+            raise IndexFormatError(f"{self.shards[0].path.parent}: a passage belongs to no document. {CURE}")
+        shard = bisect_right(self._documents, number) - 1
+        inner = number - self._documents[shard]
+        return self.shards[shard].name(inner), self.shards[shard].title(inner)
 
     def get(self, i: int, score: float = 0.0) -> Passage:
-        """Return passage `i` with a score; raises IndexFormatError where its bytes make no sense."""
-        document, number, start, end = map(int, self._spans[i])
-        if not 0 <= document < self._documents:
-            raise IndexFormatError(f"{self._folder / 'spans.bin'}: passage {i} belongs to no document. {CURE}")
-        name, title = self._names[2 * document], self._names[2 * document + 1]
-        return Passage(id=f"{name}#{number}", text=self._texts[i], title=title, score=score, document=name, start=start, end=end)
+        """Return the passage of row `i` with a score; raises IndexFormatError where its bytes make no sense."""
+        document, number, start, end = map(int, self.places(np.array([i], np.int64))[0])
+        name, title = self.document(document)
+        text, section = self.text(i)
+        said = titled(title, section)
+        return Passage(id=f"{name}#{number}", text=text, title=said, score=score, document=name, start=start, end=end)
 
-    def problems(self) -> Iterable[str]:
+    def problems(self) -> Iterator[str]:
         """Name what does not add up between the numbers of the store; reads the numbers of all passages."""
-        if not self._texts.rising() or not self._names.rising():
-            yield f"{self._folder}: offsets run backwards"
-        document, _, start, end = self._spans.T
-        if np.any((document < 0) | (document >= self._documents)):
-            yield f"{self._folder / 'spans.bin'}: a passage belongs to no document"
-        if np.any((start < 0) | (end <= start)):
-            yield f"{self._folder / 'spans.bin'}: a passage has no characters"
+        for shard, documents in zip(self.shards, self._documents[1:], strict=True):
+            yield from shard.problems(documents)
+
+
+def open_store(folder: Path, manifest: Manifest) -> PassageStore:
+    """Open the passages of an index folder; raises IndexFormatError where a file is not what the manifest says."""
+    shards = [
+        Shard(folder / s.passages, s.rows, s.documents, s.echoes, manifest.files[s.passages].sha256) for s in manifest.shards
+    ]
+    if not manifest.edits:
+        return PassageStore(shards, Edits())
+    path = folder / manifest.edits
+    store = PassageStore(shards, Edits.open(path, manifest.files[manifest.edits].sha256))
+    store.edits.check(len(store), store.documents, path)
+    return store

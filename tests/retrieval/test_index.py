@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import faiss
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +12,6 @@ from knowhalu.retrieval.build import BATCH, Progress, build_index
 from knowhalu.retrieval.index import FaissIndex, read_info, verify
 from knowhalu.retrieval.manifest import Chunking
 from knowhalu.retrieval.sources import SourceRecord
-from knowhalu.retrieval.vectors import VectorWriter, open_vectors
 from tests.retrieval.conftest import FACTS, QUESTIONS, WordEmbedder, records
 
 
@@ -36,7 +33,7 @@ def test_scores_are_the_cosines_of_title_and_text(folder: Path, words: WordEmbed
 def test_without_titles_only_the_text_is_embedded(tmp_path: Path, words: WordEmbedder) -> None:
     """The option changes what is embedded, not what is shown."""
     build_index(records(), tmp_path / "index", words, chunking=Chunking(titles=False))
-    assert words.calls[-1] == list(FACTS.values())
+    assert sorted(words.calls[-1]) == sorted(FACTS.values())
     assert FaissIndex.open(tmp_path / "index", words).search(["bees"], 1)[0][0].title == "Honey bee"
 
 
@@ -71,7 +68,7 @@ def test_equal_passages_are_kept_once(tmp_path: Path, words: WordEmbedder) -> No
     """Title and text together make a passage: the same words under another title stay."""
     rows = [("A", "An actor."), ("A", "An actor."), ("B", "An actor.")]
     made = build_index([SourceRecord(str(i), *row, "") for i, row in enumerate(rows)], tmp_path / "index", words)
-    assert (made.counts.documents, made.counts.passages, made.counts.duplicates) == (2, 2, 1)
+    assert (made.counts.documents, made.counts.passages, made.counts.duplicates) == (3, 2, 1)
 
 
 def test_many_batches_stay_in_order_and_report_progress(tmp_path: Path, words: WordEmbedder) -> None:
@@ -81,26 +78,13 @@ def test_many_batches_stay_in_order_and_report_progress(tmp_path: Path, words: W
     build_index(sources, tmp_path / "index", words, progress=seen.append)
     asked = [f"token{i}" for i in (0, BATCH - 1, BATCH, 2 * BATCH, count - 1)]
     assert [p[0].text for p in FaissIndex.open(tmp_path / "index", words).search(asked, 1)] == asked
-    assert [s.passages for s in seen] == [BATCH, 2 * BATCH, count]
+    assert [s.done for s in seen if s.stage == "embedding"] == [BATCH, 2 * BATCH, count] and seen[-1].total == count
 
 
 def test_two_builds_of_the_same_are_the_same(tmp_path: Path, words: WordEmbedder) -> None:
     """Equal input gives equal bytes, the manifest included."""
     a, b = (build_index(records(), tmp_path / name, words) for name in "ab")
     assert a == b and (tmp_path / "a/manifest.json").read_bytes() == (tmp_path / "b/manifest.json").read_bytes()
-
-
-def test_the_vectors_are_written_as_faiss_writes_them(tmp_path: Path) -> None:
-    """The streamed file equals that of the library byte for byte."""
-    rows = np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32)
-    with VectorWriter(tmp_path / "own", 5) as writer:
-        writer.add(rows[:3])
-        writer.add(rows[3:])
-    index = faiss.IndexFlatIP(5)
-    index.add(rows)
-    faiss.write_index(index, str(tmp_path / "library"))
-    assert (tmp_path / "own").read_bytes() == (tmp_path / "library").read_bytes()
-    assert open_vectors(tmp_path / "own", 5, 7).ntotal == 7
 
 
 def test_an_index_is_not_replaced_unless_forced(folder: Path, words: WordEmbedder) -> None:

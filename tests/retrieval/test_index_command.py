@@ -50,13 +50,32 @@ def test_a_broken_record_stops_the_build_or_is_listed(source: Path, tmp_path: Pa
     assert "facts.jsonl:13: not JSON" in shown and "1 records were skipped" in shown and "12 passages" in shown
 
 
+def test_add_delete_and_compact(source: Path, tmp_path: Path) -> None:
+    """Documents come, are replaced and go, by ids given or from a file; info tells the version."""
+    out, more = tmp_path / "index", tmp_path / "more.jsonl"
+    run("build", source, "--out", out, "--precision", "fp32", "--factory", "Flat", "--storage", "float16", "--shard", 5)
+    row = {"id": "Titanic", "title": "Titanic", "text": "The wreck lies at 3,800 metres."}
+    more.write_text(json.dumps(row) + "\n" + json.dumps({"id": "Snow", "text": "Snow is white."}) + "\n")
+    assert "13 passages of 13 documents, generation 2" in run("add", out, more, "--precision", "fp32")
+    (tmp_path / "ids.txt").write_text("Hamlet\nSnow\n")
+    assert "10 passages of 10 documents, generation 3" in run("delete", out, "Python", "--file", tmp_path / "ids.txt")
+    shown = run("search", out, "Where is the wreck of the ship?", "-k", 1)
+    assert "3,800 metres" in shown and "generation 3" in run("info", out) and "float16 in" in run("info", out)
+    assert "10 documents, generation 1" in run("compact", out) and "intact" in run("verify", out)
+    with pytest.raises(InputError, match="no document 'Hamlet'"):
+        run("delete", out, "Hamlet")
+    with pytest.raises(InputError, match="no document named"):
+        run("delete", out)
+
+
 def test_verify_lists_what_is_wrong_and_fails(folder: Path) -> None:
     """Every problem is a line; the command ends in an error."""
-    data = bytearray((folder / "texts.bin").read_bytes())
-    data[0] ^= 1
-    (folder / "texts.bin").write_bytes(data)
+    path = next(folder.glob("passages-*"))
+    data = bytearray(path.read_bytes())
+    data[200] ^= 1
+    path.write_bytes(data)
     done = CliRunner().invoke(index, ["verify", str(folder)])
-    assert "texts.bin" in done.output and isinstance(done.exception, IndexFormatError)
+    assert path.name in done.output and isinstance(done.exception, IndexFormatError)
 
 
 def test_search_asks_for_the_model_that_it_cannot_know(folder: Path) -> None:

@@ -1,0 +1,187 @@
+"""How an index grows: clustered vectors of 384 numbers through the real builder, from ten thousand to ten million.
+
+Each size is built in one process and searched in another, so that their memory is their own. Writes JSON and a plot.
+Memory is what a process had at most, memory-mapped files included; `own` leaves those out, for the system takes their pages
+back when it needs them.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import numpy as np
+from plot import Panel, write_panels
+from synthetic import Synthetic, numbered
+
+from knowhalu.retrieval.build import build_index
+from knowhalu.retrieval.index import FaissIndex, read_info
+from knowhalu.retrieval.manifest import Chunking, SearchParameters
+from knowhalu.retrieval.vectors import import_faiss, stream
+
+SIZES = (10_000, 100_000, 1_000_000)
+LARGE = 10_000_000
+QUERIES = 200
+K = 10
+
+
+def embedder_of(count: int) -> Synthetic:
+    """Return the vectors of a corpus of this size: about 500 to a cluster."""
+    return Synthetic(clusters=max(20, count // 500))
+
+
+@contextmanager
+def memory() -> Iterator[dict[str, float]]:
+    """Watch this process: its most memory in MiB, with and without memory-mapped files."""
+    found, done = {"all": 0.0, "own": 0.0}, threading.Event()
+
+    def look() -> None:
+        status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines() if ":" in line)
+        found["all"] = int(status["VmHWM"].split()[0]) / 1024
+        found["own"] = max(found["own"], int(status["RssAnon"].split()[0]) / 1024)
+
+    def watch() -> None:
+        while not done.wait(0.2):
+            look()
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        done.set()
+        thread.join()
+        look()
+
+
+def build(count: int, folder: Path, factory: str, storage: str) -> dict[str, object]:
+    """Build the index of a size and time it."""
+    stages: dict[str, float] = {}
+    last = started = time.perf_counter()
+    with memory() as used:
+
+        def progress(state: object) -> None:
+            nonlocal last
+            now = time.perf_counter()
+            stages[state.stage] = stages.get(state.stage, 0.0) + now - last  # type: ignore[attr-defined]
+            last = now
+
+        made = build_index(
+            numbered(count),
+            folder,
+            embedder_of(count),
+            chunking=Chunking(words=0),
+            factory=factory,
+            storage=storage,  # type: ignore[arg-type]
+            progress=progress,
+        )
+    size = sum(entry.size for entry in made.files.values())
+    seconds = time.perf_counter() - started
+    return {"factory": made.factory, "build_seconds": seconds, "stages": stages, "disk_mib": size / 2**20, "build_mib": used}
+
+
+def exact(folder: Path, queries: np.ndarray) -> np.ndarray:
+    """Return the K nearest rows of each query by comparing all vectors."""
+    faiss, made = import_faiss(), read_info(folder)
+    heap, first = faiss.ResultHeap(len(queries), K, keep_max=True), 0
+    paths = [folder / s.vectors for s in made.shards]
+    for block in stream(paths, made.embedder.dimension, made.storage):
+        scores, rows = faiss.knn(queries, block, min(K, len(block)), faiss.METRIC_INNER_PRODUCT)
+        heap.add_result(scores, rows + first)
+        first += len(block)
+    heap.finalize()
+    return heap.I
+
+
+def search(count: int, folder: Path, parameters: SearchParameters | None) -> dict[str, object]:
+    """Open the index of a size and search it."""
+    embedder = embedder_of(count)
+    numbers = np.random.default_rng(7).choice(count, QUERIES, replace=False)
+    queries = embedder.encode([f"{i} again" for i in numbers])
+    import_faiss()
+    with memory() as used:
+        started = time.perf_counter()
+        index = FaissIndex.open(folder, embedder, parameters)
+        opened = time.perf_counter() - started
+        index.nearest(queries[:4], K)
+        started = time.perf_counter()
+        near = index.nearest(queries, K)
+        batch = time.perf_counter() - started
+        started = time.perf_counter()
+        for query in queries:
+            index.nearest(query[None], K)
+        single = time.perf_counter() - started
+    truth = exact(folder, queries)
+    recall = float(np.mean([len({*a} & {*b}) / K for a, b in zip(near.rows.tolist(), truth.tolist(), strict=True)]))
+    return {
+        "open_seconds": opened,
+        "queries_per_second": QUERIES / batch,
+        "queries_per_second_one_by_one": QUERIES / single,
+        "recall_at_10": recall,
+        "search_mib": used,
+        "parameters": index.parameters.model_dump(),
+    }
+
+
+@click.command()
+@click.option("--sizes", default=",".join(map(str, SIZES)), show_default=True, help="Numbers of passages, with commas.")
+@click.option("--large", is_flag=True, help=f"Add {LARGE:,} passages; takes hours and 20 GB of disk.")
+@click.option("--factory", default="auto", show_default=True)
+@click.option("--storage", type=click.Choice(["float32", "float16"]), default="float32", show_default=True)
+@click.option("--parameters", help="nprobe,ef_search,refine instead of the index's own.")
+@click.option("--work", type=click.Path(path_type=Path), help="Folder for the indexes; they are kept there and used again.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("index_scale.json"), show_default=True)
+@click.option("--step", nargs=2, hidden=True)
+def main(
+    sizes: str, large: bool, factory: str, storage: str, parameters: str | None, work: Path | None, out: Path, step: tuple | None
+) -> None:
+    """Build and search an index of every size and write what it took."""
+    home = work or Path(tempfile.mkdtemp())
+    if step:
+        count, folder = int(step[1]), home / step[1]
+        given = SearchParameters(**dict(zip(("nprobe", "ef_search", "refine"), map(int, parameters.split(",")), strict=True))) \
+            if parameters else None  # fmt: skip
+        done = build(count, folder, factory, storage) if step[0] == "build" else search(count, folder, given)
+        click.echo(json.dumps(done))
+        return
+    rows = []
+    for count in [*map(int, sizes.split(",")), *([LARGE] if large else [])]:
+        row: dict[str, object] = {"passages": count}
+        for act in ("build", "search"):
+            if act == "build" and (home / str(count) / "manifest.json").exists():
+                continue
+            command = [sys.executable, __file__, "--work", str(home), "--factory", factory, "--storage", storage]
+            command += ["--parameters", parameters] if parameters else []
+            told = subprocess.run([*command, "--step", act, str(count)], stdout=subprocess.PIPE, text=True, check=True).stdout
+            row |= json.loads(told.splitlines()[-1])
+        click.echo(json.dumps(row))
+        rows.append(row)
+        out.write_text(json.dumps({"dimension": 384, "k": K, "rows": rows}, indent=1) + "\n")
+    plot(rows, out.with_suffix(".svg"))
+    if work is None:
+        shutil.rmtree(home)
+
+
+def plot(rows: list[dict], path: Path) -> None:
+    """Draw how time, memory, recall and speed go with the size."""
+    sizes = [row["passages"] for row in rows]
+    wanted = {
+        "build, seconds": [r.get("build_seconds") for r in rows],
+        "memory of the build, MiB": [r.get("build_mib", {}).get("all") for r in rows],
+        "recall@10": [r["recall_at_10"] for r in rows],
+        "opening, seconds": [r["open_seconds"] for r in rows],
+        "queries per second, in a batch": [r["queries_per_second"] for r in rows],
+        "memory of the search, MiB": [r["search_mib"]["all"] for r in rows],
+    }
+    write_panels(path, "passages", sizes, [Panel(name, values) for name, values in wanted.items()])
+
+
+if __name__ == "__main__":
+    main()

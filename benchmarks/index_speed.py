@@ -1,0 +1,114 @@
+"""The index beside the libraries under it: the builder against the bare model, a search against bare FAISS, in turn.
+
+For a search both get the same vectors, FAISS in memory and ours from a memory map. With an approximate factory FAISS refines by
+its own means (IndexRefineFlat) as widely as we do. Both shares are the other's time divided by ours: 1 is as fast.
+"""
+
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from embedding import make_passages, seconds_of_builder, seconds_of_embedder
+from synthetic import Synthetic, numbered
+
+from knowhalu.encoder.embedder import MiniLMEmbedder
+from knowhalu.retrieval.build import build_index
+from knowhalu.retrieval.index import FaissIndex
+from knowhalu.retrieval.manifest import Chunking
+from knowhalu.retrieval.vectors import import_faiss
+
+K = 10
+
+
+def throughput(passages: int, rounds: int) -> dict[str, Any]:
+    """Compare the builder with the bare model on the same passages."""
+    embedder, texts = MiniLMEmbedder(), make_passages(passages)
+    seconds_of_builder(texts[:64], embedder)
+    pairs = [(seconds_of_builder(texts, embedder), seconds_of_embedder(texts, embedder)) for _ in range(rounds)]
+    return {
+        "passages": passages,
+        "builder_per_second": passages / statistics.median(b for b, _ in pairs),
+        "model_per_second": passages / statistics.median(m for _, m in pairs),
+        "share": statistics.median(m / b for b, m in pairs),
+    }
+
+
+def bare(index: FaissIndex, vectors: np.ndarray, factory: str) -> Callable[[np.ndarray], Any]:
+    """Return a search by FAISS alone."""
+    faiss = import_faiss()
+    flat = faiss.IndexFlatIP(vectors.shape[1])
+    flat.add(vectors)
+    if factory == "Flat":
+        return lambda queries: flat.search(queries, K)
+    file = next(index.folder.glob("search-*"))
+    inner, asked = faiss.read_index(str(file)), index.parameters
+    if "IVF" in factory:
+        faiss.extract_index_ivf(inner).nprobe = asked.nprobe
+    else:
+        inner.hnsw.efSearch = max(asked.ef_search, K * asked.refine)
+    refined = faiss.IndexRefineFlat(inner, faiss.swig_ptr(vectors))
+    refined.k_factor = asked.refine
+    refined.held = (inner, vectors)
+    return lambda queries: refined.search(queries, K)
+
+
+def latency(count: int, factory: str, rounds: int) -> list[dict[str, Any]]:
+    """Compare searches of one query and of many."""
+    embedder, found = Synthetic(max(20, count // 500)), []
+    with tempfile.TemporaryDirectory() as folder:
+        build_index(numbered(count), Path(folder) / "index", embedder, chunking=Chunking(words=0), factory=factory)
+        index = FaissIndex.open(Path(folder) / "index", embedder)
+        vectors = embedder.encode([str(i) for i in range(count)])
+        theirs = bare(index, vectors, factory)
+        for size, times in ((1, 50), (64, 5)):
+            queries = embedder.encode([f"{i * 37 % count} again" for i in range(size)])
+            pairs = []
+            for _ in range(rounds):
+                pairs.append((_timed(lambda q: index.nearest(q, K), queries, times), _timed(theirs, queries, times)))
+            found.append(
+                {
+                    "passages": count,
+                    "factory": factory,
+                    "queries": size,
+                    "ours_ms": 1000 * statistics.median(o for o, _ in pairs),
+                    "faiss_ms": 1000 * statistics.median(t for _, t in pairs),
+                    "share": statistics.median(t / o for o, t in pairs),
+                }
+            )
+    return found
+
+
+def _timed(search: Callable[[np.ndarray], Any], queries: np.ndarray, times: int) -> float:
+    search(queries)
+    started = time.perf_counter()
+    for _ in range(times):
+        search(queries)
+    return (time.perf_counter() - started) / times
+
+
+@click.command()
+@click.option("--passages", default=2000, show_default=True, help="Passages that are embedded; 0 leaves this out.")
+@click.option("--sizes", default="10000,100000", show_default=True, help="Sizes of the indexes that are searched.")
+@click.option("--factories", default="Flat;HNSW32;IVF1024,SQ8", show_default=True, help="Factories, with semicolons.")
+@click.option("--rounds", default=5, show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), default=Path("index_speed.json"), show_default=True)
+def main(passages: int, sizes: str, factories: str, rounds: int, out: Path) -> None:
+    """Measure and write both comparisons."""
+    found: dict[str, Any] = {"builder": throughput(passages, rounds) if passages else None, "search": []}
+    click.echo(json.dumps(found["builder"]))
+    for count in map(int, sizes.split(",")):
+        for factory in factories.split(";"):
+            for row in latency(count, factory, rounds):
+                found["search"].append(row)
+                click.echo(json.dumps(row))
+    out.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""What the commands that read documents share: their options, and what is said of the records that were left out."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from knowhalu.retrieval.manifest import Chunking
+    from knowhalu.retrieval.sources import Sources
+
+F = TypeVar("F", bound="Callable[..., Any]")
+SHOWN = 20
+LARGE = 64 * 2**20
+"""Bytes of sources from which on parsing is worth other processes."""
+MOST = 16
+"""The processes that are taken unless more are asked for."""
+SOURCES = click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path))
+READING = (
+    click.option("--format", "form", default="", help="Read all files as this format; see the list of formats below."),
+    click.option("--text-field", multiple=True, help="Field that holds the text (else text, contents, passage, body ...)."),
+    click.option("--title-field", multiple=True, help="Field that holds the title (else title)."),
+    click.option("--id-field", multiple=True, help="Field that holds the id (else id, _id or docid; else file and line)."),
+    click.option("--no-quotes", is_flag=True, help="Take quotation marks in TSV and CSV for plain characters."),
+    click.option("--on-error", type=click.Choice(["raise", "skip"]), default="raise", show_default=True,
+                 help="Stop at a broken record, or leave it out and list it."),
+    click.option("--workers", type=click.IntRange(0), default=0, show_default=True,
+                 help="Processes that parse Wikipedia, HTML and PDF; 0 takes as many as there are cores for large sources."),
+)  # fmt: skip
+CUTTING = (
+    click.option("--words", default=100, show_default=True, type=click.IntRange(0),
+                 help="Longest passage; 0 keeps documents whole."),
+    click.option("--overlap", default=0, show_default=True, type=click.IntRange(0),
+                 help="Words that a passage may share with the one before, as whole sentences."),
+    click.option("--sections/--no-sections", default=True, show_default=True,
+                 help="End passages at headings, and put the path of the section after the title."),
+    click.option("--titles/--no-titles", default=True, show_default=True,
+                 help="Put the title before a passage's text for embedding."),
+)  # fmt: skip
+MODEL = (
+    click.option("--precision", type=click.Choice(["auto", "fp32", "bf16"]), default="auto", show_default=True),
+    click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:N."),
+)
+STORING = (
+    click.option(
+        "--factory", default="auto", show_default=True, help="FAISS factory such as Flat, HNSW32 or IVF4096,PQ48; auto: by size."
+    ),
+    click.option(
+        "--storage",
+        type=click.Choice(["float32", "float16"]),
+        default="float32",
+        show_default=True,
+        help="How vectors lie on disk; float16 takes half the space.",
+    ),
+)
+
+
+class ListsFormats(click.Command):
+    """A command whose help ends with the list of formats."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list."""
+        from knowhalu.retrieval.formats import FORMATS
+
+        with formatter.section("Formats, known by the names of the files or given with --format"):
+            formatter.write_dl([(name, known.about) for name, known in FORMATS.items()])
+
+
+def with_options(*groups: tuple[Any, ...]) -> "Callable[[F], F]":
+    """Give a command the options of these groups, in their order."""
+
+    def decorate(command: F) -> F:
+        for option in reversed([option for group in groups for option in group]):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def reader_of(sources: tuple[Path, ...], given: dict[str, Any]) -> "Sources":
+    """Make the reader that the options of `READING` describe, and take them out of `given`."""
+    import os
+
+    from knowhalu.retrieval.rows import Fields
+    from knowhalu.retrieval.sources import Sources
+
+    usual = Fields()
+    names = [given.pop(f"{name}_field") for name in ("text", "title", "id")]
+    fields = Fields(names[0] or usual.text, names[1] or usual.title, names[2] or usual.id)
+    reader = Sources(
+        sources, fields=fields, on_error=given.pop("on_error"), quotes=not given.pop("no_quotes"), format=given.pop("form")
+    )
+    asked = given.pop("workers")
+    reader.workers = asked or (min(os.cpu_count() or 1, MOST) if reader.total > LARGE else 1)
+    return reader
+
+
+def chunking_of(given: dict[str, Any]) -> "Chunking":
+    """Make the chunking that the options of `CUTTING` describe, and take them out of `given`."""
+    from knowhalu.retrieval.chunking import check_limits
+    from knowhalu.retrieval.manifest import Chunking
+
+    chunking = Chunking(**{name: given.pop(name) for name in ("words", "overlap", "sections", "titles")})
+    check_limits(chunking.words, chunking.overlap)
+    return chunking
+
+
+def describe(chunking: "Chunking") -> str:
+    """Say how documents were cut."""
+    if not chunking.words:
+        return "whole documents" + (", titles embedded" if chunking.titles else "")
+    said = f"at most {chunking.words} words" + (f", {chunking.overlap} of them shared" if chunking.overlap else "")
+    return said + (", by sections" if chunking.sections else "") + (", titles embedded" if chunking.titles else "")
+
+
+def report_left_out(reader: "Sources") -> None:
+    """Say which files and records were left out, and why."""
+    if reader.ignored:
+        click.echo(f"{len(reader.ignored)} files of other kinds were left out, such as {reader.ignored[0]}", err=True)
+    for reason, count in sorted(reader.left_out.items(), key=lambda found: -found[1]):
+        click.echo(f"{count:,} left out: {reason}", err=True)
+    for problem in reader.problems[:SHOWN]:
+        click.echo(f"skipped {problem}", err=True)
+    if reader.skipped:
+        click.echo(f"{reader.skipped:,} records were skipped", err=True)

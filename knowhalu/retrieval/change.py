@@ -1,0 +1,162 @@
+"""Changing an index without building it anew: adding, replacing and deleting documents."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knowhalu.errors import InputError
+from knowhalu.retrieval.base import Embedder
+from knowhalu.retrieval.build import cut_all, embed_all
+from knowhalu.retrieval.cutting import SeenIndex
+from knowhalu.retrieval.edits import is_among, resolve
+from knowhalu.retrieval.embedding import Stage, embed_here, tasks_of
+from knowhalu.retrieval.index import check_embedder, vectors_of
+from knowhalu.retrieval.joining import join, joinable
+from knowhalu.retrieval.keys import KEY, find, key_of
+from knowhalu.retrieval.manifest import SEARCH, Counts, FileEntry, Manifest, ShardEntry, read_manifest, total_of
+from knowhalu.retrieval.progress import Watch
+from knowhalu.retrieval.publishing import CREATED_BY, Files, Recipe, gather
+from knowhalu.retrieval.shards import occurrence
+from knowhalu.retrieval.sources import SourceRecord
+from knowhalu.retrieval.store import PassageStore, open_store
+from knowhalu.retrieval.work import Work
+
+Ints = NDArray[np.int64]
+
+
+def recipe_of(manifest: Manifest) -> Recipe:
+    """Return how an index was made."""
+    return Recipe(manifest.embedder, manifest.chunking, manifest.wanted, manifest.storage, manifest.shard)
+
+
+def job_of(command: str, folder: Path) -> dict[str, Any]:
+    """Describe a change of the index as it is now."""
+    return {"command": command, "index": read_manifest(folder).seal}
+
+
+def add_documents(
+    records: Iterable[SourceRecord],
+    folder: Path,
+    embedder: Embedder,
+    *,
+    force: bool = False,
+    progress: Watch | None = None,
+    stage: Stage = embed_here,
+) -> Manifest:
+    """Add documents to an index; one whose id is there already is replaced by the new one, which comes last.
+
+    Killed, it goes on like a build. Raises IndexFormatError where the index was built by another embedder, is being changed
+    by another process, or has unfinished work of another kind (`force` drops that), InputError where there is no document.
+    """
+    folder, watch = Path(folder).resolve(), progress or (lambda _: None)
+    check_embedder(folder, read_manifest(folder), embedder)
+    with Work(folder, lambda: job_of("add", folder), restart=force) as work:
+        if work.published:
+            return work.published
+        manifest = read_manifest(folder)
+        recipe, store = recipe_of(manifest), open_store(folder, manifest)
+        old = store.shards
+        cuts = cut_all(records, work, recipe, watch, seen=lambda: SeenIndex(old), first_document=store.documents)
+        if not cuts:
+            raise InputError("there is no document to add. Give a source with at least one text")
+        tasks = tasks_of(cuts, recipe.chunking, recipe.storage, store.documents)
+        embed_all(tasks, embedder, stage, watch)
+        whole = PassageStore([*old, *(cut.open() for cut in cuts)], store.edits)
+        gone = _replaced(whole, len(old))
+        content = int(manifest.total, 16) + sum(cut.made.content for cut in cuts)
+        taken = joinable(manifest, cuts[0].made) if len(cuts) == 1 else 0
+        if taken:
+            tasks = [join(old[-taken:], vectors_of(folder, manifest).shards[-taken:], tasks[0])]
+        kept = manifest.shards[: len(manifest.shards) - taken]
+        return _publish_change(work, manifest, whole, gone, kept, gather(tasks), content)
+
+
+def delete_documents(names: Sequence[str], folder: Path, *, force: bool = False) -> Manifest:
+    """Take documents out of an index by their ids.
+
+    Raises InputError, before anything is changed, where an id is not there; IndexFormatError as `add_documents`.
+    """
+    folder = Path(folder).resolve()
+    read_manifest(folder)
+    ids = hashlib.sha256("\0".join(names).encode()).hexdigest()
+    with Work(folder, lambda: {"command": "delete", "ids": ids}, restart=force) as work:
+        if work.published:
+            return work.published
+        manifest = read_manifest(folder)
+        store = open_store(folder, manifest)
+        there = find_documents(store, names)
+        if missing := [name for name in dict.fromkeys(names) if not there[name]]:
+            raise InputError(f"{folder}: has no document {', '.join(map(repr, missing[:5]))}{' ...' * (len(missing) > 5)}")
+        gone = np.unique(np.array([n for numbers in there.values() for n in numbers], np.int64))
+        return _publish_change(work, manifest, store, gone, manifest.shards, Files((), {}, {}), int(manifest.total, 16))
+
+
+def find_documents(store: PassageStore, names: Sequence[str]) -> dict[str, list[int]]:
+    """Return the numbers of the living documents of each id."""
+    known = {key_of(name): name for name in names}
+    wanted = np.sort(np.array(list(known), KEY))
+    found: dict[str, list[int]] = {name: [] for name in names}
+    first = 0
+    for shard in store.shards:
+        keys = shard.document_keys
+        for i in find(keys, wanted):
+            if not is_among(np.array([first + i]), store.edits.documents)[0]:
+                found[known[keys[i : i + 1].tobytes()]].append(first + int(i))
+        first += len(keys)
+    return found
+
+
+def _replaced(store: PassageStore, old: int) -> Ints:
+    """Return the living documents whose id a later document of the shards from `old` on has."""
+    names = {shard.name(i) for shard in store.shards[old:] for i in range(len(shard.document_keys))}
+    return np.array(sorted(n for numbers in find_documents(store, list(names)).values() for n in numbers[:-1]), np.int64)
+
+
+def _content(store: PassageStore, documents: Ints) -> int:
+    """Sum up the places and texts of some documents."""
+    total = 0
+    for shard in store.shards:
+        for places, keys in ((shard.spans[:, :3], shard.keys), (shard.echo_places, shard.echo_keys)):
+            for i in np.flatnonzero(is_among(np.ascontiguousarray(places[:, 0]), documents)):
+                document, number, start = map(int, places[i])
+                total += occurrence(store.document(document)[0], number, start, keys[i : i + 1].tobytes())
+    return total
+
+
+def _publish_change(
+    work: Work, old: Manifest, store: PassageStore, gone: Ints, kept: Sequence[ShardEntry], new: Files, content: int
+) -> Manifest:
+    """Publish the next generation: what is in `store` without the documents that are `gone` now or were before.
+
+    Its files are the `kept` shards and the `new` ones.
+    """
+    dead = np.union1d(store.edits.documents, gone)
+    edits = resolve(store.shards, dead)
+    needed = {name for shard in kept for name in (shard.passages, shard.vectors)}
+    files = {n: e for n, e in old.files.items() if n in needed or n.startswith(SEARCH)} | new.files
+    moves = dict(new.moves)
+    name = None
+    if len(dead):
+        written = edits.write(work.folder / "edits")
+        name = f"edits-{written.digest[:16]}.bin"
+        files[name], moves["edits"] = FileEntry(size=written.size, sha256=written.digest), name
+    places = sum(
+        int(np.sum(~is_among(np.ascontiguousarray(p[:, 0]), dead))) for s in store.shards for p in (s.spans, s.echo_places)
+    )
+    passages = len(store) - len(edits.rows)
+    update = {
+        "created_by": CREATED_BY,
+        "generation": old.generation + 1,
+        "counts": Counts(documents=store.documents - len(dead), passages=passages, duplicates=places - passages),
+        "shards": (*kept, *new.shards),
+        "edits": name,
+        "total": total_of(content - _content(store, gone)),
+        "files": dict(sorted(files.items())),
+    }
+    manifest = old.model_copy(update=update).sealed()
+    work.publish(manifest, moves)
+    return manifest

@@ -1,0 +1,66 @@
+"""Keys: 16 bytes that stand for a text, and a compact set of them."""
+
+import hashlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+KEY = np.dtype("S16")
+PENDING = 2**16
+"""Keys that wait in a Python set before they are sorted in."""
+
+Keys = NDArray[np.bytes_]
+
+
+def key_of(*parts: str) -> bytes:
+    """Return the key of some texts."""
+    return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).digest()
+
+
+class KeySet:
+    """A set of keys that takes 16 bytes for each: 320 MB for 20 million (and about 10 MB for what is not yet sorted in).
+
+    The keys lie sorted in 256 arrays by their first byte; new ones wait and are merged in together.
+    """
+
+    def __init__(self) -> None:
+        self._sorted: list[Keys] = [np.zeros(0, KEY)] * 256
+        self._waiting: set[bytes] = set()
+
+    def add(self, key: bytes) -> bool:
+        """Add a key and tell whether it is new."""
+        if key in self._waiting or self._holds(key):
+            return False
+        self._waiting.add(key)
+        if len(self._waiting) >= PENDING:
+            waiting, self._waiting = np.array(list(self._waiting), KEY), set()
+            self.load(waiting)
+        return True
+
+    def load(self, keys: Keys) -> None:
+        """Add many keys that are not in the set."""
+        keys = np.sort(keys)
+        first = np.frombuffer(keys.tobytes(), np.uint8)[:: KEY.itemsize]
+        bounds = np.searchsorted(first, np.arange(257))
+        for i, (start, end) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+            if start < end:
+                self._sorted[i] = np.insert(self._sorted[i], self._sorted[i].searchsorted(keys[start:end]), keys[start:end])
+
+    def _holds(self, key: bytes) -> bool:
+        there = self._sorted[key[0]]
+        at = int(there.searchsorted(np.array([key], KEY))[0])
+        # as an item, a key would lose the zeros at its end
+        return at < len(there) and there[at : at + 1].tobytes() == key
+
+
+def find(keys: Keys, wanted: Keys) -> NDArray[np.intp]:
+    """Return the places in `keys` whose key is among the sorted `wanted`, rising; two passes over 8 bytes of each at most."""
+    if not len(wanted) or not len(keys):
+        return np.zeros(0, np.intp)
+    # the first halves as numbers are many times faster to compare than 16 bytes
+    halves = np.frombuffer(keys.tobytes() if not keys.flags.c_contiguous else keys, "<u8")[::2]
+    asked = np.sort(np.frombuffer(wanted.tobytes(), "<u8")[::2])
+    at = np.minimum(np.searchsorted(asked, halves), len(asked) - 1)
+    likely = np.flatnonzero(asked[at] == halves)
+    exact = np.isin(keys[likely], wanted) if len(likely) else np.zeros(0, bool)
+    return likely[exact]

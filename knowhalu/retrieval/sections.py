@@ -1,0 +1,119 @@
+"""Files of numbers and bytes: a head with kind, section lengths and sha256, then the plain sections, opened as a memory map.
+
+The head is 128 bytes: `KNOWHALU`, eight letters of the kind, eight little-endian int64 (the bytes of each section), the sha256
+of all that follows it, zeros. A file is written beside its place and renamed when it is whole, so no half file has its name.
+"""
+
+import hashlib
+import mmap
+import os
+import struct
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knowhalu.errors import IndexFormatError
+
+HEAD = 128
+MAGIC = b"KNOWHALU"
+MOST = 8
+"""Sections of a file."""
+INT = np.dtype("<i8")
+CURE = "The index is damaged: copy it again or rebuild it (`knowhalu index verify` lists what is wrong)"
+
+
+def head(kind: str, lengths: list[int], digest: bytes) -> bytes:
+    """Return the head of a file."""
+    padded = lengths + [0] * (MOST - len(lengths))
+    return (MAGIC + kind.encode().ljust(8) + struct.pack("<8q", *padded) + digest).ljust(HEAD, b"\0")
+
+
+class SectionWriter:
+    """Write a file section by section; as a context manager it completes the file, or removes it where something failed."""
+
+    def __init__(self, path: Path, kind: str) -> None:
+        self.path, self._kind = path, kind
+        self._beside = path.with_name(f"{path.name}.tmp")
+        self._file: IO[bytes] = self._beside.open("wb")
+        self._file.write(bytes(HEAD))
+        self._hash, self._lengths = hashlib.sha256(), list[int]()
+        self.digest, self.size = "", 0
+
+    def begin(self) -> None:
+        """Begin the next section."""
+        self._lengths.append(0)
+
+    def write(self, data: bytes | NDArray[Any]) -> None:
+        """Append to the present section."""
+        # an array without rows has no bytes that could be cast
+        view = memoryview(data if isinstance(data, bytes) else data.reshape(-1).view(np.uint8).data)
+        self._hash.update(view)
+        self._file.write(view)
+        self._lengths[-1] += view.nbytes
+
+    def __enter__(self) -> "SectionWriter":
+        """Return the writer."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Write the head, bring all to disk and give the file its name."""
+        if error is not None:
+            self._file.close()
+            self._beside.unlink(missing_ok=True)
+            return
+        self._file.seek(0)
+        self._file.write(head(self._kind, self._lengths, self._hash.digest()))
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        os.replace(self._beside, self.path)
+        self.digest, self.size = self._hash.hexdigest(), HEAD + sum(self._lengths)
+
+
+class Sections:
+    """An opened file: its sections as memory maps.
+
+    Raises IndexFormatError unless kind and lengths fit the file and, where a `digest` is given, the head names it.
+    """
+
+    def __init__(self, path: Path, kind: str, digest: str | None = None) -> None:
+        self.path = path
+        try:
+            with path.open("rb") as file:
+                found = file.read(HEAD)
+                size = os.fstat(file.fileno()).st_size
+                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+        except OSError as error:
+            raise IndexFormatError(f"{path}: cannot be read ({error.strerror}). {CURE}") from error
+        lengths = list(struct.unpack_from("<8q", found.ljust(HEAD, b"\0"), 16))
+        self.digest = found[80:112].hex()
+        if found != head(kind, lengths, found[80:112]) or min(lengths) < 0 or sum(lengths) != size - HEAD:
+            raise IndexFormatError(f"{path}: not a whole file of {kind}. {CURE}")
+        if digest is not None and digest != self.digest:
+            raise IndexFormatError(f"{path}: is another file than the index was made with. {CURE}")
+        self._starts = [HEAD + sum(lengths[:i]) for i in range(MOST)]
+        self.lengths = lengths
+
+    def numbers(self, section: int, kind: np.dtype[Any] = INT, columns: int = 1) -> NDArray[Any]:
+        """Return a section as rows of numbers `(n, columns)`; raises IndexFormatError where it holds no whole rows."""
+        length = self.lengths[section]
+        if length % (kind.itemsize * columns):
+            raise IndexFormatError(f"{self.path}: {length} bytes are no rows of {columns} numbers. {CURE}")
+        count = length // kind.itemsize
+        return np.frombuffer(self._map, dtype=kind, count=count, offset=self._starts[section]).reshape(-1, columns)
+
+    def slice(self, section: int, start: int, end: int) -> bytes:
+        """Return bytes of a section; raises IndexFormatError where they lie outside of it."""
+        if not 0 <= start <= end <= self.lengths[section]:
+            raise IndexFormatError(f"{self.path}: bytes {start} to {end} lie outside of the file. {CURE}")
+        return self._map[self._starts[section] + start : self._starts[section] + end]
+
+
+def body_hash(path: Path) -> str:
+    """Return the sha256 of all that follows the head of a file."""
+    with path.open("rb") as file:
+        file.seek(HEAD)
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,187 @@
+"""Wikitext to text: templates, tables, references, files and categories go; words, links' texts and headings stay."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from knowhalu.errors import MissingExtra
+from knowhalu.retrieval.rows import Heading
+
+if TYPE_CHECKING:
+    from mwparserfromhell.nodes import Node, Tag, Template, Wikilink
+
+UNSEEN = frozenset(
+    "ref references table gallery math chem timeline imagemap score hiero templatestyles style script graph mapframe maplink "
+    "section indicator inputbox categorytree syntaxhighlight source noinclude".split()
+)
+"""Tags that go with all that is in them."""
+BLOCKS = frozenset("p div blockquote center br hr li dt dd poem pre ul ol dl".split())
+APPARATUS = frozenset(
+    name.strip()
+    for name in """references, external links, see also, further reading, notes, footnotes, citations, works cited, sources,
+    notes and references, references and notes, explanatory notes, einzelnachweise, weblinks, literatur, siehe auch,
+    notes et références, références, liens externes, voir aussi, referencias, enlaces externos, véase también,
+    note, collegamenti esterni, voci correlate""".split(",")
+)
+"""Sections that are no prose of the article."""
+AMBIGUOUS = frozenset(
+    "disambiguation disambig disamb dab hndis geodis numberdis roaddis schooldis letter-numbercombdisambig begriffsklärung "
+    "homonymie desambiguación disambigua".split()
+)
+"""Templates that mark a page of disambiguation."""
+LAST = frozenset("lang langx transliteration transl nowrap nobr small big nihongo3 ill interlanguage_link".split())
+FIRST = frozenset("abbr formatnum val nihongo lang-la visible_anchor vanchor sic okina keypress key ship".split())
+SIGNS = {
+    **dict.fromkeys(("snd", "spnd", "spaced_ndash"), " – "),
+    **dict.fromkeys(("ndash", "–"), "–"),
+    **dict.fromkeys(("mdash", "—"), "—"),
+    **dict.fromkeys(("·", "dot", "bullet"), " · "),
+    **dict.fromkeys(("nbsp", "spaces"), " "),
+    **{"'": "'", "'s": "'s", "!": "|", "=": "=", "br": "\n"},
+}
+"""Templates within sentences, whose loss would leave a hole: those that stand for an argument, and those for a sign."""
+_LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z-]{2,})?:\S")
+_SWITCH = re.compile(r"__[A-Z]{3,}__")
+_QUOTES = re.compile(r"'{2,}")
+_EMPTY = re.compile(r"\( ?(?:[,;:–/] ?)*\)|\[ ?\]")
+_LEADING = re.compile(r"\( ?[,;:] ?(?:[,;:] ?)*")
+_TRAILING = re.compile(r" ?[,;:] ?\)")
+_SPACE = re.compile(r"[^\S\n]+")
+_DEBRIS = re.compile(r"^(?:\{\||\||\}\}|\{\{|__).*$", re.MULTILINE)
+_LOOSE = re.compile(r" (?=[,.](?:\s|$))")
+
+
+class Article(NamedTuple):
+    """The text of an article, its headings, and whether it is a page of disambiguation."""
+
+    text: str
+    headings: tuple[Heading, ...]
+    ambiguous: bool
+
+
+def parser() -> Any:
+    """Return the parser of wikitext; raises MissingExtra where it is not installed."""
+    try:
+        import mwparserfromhell
+    except ImportError as error:
+        raise MissingExtra("mwparserfromhell", "wiki") from error
+    return mwparserfromhell
+
+
+def read_wikitext(source: str, unlinked: Iterable[str]) -> Article:
+    """Take the text out of wikitext; links into the `unlinked` namespaces are dropped."""
+    code = parser().parse(source, skip_style_tags=True)
+    writer = _Writer(frozenset(unlinked))
+    sections: list[tuple[tuple[str, ...], str]] = []
+    path: list[tuple[int, str]] = []
+    for node in code.nodes:
+        if type(node).__name__ == "Heading":
+            sections.append((tuple(t for _, t in path), writer.take()))
+            writer.write(node.title.nodes)
+            name = writer.take().replace("\n", " ")
+            path = [*((n, t) for n, t in path if n < node.level), (node.level, name)] if name else path
+        else:
+            writer.write([node])
+    sections.append((tuple(t for _, t in path), writer.take()))
+    text, headings = _joined([(p, t) for p, t in sections if not any(name.lower() in APPARATUS for name in p)])
+    return Article(text, headings, writer.ambiguous or "__DISAMBIG__" in source)
+
+
+def _joined(sections: Sequence[tuple[tuple[str, ...], str]]) -> tuple[str, tuple[Heading, ...]]:
+    """Write sections one after another; a heading stands where there is text under it or under its subsections."""
+    full = {path[:n] for path, text in sections if text for n in range(len(path) + 1)}
+    parts, headings, at = [], [], 0
+    for path, text in sections:
+        if path not in full:
+            continue
+        if path:
+            headings.append(Heading(at, at + len(path[-1]), path))
+            text = f"{path[-1]}\n{text}"
+        if text.strip():
+            parts.append(text.rstrip("\n") + "\n\n")
+            at += len(parts[-1])
+    return "".join(parts).rstrip("\n"), tuple(headings)
+
+
+class _Writer:
+    """Writes nodes as text."""
+
+    def __init__(self, unlinked: frozenset[str]) -> None:
+        self._unlinked, self._parts = unlinked, list[str]()
+        self.ambiguous = False
+
+    def take(self) -> str:
+        """Return what was written since the last time, tidied."""
+        text = "".join(self._parts)
+        self._parts.clear()
+        return tidy(text)
+
+    def write(self, nodes: Iterable["Node"]) -> None:
+        """Write nodes as far as they are words of the text."""
+        for node in nodes:
+            kind: Any = getattr(self, "_" + type(node).__name__.lower(), None)
+            if kind is not None:  # comments and arguments have none, and are no words
+                kind(node)
+
+    def _text(self, node: "Node") -> None:
+        self._parts.append(str(node))
+
+    def _htmlentity(self, node: Any) -> None:
+        self._parts.append(node.normalize())
+
+    def _heading(self, node: Any) -> None:
+        self._parts.append("\n")
+        self.write(node.title.nodes)
+        self._parts.append("\n")
+
+    def _externallink(self, node: Any) -> None:
+        if node.title:
+            self.write(node.title.nodes)
+
+    def _wikilink(self, node: "Wikilink") -> None:
+        title = str(node.title).strip()
+        space, colon, _ = title.partition(":")
+        if colon and (space.strip().lower() in self._unlinked or (node.text is None and _LANGUAGE.match(title))):
+            return
+        if node.text is not None:
+            self.write(node.text.nodes)
+        else:
+            self._parts.append(title.removeprefix(":"))
+
+    def _tag(self, node: "Tag") -> None:
+        name = str(node.tag).strip().lower()
+        if name in UNSEEN:
+            return
+        if name in BLOCKS and not node.wiki_markup:
+            self._parts.append("\n")
+        if node.contents:
+            self.write(node.contents.nodes)
+        if name in BLOCKS and not node.wiki_markup:
+            self._parts.append("\n")
+
+    def _template(self, node: "Template") -> None:
+        name = str(node.name).strip().lower().replace(" ", "_")
+        given = [p.value for p in node.params if not p.showkey]
+        self.ambiguous = self.ambiguous or name in AMBIGUOUS
+        if name in SIGNS:
+            self._parts.append(SIGNS[name])
+        elif given and (name in LAST or name.startswith("lang-")):
+            self.write(given[-1].nodes)
+        elif given and name in FIRST:
+            self.write(given[0].nodes)
+        elif name in {"convert", "cvt"} and len(given) > 1:
+            self.write([*given[0].nodes])
+            self._parts.append(f" {given[1]}")
+        elif given and name in {"circa", "c.", "as_of"}:
+            self._parts.append("as of " if name == "as_of" else "c. ")
+            self.write(given[0].nodes)
+
+
+def tidy(text: str) -> str:
+    """Remove what is left of markup: quotes for bold and italics, switches, empty brackets, spaces."""
+    text = _SPACE.sub(" ", _DEBRIS.sub("", _SWITCH.sub("", _QUOTES.sub("", text))))
+    for _ in range(3):  # brackets within brackets
+        text = _EMPTY.sub("", text)
+    text = _TRAILING.sub(")", _LEADING.sub("(", text))
+    text = "\n".join(line.strip() for line in _SPACE.sub(" ", text).split("\n"))
+    return re.sub(r"\n{3,}", "\n\n", _LOOSE.sub("", text)).strip()
