@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from knowhalu.retrieval.manifest import Manifest
     from knowhalu.retrieval.sources import Sources
 
@@ -43,7 +45,7 @@ MAKING = (
 )
 
 
-def _with(options: tuple[Any, ...]) -> Any:
+def _with(options: tuple[Any, ...]) -> "Callable[[Any], Any]":
     def decorate(command: Any) -> Any:
         for option in reversed(options):
             command = option(command)
@@ -84,7 +86,7 @@ def build(sources: tuple[Path, ...], out: Path, embedder: str, words: int, title
     from knowhalu.retrieval.manifest import Chunking
 
     reader = _reader(sources, **{name: given[name] for name in SOURCE_NAMES})
-    choice = {"precision": given["precision"], "device": given["device"]}
+    choice: Any = {"precision": given["precision"], "device": given["device"]}
     model, started = load_embedder(embedder, **choice), time.perf_counter()
     making = {name: given[name] for name in ("factory", "storage", "shard")}
     stage = _on_ray(embedder, choice) if given["ray"] else embed_here
@@ -107,7 +109,7 @@ def build(sources: tuple[Path, ...], out: Path, embedder: str, words: int, title
     )
 
 
-def _on_ray(embedder: str, choice: dict[str, str]) -> Any:
+def _on_ray(embedder: str, choice: Any) -> Any:
     from functools import partial
 
     from knowhalu.encoder.embedder import load_embedder

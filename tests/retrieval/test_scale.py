@@ -12,9 +12,9 @@ from knowhalu.retrieval.build import build_index
 from knowhalu.retrieval.faiss_search import choose_factory, default_parameters
 from knowhalu.retrieval.index import FaissIndex, verify
 from knowhalu.retrieval.keys import KEY, KeySet, find, key_of
+from knowhalu.retrieval.manifest import Chunking
 from knowhalu.retrieval.on_ray import RayStage
 from knowhalu.retrieval.pieces import Position, in_windows, pieces
-from knowhalu.retrieval.manifest import Chunking
 from knowhalu.retrieval.progress import Progress
 from knowhalu.retrieval.sources import SourceRecord
 from knowhalu.retrieval.vectors import Vectors
