@@ -54,8 +54,12 @@ def bare(index: FaissIndex, vectors: np.ndarray, factory: str) -> Callable[[np.n
         inner.hnsw.efSearch = max(asked.ef_search, K * asked.refine)
     refined = faiss.IndexRefineFlat(inner, faiss.swig_ptr(vectors))
     refined.k_factor = asked.refine
-    refined.held = (inner, vectors)
-    return lambda queries: refined.search(queries, K)
+
+    def search(queries: np.ndarray) -> Any:
+        assert inner.ntotal == len(vectors)  # FAISS only points to both, so both must live on
+        return refined.search(queries, K)
+
+    return search
 
 
 def latency(count: int, factory: str, rounds: int) -> list[dict[str, Any]]:

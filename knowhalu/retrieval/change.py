@@ -112,8 +112,22 @@ def find_documents(store: PassageStore, names: Sequence[str]) -> dict[str, list[
 
 def _replaced(store: PassageStore, old: int) -> Ints:
     """Return the living documents whose id a later document of the shards from `old` on has."""
-    names = {shard.name(i) for shard in store.shards[old:] for i in range(len(shard.document_keys))}
-    return np.array(sorted(n for numbers in find_documents(store, list(names)).values() for n in numbers[:-1]), np.int64)
+    new = np.sort(np.concatenate([shard.document_keys for shard in store.shards[old:]]))
+    repeated, gone, last = np.unique(new[1:][new[1:] == new[:-1]]), list[int](), dict[bytes, int]()
+    first = 0
+    for number, shard in enumerate(store.shards):
+        keys = shard.document_keys
+        if number < old:
+            here = find(keys, new) + first
+            gone += here[~is_among(here, store.edits.documents)].tolist()
+        else:
+            # an id that was given twice: the last document counts
+            for i in find(keys, repeated).tolist():
+                key = keys[i : i + 1].tobytes()
+                gone += [last[key]] if key in last else []
+                last[key] = first + i
+        first += len(keys)
+    return np.array(sorted(gone), np.int64)
 
 
 def _content(store: PassageStore, documents: Ints) -> int:

@@ -86,14 +86,14 @@ class FaissIndex:
         if self._faiss:
             count = min(self.manifest.search.rows, k * self.parameters.refine)
             guessed = self._faiss.candidates(queries, count, self.parameters)
-        want = k
+        want = min(k + 8, len(self._exact))
         while True:
-            want = min(2 * want + 8, len(self._exact))
             near = self._exact.candidates(queries, want)
             found = self._ranked(queries, np.hstack([guessed, near.rows]), k)
             # what lies behind the last candidate could be among the best only if it scored about as well as they
             if want == len(self._exact) or np.all(near.floor + self._exact.error < found.scores[:, -1]):
                 return found
+            want = min(4 * want, len(self._exact))
 
     def _ranked(self, queries: Floats, rows: Ints, k: int) -> Nearest:
         """Rank candidate rows `(n, m)` by their exact scores, then by document and number, and keep `k`."""

@@ -53,8 +53,8 @@ def _passages(shards: Sequence[Shard], path: Path) -> Written:
         for number, parts in enumerate(columns):
             file.begin()
             file.write(_ends(parts) if number in (2, 4) else np.concatenate(parts))
-    counts = [sum(map(len, columns[i])) for i in (0, 3, 5)]
-    return Written(*counts, 0, file.size, file.digest)
+    passages, documents, echoes = (sum(map(len, columns[i])) for i in (0, 3, 5))
+    return Written(passages, documents, echoes, 0, file.size, file.digest)
 
 
 def _ends(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -72,7 +72,11 @@ class PassageStore:
 
     def get(self, i: int, score: float = 0.0) -> Passage:
         """Return the passage of row `i` with a score; raises IndexFormatError where its bytes make no sense."""
-        document, number, start, end = map(int, self.places(np.array([i], np.int64))[0])
+        shard = bisect_right(self._rows, i) - 1
+        place = self.shards[shard].spans[i - self._rows[shard]]
+        if len(self.edits.moved):
+            place = self.places(np.array([i], np.int64))[0]
+        document, number, start, end = place.tolist()
         name, title = self.document(document)
         text, section = self.text(i)
         said = titled(title, section)

@@ -92,6 +92,16 @@ def test_a_replaced_document_is_found_by_its_new_text_only(folder: Path, words: 
     assert read_info(folder).content == before.content and read_info(folder).seal != before.seal
 
 
+def test_of_an_id_that_is_given_twice_the_last_document_counts(folder: Path, words: WordEmbedder) -> None:
+    """In one addition as in two."""
+    rows = [SourceRecord("x", "", f"version {i} of this", "") for i in range(3)]
+    made = add_documents(rows, folder, words)
+    assert made.counts.documents == 13
+    assert [p.text for p in FaissIndex.open(folder, words).search(["version"], 20)[0] if p.document == "x"] == [
+        "version 2 of this"
+    ]
+
+
 def test_a_passage_survives_in_the_other_document_that_has_it(tmp_path: Path, words: WordEmbedder) -> None:
     """The second home of a duplicate takes over, with its own id and offsets."""
     rows = [SourceRecord("a", "", "Bees dance. Ice melts.", ""), SourceRecord("b", "", "Rain falls. Bees dance.", "")]
