@@ -67,12 +67,8 @@ def _as_documents(value: Any) -> Any:
     return value
 
 
-def _as_texts(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else value
-
-
 Documents = Annotated[tuple[Document, ...], BeforeValidator(_as_documents)]
-Texts = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_texts)]
+Texts = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(lambda v: (v,) if isinstance(v, str) else v)]
 
 
 class Sample(Record):

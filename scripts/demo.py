@@ -26,8 +26,8 @@ CORPUS, ITEMS = Path("demo/corpus.jsonl"), Path("demo/items.jsonl")
 INDEX, OUTPUT = Path("indexes/demo"), Path("demo/out/verdicts.jsonl")
 NEXT = """
 What to try next
-  {0} check -q "When was Voyager 1 launched?" -a "In 1979." --index indexes/demo
-  {0} check -q "When was Voyager 1 launched?" -a "In 1979." --index indexes/demo --steps
+  {0} check -q "How long did Gagarin's flight last?" -a "48 minutes" --index indexes/demo
+  {0} check -q "How long did Gagarin's flight last?" -a "48 minutes" --index indexes/demo --steps
   {0} check --claim "Voyager 2 has flown past Neptune." --index indexes/demo --json
 Your own texts (JSONL, CSV, or a folder of .txt and .md) and your own answers (JSONL)
   {0} index build my-texts/ -o indexes/mine

@@ -55,9 +55,9 @@ segments softens the border for texts of several segments, of which the worst lo
 
 - English only. It does not know the world: it compares texts.
 - Weak where a claim must be computed (sums, durations, comparisons) or put together from sentences far apart.
-- A true statement that leaves out a detail of its sentence is at times taken for a contradiction; a changed date or number
-  whose parts stand elsewhere in the source is at times missed.
-- A fluent addition that the source does not contain is harder for it than a changed number or name.
+- It confuses things of one kind that stand side by side: two probes, two dates in one passage.
+- One wrong detail in a long statement is often missed, and a fluent addition more often than a changed number or name.
+- On whole summaries it is hardly better than chance.
 """
 
 
