@@ -98,10 +98,14 @@ class FaissIndex:
     def _ranked(self, queries: Floats, rows: Ints, k: int) -> Nearest:
         """Rank candidate rows `(n, m)` by their exact scores, then by document and number, and keep `k`."""
         alive = (rows >= 0) & ~self.store.edits.is_dead(rows)
-        scores = np.where(alive, scores_of(queries, self._vectors, np.where(alive, rows, 0)), -np.inf)
-        places = self.store.places(np.where(alive, rows, 0).ravel()).reshape(*rows.shape, 4)
-        order = np.lexsort((places[..., 1], places[..., 0], -scores))[:, :k]
+        known = np.where(alive, rows, 0)
+        scores = np.where(alive, scores_of(queries, self._vectors, known), -np.inf)
+        order = np.argsort(-scores, axis=1)
         best = np.take_along_axis(scores, order, 1)
+        if np.any((best[:, 1:] == best[:, :-1]) & (best[:, 1:] > -np.inf)):
+            places = self.store.places(known.ravel()).reshape(*rows.shape, 4)
+            order = np.lexsort((places[..., 1], places[..., 0], -scores))
+        order, best = order[:, :k], best[:, :k]
         return Nearest(np.where(best > -np.inf, np.take_along_axis(rows, order, 1), -1), best)
 
 

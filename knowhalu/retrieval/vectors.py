@@ -88,6 +88,8 @@ class Vectors:
 
     def gather(self, rows: NDArray[np.int64]) -> Floats:
         """Copy the given rows, in this order, as float32 `(n, dimension)`."""
+        if len(self.shards) == 1:
+            return self.shards[0][rows].astype(np.float32, copy=False)
         found = np.empty((len(rows), self.dimension), np.float32)
         shards = np.searchsorted(self._starts, rows, side="right") - 1
         for number in np.unique(shards):
