@@ -23,7 +23,6 @@ from knowhalu.cli.index_options import (
 from knowhalu.cli.index_plan import plan, show_plan
 
 if TYPE_CHECKING:
-
     from knowhalu.retrieval.manifest import Manifest
 
 FOLDER = click.argument("folder", type=click.Path(path_type=Path))
