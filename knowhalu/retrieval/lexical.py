@@ -161,5 +161,5 @@ def _added(rows: Rows, scores: Scores, more: Rows, extra: Scores) -> tuple[Rows,
     if not len(rows):
         return more, extra
     union, place = np.unique(np.concatenate([rows, more]), return_inverse=True)
-    sums: Scores = np.bincount(place, weights=np.concatenate([scores, extra]), minlength=len(union))
-    return union, sums
+    sums = np.bincount(place, weights=np.concatenate([scores, extra]), minlength=len(union))
+    return union, sums.astype(np.float64, copy=False)

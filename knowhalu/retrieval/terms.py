@@ -4,7 +4,6 @@ import hashlib
 import re
 from functools import lru_cache
 
-
 from knowhalu.text import STOPWORDS, stem
 
 _WORD = re.compile(r"[^\W_]+")
