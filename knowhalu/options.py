@@ -69,6 +69,21 @@ class RetrievalOptions(Record):
     index: Path | None = Field(None, description="index that is asked where a sample brings no source")
     embedder: str = Field("minilm", description='"minilm", a sentence-transformers folder, or "flag:FOLDER"')
     chunk_words: int = Field(40, ge=5, le=400, description="words of a chunk of a sample's own documents")
+    mode: Literal["dense", "lexical", "hybrid", "late", "http", "qdrant"] = Field(
+        "dense", description="how the index is searched: by vectors, words, both, tokens; or a running server, which is asked"
+    )
+    candidates: int = Field(100, ge=1, le=10_000, description="passages that each search of a hybrid gives to the fusion")
+    lexical_weight: float = Field(1.0, ge=0, description="weight of the words' ranking in a hybrid, beside 1 of the vectors'")
+    token_encoder: str = Field("minilm-late", description='"minilm-late", or a ColBERT or PyLate folder; read where mode is "late"')
+    reranker: str | None = Field(None, description='"verifier", or a cross-encoder's folder, that orders what was found anew')
+    rerank: int = Field(20, ge=1, le=1000, description="passages that a reranker reads for each query")
+    rerank_weight: float | None = Field(
+        1.0, ge=0, description="weight of the reranker's ranking beside 1 of the search's; None: it alone decides"
+    )
+    url: str | None = Field(None, description='address of the search server; read where mode is "http" or "qdrant"')
+    collection: str = Field("knowhalu", description='name of the collection; read where mode is "qdrant"')
+    timeout: float = Field(30.0, gt=0, description="seconds that a search server may take")
+    retries: int = Field(3, ge=0, le=20, description="further tries after a search server's error or a lost connection")
 
 
 class EngineOptions(Record):

@@ -35,7 +35,7 @@ def fingerprint(settings: Settings) -> dict[str, str]:
     folder = settings.encoder.folder or PACKAGED
     index = settings.retrieval.index
     choices = settings.model_dump_json(
-        exclude={"engine": True, "encoder": {"folder", "threads", "tokens"}, "retrieval": {"index"}}
+        exclude={"engine": True, "encoder": {"folder", "threads", "tokens"}, "retrieval": {"index", "timeout", "retries"}}
     )
     return {
         "version": knowhalu.__version__,

@@ -1,6 +1,5 @@
 """The `index` commands: build an index of documents, look at it, search it, verify it."""
 
-import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from knowhalu.cli.index_search import FOLDER, extend, model_options, search, serve
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -16,22 +17,15 @@ if TYPE_CHECKING:
     from knowhalu.retrieval.sources import Sources
 
 SHOWN = 20
-FOLDER = click.argument("folder", type=click.Path(path_type=Path))
-MODEL = (
-    click.option("--precision", type=click.Choice(["auto", "fp32", "bf16"]), default="auto", show_default=True),
-    click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:N."),
-)
-
-
-def _model_options(command: Any) -> Any:
-    for option in reversed(MODEL):
-        command = option(command)
-    return command
 
 
 @click.group()
 def index() -> None:
     """Build, inspect, search and verify indexes of documents."""
+
+
+for command in (search, extend, serve):
+    index.add_command(command)
 
 
 @index.command()
@@ -48,7 +42,7 @@ def index() -> None:
 @click.option("--no-quotes", is_flag=True, help="Take quotation marks in TSV and CSV for plain characters.")
 @click.option("--on-error", type=click.Choice(["raise", "skip"]), default="raise", show_default=True)
 @click.option("--force", is_flag=True, help="Replace an index that is there.")
-@_model_options
+@model_options
 def build(sources: tuple[Path, ...], out: Path, embedder: str, words: int, titles: bool, force: bool, **given: Any) -> None:
     """Build an index of SOURCES: JSONL, TSV, CSV, Parquet, .txt and .md files, or folders of these.
 
@@ -143,35 +137,6 @@ def info(folder: Path, as_json: bool) -> None:
         ("made by", f"{made.created_by}, format {made.format}"),
     ):
         click.echo(f"{name:<11}{value}")
-
-
-@index.command()
-@FOLDER
-@click.argument("queries", nargs=-1, required=True)
-@click.option("-k", default=5, show_default=True, type=click.IntRange(1), help="Passages for each query.")
-@click.option("--embedder", help="The model that built the index, where it is not the shipped one.")
-@click.option("--query-prefix", help="Instruction that stands before a query, as some models want it.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each query.")
-@_model_options
-def search(folder: Path, queries: tuple[str, ...], k: int, embedder: str | None, as_json: bool, **model: Any) -> None:
-    """Search the index in FOLDER for each of QUERIES."""
-    from knowhalu.encoder.embedder import DEFAULT, load_embedder
-    from knowhalu.errors import IndexFormatError
-    from knowhalu.retrieval.index import FaissIndex, read_info
-
-    made = read_info(folder).embedder
-    if embedder is None and made.name != DEFAULT:
-        raise IndexFormatError(f"{folder}: was built with the embedder {made.name!r}. Name its folder with --embedder")
-    found = FaissIndex.open(folder, load_embedder(embedder or DEFAULT, **model)).search(queries, k)
-    for query, passages in zip(queries, found, strict=True):
-        if as_json:
-            row = {"query": query, "passages": [p.model_dump(mode="json") for p in passages]}
-            click.echo(json.dumps(row, ensure_ascii=False))
-            continue
-        click.secho(query, bold=True)
-        for rank, p in enumerate(passages, 1):
-            click.echo(f"{rank:>3}. {p.score:.3f}  {p.title or p.document}  [{p.id}, characters {p.start}-{p.end}]")
-            click.echo(click.wrap_text(p.text, initial_indent="     ", subsequent_indent="     ", preserve_paragraphs=True))
 
 
 @index.command()

@@ -7,6 +7,7 @@ from knowhalu.errors import IndexFormatError
 from knowhalu.retrieval.base import Embedder, check_k
 from knowhalu.retrieval.manifest import MANIFEST, VECTORS, Manifest, check_sizes, hash_file, read_manifest
 from knowhalu.retrieval.store import PassageStore
+from knowhalu.retrieval.stored import open_stored, verify_parts
 from knowhalu.retrieval.vectors import open_vectors
 from knowhalu.types import Passage
 
@@ -76,11 +77,12 @@ def verify(folder: Path) -> list[str]:
         for name, entry in manifest.files.items()
         if hash_file(folder / name) != entry
     ]
-    known = {MANIFEST, *manifest.files}
+    known = {MANIFEST, *manifest.files, "lexical", "late"}
     problems += [f"{path}: does not belong to the index" for path in sorted(folder.iterdir()) if path.name not in known]
     try:
         counts = manifest.counts
         problems += PassageStore(folder, counts.passages, counts.documents).problems()
+        problems += verify_parts(open_stored(folder))
         open_vectors(folder / VECTORS, manifest.embedder.dimension, counts.passages)
     except IndexFormatError as error:
         problems.append(str(error))

@@ -6,7 +6,6 @@
 """
 
 from collections.abc import Collection, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from knowhalu.retrieval.base import TokenEncoder, check_k
 from knowhalu.retrieval.late_build import step_of
 from knowhalu.retrieval.part import Part, Passages
 from knowhalu.retrieval.residuals import BITS, Codes, Floats, ResidualCodec, maxsim
+from knowhalu.retrieval.stored import Stored, open_parts
 from knowhalu.types import Passage
 
 LONGEST = 2**16
@@ -144,9 +144,9 @@ class LateIndex:
             )
 
     @classmethod
-    def open(cls, folder: Path, passages: Passages, encoder: TokenEncoder, content: str | None = None) -> "LateIndex":
-        """Open the late part that lies in `folder`; with `content`, it must be made from just that index."""
-        return cls([Part(folder, "late", content)], passages, encoder)
+    def open(cls, stored: Stored, encoder: TokenEncoder, *, probing: Probing | None = None) -> "LateIndex":
+        """Open the late-interaction part of an index."""
+        return cls(open_parts(stored, "late"), stored.passages, encoder, deleted=stored.deleted, probing=probing)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
         """Return at most `k` passages for each query, best first; none for a blank query. The score is MaxSim."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from knowhalu.errors import InputError
 from knowhalu.retrieval.base import TokenEncoder
-from knowhalu.retrieval.part import PartManifest, PartWriter, Passages
+from knowhalu.retrieval.part import Part, PartManifest, PartWriter, Passages
 from knowhalu.retrieval.residuals import POINTS, Floats, ResidualCodec
 from knowhalu.retrieval.runs import RUN, PostingRuns, write_lists
 from knowhalu.types import Passage
@@ -102,3 +102,9 @@ def _encoded(passages: Passages, encoder: TokenEncoder, known: dict[int, Floats]
         fresh = encoder.encode([readable(passages.get(row)) for row in missing]) if missing else []
         known.update(zip(missing, fresh, strict=True))
         yield start, [known.pop(row) for row in rows]
+
+
+def is_current(part: Part, encoder: TokenEncoder, bits: int) -> bool:
+    """Tell whether a part was made by this encoder, with so many bits."""
+    made = part.head.settings
+    return (made.get("fingerprint"), made.get("bits")) == (encoder.fingerprint, bits)

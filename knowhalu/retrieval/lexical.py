@@ -7,7 +7,6 @@ term that `n` of `N` passages have, `ln(1 + (N - n + 0.5) / (n + 0.5)) * f / (f 
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from knowhalu.errors import IndexFormatError
 from knowhalu.retrieval.base import check_k
 from knowhalu.retrieval.part import Part, Passages
+from knowhalu.retrieval.stored import Stored, open_parts
 from knowhalu.retrieval.terms import fingerprint, key, terms
 from knowhalu.types import Passage
 
@@ -96,9 +96,9 @@ class LexicalIndex:
         self._average = max(1.0, tokens / max(1, self._alive))
 
     @classmethod
-    def open(cls, folder: Path, passages: Passages, content: str | None = None) -> "LexicalIndex":
-        """Open the lexical part that lies in `folder`; with `content`, it must be made from just that index."""
-        return cls([Part(folder, "lexical", content)], passages)
+    def open(cls, stored: Stored) -> "LexicalIndex":
+        """Open the lexical part of an index."""
+        return cls(open_parts(stored, "lexical"), stored.passages, deleted=stored.deleted)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
         """Return at most `k` passages for each query, best first; none for a query without a known word."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from knowhalu.retrieval.part import PartManifest, PartWriter, Passages
+from knowhalu.retrieval.part import Part, PartManifest, PartWriter, Passages
 from knowhalu.retrieval.runs import RUN, PostingRuns, write_lists
 from knowhalu.retrieval.terms import fingerprint, key, terms
 
@@ -40,3 +40,8 @@ def build_lexical(passages: Passages, folder: Path, content: str, *, run: int = 
         out.add("lengths", lengths, "<i4")
         shutil.rmtree(runs.folder)
         return out.finish(content, len(passages), {"terms": fingerprint(), "tokens": int(lengths.sum(dtype=np.int64))})
+
+
+def is_current(part: Part) -> bool:
+    """Tell whether a part's words were cut as they are now."""
+    return part.head.settings.get("terms") == fingerprint()

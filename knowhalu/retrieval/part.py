@@ -21,6 +21,7 @@ from knowhalu.errors import IndexFormatError
 from knowhalu.types import Passage
 
 HEAD = "part.json"
+Kind = Literal["lexical", "late"]
 LARGEST = 2**16
 """Bytes of the largest head that is read."""
 
@@ -59,7 +60,7 @@ class PartManifest(_Part):
     """
 
     format: Literal[1] = 1
-    kind: Literal["lexical", "late"]
+    kind: Kind
     content: str
     passages: Annotated[int, Field(ge=0)]
     settings: dict[str, str | int | float]
@@ -74,7 +75,7 @@ class PartManifest(_Part):
 class PartWriter:
     """Write a part beside its place; it takes its name when it is complete, and a killed build leaves none."""
 
-    def __init__(self, folder: Path, kind: Literal["lexical", "late"]) -> None:
+    def __init__(self, folder: Path, kind: Kind) -> None:
         self.folder, self.kind = Path(folder), kind
         self.work = self.folder.with_name(f".{self.folder.name}.building-{uuid.uuid4().hex[:12]}")
         self.work.mkdir(parents=True)
@@ -136,14 +137,14 @@ class Part:
     Raises IndexFormatError where it is missing, damaged, of another kind or made from another index than `content` says.
     """
 
-    def __init__(self, folder: Path, kind: str, content: str | None = None) -> None:
+    def __init__(self, folder: Path, kind: Kind, content: str | None = None) -> None:
         self.folder, self.cure = Path(folder), f"Make it again with `knowhalu index extend FOLDER --{kind}`"
         self.head = self._read(kind)
         if content is not None and self.head.content != content:
             raise IndexFormatError(f"{self.folder}: was made from other passages than the index has now. {self.cure}")
         self._check_files()
 
-    def _read(self, kind: str) -> PartManifest:
+    def _read(self, kind: Kind) -> PartManifest:
         path = self.folder / HEAD
         if not path.is_file() or self.folder.is_symlink():
             raise IndexFormatError(f"{self.folder}: this index has no {kind} part. {self.cure}")

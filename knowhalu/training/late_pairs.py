@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from knowhalu.errors import InputError
 from knowhalu.retrieval.lexical import LexicalIndex
 from knowhalu.retrieval.lexical_build import build_lexical
+from knowhalu.retrieval.part import Part
 from knowhalu.types import Passage
 
 
@@ -55,7 +56,7 @@ def mined(rows: Iterable[dict[str, Any]], corpus: Corpus, *, depth: int = 20) ->
     found = []
     with TemporaryDirectory() as folder:
         build_lexical(corpus, Path(folder) / "lexical", "")
-        index = LexicalIndex.open(Path(folder) / "lexical", corpus)
+        index = LexicalIndex([Part(Path(folder) / "lexical", "lexical")], corpus)
         for row in rows:
             right = [str(name) for name in row["positives"] if str(name) in known]
             if right:

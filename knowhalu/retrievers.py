@@ -1,0 +1,122 @@
+"""Builds the retriever that the settings name; every class behind it is imported when it is needed."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from knowhalu.encoder.embedder import load_embedder
+from knowhalu.errors import SettingsError
+from knowhalu.options import RetrievalOptions
+from knowhalu.retrieval.base import Embedder, Retriever
+from knowhalu.steps import Hypothesis
+from knowhalu.text import content_words
+
+if TYPE_CHECKING:
+    from knowhalu.encoder.service import EncoderBackend
+    from knowhalu.retrieval.rerank import Pair, Scorer
+    from knowhalu.retrieval.stored import Stored
+
+
+def open_retriever(options: RetrievalOptions, embedder: Embedder | None = None) -> Retriever:
+    """Open what `options` name: an index in one of its modes, or a server; and the reranker over it, where one is named.
+
+    Raises SettingsError where the index or the address is missing, IndexFormatError where the index does not open.
+    """
+    found = _server(options, embedder) if options.mode in ("http", "qdrant") else _index(options, embedder)
+    if options.reranker is None:
+        return found
+    from knowhalu.retrieval.rerank import RerankingRetriever
+
+    return RerankingRetriever(found, load_reranker(options.reranker), depth=options.rerank, blend=options.rerank_weight)
+
+
+def _server(options: RetrievalOptions, embedder: Embedder | None) -> Retriever:
+    if options.url is None:
+        raise SettingsError(f"retrieval.mode is {options.mode!r}, but no server is named: set retrieval.url")
+    if options.mode == "qdrant":
+        from knowhalu.retrieval.qdrant import QdrantRetriever
+
+        return QdrantRetriever.connect(
+            options.url, options.collection, embedder or load_embedder(options.embedder), timeout=options.timeout
+        )
+    from knowhalu.retrieval.http import HttpRetriever
+
+    return HttpRetriever(options.url, timeout=options.timeout, retries=options.retries)
+
+
+def _index(options: RetrievalOptions, embedder: Embedder | None) -> Retriever:
+    if options.index is None:
+        raise SettingsError(f"retrieval.mode is {options.mode!r}, but no index is named: set retrieval.index")
+    if options.mode == "late":
+        return _late(options.index, options.token_encoder)
+    if options.mode == "lexical":
+        return _lexical(options.index)
+    from knowhalu.retrieval.index import FaissIndex
+
+    dense = FaissIndex.open(options.index, embedder or load_embedder(options.embedder))
+    if options.mode == "dense":
+        return dense
+    from knowhalu.retrieval.fusion import HybridRetriever
+
+    weights = (1.0, options.lexical_weight)
+    return HybridRetriever((dense, _lexical(options.index)), depth=options.candidates, weights=weights)
+
+
+def _stored(folder: Path) -> "Stored":
+    from knowhalu.retrieval.stored import open_stored
+
+    return open_stored(folder)
+
+
+def _lexical(folder: Path) -> Retriever:
+    from knowhalu.retrieval.lexical import LexicalIndex
+
+    return LexicalIndex.open(_stored(folder))
+
+
+def _late(folder: Path, encoder: str) -> Retriever:
+    from knowhalu.encoder.tokens import load_token_encoder
+    from knowhalu.retrieval.late import LateIndex
+
+    return LateIndex.open(_stored(folder), load_token_encoder(encoder))
+
+
+def load_reranker(name_or_folder: str) -> "Scorer":
+    """Load a reranker: "verifier", or the folder of a cross-encoder such as BGE's.
+
+    Raises ModelError where the folder is missing or unusable, MissingExtra where a library is not installed.
+    """
+    if name_or_folder == "verifier":
+        from knowhalu.encoder.service import EncoderBackend
+
+        return VerifierScorer(EncoderBackend())
+    from knowhalu.encoder.reranker import CrossEncoderScorer
+
+    scorer = CrossEncoderScorer(Path(name_or_folder))
+    return lambda pairs: scorer.score([(p.query, str(p.passage)) for p in pairs])
+
+
+class VerifierScorer:
+    """Score passages by the verifier: how much they say about a query, and how many of its words they have.
+
+    The verifier was trained on claims; of a question, what a passage says either way counts, so the score is P(supported) +
+    P(contradicted), and the share of the query's content words beside it.
+    """
+
+    def __init__(self, encoder: "EncoderBackend", words: float = 1.0) -> None:
+        self.encoder, self.words = encoder, words
+
+    def __call__(self, pairs: "Sequence[Pair]") -> list[float]:
+        """Score pairs, in order."""
+        asked = [Hypothesis(str(p.passage), p.query) for p in pairs]
+        found = self.encoder.score(asked)
+        return [
+            1.0 - probability.neutral + self.words * covered(pair.query, str(pair.passage))
+            for pair, probability in zip(pairs, found, strict=True)
+        ]
+
+
+def covered(query: str, text: str) -> float:
+    """Return the share of a query's content words that a text has."""
+    asked = set(content_words(query))
+    return len(asked & set(content_words(text))) / len(asked) if asked else 0.0
