@@ -74,8 +74,8 @@ class RetrievalOptions(Record):
     )
     candidates: int = Field(100, ge=1, le=10_000, description="passages that each search of a hybrid gives to the fusion")
     lexical_weight: float = Field(1.0, ge=0, description="weight of the words' ranking in a hybrid, beside 1 of the vectors'")
-    token_encoder: str = Field("minilm-late", description='"minilm-late", or a ColBERT or PyLate folder; read where mode is "late"')
-    reranker: str | None = Field(None, description='"verifier", or a cross-encoder's folder, that orders what was found anew')
+    token_encoder: str = Field("minilm-late", description='"minilm-late", or a ColBERT or PyLate folder, for mode "late"')
+    reranker: str | None = Field(None, description='"verifier", or the folder of a cross-encoder: it orders what was found anew')
     rerank: int = Field(20, ge=1, le=1000, description="passages that a reranker reads for each query")
     rerank_weight: float | None = Field(
         1.0, ge=0, description="weight of the reranker's ranking beside 1 of the search's; None: it alone decides"

@@ -16,9 +16,7 @@ MODEL = (
     click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:N."),
 )
 SEARCHING = (
-    click.option(
-        "--mode", type=click.Choice(MODES), default="dense", show_default=True, help="By vectors, words, both or tokens."
-    ),
+    click.option("--mode", type=click.Choice(MODES), default="dense", show_default=True, help="Vectors, words, both, tokens."),
     click.option("--embedder", help="The model that built the index, where it is not the shipped one."),
     click.option("--query-prefix", help="Instruction that stands before a query, as some models want it."),
     click.option("--token-encoder", default="minilm-late", show_default=True, help="The model of --mode late."),
