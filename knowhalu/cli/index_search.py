@@ -109,8 +109,10 @@ def extend(folder: Path, lexical: bool, late: bool, token_encoder: str, bits: st
         from knowhalu.retrieval.late_build import build_late
         from knowhalu.retrieval.late_build import is_current as is_late_current
 
-        chosen = {"encoder": load_token_encoder(token_encoder, **model), "bits": int(bits)}
-        _report(folder / "late", extended(stored, "late", partial(build_late, **chosen), partial(is_late_current, **chosen)))
+        encoder = load_token_encoder(token_encoder, **model)
+        build = partial(build_late, encoder=encoder, bits=int(bits))
+        fits = partial(is_late_current, encoder=encoder, bits=int(bits))
+        _report(folder / "late", extended(stored, "late", build, fits))
 
 
 def _report(folder: Path, built: int) -> None:
