@@ -73,7 +73,12 @@ class RetrievalOptions(Record):
         "dense", description="how the index is searched: by vectors, words, both, tokens; or a running server, which is asked"
     )
     candidates: int = Field(100, ge=1, le=10_000, description="passages that each search of a hybrid gives to the fusion")
-    lexical_weight: float = Field(1.0, ge=0, description="weight of the words' ranking in a hybrid, beside 1 of the vectors'")
+    fusion: Literal["scores", "ranks"] = Field(
+        "scores", description="how a hybrid joins: by weighted scores, or by reciprocal ranks"
+    )
+    lexical_weight: float | None = Field(
+        None, ge=0, description="weight of words beside 1 of vectors in a hybrid; None: 0.035 for scores, 1 for ranks"
+    )
     token_encoder: str = Field("minilm-late", description='"minilm-late", or a ColBERT or PyLate folder, for mode "late"')
     reranker: str | None = Field(None, description='"verifier", or the folder of a cross-encoder: it orders what was found anew')
     rerank: int = Field(20, ge=1, le=1000, description="passages that a reranker reads for each query")

@@ -20,7 +20,8 @@ SEARCHING = (
     click.option("--embedder", help="The model that built the index, where it is not the shipped one."),
     click.option("--query-prefix", help="Instruction that stands before a query, as some models want it."),
     click.option("--token-encoder", default="minilm-late", show_default=True, help="The model of --mode late."),
-    click.option("--lexical-weight", default=1.0, show_default=True, help="Weight of words beside 1 of vectors in a hybrid."),
+    click.option("--fusion", type=click.Choice(["scores", "ranks"]), default="scores", show_default=True, help="Of a hybrid."),
+    click.option("--lexical-weight", type=float, help="Weight of words beside 1 of vectors in a hybrid."),
     click.option("--reranker", help='"verifier" or a cross-encoder\'s folder: orders what was found anew.'),
     click.option("--rerank", default=20, show_default=True, type=click.IntRange(1), help="Passages that a reranker reads."),
 )
@@ -56,7 +57,7 @@ def _open(folder: Path, mode: str, embedder: str | None, query_prefix: str | Non
         model = load_embedder(
             embedder or DEFAULT, query_prefix=query_prefix, precision=given["precision"], device=given["device"]
         )
-    chosen = {name: given[name] for name in ("token_encoder", "lexical_weight", "reranker", "rerank")}
+    chosen = {name: given[name] for name in ("token_encoder", "fusion", "lexical_weight", "reranker", "rerank")}
     return open_retriever(RetrievalOptions.model_validate({"index": folder, "mode": mode, **chosen}), model)
 
 
