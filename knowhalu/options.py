@@ -83,7 +83,7 @@ class RetrievalOptions(Record):
     reranker: str | None = Field(None, description='"verifier", or the folder of a cross-encoder: it orders what was found anew')
     rerank: int = Field(20, ge=1, le=1000, description="passages that a reranker reads for each query")
     rerank_weight: float | None = Field(
-        1.0, ge=0, description="weight of the reranker's ranking beside 1 of the search's; None: it alone decides"
+        None, ge=0, description="weight of the reranker beside the search; None: 0.8 for the verifier, others decide alone"
     )
     url: str | None = Field(None, description='address of the search server; read where mode is "http" or "qdrant"')
     collection: str = Field("knowhalu", description='name of the collection; read where mode is "qdrant"')

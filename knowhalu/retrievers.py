@@ -1,5 +1,6 @@
 """Builds the retriever that the settings name; every class behind it is imported when it is needed."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 WORDS_IN_SCORES = 0.035
 """Weight of a BM25 score beside a cosine: the best on the training splits of SciFact and of SQuAD's sentences."""
 
+VERIFIER, LOGIT = 0.8, 0.1
+"""Weights of the verifier beside a search, and of its log odds beside the words that it shares, chosen on the same splits."""
+
 
 def open_retriever(options: RetrievalOptions, embedder: Embedder | None = None) -> Retriever:
     """Open what `options` name: an index in one of its modes, or a server; and the reranker over it, where one is named.
@@ -30,7 +34,9 @@ def open_retriever(options: RetrievalOptions, embedder: Embedder | None = None) 
         return found
     from knowhalu.retrieval.rerank import RerankingRetriever
 
-    return RerankingRetriever(found, load_reranker(options.reranker), depth=options.rerank, blend=options.rerank_weight)
+    usual = VERIFIER if options.reranker == "verifier" else None
+    blend = usual if options.rerank_weight is None else options.rerank_weight
+    return RerankingRetriever(found, load_reranker(options.reranker), depth=options.rerank, blend=blend)
 
 
 def _server(options: RetrievalOptions, embedder: Embedder | None) -> Retriever:
@@ -102,23 +108,20 @@ def load_reranker(name_or_folder: str) -> "Scorer":
 
 
 class VerifierScorer:
-    """Score passages by the verifier: how much they say about a query, and how many of its words they have.
+    """Score passages by the share of the query's words that they have, and by the verifier.
 
-    The verifier was trained on claims; of a question, what a passage says either way counts, so the score is P(supported) +
-    P(contradicted), and the share of the query's content words beside it.
+    The verifier was trained on claims; of a question, what a passage says either way counts, so it gives the log odds of
+    P(supported) + P(contradicted).
     """
 
-    def __init__(self, encoder: "EncoderBackend", words: float = 1.0) -> None:
-        self.encoder, self.words = encoder, words
+    def __init__(self, encoder: "EncoderBackend", weight: float = LOGIT) -> None:
+        self.encoder, self.weight = encoder, weight
 
     def __call__(self, pairs: "Sequence[Pair]") -> list[float]:
         """Score pairs, in order."""
-        asked = [Hypothesis(str(p.passage), p.query) for p in pairs]
-        found = self.encoder.score(asked)
-        return [
-            1.0 - probability.neutral + self.words * covered(pair.query, str(pair.passage))
-            for pair, probability in zip(pairs, found, strict=True)
-        ]
+        found = self.encoder.score([Hypothesis(str(p.passage), p.query) for p in pairs])
+        odds = [math.log((1.001 - probability.neutral) / (0.001 + probability.neutral)) for probability in found]
+        return [covered(p.query, str(p.passage)) + self.weight * o for p, o in zip(pairs, odds, strict=True)]
 
 
 def covered(query: str, text: str) -> float:

@@ -120,7 +120,9 @@ def _parse(url: str) -> _Server:
     try:
         parts = urllib.parse.urlsplit(url)
         kinds = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
-        return _Server(kinds[parts.scheme], parts.hostname or "", parts.port, parts.path or "/search", parts.query)
+        if not parts.hostname:
+            raise ValueError("no host")
+        return _Server(kinds[parts.scheme], parts.hostname, parts.port, parts.path or "/search", parts.query)
     except (ValueError, KeyError) as error:
         raise InputError(f"{url!r} is no address of a server. Give one such as http://127.0.0.1:8893/search") from error
 

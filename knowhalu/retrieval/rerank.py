@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from knowhalu.errors import BackendError, InputError
 from knowhalu.retrieval.base import Retriever, check_k
-from knowhalu.retrieval.fusion import CONSTANT, reciprocal_rank_fusion
 from knowhalu.types import Passage
 
 
@@ -23,8 +22,8 @@ Scorer = Callable[[Sequence[Pair]], Sequence[float]]
 class RerankingRetriever:
     """Let a scorer order the first `depth` passages of another retriever; what lies deeper keeps its order behind them.
 
-    With `blend`, the final order fuses both rankings by reciprocal rank, the scorer's with this weight beside 1 for the
-    search's; without, the scorer alone decides. Of equal scores, the one that was found first comes first.
+    With `blend`, `blend` times the scorer's number is added to the search's score, which is first stretched to 0 to 1 over
+    these passages; without, the scorer alone decides. Of equal scores, the one that was found first comes first.
     """
 
     def __init__(self, inner: Retriever, scorer: Scorer, *, depth: int = 20, blend: float | None = None) -> None:
@@ -47,10 +46,12 @@ class RerankingRetriever:
         return [self._ordered(passages, [next(left) for _ in passages[: self.depth]])[:k] for passages in found]
 
     def _ordered(self, passages: list[Passage], scores: list[float]) -> list[Passage]:
+        if self.blend is not None and scores:
+            found = [p.score for p in passages[: len(scores)]]
+            low, width = min(found), (max(found) - min(found)) or 1.0
+            scores = [(before - low) / width + self.blend * score for before, score in zip(found, scores, strict=True)]
         order = sorted(range(len(scores)), key=lambda i: -scores[i])
         best = [passages[i].model_copy(update={"score": scores[i]}) for i in order]
-        if self.blend is not None:
-            return reciprocal_rank_fusion([passages, best], len(passages), constant=CONSTANT, weights=[1.0, self.blend])
         # scores of the two kinds do not compare; those behind get the last of the new ones, so that none rises
         floor = min(scores, default=0.0)
         return best + [p.model_copy(update={"score": floor}) for p in passages[len(best) :]]

@@ -35,11 +35,13 @@ def test_equal_scores_keep_the_order_of_the_search():
     assert ids(RerankingRetriever(Fixed("abc"), by(a=1, b=1, c=1)).search(["q"], 3)[0]) == ["a", "b", "c"]
 
 
-def test_a_blend_joins_both_orders():
-    scorer = by(a=0.0, b=0.9, c=0.8)
+def test_a_blend_adds_to_the_stretched_scores_of_the_search():
+    scorer = by(a=0.0, b=0.4, c=0.9)  # the search gave 0, -1 and -2, which stretch to 1, 0.5 and 0
+    (found,) = RerankingRetriever(Fixed("abc"), scorer, blend=2.0).search(["q"], 3)
+    assert ids(found) == ["c", "b", "a"]
+    assert [p.score for p in found] == pytest.approx([1.8, 1.3, 1.0])
     assert ids(RerankingRetriever(Fixed("abc"), scorer, blend=0.0).search(["q"], 3)[0]) == ["a", "b", "c"]
-    assert ids(RerankingRetriever(Fixed("abc"), scorer, blend=1.0).search(["q"], 3)[0]) == ["b", "a", "c"]
-    assert ids(RerankingRetriever(Fixed("abc"), scorer, blend=9.0).search(["q"], 3)[0]) == ["b", "c", "a"]
+    assert ids(RerankingRetriever(Fixed("a"), scorer, blend=1.0).search(["q"], 3)[0]) == ["a"]
 
 
 def test_all_pairs_go_to_the_scorer_at_once_and_a_small_k_still_reranks_deep():
