@@ -86,7 +86,7 @@ def search(folder: Path, queries: tuple[str, ...], k: int, as_json: bool, **give
 @click.option("--lexical", is_flag=True, help="Make it searchable by words (modes lexical and hybrid).")
 @click.option("--late", is_flag=True, help="Make it searchable by late interaction (mode late).")
 @click.option("--token-encoder", default="minilm-late", show_default=True, help="minilm-late, or a ColBERT or PyLate folder.")
-@click.option("--bits", type=click.Choice(["1", "2", "4", "8"]), default="2", show_default=True, help="Of a number of a token.")
+@click.option("--bits", type=click.Choice(["1", "2", "4", "8"]), default="4", show_default=True, help="Of a number of a token.")
 @model_options
 def extend(folder: Path, lexical: bool, late: bool, token_encoder: str, bits: str, **model: Any) -> None:
     """Give the index in FOLDER further ways to be searched; after a change of the index, bring them up to date.

@@ -31,7 +31,7 @@ def build_late(
     content: str,
     encoder: TokenEncoder,
     *,
-    bits: int = 2,
+    bits: int = 4,
     centroids: int | None = None,
     seed: int = 0,
     run: int = RUN,
