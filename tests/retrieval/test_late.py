@@ -14,13 +14,13 @@ from tests.retrieval.searching import WordVectors, corpus, facts, late
 class Clustered:
     """A stand-in for a token encoder: the vectors of passage `i` are drawn once, around common directions."""
 
-    def __init__(self, count=1200, dimension=32, spread=0.35):
+    def __init__(self, count=600, dimension=32, spread=0.35):
         self.name, self.dimension, self.fingerprint = "clustered", dimension, "f" * 64
         draw = np.random.default_rng(5)
-        centers = draw.normal(size=(200, dimension))
+        centers = draw.normal(size=(120, dimension))
         self.vectors = []
         for _ in range(count):
-            own = centers[draw.integers(0, 200, size=draw.integers(4, 12))]
+            own = centers[draw.integers(0, 120, size=draw.integers(4, 12))]
             own = own + spread * draw.normal(size=own.shape)
             self.vectors.append((own / np.linalg.norm(own, axis=1, keepdims=True)).astype(np.float32))
 
