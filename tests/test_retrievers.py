@@ -32,7 +32,8 @@ def extended(folder):  # noqa: F811
 
 
 @pytest.mark.parametrize(
-    "options", [{"mode": "dense"}, {"mode": "lexical"}, {"mode": "hybrid"}, {"mode": "hybrid", "fusion": "ranks"}, {"mode": "late"}]
+    "options",
+    [{"mode": "dense"}, {"mode": "lexical"}, {"mode": "hybrid"}, {"mode": "hybrid", "fusion": "ranks"}, {"mode": "late"}],
 )
 def test_every_mode_finds_the_same_fact(extended, options, monkeypatch):
     monkeypatch.setattr("knowhalu.encoder.tokens.load_token_encoder", lambda name: WordVectors())
@@ -77,7 +78,9 @@ def test_a_bad_address_is_refused_at_once():
 
 
 def test_a_reranker_stands_over_any_mode(extended, monkeypatch):
-    monkeypatch.setattr(retrievers, "load_reranker", lambda name: lambda pairs: [float(p.passage.title == "Python") for p in pairs])
+    monkeypatch.setattr(
+        retrievers, "load_reranker", lambda name: lambda pairs: [float(p.passage.title == "Python") for p in pairs]
+    )
     found = open_retriever(RetrievalOptions(index=extended, reranker="folder", rerank=12), WordEmbedder())
     assert isinstance(found, RerankingRetriever) and found.blend is None
     assert found.search(["iceberg"], 2)[0][0].title == "Python"
