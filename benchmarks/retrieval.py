@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
+from bars import draw
 
-from benchmarks.bars import draw
 from knowhalu.encoder.embedder import MiniLMEmbedder
 from knowhalu.encoder.tokens import HEAD, PACKAGED, load_token_encoder
 from knowhalu.options import RetrievalOptions
@@ -129,9 +129,8 @@ def main(data: Path, limit: int, only: tuple[str, ...], token_encoder: str | Non
         gathered = gather(data, chosen, limit)
         click.echo(f"{chosen.name}: {len(gathered.rows)} queries, {len(gathered.records)} passages")
         found = measure(gathered, encoder)
-        report[chosen.name] = {
-            "queries": len(gathered.rows), "passages": len(gathered.records), "published_bm25_recall1": chosen.bm25, "found": found
-        }  # fmt: skip
+        sizes = {"queries": len(gathered.rows), "passages": len(gathered.records)}
+        report[chosen.name] = {**sizes, "published_bm25_recall1": chosen.bm25, "found": found}
         out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     series = list(dict.fromkeys(name for part in report.values() for name in part["found"]))
     groups = {name: {s: v["recall1"] for s, v in part["found"].items()} for name, part in report.items()}
