@@ -85,10 +85,11 @@ class LateTrainer:
 
     def __init__(self, base: Path, groups: list[list[Question]], folder: Path, settings: LateSettings) -> None:
         self.base, self.groups, self.folder, self.settings = base, groups, folder, settings
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         torch.manual_seed(settings.seed)
         self.vocabulary = Vocabulary.load(base)
         self.skipped = torch.tensor(sorted(punctuation(self.vocabulary)))
-        self.model = LateBert(load_bert(base), settings.dimension).train()
+        self.model = LateBert(load_bert(base), settings.dimension).to(self.device).train()
         self._start_projection()
         first = len(self.model.bert.layers) - settings.layers
         tops = tuple(f"bert.layers.{i}." for i in range(first, len(self.model.bert.layers)))
@@ -155,7 +156,8 @@ class LateTrainer:
                     own[i, names[name]] = -1
             own[i, names[chosen]] = 1
         texts = {n: q.passages[n] for q in batch for n in (*q.right, *q.wrong)}
-        loss = contrast(self._scores([q.text for q in batch], [texts[n] for n in names]), own, self.settings.temperature)
+        found = self._scores([q.text for q in batch], [texts[n] for n in names])
+        loss = contrast(found, own.to(self.device), self.settings.temperature)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_([p for p in self.model.parameters() if p.requires_grad], 1.0)
@@ -164,7 +166,7 @@ class LateTrainer:
 
     def _scores(self, queries: list[str], passages: list[str]) -> Tensor:
         asked, given = self._side(queries, query=True), self._side(passages, query=False)
-        with torch.autocast("cpu", torch.bfloat16):
+        with torch.autocast(self.device.type, torch.bfloat16):
             left = self.model(asked.ids, asked.mask, asked.types)
             right = self.model(given.ids, given.mask, given.types)
         return scores(left.float(), asked.counts, right.float(), given.counts)
@@ -174,7 +176,7 @@ class LateTrainer:
         rows = [[words.cls, *ids[: self.settings.tokens - 2], words.sep] for ids in words.pieces(texts)]
         ids, mask, types = words.batch([Tokens(r, len(r)) for r in rows], shape_for(max(map(len, rows))))
         counts = mask.bool() if query else mask.bool() & ~torch.isin(ids, self.skipped)
-        return _Side(ids, mask, types, counts)
+        return _Side(*(t.to(self.device) for t in (ids, mask, types, counts)))
 
     def save(self) -> None:
         """Write a checkpoint; the last one stays whole if this is interrupted."""
@@ -184,7 +186,7 @@ class LateTrainer:
             tensors |= {f"adam.{number}.{k}": v for k, v in state.items()}
         draft = self.folder / "checkpoint.tmp"
         about = {"settings": json.dumps(asdict(self.settings)), "progress": json.dumps(asdict(self.progress))}
-        save_file({k: v.detach().contiguous() for k, v in tensors.items()}, draft, about)
+        save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, draft, about)
         draft.replace(self.folder / "checkpoint.safetensors")
 
     def _resume(self) -> None:
