@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -36,7 +35,7 @@ class LateSettings:
     layers: int = 2
     dimension: int = 128
     batch: int = 32
-    hard: int = 2
+    hard: int = 1
     temperature: float = 0.05
     tokens: int = 192
 
@@ -52,15 +51,6 @@ class LateProgress:
     def share(self, settings: LateSettings) -> float:
         """Return the share of the budget that is used, 0 to 1."""
         return min(1.0, self.seconds / (60 * settings.minutes) if settings.minutes else self.step / max(1, settings.steps))
-
-
-class _Side(NamedTuple):
-    """Token tensors of one side `(texts, length)`, and which tokens count."""
-
-    ids: Tensor
-    mask: Tensor
-    types: Tensor
-    counts: Tensor
 
 
 def scores(queries: Tensor, counted: Tensor, passages: Tensor, kept: Tensor) -> Tensor:
@@ -88,7 +78,7 @@ class LateTrainer:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         torch.manual_seed(settings.seed)
         self.vocabulary = Vocabulary.load(base)
-        self.skipped = torch.tensor(sorted(punctuation(self.vocabulary)))
+        self.skipped = torch.tensor(sorted(punctuation(self.vocabulary)), device=self.device)
         self.model = LateBert(load_bert(base), settings.dimension).to(self.device).train()
         self._start_projection()
         first = len(self.model.bert.layers) - settings.layers
@@ -103,11 +93,13 @@ class LateTrainer:
         self._resume()
 
     def _start_projection(self) -> None:
-        """Begin with the main directions of real token vectors, which keep their cosines best."""
+        """Begin with the main directions of real token vectors, which keep their cosines best (no [CLS], [SEP] among them)."""
         texts = [q.passages[q.right[0]] for group in self.groups for q in group[:: max(1, len(group) // 64)]]
-        side = self._side(texts[:256], query=False)
+        words = self.vocabulary
+        rows = [Tokens(ids[:64], min(64, len(ids))) for ids in words.pieces(texts[:256]) if ids]
+        ids, mask, types = (t.to(self.device) for t in words.batch(rows, 64))
         with torch.no_grad():
-            states = self.model.bert(side.ids, side.mask, side.types)[side.counts]
+            states = self.model.bert(ids, mask, types)[mask.bool()]
             _, _, directions = torch.linalg.svd(states - states.mean(0), full_matrices=False)
             if len(directions) >= self.settings.dimension:
                 self.model.projection.weight.copy_(directions[: self.settings.dimension])
@@ -165,18 +157,24 @@ class LateTrainer:
         return float(loss.detach())
 
     def _scores(self, queries: list[str], passages: list[str]) -> Tensor:
-        asked, given = self._side(queries, query=True), self._side(passages, query=False)
-        with torch.autocast(self.device.type, torch.bfloat16):
-            left = self.model(asked.ids, asked.mask, asked.types)
-            right = self.model(given.ids, given.mask, given.types)
-        return scores(left.float(), asked.counts, right.float(), given.counts)
+        return scores(*self._encoded(queries, query=True), *self._encoded(passages, query=False))
 
-    def _side(self, texts: list[str], *, query: bool) -> _Side:
+    def _encoded(self, texts: list[str], *, query: bool) -> tuple[Tensor, Tensor]:
+        """Return the vectors `(texts, length, dimension)` and which count; texts of like length run together, to pad little."""
         words = self.vocabulary
         rows = [[words.cls, *ids[: self.settings.tokens - 2], words.sep] for ids in words.pieces(texts)]
-        ids, mask, types = words.batch([Tokens(r, len(r)) for r in rows], shape_for(max(map(len, rows))))
-        counts = mask.bool() if query else mask.bool() & ~torch.isin(ids, self.skipped)
-        return _Side(*(t.to(self.device) for t in (ids, mask, types, counts)))
+        longest = shape_for(max(map(len, rows)))
+        parts, order = [], []
+        for shape in sorted({shape_for(len(row)) for row in rows}):
+            members = [i for i, row in enumerate(rows) if shape_for(len(row)) == shape]
+            ids, mask, types = (t.to(self.device) for t in words.batch([Tokens(rows[i], len(rows[i])) for i in members], shape))
+            with torch.autocast(self.device.type, torch.bfloat16):
+                vectors = self.model(ids, mask, types).float()
+            counts = mask.bool() if query else mask.bool() & ~torch.isin(ids, self.skipped)
+            parts.append((F.pad(vectors, (0, 0, 0, longest - shape)), F.pad(counts, (0, longest - shape))))
+            order += members
+        back = torch.tensor(order).argsort()
+        return torch.cat([v for v, _ in parts])[back], torch.cat([c for _, c in parts])[back]
 
     def save(self) -> None:
         """Write a checkpoint; the last one stays whole if this is interrupted."""
