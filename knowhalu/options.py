@@ -69,6 +69,26 @@ class RetrievalOptions(Record):
     index: Path | None = Field(None, description="index that is asked where a sample brings no source")
     embedder: str = Field("minilm", description='"minilm", a sentence-transformers folder, or "flag:FOLDER"')
     chunk_words: int = Field(40, ge=5, le=400, description="words of a chunk of a sample's own documents")
+    mode: Literal["dense", "lexical", "hybrid", "late", "http", "qdrant"] = Field(
+        "dense", description="how the index is searched: by vectors, words, both, tokens; or a running server, which is asked"
+    )
+    candidates: int = Field(100, ge=1, le=10_000, description="passages that each search of a hybrid gives to the fusion")
+    fusion: Literal["scores", "ranks"] = Field(
+        "scores", description="how a hybrid joins: by weighted scores, or by reciprocal ranks"
+    )
+    lexical_weight: float | None = Field(
+        None, ge=0, description="weight of words beside 1 of vectors in a hybrid; None: 0.035 for scores, 1 for ranks"
+    )
+    token_encoder: str = Field("minilm-late", description='"minilm-late", or a ColBERT or PyLate folder, for mode "late"')
+    reranker: str | None = Field(None, description='"verifier", or the folder of a cross-encoder: it orders what was found anew')
+    rerank: int = Field(20, ge=1, le=1000, description="passages that a reranker reads for each query")
+    rerank_weight: float | None = Field(
+        None, ge=0, description="weight of the reranker beside the search; None: 0.8 for the verifier, others decide alone"
+    )
+    url: str | None = Field(None, description='address of the search server; read where mode is "http" or "qdrant"')
+    collection: str = Field("knowhalu", description='name of the collection; read where mode is "qdrant"')
+    timeout: float = Field(30.0, gt=0, description="seconds that a search server may take")
+    retries: int = Field(3, ge=0, le=20, description="further tries after a search server's error or a lost connection")
 
 
 class EngineOptions(Record):

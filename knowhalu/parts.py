@@ -32,7 +32,7 @@ def build_engine(settings: Settings) -> Engine:
 
 
 _SPEED_AND_PLACE: dict[str, Any] = {
-    "engine": True, "encoder": {"folder", "threads", "tokens"}, "retrieval": {"index"},
+    "engine": True, "encoder": {"folder", "threads", "tokens"}, "retrieval": {"index", "timeout", "retries"},
     "llm": set(LLMOptions.model_fields) - {"backend", "model", "style", "constrain", "system", "votes", "seed", "precision"},
 }  # fmt: skip
 """Settings that do not decide a result: they say how fast and where it is computed, or name what is hashed instead."""

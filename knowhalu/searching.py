@@ -17,8 +17,13 @@ class Searcher:
 
     def __init__(self, options: RetrievalOptions) -> None:
         self.options = options
-        if options.index is not None:
+        if self.is_named:
             _ = self.index
+
+    @property
+    def is_named(self) -> bool:
+        """Tell whether the settings name an index or a server."""
+        return self.options.index is not None or self.options.url is not None or self.options.mode != "dense"
 
     @cached_property
     def embedder(self) -> Embedder:
@@ -32,12 +37,13 @@ class Searcher:
 
     @cached_property
     def index(self) -> Retriever | None:
-        """Return the index that the settings name, or None."""
-        if self.options.index is None:
+        """Return the retriever over the index or server that the settings name, or None."""
+        if not self.is_named:
             return None
-        from knowhalu.retrieval.index import FaissIndex
+        from knowhalu.retrievers import open_retriever
 
-        return FaissIndex.open(self.options.index, self.embedder)
+        # a search by words, by tokens or by a server needs no embedder: it is loaded where a mode asks for it
+        return open_retriever(self.options, self.embedder if self.options.mode in ("dense", "hybrid", "qdrant") else None)
 
     def answer_many(self, requests: Sequence[Search]) -> list[list[list[Passage]] | Exception]:
         """Answer all searches together: one call for the documents', one for the index's of the same k."""

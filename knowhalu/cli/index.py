@@ -1,31 +1,28 @@
-"""The `index` commands: build an index of documents, change it, look at it, search it, verify it."""
+"""The `index` commands: build an index of documents and change it; those that look at it and search it are added here."""
 
-import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from knowhalu.cli.index_look import info, verify
 from knowhalu.cli.index_options import (
     CUTTING,
+    FOLDER,
     MODEL,
     READING,
     SOURCES,
     STORING,
     ListsFormats,
     chunking_of,
-    describe,
     reader_of,
     report_left_out,
     with_options,
 )
 from knowhalu.cli.index_plan import plan, show_plan
+from knowhalu.cli.index_search import extend, search, serve
 
-if TYPE_CHECKING:
-    from knowhalu.retrieval.manifest import Manifest
-
-FOLDER = click.argument("folder", type=click.Path(path_type=Path))
 FORCE = click.option("--force", is_flag=True, help="Drop unfinished work of another kind on this index.")
 MAKING = (
     *STORING,
@@ -39,7 +36,8 @@ def index() -> None:
     """Build, change, inspect, search and verify indexes of documents."""
 
 
-index.add_command(plan)
+for command in (plan, info, verify, search, extend, serve):
+    index.add_command(command)
 
 
 @index.command(cls=ListsFormats)
@@ -139,79 +137,3 @@ def compact(folder: Path, force: bool) -> None:
     from knowhalu.cli.index_change import run_compact
 
     run_compact(folder, force)
-
-
-@index.command()
-@FOLDER
-@click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON.")
-def info(folder: Path, as_json: bool) -> None:
-    """Show what the index in FOLDER holds and how it was made."""
-    from rich.filesize import decimal
-
-    from knowhalu.retrieval.index import read_info
-
-    made = read_info(folder)
-    if as_json:
-        click.echo(made.model_dump_json(indent=1))
-        return
-    size = sum(entry.size for entry in made.files.values())
-    for name, value in (
-        ("passages", f"{made.counts.passages:,} of {made.counts.documents:,} documents"),
-        ("duplicates", f"{made.counts.duplicates:,} dropped"),
-        ("chunking", describe(made.chunking)),
-        ("embedder", f"{made.embedder.name}, {made.embedder.dimension} dimensions, {made.embedder.fingerprint[:12]}"),
-        ("vectors", f"{made.storage} in {len(made.shards)} shards, {made.metric}"),
-        ("search", _search_words(made)),
-        ("version", f"generation {made.generation}, content {made.content[:12]}"),
-        ("size", decimal(size)),
-        ("made by", f"{made.created_by}, format {made.format}"),
-    ):
-        click.echo(f"{name:<11}{value}")
-
-
-def _search_words(made: "Manifest") -> str:
-    if made.factory == "Flat":
-        return "Flat: all vectors are compared"
-    asked, later = made.search.parameters, made.rows - made.search.rows
-    width = f"nprobe {asked.nprobe}" if "IVF" in made.factory else f"ef_search {asked.ef_search}"
-    added = f"; {later:,} passages added since are compared one by one, `index compact` takes them in" if later else ""
-    return f"{made.factory}, {width}, refine {asked.refine}{added}"
-
-
-@index.command()
-@FOLDER
-@click.argument("queries", nargs=-1, required=True)
-@click.option("-k", default=5, show_default=True, type=click.IntRange(1), help="Passages for each query.")
-@click.option("--embedder", help="The model that built the index, where it is not the shipped one.")
-@click.option("--query-prefix", help="Instruction that stands before a query, as some models want it.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each query.")
-@with_options(MODEL)
-def search(folder: Path, queries: tuple[str, ...], k: int, embedder: str | None, as_json: bool, **model: Any) -> None:
-    """Search the index in FOLDER for each of QUERIES."""
-    from knowhalu.cli.index_change import embedder_for
-    from knowhalu.retrieval.index import FaissIndex
-
-    found = FaissIndex.open(folder, embedder_for(folder, embedder, **model)).search(queries, k)
-    for query, passages in zip(queries, found, strict=True):
-        if as_json:
-            row = {"query": query, "passages": [p.model_dump(mode="json") for p in passages]}
-            click.echo(json.dumps(row, ensure_ascii=False))
-            continue
-        click.secho(query, bold=True)
-        for rank, p in enumerate(passages, 1):
-            click.echo(f"{rank:>3}. {p.score:.3f}  {p.title or p.document}  [{p.id}, characters {p.start}-{p.end}]")
-            click.echo(click.wrap_text(p.text, initial_indent="     ", subsequent_indent="     ", preserve_paragraphs=True))
-
-
-@index.command()
-@FOLDER
-def verify(folder: Path) -> None:
-    """Check every byte of the index in FOLDER against its manifest."""
-    from knowhalu.errors import IndexFormatError
-    from knowhalu.retrieval.index import verify as problems_of
-
-    if problems := problems_of(folder):
-        for problem in problems:
-            click.echo(problem)
-        raise IndexFormatError(f"{folder}: {len(problems)} problems found. Copy the index again, or rebuild it")
-    click.echo(f"{folder}: intact")

@@ -17,6 +17,7 @@ LARGE = 64 * 2**20
 """Bytes of sources from which on parsing is worth other processes."""
 MOST = 16
 """The processes that are taken unless more are asked for."""
+FOLDER = click.argument("folder", type=click.Path(path_type=Path))
 SOURCES = click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path))
 READING = (
     click.option("--format", "form", default="", help="Read all files as this format; see the list of formats below."),

@@ -22,7 +22,7 @@ READ = (".safetensors", ".json", ".txt", ".model")
 UNREAD = ("data_config.json", "README.md")
 
 
-def _go_offline() -> None:
+def go_offline() -> None:
     """Keep the libraries from the network; they read these names when they are imported."""
     for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_HUB_DISABLE_TELEMETRY", "DO_NOT_TRACK"):
         os.environ[name] = "1"
@@ -67,7 +67,7 @@ class SentenceTransformerEmbedder:
         self, folder: Path, *, query_prefix: str | None = None, precision: Precision = "auto", device: str = "auto"
     ) -> None:
         refuse_unsafe(folder)
-        _go_offline()
+        go_offline()
         try:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
@@ -111,7 +111,7 @@ class FlagEmbedder:
         self, folder: Path, *, query_prefix: str | None = None, precision: Precision = "auto", device: str = "auto"
     ) -> None:
         refuse_unsafe(folder)
-        _go_offline()
+        go_offline()
         try:
             from FlagEmbedding import FlagModel
         except ImportError as error:

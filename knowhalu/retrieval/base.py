@@ -40,6 +40,25 @@ class Embedder(Protocol):
         """Encode texts in order: float32 `(len(texts), dimension)`, every row of length 1."""
 
 
+class TokenEncoder(Protocol):
+    """Turns every token of a text into a vector, for late interaction."""
+
+    @property
+    def name(self) -> str:
+        """Return the name by which the encoder is asked for."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Return the sha256 that tells this encoder from all others."""
+
+    @property
+    def dimension(self) -> int:
+        """Return the length of a vector."""
+
+    def encode(self, texts: Sequence[str], *, query: bool = False) -> "list[Vectors]":
+        """Encode texts in order: for each, float32 `(tokens, dimension)`, every row of length 1."""
+
+
 class Retriever(Protocol):
     """Finds the passages that say most about a query."""
 

@@ -17,11 +17,11 @@ from knowhalu.retrieval.manifest import (
     SEARCH,
     Manifest,
     SearchParameters,
-    check_sizes,
     hash_file,
-    read_manifest,
+    read_settled,
 )
 from knowhalu.retrieval.store import PassageStore, open_store
+from knowhalu.retrieval.stored import KINDS, verify_parts
 from knowhalu.retrieval.vectors import Floats, Vectors, open_vectors
 from knowhalu.types import Passage
 
@@ -45,7 +45,7 @@ class FaissIndex:
 
     def __init__(self, folder: Path, embedder: Embedder, parameters: SearchParameters | None = None) -> None:
         self.folder, self.embedder = Path(folder), embedder
-        self.manifest = _settled(self.folder)
+        self.manifest = read_settled(self.folder)
         check_embedder(self.folder, self.manifest, embedder)
         self.parameters = parameters or self.manifest.search.parameters
         self.store = open_store(self.folder, self.manifest)
@@ -109,19 +109,6 @@ class FaissIndex:
         return Nearest(np.where(best > -np.inf, np.take_along_axis(rows, order, 1), -1), best)
 
 
-def _settled(folder: Path) -> Manifest:
-    """Read a manifest whose files are all there; once more where the index was changed while we looked."""
-    manifest = read_manifest(folder)
-    try:
-        check_sizes(folder, manifest)
-    except IndexFormatError:
-        if (again := read_manifest(folder)) == manifest:
-            raise
-        check_sizes(folder, again)
-        return again
-    return manifest
-
-
 def vectors_of(folder: Path, manifest: Manifest) -> Vectors:
     """Open the vectors of all shards."""
     dimension, storage = manifest.embedder.dimension, manifest.storage
@@ -156,14 +143,11 @@ def check_embedder(folder: Path, manifest: Manifest, embedder: Embedder) -> None
 
 def read_info(folder: Path) -> Manifest:
     """Read what an index says of itself; raises IndexFormatError where there is none or a file has another size."""
-    return _settled(Path(folder))
+    return read_settled(Path(folder))
 
 
 def verify(folder: Path) -> list[str]:
-    """Check every byte and count of an index folder and list what is wrong; an empty list means intact.
-
-    Folders inside of it belong to other kinds of search, which check them themselves.
-    """
+    """Check every byte and count of an index folder and of its parts, and list what is wrong; an empty list means intact."""
     folder = Path(folder)
     try:
         manifest = read_info(folder)
@@ -175,9 +159,10 @@ def verify(folder: Path) -> list[str]:
         if hash_file(folder / name) != entry
     ]
     for path in sorted(folder.iterdir()):
-        if path.name not in {MANIFEST, *manifest.files} and not path.is_dir():
+        if path.name not in {MANIFEST, *manifest.files, *KINDS} or (path.name in KINDS and path.is_symlink()):
             rest = "; the next change of it clears this away" if NAME.fullmatch(path.name) else ""
             problems.append(f"{path}: does not belong to the index{rest}")
+    problems += verify_parts(folder)
     try:
         store = open_store(folder, manifest)
         problems += store.problems()

@@ -204,3 +204,16 @@ def check_sizes(folder: Path, manifest: Manifest) -> None:
             raise IndexFormatError(f"{path}: leads out of the index folder. Put the file itself there")
         if (size := os.path.getsize(path)) != entry.size:
             raise IndexFormatError(f"{path}: has {size} bytes, not {entry.size}. Copy the index again, or rebuild it")
+
+
+def read_settled(folder: Path) -> Manifest:
+    """Read the manifest of an index whose files are all there; once more where it was changed while we looked."""
+    manifest = read_manifest(folder)
+    try:
+        check_sizes(folder, manifest)
+    except IndexFormatError:
+        if (again := read_manifest(folder)) == manifest:
+            raise
+        check_sizes(folder, again)
+        return again
+    return manifest

@@ -10,7 +10,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -136,6 +136,19 @@ class Work:
         with contextlib.suppress(OSError):
             self.out.with_name(f".{self.out.name}.lock").unlink()
         self._lock.close()
+
+
+@contextlib.contextmanager
+def alone(out: Path) -> Iterator[None]:
+    """Hold the lock of an index while something beside its own files is made; raises IndexFormatError where it is held."""
+    path = out.resolve().with_name(f".{out.resolve().name}.lock")
+    lock = _locked(path, out)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink()
+        lock.close()
 
 
 def _locked(path: Path, out: Path) -> IO[bytes]:

@@ -1,0 +1,142 @@
+"""How well each way of searching finds the right passage: recall at 1 and 10 and the mean reciprocal rank.
+
+Builds a real index of each set and asks it through the same code as `knowhalu index search`. Figures and a chart are written
+beside each other. The weights of hybrid and reranker were chosen on training splits; nothing here was used to choose them.
+"""
+
+import json
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+from bars import draw
+
+from knowhalu.encoder.embedder import MiniLMEmbedder
+from knowhalu.encoder.tokens import HEAD, PACKAGED, load_token_encoder
+from knowhalu.options import RetrievalOptions
+from knowhalu.retrieval.base import Retriever
+from knowhalu.retrieval.build import build_index
+from knowhalu.retrieval.fusion import HybridRetriever
+from knowhalu.retrieval.late import LateIndex
+from knowhalu.retrieval.late_build import build_late
+from knowhalu.retrieval.lexical_build import build_lexical
+from knowhalu.retrieval.manifest import Chunking
+from knowhalu.retrieval.sources import SourceRecord
+from knowhalu.retrieval.stored import extend, open_stored
+from knowhalu.retrievers import open_retriever
+from knowhalu.training.late_eval import quality
+from knowhalu.training.late_pairs import read_rows
+
+DEPTH = 100
+"""Passages of a ranking that are looked at; a right one behind them counts as missed."""
+
+
+class Set(NamedTuple):
+    """A set of queries: its file, the split that is measured, and further corpora whose passages only distract."""
+
+    name: str
+    file: str
+    splits: tuple[str, ...]
+    distractors: tuple[str, ...] = ()
+    bm25: float | None = None
+
+
+SETS = (
+    Set("SciFact dev", "scifact_retrieval", ("dev",), bm25=55.6),
+    Set("SQuAD sentences dev", "squad_sentence_retrieval", ("dev",), bm25=57.1),
+    Set("XQuAD en", "xquad_en_retrieval", ("dev",), bm25=92.7),
+    Set("KnowHalu QA + 2Wiki", "knowhalu_qa_retrieval", ("val", "test"), ("wiki_passages_2wiki",), bm25=95.9),
+)
+
+
+class Gathered(NamedTuple):
+    """Records to index and queries whose right passages are among them; equal passages count as one."""
+
+    records: list[SourceRecord]
+    rows: list[dict[str, Any]]
+
+
+def gather(data: Path, chosen: Set, limit: int) -> Gathered:
+    """Read a set; of equal passages the first one stays, as the builder does it."""
+    rows = [row for row in read_rows(data / f"{chosen.file}.jsonl.gz") if row["split"] in chosen.splits]
+    rows = rows[:: max(1, len(rows) // limit)][:limit] if limit else rows
+    records, first, same = [], {}, {}
+    for file in (chosen.file, *chosen.distractors):
+        for row in read_rows(data / f"{file}.corpus.jsonl.gz"):
+            name, title = str(row["doc_id"]), (row.get("title") or "").replace("_", " ")
+            text = row["text"]
+            same[name] = first.setdefault((title, text), name)
+            if same[name] == name:
+                records.append(SourceRecord(name, title, text, file))
+    return Gathered(records, [{**row, "positives": [same[str(p)] for p in row["positives"]]} for row in rows])
+
+
+def searchers(folder: Path, encoder: str | None) -> Iterator[tuple[str, Retriever]]:
+    """Open every way of searching an index, one after the other."""
+    embedder = MiniLMEmbedder()
+    opened = partial(RetrievalOptions, index=folder)
+    dense, words = (open_retriever(opened(mode=mode), embedder) for mode in ("dense", "lexical"))
+    yield "dense", dense
+    yield "BM25", words
+    yield "hybrid, ranks", open_retriever(opened(mode="hybrid", fusion="ranks"), embedder)
+    yield "hybrid", open_retriever(opened(mode="hybrid"), embedder)
+    yield "hybrid, reranked", open_retriever(opened(mode="hybrid", reranker="verifier"), embedder)
+    if encoder is not None:
+        tokens = LateIndex.open(open_stored(folder), load_token_encoder(encoder))
+        yield "late interaction", tokens
+        yield "late + BM25 + dense", HybridRetriever((dense, words, tokens), depth=DEPTH)
+
+
+def measure(gathered: Gathered, encoder: str | None) -> dict[str, dict[str, float]]:
+    """Build an index in a temporary folder and ask it in every way."""
+    found = {}
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "index"
+        build_index(gathered.records, folder, MiniLMEmbedder(), chunking=Chunking(words=0))
+        stored = open_stored(folder)
+        extend(stored, "lexical", build_lexical)
+        if encoder is not None:
+            extend(stored, "late", partial(build_late, encoder=load_token_encoder(encoder)))
+        queries = [row["query"] for row in gathered.rows]
+        for name, searcher in searchers(folder, encoder):
+            started = time.perf_counter()
+            ranked = searcher.search(queries, DEPTH)
+            seconds = time.perf_counter() - started
+            scores = quality([[p.document for p in passages] for passages in ranked], gathered.rows)
+            figures = {key: round(100 * value, 2) for key, value in scores._asdict().items()}
+            found[name] = {**figures, "ms_per_query": round(1000 * seconds / len(queries), 2)}
+            click.echo(f"  {name:22} " + "  ".join(f"{key} {value}" for key, value in found[name].items()))
+    return found
+
+
+@click.command()
+@click.option("--data", required=True, type=click.Path(path_type=Path, exists=True), help="Folder of the retrieval sets.")
+@click.option("--limit", default=0, show_default=True, help="Queries of each set at most; 0: all.")
+@click.option("--only", multiple=True, help="Sets by the beginning of their name.")
+@click.option("--token-encoder", help="Model of late interaction; without: the packaged one, if there is one.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("retrieval.json"), show_default=True)
+def main(data: Path, limit: int, only: tuple[str, ...], token_encoder: str | None, out: Path) -> None:
+    """Measure every way of searching on every set."""
+    encoder = token_encoder or ("minilm-late" if (PACKAGED / HEAD).is_file() else None)
+    report: dict[str, Any] = {}
+    for chosen in SETS:
+        if only and not chosen.name.lower().startswith(tuple(o.lower() for o in only)):
+            continue
+        gathered = gather(data, chosen, limit)
+        click.echo(f"{chosen.name}: {len(gathered.rows)} queries, {len(gathered.records)} passages")
+        found = measure(gathered, encoder)
+        sizes = {"queries": len(gathered.rows), "passages": len(gathered.records)}
+        report[chosen.name] = {**sizes, "published_bm25_recall1": chosen.bm25, "found": found}
+        out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    series = list(dict.fromkeys(name for part in report.values() for name in part["found"]))
+    groups = {name: {s: v["recall1"] for s, v in part["found"].items()} for name, part in report.items()}
+    draw(out.with_suffix(".svg"), "Right passage at rank 1", groups, series)
+    click.echo(f"wrote {out} and {out.with_suffix('.svg')}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""The `index` commands that search: ask an index, give it further ways to be searched, serve it to others."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from knowhalu.cli.index_options import FOLDER, MODEL, with_options
+
+if TYPE_CHECKING:
+    from knowhalu.retrieval.base import Retriever
+
+MODES = ("dense", "lexical", "hybrid", "late")
+SEARCHING = (
+    click.option("--mode", type=click.Choice(MODES), default="dense", show_default=True, help="Vectors, words, both, tokens."),
+    click.option("--embedder", help="The model that built the index, where it is not the shipped one."),
+    click.option("--query-prefix", help="Instruction that stands before a query, as some models want it."),
+    click.option("--token-encoder", default="minilm-late", show_default=True, help="The model of --mode late."),
+    click.option("--fusion", type=click.Choice(["scores", "ranks"]), default="scores", show_default=True, help="Of a hybrid."),
+    click.option("--lexical-weight", type=float, help="Weight of words beside 1 of vectors in a hybrid."),
+    click.option("--reranker", help='"verifier" or a cross-encoder\'s folder: orders what was found anew.'),
+    click.option("--rerank", default=20, show_default=True, type=click.IntRange(1), help="Passages that a reranker reads."),
+)
+
+
+def _open(folder: Path, mode: str, embedder: str | None, query_prefix: str | None, **given: Any) -> "Retriever":
+    """Open an index as the options say; only what the mode needs is loaded."""
+    from knowhalu.options import RetrievalOptions
+    from knowhalu.retrievers import open_retriever
+
+    model = None
+    if mode in ("dense", "hybrid"):
+        from knowhalu.cli.index_change import embedder_for
+
+        loading = {name: given[name] for name in ("precision", "device")}
+        model = embedder_for(folder, embedder, query_prefix=query_prefix, **loading)
+    chosen = {name: given[name] for name in ("token_encoder", "fusion", "lexical_weight", "reranker", "rerank")}
+    return open_retriever(RetrievalOptions.model_validate({"index": folder, "mode": mode, **chosen}), model)
+
+
+@click.command()
+@FOLDER
+@click.argument("queries", nargs=-1, required=True)
+@click.option("-k", default=5, show_default=True, type=click.IntRange(1), help="Passages for each query.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each query.")
+@with_options(SEARCHING, MODEL)
+def search(folder: Path, queries: tuple[str, ...], k: int, as_json: bool, **given: Any) -> None:
+    """Search the index in FOLDER for each of QUERIES."""
+    found = _open(folder, **given).search(queries, k)
+    for query, passages in zip(queries, found, strict=True):
+        if as_json:
+            row = {"query": query, "passages": [p.model_dump(mode="json") for p in passages]}
+            click.echo(json.dumps(row, ensure_ascii=False))
+            continue
+        click.secho(query, bold=True)
+        for rank, p in enumerate(passages, 1):
+            click.echo(f"{rank:>3}. {p.score:.3f}  {p.title or p.document}  [{p.id}, characters {p.start}-{p.end}]")
+            click.echo(click.wrap_text(p.text, initial_indent="     ", subsequent_indent="     ", preserve_paragraphs=True))
+
+
+@click.command()
+@FOLDER
+@click.option("--lexical", is_flag=True, help="Make it searchable by words (modes lexical and hybrid).")
+@click.option("--late", is_flag=True, help="Make it searchable by late interaction (mode late).")
+@click.option("--token-encoder", default="minilm-late", show_default=True, help="minilm-late, or a ColBERT or PyLate folder.")
+@click.option("--bits", type=click.Choice(["1", "2", "4", "8"]), default="4", show_default=True, help="Of a number of a token.")
+@with_options(MODEL)
+def extend(folder: Path, lexical: bool, late: bool, token_encoder: str, bits: str, **model: Any) -> None:
+    """Give the index in FOLDER further ways to be searched; after a change of the index, bring them up to date.
+
+    What is up to date already is left as it is.
+    """
+    from functools import partial
+
+    from knowhalu.retrieval.stored import extend as extended
+    from knowhalu.retrieval.stored import open_stored
+
+    if not lexical and not late:
+        raise click.UsageError("say what to add: --lexical, --late, or both")
+    stored = open_stored(folder)
+    if lexical:
+        from knowhalu.retrieval.lexical_build import build_lexical, is_current
+
+        _report(folder / "lexical", extended(stored, "lexical", build_lexical, is_current))
+    if late:
+        from knowhalu.encoder.tokens import load_token_encoder
+        from knowhalu.retrieval.late_build import build_late
+        from knowhalu.retrieval.late_build import is_current as is_late_current
+
+        encoder = load_token_encoder(token_encoder, **model)
+        build = partial(build_late, encoder=encoder, bits=int(bits))
+        fits = partial(is_late_current, encoder=encoder, bits=int(bits))
+        _report(folder / "late", extended(stored, "late", build, fits))
+
+
+def _report(folder: Path, built: int) -> None:
+    size = sum(path.stat().st_size for path in folder.rglob("*.bin"))
+    click.echo(f"{folder}: {f'{built:,} passages read, ' if built else ''}up to date, {size / 1e6:,.1f} MB")
+
+
+@click.command()
+@FOLDER
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; others than this machine's are open.")
+@click.option("--port", default=8893, show_default=True, type=click.IntRange(0, 65535), help="0 takes any free port.")
+@with_options(SEARCHING, MODEL)
+def serve(folder: Path, host: str, port: int, **given: Any) -> None:
+    """Serve searches of the index in FOLDER over HTTP: GET /search?query=...&k=3, as ColBERT's server does.
+
+    There is no login: keep it on this machine or in a network that you trust. Ends with Ctrl-C.
+    """
+    from knowhalu.retrieval.index import read_info
+    from knowhalu.server.search import SearchServer
+
+    counts = read_info(folder).counts
+    info = {"mode": given["mode"], "passages": counts.passages, "documents": counts.documents}
+    with SearchServer(_open(folder, **given), host, port, info=info) as server:
+        click.echo(f"{counts.passages:,} passages ({given['mode']}) at {server.url}")
+        if host not in ("127.0.0.1", "localhost", "::1"):
+            click.echo("warning: anyone who reaches this address may search", err=True)
+        server.serve_forever()

@@ -1,0 +1,39 @@
+"""Cross-encoders of other makers as rerankers, from local folders: BGE's, or any that `sentence-transformers` reads."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from knowhalu.encoder.device import Precision, choose
+from knowhalu.encoder.foreign import go_offline, refuse_unsafe
+from knowhalu.errors import MissingExtra, ModelError
+
+
+class CrossEncoderScorer:
+    """Score (query, passage) pairs with a cross-encoder's folder (extra `embedders`); more is better."""
+
+    def __init__(self, folder: Path, *, precision: Precision = "auto", device: str = "auto") -> None:
+        if not folder.is_dir():
+            raise ModelError(f"{folder}: no such model folder. Nothing is ever downloaded: copy the model there")
+        refuse_unsafe(folder)
+        go_offline()
+        try:
+            from sentence_transformers import CrossEncoder
+        except ImportError as error:
+            raise MissingExtra("sentence-transformers", "embedders") from error
+        dtype, place = choose(precision, device)
+        options: dict[str, Any] = {"dtype": dtype, "use_safetensors": True}
+        try:
+            self._model = CrossEncoder(
+                str(folder), device=str(place), local_files_only=True, trust_remote_code=False, model_kwargs=options
+            )
+        except Exception as error:  # the library raises whatever its parts raise
+            raise ModelError(f"{folder}: sentence-transformers cannot load this folder ({error})") from error
+        if self._model.num_labels != 1:
+            raise ModelError(f"{folder}: gives {self._model.num_labels} numbers for a pair; a reranker gives one")
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Score pairs, in order."""
+        if not pairs:
+            return []
+        return [float(s) for s in self._model.predict(list(pairs), batch_size=32, show_progress_bar=False)]

@@ -1,0 +1,185 @@
+"""Late interaction over a memory-mapped part of an index: candidates by centroids, then exact MaxSim (PLAID, section 4).
+
+1. Each token of the query probes its nearest centroids; passages with a token there are candidates.
+2. Candidates are scored with centroids in place of their tokens, and the best go on.
+3. Their tokens are restored and scored by MaxSim.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knowhalu.errors import IndexFormatError
+from knowhalu.retrieval.base import TokenEncoder, check_k
+from knowhalu.retrieval.late_build import step_of
+from knowhalu.retrieval.part import Part
+from knowhalu.retrieval.passages import Passages, best
+from knowhalu.retrieval.residuals import BITS, Codes, Floats, ResidualCodec, maxsim
+from knowhalu.retrieval.stored import Stored, open_parts
+from knowhalu.types import Passage
+
+LONGEST = 2**16
+"""Tokens of the longest passage that is believed."""
+BLOCK = 2**18
+"""Tokens scored at once."""
+Rows = NDArray[np.int64]
+
+
+class Probing(NamedTuple):
+    """How far a search looks: centroids for each token of the query, and candidates for exact scoring at least and for each k."""
+
+    centroids: int = 8
+    candidates: int = 256
+    for_each: int = 4
+
+    def depth(self, k: int) -> int:
+        """Return how many candidates are scored exactly for `k` passages."""
+        return max(self.candidates, self.for_each * k)
+
+
+class _Segment:
+    """One late part: the rows from `first` on, counted within the part from 0."""
+
+    def __init__(self, part: Part, first: int, encoder: TokenEncoder) -> None:
+        self.part, self.first, self.size = part, first, part.head.passages
+        made = part.head.settings
+        if (made.get("fingerprint"), made.get("dimension")) != (encoder.fingerprint, encoder.dimension):
+            raise IndexFormatError(
+                f"{part.folder}: was built with the encoder {made.get('encoder')!r}, not with {encoder.name!r}. "
+                f"Open it with that one. {part.cure}"
+            )
+        bits, dimension = made.get("bits"), encoder.dimension
+        if bits not in BITS or not isinstance(bits, int):
+            raise IndexFormatError(f"{part.folder}: its residuals have {bits} bits. {part.cure}")
+        centers = part.array("centers", "<f4", None, dimension)
+        borders, values = part.array("borders", "<f4", 2**bits - 1), part.array("values", "<f4", 2**bits)
+        if not len(centers):
+            raise IndexFormatError(f"{part.folder}: has no centroids. {part.cure}")
+        self.codec = ResidualCodec(centers, borders, values)
+        self.tokens = part.array("tokens", "<i8", self.size + 1)
+        self.codes = part.array("codes", "<i4", None)
+        self.residuals = part.array("residuals", "u1", len(self.codes), dimension * bits // 8)
+        self.keys = part.array("keys", "<u8", None)
+        self.ends = part.array("ends", "<i8", len(self.keys) + 1)
+        self.rows = part.array("rows", "<i4", None)
+
+    def candidates(self, near: NDArray[np.int64]) -> Rows:
+        """Return the rows that have a token near one of these centroids, rising."""
+        wanted = np.unique(near).astype(np.uint64) * step_of(len(self.codec.centroids))
+        at = np.searchsorted(self.keys, wanted)
+        at = at[at < len(self.keys)]
+        at = at[np.isin(self.keys[at], wanted)]
+        lists = [self.rows[self.ends[i] : self.ends[i + 1]] for i in at]
+        found = np.unique(np.concatenate([self.rows[:0], *lists])).astype(np.int64)
+        if len(found) and (found[0] < 0 or found[-1] >= self.size):
+            raise IndexFormatError(f"{self.part.folder}: a list names rows that are not there. {self.part.cure}")
+        return found
+
+    def places(self, rows: Rows) -> tuple[Rows, Rows]:
+        """Return the places of all tokens of some rows end to end, and where each row begins among them."""
+        first, counts = self.tokens[rows], self.tokens[rows + 1] - self.tokens[rows]
+        fits = (
+            first.min() >= 0 and 0 < counts.min() and counts.max() <= LONGEST and int((first + counts).max()) <= len(self.codes)
+        )
+        if not fits:
+            raise IndexFormatError(f"{self.part.folder}: tokens of a passage lie outside of their file. {self.part.cure}")
+        starts = np.cumsum(counts) - counts
+        return np.repeat(first - starts, counts) + np.arange(int(counts.sum())), starts
+
+    def blocks(self, rows: Rows) -> list[Rows]:
+        """Part rows into blocks of about `BLOCK` tokens."""
+        sizes = np.cumsum(self.tokens[rows + 1] - self.tokens[rows])
+        return [b for b in np.split(rows, np.searchsorted(sizes, np.arange(BLOCK, int(sizes[-1]), BLOCK))) if len(b)]
+
+    def roughly(self, near: Floats, rows: Rows) -> Floats:
+        """Score rows by the centroids of their tokens; `near` is what each centroid says to each token of the query."""
+        found = []
+        for block in self.blocks(rows):
+            places, starts = self.places(block)
+            found.append(np.maximum.reduceat(near[self.valid(places)], starts, axis=0).sum(axis=1))
+        return np.concatenate(found)
+
+    def exactly(self, query: Floats, rows: Rows) -> Floats:
+        """Score rows by MaxSim over their restored tokens."""
+        found = []
+        for block in self.blocks(rows):
+            places, starts = self.places(block)
+            found.append(maxsim(query, self.codec.restore(Codes(self.valid(places), self.residuals[places])), starts))
+        return np.concatenate(found)
+
+    def valid(self, places: Rows) -> NDArray[np.int32]:
+        codes: NDArray[np.int32] = self.codes[places]
+        if codes.min() < 0 or codes.max() >= len(self.codec.centroids):
+            raise IndexFormatError(f"{self.part.folder}: a token has a centroid that is not there. {self.part.cure}")
+        return codes
+
+
+class LateIndex:
+    """Rank passages by late interaction; equal scores keep the order of the sources.
+
+    `parts` cover the rows of `passages` one after the other; `deleted` rows are not found. Raises IndexFormatError where a
+    part is damaged, made by another encoder, or does not cover the passages.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        passages: Passages,
+        encoder: TokenEncoder,
+        *,
+        deleted: Collection[int] = (),
+        probing: Probing | None = None,
+    ) -> None:
+        self.passages, self.encoder, self.probing = passages, encoder, probing or Probing()
+        self._deleted = np.array(sorted(deleted), dtype=np.int64)
+        self._segments: list[_Segment] = []
+        covered = 0
+        for part in parts:
+            self._segments.append(_Segment(part, covered, encoder))
+            covered += part.head.passages
+        if covered != len(passages):
+            raise IndexFormatError(
+                f"the late part covers {covered} of {len(passages)} passages. Run `knowhalu index extend FOLDER --late`"
+            )
+
+    @classmethod
+    def open(cls, stored: Stored, encoder: TokenEncoder, *, probing: Probing | None = None) -> "LateIndex":
+        """Open the late-interaction part of an index."""
+        return cls(open_parts(stored, "late"), stored.passages, encoder, deleted=stored.deleted, probing=probing)
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
+        """Return at most `k` passages for each query, best first; none for a blank query. The score is MaxSim."""
+        check_k(k)
+        asked = [i for i, query in enumerate(queries) if query.strip()]
+        found: list[list[Passage]] = [[] for _ in queries]
+        for i, vectors in zip(asked, self.encoder.encode([queries[i] for i in asked], query=True) if asked else [], strict=True):
+            found[i] = [self.passages.get(row, score) for row, score in self.rank(vectors, k)]
+        return found
+
+    def rank(self, query: Floats, k: int) -> list[tuple[int, float]]:
+        """Return the best rows for the token vectors of one query `(tokens, dimension)`, and their scores, best first."""
+        rows, scores = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.float32)]
+        for segment in self._segments:
+            kept = self._candidates(segment, query, self.probing.depth(k))
+            if len(kept):
+                rows.append(kept + segment.first)
+                scores.append(segment.exactly(query, kept))
+        return best(self.passages, np.concatenate(rows), np.concatenate(scores), k)
+
+    def _candidates(self, segment: _Segment, query: Floats, depth: int) -> Rows:
+        """Return at most `depth` rows of a segment that are worth exact scoring; all of them where there are no more."""
+        if segment.size <= depth:
+            every = np.flatnonzero(segment.tokens[1:] > segment.tokens[:-1])
+            return self._living(every, segment)
+        near = segment.codec.centroids @ query.T
+        probes = min(self.probing.centroids, len(near))
+        rows = self._living(segment.candidates(np.argpartition(-near, probes - 1, axis=0)[:probes]), segment)
+        if len(rows) <= depth:
+            return rows
+        scores = segment.roughly(near, rows)
+        return np.sort(rows[np.lexsort((rows, -scores))[:depth]])
+
+    def _living(self, rows: Rows, segment: _Segment) -> Rows:
+        return rows[~np.isin(rows + segment.first, self._deleted)] if len(self._deleted) else rows

@@ -1,0 +1,106 @@
+"""Compressed token vectors: the nearest centroid, and what is left in a few bits a number (ColBERTv2, section 3.3)."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knowhalu.errors import InputError
+from knowhalu.retrieval.vectors import import_faiss
+
+Floats = NDArray[np.float32]
+BITS = (1, 2, 4, 8)
+POINTS = 40
+"""Training vectors for each centroid, at most."""
+ROUNDS = 8
+SAMPLE = 2**18
+"""Numbers of residuals that the levels are learned from."""
+
+
+class Codes(NamedTuple):
+    """Compressed vectors: the number of each one's centroid `(n,)`, and its packed residual `(n, dimension * bits / 8)`."""
+
+    centroids: NDArray[np.int32]
+    residuals: NDArray[np.uint8]
+
+
+class ResidualCodec:
+    """Compress vectors of length 1 to a centroid and residuals of `bits` bits, and back.
+
+    `borders` `(2**bits - 1,)` part the residuals into ranges, `values` `(2**bits,)` stand for these: a number of a residual
+    comes back as the nearest value. ColBERTv2 takes quantiles; the values of least error bring the vectors closer.
+    """
+
+    def __init__(self, centroids: Floats, borders: Floats, values: Floats) -> None:
+        floats = (np.ascontiguousarray(a, dtype=np.float32) for a in (centroids, borders, values))
+        self.centroids, self.borders, self.values = floats
+        self.bits = int(len(values)).bit_length() - 1
+        if self.bits not in BITS or len(values) != 1 << self.bits or len(borders) != len(values) - 1:
+            raise InputError(f"{len(values)} values and {len(borders)} borders: residuals have 1, 2, 4 or 8 bits")
+        self.dimension = self.centroids.shape[1]
+        if self.dimension * self.bits % 8:
+            raise InputError(f"{self.dimension} numbers of {self.bits} bits do not fill whole bytes: take more bits")
+        # what each of the 256 bytes stands for, so that unpacking is one look-up
+        shifts = np.arange(0, 8, self.bits)
+        self._meaning = self.values[(np.arange(256)[:, None] >> shifts) & (len(self.values) - 1)]
+        self._index: Any = None
+
+    @classmethod
+    def train(cls, vectors: Floats, centroids: int, bits: int = 4, seed: int = 0) -> "ResidualCodec":
+        """Learn centroids by k-means, and the values from their residuals."""
+        faiss = import_faiss()
+        means = faiss.Kmeans(
+            vectors.shape[1], min(centroids, len(vectors)), niter=ROUNDS, seed=seed, spherical=True,
+            min_points_per_centroid=1, max_points_per_centroid=POINTS,
+        )  # fmt: skip
+        means.train(np.ascontiguousarray(vectors, dtype=np.float32))
+        found = np.asarray(means.centroids, dtype=np.float32).reshape(-1, vectors.shape[1])
+        _, near = means.index.search(vectors, 1)
+        return cls(found, *_levels((vectors - found[near[:, 0]]).ravel(), 1 << bits))
+
+    def nearest(self, vectors: Floats) -> NDArray[np.int32]:
+        """Return the number of the nearest centroid of each vector."""
+        if self._index is None:
+            self._index = import_faiss().IndexFlatIP(self.dimension)
+            self._index.add(self.centroids)
+        _, near = self._index.search(np.ascontiguousarray(vectors, dtype=np.float32), 1)
+        found: NDArray[np.int32] = near[:, 0].astype(np.int32)
+        return found
+
+    def compress(self, vectors: Floats) -> Codes:
+        """Compress vectors `(n, dimension)`."""
+        near = self.nearest(vectors)
+        level = np.searchsorted(self.borders, vectors - self.centroids[near]).astype(np.uint8)
+        shifts = np.arange(0, 8, self.bits, dtype=np.uint8)
+        packed = np.bitwise_or.reduce(level.reshape(len(level), -1, 8 // self.bits) << shifts, axis=2)
+        return Codes(near, packed)
+
+    def restore(self, codes: Codes) -> Floats:
+        """Return the vectors that codes stand for, of length 1."""
+        found: Floats = self.centroids[codes.centroids] + self._meaning[codes.residuals].reshape(
+            len(codes.centroids), self.dimension
+        )
+        found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), np.float32(1e-12))
+        return found
+
+
+def _levels(numbers: Floats, count: int) -> tuple[Floats, Floats]:
+    """Learn the values that stand for numbers with the least squared error, and the borders half-way (Lloyd 1982)."""
+    numbers = numbers[:: max(1, len(numbers) // SAMPLE)]
+    values = np.quantile(numbers, (np.arange(count) + 0.5) / count)
+    for _ in range(ROUNDS * 4):
+        level = np.searchsorted((values[1:] + values[:-1]) / 2, numbers)
+        sizes = np.bincount(level, minlength=count)
+        sums = np.bincount(level, weights=numbers, minlength=count)
+        values = np.where(sizes > 0, sums / np.maximum(sizes, 1), values)
+    return ((values[1:] + values[:-1]) / 2).astype(np.float32), values.astype(np.float32)
+
+
+def maxsim(query: Floats, tokens: Floats, starts: NDArray[np.int64]) -> Floats:
+    """Score passages by late interaction (ColBERT, section 3.3): for every token of the query, its best match, summed.
+
+    `tokens` holds the vectors of all passages end to end, `starts` where each passage begins; none is empty.
+    """
+    best: Floats = np.maximum.reduceat(tokens @ query.T, starts, axis=0)
+    scores: Floats = best.sum(axis=1, dtype=np.float32)
+    return scores

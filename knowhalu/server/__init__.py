@@ -1,0 +1,1 @@
+"""HTTP doors to the library: the only place that knows status codes."""

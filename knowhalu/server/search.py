@@ -1,0 +1,127 @@
+"""A small search server of the standard library: GET or POST `/search` with `query` and `k`, answered like ColBERT's server.
+
+It is meant for one machine or a trusted network: there is no login and no encryption, and it listens on the local address
+unless another is asked for.
+"""
+
+import json
+import math
+import threading
+import urllib.parse
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+
+from knowhalu.errors import InputError, KnowHaluError
+from knowhalu.retrieval.base import Retriever
+from knowhalu.types import Passage
+
+MOST = 1000
+"""Passages that one query may ask for."""
+BODY = 2**20
+"""Bytes of the largest request that is read; also characters of the longest query."""
+
+
+class _Asked(NamedTuple):
+    query: str
+    k: int
+
+
+class SearchServer(ThreadingHTTPServer):
+    """Serve one retriever; `search` is called by one thread at a time, `info` is what `/info` shows."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, retriever: Retriever, host: str = "127.0.0.1", port: int = 8893, *, info: Any = None) -> None:
+        self.retriever, self.info, self.lock = retriever, info, threading.Lock()
+        super().__init__((host, port), _Handler)
+
+    @property
+    def url(self) -> str:
+        """Return the address of the search, with the port that is really in use."""
+        host, port = self.server_address[:2]
+        return f"http://{host!s}:{port}/search"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: SearchServer
+    server_version = "knowhalu"
+    sys_version = ""
+    protocol_version = "HTTP/1.1"
+    timeout = 30  # seconds that a silent client may hold a thread
+
+    def do_GET(self) -> None:
+        parts = urllib.parse.urlsplit(self.path)
+        if parts.path.rstrip("/") in ("/info", ""):
+            self._reply(200, self.server.info or {})
+        elif parts.path.rstrip("/") in ("/search", "/api/search"):
+            fields = urllib.parse.parse_qs(parts.query, keep_blank_values=True)
+            self._answer({name: values[-1] for name, values in fields.items()})
+        else:
+            self._reply(404, {"error": "no such page: ask /search?query=...&k=..."})
+
+    def do_POST(self) -> None:
+        size = self.headers.get("Content-Length", "")
+        if not size.isdigit() or int(size) > BODY:
+            self.close_connection = True
+            self._reply(413, {"error": f"a request has a length, and at most {BODY} bytes"})
+            return
+        body = self.rfile.read(int(size))
+        if urllib.parse.urlsplit(self.path).path.rstrip("/") not in ("/search", "/api/search"):
+            self._reply(404, {"error": "no such page: post to /search"})
+            return
+        try:
+            fields = json.loads(body)
+        except (ValueError, RecursionError):
+            self._reply(400, {"error": 'the request is not JSON such as {"query": "...", "k": 3}'})
+            return
+        self._answer(fields if isinstance(fields, dict) else {})
+
+    def _answer(self, fields: dict[str, Any]) -> None:
+        try:
+            asked = _asked(fields)
+            with self.server.lock:
+                (found,) = self.server.retriever.search([asked.query], asked.k)
+            self._reply(200, {"query": asked.query, "topk": shown(found)})
+        except InputError as error:
+            self._reply(400, {"error": str(error)})
+        except KnowHaluError as error:
+            self._reply(500, {"error": str(error)})
+
+    def _reply(self, status: int, content: Any) -> None:
+        data = json.dumps(content, ensure_ascii=True).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing: queries are nobody else's business."""
+
+
+def _asked(fields: dict[str, Any]) -> _Asked:
+    query, k = fields.get("query"), fields.get("k", 10)
+    if not isinstance(query, str) or len(query) > BODY:
+        raise InputError("give a query: /search?query=...&k=...")
+    try:
+        number = int(k)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"k is {k!r}: give a number from 1 to {MOST}") from error
+    if not 1 <= number <= MOST:
+        raise InputError(f"k is {number}: give a number from 1 to {MOST}")
+    return _Asked(query, number)
+
+
+def shown(found: list[Passage]) -> list[dict[str, Any]]:
+    """Return passages as ColBERT's server shows them, with ids, titles and offsets beside.
+
+    `prob` is the softmax of the scores of this reply.
+    """
+    top = max((p.score for p in found), default=0.0)
+    weights = [math.exp(p.score - top) for p in found]
+    total = sum(weights)
+    return [
+        {"rank": rank, "prob": weight / total, "pid": p.id, **p.model_dump(mode="json")}
+        for rank, (p, weight) in enumerate(zip(found, weights, strict=True), 1)
+    ]

@@ -1,0 +1,101 @@
+#!/usr/bin/env python
+"""Train the token encoder for late interaction from all-MiniLM-L6-v2 within a budget; stopped at any time, it goes on.
+
+Learns from questions on SQuAD's training articles and from SciFact's training claims. The sets that it is measured on
+(SQuAD dev, SciFact dev, and all others) are never trained on.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from knowhalu.encoder.embedder import default_folder
+from knowhalu.encoder.tokens import LateMiniLM
+from knowhalu.retrieval.passages import PassageList
+from knowhalu.training.late import LateProgress, LateSettings, LateTrainer
+from knowhalu.training.late_eval import evaluate
+from knowhalu.training.late_pairs import Question, mined, read_corpus, read_rows
+
+LEARNED = {"squad_sentence_retrieval": "test", "scifact_retrieval": "train"}
+"""Each set and its split to learn from. The `test` split of the first comes from SQuAD's training articles."""
+MEASURED = {"squad_sentence_retrieval": "dev", "scifact_retrieval": "dev"}
+
+
+def split_of(data: Path, name: str, split: str) -> list[dict[str, Any]]:
+    """Return the queries of one split."""
+    return [row for row in read_rows(data / f"{name}.jsonl.gz") if row.get("split") == split]
+
+
+def corpus_of(data: Path, name: str) -> PassageList:
+    """Return the passages of a set."""
+    return read_corpus(data / f"{name}.corpus.jsonl.gz")
+
+
+def without_measured(rows: list[dict[str, Any]], measured: list[dict[str, Any]], corpus: PassageList) -> list[dict[str, Any]]:
+    """Leave out queries that stand in the measured split too, word for word, or whose right passage has the same text there."""
+    texts = {p.id: " ".join(p.text.lower().split()) for p in corpus}
+    asked = {" ".join(row["query"].lower().split()) for row in measured}
+    right = {texts[str(name)] for row in measured for name in row["positives"] if str(name) in texts}
+    return [
+        row
+        for row in rows
+        if " ".join(row["query"].lower().split()) not in asked
+        and not any(texts.get(str(name)) in right for name in row["positives"])
+    ]
+
+
+def gathered(data: Path) -> list[list[Question]]:
+    """Return the questions of every set to learn from, with mined wrong passages."""
+    groups = []
+    for name, split in LEARNED.items():
+        rows, corpus = split_of(data, name, split), corpus_of(data, name)
+        kept = without_measured(rows, split_of(data, name, MEASURED[name]), corpus)
+        groups.append(mined(kept, corpus))
+        print(f"{name}: {len(kept)} of {len(rows)} questions of {split!r}, {len(corpus)} passages", flush=True)
+    return groups
+
+
+def main() -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help=f"folder with the files of {', '.join(LEARNED)}")
+    parser.add_argument("--out", type=Path, default=Path(".runs/late"), help="folder for checkpoints and the result")
+    budget = parser.add_mutually_exclusive_group(required=True)
+    budget.add_argument("--minutes", type=float, default=0.0)
+    budget.add_argument("--steps", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rate", type=float, default=LateSettings.rate)
+    parser.add_argument("--layers", type=int, default=LateSettings.layers, help="layers of MiniLM, from the top, that learn too")
+    parser.add_argument("--temperature", type=float, default=LateSettings.temperature)
+    parser.add_argument("--queries", type=int, default=500, help="queries of each set for the evaluation at the end; 0: none")
+    args = parser.parse_args()
+
+    settings = LateSettings(
+        minutes=args.minutes, steps=args.steps, seed=args.seed, rate=args.rate, layers=args.layers, temperature=args.temperature
+    )
+    base = default_folder()
+    trainer = LateTrainer(base, gathered(args.data), args.out, settings)
+
+    def report(p: LateProgress) -> None:
+        if p.step % 50 == 0:
+            print(f"step {p.step}  {p.share(settings):6.1%}  {p.step / p.seconds:.1f} steps/s  loss {p.loss:.4f}", flush=True)
+
+    model = trainer.run(report)
+    folder = args.out / "model"
+    model.save(folder, base, trainer.changed)
+    print(f"wrote {folder}", flush=True)
+    found = {}
+    for name, split in MEASURED.items() if args.queries else ():
+        rows = split_of(args.data, name, split)
+        rows = rows[:: max(1, len(rows) // args.queries)]
+        score = evaluate(LateMiniLM(folder), corpus_of(args.data, name), rows)
+        found[name] = {"split": split, "queries": len(rows), **score._asdict()}
+        print(f"{name} {split}: R@1 {score.recall1:.3f}  R@10 {score.recall10:.3f}  MRR {score.mrr:.3f}", flush=True)
+    (args.out / "evaluation.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

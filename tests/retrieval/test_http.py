@@ -1,0 +1,190 @@
+"""The client of a retrieval server: what it asks, what it believes, and how it fails."""
+
+import json
+import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knowhalu.errors import BackendError, InputError
+from knowhalu.retrieval.http import HttpRetriever, read_reply
+
+TOPK = [
+    {"text": "Bees | Bees dance.", "pid": 7, "rank": 1, "score": 20.5, "prob": 0.9},
+    {"text": "The tower is tall.", "title": "Tower", "pid": 3, "rank": 2, "score": 12.25, "prob": 0.1},
+]
+
+
+class Fake(ThreadingHTTPServer):
+    """A server that answers each request with the next of `replies` (the last one for ever), and remembers what was asked."""
+
+    daemon_threads = True
+
+    def __init__(self, replies):
+        self.replies, self.asked = list(replies), []
+        super().__init__(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_address[1]}/api/search"
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.server.asked.append({k: v[0] for k, v in parse_qs(urlsplit(self.path).query).items()})
+        self.answer()
+
+    def do_POST(self):
+        self.server.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.answer()
+
+    def answer(self):
+        reply = self.server.replies.pop(0) if len(self.server.replies) > 1 else self.server.replies[0]
+        status, body, *length = reply if isinstance(reply, tuple) else (200, json.dumps({"topk": reply}).encode())
+        if status == "drop":
+            self.connection.shutdown(socket.SHUT_RDWR)
+            return
+        self.send_response(status)
+        self.send_header("Content-Length", str(length[0] if length else len(body)))
+        self.send_header("Location", "http://127.0.0.1:1/elsewhere")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def serve():
+    started = []
+
+    def start(*replies):
+        started.append(Fake(replies))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.shutdown()
+        server.server_close()
+
+
+def client(server, **options):
+    return HttpRetriever(server.url, **{"sleep": lambda seconds: None, "timeout": 5.0, **options})
+
+
+def test_a_colbert_reply_becomes_passages(serve):
+    server = serve(TOPK)
+    (found,) = client(server).search(["how do bees talk?"], 2)
+    assert [(p.id, p.title, p.text, p.score) for p in found] == [
+        ("7", "Bees", "Bees dance.", 20.5),
+        ("3", "Tower", "The tower is tall.", 12.25),
+    ]
+    assert server.asked == [{"query": "how do bees talk?", "k": "2"}]
+
+
+def test_a_post_carries_the_query_as_json(serve):
+    server = serve(TOPK)
+    client(server, method="POST").search(["größe & ?k=9"], 3)
+    assert server.asked == [{"query": "größe & ?k=9", "k": 3}]
+
+
+def test_odd_characters_reach_the_server_as_they_are(serve):
+    server = serve(TOPK)
+    client(server).search(["größe & ?k=9 #x\n東京"], 3)
+    assert server.asked[0] == {"query": "größe & ?k=9 #x\n東京", "k": "3"}
+
+
+def test_many_queries_keep_their_order_and_equal_ones_are_asked_once(serve):
+    server = serve(TOPK)
+    found = client(server).search(["a", "", "b", "a", "  "], 1)
+    assert [len(f) for f in found] == [1, 0, 1, 1, 0] and found[0] == found[3]
+    assert sorted(asked["query"] for asked in server.asked) == ["a", "b"]
+
+
+def test_more_than_asked_for_is_cut_and_the_best_come_first(serve):
+    (found,) = client(serve(list(reversed(TOPK)))).search(["q"], 1)
+    assert [p.id for p in found] == ["7"]
+
+
+@pytest.mark.parametrize("fault", [(503, b"busy"), (429, b"slow down"), (500, b""), ("drop", b""), (200, b"{", 100)])
+def test_a_passing_fault_is_tried_again(serve, fault):
+    server = serve(fault, fault, TOPK)
+    assert len(client(server, retries=2).search(["q"], 2)[0]) == 2
+    assert len(server.asked) == 3
+
+
+def test_pauses_double_between_tries(serve):
+    pauses = []
+    with pytest.raises(BackendError, match="status 503"):
+        client(serve((503, b"busy")), retries=3, pause=1.0, sleep=pauses.append).search(["q"], 1)
+    assert [round(p / 2**i) for i, p in enumerate(pauses)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        (404, b"nothing here"),
+        (302, b""),
+        (200, b"<html>"),
+        (200, b"[]"),
+        (200, b'{"topk": 3}'),
+        (200, b'{"topk": [{"pid": 1}]}'),
+        (200, b'{"topk": [{"text": "x", "pid": 1, "score": "high"}]}'),
+        (200, b'{"topk": [{"text": "x", "pid": 1, "score": NaN}]}'),
+        (200, b'{"topk": [{"text": " ", "pid": 1, "score": 1}]}'),
+        (200, b"[" * 100_000),
+        (200, b"\xff\xfe"),
+    ],
+)
+def test_what_is_no_answer_is_an_error_with_the_reply_and_never_no_result(serve, reply):
+    server = serve(reply)
+    with pytest.raises(BackendError, match="127.0.0.1") as caught:
+        client(server).search(["q"], 1)
+    assert caught.value.reply == reply[1][:500].decode(errors="replace")
+    assert len(server.asked) == 1  # asking again would not help
+
+
+def test_nobody_there_says_so():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/search"
+    with pytest.raises(BackendError, match="no answer.*Is the server running"):
+        HttpRetriever(url, retries=1, sleep=lambda s: None).search(["q"], 1)
+
+
+def test_a_silent_server_times_out():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/search"
+        with pytest.raises(BackendError, match="no answer.*imed out"):
+            HttpRetriever(url, timeout=0.05, retries=0).search(["q"], 1)
+
+
+def test_a_reply_without_end_is_cut_off(serve, monkeypatch):
+    monkeypatch.setattr("knowhalu.retrieval.http.LARGEST", 1000)
+    with pytest.raises(BackendError, match="over 1000 bytes"):
+        client(serve((200, b"x" * 5000))).search(["q"], 1)
+
+
+@pytest.mark.parametrize("url", ["localhost:8893", "ftp://x/search", "http://[x", "http://h:port/", "", "http:///search"])
+def test_what_is_no_address_is_refused(url):
+    with pytest.raises(InputError, match="Give one such as"):
+        HttpRetriever(url)
+
+
+def test_a_key_in_the_address_is_kept(serve):
+    server = serve(TOPK)
+    HttpRetriever(f"{server.url}?collection=wiki").search(["q"], 1)
+    assert server.asked == [{"collection": "wiki", "query": "q", "k": "1"}]
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_make_the_reader_fail_otherwise(body):
+    try:
+        read_reply(body, 3, "u")
+    except BackendError:
+        pass

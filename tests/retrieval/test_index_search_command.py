@@ -1,0 +1,56 @@
+"""The commands that extend, search and serve an index, as a user types them."""
+
+import json
+import threading
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from knowhalu.cli.index import index
+from knowhalu.retrieval.http import HttpRetriever
+from knowhalu.server import search as server_module
+from tests.retrieval.conftest import FACTS
+from tests.retrieval.searching import WordVectors
+
+
+def run(*arguments):
+    done = CliRunner().invoke(index, [str(a) for a in arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+@pytest.fixture
+def tokens(monkeypatch):
+    monkeypatch.setattr("knowhalu.encoder.tokens.load_token_encoder", lambda name, **options: WordVectors())
+
+
+def test_extend_then_search_by_words_and_tokens(folder, tokens):
+    assert "12 passages read" in run("extend", folder, "--lexical", "--late")
+    assert run("extend", folder, "--lexical", "--late").count("up to date") == 2
+    for mode in ("lexical", "late"):
+        (line,) = run("search", folder, "Which ship hit an iceberg?", "--mode", mode, "-k", 1, "--json").splitlines()
+        assert json.loads(line)["passages"][0]["title"] == "Titanic"
+    assert "intact" in run("verify", folder)
+
+
+def test_extend_asks_what_to_add(folder):
+    done = CliRunner().invoke(index, ["extend", str(folder)])
+    assert done.exit_code == click.UsageError.exit_code and "--lexical, --late, or both" in done.output
+
+
+def test_serve_answers_until_it_is_stopped(folder, monkeypatch):
+    run("extend", folder, "--lexical")
+    found = []
+
+    def served(self):
+        thread = threading.Thread(target=self.__class__.__mro__[1].serve_forever, args=(self,), daemon=True)
+        thread.start()
+        found.extend(HttpRetriever(self.url).search(["iceberg"], 1)[0])
+        self.shutdown()
+        thread.join()
+
+    monkeypatch.setattr(server_module.SearchServer, "serve_forever", served)
+    said = run("serve", folder, "--mode", "lexical", "--port", 0)
+    assert "12 passages (lexical) at http://127.0.0.1:" in said
+    assert [p.text for p in found] == [FACTS["Titanic"]]

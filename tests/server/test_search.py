@@ -1,0 +1,105 @@
+"""The search server: it speaks to our client, answers faults in words, and says nothing to anyone else."""
+
+import http.client
+import json
+import threading
+from urllib.parse import urlsplit
+
+import pytest
+
+from knowhalu.errors import BackendError, IndexFormatError
+from knowhalu.retrieval.http import HttpRetriever
+from knowhalu.retrieval.memory import MemoryRetriever
+from knowhalu.server.search import BODY, SearchServer
+from tests.retrieval.conftest import FACTS
+from tests.retrieval.searching import facts
+
+
+class Broken:
+    def search(self, queries, k):
+        raise IndexFormatError("the index is damaged")
+
+
+@pytest.fixture
+def serve():
+    started = []
+
+    def start(retriever, **options):
+        server = SearchServer(retriever, port=0, **options)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        started.append(server)
+        return server
+
+    yield start
+    for server in started:
+        server.shutdown()
+        server.server_close()
+
+
+def ask(server, method, path, body=None, headers=None):
+    parts = urlsplit(server.url)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=5)
+    connection.request(method, path, body, headers or {})
+    reply = connection.getresponse()
+    status, content = reply.status, json.loads(reply.read())
+    connection.close()
+    return status, content
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_the_client_gets_what_the_retriever_finds(serve, method):
+    memory = MemoryRetriever(facts())
+    client = HttpRetriever(serve(memory).url, method=method)
+    queries = [*FACTS.values(), "Größe & 東京 ?", "", "iceberg"]
+    assert client.search(queries, 4) == memory.search(queries, 4)
+
+
+def test_a_reply_has_the_shape_of_colberts_server(serve):
+    status, reply = ask(serve(MemoryRetriever(facts())), "GET", "/api/search?query=iceberg&k=2")
+    assert status == 200 and reply["query"] == "iceberg"
+    assert [(row["rank"], row["pid"], row["title"]) for row in reply["topk"]][0] == (1, "d12#1", "Titanic")
+    assert sum(row["prob"] for row in reply["topk"]) == pytest.approx(1)
+    assert reply["topk"][0]["text"][reply["topk"][0]["start"] :] == FACTS["Titanic"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "said"),
+    [
+        ("GET", "/search", None, 400, "give a query"),
+        ("GET", "/search?query=x&k=0", None, 400, "from 1 to 1000"),
+        ("GET", "/search?query=x&k=many", None, 400, "from 1 to 1000"),
+        ("GET", "/search?query=x&k=1001", None, 400, "from 1 to 1000"),
+        ("GET", "/elsewhere", None, 404, "no such page"),
+        ("POST", "/search", b"not json", 400, "not JSON"),
+        ("POST", "/search", b"[1]", 400, "give a query"),
+        ("POST", "/search", b'{"query": 3}', 400, "give a query"),
+        ("POST", "/search", b"[" * 100_000, 400, "not JSON"),
+        ("POST", "/elsewhere", b"{}", 404, "no such page"),
+    ],
+)
+def test_a_wrong_request_is_told_what_is_wrong(serve, method, path, body, status, said):
+    found, reply = ask(serve(MemoryRetriever(facts())), method, path, body)
+    assert found == status and said in reply["error"]
+
+
+def test_a_request_that_is_too_large_is_not_read(serve):
+    status, reply = ask(serve(MemoryRetriever(facts())), "POST", "/search", None, {"Content-Length": str(BODY + 1)})
+    assert status == 413 and str(BODY) in reply["error"]
+
+
+def test_an_error_of_the_index_reaches_the_client_in_words(serve):
+    with pytest.raises(BackendError, match="status 500") as caught:
+        HttpRetriever(serve(Broken()).url, retries=0).search(["x"], 1)
+    assert "damaged" in caught.value.reply
+
+
+def test_the_server_says_what_it_serves_and_listens_here_only(serve):
+    server = serve(MemoryRetriever(facts()), info={"passages": 12})
+    assert ask(server, "GET", "/info") == (200, {"passages": 12})
+    assert server.server_address[0] == "127.0.0.1"
+
+
+def test_many_clients_at_once_get_their_own_answers(serve):
+    client = HttpRetriever(serve(MemoryRetriever(facts())).url, concurrency=16)
+    found = client.search(list(FACTS.values()), 1)
+    assert [f[0].title for f in found] == list(FACTS)
