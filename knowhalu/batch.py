@@ -88,7 +88,7 @@ def detect(
         raise InputError(f"{output}: the output is the input. Give another -o.")
     if output.suffix == ".gz":
         raise InputError(f"{output}: outcomes are appended line by line, which gzip cannot do. Leave out .gz.")
-    book = Book(input, has_index=checker.settings.retrieval.index is not None)
+    book = Book(input, has_index=checker.settings.retrieval.has_source)
     with Ledger(output, checker.fingerprint, restart=restart) as ledger:
         for entry in ledger.entries():
             book.take_entry(entry, retry_failures=retry_failures)

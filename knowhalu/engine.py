@@ -64,11 +64,12 @@ class Backends:
 class Engine:
     """Check many samples at once by one method.
 
-    At most `in_flight` checks run at a time and at most four times as many are held, whatever the input's length.
+    At most `in_flight` checks run at a time and at most four times as many are held, whatever the input's length. Verdicts name
+    `index` where it was searched.
     """
 
-    def __init__(self, method: Method, backends: Backends, *, in_flight: int = 128) -> None:
-        self.method, self.backends, self.in_flight = method, backends, in_flight
+    def __init__(self, method: Method, backends: Backends, *, in_flight: int = 128, index: str | None = None) -> None:
+        self.method, self.backends, self.in_flight, self.index = method, backends, in_flight, index
 
     async def stream(self, samples: Samples, *, ordered: bool = True) -> AsyncGenerator[Outcome]:
         """Yield an outcome for every sample, in the order of the input or as they finish.
@@ -123,7 +124,8 @@ class Engine:
         try:
             meter = _Meter()
             verdict = await self._converse(sample, desks, meter)
-            return verdict.model_copy(update={"usage": meter.usage(), "seconds": meter.seconds()})
+            asked = self.index if meter.asked_index else None
+            return verdict.model_copy(update={"usage": meter.usage(), "seconds": meter.seconds(), "index": asked})
         except StageError as error:
             return Failure(id=sample.id, stage=error.stage, reason=error.reason, reply=error.reply)
         except KnowHaluError as error:
@@ -215,6 +217,7 @@ class _Meter:
         self.began = time.perf_counter()
         self.waited: dict[str, float] = {}
         self.counts: dict[str, int] = {}
+        self.asked_index = False
 
     async def timed(self, request: Request, desks: dict[type, Asking]) -> Any:
         desk = desks.get(type(request))
@@ -232,6 +235,7 @@ class _Meter:
             case Entail(pairs):
                 found = {"pairs": len(pairs)}
             case Search(queries):
+                self.asked_index |= not request.documents
                 found = {"searches": len(queries)}
             case Generate() if reply.reused:
                 found = {"reused": 1}

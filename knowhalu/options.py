@@ -63,6 +63,10 @@ class LLMOptions(Record):
     deterministic: bool = Field(False, description="batch-invariant kernels in vLLM: slower, the same reply whatever else runs")
 
 
+SERVED = ("http", "qdrant")
+"""Modes in which a server is asked, whatever index is named."""
+
+
 class RetrievalOptions(Record):
     """Where evidence comes from when a sample brings none of its own."""
 
@@ -71,6 +75,9 @@ class RetrievalOptions(Record):
     chunk_words: int = Field(40, ge=5, le=400, description="words of a chunk of a sample's own documents")
     mode: Literal["dense", "lexical", "hybrid", "late", "http", "qdrant"] = Field(
         "dense", description="how the index is searched: by vectors, words, both, tokens; or a running server, which is asked"
+    )
+    search: str = Field(
+        "", description='how widely a FAISS index is searched, such as "nprobe=64,refine=8"; empty: as it was built for'
     )
     candidates: int = Field(100, ge=1, le=10_000, description="passages that each search of a hybrid gives to the fusion")
     fusion: Literal["scores", "ranks"] = Field(
@@ -89,6 +96,11 @@ class RetrievalOptions(Record):
     collection: str = Field("knowhalu", description='name of the collection; read where mode is "qdrant"')
     timeout: float = Field(30.0, gt=0, description="seconds that a search server may take")
     retries: int = Field(3, ge=0, le=20, description="further tries after a search server's error or a lost connection")
+
+    @property
+    def has_source(self) -> bool:
+        """Tell whether an index or a server is named."""
+        return self.index is not None or self.url is not None or self.mode != "dense"
 
 
 class EngineOptions(Record):

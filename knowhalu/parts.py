@@ -11,7 +11,7 @@ from knowhalu.encoder.service import PACKAGED, EncoderBackend
 from knowhalu.engine import Backends, Engine
 from knowhalu.llm.replies import remembered
 from knowhalu.names import resolve
-from knowhalu.options import LLMOptions, Settings
+from knowhalu.options import SERVED, LLMOptions, RetrievalOptions, Settings
 from knowhalu.searching import Searcher
 
 
@@ -28,7 +28,7 @@ def build_engine(settings: Settings) -> Engine:
         entail = EncoderBackend(folder, precision=encoder.precision, threads=encoder.threads, tokens=encoder.tokens)
         backends = Backends(entail=entail, search=search, batch=settings.engine.batch)
     method = resolve("method", settings.method)(reasoner, settings.knowhalu)
-    return Engine(method, backends, in_flight=settings.engine.in_flight)
+    return Engine(method, backends, in_flight=settings.engine.in_flight, index=search.seal)
 
 
 _SPEED_AND_PLACE: dict[str, Any] = {
@@ -40,15 +40,29 @@ _SPEED_AND_PLACE: dict[str, Any] = {
 
 def fingerprint(settings: Settings) -> dict[str, str]:
     """Return what decides the results of a run; how fast it runs is left out, and so are the options of who does not think."""
-    index = settings.retrieval.index
     by_llm = settings.reasoner == "llm"
     thinker = {"prompts": family_hash(settings.llm.prompts)} if by_llm else {"verifier": folder_hash(_verifier(settings))}
     return {
         "version": knowhalu.__version__,
         "settings": settings.model_dump_json(exclude=_SPEED_AND_PLACE | {"encoder" if by_llm else "llm": True}),
         **thinker,
-        "index": file_hash(index / "manifest.json") if index else "none",
+        "index": index_seal(settings.retrieval),
     }
+
+
+def index_seal(options: RetrievalOptions) -> str:
+    """Return the seal of the index that is searched, with that of its late part where this is; "none" without an index.
+
+    Raises IndexFormatError where the index cannot be read.
+    """
+    if options.index is None or options.mode in SERVED:
+        return "none"
+    from knowhalu.retrieval.manifest import read_manifest
+    from knowhalu.retrieval.stored import open_parts, open_stored
+
+    seal = read_manifest(options.index).seal
+    parts = open_parts(open_stored(options.index), "late") if options.mode == "late" else []
+    return " ".join([seal, *(part.head.seal for part in parts)])
 
 
 def _verifier(settings: Settings) -> Path:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from knowhalu.encoder.embedder import load_embedder
 from knowhalu.errors import SettingsError
-from knowhalu.options import RetrievalOptions
+from knowhalu.options import SERVED, RetrievalOptions
 from knowhalu.retrieval.base import Embedder, Retriever
 from knowhalu.steps import Hypothesis
 from knowhalu.text import content_words
@@ -29,7 +29,7 @@ def open_retriever(options: RetrievalOptions, embedder: Embedder | None = None) 
 
     Raises SettingsError where the index or the address is missing, IndexFormatError where the index does not open.
     """
-    found = _server(options, embedder) if options.mode in ("http", "qdrant") else _index(options, embedder)
+    found = _server(options, embedder) if options.mode in SERVED else _index(options, embedder)
     if options.reranker is None:
         return found
     from knowhalu.retrieval.rerank import RerankingRetriever
@@ -56,13 +56,15 @@ def _server(options: RetrievalOptions, embedder: Embedder | None) -> Retriever:
 def _index(options: RetrievalOptions, embedder: Embedder | None) -> Retriever:
     if options.index is None:
         raise SettingsError(f"retrieval.mode is {options.mode!r}, but no index is named: set retrieval.index")
+    if options.search and options.mode in ("late", "lexical"):
+        raise SettingsError(f"search {options.search!r}: mode {options.mode} does not search vectors. Leave it out")
     if options.mode == "late":
         return _late(options.index, options.token_encoder)
     if options.mode == "lexical":
         return _lexical(options.index)
     from knowhalu.retrieval.index import FaissIndex
 
-    dense = FaissIndex.open(options.index, embedder or load_embedder(options.embedder))
+    dense = FaissIndex.open(options.index, embedder or load_embedder(options.embedder), options.search)
     if options.mode == "dense":
         return dense
     from knowhalu.retrieval.fusion import HybridRetriever

@@ -5,7 +5,7 @@ from functools import cached_property
 
 from knowhalu.encoder.embedder import load_embedder
 from knowhalu.errors import BackendError
-from knowhalu.options import RetrievalOptions
+from knowhalu.options import SERVED, RetrievalOptions
 from knowhalu.retrieval.base import Embedder, Retriever
 from knowhalu.retrieval.documents import DocumentRetriever, DocumentSearch
 from knowhalu.steps import Search
@@ -17,13 +17,8 @@ class Searcher:
 
     def __init__(self, options: RetrievalOptions) -> None:
         self.options = options
-        if self.is_named:
+        if options.has_source:
             _ = self.index
-
-    @property
-    def is_named(self) -> bool:
-        """Tell whether the settings name an index or a server."""
-        return self.options.index is not None or self.options.url is not None or self.options.mode != "dense"
 
     @cached_property
     def embedder(self) -> Embedder:
@@ -38,12 +33,21 @@ class Searcher:
     @cached_property
     def index(self) -> Retriever | None:
         """Return the retriever over the index or server that the settings name, or None."""
-        if not self.is_named:
+        if not self.options.has_source:
             return None
         from knowhalu.retrievers import open_retriever
 
         # a search by words, by tokens or by a server needs no embedder: it is loaded where a mode asks for it
         return open_retriever(self.options, self.embedder if self.options.mode in ("dense", "hybrid", "qdrant") else None)
+
+    @property
+    def seal(self) -> str | None:
+        """Return the seal of the index that is searched; None for a server."""
+        if self.options.index is None or self.options.mode in SERVED:
+            return None
+        from knowhalu.retrieval.manifest import read_manifest
+
+        return read_manifest(self.options.index).seal
 
     def answer_many(self, requests: Sequence[Search]) -> list[list[list[Passage]] | Exception]:
         """Answer all searches together: one call for the documents', one for the index's of the same k."""
@@ -59,7 +63,12 @@ class Searcher:
         if self.index is not None:
             for k in {requests[i].k for i in others}:
                 same = [i for i in others if requests[i].k == k]
-                flat = iter(self.index.search([q for i in same for q in requests[i].queries], k))
+                try:
+                    flat = iter(self.index.search([q for i in same for q in requests[i].queries], k))
+                except BackendError as error:  # a server that does not answer is no fault of those with their own documents
+                    for i in same:
+                        replies[i] = error
+                    continue
                 for i in same:
                     replies[i] = [next(flat) for _ in requests[i].queries]
         return replies

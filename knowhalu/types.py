@@ -263,7 +263,8 @@ class Usage(Record):
 class Verdict(Record):
     """The final word on a sample, with every step that led to it.
 
-    `probability` is that of the text being hallucinated; `reason` says in words why.
+    `probability` is that of the text being hallucinated; `reason` says in words why. `index` is the seal of the index that was
+    searched for it, in the very state that it had then.
     """
 
     id: str
@@ -276,6 +277,7 @@ class Verdict(Record):
     reason: str
     extraction: Extraction | None = None
     segments: tuple[Segment, ...] = ()
+    index: str | None = None
     usage: Usage = Usage()
     seconds: dict[str, float] = Field(default_factory=dict)
 

@@ -1,11 +1,18 @@
 """The fingerprint of a run: what decides its results is in it, and nothing else."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from knowhalu.api import Checker
+from knowhalu.encoder.embedder import load_embedder
 from knowhalu.parts import fingerprint
+from knowhalu.retrieval.build import build_index
+from knowhalu.retrieval.change import delete_documents
 from knowhalu.settings import load_settings
+from knowhalu.types import Sample
+from tests.retrieval.conftest import WordEmbedder, records
 
 
 def run(*pairs):
@@ -45,3 +52,29 @@ def test_prompts_count_by_their_content(tmp_path: Path):
     assert first["prompts"] != run("reasoner=llm")["prompts"]
     (two / "knowhalu/judge.txt").write_text("other")
     assert first != run("reasoner=llm", f"llm.prompts={two}")
+
+
+def test_an_index_counts_by_its_seal_and_a_server_by_its_address(tmp_path: Path):
+    embedder = WordEmbedder()
+    made = build_index(records(), tmp_path / "index", embedder)
+    settings = f"retrieval.index={json.dumps(str(tmp_path / 'index'))}"
+    assert run(settings)["index"] == made.seal and run()["index"] == "none"
+    (tmp_path / "index").rename(tmp_path / "moved")
+    moved = f"retrieval.index={json.dumps(str(tmp_path / 'moved'))}"
+    first = run(moved)
+    assert first["index"] == made.seal
+    delete_documents(["d1"], tmp_path / "moved")
+    assert run(moved)["index"] not in (made.seal, "none")
+    assert run("retrieval.url=http://a/search", "retrieval.mode=http") != run(
+        "retrieval.url=http://b/search", "retrieval.mode=http"
+    )
+    assert run("retrieval.timeout=3", "retrieval.retries=9") == run()
+
+
+def test_a_verdict_names_the_index_only_where_it_was_searched(tmp_path: Path):
+    embedder = load_embedder("minilm")
+    made = build_index(records(), tmp_path / "index", embedder)
+    checker = Checker(load_settings(pairs=[f"retrieval.index={json.dumps(str(tmp_path / 'index'))}"]))
+    sample = Sample(id="1", response="The Titanic sank in 1912.")
+    assert checker.check(sample).index == made.seal
+    assert checker.check(sample.model_copy(update={"knowledge": ("The Titanic sank in 1912.",)})).index is None

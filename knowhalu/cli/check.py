@@ -51,7 +51,7 @@ def check(
     """
     sample = _sample(item, given)
     settings = make_settings(settings_file, pairs, index, no_cache=no_cache)
-    if not sample.documents and not sample.knowledge and settings.retrieval.index is None:
+    if not sample.documents and not sample.knowledge and not settings.retrieval.has_source:
         raise InputError("there is nothing to check by. Give --knowledge TEXT, --document FILE or --index FOLDER.")
     outcome = Checker(settings).check(sample)
     if as_json:

@@ -18,7 +18,14 @@ SEARCHING = (
     click.option("--query-prefix", help="Instruction that stands before a query, as some models want it."),
     click.option("--token-encoder", default="minilm-late", show_default=True, help="The model of --mode late."),
     click.option("--fusion", type=click.Choice(["scores", "ranks"]), default="scores", show_default=True, help="Of a hybrid."),
-    click.option("--lexical-weight", type=float, help="Weight of words beside 1 of vectors in a hybrid."),
+    click.option("--lexical-weight", type=click.FloatRange(0), help="Weight of words beside 1 of vectors in a hybrid."),
+    click.option(
+        "--search",
+        "width",
+        default="",
+        metavar="NAME=NUMBER,...",
+        help="How widely vectors are searched, such as nprobe=64,refine=8; else as the index was built for.",
+    ),
     click.option("--reranker", help='"verifier" or a cross-encoder\'s folder: orders what was found anew.'),
     click.option("--rerank", default=20, show_default=True, type=click.IntRange(1), help="Passages that a reranker reads."),
 )
@@ -36,7 +43,8 @@ def _open(folder: Path, mode: str, embedder: str | None, query_prefix: str | Non
         loading = {name: given[name] for name in ("precision", "device")}
         model = embedder_for(folder, embedder, query_prefix=query_prefix, **loading)
     chosen = {name: given[name] for name in ("token_encoder", "fusion", "lexical_weight", "reranker", "rerank")}
-    return open_retriever(RetrievalOptions.model_validate({"index": folder, "mode": mode, **chosen}), model)
+    options = {"index": folder, "mode": mode, "search": given["width"], **chosen}
+    return open_retriever(RetrievalOptions.model_validate(options), model)
 
 
 @click.command()

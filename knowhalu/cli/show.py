@@ -208,6 +208,7 @@ def _step(number: int, step: Step) -> list[Text]:
 def _cost(verdict: Verdict) -> str:
     used = verdict.usage.model_dump()
     counts = [f"{n:,} {name.replace('_', ' ')}" for name, n in used.items() if n]
+    counts += [f"index {verdict.index[:16]}"] if verdict.index else []
     total = verdict.seconds.get("total")
     time = [f"{total:.2f} s"] if total is not None else []
     return f"{verdict.method} · {', '.join([*counts, *time]) or 'no cost recorded'}"

@@ -26,6 +26,10 @@ CODEBOOK = 65_536
 """The least training vectors, where there are so many: enough for the codebooks of a product quantizer."""
 
 
+WIDEST = 2**20
+"""The largest search parameter that is taken."""
+
+
 class Source(NamedTuple):
     """The vector files to index, in order."""
 
@@ -69,6 +73,25 @@ def default_parameters(factory: str) -> SearchParameters:
     lists = "".join(c for c in head.partition("_")[0] if c.isdigit()) if "IVF" in head else ""
     nprobe = max(16, int(lists) // 128) if lists else 16
     return SearchParameters(nprobe=nprobe, refine=20 if "PQ" in codes else 4)
+
+
+def parse_parameters(text: str, factory: str, usual: SearchParameters) -> SearchParameters:
+    """Read how widely an index of a factory is searched from a text such as "nprobe=64,refine=8"; what is not named stays.
+
+    Raises SettingsError for a name that means nothing to such an index, or a value that is no positive number.
+    """
+    width = "nprobe" if "IVF" in factory else "ef_search"
+    names = () if factory == FLAT else (width, "refine")
+    given = dict(usual)
+    for pair in filter(None, (part.strip() for part in text.split(","))):
+        name, _, value = (word.strip() for word in pair.partition("="))
+        if name not in names:
+            known = f"it has {' and '.join(names)}" if names else "it has none, since all vectors are compared"
+            raise SettingsError(f"search {pair!r}: an index of the factory {factory} has no {name!r}; {known}")
+        if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= WIDEST:
+            raise SettingsError(f"search {pair!r}: write it as {name}=NUMBER, from 1 to {WIDEST}")
+        given[name] = int(value)
+    return SearchParameters(**given)
 
 
 def _kind(index: Any) -> str | None:

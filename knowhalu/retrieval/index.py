@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from knowhalu.errors import IndexFormatError
 from knowhalu.retrieval.base import Embedder, check_k
 from knowhalu.retrieval.exact import Exact, scores_of
-from knowhalu.retrieval.faiss_search import FLAT, FaissFile
+from knowhalu.retrieval.faiss_search import FLAT, FaissFile, parse_parameters
 from knowhalu.retrieval.manifest import (
     MANIFEST,
     NAME,
@@ -43,21 +43,25 @@ class FaissIndex:
     equal scores by the order of the documents. May be used from several threads.
     """
 
-    def __init__(self, folder: Path, embedder: Embedder, parameters: SearchParameters | None = None) -> None:
+    def __init__(self, folder: Path, embedder: Embedder, parameters: SearchParameters | str | None = None) -> None:
         self.folder, self.embedder = Path(folder), embedder
         self.manifest = read_settled(self.folder)
         check_embedder(self.folder, self.manifest, embedder)
-        self.parameters = parameters or self.manifest.search.parameters
+        usual = self.manifest.search.parameters
+        if isinstance(parameters, str):
+            parameters = parse_parameters(parameters, self.manifest.factory, usual)
+        self.parameters = parameters or usual
         self.store = open_store(self.folder, self.manifest)
         self._vectors = vectors_of(self.folder, self.manifest)
         self._faiss = open_faiss(self.folder, self.manifest, self.store)
         self._exact = Exact(self._vectors, self.manifest.search.rows if self._faiss else 0)
 
     @classmethod
-    def open(cls, folder: Path, embedder: Embedder, parameters: SearchParameters | None = None) -> "FaissIndex":
+    def open(cls, folder: Path, embedder: Embedder, parameters: SearchParameters | str | None = None) -> "FaissIndex":
         """Open an index; raises IndexFormatError where it is missing, damaged or made by another embedder.
 
-        `parameters` stand in for those that the index was built with.
+        `parameters` stand in for those that the index was built with; a text such as "nprobe=64" changes some of them, and
+        is a SettingsError where it names what the index does not have.
         """
         return cls(folder, embedder, parameters)
 

@@ -9,10 +9,10 @@ import pytest
 from knowhalu.errors import MissingExtra, ModelError, SettingsError
 from knowhalu.retrieval import faiss_search, keys
 from knowhalu.retrieval.build import build_index
-from knowhalu.retrieval.faiss_search import choose_factory, default_parameters
+from knowhalu.retrieval.faiss_search import choose_factory, default_parameters, parse_parameters
 from knowhalu.retrieval.index import FaissIndex, verify
 from knowhalu.retrieval.keys import KEY, KeySet, find, key_of
-from knowhalu.retrieval.manifest import Chunking
+from knowhalu.retrieval.manifest import Chunking, SearchParameters
 from knowhalu.retrieval.on_ray import RayStage
 from knowhalu.retrieval.pieces import Position, in_windows, pieces
 from knowhalu.retrieval.progress import Progress
@@ -165,3 +165,28 @@ def test_a_ray_cluster_makes_the_same_bytes(tmp_path: Path) -> None:
     build_index(rows, tmp_path / "ray", WordEmbedder(), shard=9, stage=RayStage(WordEmbedder))
     here, ray = ({p.name: p.read_bytes() for p in (tmp_path / n).iterdir()} for n in ("here", "ray"))
     assert here == ray
+
+
+@pytest.mark.parametrize(
+    ("text", "factory", "said"),
+    [
+        ("nprob=3", "IVF16,SQ8", "an index of the factory IVF16,SQ8 has no 'nprob'; it has nprobe and refine"),
+        ("nprobe=3", "HNSW32", "it has ef_search and refine"),
+        ("nprobe=3", "Flat", "all vectors are compared"),
+        ("nprobe", "IVF16,SQ8", "write it as nprobe=NUMBER"),
+        ("refine=0", "IVF16,SQ8", "from 1 to"),
+        ("nprobe=99999999999", "IVF16,SQ8", "from 1 to"),
+    ],
+)
+def test_a_search_parameter_that_means_nothing_is_refused(text: str, factory: str, said: str) -> None:
+    """By its name and what the index has instead."""
+    with pytest.raises(SettingsError, match=said):
+        parse_parameters(text, factory, SearchParameters())
+
+
+def test_search_parameters_change_only_what_is_named() -> None:
+    """The rest stays as the index was built for."""
+    usual = SearchParameters(nprobe=7, refine=20)
+    assert parse_parameters("", "IVF16,SQ8", usual) == usual
+    assert parse_parameters(" nprobe=32 , refine=8", "IVF16,SQ8", usual) == SearchParameters(nprobe=32, refine=8)
+    assert parse_parameters("ef_search=9", "HNSW32", usual) == SearchParameters(nprobe=7, ef_search=9, refine=20)
