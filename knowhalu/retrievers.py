@@ -90,8 +90,11 @@ def _lexical(folder: Path) -> Retriever:
 def _late(folder: Path, encoder: str) -> Retriever:
     from knowhalu.encoder.tokens import load_token_encoder
     from knowhalu.retrieval.late import LateIndex
+    from knowhalu.retrieval.stored import open_parts
 
-    return LateIndex.open(_stored(folder), load_token_encoder(encoder))
+    stored = _stored(folder)
+    open_parts(stored, "late")  # what is missing there is told before a model is loaded
+    return LateIndex.open(stored, load_token_encoder(encoder))
 
 
 def load_reranker(name_or_folder: str) -> "Scorer":

@@ -49,11 +49,12 @@ for command in (plan, info, verify, search, extend, serve):
 @click.option("--plan", "only_plan", is_flag=True, help="Print what it would take, and build nothing (see `index plan`).")
 @with_options(MODEL)
 def build(sources: tuple[Path, ...], out: Path, embedder: str, force: bool, only_plan: bool, **given: Any) -> None:
-    """Build an index of SOURCES: files and folders of the formats below.
+    """Build an index of files and folders.
 
+    SOURCES are of the formats below.
     A build that is stopped goes on from its last finished shard when the same command is given again.
     """
-    from knowhalu.cli.index_change import bar
+    from knowhalu.cli.index_change import bar, refresh
     from knowhalu.encoder.embedder import load_embedder
     from knowhalu.retrieval.build import build_index
     from knowhalu.retrieval.embedding import embed_here
@@ -67,22 +68,14 @@ def build(sources: tuple[Path, ...], out: Path, embedder: str, force: bool, only
         return
     stage = _on_ray(embedder, choice) if given["ray"] else embed_here
     with bar(reader) as progress:
-        made = build_index(
-            reader,
-            out,
-            model,
-            chunking=chunking,
-            force=force,
-            progress=progress,
-            stage=stage,
-            **making,
-        )
+        made = build_index(reader, out, model, chunking=chunking, force=force, progress=progress, stage=stage, **making)
     seconds, counts = time.perf_counter() - started, made.counts
     report_left_out(reader)
     click.echo(
         f"{out}: {counts.passages:,} passages of {counts.documents:,} documents in {seconds:.1f} s "
         f"({counts.passages / seconds:,.0f} per second); {counts.duplicates:,} duplicates dropped"
     )
+    refresh(out)
 
 
 def _on_ray(embedder: str, choice: dict[str, Any]) -> Any:
@@ -102,11 +95,12 @@ def _on_ray(embedder: str, choice: dict[str, Any]) -> Any:
 @FORCE
 @with_options(MODEL)
 def add(folder: Path, sources: tuple[Path, ...], embedder: str | None, force: bool, **given: Any) -> None:
-    """Add the documents of SOURCES to the index in FOLDER; one whose id is there already is replaced.
+    """Add or replace documents of an index.
 
+    The documents of SOURCES go into the index in FOLDER; one whose id is there already is replaced.
     An addition that is stopped goes on where it was when the same command is given again.
     """
-    from knowhalu.cli.index_change import bar, embedder_for, summary
+    from knowhalu.cli.index_change import bar, embedder_for, refresh, summary
     from knowhalu.retrieval.change import add_documents
 
     model = embedder_for(folder, embedder, precision=given["precision"], device=given["device"])
@@ -115,6 +109,7 @@ def add(folder: Path, sources: tuple[Path, ...], embedder: str | None, force: bo
         made = add_documents(reader, folder, model, force=force, progress=progress)
     report_left_out(reader)
     click.echo(summary(folder, made))
+    refresh(folder)
 
 
 @index.command()
@@ -123,7 +118,7 @@ def add(folder: Path, sources: tuple[Path, ...], embedder: str | None, force: bo
 @click.option("--file", type=click.Path(path_type=Path), help="File of ids, one to a line.")
 @FORCE
 def delete(folder: Path, ids: tuple[str, ...], file: Path | None, force: bool) -> None:
-    """Delete the documents IDS from the index in FOLDER."""
+    """Delete documents by their ids."""
     from knowhalu.cli.index_change import run_delete
 
     run_delete(folder, ids, file, force)
@@ -133,7 +128,10 @@ def delete(folder: Path, ids: tuple[str, ...], file: Path | None, force: bool) -
 @FOLDER
 @FORCE
 def compact(folder: Path, force: bool) -> None:
-    """Rewrite a changed index in FOLDER as a build of its documents would, without embedding them again."""
+    """Take all changes into an index.
+
+    The index in FOLDER is rewritten as a build of its documents would, without embedding them again.
+    """
     from knowhalu.cli.index_change import run_compact
 
     run_compact(folder, force)

@@ -54,6 +54,22 @@ def summary(folder: Path, made: "Manifest") -> str:
     return f"{folder}: {counts.passages:,} passages of {counts.documents:,} documents, generation {made.generation}"
 
 
+def refresh(folder: Path) -> None:
+    """Bring the part for words up to date with a changed index; say where the one for tokens, which needs its model, is not."""
+    from knowhalu.retrieval.lexical_build import build_lexical, is_current
+    from knowhalu.retrieval.stored import extend, open_stored, states
+
+    stored = open_stored(folder)
+    for part in states(stored):
+        if part.covered == len(stored.passages):
+            continue
+        if part.kind == "lexical":
+            extend(stored, "lexical", build_lexical, is_current)
+            click.echo(f"{folder / part.kind}: up to date")
+        else:
+            click.echo(f"{folder / part.kind}: out of date. `knowhalu index extend {folder} --late` brings it up to date")
+
+
 def embedder_for(folder: Path, embedder: str | None, **model: Any) -> Any:
     """Load the embedder of an index; raises IndexFormatError where only the user knows its folder."""
     from knowhalu.encoder.embedder import DEFAULT, load_embedder
@@ -80,6 +96,7 @@ def run_delete(folder: Path, ids: tuple[str, ...], file: Path | None, force: boo
     if not names:
         raise InputError("no document named. Give ids, or a file of ids with --file")
     click.echo(summary(folder, delete_documents(names, folder, force=force)))
+    refresh(folder)
 
 
 def run_compact(folder: Path, force: bool) -> None:
@@ -89,3 +106,4 @@ def run_compact(folder: Path, force: bool) -> None:
     with bar() as progress:
         made = compact(folder, force=force, progress=progress)
     click.echo(summary(folder, made))
+    refresh(folder)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @FOLDER
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest, and what there is of parts, as JSON.")
 def info(folder: Path, as_json: bool) -> None:
-    """Show what the index in FOLDER holds, how it was made, and in which ways it can be searched."""
+    """Show what an index holds and how it can be searched."""
     import json
 
     from knowhalu.retrieval.index import read_info
@@ -70,7 +70,7 @@ def _part_words(part: "State", made: "Manifest", folder: Path) -> str:
 @click.command()
 @FOLDER
 def verify(folder: Path) -> None:
-    """Check every byte of the index in FOLDER, and of its parts, against its manifests."""
+    """Check every byte of an index and of its parts."""
     from knowhalu.errors import IndexFormatError
     from knowhalu.retrieval.index import verify as problems_of
 

@@ -119,10 +119,10 @@ def describe(chunking: "Chunking") -> str:
 def report_left_out(reader: "Sources") -> None:
     """Say which files and records were left out, and why."""
     if reader.ignored:
-        click.echo(f"{len(reader.ignored)} files of other kinds were left out, such as {reader.ignored[0]}", err=True)
+        click.echo(f"{len(reader.ignored):,} left out: files of other kinds, such as {reader.ignored[0]}", err=True)
     for reason, count in sorted(reader.left_out.items(), key=lambda found: -found[1]):
         click.echo(f"{count:,} left out: {reason}", err=True)
     for problem in reader.problems[:SHOWN]:
         click.echo(f"skipped {problem}", err=True)
     if reader.skipped:
-        click.echo(f"{reader.skipped:,} records were skipped", err=True)
+        click.echo(f"{reader.skipped:,} skipped in all", err=True)

@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 @with_options(CUTTING, READING, STORING, MODEL)
 def plan(sources: tuple[Path, ...], embedder: str, exact: bool, as_json: bool, **given: Any) -> None:
-    """Print documents, passages, disk, memory and time of an index of SOURCES, and build nothing."""
+    """Say what an index would take; build nothing.
+
+    Prints documents, passages, disk, memory and time of an index of SOURCES.
+    """
     from knowhalu.encoder.embedder import load_embedder
 
     reader, chunking = reader_of(sources, given), chunking_of(given)

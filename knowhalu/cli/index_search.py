@@ -54,7 +54,7 @@ def _open(folder: Path, mode: str, embedder: str | None, query_prefix: str | Non
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each query.")
 @with_options(SEARCHING, MODEL)
 def search(folder: Path, queries: tuple[str, ...], k: int, as_json: bool, **given: Any) -> None:
-    """Search the index in FOLDER for each of QUERIES."""
+    """Search an index for each of QUERIES."""
     found = _open(folder, **given).search(queries, k)
     for query, passages in zip(queries, found, strict=True):
         if as_json:
@@ -75,9 +75,9 @@ def search(folder: Path, queries: tuple[str, ...], k: int, as_json: bool, **give
 @click.option("--bits", type=click.Choice(["1", "2", "4", "8"]), default="4", show_default=True, help="Of a number of a token.")
 @with_options(MODEL)
 def extend(folder: Path, lexical: bool, late: bool, token_encoder: str, bits: str, **model: Any) -> None:
-    """Give the index in FOLDER further ways to be searched; after a change of the index, bring them up to date.
+    """Add ways to search an index, or update them.
 
-    What is up to date already is left as it is.
+    Run it again after a change of the index in FOLDER: what is up to date already is left as it is.
     """
     from functools import partial
 
@@ -103,8 +103,10 @@ def extend(folder: Path, lexical: bool, late: bool, token_encoder: str, bits: st
 
 
 def _report(folder: Path, built: int) -> None:
+    from rich.filesize import decimal
+
     size = sum(path.stat().st_size for path in folder.rglob("*.bin"))
-    click.echo(f"{folder}: {f'{built:,} passages read, ' if built else ''}up to date, {size / 1e6:,.1f} MB")
+    click.echo(f"{folder}: {f'passages read: {built:,}, ' if built else ''}up to date, {decimal(size)}")
 
 
 @click.command()
@@ -113,15 +115,19 @@ def _report(folder: Path, built: int) -> None:
 @click.option("--port", default=8893, show_default=True, type=click.IntRange(0, 65535), help="0 takes any free port.")
 @with_options(SEARCHING, MODEL)
 def serve(folder: Path, host: str, port: int, **given: Any) -> None:
-    """Serve searches of the index in FOLDER over HTTP: GET /search?query=...&k=3, as ColBERT's server does.
+    """Serve searches of an index over HTTP.
+
+    The index in FOLDER is asked by GET /search?query=...&k=3, as ColBERT's server does; it shows the state that the index had
+    when the server was started.
 
     There is no login: keep it on this machine or in a network that you trust. Ends with Ctrl-C.
     """
     from knowhalu.retrieval.index import read_info
     from knowhalu.server.search import SearchServer
 
-    counts = read_info(folder).counts
-    info = {"mode": given["mode"], "passages": counts.passages, "documents": counts.documents}
+    made = read_info(folder)
+    counts = made.counts
+    info = {"mode": given["mode"], "passages": counts.passages, "documents": counts.documents, "seal": made.seal}
     with SearchServer(_open(folder, **given), host, port, info=info) as server:
         click.echo(f"{counts.passages:,} passages ({given['mode']}) at {server.url}")
         if host not in ("127.0.0.1", "localhost", "::1"):

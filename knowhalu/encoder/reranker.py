@@ -14,7 +14,9 @@ class CrossEncoderScorer:
 
     def __init__(self, folder: Path, *, precision: Precision = "auto", device: str = "auto") -> None:
         if not folder.is_dir():
-            raise ModelError(f"{folder}: no such model folder. Nothing is ever downloaded: copy the model there")
+            raise ModelError(
+                f"{folder}: no such model folder. Nothing is ever downloaded: copy the model there, or take 'verifier'"
+            )
         refuse_unsafe(folder)
         go_offline()
         try:

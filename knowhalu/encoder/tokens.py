@@ -97,7 +97,8 @@ class LateMiniLM:
     def __init__(self, folder: Path | None = None, *, precision: Precision = "auto", device: str = "auto") -> None:
         self.folder, self.name = folder or PACKAGED, DEFAULT if folder is None else folder.resolve().name
         if not (self.folder / HEAD).is_file():
-            raise ModelError(f"{self.folder}: no late-interaction model there. Train one with scripts/train_colbert.py")
+            cure = "Name a ColBERT or PyLate folder as token encoder, or train one with scripts/train_colbert.py"
+            raise ModelError(f"{self.folder}: no late-interaction model there. {cure}")
         base = default_folder()
         self._words = Vocabulary.load(base)
         self._skipped = punctuation(self._words)

@@ -86,8 +86,8 @@ def parse_parameters(text: str, factory: str, usual: SearchParameters) -> Search
     for pair in filter(None, (part.strip() for part in text.split(","))):
         name, _, value = (word.strip() for word in pair.partition("="))
         if name not in names:
-            known = f"it has {' and '.join(names)}" if names else "it has none, since all vectors are compared"
-            raise SettingsError(f"search {pair!r}: an index of the factory {factory} has no {name!r}; {known}")
+            known = f"takes {' and '.join(names)}" if names else "takes nothing, since all vectors are compared. Leave it out"
+            raise SettingsError(f"search {pair!r}: there is no {name!r} here. An index of the factory {factory} {known}")
         if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= WIDEST:
             raise SettingsError(f"search {pair!r}: write it as {name}=NUMBER, from 1 to {WIDEST}")
         given[name] = int(value)

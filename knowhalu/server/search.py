@@ -27,14 +27,20 @@ class _Asked(NamedTuple):
 
 
 class SearchServer(ThreadingHTTPServer):
-    """Serve one retriever; `search` is called by one thread at a time, `info` is what `/info` shows."""
+    """Serve one retriever; `search` is called by one thread at a time, `info` is what `/info` shows.
+
+    Raises InputError where the address cannot be had.
+    """
 
     daemon_threads = True
     request_queue_size = 128
 
     def __init__(self, retriever: Retriever, host: str = "127.0.0.1", port: int = 8893, *, info: Any = None) -> None:
         self.retriever, self.info, self.lock = retriever, info, threading.Lock()
-        super().__init__((host, port), _Handler)
+        try:
+            super().__init__((host, port), _Handler)
+        except OSError as error:
+            raise InputError(f"cannot listen on {host}:{port} ({error.strerror}). Give another address or port") from error
 
     @property
     def url(self) -> str:

@@ -61,7 +61,7 @@ def test_neighbours_in_a_batch_change_nothing(made):
         (lambda f: (f / HEAD).write_text(json.dumps({"base": "0" * 64, "dimension": 128})), "another base"),
         (lambda f: (f / WEIGHTS).write_bytes(b"\x80\x04K\x01."), "cannot read"),
         (lambda f: (f / HEAD).write_text((f / HEAD).read_text().replace("128", "64")), "do not fit"),
-        (lambda f: (f / HEAD).unlink(), "Train one with scripts/train_colbert.py"),
+        (lambda f: (f / HEAD).unlink(), "train one with scripts/train_colbert.py"),
     ],
 )
 def test_a_spoiled_folder_is_refused(made, tmp_path, spoil, said):

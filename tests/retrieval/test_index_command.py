@@ -47,7 +47,7 @@ def test_a_broken_record_stops_the_build_or_is_listed(source: Path, tmp_path: Pa
     with pytest.raises(InputError, match=r"facts\.jsonl:13: not JSON"):
         run("build", source, "--out", tmp_path / "index")
     shown = run("build", source, "--out", tmp_path / "index", "--on-error", "skip")
-    assert "facts.jsonl:13: not JSON" in shown and "1 records were skipped" in shown and "12 passages" in shown
+    assert "facts.jsonl:13: not JSON" in shown and "1 skipped in all" in shown and "12 passages" in shown
 
 
 def test_add_delete_and_compact(source: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from knowhalu.cli.index import index
 from knowhalu.retrieval.http import HttpRetriever
 from knowhalu.server import search as server_module
-from tests.retrieval.conftest import FACTS
+from tests.retrieval.conftest import FACTS, WordEmbedder
 from tests.retrieval.searching import WordVectors
 
 
@@ -26,7 +26,7 @@ def tokens(monkeypatch):
 
 
 def test_extend_then_search_by_words_and_tokens(folder, tokens):
-    assert "12 passages read" in run("extend", folder, "--lexical", "--late")
+    assert "passages read: 12" in run("extend", folder, "--lexical", "--late")
     assert run("extend", folder, "--lexical", "--late").count("up to date") == 2
     for mode in ("lexical", "late"):
         (line,) = run("search", folder, "Which ship hit an iceberg?", "--mode", mode, "-k", 1, "--json").splitlines()
@@ -54,3 +54,19 @@ def test_serve_answers_until_it_is_stopped(folder, monkeypatch):
     said = run("serve", folder, "--mode", "lexical", "--port", 0)
     assert "12 passages (lexical) at http://127.0.0.1:" in said
     assert [p.text for p in found] == [FACTS["Titanic"]]
+
+
+def test_a_change_updates_the_words_and_says_what_the_tokens_need(folder, tokens, tmp_path, monkeypatch):
+    monkeypatch.setattr("knowhalu.cli.index_change.embedder_for", lambda *given, **options: WordEmbedder())
+    run("extend", folder, "--lexical", "--late")
+    shown = run("info", folder)
+    assert "lexical    up to date" in shown and "late       up to date" in shown and "words 16" in shown
+    (tmp_path / "new.txt").write_text("The Lusitania was a ship that a submarine sank in 1915.")
+    said = run("add", folder, tmp_path / "new.txt")
+    assert f"{folder / 'lexical'}: up to date" in said and f"knowhalu index extend {folder} --late" in said
+    assert "new.txt" in run("search", folder, "Lusitania", "--mode", "lexical")
+    assert "covers 12 of 13 stored passages and cannot be searched" in run("info", folder)
+    assert [part["covered"] for part in json.loads(run("info", folder, "--json"))["parts"]] == [13, 12]
+    assert "passages read: 1, up to date" in run("extend", folder, "--late") and "intact" in run("verify", folder)
+    assert "Lusitania" not in run("delete", folder, "new.txt")
+    assert "new.txt" not in run("search", folder, "Lusitania", "--mode", "late")

@@ -133,7 +133,7 @@ def test_what_was_left_out_is_said_after_a_build(tmp_path: Path) -> None:
     (tmp_path / "b.html").write_text("<p>Text that is visible.")
     (tmp_path / "c.xlsx").write_text("no")
     done = CliRunner().invoke(index, ["build", str(tmp_path), "--out", str(tmp_path / "index"), "--workers", "1"])
-    assert "1 left out: HTML page without visible text" in done.output and "1 files of other kinds" in done.output
+    assert "1 left out: HTML page without visible text" in done.output and "1 left out: files of other kinds" in done.output
     done = CliRunner().invoke(index, ["build", str(tmp_path), "--out", str(tmp_path / "i"), "--overlap", "100"])
     assert isinstance(done.exception, InputError) and "overlap of 100 words" in str(done.exception)
     done = CliRunner().invoke(index, ["build", str(tmp_path / "b.html"), "--out", str(tmp_path / "i"), "--format", "doc"])

@@ -170,8 +170,8 @@ def test_a_ray_cluster_makes_the_same_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "factory", "said"),
     [
-        ("nprob=3", "IVF16,SQ8", "an index of the factory IVF16,SQ8 has no 'nprob'; it has nprobe and refine"),
-        ("nprobe=3", "HNSW32", "it has ef_search and refine"),
+        ("nprob=3", "IVF16,SQ8", "there is no 'nprob' here. An index of the factory IVF16,SQ8 takes nprobe and refine"),
+        ("nprobe=3", "HNSW32", "takes ef_search and refine"),
         ("nprobe=3", "Flat", "all vectors are compared"),
         ("nprobe", "IVF16,SQ8", "write it as nprobe=NUMBER"),
         ("refine=0", "IVF16,SQ8", "from 1 to"),

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from knowhalu.errors import BackendError, IndexFormatError
+from knowhalu.errors import BackendError, IndexFormatError, InputError
 from knowhalu.retrieval.http import HttpRetriever
 from knowhalu.retrieval.memory import MemoryRetriever
 from knowhalu.server.search import BODY, SearchServer
@@ -103,3 +103,9 @@ def test_many_clients_at_once_get_their_own_answers(serve):
     client = HttpRetriever(serve(MemoryRetriever(facts())).url, concurrency=16)
     found = client.search(list(FACTS.values()), 1)
     assert [f[0].title for f in found] == list(FACTS)
+
+
+def test_an_address_that_is_taken_is_told(serve):
+    port = serve(MemoryRetriever(facts())).server_address[1]
+    with pytest.raises(InputError, match=f"cannot listen on 127.0.0.1:{port}.*another"):
+        SearchServer(MemoryRetriever(facts()), port=port)
