@@ -13,8 +13,11 @@ from knowhalu.retrieval.build import build_index
 from knowhalu.retrieval.change import add_documents, delete_documents
 from knowhalu.retrieval.compact import compact
 from knowhalu.retrieval.index import FaissIndex, read_info, verify
+from knowhalu.retrieval.lexical import LexicalIndex
+from knowhalu.retrieval.lexical_build import build_lexical
 from knowhalu.retrieval.manifest import Chunking, SearchParameters
 from knowhalu.retrieval.sources import SourceRecord
+from knowhalu.retrieval.stored import extend, open_stored
 from tests.retrieval.conftest import WordEmbedder, records
 
 WORDS = WordEmbedder(dimension=8)
@@ -28,7 +31,7 @@ OPTIONS = {"chunking": Chunking(words=3), "shard": 5}
 
 def bytes_of(folder: Path) -> dict[str, bytes]:
     """Read all files of an index."""
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
 def answers(folder: Path, embedder: WordEmbedder = WORDS, **more: object) -> list:
@@ -36,6 +39,13 @@ def answers(folder: Path, embedder: WordEmbedder = WORDS, **more: object) -> lis
     index = FaissIndex.open(folder, embedder, **more)
     asked = ["bees dance", "melting ice", "Title", "nothing of the kind"]
     return [index.search(asked, k) for k in (1, 3, 100)]
+
+
+def by_words(folder: Path) -> list:
+    """Search for the same by the words alone."""
+    extend(open_stored(folder), "lexical", build_lexical)
+    index = LexicalIndex.open(open_stored(folder))
+    return [index.search(["bees dance", "melting ice", "Title", "nothing of the kind"], k) for k in (1, 3, 100)]
 
 
 @settings(max_examples=15, deadline=None)
@@ -75,6 +85,7 @@ def check_script(home: Path, first: list[SourceRecord], script: list) -> None:
     build_index(documents.values(), home / "rebuilt", WORDS, **OPTIONS)
     edited, rebuilt = read_info(home / "edited"), read_info(home / "rebuilt")
     assert answers(home / "edited") == answers(home / "rebuilt")
+    assert by_words(home / "edited") == by_words(home / "rebuilt")
     assert (edited.counts, edited.content) == (rebuilt.counts, rebuilt.content)
     compact(home / "edited")
     assert bytes_of(home / "edited") == bytes_of(home / "rebuilt")
