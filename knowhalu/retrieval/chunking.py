@@ -54,8 +54,10 @@ def cut(record: SourceRecord, chunking: Chunking) -> Iterator[Cut]:
         yield Cut("", Span(0, len(text), text))
         return
     for start, end, path in _sections(text, record.headings) if chunking.sections else [(0, len(text), ())]:
+        # the store marks the end of a section's path by a zero character, which a heading could have too
+        section = " > ".join(path).replace("\0", "\N{REPLACEMENT CHARACTER}")
         for a, b in _windows(text[start:end], limit, overlap):
-            yield Cut(" > ".join(path), Span(start + a, start + b, text[start + a : start + b]))
+            yield Cut(section, Span(start + a, start + b, text[start + a : start + b]))
 
 
 def _sections(text: str, headings: Sequence[Heading]) -> Iterator[tuple[int, int, tuple[str, ...]]]:

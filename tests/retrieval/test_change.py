@@ -16,6 +16,7 @@ from knowhalu.retrieval.index import FaissIndex, read_info, verify
 from knowhalu.retrieval.lexical import LexicalIndex
 from knowhalu.retrieval.lexical_build import build_lexical
 from knowhalu.retrieval.manifest import Chunking, SearchParameters
+from knowhalu.retrieval.rows import Heading
 from knowhalu.retrieval.sources import SourceRecord
 from knowhalu.retrieval.stored import extend, open_stored
 from tests.retrieval.conftest import WordEmbedder, records
@@ -23,7 +24,8 @@ from tests.retrieval.conftest import WordEmbedder, records
 WORDS = WordEmbedder(dimension=8)
 SENTENCE = st.sampled_from(["Bees dance.", "Ice melts.", "Bees dance and ice melts.", "Rain falls."])
 TEXT = st.lists(SENTENCE, min_size=1, max_size=4).map(" ".join)
-RECORD = st.builds(SourceRecord, st.sampled_from("abcdef"), st.sampled_from(["", "Title"]), TEXT, st.just(""))
+HEADINGS = st.sampled_from([(), (Heading(0, 4, ("Part",)),), (Heading(0, 4, ("Part", "with\0zeros")),)])
+RECORD = st.builds(SourceRecord, st.sampled_from("abcdef"), st.sampled_from(["", "Title"]), TEXT, st.just(""), HEADINGS)
 BATCH = st.lists(RECORD, min_size=1, max_size=4, unique_by=lambda r: r.id)
 SCRIPT = st.lists(st.one_of(BATCH, st.sets(st.sampled_from("abcdef"), min_size=1, max_size=3)), max_size=5)
 OPTIONS = {"chunking": Chunking(words=3), "shard": 5}
