@@ -18,7 +18,8 @@ from knowhalu.engine import Backends, Engine
 from knowhalu.llm.server import Server
 from knowhalu.options import LLMOptions
 from knowhalu.steps import Generate, Steps
-from knowhalu.types import Label, Sample, Task, Verdict
+from knowhalu.types import Label, Sample, Task
+from knowhalu.verdicts import Verdict
 
 SECONDS = 0.050
 CARDS = {"data": [{"id": "m", "owned_by": "vllm"}]}

@@ -16,7 +16,8 @@ from tables import markdown, paper_cells, set_cells
 
 from knowhalu.api import Checker
 from knowhalu.settings import load_settings
-from knowhalu.types import Failure, Label, Segment, Verdict
+from knowhalu.types import Label
+from knowhalu.verdicts import Failure, Segment, Verdict
 
 
 def run(rows: list[EvalRow], pairs: list[str]) -> tuple[list[Verdict], float, list[Failure]]:

@@ -25,7 +25,8 @@ from knowhalu.reasoners.layout import GENERAL, SPECIFIC
 from knowhalu.reasoners.llm import LLMReasoner
 from knowhalu.steps import Completion, Generate, Search
 from knowhalu.training.judgment import grid_thresholds
-from knowhalu.types import Document, Form, Judgment, Label, Sample, Task, Verdict
+from knowhalu.types import Document, Form, Judgment, Label, Sample, Task
+from knowhalu.verdicts import Verdict
 
 CHARACTERS = 4
 ACCURACY = {Form.UNSTRUCTURED: 0.79, Form.STRUCTURED: 0.75}

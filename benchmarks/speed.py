@@ -16,7 +16,8 @@ from knowhalu.methods.knowhalu import KnowHalu
 from knowhalu.options import Settings
 from knowhalu.parts import build_engine
 from knowhalu.steps import Entail
-from knowhalu.types import Sample, Verdict
+from knowhalu.types import Sample
+from knowhalu.verdicts import Verdict
 
 
 class Recorder:

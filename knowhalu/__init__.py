@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from knowhalu.api import Checker, check, check_all
     from knowhalu.errors import KnowHaluError
-    from knowhalu.types import Document, Failure, Label, Outcome, Sample, Verdict
+    from knowhalu.types import Document, Label, Sample
+    from knowhalu.verdicts import Failure, Outcome, Verdict
 
 __version__ = "0.1.0"
 __all__ = ["Checker", "Document", "Failure", "KnowHaluError", "Label", "Outcome", "Sample", "Verdict", "check", "check_all"]
 
-_HOMES = {"check": "api", "check_all": "api", "Checker": "api", "KnowHaluError": "errors"}
+_HOMES = {
+    "check": "api", "check_all": "api", "Checker": "api", "KnowHaluError": "errors",
+    "Failure": "verdicts", "Outcome": "verdicts", "Verdict": "verdicts",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,8 @@ from pydantic import ValidationError
 from knowhalu.engine import Engine
 from knowhalu.errors import InputError
 from knowhalu.options import Settings
-from knowhalu.types import Outcome, Sample
+from knowhalu.types import Sample
+from knowhalu.verdicts import Outcome
 
 
 class Checker:

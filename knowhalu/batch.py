@@ -16,7 +16,8 @@ from knowhalu.ledger import CURE, Entry, Ledger
 from knowhalu.records import content_hash, id_hash, outcome_line, read_samples
 from knowhalu.scoring import LengthRule, Score, length_rule, score
 from knowhalu.text import word_count
-from knowhalu.types import Failure, Outcome, Sample
+from knowhalu.types import Sample
+from knowhalu.verdicts import Failure, Outcome
 
 UNLABELLED, FAITHFUL, HALLUCINATED = 0, 1, 2
 

@@ -137,11 +137,11 @@ def _line(text: str, place: tuple[int | str, ...]) -> str:
     return f", line {text.count(chr(10), 0, starts[number]) + 1}" if isinstance(number, int) and number < len(starts) else ""
 
 
-def family_hash(folder: Path | None = None) -> str:
-    """Return one hash over all prompts and examples of the family, the user's in place of the packaged ones."""
+def family_hash(folder: Path | None = None, family: str = FAMILY) -> str:
+    """Return one hash over all prompts and examples of a method's family, the user's in place of the packaged ones."""
     found: dict[str, Path] = {}
     for root in (packaged_folder(), *([folder] if folder is not None else [])):
-        files = (f for ending in ("*.txt", "*.toml") for f in (root / FAMILY).rglob(ending))
+        files = (f for ending in ("*.txt", "*.toml") for f in (root / family).rglob(ending))
         found |= {f.relative_to(root).as_posix(): f for f in files}
     digest = hashlib.sha256()
     for name in sorted(found):

@@ -10,7 +10,8 @@ from typing import Any, Protocol, cast
 from knowhalu.batching import Asking, Batcher, Blocking
 from knowhalu.errors import BackendError, KnowHaluError, StageError
 from knowhalu.steps import Entail, Generate, Request, Search, Steps
-from knowhalu.types import Failure, Outcome, Sample, Usage, Verdict
+from knowhalu.types import Sample
+from knowhalu.verdicts import Failure, Outcome, Usage, Verdict
 
 Samples = Iterable[Sample] | AsyncIterable[Sample]
 

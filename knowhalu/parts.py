@@ -9,26 +9,40 @@ import knowhalu
 from knowhalu.demonstrations import family_hash
 from knowhalu.encoder.service import PACKAGED, EncoderBackend
 from knowhalu.engine import Backends, Engine
+from knowhalu.errors import SettingsError
 from knowhalu.llm.replies import remembered
-from knowhalu.names import resolve
+from knowhalu.names import METHODS, REASONERS, imported, llm_backend, method_card
 from knowhalu.options import SERVED, LLMOptions, RetrievalOptions, Settings
 from knowhalu.searching import Searcher
 
 
 def build_engine(settings: Settings) -> Engine:
     """Build what the settings name; raises SettingsError, ModelError or IndexFormatError where a part cannot be had."""
-    search = Searcher(settings.retrieval)
-    if settings.reasoner == "llm":
-        reasoner = resolve("reasoner", "llm")(settings.llm, settings.knowhalu.formulation)
-        generate = remembered(resolve("llm", settings.llm.backend)(settings.llm), settings.llm)
-        backends = Backends(generate=generate, search=search, batch=settings.engine.batch)
-    else:
+    card = method_card(settings.method)
+    who, options = thinker(settings), getattr(settings, card.options)
+    parts: dict[str, Any] = {}
+    arguments: tuple[Any, ...] = (options,)
+    if who == "llm":
+        arguments = (imported(card.reasoners[who])(settings.llm, options), options)
+        parts["generate"] = remembered(llm_backend(settings.llm.backend)(settings.llm), settings.llm)
+    elif who == "encoder":
         encoder, folder = settings.encoder, _verifier(settings)
-        reasoner = resolve("reasoner", settings.reasoner)(folder)
-        entail = EncoderBackend(folder, precision=encoder.precision, threads=encoder.threads, tokens=encoder.tokens)
-        backends = Backends(entail=entail, search=search, batch=settings.engine.batch)
-    method = resolve("method", settings.method)(reasoner, settings.knowhalu)
-    return Engine(method, backends, in_flight=settings.engine.in_flight, index=search.seal)
+        arguments = (imported(card.reasoners[who])(folder), options)
+        parts["entail"] = EncoderBackend(folder, precision=encoder.precision, threads=encoder.threads, tokens=encoder.tokens)
+    search = Searcher(settings.retrieval)
+    backends = Backends(**parts, search=search, batch=settings.engine.batch)
+    return Engine(imported(card.make)(*arguments), backends, in_flight=settings.engine.in_flight, index=search.seal)
+
+
+def thinker(settings: Settings) -> str:
+    """Return who thinks in a run: "llm", "encoder", or "" where the method needs nobody; raises SettingsError."""
+    card = method_card(settings.method)
+    if not card.reasoners or settings.reasoner in card.reasoners:
+        return settings.reasoner if card.reasoners else ""
+    others = " or ".join(f"--set reasoner={name}" for name in card.reasoners)
+    if settings.reasoner in REASONERS:
+        raise SettingsError(f"{settings.method} cannot think with reasoner {settings.reasoner!r}. Use {others}")
+    raise SettingsError(f"unknown reasoner {settings.reasoner!r}. Use {others}")
 
 
 _SPEED_AND_PLACE: dict[str, Any] = {
@@ -39,13 +53,18 @@ _SPEED_AND_PLACE: dict[str, Any] = {
 
 
 def fingerprint(settings: Settings) -> dict[str, str]:
-    """Return what decides the results of a run; how fast it runs is left out, and so are the options of who does not think."""
-    by_llm = settings.reasoner == "llm"
-    thinker = {"prompts": family_hash(settings.llm.prompts)} if by_llm else {"verifier": folder_hash(_verifier(settings))}
+    """Return what decides the results of a run: not how fast it runs, nor the options of methods and thinkers not in use."""
+    who, card = thinker(settings), method_card(settings.method)
+    thinks: dict[str, str] = {}
+    if who == "llm":
+        thinks = {"prompts": family_hash(settings.llm.prompts, card.options)}
+    elif who == "encoder":
+        thinks = {"verifier": folder_hash(_verifier(settings))}
+    others = {c.options for c in METHODS.values()} - {card.options} | {"encoder", "llm"} - {who}
     return {
         "version": knowhalu.__version__,
-        "settings": settings.model_dump_json(exclude=_SPEED_AND_PLACE | {"encoder" if by_llm else "llm": True}),
-        **thinker,
+        "settings": settings.model_dump_json(exclude=_SPEED_AND_PLACE | dict.fromkeys(others, True)),
+        **thinks,
         "index": index_seal(settings.retrieval),
     }
 

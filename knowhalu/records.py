@@ -13,7 +13,8 @@ from pydantic import ValidationError
 
 from knowhalu.errors import InputError
 from knowhalu.fields import to_sample
-from knowhalu.types import Failure, Outcome, Sample, Verdict
+from knowhalu.types import Sample
+from knowhalu.verdicts import Failure, Outcome, Verdict
 
 BOM = b"\xef\xbb\xbf"
 

@@ -34,6 +34,14 @@ class Form(StrEnum):
     STRUCTURED = "structured"
 
 
+class Relation(StrEnum):
+    """How a source stands to a hypothesis (natural language inference)."""
+
+    ENTAILMENT = "entailment"
+    CONTRADICTION = "contradiction"
+    NEUTRAL = "neutral"
+
+
 class Task(StrEnum):
     """What kind of text is checked; it follows from the fields of the sample."""
 
@@ -179,13 +187,13 @@ class Step(Record):
 
 
 class Judgment(Record):
-    """A label from one form of knowledge, how sure it is, why, and by which steps.
+    """A label from one form of knowledge, or from the sources as they are, how sure it is, why, and by which steps.
 
     `confidence` is the probability of the label; `supported` that of the text being true, also where the label leaves it open.
     `measured` says where the confidence comes from: a probability, the share of equal votes, or nowhere.
     """
 
-    form: Form
+    form: Form | None = None
     label: Label
     confidence: float = Field(ge=0.0, le=1.0)
     supported: float = Field(0.5, ge=0.0, le=1.0)
@@ -209,91 +217,3 @@ class Extraction(Record):
     def is_none(self) -> bool:
         """Tell whether the answer does not deliver what was asked for."""
         return self.entity is None and not self.refusal
-
-
-class Evidence(Record):
-    """Characters of the response beside characters of a source, and how they stand to one another.
-
-    `quote == passage.text[start:end]`; `document` and `document_start` say where it stands in the source.
-    """
-
-    response_start: int
-    response_end: int
-    relation: Literal["supports", "contradicts"]
-    probability: float
-    passage: str
-    title: str
-    quote: str
-    start: int
-    end: int
-    document: str
-    document_start: int
-
-
-class Segment(Record):
-    """A piece of the response and what was found of it: `text == response[start:end]`."""
-
-    start: int
-    end: int
-    text: str
-    label: Label
-    probability: float
-    base: Judgment
-    supplement: Judgment | None = None
-    evidence: tuple[Evidence, ...] = ()
-
-    @property
-    def forms_agree(self) -> bool | None:
-        """Tell whether both forms of knowledge led to the same label; None where only one was judged by."""
-        return None if self.supplement is None else self.supplement.label is self.base.label
-
-
-class Usage(Record):
-    """What a check cost; `reused` replies were kept on disk from earlier and cost neither calls nor tokens."""
-
-    pairs: int = 0
-    searches: int = 0
-    calls: int = 0
-    reused: int = 0
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    completion_tokens: int = 0
-
-
-class Verdict(Record):
-    """The final word on a sample, with every step that led to it.
-
-    `probability` is that of the text being hallucinated; `reason` says in words why. `index` is the seal of the index that was
-    searched for it, in the very state that it had then.
-    """
-
-    id: str
-    task: Task
-    method: str
-    label: Label
-    hallucinated: bool | None
-    kind: Kind | None
-    probability: float = Field(ge=0.0, le=1.0)
-    reason: str
-    extraction: Extraction | None = None
-    segments: tuple[Segment, ...] = ()
-    index: str | None = None
-    usage: Usage = Usage()
-    seconds: dict[str, float] = Field(default_factory=dict)
-
-    @property
-    def evidence(self) -> tuple[Evidence, ...]:
-        """Return the evidence of all segments."""
-        return tuple(e for s in self.segments for e in s.evidence)
-
-
-class Failure(Record):
-    """What came back instead of a verdict: the stage, the reason, and the raw reply where there was one."""
-
-    id: str
-    stage: str
-    reason: str
-    reply: str | None = None
-
-
-Outcome = Verdict | Failure

@@ -20,7 +20,8 @@ from knowhalu.options import RetrievalOptions, Settings
 from knowhalu.records import parse_outcome, read_samples
 from knowhalu.retrieval.index import read_info, verify
 from knowhalu.scoring import Score, score
-from knowhalu.types import Outcome, Sample, Verdict
+from knowhalu.types import Sample
+from knowhalu.verdicts import Outcome, Verdict
 
 CORPUS, ITEMS = Path("demo/corpus.jsonl"), Path("demo/items.jsonl")
 INDEX, OUTPUT = Path("indexes/demo"), Path("demo/out/verdicts.jsonl")

@@ -23,7 +23,8 @@ from knowhalu.training.judgment import (
     grid_thresholds,
     summary_rows,
 )
-from knowhalu.types import Judgment, Verdict
+from knowhalu.types import Judgment
+from knowhalu.verdicts import Verdict
 
 Checked = list[tuple[FitRow, Verdict]]
 
@@ -59,7 +60,7 @@ def judgments(model: JudgeModel, task: str, verdict: Verdict) -> tuple[Judgment,
     found = []
     for judgment in (base, other or base):
         if judgment.features:
-            decided = decide(model.weights(task, judgment.form).probability(judgment.features), judgment.features)
+            decided = decide(model.weights(task, str(judgment.form)).probability(judgment.features), judgment.features)
             judgment = judgment.model_copy(update={"label": decided.label, "confidence": decided.confidence})
         found.append(judgment)
     return found[0], found[1]

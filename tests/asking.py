@@ -5,7 +5,8 @@ import time
 
 from knowhalu.engine import Backends, Engine
 from knowhalu.steps import Entail, Hypothesis, Probabilities
-from knowhalu.types import Label, Sample, Task, Verdict
+from knowhalu.types import Label, Sample, Task
+from knowhalu.verdicts import Verdict
 
 
 def sample(i, text="Snow is white."):

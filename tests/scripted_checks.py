@@ -9,23 +9,8 @@ from knowhalu.api import Checker
 from knowhalu.engine import Backends, Engine
 from knowhalu.errors import StageError
 from knowhalu.records import parse_outcome
-from knowhalu.types import (
-    Evidence,
-    Extraction,
-    Failure,
-    Form,
-    Judgment,
-    Kind,
-    Knowledge,
-    Label,
-    Passage,
-    Query,
-    Sample,
-    Segment,
-    Step,
-    Task,
-    Verdict,
-)
+from knowhalu.types import Extraction, Form, Judgment, Kind, Knowledge, Label, Passage, Query, Sample, Step, Task
+from knowhalu.verdicts import Evidence, Failure, Segment, Verdict
 
 EXTRACTION = Extraction(entity="Mars", asked_for="a planet", reason="it is named", confidence=0.9)
 TOLD = {"wrong": Label.INCORRECT, "unsure": Label.INCONCLUSIVE}

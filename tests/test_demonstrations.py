@@ -4,6 +4,7 @@ import pytest
 
 from knowhalu.demonstrations import FIELDS, examples_file, family_hash, load_examples
 from knowhalu.errors import PromptError
+from knowhalu.options import LLMOptions
 from knowhalu.prompts import SECTION
 from knowhalu.reasoners import layout
 from knowhalu.reasoners.grounding import grounded
@@ -128,7 +129,7 @@ def test_a_users_examples_win_and_change_the_hash(tmp_path):
     assert len(load_examples(Task.CLAIM, tmp_path)) == 1
     assert examples_file(Task.QA, tmp_path) == examples_file(Task.QA)
     assert family_hash(tmp_path) != before
-    prompt = PromptBook(tmp_path).query(Sample(response="x"), [], Form.UNSTRUCTURED).prompt
+    prompt = PromptBook(LLMOptions(prompts=tmp_path)).query(Sample(response="x"), [], Form.UNSTRUCTURED).prompt
     assert prompt.count("### Claim:") == 2 and "### Claim: Snow is white." in prompt
 
 
@@ -139,8 +140,8 @@ def test_a_users_prompt_with_other_holes_is_refused_before_a_run(tmp_path):
         text = f"+++\nholes = [{holes}]\n+++\nJudge.\n{body}\n### Judgment:"
         (folder / "knowhalu/judge.txt").write_text(text)
     with pytest.raises(PromptError, match=r"judge\.txt: no hole \$steps"):
-        PromptBook(bad)
-    request = PromptBook(good).judge(Sample(response="x"), [], Form.STRUCTURED)
+        PromptBook(LLMOptions(prompts=bad))
+    request = PromptBook(LLMOptions(prompts=good)).judge(Sample(response="x"), [], Form.STRUCTURED)
     assert request.prompt.startswith("Judge.\n### Claim: x") and request.fixed == len("Judge.\n")
 
 

@@ -6,7 +6,8 @@ from knowhalu.doubles import ScriptedEncoder, ScriptedLLM
 from knowhalu.engine import Backends, Engine
 from knowhalu.errors import StageError
 from knowhalu.steps import Completion, Entail, Generate, Hypothesis, Probabilities
-from knowhalu.types import Failure, Sample
+from knowhalu.types import Sample
+from knowhalu.verdicts import Failure
 
 
 def test_the_longest_fitting_end_of_the_prompt_wins():

@@ -7,7 +7,8 @@ import pytest
 from knowhalu.engine import Backends, Engine
 from knowhalu.errors import BackendError, ModelError, ReplyError, StageError
 from knowhalu.steps import Completion, Entail, Generate, Hypothesis, Probabilities, Search
-from knowhalu.types import Failure, Passage
+from knowhalu.types import Passage
+from knowhalu.verdicts import Failure
 from tests.asking import Asking, Blocking, Client, engine, ids, sample, samples, verdict
 
 

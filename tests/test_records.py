@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from knowhalu.errors import InputError
 from knowhalu.records import content_hash, outcome_line, parse_outcome, read_item, read_samples
-from knowhalu.types import Failure, Form, Judgment, Kind, Label, Sample, Segment, Task, Verdict
+from knowhalu.types import Form, Judgment, Kind, Label, Sample, Task
+from knowhalu.verdicts import Failure, Segment, Verdict
 
 GOOD = b'{"id": "a", "response": "Mars is red.", "knowledge": "Mars looks red."}\n'
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.errors import SettingsError
-from knowhalu.names import TABLES, resolve
+from knowhalu.names import LLMS, METHODS, REASONERS, imported, method_card
 from knowhalu.options import Settings
 from knowhalu.settings import load_settings
 
@@ -98,9 +98,20 @@ def test_no_pair_breaks_the_parser(pair):
 
 def test_an_unknown_name_shows_the_nearest():
     with pytest.raises(SettingsError, match="unknown method 'knowhallu'. Did you mean 'knowhalu'"):
-        resolve("method", "knowhallu")
+        method_card("knowhallu")
 
 
-@pytest.mark.parametrize(("table", "name"), [(t, n) for t, names in TABLES.items() for n in names])
-def test_every_name_in_the_tables_has_its_class(table, name):
-    assert isinstance(resolve(table, name), type)
+PLACES = [*LLMS.values(), *(place for card in METHODS.values() for place in (card.make, *card.reasoners.values()))]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_every_name_in_the_tables_has_its_maker(place):
+    assert callable(imported(place))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_has_its_options_and_says_what_it_is(name):
+    card = METHODS[name]
+    assert card.options in Settings.model_fields
+    assert set(card.reasoners) <= set(REASONERS)
+    assert card.does and card.needs and card.cost

@@ -10,7 +10,6 @@ from knowhalu.types import (
     NO_INFORMATION,
     Document,
     Extraction,
-    Failure,
     Form,
     Judgment,
     Knowledge,
@@ -19,11 +18,10 @@ from knowhalu.types import (
     Quote,
     Record,
     Sample,
-    Segment,
     Task,
     Triplet,
-    Verdict,
 )
+from knowhalu.verdicts import Failure, Segment, Verdict
 
 
 @pytest.mark.parametrize(

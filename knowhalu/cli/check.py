@@ -13,7 +13,8 @@ from knowhalu.cli.show import make_console, show_outcome
 from knowhalu.errors import InputError
 from knowhalu.fields import to_sample
 from knowhalu.records import BOM, decode, outcome_line, read_item
-from knowhalu.types import Failure, Outcome, Sample
+from knowhalu.types import Sample
+from knowhalu.verdicts import Failure, Outcome
 
 FAITHFUL, HALLUCINATED, ERROR, INCONCLUSIVE = 0, 1, 2, 3
 RESPONSES = ("answer", "summary", "claim")

@@ -12,6 +12,7 @@ from knowhalu.cli.check import sample_of
 from knowhalu.cli.show import safe
 from knowhalu.demonstrations import FAMILY, examples_file, load_examples
 from knowhalu.errors import PromptError
+from knowhalu.options import LLMOptions
 from knowhalu.prompts import load_prompt
 from knowhalu.reasoners.layout import Formulation
 from knowhalu.reasoners.prompt_book import HOLES, PromptBook
@@ -58,7 +59,7 @@ def show(name: str, form: str, formulation: str, folder: Path | None, **given: A
     name = name.rpartition("/")[2]
     any_given = any(value for value in given.values())
     sample = sample_of(given) if any_given else SAMPLES[Task.QA]
-    request = specimen(PromptBook(folder, cast(Formulation, formulation)), name, sample, Form(form))
+    request = specimen(PromptBook(LLMOptions(prompts=folder), cast(Formulation, formulation)), name, sample, Form(form))
     click.echo(safe(request.prompt))
     file = load_prompt(f"{FAMILY}/{name}", folder).file
     examples = examples_file(Task.QA if name == "extract" else sample.task, folder)
@@ -140,7 +141,7 @@ def _rendered(folder: Path | None) -> str | Fault:
     count = 0
     try:
         for formulation in FORMULATIONS:
-            book = PromptBook(folder, formulation)
+            book = PromptBook(LLMOptions(prompts=folder), formulation)
             for sample in SAMPLES.values():
                 for form in Form:
                     for name in HOLES:

@@ -10,12 +10,15 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.text import Text
 
-from knowhalu.types import Evidence, Failure, Judgment, Kind, Label, Outcome, Sample, Segment, Step, Verdict
+from knowhalu.types import Judgment, Kind, Label, Sample, Step
+from knowhalu.verdicts import Evidence, Failure, Finding, Outcome, Segment, Verdict
 
 LABELS = {Label.CORRECT: ("✓ FAITHFUL", "bold green"), Label.INCORRECT: ("✗ HALLUCINATED", "bold red"),
           Label.INCONCLUSIVE: ("? INCONCLUSIVE", "bold yellow")}  # fmt: skip
 KINDS = {Kind.FACTUAL: "factual error", Kind.OFF_TARGET: "off target: it does not answer the question"}
 MARKS = {Label.INCORRECT: ("✗", "red underline"), Label.INCONCLUSIVE: ("?", "yellow underline")}
+WHOLE = "sources"
+"""What stands where a judgment has no form of knowledge: it was made by the sources as they are."""
 RELATIONS = {"supports": ("supported by", "green"), "contradicts": ("contradicted by", "red")}
 # control characters could move the cursor or rewrite what was shown; direction marks could reorder it
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -69,7 +72,7 @@ def show_outcome(console: Console, sample: Sample, outcome: Outcome, *, steps: b
         for number, segment in enumerate(outcome.segments, 1):
             for judgment in _both(segment):
                 lines = [line for i, s in enumerate(judgment.steps, 1) for line in _step(i, s)]
-                _section(console, f"Steps, segment {number}, {judgment.form} knowledge", lines)
+                _section(console, f"Steps, segment {number}, {judgment.form or WHOLE} knowledge", lines)
     console.print()
     console.print(Text(_cost(outcome), style="dim"))
 
@@ -180,14 +183,20 @@ def _judgments(number: int, segment: Segment) -> list[Text]:
         if agree is None
         else [Text(f"  the two forms of knowledge {'agree' if agree else 'DISAGREE'}", style="dim" if agree else "yellow")]
     )
-    return [Text(head), *map(_judgment, _both(segment)), *both]
+    return [Text(head), *map(_judgment, _both(segment)), *both, *map(_finding, segment.findings)]
 
 
 def _judgment(judgment: Judgment) -> Text:
     label = (f"{judgment.label:<13}", LABELS[judgment.label][1])
     sure = "   -" if judgment.measured == "nowhere" else f"{judgment.confidence:.2f}"
     why = f"{sure}  {short(judgment.rationale, 400)}"
-    return Text.assemble("  ", (f"{judgment.form:<13}", "dim"), label, why)
+    return Text.assemble("  ", (f"{judgment.form or WHOLE:<13}", "dim"), label, why)
+
+
+def _finding(finding: Finding) -> Text:
+    what = f"{finding.unit} {finding.type}".strip()
+    label = (f"{finding.label:<13}", LABELS[finding.label][1])
+    return Text.assemble("  ", (f"{what:<13} ", "dim"), label, f"“{short(finding.text, 120)}”: {short(finding.reason, 400)}")
 
 
 def _step(number: int, step: Step) -> list[Text]:

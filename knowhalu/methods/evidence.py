@@ -1,7 +1,8 @@
 """Evidence on two sides: characters of the response beside characters of a source, taken from the quotes of a judgment."""
 
 from knowhalu.text import Span, content_words, words
-from knowhalu.types import Evidence, Judgment, Label, Passage, Quote
+from knowhalu.types import Judgment, Label, Passage, Quote
+from knowhalu.verdicts import Evidence
 
 TELLS = 0.5
 """Probability from which a quote counts as supporting or contradicting."""

@@ -8,24 +8,12 @@ from typing import Protocol
 
 from knowhalu.aggregation import Thresholds, aggregate, needs_second_opinion
 from knowhalu.methods.evidence import link
+from knowhalu.methods.sources import retrieve
 from knowhalu.options import KnowHaluOptions
-from knowhalu.steps import Search, Steps
+from knowhalu.steps import Steps
 from knowhalu.text import Span, segments
-from knowhalu.types import (
-    Extraction,
-    Form,
-    Judgment,
-    Kind,
-    Knowledge,
-    Label,
-    Passage,
-    Query,
-    Sample,
-    Segment,
-    Step,
-    Task,
-    Verdict,
-)
+from knowhalu.types import Extraction, Form, Judgment, Kind, Knowledge, Label, Passage, Query, Sample, Step, Task
+from knowhalu.verdicts import Segment, Verdict
 
 
 class KnowHaluReasoner(Protocol):
@@ -109,20 +97,10 @@ class KnowHalu:
 
     def _retrieve(self, part: Sample, query: Query) -> Steps[tuple[Passage, ...]]:
         """Fetch the passages for both formulations, merged without duplicates; given knowledge is read as it is."""
-        if part.knowledge:
-            return tuple(
-                Passage(id=f"knowledge-{i}", document=f"knowledge-{i}", text=text, start=0, end=len(text), score=1.0)
-                for i, text in enumerate(part.knowledge, 1)
-            )
         asked = {"specific": (query.specific,), "general": (query.general,), "combined": (query.specific, query.general)}
         k = self.options.passages or (3 if part.documents else 2)
         queries = tuple(q for q in asked[self.options.formulation] if q) or (query.specific or query.general,)
-        found: list[list[Passage]] = yield Search(queries, k, part.documents)
-        merged = {p.id: p for passages in found for p in passages}
-        if part.documents:
-            order = {d.id: i for i, d in enumerate(part.documents)}
-            return tuple(sorted(merged.values(), key=lambda p: (order.get(p.document, 0), p.start)))
-        return tuple(merged.values())
+        return (yield from retrieve(part, queries, k))
 
 
 def _without_facts(sample: Sample, extraction: Extraction, method: str) -> Verdict:

@@ -5,10 +5,20 @@ from dataclasses import replace
 from typing import TypeVar
 
 from knowhalu.errors import ReplyError
-from knowhalu.prompts import section, shield
+from knowhalu.options import LLMOptions
+from knowhalu.prompts import Prompt, section, shield
 from knowhalu.steps import Completion, Generate, Steps
 
 T = TypeVar("T")
+
+
+def asking(prompt: Prompt, options: LLMOptions, **values: str) -> Generate:
+    """Make the request of a prompt file; the system prompt and the seed of the options hold."""
+    system = prompt.system if options.system is None else options.system
+    return Generate(
+        prompt=prompt.render(**values), system=system, fixed=len(prompt.fixed), stop=prompt.stop, max_tokens=prompt.max_tokens,
+        seed=options.seed,
+    )  # fmt: skip
 
 
 def asked_twice(

@@ -6,11 +6,11 @@ from math import exp
 
 from knowhalu.aggregation import Thresholds
 from knowhalu.errors import ReplyError
-from knowhalu.options import LLMOptions
+from knowhalu.options import KnowHaluOptions, LLMOptions
 from knowhalu.reasoners.asking import asked_twice, begun
 from knowhalu.reasoners.grounding import grounded
 from knowhalu.reasoners.judging import judged
-from knowhalu.reasoners.layout import ASKED_FOR, ENTITY, GENERAL, KNOWLEDGE, REASON, SPECIFIC, THOUGHT, Formulation, asked
+from knowhalu.reasoners.layout import ASKED_FOR, ENTITY, GENERAL, KNOWLEDGE, REASON, SPECIFIC, THOUGHT, asked
 from knowhalu.reasoners.prompt_book import PromptBook
 from knowhalu.reasoners.replies import QUERY, Hop, Piece, Sections, is_end, read_hop, read_piece, sections, whole_sentences
 from knowhalu.reasoners.statements import read_sentences, read_triplets
@@ -36,11 +36,11 @@ class LLMReasoner:
 
     name = "llm"
 
-    def __init__(self, options: LLMOptions | None = None, formulation: Formulation = "combined") -> None:
+    def __init__(self, options: LLMOptions | None = None, method: KnowHaluOptions | None = None) -> None:
         """Load all prompts; raises PromptError where one cannot be used."""
         self.options = options or LLMOptions()
-        self.formulation = formulation
-        self.book = PromptBook(self.options.prompts, formulation, system=self.options.system, seed=self.options.seed)
+        self.formulation = (method or KnowHaluOptions()).formulation
+        self.book = PromptBook(self.options, self.formulation)
 
     def thresholds(self, sample: Sample) -> Thresholds:
         """Return delta1 and delta2 for the kind of source that a sample has."""

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 
 from knowhalu.demonstrations import load_examples
+from knowhalu.options import LLMOptions
 from knowhalu.prompts import Prompt, Shown, joined, load_prompt, section
 from knowhalu.reasoners import layout
+from knowhalu.reasoners.asking import asking
 from knowhalu.reasoners.layout import Formulation
 from knowhalu.steps import Generate
 from knowhalu.types import Form, Passage, Query, Sample, Step, Task
@@ -22,15 +23,14 @@ HOLES = {
 
 
 class PromptBook:
-    """Render requests; the prompts and demonstrations of `folder` win over the packaged ones.
+    """Render requests; the prompts and demonstrations of the options' folder win over the packaged ones.
 
     Raises PromptError, when it is made, where a prompt or an example file cannot be used.
     """
 
-    def __init__(
-        self, folder: Path | None = None, formulation: Formulation = "combined", *, system: str | None = None, seed: int = 0
-    ) -> None:
-        self.folder, self.formulation, self.system, self.seed = folder, formulation, system, seed
+    def __init__(self, options: LLMOptions | None = None, formulation: Formulation = "combined") -> None:
+        self.options, self.formulation = options or LLMOptions(), formulation
+        self.folder = self.options.prompts
         self._settled = cache(self._settle)
         for name in HOLES:
             for task in (Task.QA,) if name == "extract" else Task:
@@ -58,12 +58,7 @@ class PromptBook:
         return self._request("judge", part.task, form, sample=layout.checked_sample(part), steps=found)
 
     def _request(self, name: str, task: Task, form: Form, **values: Shown) -> Generate:
-        prompt = self._settled(name, task, form)
-        system = prompt.system if self.system is None else self.system
-        return Generate(
-            prompt=prompt.render(**values), system=system, fixed=len(prompt.fixed), stop=prompt.stop,
-            max_tokens=prompt.max_tokens, seed=self.seed,
-        )  # fmt: skip
+        return asking(self._settled(name, task, form), self.options, **values)
 
     def _settle(self, name: str, task: Task, form: Form) -> Prompt:
         """Choose the words of a prompt and show its demonstrations, once for all samples; raises PromptError."""

@@ -11,7 +11,8 @@ from knowhalu.llm import wire
 from knowhalu.llm.server import Server
 from knowhalu.options import LLMOptions
 from knowhalu.steps import Generate
-from knowhalu.types import Failure, Label, Sample, Task, Verdict
+from knowhalu.types import Label, Sample, Task
+from knowhalu.verdicts import Failure, Verdict
 from tests.llm import faults as f
 from tests.llm.fake_server import FakeServer, running
 from tests.llm.tiny_model import TinyModel

@@ -12,10 +12,14 @@ import pytest
 from knowhalu.llm.server import Server
 from knowhalu.options import LLMOptions
 from tests.llm.contract import *  # noqa: F403 - the shared tests run here
-from tests.llm.contract import asker
+from tests.llm.contract import FREE, asker, changed
 
 pytestmark = pytest.mark.slow
-PIECES = ("CORRECT", "▁CORRECT", "IN", "▁IN", "CON", "CLUSIVE", "CONCLUSIVE", "▁", "▁the", "▁sea", "RECT", "COR", "ON")
+LIKED = ("CORRECT", "▁CORRECT", "IN", "▁IN", "yes", "no", "a▁", "say▁", "only")
+PIECES = (*LIKED, "CON", "CLUSIVE", "CONCLUSIVE", "▁", "▁the", "▁sea", "RECT", "COR", "ON")
+SHARED = ("a▁", "say▁")
+"""What two choices begin with: liked more, since what follows halves its probability."""
+LIKED_BYTES = b'01bc"|'
 WIDTH, HEADS = 64, 4
 
 
@@ -43,11 +47,20 @@ def write_model(path):
     writer.add_eos_token_id(2)
     random = np.random.default_rng(0)
 
-    def add(name, *shape):
-        writer.add_tensor(name, random.normal(0.0, 0.2, shape).astype(np.float32))
+    def add(name, *shape, first=None):
+        weights = random.normal(0.0, 0.2, shape).astype(np.float32)
+        if first is not None:
+            weights[:, 0] = first
+        writer.add_tensor(name, weights)
 
-    add("token_embd.weight", len(tokens), WIDTH)
-    add("output.weight", len(tokens), WIDTH)
+    # the first number of every state is the same, so that of a token's output row is its bias: choices are liked
+    liked = {tokens.index(piece) for piece in LIKED} | {3 + n for n in LIKED_BYTES}
+    unseen = {0, 1, 2} | {3 + n for n in range(256) if not 32 <= n < 127}
+    biases = [1.0 if i in liked else -1.0 if i in unseen else 0.0 for i in range(len(tokens))]
+    for piece in SHARED:
+        biases[tokens.index(piece)] = 1.5
+    add("token_embd.weight", len(tokens), WIDTH, first=20.0)
+    add("output.weight", len(tokens), WIDTH, first=biases)
     for name in ("attn_q", "attn_k", "attn_v", "attn_output"):
         add(f"blk.0.{name}.weight", WIDTH, WIDTH)
     add("blk.0.ffn_gate.weight", 2 * WIDTH, WIDTH)
@@ -103,3 +116,11 @@ def url(tmp_path_factory):
 def llm(url):
     # this server puts a begun reply into a closed message; plain completions go on with it
     return asker(Server(LLMOptions(url=url, style="completion", concurrency=1)))
+
+
+def test_a_begun_reply_is_gone_on_with(llm):
+    """What a model of random weights writes may be cut into other tokens when it is read again, so plain text is begun."""
+    asked = [changed(FREE, begun="the sea", max_tokens=6), changed(FREE, prompt=f"{FREE.prompt}the sea", max_tokens=6)]
+    rest, same = llm(asked)
+    assert rest.text == same.text
+    assert rest.prompt_tokens == same.prompt_tokens

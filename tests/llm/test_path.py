@@ -4,7 +4,8 @@ import pytest
 
 from knowhalu.api import Checker
 from knowhalu.options import KnowHaluOptions, LLMOptions, Settings
-from knowhalu.types import Failure, Kind, Label, Sample, Verdict
+from knowhalu.types import Kind, Label, Sample
+from knowhalu.verdicts import Failure, Verdict
 from tests.llm.fake_server import FakeServer, running
 from tests.llm.tiny_llm import CHAT
 from tests.llm.tiny_model import TinyModel

@@ -15,7 +15,8 @@ from knowhalu.llm.shelf import Shelf, cache_folder
 from knowhalu.options import LLMOptions, Settings
 from knowhalu.parts import build_engine
 from knowhalu.steps import Generate
-from knowhalu.types import Sample, Task, Verdict
+from knowhalu.types import Sample, Task
+from knowhalu.verdicts import Verdict
 from tests.llm.memory_models import REPLY, REQUEST, Model, answer, write_many
 
 
@@ -169,7 +170,7 @@ def test_the_client_behind_the_cache_is_closed_with_the_last_stream(options):
 
 
 def test_the_engine_that_is_built_from_settings_has_a_cache(monkeypatch, options):
-    monkeypatch.setattr("knowhalu.parts.resolve", lambda table, name: lambda *given: Model())
+    monkeypatch.setattr("knowhalu.parts.llm_backend", lambda name: lambda *given: Model())
     engine = build_engine(Settings(reasoner="llm", llm=options))
     (batcher,) = (d for d in [engine.backends._given[Generate]])
     assert batcher.memory.shelf.path == options.cache_folder / "replies.sqlite"

@@ -14,7 +14,8 @@ from knowhalu.llm.attention import Columns
 from knowhalu.llm.transformers import Transformers
 from knowhalu.options import LLMOptions
 from knowhalu.steps import Generate
-from knowhalu.types import Failure, Label, Sample, Task, Verdict
+from knowhalu.types import Label, Sample, Task
+from knowhalu.verdicts import Failure, Verdict
 from tests.llm.tiny_llm import CHAT, write_model
 
 LABELS = (" CORRECT", " INCORRECT", " INCONCLUSIVE")

@@ -9,7 +9,8 @@ from knowhalu.errors import ModelError
 from knowhalu.methods.knowhalu import KnowHalu
 from knowhalu.reasoners.encoder import EncoderReasoner
 from knowhalu.steps import Entail, Hypothesis, Probabilities, Search
-from knowhalu.types import Form, Kind, Label, Passage, Sample, Verdict
+from knowhalu.types import Form, Kind, Label, Passage, Sample
+from knowhalu.verdicts import Verdict
 
 YES, NO, OPEN = Probabilities(0.95, 0.03, 0.02), Probabilities(0.02, 0.95, 0.03), Probabilities(0.1, 0.1, 0.8)
 WEIGHTS = {

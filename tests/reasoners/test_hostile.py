@@ -11,7 +11,8 @@ from knowhalu.reasoners.prompt_book import PromptBook
 from knowhalu.reasoners.replies import read_hop, read_label, read_piece, sections
 from knowhalu.reasoners.statements import read_sentences, read_triplets
 from knowhalu.steps import Completion
-from knowhalu.types import Failure, Form, Knowledge, Label, Passage, Query, Sample, Step, Verdict
+from knowhalu.types import Form, Knowledge, Label, Passage, Query, Sample, Step
+from knowhalu.verdicts import Failure, Verdict
 from tests.reasoners.thinking import NOTHING, Hop, Thinker, check
 
 FRAGMENTS = [

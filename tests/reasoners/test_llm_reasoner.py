@@ -2,7 +2,8 @@
 
 import pytest
 
-from knowhalu.types import NO_INFORMATION, Failure, Form, Kind, Label, Sample, Task
+from knowhalu.types import NO_INFORMATION, Form, Kind, Label, Sample, Task
+from knowhalu.verdicts import Failure
 from tests.reasoners.thinking import BOTH, Hop, Thinker, check
 
 PAGES = {

@@ -7,7 +7,8 @@ from knowhalu.reasoners.layout import GENERAL, SPECIFIC, THOUGHT
 from knowhalu.reasoners.replies import is_end, read_hop, read_label, read_piece, sections, whole_sentences
 from knowhalu.reasoners.statements import read_sentences, read_triplets
 from knowhalu.steps import Completion
-from knowhalu.types import Failure, Label, Sample
+from knowhalu.types import Label, Sample
+from knowhalu.verdicts import Failure
 from tests.reasoners.thinking import Hop, Thinker, check
 
 BOTH = (SPECIFIC, GENERAL)

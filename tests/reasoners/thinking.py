@@ -108,7 +108,7 @@ class Memory:
 def check(thinker, sample, texts=None, *, formulation="combined", llm=None, **options):
     """Check one sample and return the outcome."""
     options = KnowHaluOptions(formulation=formulation, **options)
-    method = KnowHalu(LLMReasoner(LLMOptions(**(llm or {})), formulation), options)
+    method = KnowHalu(LLMReasoner(LLMOptions(**(llm or {})), options), options)
     (outcome,) = Engine(method, Backends(generate=thinker.llm, search=Memory(texts or {}))).run([sample])
     return outcome
 

@@ -1,0 +1,114 @@
+"""What a check ends in: a verdict with its segments and evidence on two sides, or a failure with its reason."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from knowhalu.types import Extraction, Judgment, Kind, Label, Record, Relation, Task
+
+
+class Evidence(Record):
+    """Characters of the response beside characters of a source, and how they stand to one another.
+
+    `quote == passage.text[start:end]`; `document` and `document_start` say where it stands in the source.
+    """
+
+    response_start: int
+    response_end: int
+    relation: Literal["supports", "contradicts"]
+    probability: float
+    passage: str
+    title: str
+    quote: str
+    start: int
+    end: int
+    document: str
+    document_start: int
+
+
+class Finding(Record):
+    """A claim, an entity or a citation of a segment, judged alone; it stands in `response[start:end]`.
+
+    `text` says it in words of its own where the response does not. `type` is that of the entity or the citation. `supported` is
+    the probability that the sources bear it out.
+    """
+
+    unit: Literal["claim", "entity", "citation"]
+    start: int
+    end: int
+    text: str
+    type: str = ""
+    label: Label
+    relation: Relation | None = None
+    supported: float = Field(ge=0.0, le=1.0)
+    reason: str
+
+
+class Segment(Record):
+    """A piece of the response and what was found of it: `text == response[start:end]`."""
+
+    start: int
+    end: int
+    text: str
+    label: Label
+    probability: float
+    base: Judgment
+    supplement: Judgment | None = None
+    findings: tuple[Finding, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+
+    @property
+    def forms_agree(self) -> bool | None:
+        """Tell whether both forms of knowledge led to the same label; None where only one was judged by."""
+        return None if self.supplement is None else self.supplement.label is self.base.label
+
+
+class Usage(Record):
+    """What a check cost; `reused` replies were kept on disk from earlier and cost neither calls nor tokens."""
+
+    pairs: int = 0
+    searches: int = 0
+    calls: int = 0
+    reused: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class Verdict(Record):
+    """The final word on a sample, with every step that led to it.
+
+    `probability` is that of the text being hallucinated; `reason` says in words why. `index` is the seal of the index that was
+    searched for it.
+    """
+
+    id: str
+    task: Task
+    method: str
+    label: Label
+    hallucinated: bool | None
+    kind: Kind | None
+    probability: float = Field(ge=0.0, le=1.0)
+    reason: str
+    extraction: Extraction | None = None
+    segments: tuple[Segment, ...] = ()
+    index: str | None = None
+    usage: Usage = Usage()
+    seconds: dict[str, float] = Field(default_factory=dict)
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """Return the evidence of all segments."""
+        return tuple(e for s in self.segments for e in s.evidence)
+
+
+class Failure(Record):
+    """What came back instead of a verdict: the stage, the reason, and the raw reply where there was one."""
+
+    id: str
+    stage: str
+    reason: str
+    reply: str | None = None
+
+
+Outcome = Verdict | Failure
