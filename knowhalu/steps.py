@@ -74,6 +74,12 @@ class Completion:
     request named some; it is empty where the backend cannot tell. `logprobs` are those of the generated tokens, natural
     logarithms, where the backend gives them. Of `prompt_tokens`, `cached_tokens` were not computed anew. A `reused` reply was
     kept from an earlier request: the model was not asked, and the tokens are those of that time.
+
+    The probability of a choice is the model's own probability to go on with it, divided by the sum over the choices; a
+    temperature does not change it. In process it is that of one token sequence, the choice as the tokenizer cuts it
+    (`knowhalu.llm.decoding`). At a server it is the mass of all tokens that lead to the choice's text, read from the top
+    log-probabilities of generated tokens (`knowhalu.llm.labels`); where the server takes these after its constraint, as vLLM
+    does, each token's are already normalised over what the constraint still allows.
     """
 
     text: str

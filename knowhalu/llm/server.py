@@ -9,7 +9,7 @@ import asyncio
 import json
 import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from knowhalu.errors import BackendError, ReplyError, StageError
 from knowhalu.llm.dialects import DIALECTS, UNKNOWN, Manner
@@ -18,6 +18,14 @@ from knowhalu.llm.reading import Again, Said, cut, read_reply, without_echo
 from knowhalu.llm.wire import Refused, Sleep, Wire
 from knowhalu.options import LLMOptions
 from knowhalu.steps import Completion, Generate
+
+
+class About(NamedTuple):
+    """What kind of server it is, the model that is asked there, and all that it lists."""
+
+    kind: str
+    model: str
+    models: tuple[str, ...]
 
 
 class Server:
@@ -44,6 +52,11 @@ class Server:
         card = next((c for c in self._cards if c.get("id") == manner.model), {})
         told = {name: card[name] for name in ("root", "owned_by", "meta", "parent") if card.get(name)}
         return json.dumps({"model": manner.model, **told}, sort_keys=True)
+
+    async def about(self) -> About:
+        """Return what the server tells of itself; raises BackendError where it does not answer."""
+        manner = await self._meet()
+        return About(manner.dialect.name, manner.model, tuple(str(card.get("id")) for card in self._cards))
 
     async def close(self) -> None:
         """Close the connections of the running event loop; the next request opens new ones."""

@@ -80,9 +80,11 @@ class Shelf:
             self._base.close()
 
     def _prepare(self) -> None:
+        self._base.execute("BEGIN")  # all of one moment: another process may be making the file just now
         (mark,) = self._base.execute("PRAGMA application_id").fetchone()
         (version,) = self._base.execute("PRAGMA user_version").fetchone()
         (tables,) = self._base.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        self._base.execute("COMMIT")
         if (mark, version) != (MARK, VERSION) and (mark or version or tables):
             what = "of another version of KnowHalu" if mark == MARK else "not a reply cache of KnowHalu"
             raise SettingsError(f"{self.path}: this file is {what}. {CURE}")

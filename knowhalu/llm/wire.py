@@ -92,7 +92,7 @@ class Wire:
             async with pool.room, pool.session.request(method, where, data=body, allow_redirects=False) as response:
                 raw = await _body(response, where)
                 status, headers = response.status, response.headers
-        except aiohttp.InvalidURL as error:
+        except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError) as error:
             raise SettingsError(f"llm.url: {self.url!r} is no address; write it as http://HOST:PORT/v1") from error
         except aiohttp.ClientConnectorError as error:
             cure = "Start the server (knowhalu serve-model MODEL), or set llm.url to where it listens"

@@ -8,8 +8,10 @@ import pytest
 import knowhalu.encoder.service as service
 from knowhalu.cli.doctor import VERIFIER_FILES, examine
 from knowhalu.cli.settings import render_settings
-from knowhalu.options import Settings
+from knowhalu.options import LLMOptions, Settings
 from knowhalu.settings import load_settings
+from tests.llm.fake_server import FakeServer, running
+from tests.llm.faults import never
 
 
 @pytest.fixture
@@ -55,6 +57,43 @@ def test_a_missing_package_is_named_with_its_command(monkeypatch):
     assert (found["rich"].good, "pip install rich" in found["rich"].text) == (False, True)
     assert (found["[vllm]"].good, found["[server]"].good) == (None, True)
     assert "pip install 'knowhalu[vllm]'" in found["[vllm]"].text
+
+
+def ask_server(url, **llm):
+    settings = Settings(reasoner="llm", llm=LLMOptions(url=url, **llm))
+    (found,) = [f for f in examine(settings) if f.name == "llm.url"]
+    return found
+
+
+def test_a_server_is_asked_only_where_it_thinks():
+    assert "llm.url" not in {f.name for f in examine(Settings())}
+    assert "llm.url" not in {f.name for f in examine(Settings(reasoner="llm", llm=LLMOptions(backend="transformers")))}
+
+
+@pytest.mark.parametrize(("kind", "name"), [("vllm", "vLLM"), ("llamacpp", "llama.cpp"), ("plain", "an unknown server")])
+def test_a_server_that_answers_is_described(kind, name):
+    with running(FakeServer(kind=kind)) as server:
+        found = ask_server(server.url)
+    assert (found.good, found.text) == (True, f"{server.url} is {name} with tiny; tiny is asked")
+
+
+def test_a_model_that_the_server_does_not_list_is_pointed_out():
+    with running(FakeServer(names=["tiny", "small"])) as server:
+        found, unsaid = ask_server(server.url, model="large"), ask_server(server.url)
+    assert (found.good, "'large' is not in its list" in found.text) == (None, True)
+    assert (unsaid.good, "Set llm.model" in unsaid.text) == (False, True)
+
+
+def test_a_server_that_is_down_or_silent_or_something_else_is_named_with_its_cure(monkeypatch):
+    with running(FakeServer()) as server:
+        assert "usually ends in /v1" in ask_server(server.url.removesuffix("/v1")).text
+        server.strike("", never, forever=True)
+        monkeypatch.setattr("knowhalu.cli.doctor.SERVER_SECONDS", 0.2)
+        silent = ask_server(server.url)
+    assert (silent.good, "no reply within 0.2 s" in silent.text) == (False, True)
+    down = ask_server(server.url)
+    assert (down.good, "knowhalu serve-model" in down.text) == (False, True)
+    assert all("http://HOST:PORT/v1" in ask_server(url).text for url in ("nowhere", "localhost:8000/v1"))
 
 
 def test_the_printed_settings_read_back_to_the_same_tree(tmp_path):
