@@ -51,16 +51,17 @@ class Selection(NamedTuple):
     dropped: tuple[Dropped, ...]
 
 
-def select(response: str, *, answers: bool = False) -> Selection:
+def select(response: str, *, answers: bool = False, keep_all: bool = False) -> Selection:
     """Part a response into hypotheses and noise, both in order; `answers` says that a question stands before it.
 
-    A response of one sentence, and the words of an answer, are never too short to be checked.
+    With `keep_all`, only what has no letter and no digit is noise. A response of one sentence, and the words of an answer, are
+    never too short to be checked.
     """
     spans = split(response)
-    alone = answers or len(spans) == 1
+    rules = NOISE[:1] if keep_all else NOISE[:-1] if answers or len(spans) == 1 else NOISE
     kept, dropped = [], []
     for span in spans:
-        reason = next((r for r, is_noise in NOISE if is_noise(span.text) and not (alone and r == SHORT)), None)
+        reason = next((said for said, is_noise in rules if is_noise(span.text)), None)
         if reason is None:
             kept.append(_without_marker(span))
         else:
@@ -164,9 +165,11 @@ def _is_short(text: str) -> bool:
     return not any(c.isdigit() for c in bare) and (len(words(bare)) < 2 or not content_words(bare))
 
 
-SHORT = "too short to claim anything"
 NOISE: tuple[tuple[str, Callable[[str], bool]], ...] = (
     ("markup without words", _is_markup), ("a heading", _is_heading), ("a courtesy", _is_polite),
-    ("a question", _is_question), (SHORT, _is_short),
+    ("a question", _is_question), ("too short to claim anything", _is_short),
 )  # fmt: skip
-"""The rules by which a sentence is noise, and what is said of it; the first that holds counts."""
+"""The rules by which a sentence is noise, and what is said of it; the first that holds counts.
+
+The last one does not hold for a response of one sentence, nor for the words of an answer.
+"""
