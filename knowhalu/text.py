@@ -130,14 +130,18 @@ def pack(text: str, pieces: Iterable[Span], limit: int) -> list[Span]:
     return packed
 
 
+def clauses(text: str, span: Span) -> list[Span]:
+    """Part a sentence at marks and before the words that begin clauses."""
+    cuts = [span.start, *(span.start + m.end() for m in _CLAUSE.finditer(span.text)), span.end]
+    return [c for a, b in zip(cuts, cuts[1:], strict=False) if (c := _trim(text, a, b)) is not None]
+
+
 def _shorten(text: str, span: Span, limit: int) -> list[Span]:
     """Cut one long sentence at clause borders, and where a clause is still too long, between words."""
     if word_count(span.text) <= limit:
         return [span]
-    cuts = [span.start, *(span.start + m.end() for m in _CLAUSE.finditer(span.text)), span.end]
-    clauses = [c for a, b in zip(cuts, cuts[1:], strict=False) if (c := _trim(text, a, b)) is not None]
     pieces: list[Span] = []
-    for clause in pack(text, clauses, limit):
+    for clause in pack(text, clauses(text, span), limit):
         tokens = list(re.finditer(r"\S+", clause.text))
         for i in range(0, len(tokens), limit):
             group = tokens[i : i + limit]

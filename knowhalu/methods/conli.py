@@ -5,8 +5,7 @@ contradict and what they leave open (neutral) both count as hallucinated.
 """
 
 from collections.abc import Callable, Sequence
-from itertools import islice
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol
 
 from knowhalu.methods.evidence import link
 from knowhalu.methods.selection import Selection, select
@@ -17,7 +16,6 @@ from knowhalu.text import Span
 from knowhalu.types import Entity, Judgment, Kind, Label, Passage, Relation, Sample
 from knowhalu.verdicts import Evidence, Finding, Segment, Unchecked, Verdict
 
-T = TypeVar("T")
 RELATIONS = {
     Label.CORRECT: Relation.ENTAILMENT, Label.INCORRECT: Relation.CONTRADICTION, Label.INCONCLUSIVE: Relation.NEUTRAL,
 }  # fmt: skip
@@ -69,8 +67,9 @@ class CoNLI:
             unchecked += [Unchecked(**s._asdict(), reason=NO_ENTITY) for s in bare]
             spans = [s for s in spans if s not in bare]
         found: list[Segment] = []
-        for group in _batches(spans, options.batch_size if options.batched else 1):
-            found += yield from self._group(sample, group, len(spans))
+        size = options.batch_size if options.batched else 1
+        for i in range(0, len(spans), size):
+            found += yield from self._group(sample, spans[i : i + size], len(spans))
         return _verdict(sample, found, sorted(unchecked, key=lambda u: u.start))
 
     def _group(self, sample: Sample, group: Sequence[Span], of: int) -> Steps[list[Segment]]:
@@ -88,16 +87,11 @@ class CoNLI:
             for span, base in zip(group, bases, strict=True) if base is None or base.label is Label.CORRECT
             for entity in self.detect(span.text)
         ]  # fmt: skip
-        judged: list[tuple[Span, Entity, Judgment]] = []
-        for batch in _batches(tagged, self.options.batch_size if self.options.batched else 1):
-            judgments = yield from self.reasoner.infer(sample, [h for _, h in batch], passages, of)
-            judged += [(s, h.focus, j) for (s, h), j in zip(batch, judgments, strict=True) if h.focus is not None]
+        judgments: Sequence[Judgment] = ()
+        if tagged:
+            judgments = yield from self.reasoner.infer(sample, [h for _, h in tagged], passages, of)
+        judged = [(s, h.focus, j) for (s, h), j in zip(tagged, judgments, strict=True) if h.focus is not None]
         return [_segment(s, b, [(e, j) for at, e, j in judged if at is s]) for s, b in zip(group, bases, strict=True)]
-
-
-def _batches(items: Sequence[T], size: int) -> list[list[T]]:
-    rest = iter(items)
-    return [batch for batch in iter(lambda: list(islice(rest, size)), [])]
 
 
 def _unchecked(chosen: Selection) -> list[Unchecked]:

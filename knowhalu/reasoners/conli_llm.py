@@ -42,8 +42,9 @@ class ConliLLM:
 
     def __init__(self, options: LLMOptions | None = None, method: ConliOptions | None = None) -> None:
         """Load both prompts; raises PromptError where one cannot be used, SettingsError where votes are to be batched."""
-        self.options = options or LLMOptions()
-        if self.options.votes > 1 and (method or ConliOptions()).batched:
+        self.options, method = options or LLMOptions(), method or ConliOptions()
+        self.size = method.batch_size if method.batched else 1
+        if self.options.votes > 1 and method.batched:
             raise SettingsError("llm.votes are drawn for one hypothesis at a time: use --set conli.batched=false with them")
         folder = self.options.prompts
         self.sentence, self.entity = inference_prompt("sentence", folder), inference_prompt("entity", folder)
@@ -55,9 +56,15 @@ class ConliLLM:
     def infer(
         self, sample: Sample, hypotheses: Sequence[Hypothesis], passages: Sequence[Passage], of: int
     ) -> Steps[Sequence[Judgment]]:
-        """Judge each hypothesis by the passages; several are judged in one prompt."""
-        if len(hypotheses) > 1:
-            return (yield from self._batch(sample, hypotheses, passages))
+        """Judge each hypothesis by the passages: alone, or where they are batched several in one prompt."""
+        found: list[Judgment] = []
+        for i in range(0, len(hypotheses), self.size):
+            batch = hypotheses[i : i + self.size]
+            found += yield from (self._batch if len(batch) > 1 else self._single)(sample, batch, passages)
+        return found
+
+    def _single(self, sample: Sample, hypotheses: Sequence[Hypothesis], passages: Sequence[Passage]) -> Steps[Sequence[Judgment]]:
+        """Judge one: its reason, then its relation, whose probability is measured."""
         request = self._request(sample, hypotheses, passages)
         judgment, shares = yield from decided(request, votes=self.options.votes, scale=SCALE)
         judgment = judgment.model_copy(update={"supported": min(1.0, shares.get(Label.CORRECT, 0.0))})
