@@ -19,7 +19,9 @@ from knowhalu.steps import Hypothesis as Pair
 from knowhalu.text import Span, clauses, word_count
 from knowhalu.types import Entity, Form, Judgment, Knowledge, Label, Passage, Query, Quote, Relation, Sample, Step
 
-WEIGHTS = Weights(bias=0.0, weights={"absent": -4.0, "supported": 0.5}, cut=0.0)
+WEIGHTS = Weights(
+    bias=0.084, weights={"absent": -0.96, "apart": -1.669, "covered": 1.124, "supported": 0.353, "contradicted": -0.073}, cut=0.0
+)
 NOTHING = "the sources say nothing of this"
 CLAUSE_WORDS = 5
 """A shorter clause says too little to be read alone: its whole sentence is."""

@@ -21,6 +21,7 @@ _DATES = re.compile(
     r"(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|January|February|March|April|May|June|July|August|September|October"
     r"|November|December|Spring|Summer|Autumn|Winter|Christmas|Easter|BC|AD|Q[1-4]|[ap]m)"
 )
+_NO_NAME = re.compile(r"(?:ly|ing|ed|s|[ts]ion|ment|ness|ity|ism|ance|ence|ship|hood)$")
 _SAYS = re.compile(r"\s+(?:said|says|told|added|explained|wrote|was born|died|married|who\b)")
 _AGE = re.compile(r",?\s+\(?(?:aged )?\d{1,2}\b(?=[,)])")
 
@@ -80,7 +81,7 @@ def _only_begins(text: str, start: int, end: int) -> bool:
     if sum(c.isupper() for c in word) > 1 or any(c.isdigit() for c in word):
         return False
     follows = re.match(r"(?:'s|’s)|,? ([a-z']+)", text[end:])  # noqa: RUF001
-    if re.search(r"(?:ly|ing|ed|s)$", word) and not text[end:].startswith(("'s", "’s")):  # noqa: RUF001
+    if _NO_NAME.search(word) and not text[end:].startswith(("'s", "’s")):  # noqa: RUF001
         return True
     verb = (follows[1] or "") if follows else ""
     if re.match(r" and [A-Z]", text[end:]):
@@ -102,6 +103,6 @@ def _type(text: str, start: int, end: int) -> str:
         return "organisation"
     if set(parts) & SITES and len(parts) > 1:
         return "place"
-    if _AGE.match(text[end:]) or _SAYS.match(text[end:]):
+    if _AGE.match(text[end:]) or (len(parts) > 1 and _SAYS.match(text[end:])):
         return "person"
     return "name"

@@ -93,7 +93,6 @@ def entity_features(entity: Entity, found: Standing, at_place: Probabilities, at
     """Return what tells whether an entity is borne out: where it stands, and what the verifier says of its clause there."""
     return {
         "absent": 1 - found.held,
-        "elsewhere": max(0.0, found.held - found.held_near),
         "apart": max(0.0, found.covered_best - found.covered),
         "covered": found.covered,
         "supported": logit(max(at_place.supported, at_matter.supported)),
