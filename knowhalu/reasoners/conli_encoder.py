@@ -2,7 +2,7 @@
 
 A sentence is judged as in KnowHalu. An entity is judged alone by the place in the sources that speaks of its sentence: whether
 they have it at all, whether they have it there, and what the verifier says of the clause around it when it reads that place. A
-logistic regression over these gives P(borne out).
+logistic regression over these gives P(borne out); its border is where a sentence should fail by one entity.
 """
 
 from collections.abc import Sequence
@@ -20,8 +20,13 @@ from knowhalu.text import Span, clauses, word_count
 from knowhalu.types import Entity, Form, Judgment, Knowledge, Label, Passage, Query, Quote, Relation, Sample, Step
 
 WEIGHTS = Weights(
-    bias=0.084, weights={"absent": -0.96, "apart": -1.669, "covered": 1.124, "supported": 0.353, "contradicted": -0.073}, cut=0.0
+bias=0.0, weights={"absent": -2.607, "count_absent": -0.183, "apart": -1.655, "covered": 1.475, "supported": 0.357}, cut=0.0
 )
+"""Fitted by scripts/fit_entities.py on held-out training sources only: 3,915 entities of written claims, edited summaries and own
+sentences (ROC-AUC 0.67, 0.79 and 0.95). The cut is that of the best average accuracy of both levels on held-out claims, in the
+middle of a flat stretch; there the entities add 0.002 to the 0.810 of the sentences alone, whose model sees missing numbers, dates
+and names already. What they add for sure is where in a sentence the error is.
+"""
 NOTHING = "the sources say nothing of this"
 CLAUSE_WORDS = 5
 """A shorter clause says too little to be read alone: its whole sentence is."""

@@ -34,7 +34,11 @@ class EntityRow(NamedTuple):
 
 
 def entity_rows(data: Path, seed: int = 0, documents: int = 250) -> Iterator[EntityRow]:
-    """Yield the labelled entities of all parts."""
+    """Yield the labelled entities of all parts, each once."""
+    yield from dict.fromkeys(_rows(data, seed, documents))
+
+
+def _rows(data: Path, seed: int, documents: int) -> Iterator[EntityRow]:
     for row in _held(data / CLAIMS):
         yield from _written(row)
     for row in _held(data / SYNTHETIC):
