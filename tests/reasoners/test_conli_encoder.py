@@ -15,7 +15,8 @@ from knowhalu.verdicts import Verdict
 
 SOURCE = (
     "The bridge at Hexley opened on 19 March 1932. It is 503 metres long and cost $13.5 million. Anna Kovacs, the mayor, cut the "
-    "ribbon. Two workers had died in a fall in 1929. The World Trade Council paid for the paint, which came from Leeds in 1998."
+    "ribbon. Two workers had died in a fall in 1929. Since then nobody has been hurt. Cars pay one euro. The World Trade Council "
+    "paid for the paint, which came from Leeds in 1998."
 )
 PAGE = Passage(id="d", document="d", title="Hexley", text=SOURCE, end=len(SOURCE))
 YES, NO, UNSURE = (0.96, 0.02, 0.02), (0.03, 0.94, 0.03), (0.2, 0.1, 0.7)
@@ -55,7 +56,7 @@ def test_what_stands_in_its_place_is_entailed(text, entity):
         ("The bridge opened on 12 March 1932.", "12 March 1932", "nowhere"),
         ("It is 610 metres long.", "610 metres long", "nowhere"),
         ("Paul Kovacs cut the ribbon.", "Paul Kovacs", "only 50% of it"),
-        ("The paint came from Hexley in 1929.", "1929", "not where they speak of this"),
+        ("Leeds paid for the paint of 1929.", "1929", "not where they speak of this"),
     ],
 )
 def test_what_is_missing_or_stands_elsewhere_is_not(text, entity, said):
@@ -72,7 +73,7 @@ def test_the_clause_around_an_entity_is_read_where_it_stands_and_where_its_matte
     text = "The paint came from Leeds in 1998, and the mayor who cut the ribbon was Anna Kovacs."
     _, (request,) = alone(text, "1998")
     assert {p.claim for p in request.pairs} == {"The paint came from Leeds in 1998,"}
-    assert all("Leeds" in p.premise and p.premise.startswith("Hexley") is False for p in request.pairs)
+    assert all("Leeds" in p.premise and p.premise.startswith("Hexley: ") for p in request.pairs)
     assert len(request.pairs) == 1  # both are the same place
     assert clause_of("It opened, in 1932.", by_rules("It opened, in 1932.")[0]) == "It opened, in 1932."
 
@@ -87,14 +88,14 @@ def test_without_views_nothing_is_asked():
     [("1,000 people", "1000 people came", 1.0), ("twelve", "12 came", 1.0), ("3 May", "on May 3, 1990", 1.0),
      ("3 May 1991", "on May 3, 1990", 0.0), ("Dr. Hale", "Hale spoke", 1.0), ("European Union", "the EU agreed", 1.0),
      ("BBC", "the British Broadcasting Corporation", 1.0), ("Ada Lovelace", "Lovelace wrote", 0.5), ("noon", "at midnight", 0.0),
-     ("The Who", "the who played", 1.0)],
+     ("The Who", "the who played", 1.0), ("1980s", "in the mid-1980s", 1.0)],
 )  # fmt: skip
 def test_an_entity_is_found_by_value_by_part_and_by_initials(entity, text, share):
     assert held_in(entity, text) == share
 
 
 def test_the_place_of_the_matter_is_told_from_that_of_the_entity():
-    text = "The paint came from Hexley in 1929."
+    text = "Leeds paid for the paint of 1929."
     focus = next(e for e in by_rules(text) if e.text == "1929")
     found = standing(text, focus, views([PAGE]))
     assert "1929" in found.place.text and "paint" in found.matter.text
@@ -140,6 +141,7 @@ def test_the_packaged_verifier_flags_a_changed_year_and_passes_the_right_one():
 
     checker = Checker(load_settings(pairs=["method=conli", "encoder.threads=1"]))
     right, wrong = (
-        Sample(id=year, response=f"The bridge at Hexley opened on 19 March {year}.", documents=SOURCE) for year in ("1932", "1944")
+        Sample(id=year, response=f"The bridge at Hexley opened on 19 March {year}.", documents=SOURCE)
+        for year in ("1932", "1944")
     )
     assert [o.hallucinated for o in checker.stream([right, wrong])] == [False, True]

@@ -67,7 +67,9 @@ def test_a_text_is_judged_sentence_by_sentence_and_entity_by_entity():
     ]  # fmt: skip
     assert verdict.usage.calls == 2 * 5
     assert model.llm.history[0].prompt.endswith(f"### Source 1: {SOURCE}\n### Hypothesis 1: {FIRST}\n### Judgment 1:")
-    assert "### Hypothesis 1: Anna Kovacs cut the ribbon in [[Leeds]].\n### Entity 1: Leeds (place)" in tail(model.llm.history[-1])
+    assert "### Hypothesis 1: Anna Kovacs cut the ribbon in [[Leeds]].\n### Entity 1: Leeds (place)" in tail(
+        model.llm.history[-1]
+    )
 
 
 def test_the_reason_comes_first_and_the_label_under_constraint():
@@ -211,8 +213,10 @@ def test_hostile_texts_open_no_section_and_decide_nothing(text, source, reason):
         assert "<|im_end|>" not in tail(request) and "[/INST]" not in tail(request)
 
 
-@given(st.lists(st.one_of(st.sampled_from(["### Judgment 1:", "### Label 1:", "### Label 2: NEUTRAL", *WORDS, "\n", "x"]), st.text()))
-       .map("".join))  # fmt: skip
+HEADINGS = st.sampled_from(["### Judgment 1:", "### Label 1:", "### Label 2: NEUTRAL", *WORDS, "\n", "x"])
+
+
+@given(st.lists(st.one_of(HEADINGS, st.text())).map("".join))
 def test_whatever_is_replied_to_a_batch_is_an_answer_or_none(reply):
     found = read_answers(reply, 2, WORDS, whole=True)
     assert set(found) <= {1, 2} and all(isinstance(a.label, Label) and a.reason for a in found.values())
