@@ -9,7 +9,7 @@ import re
 import tomllib
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -20,6 +20,7 @@ from knowhalu.types import NO_INFORMATION, Form, Knowledge, Label, Passage, Quer
 FAMILY = "knowhalu"
 FIELDS = {Task.QA: ("question", "answer"), Task.RAG: ("question", "answer"), Task.SUMMARY: ("summary",), Task.CLAIM: ("claim",)}
 """What is checked in each task, in the order in which prompts show it; the last is the response."""
+F = TypeVar("F", bound=Record)
 Text = Annotated[str, Field(min_length=1)]
 _MADE = re.compile(r"^[ \t]*\[\[examples\]\]", re.MULTILINE)
 
@@ -100,9 +101,9 @@ class _File(Record):
     examples: tuple[Example, ...] = Field(min_length=1)
 
 
-def examples_file(task: Task, folder: Path | None = None) -> Path:
-    """Return where the examples of a task lie: in the user's folder if it has them, else in the package."""
-    name = f"{FAMILY}/examples/{task}.toml"
+def examples_file(name: str, folder: Path | None = None, family: str = FAMILY) -> Path:
+    """Return where the examples `name` (a task, or a prompt) lie: in the user's folder if it has them, else in the package."""
+    name = f"{family}/examples/{name}.toml"
     own = folder / name if folder is not None else None
     return own if own is not None and own.is_file() else packaged_folder() / name
 
@@ -110,10 +111,21 @@ def examples_file(task: Task, folder: Path | None = None) -> Path:
 @lru_cache(maxsize=64)
 def load_examples(task: Task, folder: Path | None = None) -> tuple[Example, ...]:
     """Load the examples of a task; raises PromptError naming the file, the line, and what is wrong there."""
-    file = examples_file(task, folder)
+    file = examples_file(str(task), folder)
+    read, text = read_examples(file, _File)
+    for number, example in enumerate(read.examples, 1):
+        given = {n for names in FIELDS.values() for n in names if getattr(example, n)}
+        if given != set(FIELDS[task]):
+            where = _line(text, ("examples", number - 1))
+            raise PromptError(f"{file}{where}: example {number} needs {' and '.join(FIELDS[task])}, and has {sorted(given)}")
+    return read.examples
+
+
+def read_examples(file: Path, model: type[F]) -> tuple[F, str]:
+    """Read a file of examples as `model`, and give its text too; raises PromptError naming the file, the line and the fault."""
     try:
         text = file.read_text(encoding="utf-8")
-        found = _File.model_validate(tomllib.loads(text)).examples
+        return model.model_validate(tomllib.loads(text)), text
     except (OSError, UnicodeDecodeError) as error:
         raise PromptError(f"{file}: cannot read the examples ({error})") from error
     except tomllib.TOMLDecodeError as error:
@@ -122,12 +134,6 @@ def load_examples(task: Task, folder: Path | None = None) -> tuple[Example, ...]
         first = error.errors()[0]
         place = ".".join(str(p + 1) if isinstance(p, int) else p for p in first["loc"] if p != "examples")
         raise PromptError(f"{file}{_line(text, first['loc'])}: example {place}: {first['msg']}") from error
-    for number, example in enumerate(found, 1):
-        given = {n for names in FIELDS.values() for n in names if getattr(example, n)}
-        if given != set(FIELDS[task]):
-            where = _line(text, ("examples", number - 1))
-            raise PromptError(f"{file}{where}: example {number} needs {' and '.join(FIELDS[task])}, and has {sorted(given)}")
-    return found
 
 
 def _line(text: str, place: tuple[int | str, ...]) -> str:

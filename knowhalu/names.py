@@ -35,6 +35,17 @@ METHODS: Mapping[str, MethodCard] = {
         needs="sources of its own, or an index",
         cost="about 2 calls a hop and 2 a judgment; 8 to 40 pairs with the encoder",
     ),
+    "conli": MethodCard(
+        make="knowhalu.methods.conli:CoNLI",
+        options="conli",
+        reasoners={
+            "encoder": "knowhalu.reasoners.conli_encoder:ConliEncoder",
+            "llm": "knowhalu.reasoners.conli_llm:ConliLLM",
+        },
+        does="each sentence against the sources as inference, then each entity of the sentences that pass",
+        needs="sources of its own, or an index",
+        cost="2 calls a sentence and 2 an entity, batched 1 for 8 of them; about 10 pairs a sentence with the encoder",
+    ),
 }
 REASONERS = ("encoder", "llm")
 LLMS: Mapping[str, str] = {

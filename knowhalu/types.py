@@ -162,6 +162,15 @@ class Triplet(Record):
         return f"({self.subject}, {self.predicate}, {self.object})"
 
 
+class Entity(Record):
+    """A name, number, date or the like that a text speaks of; it stands in `text[start:end]` of it."""
+
+    start: int
+    end: int
+    text: str
+    type: str
+
+
 class Knowledge(Record):
     """What the passages say about a query, in one form. No passage bears out what is `unfounded`: it counts for nothing."""
 

@@ -63,6 +63,15 @@ class Segment(Record):
         return None if self.supplement is None else self.supplement.label is self.base.label
 
 
+class Unchecked(Record):
+    """A piece of the response that nothing was asked of, and why; `text == response[start:end]`."""
+
+    start: int
+    end: int
+    text: str
+    reason: str
+
+
 class Usage(Record):
     """What a check cost; `reused` replies were kept on disk from earlier and cost neither calls nor tokens."""
 
@@ -93,6 +102,7 @@ class Verdict(Record):
     extraction: Extraction | None = None
     segments: tuple[Segment, ...] = ()
     index: str | None = None
+    unchecked: tuple[Unchecked, ...] = ()
     usage: Usage = Usage()
     seconds: dict[str, float] = Field(default_factory=dict)
 

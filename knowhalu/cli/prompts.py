@@ -12,8 +12,9 @@ from knowhalu.cli.check import sample_of
 from knowhalu.cli.show import safe
 from knowhalu.demonstrations import FAMILY, examples_file, load_examples
 from knowhalu.errors import PromptError
-from knowhalu.options import LLMOptions
-from knowhalu.prompts import load_prompt
+from knowhalu.names import METHODS, imported
+from knowhalu.options import LLMOptions, Settings
+from knowhalu.prompts import Shown, load_prompt, packaged_folder, prompt_names
 from knowhalu.reasoners.layout import Formulation
 from knowhalu.reasoners.prompt_book import HOLES, PromptBook
 from knowhalu.steps import Generate
@@ -39,8 +40,16 @@ def prompts() -> None:
     """Show what a language model is asked, and check prompts of your own."""
 
 
+def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    """Return family/name of a prompt; those of KnowHalu need no family's name."""
+    name = value if "/" in value else f"{FAMILY}/{value}"
+    if name not in prompt_names():
+        raise click.BadParameter(f"{value!r} is no prompt. Known: {', '.join(map(repr, [*HOLES, *prompt_names()]))}")
+    return name
+
+
 @prompts.command()
-@click.argument("name", type=click.Choice([*HOLES, *(f"{FAMILY}/{name}" for name in HOLES)]), metavar="NAME")
+@click.argument("name", callback=_known, metavar="NAME")
 @click.option("--question", "-q", help="The question that was asked.")
 @click.option("--answer", "-a", help="The answer to check.")
 @click.option("--summary", help="The summary to check; give its source with --document.")
@@ -54,9 +63,15 @@ def show(name: str, form: str, formulation: str, folder: Path | None, **given: A
     """Print the prompt NAME (extract, query, knowledge or judge) as a model gets it for the text that is given.
 
     Without a text, one is made up; so are the steps of a check, which only a run can know. What the prompt comes from, and how
-    much of it is the same for every text, is told on standard error.
+    much of it is the same for every text, is told on standard error. Prompts of other methods (such as conli/sentence) are
+    printed with their holes.
     """
-    name = name.rpartition("/")[2]
+    family, _, name = name.rpartition("/")
+    if family != FAMILY:
+        prompt = load_prompt(f"{family}/{name}", folder)
+        click.echo(safe(prompt.settled(**{hole: Shown(f"${hole}") for _, hole in prompt.pieces if hole}).fixed))
+        click.echo(str(prompt.file), err=True)
+        return
     any_given = any(value for value in given.values())
     sample = sample_of(given) if any_given else SAMPLES[Task.QA]
     request = specimen(PromptBook(LLMOptions(prompts=folder), cast(Formulation, formulation)), name, sample, Form(form))
@@ -123,6 +138,7 @@ def examine(folder: Path | None) -> Iterator[str | Fault]:
         except PromptError as error:
             whole = False
             yield Fault(str(error))
+    yield from _other_methods(folder)
     for task in Task:
         try:
             count = len(load_examples(task, folder))
@@ -134,6 +150,18 @@ def examine(folder: Path | None) -> Iterator[str | Fault]:
         yield from _unused(folder)
     if whole:
         yield _rendered(folder)
+
+
+def _other_methods(folder: Path | None) -> Iterator[str | Fault]:
+    """Let every other method load its prompts and examples, as it does before a run."""
+    for name, card in METHODS.items():
+        if name == FAMILY or "llm" not in card.reasoners:
+            continue
+        try:
+            imported(card.reasoners["llm"])(LLMOptions(prompts=folder), getattr(Settings(), card.options))
+            yield f"the prompts of {name} and their examples"
+        except PromptError as error:
+            yield Fault(str(error))
 
 
 def _rendered(folder: Path | None) -> str | Fault:
@@ -153,7 +181,8 @@ def _rendered(folder: Path | None) -> str | Fault:
 
 
 def _unused(folder: Path) -> Iterator[Fault]:
-    known = [f"{FAMILY}/{name}.txt" for name in HOLES] + [f"{FAMILY}/examples/{task}.toml" for task in Task]
+    packaged = packaged_folder()
+    known = sorted(f.relative_to(packaged).as_posix() for ending in ("*.txt", "*.toml") for f in packaged.rglob(ending))
     files = sorted(f for ending in ("*.txt", "*.toml") for f in folder.rglob(ending))
     for file in files:
         name = file.relative_to(folder).as_posix()

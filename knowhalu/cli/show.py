@@ -68,6 +68,9 @@ def show_outcome(console: Console, sample: Sample, outcome: Outcome, *, steps: b
     _section(console, "Evidence", [line for e in outcome.evidence for line in evidence_lines(sample.response, e)])
     _section(console, "Off-target check", _extraction(outcome))
     _section(console, "Judgments", [line for i, s in enumerate(outcome.segments, 1) for line in _judgments(i, s)])
+    _section(
+        console, f"Not checked ({len(outcome.unchecked)})", [Text(f"“{short(u.text)}”: {u.reason}") for u in outcome.unchecked]
+    )
     if steps:
         for number, segment in enumerate(outcome.segments, 1):
             for judgment in _both(segment):

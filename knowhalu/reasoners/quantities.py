@@ -62,8 +62,8 @@ def number_of(word: str) -> str | None:
     return f"{value:g}" if value < 1e15 else None
 
 
-def _found(text: str) -> tuple[tuple[int, int, Date], ...]:
-    """Find dates, the longest reading of a place first."""
+def dated(text: str) -> tuple[tuple[int, int, Date], ...]:
+    """Find the dates that name a month, with start and end; of a place the longest reading counts."""
     taken: list[tuple[int, int, Date]] = []
     for pattern in _DATES:
         for m in pattern.finditer(text):
@@ -79,13 +79,13 @@ def _found(text: str) -> tuple[tuple[int, int, Date], ...]:
 @lru_cache(maxsize=8192)
 def dates(text: str) -> tuple[Date, ...]:
     """Return the dates of a text that name a month."""
-    return tuple(d for _, _, d in _found(text))
+    return tuple(d for _, _, d in dated(text))
 
 
 @lru_cache(maxsize=8192)
 def counts(text: str) -> frozenset[Count]:
     """Return the counted things of a text; numbers inside dates are left out."""
-    places = _found(text)
+    places = dated(text)
     tokens = words(text)
     counted = set()
     for i, word in enumerate(tokens):

@@ -36,7 +36,13 @@ def test_an_unknown_prompt_is_told(knowhalu):
 def test_the_packaged_prompts_pass(knowhalu):
     result = knowhalu("prompts", "check")
     assert result.exit_code == 0, result.output
-    assert result.stdout.count("ok ") == 9 and "96 prompts rendered" in result.stdout
+    assert "FAULT" not in result.stdout and result.stdout.count("ok ") >= 10
+    assert "96 prompts rendered" in result.stdout and "the prompts of conli" in result.stdout
+
+
+def test_a_prompt_of_another_method_is_shown_with_its_holes(knowhalu):
+    result = knowhalu("prompts", "show", "conli/sentence")
+    assert result.stdout.endswith("$sources\n$hypotheses\n### Judgment 1:\n") and "sentence.txt" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -47,6 +53,9 @@ def test_the_packaged_prompts_pass(knowhalu):
         ("judge.txt", '+++\nholes = ["sample"]\n+++\nx $sample', "judge.txt: no hole $steps"),
         ("querry.txt", "x", "querry.txt: nothing uses a file of this name. Did you mean knowhalu/query.txt?"),
         ("examples/qa.toml", "[[examples]]\n", "examples/qa.toml, line 1: example 1.shows: Field required"),
+        ("../conli/sentence.txt", "no head", "sentence.txt: a prompt begins with a head"),
+        ("../conli/sentense.txt", "x", "Did you mean conli/sentence.txt?"),
+        ("../conli/examples/entity.toml", "[[examples]]\n", "entity.toml, line 1: example 1.sources: Field required"),
         ("examples/faq.toml", "", "faq.toml: nothing uses a file of this name"),
     ],
 )

@@ -1,0 +1,89 @@
+"""Entities with gold labels, to fit how the encoder judges one alone: from written claims, edited summaries and own sentences.
+
+Only held-out sources are read, which the verifier has not seen. What an edit changed, or a writer marked as wrong, is not borne
+out; the entities of true statements are. Other entities of false statements are left out: what they are is not known.
+"""
+
+import random
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from knowhalu.reasoners.entities import by_rules
+from knowhalu.text import sentences
+from knowhalu.training.edits import details_in, swap_listed, swap_name, swap_number, swap_roles
+from knowhalu.training.recipes import CLAIMS, SYNTHETIC, WIKIPEDIA
+from knowhalu.training.rephrase import rephrase, tidy
+from knowhalu.training.rows import Row, held_out, read_rows, text_of
+from knowhalu.types import Entity
+
+SWAPS = (swap_number, swap_listed, swap_name, swap_name, swap_roles)
+PER_DOCUMENT = 4
+"""Own sentences taken of a document."""
+
+
+class EntityRow(NamedTuple):
+    """An entity of a sentence, the source, and whether the source bears it out."""
+
+    source: str
+    text: str
+    entity: Entity
+    supported: bool
+    origin: str
+
+
+def entity_rows(data: Path, seed: int = 0, documents: int = 250) -> Iterator[EntityRow]:
+    """Yield the labelled entities of all parts, each once."""
+    yield from dict.fromkeys(_rows(data, seed, documents))
+
+
+def _rows(data: Path, seed: int, documents: int) -> Iterator[EntityRow]:
+    for row in _held(data / CLAIMS):
+        yield from _written(row)
+    for row in _held(data / SYNTHETIC):
+        if row.get("dataset") == "xsum":  # the other summaries are in small letters, so they show no names
+            yield from _edited_summary(row)
+    rng = random.Random(seed)
+    for file in (WIKIPEDIA, SYNTHETIC):
+        cased = (r for r in _held(data / file) if r.get("dataset") != "cnn_dm")
+        for row in islice(cased, documents):
+            yield from _own_sentences(tidy(text_of(row)), rng)
+
+
+def _held(path: Path) -> Iterator[Row]:
+    return (row for row in read_rows(path) if held_out(text_of(row)))
+
+
+def _written(row: Row) -> Iterator[EntityRow]:
+    for claim in row["claims"]:
+        text, wrong = claim["text"], claim["wrong"] or ""
+        at = text.find(wrong) if wrong else -1
+        for entity in by_rules(text):
+            if claim["label"] == "supported":
+                yield EntityRow(row["document"], text, entity, True, "written claims")
+            elif at >= 0 and entity.start < at + len(wrong) and at < entity.end:
+                yield EntityRow(row["document"], text, entity, False, "written claims")
+
+
+def _edited_summary(row: Row) -> Iterator[EntityRow]:
+    source = tidy(row["document"])
+    right, wrong = tidy(row["right_summary"]), tidy(row["hallucinated_summary"])
+    for text, supported in ((right, True), (wrong, False)):
+        for entity in by_rules(text):
+            if supported or entity.text not in right:
+                yield EntityRow(source, text, entity, supported, "FIB summaries, edited")
+
+
+def _own_sentences(document: str, rng: random.Random) -> Iterator[EntityRow]:
+    """Take some sentences of a document, said otherwise, half of them with one detail changed."""
+    pieces = [s.text for s in sentences(document) if 5 <= len(s.text.split()) <= 40]
+    for piece in rng.sample(pieces, min(PER_DOCUMENT, len(pieces))):
+        text = rephrase(piece, rng)
+        changed = rng.choice(SWAPS)(text, rng, details_in(document)) if rng.random() < 0.5 else None
+        if changed is None or changed.text == text:
+            yield from (EntityRow(document, text, e, True, "own sentences") for e in by_rules(text))
+            continue
+        for entity in by_rules(changed.text):
+            if entity.start < changed.end and changed.start < entity.end and entity.text not in text:
+                yield EntityRow(document, changed.text, entity, False, "own sentences")

@@ -1,0 +1,91 @@
+#!/usr/bin/env python
+"""Fit how the encoder judges an entity alone, print the weights, and with --cut the border that suits them best.
+
+The weights go into knowhalu/reasoners/conli_encoder.py. The border is fitted after them, on whole claims: entities are many, and
+one that is doubted fails its sentence.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+from knowhalu.api import Checker
+from knowhalu.encoder.service import PACKAGED, EncoderBackend
+from knowhalu.options import ConliOptions, EncoderOptions, Settings
+from knowhalu.reasoners.conli_encoder import judged_alone
+from knowhalu.reasoners.features import LOGIT_LIMIT, logit
+from knowhalu.reasoners.standing import views
+from knowhalu.training.entities import EntityRow, entity_rows
+from knowhalu.training.judgment import claim_rows, fit
+from knowhalu.types import Judgment, Passage
+from knowhalu.verdicts import Verdict
+
+
+def features(rows: list[EntityRow], backend: EncoderBackend) -> list[dict[str, float]]:
+    """Judge every row, many at once, and return what was read."""
+    found: list[dict[str, float]] = []
+    for i in range(0, len(rows), 64):
+        some = rows[i : i + 64]
+        asked = [judged_alone([(r.text, r.entity)], views([Passage(id="d", text=r.source)])) for r in some]
+        replies = backend.answer_many([next(conversation) for conversation in asked])
+        for conversation, reply in zip(asked, replies, strict=True):
+            found.append(_sent(conversation, reply).features)
+    return found
+
+
+def _sent(conversation: Any, reply: Any) -> Judgment:
+    try:
+        conversation.send(reply)
+    except StopIteration as end:
+        (judgment,) = end.value
+        return judgment  # type: ignore[no-any-return]
+    raise RuntimeError("an entity is judged by one request")
+
+
+def cut(data: Path, folder: Path, threads: int) -> None:
+    """Print the average accuracy of both levels on held-out claims, border by border; that of sentences alone comes first."""
+    rows = list(claim_rows(data))
+    settings = Settings(method="conli", encoder=EncoderOptions(folder=folder, threads=threads), conli=ConliOptions(select=False))
+    found = []
+    for row, outcome in zip(rows, Checker(settings).stream(r.sample for r in rows), strict=True):
+        assert isinstance(outcome, Verdict), outcome
+        passes = all(s.base.supported >= 0.5 for s in outcome.segments)
+        worst = min((logit(f.supported) for s in outcome.segments for f in s.findings), default=LOGIT_LIMIT)
+        found.append((passes, worst, row.supported, row.weight))
+    for border in (-LOGIT_LIMIT, *np.arange(-4.0, 2.01, 0.25)):
+        right = {gold: [(p and w >= border) == gold for p, w, g, _ in found if g is gold] for gold in (True, False)}
+        shares = [sum(hits) / len(hits) for hits in right.values()]
+        print(f"{border:5.2f}  true {shares[0]:.3f}  false {shares[1]:.3f}  average {sum(shares) / 2:.4f}")
+
+
+def main() -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder of the training files")
+    parser.add_argument("--folder", type=Path, default=PACKAGED, help="verifier folder")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--cut", action="store_true", help="fit the border of the weights that are in the code")
+    args = parser.parse_args()
+    if args.cut:
+        cut(args.data, args.folder, args.threads)
+        return
+    rows = list(entity_rows(args.data))
+    read = features(rows, EncoderBackend(args.folder, threads=args.threads))
+    gold = [r.supported for r in rows]
+    sizes = {o: sum(r.origin == o for r in rows) for o in {r.origin for r in rows}}
+    fitted = fit(read, gold, [1 / sizes[r.origin] for r in rows])
+    print(json.dumps(fitted, indent=1))
+    weights: Any = fitted["weights"]
+    scores = [sum(w * f[n] for n, w in weights.items()) for f in read]
+    for origin in sizes:
+        some = [i for i, r in enumerate(rows) if r.origin == origin]
+        auc = roc_auc_score([gold[i] for i in some], [scores[i] for i in some])
+        print(f"{origin:24} entities {len(some):5}  wrong {sum(not gold[i] for i in some):4}  ROC-AUC {auc:.3f}")
+
+
+if __name__ == "__main__":
+    main()
