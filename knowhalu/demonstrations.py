@@ -9,7 +9,7 @@ import re
 import tomllib
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -68,14 +68,30 @@ class WorkedStep(Record):
         )
 
 
-class Example(Record):
-    """A worked example: what it shows, and all that a check of it would say."""
+class Checked(Record):
+    """What a worked example checks: the fields of its task, and no others."""
 
-    shows: Literal["correct", "hallucinated", "missing", "multi-hop", "off-target"]
     question: str = ""
     answer: str = ""
     summary: str = ""
     claim: str = ""
+
+    def fields(self, task: Task) -> dict[str, str]:
+        """Return what is checked, by the names of its sections."""
+        return {name: getattr(self, name) for name in FIELDS[task]}
+
+
+C = TypeVar("C", bound=Checked)
+
+
+class _File(Record, Generic[C]):
+    examples: tuple[C, ...] = Field(min_length=1)
+
+
+class Example(Checked):
+    """A worked example: what it shows, and all that a check of it would say."""
+
+    shows: Literal["correct", "hallucinated", "missing", "multi-hop", "off-target"]
     extraction: Extracted | None = None
     steps: tuple[WorkedStep, ...] = ()
     finish: str = ""
@@ -91,18 +107,10 @@ class Example(Record):
             raise ValueError("an example needs steps, or an extraction")
         return self
 
-    def fields(self, task: Task) -> dict[str, str]:
-        """Return what is checked, by the names of its sections."""
-        return {name: getattr(self, name) for name in FIELDS[task]}
 
-
-class _File(Record):
-    examples: tuple[Example, ...] = Field(min_length=1)
-
-
-def examples_file(task: Task, folder: Path | None = None) -> Path:
+def examples_file(task: Task, folder: Path | None = None, family: str = FAMILY) -> Path:
     """Return where the examples of a task lie: in the user's folder if it has them, else in the package."""
-    name = f"{FAMILY}/examples/{task}.toml"
+    name = f"{family}/examples/{task}.toml"
     own = folder / name if folder is not None else None
     return own if own is not None and own.is_file() else packaged_folder() / name
 
@@ -110,10 +118,15 @@ def examples_file(task: Task, folder: Path | None = None) -> Path:
 @lru_cache(maxsize=64)
 def load_examples(task: Task, folder: Path | None = None) -> tuple[Example, ...]:
     """Load the examples of a task; raises PromptError naming the file, the line, and what is wrong there."""
-    file = examples_file(task, folder)
+    return read_examples(examples_file(task, folder), task, Example)
+
+
+def read_examples(file: Path, task: Task, kind: type[C]) -> tuple[C, ...]:
+    """Read a file of `[[examples]]` of one kind; raises PromptError naming the file, the line, and what is wrong there."""
+    whole: Any = _File
     try:
         text = file.read_text(encoding="utf-8")
-        found = _File.model_validate(tomllib.loads(text)).examples
+        found: tuple[C, ...] = whole[kind].model_validate(tomllib.loads(text)).examples
     except (OSError, UnicodeDecodeError) as error:
         raise PromptError(f"{file}: cannot read the examples ({error})") from error
     except tomllib.TOMLDecodeError as error:

@@ -5,7 +5,7 @@ of the label among the three (KnowHalu, section 3.2 e), or the share of equal vo
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from knowhalu.errors import ReplyError
@@ -24,6 +24,10 @@ NOTHING = "the sources say nothing of this"
 GO_THROUGH = " Each detail is held against the knowledge in turn."
 """How a rationale begins that the model did not begin itself."""
 UNMEASURED = "(the model gave no probability for its label, so the other form of knowledge is asked too)"
+Shares = dict[Label, float]
+"""Probabilities of labels, or their shares of the votes, adding up to 1."""
+Thought = tuple[str, Label, Shares]
+"""A rationale, the label after it, and the label's probabilities where the backend gave them."""
 
 
 def judged(request: Generate, part: Sample, steps: Sequence[Step], form: Form, votes: int = 1) -> Steps[Judgment]:
@@ -31,17 +35,17 @@ def judged(request: Generate, part: Sample, steps: Sequence[Step], form: Form, v
 
     Where no step has any knowledge, the judgment is INCONCLUSIVE without asking: a model would answer from memory.
     """
-    shares: dict[Label, float] = {Label.INCONCLUSIVE: 1.0}
+    shares: Shares = {Label.INCONCLUSIVE: 1.0}
     if all(step.knowledge.is_empty for step in steps):
         judgment = Judgment(form=form, label=Label.INCONCLUSIVE, confidence=0.0, rationale=NOTHING, measured="nowhere")
     else:
-        judgment, shares = yield from _by_votes(request, form, votes) if votes > 1 else _once(request, form)
-    judgment = judgment.model_copy(update={"supported": _supported(shares, part.task)})
+        judgment, shares = yield from opinion(request, reasoned, votes, form=form)
+    judgment = judgment.model_copy(update={"supported": supported(shares, part.task)})
     found = weighed(steps, judgment, contradicted=shares.get(Label.INCORRECT, 0.0))
     return judgment.model_copy(update={"steps": found})
 
 
-def _supported(shares: dict[Label, float], task: Task) -> float:
+def supported(shares: Shares, task: Task) -> float:
     """Return the probability that the text is true: what is left open is true as often as not.
 
     A summary must stand in its document, so what is left open there counts against it (KnowHalu, section 4.3).
@@ -50,50 +54,63 @@ def _supported(shares: dict[Label, float], task: Task) -> float:
     return min(1.0, shares.get(Label.CORRECT, 0.0) + left_open)
 
 
-def _once(request: Generate, form: Form) -> Steps[tuple[Judgment, dict[Label, float]]]:
-    """Take the most probable label; without probabilities the label alone counts, with no confidence.
-
-    A confidence of 0 is under every delta1, so Algorithm 1 asks the other form too, and over no delta2, so an unmeasured
-    supplement overrides only what is INCONCLUSIVE.
-    """
-    rationale, label, shares = yield from _reasoned(request)
+def opinion(
+    request: Generate, think: Callable[[Generate], Steps[Thought]], votes: int = 1, *, form: Form | None = None,
+    temperature: float = 1.0, unmeasured: str = UNMEASURED,
+) -> Steps[tuple[Judgment, Shares]]:  # fmt: skip
+    """Judge once by the most probable label, or by the majority of several judgments that are drawn."""
+    if votes > 1:
+        return (yield from _by_votes(request, think, votes, form, temperature))
+    rationale, label, shares = yield from think(request)
     if shares:
         return Judgment(form=form, label=label, confidence=shares[label], rationale=rationale), shares
-    unsure = Judgment(form=form, label=label, confidence=0.0, rationale=f"{rationale} {UNMEASURED}", measured="nowhere")
-    return unsure, {label: 1.0}
+    # a confidence of 0 is under every delta1, so Algorithm 1 asks the other form too, and over no delta2, so an unmeasured
+    # supplement overrides only what is INCONCLUSIVE
+    said = f"{rationale} {unmeasured}".lstrip()
+    return Judgment(form=form, label=label, confidence=0.0, rationale=said, measured="nowhere"), {label: 1.0}
 
 
-def _shares(reply: Completion) -> dict[Label, float]:
-    """Return the probabilities of the labels, adding up to 1; none where the backend gave none that can be used."""
-    given = {Label(name): p for name, p in reply.choices.items() if name in CHOICES}
-    total = sum(given.values())
-    if not all(p >= 0 for p in given.values()) or not 0 < total < float("inf"):
-        return {}
-    return {label: p / total for label, p in given.items()}
-
-
-def _by_votes(request: Generate, form: Form, votes: int) -> Steps[tuple[Judgment, dict[Label, float]]]:
-    """Draw several judgments at temperature 1; the majority's label counts, with its share as confidence."""
+def _by_votes(
+    request: Generate, think: Callable[[Generate], Steps[Thought]], votes: int, form: Form | None, temperature: float
+) -> Steps[tuple[Judgment, Shares]]:
+    """Draw several judgments; the majority's label counts, with its share as confidence."""
     drawn: list[tuple[str, Label]] = []
     for i in range(votes):
-        rationale, label, _ = yield from _reasoned(replace(request, temperature=1.0, seed=request.seed + i))
+        rationale, label, _ = yield from think(replace(request, temperature=temperature, seed=request.seed + i))
         drawn.append((rationale, label))
     counts = Counter(label for _, label in drawn)
     best = max(CAREFUL, key=lambda one: counts[one])  # the first of equals
     rationale = next(r for r, label in drawn if label is best)
-    said = f"{rationale} ({counts[best]} of {votes} votes)"
+    said = f"{rationale} ({counts[best]} of {votes} votes)".lstrip()
     judgment = Judgment(form=form, label=best, confidence=counts[best] / votes, rationale=said, measured="votes")
     return judgment, {label: n / votes for label, n in counts.items()}
 
 
-def _reasoned(request: Generate) -> Steps[tuple[str, Label, dict[Label, float]]]:
+def reasoned(request: Generate, labels: tuple[str, ...] = CHOICES) -> Steps[Thought]:
     """Ask for the rationale, then go on from it to the label; returns both, and the label's probabilities."""
     reply, rationale = yield from asked_twice(request, _rationale, lambda c: replace(request, begun=GO_THROUGH))
     lead = begun(reply.text, rationale, then=LABEL) + "\n"
-    ask = replace(request, begun=lead, stop=(), max_tokens=LABEL_TOKENS, choices=CHOICES)
-    restated = f"{lead}One of {', '.join(CHOICES)}:\n"
-    reply, label = yield from asked_twice(ask, _label, lambda c: replace(ask, begun=restated))
-    return rationale, label, _shares(reply)
+    label, shares = yield from labelled(request, lead, labels)
+    return rationale, label, shares
+
+
+def labelled(
+    request: Generate, lead: str, labels: tuple[str, ...] = CHOICES, *, draw: bool = False
+) -> Steps[tuple[Label, Shares]]:
+    """Go on from `lead`, a begun reply, to one of the labels: the most probable one, or with `draw` the one that was drawn."""
+    ask = replace(request, begun=lead, stop=(), max_tokens=LABEL_TOKENS, choices=labels)
+    restated = f"{lead}One of {', '.join(labels)}:\n"
+    reply, label = yield from asked_twice(ask, lambda c: _label(c, labels, draw), lambda c: replace(ask, begun=restated))
+    return label, _shares(reply, labels)
+
+
+def _shares(reply: Completion, labels: tuple[str, ...]) -> Shares:
+    """Return the probabilities of the labels, adding up to 1; none where the backend gave none that can be used."""
+    given = {Label(name): p for name, p in reply.choices.items() if name in labels}
+    total = sum(given.values())
+    if not all(p >= 0 for p in given.values()) or not 0 < total < float("inf"):
+        return {}
+    return {label: p / total for label, p in given.items()}
 
 
 def _rationale(reply: Completion) -> str:
@@ -103,7 +120,12 @@ def _rationale(reply: Completion) -> str:
     return (whole_sentences(text) or text) if reply.finish_reason == "length" else text
 
 
-def _label(reply: Completion) -> Label:
+def _label(reply: Completion, labels: tuple[str, ...], draw: bool) -> Label:
     """Return the most probable label; without probabilities, the last one that the reply has."""
-    shares = _shares(reply)
-    return max(shares, key=lambda one: (shares[one], one == reply.text.strip())) if shares else read_label(reply.text, reply.text)
+    shares = {} if draw else _shares(reply, labels)
+    if shares:
+        return max(shares, key=lambda one: (shares[one], one == reply.text.strip()))
+    label = read_label(reply.text, reply.text)
+    if label not in labels:
+        raise ReplyError("judge", f"the label {label} is none of {', '.join(labels)}", reply=reply.text)
+    return label
