@@ -23,6 +23,12 @@ class MethodCard(NamedTuple):
     cost: str
 
 
+def _judge(name: str, does: str, needs: str, cost: str) -> MethodCard:
+    make = f"knowhalu.methods.judge:{name.replace('-', '_')}"
+    return MethodCard(make, "baselines", {"llm": "knowhalu.reasoners.judges:PromptJudge"}, does, needs, cost)
+
+
+_SOURCES = "sources of its own, or an index"
 METHODS: Mapping[str, MethodCard] = {
     "knowhalu": MethodCard(
         make="knowhalu.methods.knowhalu:KnowHalu",
@@ -32,8 +38,36 @@ METHODS: Mapping[str, MethodCard] = {
             "llm": "knowhalu.reasoners.llm:LLMReasoner",
         },
         does="off-target check, step-wise queries, knowledge in two forms, judgments joined by their confidence",
-        needs="sources of its own, or an index",
+        needs=_SOURCES,
         cost="about 2 calls a hop and 2 a judgment; 8 to 40 pairs with the encoder",
+    ),
+    "halueval": _judge("halueval", "one label at once, from the model's memory", "nothing but the text", "1 call"),
+    "halueval-knowledge": _judge("halueval-knowledge", "one label at once, with knowledge shown", _SOURCES, "1 call"),
+    "halueval-cot": _judge("halueval-cot", "reasons, then one label, from the model's memory", "nothing but the text", "2 calls"),
+    "zero-shot-cot": _judge("zero-shot-cot", "reasons by the sources, then one label, without examples", _SOURCES, "2 calls"),
+    "few-shot": _judge("few-shot", "one label at once by the sources, after six examples", _SOURCES, "1 call"),
+    "factored-single": _judge("factored-single", "claims judged in one reply, then one label", _SOURCES, "2 calls"),
+    "self-consistency": _judge(
+        "self-consistency", "the majority of 20 judgments of a HaluEval judge", _SOURCES, "20 calls; 40 with reasons"
+    ),
+    "selfcheck": MethodCard(
+        make="knowhalu.methods.selfcheck:SelfCheck",
+        options="baselines",
+        reasoners={
+            "encoder": "knowhalu.reasoners.sampling:EncoderSampling",
+            "llm": "knowhalu.reasoners.sampling:LLMSampling",
+        },
+        does="each piece held against 20 further responses to the same",
+        needs="a question or a document; with the encoder, the further responses (meta.samples)",
+        cost="20 calls, and 20 for each piece; 20 pairs for each piece with the encoder",
+    ),
+    "wikichat": MethodCard(
+        make="knowhalu.methods.wikichat:WikiChat",
+        options="baselines",
+        reasoners={"llm": "knowhalu.reasoners.claiming:LLMClaims"},
+        does="claims, evidence by claim, a verdict on each, and the answer from these",
+        needs=_SOURCES,
+        cost="1 call for each 100 words, 2 for each claim",
     ),
 }
 REASONERS = ("encoder", "llm")

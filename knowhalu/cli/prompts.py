@@ -14,6 +14,8 @@ from knowhalu.demonstrations import FAMILY, examples_file, load_examples
 from knowhalu.errors import PromptError
 from knowhalu.options import LLMOptions
 from knowhalu.prompts import load_prompt
+from knowhalu.reasoners.baseline_book import FAMILY as BASELINES
+from knowhalu.reasoners.baseline_book import PROMPTS, BaselineBook
 from knowhalu.reasoners.layout import Formulation
 from knowhalu.reasoners.prompt_book import HOLES, PromptBook
 from knowhalu.steps import Generate
@@ -130,6 +132,7 @@ def examine(folder: Path | None) -> Iterator[str | Fault]:
         except PromptError as error:
             whole = False
             yield Fault(str(error))
+    yield _baselines(folder)
     if folder is not None:
         yield from _unused(folder)
     if whole:
@@ -152,8 +155,19 @@ def _rendered(folder: Path | None) -> str | Fault:
     return f"{count} prompts rendered for every task, form and formulation"
 
 
+def _baselines(folder: Path | None) -> str | Fault:
+    """Settle every prompt of the baselines for every task."""
+    try:
+        BaselineBook(LLMOptions(prompts=folder), tuple(PROMPTS))
+    except PromptError as error:
+        return Fault(str(error))
+    return f"{len(PROMPTS)} prompts of the baselines, with their examples"
+
+
 def _unused(folder: Path) -> Iterator[Fault]:
-    known = [f"{FAMILY}/{name}.txt" for name in HOLES] + [f"{FAMILY}/examples/{task}.toml" for task in Task]
+    families = ((FAMILY, HOLES), (BASELINES, PROMPTS))
+    known = [f"{family}/{name}.txt" for family, names in families for name in names]
+    known += [f"{family}/examples/{task}.toml" for family, _ in families for task in Task]
     files = sorted(f for ending in ("*.txt", "*.toml") for f in folder.rglob(ending))
     for file in files:
         name = file.relative_to(folder).as_posix()

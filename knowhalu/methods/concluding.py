@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
-from knowhalu.types import Extraction, Kind, Label, Sample, Task
+from knowhalu.types import Extraction, Judgment, Kind, Label, Sample, Task
 from knowhalu.verdicts import Segment, Verdict
+
+NOTHING = "the sources say nothing of this"
 
 
 def settled(label: Label, task: Task) -> Label:
@@ -14,6 +16,12 @@ def settled(label: Label, task: Task) -> Label:
 def hallucinated(label: Label) -> bool | None:
     """Tell whether a label means a hallucination; None where it is left open."""
     return {Label.INCORRECT: True, Label.CORRECT: False, Label.INCONCLUSIVE: None}[label]
+
+
+def left_open(task: Task, why: str) -> Judgment:
+    """Make the judgment of what nobody was asked about: a model that is asked without sources answers from memory."""
+    supported = 0.0 if settled(Label.INCONCLUSIVE, task) is Label.INCORRECT else 0.5
+    return Judgment(label=Label.INCONCLUSIVE, confidence=0.0, supported=supported, rationale=why, measured="nowhere")
 
 
 def conclude(
