@@ -11,11 +11,16 @@ RELATIONS = {
 
 
 def place(claim: str, piece: Span) -> Span:
-    """Return the sentence of a piece that shares most words with a claim; the whole piece where none shares any."""
+    """Return the sentence of a piece whose words are most like those of a claim; the whole piece where none shares any."""
     wanted = set(content_words(claim))
-    shared = [(len(wanted & set(content_words(s.text))), -i, s) for i, s in enumerate(sentences(piece.text))]
-    most, _, best = max(shared, default=(0, 0, piece))
-    return Span(piece.start + best.start, piece.start + best.end, best.text) if most else piece
+    alike, _, best = max(((_alike(wanted, s.text), -i, s) for i, s in enumerate(sentences(piece.text))), default=(0.0, 0, piece))
+    return Span(piece.start + best.start, piece.start + best.end, best.text) if alike else piece
+
+
+def _alike(wanted: set[str], text: str) -> float:
+    """Return twice the shared words over all words (Dice): a long sentence does not win by its length alone."""
+    there = set(content_words(text))
+    return 2 * len(wanted & there) / (len(wanted) + len(there) or 1)
 
 
 def finding(claim: str, judgment: Judgment, piece: Span) -> Finding:

@@ -9,7 +9,7 @@ from knowhalu.prompts import Shown, joined, shield, unshield
 from knowhalu.steps import Completion
 from knowhalu.types import Label
 
-_ITEM = re.compile(r"\s*(?:\(?\d{1,3}[.):]|[-*\u2022])\s+(?P<text>.*\S)")
+_ITEM = re.compile(r"\s*(?:\(?(?P<number>\d{1,3})[.):](?=\D)|[-*\u2022](?=\s))\s*(?P<text>.*\S)")
 _JUDGED = re.compile(r"(?P<text>.*\w.*?)\s*[:.(|\[=>\u2013\u2014-]+\s*[*_\"']*(?P<label>CORRECT|INCORRECT|INCONCLUSIVE)\b\W*")
 _NONE = re.compile(r"\W*(?:none|no claims?)\b[\w\s]{0,30}\W*", re.IGNORECASE)
 
@@ -47,8 +47,11 @@ def read_judged_claims(reply: Completion) -> list[JudgedClaim]:
 
 
 def _items(reply: Completion, stage: str) -> list[str]:
-    found = (_ITEM.fullmatch(line) for line in unshield(reply.text).splitlines())
-    return [m["text"] for m in found if m is not None and any(c.isalnum() for c in m["text"])]
+    """Return the items of the list; one that does not begin with its first item has lost it."""
+    found = [m for line in unshield(reply.text).splitlines() if (m := _ITEM.fullmatch(line)) and any(map(str.isalnum, m["text"]))]
+    if found and found[0]["number"] not in (None, "1"):
+        raise ReplyError(stage, f"the list of claims begins with number {found[0]['number']}", reply=reply.text)
+    return [m["text"] for m in found]
 
 
 def _whole(reply: Completion, items: list[str], stage: str) -> None:

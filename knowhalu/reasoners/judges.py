@@ -21,6 +21,7 @@ from knowhalu.types import Form, Judgment, Knowledge, Label, Passage, Query, Sam
 
 AS_THEY_ARE = "The passages as they are."
 """Stands as knowledge where passages are judged by without being distilled first."""
+NO_REASONS = "No reasons were asked for."
 UNMEASURED = "(the model gave no probability for its label; --set llm.votes=20 measures it by votes)"
 
 
@@ -84,7 +85,7 @@ def read_whole(sample: Sample, passages: Sequence[Passage]) -> Step:
 def _at_once(request: Generate, labels: tuple[str, ...]) -> Steps[Thought]:
     """Ask for the label alone; at a temperature, the label that was drawn is the vote."""
     label, shares = yield from labelled(request, "\n", labels, draw=request.temperature > 0)
-    return "", label, shares
+    return NO_REASONS, label, shares
 
 
 def _by_claims(request: Generate, labels: tuple[str, ...], lists: list[tuple[Label, tuple[JudgedClaim, ...]]]) -> Steps[Thought]:
