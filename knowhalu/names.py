@@ -12,7 +12,8 @@ class MethodCard(NamedTuple):
     """One method: its maker, who can think in it, and what a user should know of it.
 
     `make` is called with a reasoner and the branch `options` of the settings; without reasoners, with the options alone. A
-    reasoner is made from `LLMOptions` and the method's options ("llm"), or from the verifier's folder ("encoder").
+    reasoner is made from `LLMOptions` and the method's options ("llm"), or from the verifier's folder ("encoder"). Without
+    `sources`, it also checks a text that brings none, with no index.
     """
 
     make: str
@@ -21,14 +22,17 @@ class MethodCard(NamedTuple):
     does: str
     needs: str
     cost: str
+    sources: bool = True
 
 
-def _judge(name: str, does: str, needs: str, cost: str) -> MethodCard:
+def _judge(name: str, does: str, cost: str, needs: str = "") -> MethodCard:
     make = f"knowhalu.methods.judge:{name.replace('-', '_')}"
-    return MethodCard(make, "baselines", {"llm": "knowhalu.reasoners.judges:PromptJudge"}, does, needs, cost)
+    reasoners = {"llm": "knowhalu.reasoners.judges:PromptJudge"}
+    return MethodCard(make, "baselines", reasoners, does, needs or _SOURCES, cost, sources=not needs)
 
 
 _SOURCES = "sources of its own, or an index"
+_MEMORY = "nothing but the text; the documents it was made from"
 METHODS: Mapping[str, MethodCard] = {
     "knowhalu": MethodCard(
         make="knowhalu.methods.knowhalu:KnowHalu",
@@ -41,15 +45,13 @@ METHODS: Mapping[str, MethodCard] = {
         needs=_SOURCES,
         cost="about 2 calls a hop and 2 a judgment; 8 to 40 pairs with the encoder",
     ),
-    "halueval": _judge("halueval", "one label at once, from the model's memory", "nothing but the text", "1 call"),
-    "halueval-knowledge": _judge("halueval-knowledge", "one label at once, with knowledge shown", _SOURCES, "1 call"),
-    "halueval-cot": _judge("halueval-cot", "reasons, then one label, from the model's memory", "nothing but the text", "2 calls"),
-    "zero-shot-cot": _judge("zero-shot-cot", "reasons by the sources, then one label, without examples", _SOURCES, "2 calls"),
-    "few-shot": _judge("few-shot", "one label at once by the sources, after six examples", _SOURCES, "1 call"),
-    "factored-single": _judge("factored-single", "claims judged in one reply, then one label", _SOURCES, "2 calls"),
-    "self-consistency": _judge(
-        "self-consistency", "the majority of 20 judgments of a HaluEval judge", _SOURCES, "20 calls; 40 with reasons"
-    ),
+    "halueval": _judge("halueval", "one label at once, from the model's memory", "1 call", _MEMORY),
+    "halueval-knowledge": _judge("halueval-knowledge", "one label at once, with knowledge shown", "1 call"),
+    "halueval-cot": _judge("halueval-cot", "reasons, then one label, from the model's memory", "2 calls", _MEMORY),
+    "zero-shot-cot": _judge("zero-shot-cot", "reasons by the sources, then one label, without examples", "2 calls"),
+    "few-shot": _judge("few-shot", "one label at once by the sources, after six examples", "1 call"),
+    "factored-single": _judge("factored-single", "claims judged in one reply, then one label", "2 calls"),
+    "self-consistency": _judge("self-consistency", "the majority of 20 judgments of another judge", "20 calls; 40 with reasons"),
     "selfcheck": MethodCard(
         make="knowhalu.methods.selfcheck:SelfCheck",
         options="baselines",
@@ -60,6 +62,7 @@ METHODS: Mapping[str, MethodCard] = {
         does="each piece held against 20 further responses to the same",
         needs="a question or a document; with the encoder, the further responses (meta.samples)",
         cost="20 calls, and 20 for each piece; 20 pairs for each piece with the encoder",
+        sources=False,
     ),
     "wikichat": MethodCard(
         make="knowhalu.methods.wikichat:WikiChat",

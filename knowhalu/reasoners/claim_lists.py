@@ -9,7 +9,8 @@ from knowhalu.prompts import Shown, joined, shield, unshield
 from knowhalu.steps import Completion
 from knowhalu.types import Label
 
-_ITEM = re.compile(r"\s*(?:\(?(?P<number>\d{1,3})[.):](?=\D)|[-*\u2022](?=\s))\s*(?P<text>.*\S)")
+_ITEM = re.compile(r"\s*(?:\(?(?P<number>\d{1,3})[.):]|[-*\u2022])\s+(?P<text>.*\S)")
+"""The blank after a number matters: a model that goes on from a begun "1." writes one, and one that does not begins anew."""
 _JUDGED = re.compile(r"(?P<text>.*\w.*?)\s*[:.(|\[=>\u2013\u2014-]+\s*[*_\"']*(?P<label>CORRECT|INCORRECT|INCONCLUSIVE)\b\W*")
 _NONE = re.compile(r"\W*(?:none|no claims?)\b[\w\s]{0,30}\W*", re.IGNORECASE)
 

@@ -9,8 +9,8 @@ from knowhalu.reasoners.asking import asked_twice
 from knowhalu.reasoners.baseline_book import CLAIM, BaselineBook
 from knowhalu.reasoners.claim_lists import read_claims
 from knowhalu.reasoners.grounding import grounded, weighed
-from knowhalu.reasoners.judges import AS_THEY_ARE, UNMEASURED
-from knowhalu.reasoners.judging import opinion, reasoned, supported
+from knowhalu.reasoners.judges import AS_THEY_ARE
+from knowhalu.reasoners.judging import decided, supported
 from knowhalu.reasoners.layout import checked_sample, passage_lines
 from knowhalu.steps import Steps
 from knowhalu.types import Form, Judgment, Label, Passage, Query, Sample, Step
@@ -41,7 +41,7 @@ class LLMClaims:
         request = self.book.request(
             "verdict", part.task, passages=joined(passage_lines(passages)), claim=joined([section(CLAIM, part.response)])
         )
-        judgment, shares = yield from opinion(request, reasoned, self.options.votes, unmeasured=UNMEASURED)
+        judgment, shares = yield from decided(request, votes=self.options.votes)
         judgment = judgment.model_copy(update={"supported": supported(shares, part.task)})
         steps = weighed((step,), judgment, contradicted=shares.get(Label.INCORRECT, 0.0))
         return judgment.model_copy(update={"steps": steps})

@@ -14,7 +14,7 @@ from knowhalu.prompts import section
 from knowhalu.reasoners.asking import asked_twice
 from knowhalu.reasoners.baseline_book import BINARY, BaselineBook
 from knowhalu.reasoners.claim_lists import JudgedClaim, listed, read_judged_claims
-from knowhalu.reasoners.judging import CHOICES, Thought, labelled, opinion, reasoned, supported
+from knowhalu.reasoners.judging import LABELS, Scale, Think, Thought, decided, labelled, reasoned, supported
 from knowhalu.reasoners.layout import LABEL
 from knowhalu.steps import Generate, Steps
 from knowhalu.types import Form, Judgment, Knowledge, Label, Passage, Query, Sample, Step
@@ -22,18 +22,17 @@ from knowhalu.types import Form, Judgment, Knowledge, Label, Passage, Query, Sam
 AS_THEY_ARE = "The passages as they are."
 """Stands as knowledge where passages are judged by without being distilled first."""
 NO_REASONS = "No reasons were asked for."
-UNMEASURED = "(the model gave no probability for its label; --set llm.votes=20 measures it by votes)"
 
 
 class Judge(NamedTuple):
-    """One way to ask: the prompt, what comes before the label, and the labels that it may choose from."""
+    """One way to ask: the prompt, what comes before the label, and the labels to choose from."""
 
     prompt: str
     before: Literal["nothing", "reasons", "claims"]
-    labels: tuple[str, ...] = CHOICES
+    scale: Scale = LABELS
 
 
-_BINARY = tuple(map(str, BINARY))
+_BINARY = Scale({str(label): label for label in BINARY})
 JUDGES = {
     "halueval": Judge("halueval", "nothing", _BINARY),
     "halueval-knowledge": Judge("halueval_knowledge", "nothing", _BINARY),
@@ -61,14 +60,14 @@ class PromptJudge:
         """
         how = JUDGES[name]
         lists: list[tuple[Label, tuple[JudgedClaim, ...]]] = []
-        think = {
-            "nothing": partial(_at_once, labels=how.labels),
-            "reasons": partial(reasoned, labels=how.labels),
-            "claims": partial(_by_claims, labels=how.labels, lists=lists),
+        think: Think = {
+            "nothing": partial(_at_once, scale=how.scale),
+            "reasons": partial(reasoned, scale=how.scale),
+            "claims": partial(_by_claims, scale=how.scale, lists=lists),
         }[how.before]
-        judgment, shares = yield from opinion(
-            self.book.judge(how.prompt, sample, passages), think, votes or self.options.votes,
-            temperature=self.method.temperature if votes else 1.0, unmeasured=UNMEASURED,
+        judgment, shares = yield from decided(
+            self.book.judge(how.prompt, sample, passages), None, votes or self.options.votes, think=think,
+            temperature=self.method.temperature if votes else 1.0,
         )  # fmt: skip
         steps = (read_whole(sample, passages),) if passages else ()
         said = judgment.model_copy(update={"supported": supported(shares, sample.task), "steps": steps})
@@ -82,16 +81,16 @@ def read_whole(sample: Sample, passages: Sequence[Passage]) -> Step:
     return Step(thought="", query=query, passages=tuple(passages), knowledge=knowledge)
 
 
-def _at_once(request: Generate, labels: tuple[str, ...]) -> Steps[Thought]:
+def _at_once(request: Generate, scale: Scale) -> Steps[Thought]:
     """Ask for the label alone; at a temperature, the label that was drawn is the vote."""
-    label, shares = yield from labelled(request, "\n", labels, draw=request.temperature > 0)
+    label, shares = yield from labelled(request, "\n", scale, draw=request.temperature > 0)
     return NO_REASONS, label, shares
 
 
-def _by_claims(request: Generate, labels: tuple[str, ...], lists: list[tuple[Label, tuple[JudgedClaim, ...]]]) -> Steps[Thought]:
+def _by_claims(request: Generate, scale: Scale, lists: list[tuple[Label, tuple[JudgedClaim, ...]]]) -> Steps[Thought]:
     """Ask for the claims with a label each, then for the label of the whole; every list goes to `lists` with its label."""
     again = replace(request, begun="\n1.", max_tokens=2 * request.max_tokens)
     _, claims = yield from asked_twice(request, read_judged_claims, lambda c: again, joins=True)
-    label, shares = yield from labelled(request, f"\n{listed(claims)}\n{section(LABEL)}\n", labels)
+    label, shares = yield from labelled(request, f"\n{listed(claims)}\n{section(LABEL)}\n", scale)
     lists.append((label, tuple(claims)))
     return f"{sum(c.label is label for c in claims)} of {len(claims)} claims are {label}.", label, shares

@@ -5,7 +5,7 @@ anything: `#`, brackets, quotes, several lines. What `shield` marked in a prompt
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from knowhalu.errors import ReplyError
@@ -22,7 +22,7 @@ _HEADING = re.compile(
 )
 _NO_MORE = re.compile(r"\bno (?:further|more|other|additional) (?:quer(?:y|ies)|questions?)\b", re.IGNORECASE)
 _END = re.compile(r"(?:done\b[^?]*|none|stop|finished|n/?a|nothing(?: more)?(?: to ask)?)", re.IGNORECASE)
-_LABELS = re.compile(r"((?i:\bnot|n['\u2019]t)\W+)?\b(CORRECT|INCORRECT|INCONCLUSIVE)\b")
+_NOT = r"((?i:\bnot|n['\u2019]t)\W+)?"
 
 
 class Sections(NamedTuple):
@@ -99,15 +99,15 @@ def read_hop(found: Sections, asked: tuple[str, ...], raw: str) -> Hop:
     return Hop(thought, Query(specific=specific, general="" if is_end(general) and specific else general))
 
 
-def read_label(text: str, raw: str) -> Label:
-    """Return the last label of a text; raises ReplyError where there is none, or where it is denied ("NOT CORRECT")."""
+def read_label(text: str, raw: str, words: Mapping[str, Label] = Label.__members__) -> Label:
+    """Return the last label of a text, as `words` write it; raises ReplyError where there is none, or where it is denied."""
     bare = text.strip(" \n\t.*_\"'()[]").upper()
-    if bare in Label.__members__:
-        return Label(bare)
-    found = list(_LABELS.finditer(text))
+    if bare in words:
+        return words[bare]
+    found = list(re.finditer(rf"{_NOT}\b({'|'.join(words)})\b", text))
     if not found or found[-1][1]:
         raise ReplyError("judge", "the reply denies its label" if found else "the reply has no label", reply=raw)
-    return Label(found[-1][2])
+    return words[found[-1][2]]
 
 
 class Piece(NamedTuple):

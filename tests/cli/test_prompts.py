@@ -61,6 +61,25 @@ def test_a_fault_is_named_with_file_and_line(knowhalu, tmp_path, file, text, sai
     assert said in fault
 
 
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("few_shot.txt", '+++\nholes = ["sample"]\n+++\nMine.\n$sample', None),
+        ("few_shot.txt", "no head", "few_shot.txt: a prompt begins with a head"),
+        ("few_shots.txt", "x", "Did you mean baselines/few_shot.txt?"),
+        ("examples/qa.toml", "[[examples]]\n", "examples/qa.toml, line 1: example 1.passages: Field required"),
+    ],
+)
+def test_prompts_of_the_baselines_are_checked_too(knowhalu, tmp_path, file, text, said):
+    path = tmp_path / "mine/baselines" / file
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    result = knowhalu("prompts", "check", "mine")
+    faults = [line for line in result.stdout.splitlines() if line.startswith("FAULT")]
+    assert (result.exit_code, len(faults)) == ((1, 1) if said else (0, 0))
+    assert said is None or said in faults[0]
+
+
 def test_a_prompt_of_ones_own_is_shown(knowhalu, tmp_path):
     (tmp_path / "mine/knowhalu").mkdir(parents=True)
     (tmp_path / "mine/knowhalu/extract.txt").write_text('+++\nholes = ["sample"]\n+++\nMine.\n$sample')

@@ -86,7 +86,7 @@ def test_a_text_without_claims_is_left_open(reply):
 
 @pytest.mark.parametrize("reply", ["The text is fine.", "", "Label: CORRECT"])
 def test_claims_that_cannot_be_read_are_asked_for_again_and_then_a_failure(reply):
-    said = model(SURE, SURE, claims=[reply, f"{FIRST}\n2. {SECOND}"])  # the second reply goes on from "1."
+    said = model(SURE, SURE, claims=[reply, f" {FIRST}\n2. {SECOND}"])  # the second reply goes on from "1."
     assert [f.text for f in check("wikichat", QA, said, Shelf(*PAGES)).segments[0].findings] == [FIRST, SECOND]
     assert said.requests("claims")[1].begun == "\n1."
     failure = check("wikichat", QA, model(claims=reply), Shelf(*PAGES))
