@@ -33,6 +33,13 @@ class Checker:
 
         return fingerprint(self.settings)
 
+    @property
+    def needs_sources(self) -> bool:
+        """Tell whether a text must bring sources of its own: the method checks by some, and there is no index."""
+        from knowhalu.names import method_card
+
+        return not self.settings.retrieval.has_source and method_card(self.settings.method).sources
+
     def check(self, sample: Sample) -> Outcome:
         """Check one sample; what goes wrong comes back as a Failure with its reason."""
         return next(iter(self.stream([sample])))

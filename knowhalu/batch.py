@@ -89,7 +89,7 @@ def detect(
         raise InputError(f"{output}: the output is the input. Give another -o.")
     if output.suffix == ".gz":
         raise InputError(f"{output}: outcomes are appended line by line, which gzip cannot do. Leave out .gz.")
-    book = Book(input, has_index=checker.settings.retrieval.has_source)
+    book = Book(input, needs_sources=checker.needs_sources)
     with Ledger(output, checker.fingerprint, restart=restart) as ledger:
         for entry in ledger.entries():
             book.take_entry(entry, retry_failures=retry_failures)
@@ -112,13 +112,13 @@ def detect(
 class Book:
     """What is held in memory of a run: for every sample some hashes and numbers, whatever the length of its text."""
 
-    def __init__(self, path: Path, *, has_index: bool) -> None:
+    def __init__(self, path: Path, *, needs_sources: bool) -> None:
         """Read and validate the whole input; raises InputError at the first row that cannot be checked."""
         self.path = path
         self.places: dict[bytes, int] = {}
         self.contents, self.words, self.golds = array("Q"), array("L"), array("b")
         for place, sample in enumerate(read_samples(path)):
-            if not has_index and not sample.documents and not sample.knowledge:
+            if needs_sources and not sample.documents and not sample.knowledge:
                 cure = "Add one of them to the row, or an index: --index FOLDER."
                 raise InputError(f"{path}, sample {sample.id!r}: has neither documents nor knowledge to check by. {cure}")
             self.places[id_hash(sample.id)] = place

@@ -9,7 +9,7 @@ import re
 import tomllib
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -20,7 +20,7 @@ from knowhalu.types import NO_INFORMATION, Form, Knowledge, Label, Passage, Quer
 FAMILY = "knowhalu"
 FIELDS = {Task.QA: ("question", "answer"), Task.RAG: ("question", "answer"), Task.SUMMARY: ("summary",), Task.CLAIM: ("claim",)}
 """What is checked in each task, in the order in which prompts show it; the last is the response."""
-F = TypeVar("F", bound=Record)
+R = TypeVar("R", bound=Record)
 Text = Annotated[str, Field(min_length=1)]
 _MADE = re.compile(r"^[ \t]*\[\[examples\]\]", re.MULTILINE)
 
@@ -69,14 +69,23 @@ class WorkedStep(Record):
         )
 
 
-class Example(Record):
-    """A worked example: what it shows, and all that a check of it would say."""
+class Checked(Record):
+    """What a worked example checks: the fields of its task, and no others."""
 
-    shows: Literal["correct", "hallucinated", "missing", "multi-hop", "off-target"]
     question: str = ""
     answer: str = ""
     summary: str = ""
     claim: str = ""
+
+    def fields(self, task: Task) -> dict[str, str]:
+        """Return what is checked, by the names of its sections."""
+        return {name: getattr(self, name) for name in FIELDS[task]}
+
+
+class Example(Checked):
+    """A worked example: what it shows, and all that a check of it would say."""
+
+    shows: Literal["correct", "hallucinated", "missing", "multi-hop", "off-target"]
     extraction: Extracted | None = None
     steps: tuple[WorkedStep, ...] = ()
     finish: str = ""
@@ -92,13 +101,9 @@ class Example(Record):
             raise ValueError("an example needs steps, or an extraction")
         return self
 
-    def fields(self, task: Task) -> dict[str, str]:
-        """Return what is checked, by the names of its sections."""
-        return {name: getattr(self, name) for name in FIELDS[task]}
 
-
-class _File(Record):
-    examples: tuple[Example, ...] = Field(min_length=1)
+class _File(Record, Generic[R]):
+    examples: tuple[R, ...] = Field(min_length=1)
 
 
 def examples_file(name: str, folder: Path | None = None, family: str = FAMILY) -> Path:
@@ -111,21 +116,18 @@ def examples_file(name: str, folder: Path | None = None, family: str = FAMILY) -
 @lru_cache(maxsize=64)
 def load_examples(task: Task, folder: Path | None = None) -> tuple[Example, ...]:
     """Load the examples of a task; raises PromptError naming the file, the line, and what is wrong there."""
-    file = examples_file(str(task), folder)
-    read, text = read_examples(file, _File)
-    for number, example in enumerate(read.examples, 1):
-        given = {n for names in FIELDS.values() for n in names if getattr(example, n)}
-        if given != set(FIELDS[task]):
-            where = _line(text, ("examples", number - 1))
-            raise PromptError(f"{file}{where}: example {number} needs {' and '.join(FIELDS[task])}, and has {sorted(given)}")
-    return read.examples
+    return read_examples(examples_file(task, folder), Example, task)
 
 
-def read_examples(file: Path, model: type[F]) -> tuple[F, str]:
-    """Read a file of examples as `model`, and give its text too; raises PromptError naming the file, the line and the fault."""
+def read_examples(file: Path, kind: type[R], task: Task | None = None) -> tuple[R, ...]:
+    """Read a file of `[[examples]]` of one kind, which check what a `task` checks.
+
+    Raises PromptError naming the file, the line, and what is wrong there.
+    """
+    whole: Any = _File
     try:
         text = file.read_text(encoding="utf-8")
-        return model.model_validate(tomllib.loads(text)), text
+        found: tuple[R, ...] = whole[kind].model_validate(tomllib.loads(text)).examples
     except (OSError, UnicodeDecodeError) as error:
         raise PromptError(f"{file}: cannot read the examples ({error})") from error
     except tomllib.TOMLDecodeError as error:
@@ -134,6 +136,12 @@ def read_examples(file: Path, model: type[F]) -> tuple[F, str]:
         first = error.errors()[0]
         place = ".".join(str(p + 1) if isinstance(p, int) else p for p in first["loc"] if p != "examples")
         raise PromptError(f"{file}{_line(text, first['loc'])}: example {place}: {first['msg']}") from error
+    for number, example in enumerate(found if task else (), 1):
+        given = {n for names in FIELDS.values() for n in names if getattr(example, n)}
+        if task and given != set(FIELDS[task]):
+            where = _line(text, ("examples", number - 1))
+            raise PromptError(f"{file}{where}: example {number} needs {' and '.join(FIELDS[task])}, and has {sorted(given)}")
+    return found
 
 
 def _line(text: str, place: tuple[int | str, ...]) -> str:

@@ -12,7 +12,8 @@ class MethodCard(NamedTuple):
     """One method: its maker, who can think in it, and what a user should know of it.
 
     `make` is called with a reasoner and the branch `options` of the settings; without reasoners, with the options alone. A
-    reasoner is made from `LLMOptions` and the method's options ("llm"), or from the verifier's folder ("encoder").
+    reasoner is made from `LLMOptions` and the method's options ("llm"), or from the verifier's folder ("encoder"). Without
+    `sources`, it also checks a text that brings none, with no index.
     """
 
     make: str
@@ -21,8 +22,17 @@ class MethodCard(NamedTuple):
     does: str
     needs: str
     cost: str
+    sources: bool = True
 
 
+def _judge(name: str, does: str, cost: str, needs: str = "") -> MethodCard:
+    make = f"knowhalu.methods.judge:{name.replace('-', '_')}"
+    reasoners = {"llm": "knowhalu.reasoners.judges:PromptJudge"}
+    return MethodCard(make, "baselines", reasoners, does, needs or _SOURCES, cost, sources=not needs)
+
+
+_SOURCES = "sources of its own, or an index"
+_MEMORY = "nothing but the text; the documents it was made from"
 METHODS: Mapping[str, MethodCard] = {
     "knowhalu": MethodCard(
         make="knowhalu.methods.knowhalu:KnowHalu",
@@ -32,7 +42,7 @@ METHODS: Mapping[str, MethodCard] = {
             "llm": "knowhalu.reasoners.llm:LLMReasoner",
         },
         does="off-target check, step-wise queries, knowledge in two forms, judgments joined by their confidence",
-        needs="sources of its own, or an index",
+        needs=_SOURCES,
         cost="about 2 calls a hop and 2 a judgment; 8 to 40 pairs with the encoder",
     ),
     "conli": MethodCard(
@@ -43,8 +53,35 @@ METHODS: Mapping[str, MethodCard] = {
             "llm": "knowhalu.reasoners.conli_llm:ConliLLM",
         },
         does="each sentence against the sources as inference, then each entity of the sentences that pass",
-        needs="sources of its own, or an index",
+        needs=_SOURCES,
         cost="2 calls a sentence and 2 an entity, batched 1 for 8 of them; about 10 pairs a sentence with the encoder",
+    ),
+    "halueval": _judge("halueval", "one label at once, from the model's memory", "1 call", _MEMORY),
+    "halueval-knowledge": _judge("halueval-knowledge", "one label at once, with knowledge shown", "1 call"),
+    "halueval-cot": _judge("halueval-cot", "reasons, then one label, from the model's memory", "2 calls", _MEMORY),
+    "zero-shot-cot": _judge("zero-shot-cot", "reasons by the sources, then one label, without examples", "2 calls"),
+    "few-shot": _judge("few-shot", "one label at once by the sources, after six examples", "1 call"),
+    "factored-single": _judge("factored-single", "claims judged in one reply, then one label", "2 calls"),
+    "self-consistency": _judge("self-consistency", "the majority of 20 judgments of another judge", "20 calls; 40 with reasons"),
+    "selfcheck": MethodCard(
+        make="knowhalu.methods.selfcheck:SelfCheck",
+        options="baselines",
+        reasoners={
+            "encoder": "knowhalu.reasoners.sampling:EncoderSampling",
+            "llm": "knowhalu.reasoners.sampling:LLMSampling",
+        },
+        does="each piece held against 20 further responses to the same",
+        needs="a question or a document; with the encoder, the further responses (meta.samples)",
+        cost="20 calls, and 20 for each piece; 20 pairs for each piece with the encoder",
+        sources=False,
+    ),
+    "wikichat": MethodCard(
+        make="knowhalu.methods.wikichat:WikiChat",
+        options="baselines",
+        reasoners={"llm": "knowhalu.reasoners.claiming:LLMClaims"},
+        does="claims, evidence by claim, a verdict on each, and the answer from these",
+        needs=_SOURCES,
+        cost="1 call for each 100 words, 2 for each claim",
     ),
 }
 REASONERS = ("encoder", "llm")

@@ -36,6 +36,31 @@ class ConliOptions(Record):
     passages: int = Field(3, ge=1, le=100, description="passages of an index for each sentence, where a sample has no source")
 
 
+Judge = Literal["halueval", "halueval-knowledge", "halueval-cot", "zero-shot-cot", "few-shot"]
+"""The judges whose votes self-consistency can count."""
+
+
+class BaselineOptions(Record):
+    """Options of the baselines: judges by one prompt, self-consistency, SelfCheckGPT and WikiChat's way of checking."""
+
+    source_words: int = Field(
+        1500, ge=40, le=100_000, description="words of sources shown whole; of more, the nearest chunks are"
+    )
+    passages: int = Field(2, ge=1, le=100, description="top K for each query to an index")
+    temperature: float = Field(1.0, gt=0, le=2, description="at which judgments and responses are drawn")
+    votes: int = Field(20, ge=2, le=100, description="self-consistency: judgments drawn, of which the majority decides")
+    votes_by: Judge = Field("halueval-knowledge", description="self-consistency: the judge that is asked again and again")
+    samples: int = Field(20, ge=1, le=100, description="selfcheck: responses drawn to hold the checked one against")
+    score: Literal["max", "mean"] = Field(
+        "max", description="selfcheck: a text is as inconsistent as its worst piece, or their mean"
+    )
+    threshold: float = Field(
+        0.5, ge=0, le=1, description="selfcheck: inconsistency from which a text is hallucinated; 0.5: majority"
+    )
+    segment_words: int = Field(30, ge=5, le=200, description="selfcheck: words of a piece of a summary at most")
+    pieces: int = Field(64, ge=1, le=1000, description="pieces of a response at most; those of a longer one are longer")
+
+
 class EncoderOptions(Record):
     """Where the verifier lies and how it runs."""
 
@@ -132,6 +157,7 @@ class Settings(Record):
     reasoner: str = Field("encoder", description="who thinks inside the method")
     knowhalu: KnowHaluOptions = KnowHaluOptions()
     conli: ConliOptions = ConliOptions()
+    baselines: BaselineOptions = BaselineOptions()
     encoder: EncoderOptions = EncoderOptions()
     llm: LLMOptions = LLMOptions()
     retrieval: RetrievalOptions = RetrievalOptions()

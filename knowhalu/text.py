@@ -163,6 +163,15 @@ def segments(text: str, limit: int = 30) -> list[Span]:
     return pack(text, pieces, limit)
 
 
+def few_segments(text: str, limit: int, most: int) -> list[Span]:
+    """Split as `segments` does, but into `most` segments at most: those of a long text get more words each."""
+    found = segments(text, limit)
+    while len(found) > most:
+        limit *= 2
+        found = segments(text, limit)
+    return found
+
+
 def chunks(text: str, limit: int = 40) -> list[Span]:
     """Split a document into sentence-packed passages of at most `limit` words (KnowHalu, section 4.3)."""
     return segments(text, limit)

@@ -62,6 +62,7 @@ def test_a_row_without_anything_to_check_by_is_told_at_once(job):
     write(source, [*ROWS, {"id": "bare", "claim": "x"}])
     with pytest.raises(InputError, match="'bare': has neither documents nor knowledge .* --index FOLDER"):
         detect(ScriptedChecker(), source, output)
+    assert detect(ScriptedChecker(Settings(method="halueval", reasoner="llm")), source, output).failed == 1
 
 
 def test_results_of_another_run_are_refused_and_untouched(job):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from knowhalu.text import chunks, content_words, segments, sentences, stem, windows, word_count, words
+from knowhalu.text import chunks, content_words, few_segments, segments, sentences, stem, windows, word_count, words
 
 PIECES = [
     "Dr.", "Who", "came", "He", "left", "at", "3", "p.m.", "Then", "slept.", "U.S.", "e.g.", "Mr.", "3.14", "1,000", ".", "...",
@@ -138,6 +138,15 @@ def test_a_long_sentence_is_cut_at_clauses():
 def test_a_first_sentence_over_the_limit_makes_no_empty_segment():
     found = segments(" ".join(["word"] * 65) + ". Short one.", 30)
     assert [word_count(s.text) for s in found] == [30, 30, 7]
+
+
+@pytest.mark.parametrize("most", [1, 4, 1000])
+def test_a_long_text_gets_longer_segments_and_not_more_of_them(most):
+    text = "The bridge is old. " * 400
+    found = few_segments(text, 10, most)
+    assert len(found) <= most and "".join(s.text for s in found).count("bridge") == 400
+    check_spans(text, found)
+    assert few_segments("One. Two.", 30, most) == segments("One. Two.", 30)
 
 
 def test_words_keep_numbers_whole():

@@ -52,9 +52,10 @@ def check(
     """
     sample = _sample(item, given)
     settings = make_settings(settings_file, pairs, index, no_cache=no_cache)
-    if not sample.documents and not sample.knowledge and not settings.retrieval.has_source:
+    checker = Checker(settings)
+    if checker.needs_sources and not sample.documents and not sample.knowledge:
         raise InputError("there is nothing to check by. Give --knowledge TEXT, --document FILE or --index FOLDER.")
-    outcome = Checker(settings).check(sample)
+    outcome = checker.check(sample)
     if as_json:
         click.echo(outcome_line(outcome).encode("utf-8"))
     else:

@@ -69,7 +69,9 @@ def show(name: str, form: str, formulation: str, folder: Path | None, **given: A
     family, _, name = name.rpartition("/")
     if family != FAMILY:
         prompt = load_prompt(f"{family}/{name}", folder)
-        click.echo(safe(prompt.settled(**{hole: Shown(f"${hole}") for _, hole in prompt.pieces if hole}).fixed))
+        task = (sample_of(given) if any(given.values()) else SAMPLES[Task.QA]).task
+        chosen = prompt.settled(task, form, formulation)
+        click.echo(safe(chosen.settled(**{hole: Shown(f"${hole}") for hole in chosen.holes}).fixed))
         click.echo(str(prompt.file), err=True)
         return
     any_given = any(value for value in given.values())
@@ -130,38 +132,38 @@ def check(folder: Path | None) -> None:
 
 
 def examine(folder: Path | None) -> Iterator[str | Fault]:
-    """Look at all files on their own, then at all prompts that they make together."""
-    whole = True
-    for name in HOLES:
+    """Look at all files on their own, then at what the prompts of each family make together."""
+    faulty: set[str] = set()
+    for name in prompt_names():
         try:
-            yield str(load_prompt(f"{FAMILY}/{name}", folder).file)
+            yield str(load_prompt(name, folder).file)
         except PromptError as error:
-            whole = False
+            faulty.add(name.partition("/")[0])
             yield Fault(str(error))
-    yield from _other_methods(folder)
     for task in Task:
         try:
             count = len(load_examples(task, folder))
             yield f"{examples_file(task, folder)} ({count} examples)"
         except PromptError as error:
-            whole = False
+            faulty.add(FAMILY)
             yield Fault(str(error))
+    families = {card.options for card in METHODS.values() if "llm" in card.reasoners} - {FAMILY}
+    yield from (_family(name, folder) for name in sorted(families - faulty))
     if folder is not None:
         yield from _unused(folder)
-    if whole:
+    if FAMILY not in faulty:
         yield _rendered(folder)
 
 
-def _other_methods(folder: Path | None) -> Iterator[str | Fault]:
-    """Let every other method load its prompts and examples, as it does before a run."""
-    for name, card in METHODS.items():
-        if name == FAMILY or "llm" not in card.reasoners:
-            continue
-        try:
-            imported(card.reasoners["llm"])(LLMOptions(prompts=folder), getattr(Settings(), card.options))
-            yield f"the prompts of {name} and their examples"
-        except PromptError as error:
-            yield Fault(str(error))
+def _family(family: str, folder: Path | None) -> str | Fault:
+    """Let all who think by the prompts of a family load them and their examples, as they do before a run."""
+    thinkers = {c.reasoners["llm"] for c in METHODS.values() if c.options == family and "llm" in c.reasoners}
+    try:
+        for thinker in sorted(thinkers):
+            imported(thinker)(LLMOptions(prompts=folder), getattr(Settings(), family))
+    except PromptError as error:
+        return Fault(str(error))
+    return f"the prompts of {family} with their examples"
 
 
 def _rendered(folder: Path | None) -> str | Fault:

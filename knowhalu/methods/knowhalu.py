@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from knowhalu.aggregation import Thresholds, aggregate, needs_second_opinion
+from knowhalu.methods.concluding import conclude, settled
 from knowhalu.methods.evidence import link
 from knowhalu.methods.sources import retrieve
 from knowhalu.options import KnowHaluOptions
 from knowhalu.steps import Steps
 from knowhalu.text import Span, segments
-from knowhalu.types import Extraction, Form, Judgment, Kind, Knowledge, Label, Passage, Query, Sample, Step, Task
+from knowhalu.types import Extraction, Form, Judgment, Kind, Knowledge, Label, Passage, Query, Sample, Step
 from knowhalu.verdicts import Segment, Verdict
 
 
@@ -59,7 +60,7 @@ class KnowHalu:
         found = []
         for span in parts:
             found.append((yield from self._segment(sample, span, len(parts))))
-        return _verdict(sample, tuple(found), extraction, self.name)
+        return conclude(sample, found, self.name, extraction=extraction)
 
     def _segment(self, sample: Sample, span: Span, of: int) -> Steps[Segment]:
         """Judge one segment by the base form, and by the other where the first is not sure (Algorithm 1)."""
@@ -76,10 +77,9 @@ class KnowHalu:
         if options.second_opinion == "always" or (options.second_opinion == "needed" and needs_second_opinion(base, limits)):
             supplement = yield from self._judge_by(other_form, part, of)
             final = aggregate(base, supplement, limits)
-        label = Label.INCORRECT if final.label is Label.INCONCLUSIVE and sample.task is Task.SUMMARY else final.label
         return Segment(
-            start=span.start, end=span.end, text=span.text, label=label, probability=1 - final.supported, base=base,
-            supplement=supplement, evidence=link(span, final),
+            start=span.start, end=span.end, text=span.text, label=settled(final.label, sample.task),
+            probability=1 - final.supported, base=base, supplement=supplement, evidence=link(span, final),
         )  # fmt: skip
 
     def _judge_by(self, form: Form, part: Sample, of: int) -> Steps[Judgment]:
@@ -110,16 +110,4 @@ def _without_facts(sample: Sample, extraction: Extraction, method: str) -> Verdi
         id=sample.id, task=sample.task, method=method, label=Label.INCORRECT if off else Label.CORRECT, hallucinated=off,
         kind=Kind.OFF_TARGET if off else None, probability=extraction.confidence if off else 1 - extraction.confidence,
         reason=extraction.reason, extraction=extraction,
-    )  # fmt: skip
-
-
-def _verdict(sample: Sample, found: tuple[Segment, ...], extraction: Extraction | None, method: str) -> Verdict:
-    """Put segments together: one INCORRECT makes the text hallucinated, else one INCONCLUSIVE leaves it open."""
-    worst = max(found, key=lambda s: (s.label is Label.INCORRECT, s.label is Label.INCONCLUSIVE, s.probability))
-    hallucinated = {Label.INCORRECT: True, Label.CORRECT: False, Label.INCONCLUSIVE: None}[worst.label]
-    decisive = worst.base if worst.supplement is None or worst.base.label is worst.label else worst.supplement
-    return Verdict(
-        id=sample.id, task=sample.task, method=method, label=worst.label, hallucinated=hallucinated,
-        kind=(decisive.kind or Kind.FACTUAL) if hallucinated else None, probability=worst.probability, reason=decisive.rationale,
-        extraction=extraction, segments=found,
     )  # fmt: skip

@@ -48,10 +48,6 @@ class Worked(Record):
     hypotheses: tuple[Asked, ...] = Field(min_length=1)
 
 
-class _File(Record):
-    examples: tuple[Worked, ...] = Field(min_length=1)
-
-
 def inference_prompt(level: Literal["sentence", "entity"], folder: Path | None = None) -> Prompt:
     """Load the prompt of a level with its demonstrations in place; raises PromptError where one of them cannot be used."""
     prompt = load_prompt(f"{FAMILY}/{level}", folder)
@@ -63,7 +59,7 @@ def inference_prompt(level: Literal["sentence", "entity"], folder: Path | None =
 
 def _demonstrations(level: str, folder: Path | None) -> Shown:
     file = examples_file(level, folder, FAMILY)
-    examples = read_examples(file, _File)[0].examples
+    examples = read_examples(file, Worked)
     for number, example in enumerate(examples, 1):
         if any(bool(asked.entity) != (level == "entity") for asked in example.hypotheses):
             need = "need an entity each" if level == "entity" else "have no entity"

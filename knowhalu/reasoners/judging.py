@@ -5,7 +5,7 @@ of the label among the three (KnowHalu, section 3.2 e), or the share of equal vo
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ GO_THROUGH = " Each detail is held against the knowledge in turn."
 """How a rationale begins that the model did not begin itself."""
 UNMEASURED = "(the model gave no probability for its label{})"
 ASKED_TOO = ", so the other form of knowledge is asked too"
+MEASURES = "; --set llm.votes=20 measures it by votes"
 
 
 class Scale(NamedTuple):
@@ -36,6 +37,11 @@ class Scale(NamedTuple):
 
 
 LABELS = Scale({str(label): label for label in (Label.CORRECT, Label.INCORRECT, Label.INCONCLUSIVE)})
+Shares = dict[Label, float]
+"""Probabilities of labels, or their shares of the votes, adding up to 1."""
+Thought = tuple[str, Label, Shares]
+"""A rationale, the label after it, and the label's probabilities where the backend gave them."""
+Think = Callable[[Generate], Steps[Thought]]
 
 
 def judged(request: Generate, part: Sample, steps: Sequence[Step], form: Form, votes: int = 1) -> Steps[Judgment]:
@@ -43,17 +49,17 @@ def judged(request: Generate, part: Sample, steps: Sequence[Step], form: Form, v
 
     Where no step has any knowledge, the judgment is INCONCLUSIVE without asking: a model would answer from memory.
     """
-    shares: dict[Label, float] = {Label.INCONCLUSIVE: 1.0}
+    shares: Shares = {Label.INCONCLUSIVE: 1.0}
     if all(step.knowledge.is_empty for step in steps):
         judgment = Judgment(form=form, label=Label.INCONCLUSIVE, confidence=0.0, rationale=NOTHING, measured="nowhere")
     else:
         judgment, shares = yield from decided(request, form, votes)
-    judgment = judgment.model_copy(update={"supported": _supported(shares, part.task)})
+    judgment = judgment.model_copy(update={"supported": supported(shares, part.task)})
     found = weighed(steps, judgment, contradicted=shares.get(Label.INCORRECT, 0.0))
     return judgment.model_copy(update={"steps": found})
 
 
-def _supported(shares: dict[Label, float], task: Task) -> float:
+def supported(shares: Shares, task: Task) -> float:
     """Return the probability that the text is true: what is left open is true as often as not.
 
     A summary must stand in its document, so what is left open there counts against it (KnowHalu, section 4.3).
@@ -63,40 +69,32 @@ def _supported(shares: dict[Label, float], task: Task) -> float:
 
 
 def decided(
-    request: Generate, form: Form | None = None, votes: int = 1, scale: Scale = LABELS
-) -> Steps[tuple[Judgment, dict[Label, float]]]:
-    """Ask for the rationale, then for a word of the scale; returns the judgment and the share of each label."""
-    return (yield from _by_votes(request, form, votes, scale) if votes > 1 else _once(request, form, scale))
+    request: Generate, form: Form | None = None, votes: int = 1, scale: Scale = LABELS, *, think: Think | None = None,
+    temperature: float = 1.0,
+) -> Steps[tuple[Judgment, Shares]]:  # fmt: skip
+    """Judge once by the most probable label, or by the majority of several judgments that are drawn at a temperature.
 
-
-def _once(request: Generate, form: Form | None, scale: Scale) -> Steps[tuple[Judgment, dict[Label, float]]]:
-    """Take the most probable label; without probabilities the label alone counts, with no confidence.
-
-    A confidence of 0 is under every delta1, so Algorithm 1 asks the other form too, and over no delta2, so an unmeasured
-    supplement overrides only what is INCONCLUSIVE.
+    `think` asks for what comes before the label, and for the label: by default a rationale.
     """
-    rationale, label, shares = yield from _reasoned(request, scale)
+    think = think or (lambda asked: reasoned(asked, scale))
+    if votes > 1:
+        return (yield from _by_votes(request, form, votes, think, temperature))
+    rationale, label, shares = yield from think(request)
     if shares:
         return Judgment(form=form, label=label, confidence=shares[label], rationale=rationale), shares
-    said = UNMEASURED.format(ASKED_TOO if form else "")
-    unsure = Judgment(form=form, label=label, confidence=0.0, rationale=f"{rationale} {said}", measured="nowhere")
-    return unsure, {label: 1.0}
+    # a confidence of 0 is under every delta1, so Algorithm 1 asks the other form too, and over no delta2, so an unmeasured
+    # supplement overrides only what is INCONCLUSIVE
+    said = f"{rationale} {UNMEASURED.format(ASKED_TOO if form else MEASURES)}"
+    return Judgment(form=form, label=label, confidence=0.0, rationale=said, measured="nowhere"), {label: 1.0}
 
 
-def _shares(reply: Completion, scale: Scale) -> dict[Label, float]:
-    """Return the probabilities of the labels, adding up to 1; none where the backend gave none that can be used."""
-    given = {scale.words[name]: p for name, p in reply.choices.items() if name in scale.words}
-    total = sum(given.values())
-    if not all(p >= 0 for p in given.values()) or not 0 < total < float("inf"):
-        return {}
-    return {label: p / total for label, p in given.items()}
-
-
-def _by_votes(request: Generate, form: Form | None, votes: int, scale: Scale) -> Steps[tuple[Judgment, dict[Label, float]]]:
-    """Draw several judgments at temperature 1; the majority's label counts, with its share as confidence."""
+def _by_votes(
+    request: Generate, form: Form | None, votes: int, think: Think, temperature: float
+) -> Steps[tuple[Judgment, Shares]]:
+    """Draw several judgments; the majority's label counts, with its share as confidence."""
     drawn: list[tuple[str, Label]] = []
     for i in range(votes):
-        rationale, label, _ = yield from _reasoned(replace(request, temperature=1.0, seed=request.seed + i), scale)
+        rationale, label, _ = yield from think(replace(request, temperature=temperature, seed=request.seed + i))
         drawn.append((rationale, label))
     counts = Counter(label for _, label in drawn)
     best = max(CAREFUL, key=lambda one: counts[one])  # the first of equals
@@ -106,14 +104,29 @@ def _by_votes(request: Generate, form: Form | None, votes: int, scale: Scale) ->
     return judgment, {label: n / votes for label, n in counts.items()}
 
 
-def _reasoned(request: Generate, scale: Scale) -> Steps[tuple[str, Label, dict[Label, float]]]:
+def reasoned(request: Generate, scale: Scale = LABELS) -> Steps[Thought]:
     """Ask for the rationale, then go on from it to the label; returns both, and the label's probabilities."""
     reply, rationale = yield from asked_twice(request, _rationale, lambda c: replace(request, begun=scale.opening))
     lead = begun(reply.text, rationale, then=scale.heading) + "\n"
+    label, shares = yield from labelled(request, lead, scale)
+    return rationale, label, shares
+
+
+def labelled(request: Generate, lead: str, scale: Scale = LABELS, *, draw: bool = False) -> Steps[tuple[Label, Shares]]:
+    """Go on from `lead`, a begun reply, to a word of the scale: the most probable one, or with `draw` the one that was drawn."""
     ask = replace(request, begun=lead, stop=(), max_tokens=LABEL_TOKENS, choices=tuple(scale.words))
     restated = f"{lead}One of {', '.join(scale.words)}:\n"
-    reply, label = yield from asked_twice(ask, lambda c: _label(c, scale), lambda c: replace(ask, begun=restated))
-    return rationale, label, _shares(reply, scale)
+    reply, label = yield from asked_twice(ask, lambda c: _label(c, scale, draw), lambda c: replace(ask, begun=restated))
+    return label, _shares(reply, scale)
+
+
+def _shares(reply: Completion, scale: Scale) -> Shares:
+    """Return the probabilities of the labels, adding up to 1; none where the backend gave none that can be used."""
+    given = {scale.words[name]: p for name, p in reply.choices.items() if name in scale.words}
+    total = sum(given.values())
+    if not all(p >= 0 for p in given.values()) or not 0 < total < float("inf"):
+        return {}
+    return {label: p / total for label, p in given.items()}
 
 
 def _rationale(reply: Completion) -> str:
@@ -123,9 +136,9 @@ def _rationale(reply: Completion) -> str:
     return (whole_sentences(text) or text) if reply.finish_reason == "length" else text
 
 
-def _label(reply: Completion, scale: Scale) -> Label:
+def _label(reply: Completion, scale: Scale, draw: bool) -> Label:
     """Return the most probable label; without probabilities, the last one that the reply has."""
-    shares = _shares(reply, scale)
+    shares = {} if draw else _shares(reply, scale)
     if not shares:
         return read_label(reply.text, reply.text, scale.words)
     return max(shares, key=lambda one: (shares[one], one is scale.words.get(reply.text.strip())))

@@ -2,6 +2,9 @@
 
 import pytest
 
+from knowhalu.prompts import prompt_names
+from knowhalu.types import Task
+
 
 def test_a_prompt_is_shown_for_a_text(knowhalu, tmp_path):
     (tmp_path / "source.txt").write_text("The tower was built in 1889. It stands in Paris.")
@@ -36,8 +39,10 @@ def test_an_unknown_prompt_is_told(knowhalu):
 def test_the_packaged_prompts_pass(knowhalu):
     result = knowhalu("prompts", "check")
     assert result.exit_code == 0, result.output
-    assert "FAULT" not in result.stdout and result.stdout.count("ok ") >= 10
-    assert "96 prompts rendered" in result.stdout and "the prompts of conli" in result.stdout
+    families = {name.partition("/")[0] for name in prompt_names()}
+    assert result.stdout.count("ok ") == len(prompt_names()) + len(Task) + len(families)
+    assert "96 prompts rendered" in result.stdout
+    assert all(f"the prompts of {family} " in result.stdout for family in families - {"knowhalu"})
 
 
 def test_a_prompt_of_another_method_is_shown_with_its_holes(knowhalu):
@@ -67,6 +72,25 @@ def test_a_fault_is_named_with_file_and_line(knowhalu, tmp_path, file, text, sai
     assert result.exit_code == 1
     (fault,) = [line for line in result.stdout.splitlines() if line.startswith("FAULT")]
     assert said in fault
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("few_shot.txt", '+++\nholes = ["sample"]\n+++\nMine.\n$sample', None),
+        ("few_shot.txt", "no head", "few_shot.txt: a prompt begins with a head"),
+        ("few_shots.txt", "x", "Did you mean baselines/few_shot.txt?"),
+        ("examples/qa.toml", "[[examples]]\n", "examples/qa.toml, line 1: example 1.passages: Field required"),
+    ],
+)
+def test_prompts_of_the_baselines_are_checked_too(knowhalu, tmp_path, file, text, said):
+    path = tmp_path / "mine/baselines" / file
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    result = knowhalu("prompts", "check", "mine")
+    faults = [line for line in result.stdout.splitlines() if line.startswith("FAULT")]
+    assert (result.exit_code, len(faults)) == ((1, 1) if said else (0, 0))
+    assert said is None or said in faults[0]
 
 
 def test_a_prompt_of_ones_own_is_shown(knowhalu, tmp_path):

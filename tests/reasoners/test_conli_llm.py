@@ -105,7 +105,7 @@ def test_a_label_without_a_probability_says_so():
     verdict = check(Model({"1932": {}}), FIRST, levels="sentence")
     base = verdict.segments[0].base
     assert (base.measured, base.confidence, base.supported) == ("nowhere", 0.0, 1.0)
-    assert "no probability for its label)" in base.rationale
+    assert "no probability for its label; --set llm.votes" in base.rationale
 
 
 def test_votes_are_drawn_for_each_hypothesis():

@@ -1,0 +1,32 @@
+"""Claims in words of their own, and where in the response each is made."""
+
+from knowhalu.text import Span, content_words, sentences
+from knowhalu.types import Judgment, Label, Relation
+from knowhalu.verdicts import Finding
+
+RELATIONS = {
+    Label.CORRECT: Relation.ENTAILMENT, Label.INCORRECT: Relation.CONTRADICTION, Label.INCONCLUSIVE: Relation.NEUTRAL,
+}  # fmt: skip
+"""How the sources stand to a claim with this label."""
+
+
+def place(claim: str, piece: Span) -> Span:
+    """Return the sentence of a piece whose words are most like those of a claim; the whole piece where none shares any."""
+    wanted = set(content_words(claim))
+    alike, _, best = max(((_alike(wanted, s.text), -i, s) for i, s in enumerate(sentences(piece.text))), default=(0.0, 0, piece))
+    return Span(piece.start + best.start, piece.start + best.end, best.text) if alike else piece
+
+
+def _alike(wanted: set[str], text: str) -> float:
+    """Return twice the shared words over all words (Dice): a long sentence does not win by its length alone."""
+    there = set(content_words(text))
+    return 2 * len(wanted & there) / (len(wanted) + len(there) or 1)
+
+
+def finding(claim: str, judgment: Judgment, piece: Span) -> Finding:
+    """Make the finding of a claim that was judged alone."""
+    at = place(claim, piece)
+    return Finding(
+        unit="claim", start=at.start, end=at.end, text=claim, label=judgment.label, relation=RELATIONS[judgment.label],
+        supported=judgment.supported, reason=judgment.rationale,
+    )  # fmt: skip

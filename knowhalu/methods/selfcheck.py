@@ -1,0 +1,125 @@
+"""SelfCheckGPT (Manakul et al. 2023): what a model makes up, it does not make up twice in the same way.
+
+Further responses to the same question or document are drawn at temperature 1, and each piece of the checked response is held
+against each of them. No knowledge is needed. Pieces and decision are those of KnowHalu, appendix A.5.2.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Protocol
+
+from knowhalu.errors import StageError
+from knowhalu.methods.concluding import conclude, hallucinated, settled
+from knowhalu.methods.judge import queries
+from knowhalu.methods.sources import whole_or_retrieved
+from knowhalu.options import BaselineOptions
+from knowhalu.steps import Steps
+from knowhalu.text import Span, few_segments, sentences
+from knowhalu.types import Judgment, Label, Passage, Sample, Task
+from knowhalu.verdicts import Segment, Verdict
+
+SAMPLES = "samples"
+SHOWN = 160
+"""Characters of a response that a reason shows."""
+
+
+class SamplingReasoner(Protocol):
+    """The questions that SelfCheckGPT asks whoever thinks."""
+
+    def draw(self, sample: Sample, passages: Sequence[Passage], number: int) -> Steps[str]:
+        """Draw the response `number`, from 0, to what the sample responds to."""
+
+    def inconsistent(self, part: Sample, contexts: Sequence[str]) -> Steps[list[float | None]]:
+        """Say for each context how inconsistent the response of `part` is with it; None where it says nothing of it."""
+
+
+class SelfCheck:
+    """Check a response by others to the same."""
+
+    name = "selfcheck"
+
+    def __init__(self, reasoner: SamplingReasoner, options: BaselineOptions | None = None) -> None:
+        self.reasoner, self.options = reasoner, options or BaselineOptions()
+
+    def check(self, sample: Sample) -> Steps[Verdict]:
+        """Check one sample."""
+        drawn = Counter((yield from self._samples(sample)))  # a short answer is often drawn in the same words
+        found = []
+        for piece in self._pieces(sample):
+            part = sample.model_copy(update={"response": piece.text})
+            told = yield from self.reasoner.inconsistent(part, tuple(drawn))
+            found.append(self._segment(sample, piece, drawn, told))
+        verdict = conclude(sample, found, self.name, kind=None)
+        return verdict if self.options.score == "max" else self._by_mean(verdict)
+
+    def _samples(self, sample: Sample) -> Steps[list[str]]:
+        """Return the responses that come with the sample, or draw them; raises StageError where there can be none."""
+        if SAMPLES in sample.meta:
+            return given_samples(sample)
+        if sample.task is Task.CLAIM:
+            raise StageError(
+                SAMPLES,
+                "a claim answers nothing, so there is nothing to answer again. Give the question or the documents that it comes "
+                "from, or other texts on the same as meta.samples, a list of texts",
+            )
+        passages: tuple[Passage, ...] = ()
+        if sample.documents:  # knowledge is not shown: a model that has it would check by it, not by itself
+            own = sample.model_copy(update={"knowledge": ()})
+            passages = yield from whole_or_retrieved(own, queries(own), words=self.options.source_words)
+        drawn = []
+        for number in range(self.options.samples):
+            drawn.append((yield from self.reasoner.draw(sample, passages, number)))
+        return drawn
+
+    def _pieces(self, sample: Sample) -> Sequence[Span]:
+        """Return what is judged alone: the segments of a summary, the sentences of all else."""
+        if sample.task is not Task.SUMMARY and len(found := sentences(sample.response)) <= self.options.pieces:
+            return found
+        return few_segments(sample.response, self.options.segment_words, self.options.pieces)
+
+    def _segment(self, sample: Sample, piece: Span, drawn: Counter[str], told: Sequence[float | None]) -> Segment:
+        """Score a piece by its mean inconsistency; a response that says nothing of it counts as one half."""
+        pairs = list(zip(drawn.items(), told, strict=True))
+        score = sum(n * (0.5 if value is None else value) for (_, n), value in pairs) / drawn.total()
+        label = Label.INCORRECT if score >= self.options.threshold else Label.CORRECT
+        if all(value is None for value in told):
+            label = Label.INCONCLUSIVE
+        base = Judgment(
+            label=label, confidence=score if label is Label.INCORRECT else 1 - score, supported=1 - score,
+            measured="votes" if set(told) <= {0.0, 1.0, None} else "probability", rationale=_reason(pairs, drawn.total()),
+        )  # fmt: skip
+        return Segment(
+            start=piece.start, end=piece.end, text=piece.text, label=settled(label, sample.task), probability=score, base=base
+        )
+
+    def _by_mean(self, verdict: Verdict) -> Verdict:
+        """Decide by the mean of all pieces (SelfCheckGPT's score of a passage)."""
+        score = sum(s.probability for s in verdict.segments) / len(verdict.segments)
+        label = Label.INCORRECT if score >= self.options.threshold else Label.CORRECT
+        if all(s.base.label is Label.INCONCLUSIVE for s in verdict.segments):
+            label = settled(Label.INCONCLUSIVE, verdict.task)
+        reason = f"mean inconsistency of {len(verdict.segments)} pieces {score:.2f}; the worst: {verdict.reason}"
+        decided = {"label": label, "hallucinated": hallucinated(label), "probability": score, "reason": reason}
+        return verdict.model_copy(update=decided)
+
+
+def given_samples(sample: Sample) -> list[str]:
+    """Return `meta.samples`; raises StageError where it is no list of texts."""
+    given = sample.meta[SAMPLES]
+    if not isinstance(given, list | tuple) or not given:
+        raise StageError(SAMPLES, "meta.samples must be a list of texts, one for each further response")
+    for number, text in enumerate(given, 1):
+        if not isinstance(text, str) or not text.strip():
+            raise StageError(SAMPLES, f"meta.samples: number {number} is no text. Write each further response as a text")
+    return list(given)
+
+
+def _reason(pairs: Sequence[tuple[tuple[str, int], float | None]], total: int) -> str:
+    """Say how many responses support a piece, and show one that does not."""
+    support = sum(n for (_, n), value in pairs if value is not None and value < 0.5)
+    said = f"{support} of {total} other responses support it"
+    against = max(pairs, key=lambda p: (p[1] is not None and p[1] >= 0.5, p[0][1]))
+    if against[1] is None or against[1] < 0.5:
+        return said
+    text = " ".join(against[0][0].split())
+    return f"{said}; another one says: {text if len(text) <= SHOWN else text[:SHOWN] + ' ...'}"

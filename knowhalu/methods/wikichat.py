@@ -1,0 +1,79 @@
+"""WikiChat's way of checking (Semnani et al. 2023; KnowHalu, appendix A.5.3): claims, evidence for each, verdicts, answer.
+
+The claims of the response are taken out, evidence is retrieved by each claim itself, each is judged by its evidence alone, and
+the verdicts make the answer.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from knowhalu.methods.claims import finding, place
+from knowhalu.methods.concluding import NOTHING, conclude, left_open, settled
+from knowhalu.methods.evidence import link
+from knowhalu.methods.sources import whole_or_retrieved
+from knowhalu.options import BaselineOptions
+from knowhalu.steps import Steps
+from knowhalu.text import Span, few_segments
+from knowhalu.types import Judgment, Label, Passage, Sample
+from knowhalu.verdicts import Segment, Verdict
+
+PIECE_WORDS = 100
+"""Words of a piece of the response whose claims are taken out together."""
+NO_CLAIM = "it states no fact that can be checked"
+
+
+class ClaimReasoner(Protocol):
+    """The questions that WikiChat's check asks whoever thinks; `part` is a sample whose response is the text in question."""
+
+    def claims(self, part: Sample) -> Steps[list[str]]:
+        """List the claims of a piece of the response, each in words that can be understood alone."""
+
+    def verdict(self, part: Sample, passages: Sequence[Passage]) -> Steps[Judgment]:
+        """Judge a claim by the passages found for it."""
+
+
+class WikiChat:
+    """Check a text claim by claim, each by its own evidence."""
+
+    name = "wikichat"
+
+    def __init__(self, reasoner: ClaimReasoner, options: BaselineOptions | None = None) -> None:
+        self.reasoner, self.options = reasoner, options or BaselineOptions()
+
+    def check(self, sample: Sample) -> Steps[Verdict]:
+        """Check one sample."""
+        found = []
+        judged: dict[str, Judgment] = {}
+        for piece in few_segments(sample.response, PIECE_WORDS, self.options.pieces):
+            found.append((yield from self._piece(sample, piece, judged)))
+        return conclude(sample, found, self.name)
+
+    def _piece(self, sample: Sample, piece: Span, judged: dict[str, Judgment]) -> Steps[Segment]:
+        """Judge the claims of one piece; one that an earlier piece made too is not judged again."""
+        claims = yield from self.reasoner.claims(sample.model_copy(update={"response": piece.text}))
+        for claim in claims:
+            if claim not in judged:
+                judged[claim] = yield from self._claim(sample, claim)
+        return _segment(sample, piece, {claim: judged[claim] for claim in claims})
+
+    def _claim(self, sample: Sample, claim: str) -> Steps[Judgment]:
+        part = sample.model_copy(update={"response": claim})
+        words, k = self.options.source_words, self.options.passages
+        passages = yield from whole_or_retrieved(part, (claim,), words=words, k=k)
+        return (yield from self.reasoner.verdict(part, passages)) if passages else left_open(sample.task, NOTHING)
+
+
+def _segment(sample: Sample, piece: Span, claims: dict[str, Judgment]) -> Segment:
+    """Put claims together: one that is refuted makes the piece INCORRECT, else one that is open leaves it open."""
+    if claims:
+        worst = max(claims.values(), key=lambda j: (j.label is Label.INCORRECT, j.label is Label.INCONCLUSIVE, -j.supported))
+        supported = min(j.supported for j in claims.values())
+        steps = tuple(step for j in claims.values() for step in j.steps)
+        base = worst.model_copy(update={"supported": supported, "steps": steps})
+    else:
+        base = left_open(sample.task, NO_CLAIM)
+    return Segment(
+        start=piece.start, end=piece.end, text=piece.text, label=settled(base.label, sample.task), probability=1 - base.supported,
+        base=base, findings=tuple(finding(claim, judgment, piece) for claim, judgment in claims.items()),
+        evidence=tuple(e for claim, judgment in claims.items() for e in link(place(claim, piece), judgment)),
+    )  # fmt: skip

@@ -1,0 +1,60 @@
+"""Every baseline by a language model, from settings to verdict, over a server on loopback and a model in this process."""
+
+import pytest
+
+from knowhalu.api import Checker
+from knowhalu.names import METHODS
+from knowhalu.options import BaselineOptions, LLMOptions, Settings
+from knowhalu.types import Label, Sample
+from knowhalu.verdicts import Failure, Verdict
+from tests.llm.fake_server import FakeServer, running
+from tests.llm.tiny_llm import CHAT
+from tests.llm.tiny_model import TinyModel
+
+NAMES = [name for name, card in METHODS.items() if card.options == "baselines"]
+SAMPLE = Sample(
+    id="1", question="Where was Fritz Lang born?", response="He was born in Berlin.",
+    knowledge="Fritz Lang was a film director. He was born in Vienna in 1890.",
+)  # fmt: skip
+SAID = {
+    "Label": "\nINCORRECT",
+    "Judgment": "Lang was born in Vienna, and not in Berlin.\n### Label:\nINCORRECT",
+    "Response": "Fritz Lang was born in Vienna.",
+    "Supported": "\nNo",
+}
+
+
+def thinks(prompt):
+    """Say what a good model would say, by the last heading of the prompt."""
+    last = prompt.removesuffix("</><assistant>").rpartition("\n### ")[2].removesuffix(":")
+    if last == "Claims":
+        judged = "check it claim by claim" in prompt
+        return "1. Fritz Lang was born in Berlin" + (": INCORRECT\n### Label:\nINCORRECT" if judged else ".")
+    return SAID[last]
+
+
+def checked(name, tmp_path, **llm):
+    few = BaselineOptions(votes=3, samples=3)
+    options = LLMOptions(cache_folder=tmp_path / "replies", **llm)
+    return Checker(Settings(method=name, reasoner="llm", baselines=few, llm=options)).check(SAMPLE)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_served_model_finds_what_is_wrong(name, tmp_path):
+    fake = FakeServer(TinyModel(thinks))
+    fake.context = 1_000_000
+    with running(fake):
+        verdict = checked(name, tmp_path, url=fake.url)
+    assert isinstance(verdict, Verdict), verdict
+    assert (verdict.method, verdict.label) == (name, Label.INCORRECT)
+    assert verdict.probability > 0.5 and verdict.usage.calls > 0
+
+
+@pytest.mark.parametrize("name", ["halueval", "factored-single", "selfcheck", "wikichat"])
+def test_a_model_that_talks_nonsense_is_held_to_the_choices_or_fails_with_its_words(name, model_folder, tmp_path):
+    folder = model_folder(template=CHAT, max_position_embeddings=8192)
+    outcome = checked(name, tmp_path, backend="transformers", model=str(folder), precision="fp32")
+    if isinstance(outcome, Failure):
+        assert outcome.stage in ("claims", "judge", "samples") and outcome.reply
+    else:
+        assert 0 <= outcome.probability <= 1
