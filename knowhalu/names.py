@@ -35,6 +35,28 @@ METHODS: Mapping[str, MethodCard] = {
         needs="sources of its own, or an index",
         cost="about 2 calls a hop and 2 a judgment; 8 to 40 pairs with the encoder",
     ),
+    "factored": MethodCard(
+        make="knowhalu.methods.factored:Factored",
+        options="factored",
+        reasoners={
+            "encoder": "knowhalu.reasoners.factored_encoder:FactoredEncoder",
+            "llm": "knowhalu.reasoners.factored_llm:FactoredLLM",
+        },
+        does="the text's claims, each judged alone, and their probabilities of being supported combined into one",
+        needs="sources of its own, or an index",
+        cost="1 call for 8 sentences and 2 a claim; about 10 pairs a claim with the encoder",
+    ),
+    "factored-academic": MethodCard(
+        make="knowhalu.methods.factored_academic:FactoredAcademic",
+        options="factored",
+        reasoners={
+            "encoder": "knowhalu.reasoners.factored_encoder:FactoredEncoder",
+            "llm": "knowhalu.reasoners.factored_llm:FactoredLLM",
+        },
+        does="each sentence with citations against the cited sources only; a citation that fits none is a finding of its own",
+        needs="the cited sources as documents, with authors and year in their titles or ids, or in the order of their numbers",
+        cost="as factored, for the sentences that cite something",
+    ),
 }
 REASONERS = ("encoder", "llm")
 LLMS: Mapping[str, str] = {

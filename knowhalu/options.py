@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from knowhalu.combination import Rule
 from knowhalu.types import Form, Record
 
 
@@ -20,6 +21,23 @@ class KnowHaluOptions(Record):
     max_steps: int = Field(10, ge=1, le=50, description="hops of one check at most")
     passages: int | None = Field(None, ge=1, le=100, description="top K for each query; None: 2 from an index, 3 from documents")
     segment_words: int = Field(30, ge=5, le=200, description="words of a segment of the response at most")
+
+
+class FactoredOptions(Record):
+    """Options of Factored Verification. A theta of None is the one that was fitted for the verifier, or is stated for LLMs."""
+
+    rule: Rule = Field("product", description="how the probabilities of a text's claims are combined into one")
+    theta: float | None = Field(None, ge=0.0, le=1.0, description="a combined probability under this is a hallucination")
+    claims: Literal["split", "sentences"] = Field("split", description="what is judged: the claims of sentences, or sentences")
+    reasons: bool = Field(True, description="an LLM gives its reasons before each label; false: the label at once, half the cost")
+    source_words: int = Field(2000, ge=40, description="words of sources that are read whole; of more, chunks for each claim are")
+    passages: int = Field(2, ge=1, le=100, description="top K from an index for each claim, where a sample has no source")
+    uncited: Literal["skip", "all"] = Field(
+        "skip", description="factored-academic: sentences that cite nothing are left out, or held against all sources"
+    )
+    unmatched: Literal["hallucinated", "inconclusive"] = Field(
+        "hallucinated", description="factored-academic: what a citation that fits no source makes of the text"
+    )
 
 
 class EncoderOptions(Record):
@@ -85,6 +103,7 @@ class Settings(Record):
     method: str = Field("knowhalu", description="how to check")
     reasoner: str = Field("encoder", description="who thinks inside the method")
     knowhalu: KnowHaluOptions = KnowHaluOptions()
+    factored: FactoredOptions = FactoredOptions()
     encoder: EncoderOptions = EncoderOptions()
     llm: LLMOptions = LLMOptions()
     retrieval: RetrievalOptions = RetrievalOptions()

@@ -162,6 +162,14 @@ class Triplet(Record):
         return f"({self.subject}, {self.predicate}, {self.object})"
 
 
+class Claim(Record):
+    """One statement of a text, worded so that it can be understood alone; it comes from `text[start:end]` of it."""
+
+    start: int
+    end: int
+    text: str
+
+
 class Knowledge(Record):
     """What the passages say about a query, in one form. No passage bears out what is `unfounded`: it counts for nothing."""
 
