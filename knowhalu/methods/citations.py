@@ -52,9 +52,11 @@ _INITIALS = re.compile(r"(?:[^\W\d_]\.\s?-?)+")
 _OTHERS = re.compile(r",?\s*(?:\bet al\b\.?|\b(?:and|&) (?:colleagues|others|co-?workers))\s*$")
 PARTICLES = frozenset("van von der den de del della di da dos du la le ter ten bin ibn al el st".split())
 NOT_AUTHORS = frozenset(
-    "january february march april june july august september october november december spring summer autumn winter monday tuesday "
-    "wednesday thursday friday saturday sunday figure fig table section chapter appendix equation version phase stage class "
-    "study experiment january’s".split()  # noqa: RUF001
+    """
+    january february march april june july august september october november december spring summer autumn winter monday
+    tuesday wednesday thursday friday saturday sunday figure fig table section chapter appendix equation version phase stage
+    class study experiment
+    """.split()
 )
 """Capitalised words before a year that name no author; May is left out, as it is a name too."""
 
@@ -98,9 +100,9 @@ def _parenthetical(match: re.Match[str]) -> Iterator[Citation]:
             listed = _OTHERS.sub("", found["names"])
             names, first = _authors_at_end(listed, listed=True)
             if names and not listed[:first].strip():
-                at = start + found.start("cited")
+                at, until = start + found.start("cited"), start + found.end("cited")
                 for year in re.findall(_YEAR, found["years"]):
-                    yield Citation(at, start + found.end("cited"), "author-year", names, year, opens=match.start(), closes=match.end())
+                    yield Citation(at, until, "author-year", names, year, opens=match.start(), closes=match.end())
         start = match.start(1) + piece.end() if piece else end
 
 
@@ -146,6 +148,6 @@ def _name_before(tokens: list[re.Match[str]], end: int) -> int:
 def _is_opening(word: str, *, last: bool) -> bool:
     """Tell whether the first word of a run belongs to the sentence and not to the name: "As Ling", "Recently Ling"."""
     low = word.lower()
-    if low in PARTICLES and not last:
+    if (low in PARTICLES and not last) or (word.isupper() and len(word) > 1):
         return False
     return low in STOPWORDS or low in STARTERS or (low.endswith("ly") and len(low) > 4 and not last) or not word[0].isupper()

@@ -8,7 +8,9 @@ from knowhalu.methods.citations import Citation, citations
 from knowhalu.text import sentences
 from knowhalu.types import Document, Sample
 
-_ID = re.compile(r"\W*(?:ref(?:erence)?|source|paper|doc(?:ument)?|knowledge|abstract|citation)?[\W_]*0*(\d{1,3})\W*(?:\.\w{1,5})?", re.I)
+_ID = re.compile(
+    r"\W*(?:ref(?:erence)?|source|paper|doc(?:ument)?|knowledge|abstract|citation)?[\W_]*0*(\d{1,3})\W*(?:\.\w{1,5})?", re.I
+)
 _TITLE = re.compile(r"\s*\[?0*(\d{1,3})[\].:)]\s")
 _FOUND = (
     r"(?:found|finds?|show(?:ed|s|n)?|report(?:ed|s)?|suggest(?:ed|s)?|argue[sd]?|conclude[sd]?|demonstrate[sd]?|observe[sd]?|"

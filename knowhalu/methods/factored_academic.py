@@ -50,13 +50,13 @@ class FactoredAcademic(Factored):
             fitting = cited(citation, documents)
             named += fitting
             if len(fitting) != 1:
+                several = f"it fits {len(fitting)} sources, of which one is enough: {', '.join(d.id for d in fitting)}"
                 made_up = Label.INCORRECT if self.options.unmatched == "hallucinated" else Label.INCONCLUSIVE
-                ids = ", ".join(d.id for d in fitting)
                 findings.append(Finding(
                     unit="citation", start=span.start + citation.start, end=span.start + citation.end,
                     text=span.text[citation.start : citation.end], type=citation.style,
                     label=Label.CORRECT if fitting else made_up, supported=1.0 if fitting else 0.0,
-                    reason=f"it fits {len(fitting)} sources, of which one is enough: {ids}" if fitting else why_not(citation, documents),
+                    reason=several if fitting else why_not(citation, documents),
                 ))  # fmt: skip
         return tuple(d for d in documents if d in named), tuple(dict.fromkeys(findings))
 

@@ -99,10 +99,10 @@ def _segment(response: str, part: Part, features: dict[str, float]) -> Segment:
     supported = min([*part.probabilities, *([0.5] if worst.label is Label.INCONCLUSIVE else [])])
     sure = {Label.CORRECT: supported, Label.INCORRECT: 1 - supported, Label.INCONCLUSIVE: 0.0}[worst.label]
     judgments = [trimmed(j.judgment) for j in part.judged]
-    how = {j.measured for j in judgments}
+    how = {j.measured for j in judgments} | ({"nowhere"} if worst.label is Label.INCONCLUSIVE else set())
     base = Judgment(
         label=worst.label, confidence=sure, supported=supported, rationale=f"“{worst.text}”: {worst.reason}", features=features,
-        measured="nowhere" if worst.label is Label.INCONCLUSIVE or "nowhere" in how else "votes" if "votes" in how else "probability",
+        measured="nowhere" if "nowhere" in how else "votes" if "votes" in how else "probability",
         steps=tuple(step for j in judgments for step in j.steps),
     )  # fmt: skip
     pairs = [
