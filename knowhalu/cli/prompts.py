@@ -13,7 +13,7 @@ from knowhalu.cli.show import safe
 from knowhalu.demonstrations import FAMILY, examples_file, load_examples
 from knowhalu.errors import PromptError
 from knowhalu.options import LLMOptions
-from knowhalu.prompts import load_prompt
+from knowhalu.prompts import load_prompt, packaged_folder, prompt_names
 from knowhalu.reasoners.layout import Formulation
 from knowhalu.reasoners.prompt_book import HOLES, PromptBook
 from knowhalu.steps import Generate
@@ -117,9 +117,9 @@ def check(folder: Path | None) -> None:
 def examine(folder: Path | None) -> Iterator[str | Fault]:
     """Look at all files on their own, then at all prompts that they make together."""
     whole = True
-    for name in HOLES:
+    for name in prompt_names():
         try:
-            yield str(load_prompt(f"{FAMILY}/{name}", folder).file)
+            yield str(load_prompt(name, folder).file)
         except PromptError as error:
             whole = False
             yield Fault(str(error))
@@ -153,7 +153,7 @@ def _rendered(folder: Path | None) -> str | Fault:
 
 
 def _unused(folder: Path) -> Iterator[Fault]:
-    known = [f"{FAMILY}/{name}.txt" for name in HOLES] + [f"{FAMILY}/examples/{task}.toml" for task in Task]
+    known = [f.relative_to(packaged_folder()).as_posix() for ending in ("*.txt", "*.toml") for f in packaged_folder().rglob(ending)]
     files = sorted(f for ending in ("*.txt", "*.toml") for f in folder.rglob(ending))
     for file in files:
         name = file.relative_to(folder).as_posix()

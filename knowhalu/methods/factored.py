@@ -55,7 +55,7 @@ class Factored:
         checked = [s for s in sourced if s.by is not None]
         listed = yield from self._listed(sample, [s.span for s in checked])
         if empty := sum(not claims for claims in listed):
-            notes = [*notes, f"{empty} of {len(spans)} sentences claim nothing"]
+            notes = [*notes, f"{empty} of {len(spans)} sentences claim{'s' * (empty == 1)} nothing"]
         of, claims = sum(map(len, listed)), iter(listed)
         parts = []
         for one in sourced:

@@ -36,7 +36,7 @@ class FactoredAcademic(Factored):
                 found.append(Sourced(span, whole))
             else:
                 uncited += 1
-        return found, [f"{_many(uncited)} no source and not checked (factored.uncited=all checks them too)"] if uncited else []
+        return found, [f"{_many(uncited)} not checked (factored.uncited=all checks them too)"] if uncited else []
 
     def worded(self, claim: str) -> str:
         """Return a claim without its citations: who said it has been checked by then."""
@@ -62,4 +62,4 @@ class FactoredAcademic(Factored):
 
 
 def _many(count: int) -> str:
-    return "1 sentence cites" if count == 1 else f"{count} sentences cite"
+    return "1 sentence cites no source and was" if count == 1 else f"{count} sentences cite no source and were"

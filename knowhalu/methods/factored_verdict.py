@@ -63,13 +63,16 @@ def concluded(
     return Verdict(
         **said, label=label, hallucinated=None if label is Label.INCONCLUSIVE else hallucinated,
         kind=Kind.FACTUAL if hallucinated else None, probability=0.5 if label is Label.INCONCLUSIVE else doubt(value, theta),
-        reason="; ".join([_sum(value, theta, len(counted), options), *_worst(segments), *left, *_unmeasured(parts), *notes]),
+        reason="; ".join([_sum(value, theta, parts, options), *_worst(segments), *left, *_unmeasured(parts), *notes]),
         segments=segments,
     )  # fmt: skip
 
 
-def _sum(value: float, theta: float, count: int, options: FactoredOptions) -> str:
-    many = f"{NAMES[options.rule]} over {count} claims" if count > 1 else "for the one claim it makes"
+def _sum(value: float, theta: float, parts: Sequence[Part], options: FactoredOptions) -> str:
+    made_up = sum(c.label is Label.INCORRECT for p in parts for c in p.citations)
+    claims = sum(len(p.probabilities) for p in parts) - made_up
+    over = [f"{n} {what}{'s' * (n > 1)}" for n, what in ((claims, "claim"), (made_up, "unmatched citation")) if n]
+    many = f"{NAMES[options.rule]} over {' and '.join(over)}" if claims + made_up > 1 else f"that of {over[0]}"
     return f"P(supported) = {value:.3g}, {many}, is {'under' if value < theta else 'not under'} theta {theta:.3g}"
 
 
