@@ -153,7 +153,9 @@ def _rendered(folder: Path | None) -> str | Fault:
 
 
 def _unused(folder: Path) -> Iterator[Fault]:
-    known = [f.relative_to(packaged_folder()).as_posix() for ending in ("*.txt", "*.toml") for f in packaged_folder().rglob(ending)]
+    known = [
+        f.relative_to(packaged_folder()).as_posix() for ending in ("*.txt", "*.toml") for f in packaged_folder().rglob(ending)
+    ]
     files = sorted(f for ending in ("*.txt", "*.toml") for f in folder.rglob(ending))
     for file in files:
         name = file.relative_to(folder).as_posix()

@@ -115,7 +115,9 @@ def test_evidence_is_byte_for_byte_and_a_verdict_holds_no_whole_sources():
     assert texts == {SOURCE[:26]}
 
 
-@pytest.mark.parametrize(("response", "said"), [("None. None.", "2 of 2 sentences claim nothing"), ("None.", "1 of 1 sentences claims")])
+@pytest.mark.parametrize(
+    ("response", "said"), [("None. None.", "2 of 2 sentences claim nothing"), ("None.", "1 of 1 sentences claims")]
+)
 def test_a_text_that_claims_nothing_is_left_open(response, said):
     verdict = check(response)
     assert (verdict.label, verdict.hallucinated, verdict.probability, verdict.segments) == (Label.INCONCLUSIVE, None, 0.5, ())
