@@ -153,13 +153,13 @@ def _rendered(folder: Path | None) -> str | Fault:
 
 
 def _unused(folder: Path) -> Iterator[Fault]:
-    known = [
-        f.relative_to(packaged_folder()).as_posix() for ending in ("*.txt", "*.toml") for f in packaged_folder().rglob(ending)
-    ]
-    files = sorted(f for ending in ("*.txt", "*.toml") for f in folder.rglob(ending))
-    for file in files:
-        name = file.relative_to(folder).as_posix()
+    known, files = ({f.relative_to(root).as_posix(): f for f in _texts(root)} for root in (packaged_folder(), folder))
+    for name, file in sorted(files.items()):
         if name not in known:
             near = get_close_matches(name, known, 1, cutoff=0.5)
-            cure = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}."
+            cure = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(sorted(known))}."
             yield Fault(f"{file}: nothing uses a file of this name. {cure}")
+
+
+def _texts(folder: Path) -> Iterator[Path]:
+    return (f for ending in ("*.txt", "*.toml") for f in folder.rglob(ending))

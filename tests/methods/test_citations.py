@@ -16,7 +16,7 @@ AUTHOR_YEAR = [
     ("van der Berg (2011) said so.", [("van der Berg (2011)", ("van der Berg",), "2011")]),
     ("In Müller-Lüdenscheidt (1999) it is.", [("Müller-Lüdenscheidt (1999)", ("Müller-Lüdenscheidt",), "1999")]),
     ("Ling's (2009) study is small.", [("Ling's (2009)", ("Ling",), "2009")]),
-    ("The World Health Organization (2020) says.", [("World Health Organization (2020)", ("World Health Organization",), "2020")]),
+    ("The Health Board (2020) says.", [("Health Board (2020)", ("Health Board",), "2020")]),
     ("The WHO (2020) says.", [("WHO (2020)", ("WHO",), "2020")]),
     ("Ling (2009, p. 4) says.", [("Ling (2009, p. 4)", ("Ling",), "2009")]),
     ("Ling (2009, 2011) says.", [("Ling (2009, 2011)", ("Ling",), "2009"), ("Ling (2009, 2011)", ("Ling",), "2011")]),
@@ -42,7 +42,7 @@ NUMBERS = [
     ("It helps [1-99].", [("1-99", 1), ("1-99", 99)]),
 ]
 NONE = [
-    "It was built in 1998.", "It opened (in 1998).", "It opened (founded 1997).", "In March (2009) it rained.", "See Table (2009).",
+    "It was built in 1998.", "It opened (in 1998).", "It (founded 1997) is.", "In March (2009) it rained.", "See Table (2009).",
     "We had 45 rats (n = 45, 2009).", "The report (2009) is long.", "a[0] is x[1990-2000]", "[x] and [a, b]", "(ibid.)", "()",
     "It did (June 2009).", "Nobody (1200) knows.",
 ]  # fmt: skip
@@ -73,9 +73,8 @@ PIECES = [
     "Ling", " (2009)", "(", ")", "[1, 3-5]", "[", "]", ";", ", ", " & ", " and ", "et al.", "2010a", "see ", "van der ", "'s",
     "Smith", "[999]", "\n", "É", "\U0001f600",
 ]  # fmt: skip
-texts = st.one_of(
-    st.text(max_size=200), st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=4)), max_size=40).map("".join)
-)
+pieces = st.one_of(st.sampled_from(PIECES), st.text(max_size=4))
+texts = st.one_of(st.text(max_size=200), st.lists(pieces, max_size=40).map("".join))
 
 
 @given(texts)

@@ -91,12 +91,10 @@ def test_a_claim_without_its_citations(claim, said):
     assert bare(claim) == said
 
 
-@given(
-    st.lists(
-        st.one_of(st.sampled_from(["Ling (2009)", "(Smith, 2010)", "[1]", " found that ", "\ufffc", "a"]), st.text(max_size=5)),
-        max_size=9,
-    )
-)
+PIECES = ["Ling (2009)", "(Smith, 2010)", "[1]", " found that ", "\ufffc", "a"]
+
+
+@given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), max_size=9))
 def test_a_claim_is_never_left_without_a_word(pieces):
     claim = "".join(pieces)
     said = bare(claim)
