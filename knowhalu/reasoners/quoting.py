@@ -18,16 +18,15 @@ def quoting(claim: str, rationale: str, passages: Sequence[Passage], supported: 
     """Return the step of a judgment: its passages, and as knowledge the sentences that it quotes.
 
     A claim that is supported without a quotation rests on the sentence that has most of its words. One that is not is
-    contradicted by nothing then: that a source is silent stands nowhere in it.
+    contradicted by nothing then: that a source is silent stands nowhere in it. What the model quotes is relevant because it
+    decided by it, whether it shares words with the claim or not.
     """
-    found = list(dict.fromkeys(p for words in _quotations(rationale) for p in _places(words, passages)))
-    if not found and supported >= 0.5:
-        found = _nearest(claim, passages)
+    quoted = list(dict.fromkeys(p for words in _quotations(rationale) for p in _places(words, passages)))
+    found = [(p, s, 1.0) for p, s in quoted] or (_nearest(claim, passages) if supported >= 0.5 else [])
     quotes = tuple(
-        Quote(passage=p.id, text=s.text, start=s.start, end=s.end, supported=supported, contradicted=1 - supported,
-              relevance=coverage(claim, f"{p.title} {s.text}"))
-        for p, s in found
-    )  # fmt: skip
+        Quote(passage=p.id, text=s.text, start=s.start, end=s.end, supported=supported, contradicted=1 - supported, relevance=r)
+        for p, s, r in found
+    )
     text = " ".join(q.text for q in quotes) or NO_INFORMATION
     knowledge = Knowledge(form=Form.UNSTRUCTURED, quotes=quotes, text=text)
     return Step(thought="", query=Query(specific=claim, general=""), passages=tuple(passages), knowledge=knowledge)
@@ -51,7 +50,7 @@ def _places(words: Sequence[str], passages: Sequence[Passage]) -> Iterator[tuple
             return
 
 
-def _nearest(claim: str, passages: Sequence[Passage]) -> list[tuple[Passage, Span]]:
-    places = [(p, s) for p in passages for s in sentences(p.text)]
-    best = max(places, key=lambda place: coverage(claim, f"{place[0].title} {place[1].text}"), default=None)
-    return [best] if best and coverage(claim, f"{best[0].title} {best[1].text}") >= FOUNDED else []
+def _nearest(claim: str, passages: Sequence[Passage]) -> list[tuple[Passage, Span, float]]:
+    places = [(p, s, coverage(claim, f"{p.title} {s.text}")) for p in passages for s in sentences(p.text)]
+    best = max(places, key=lambda place: place[2], default=None)
+    return [best] if best and best[2] >= FOUNDED else []

@@ -99,23 +99,9 @@ def test_other_sentences_claim_something(sentence):
 
 
 WORDS = [
-    "The mill",
-    "Ada Lovelace",
-    ", which ",
-    ", who ",
-    " and ",
-    ", ",
-    "; ",
-    "was built",
-    "closed",
-    "it ",
-    "he ",
-    " 1999",
-    ".",
-    "\n",
-    "(",
-    "\u202e",
-]
+    "The mill", "Ada Lovelace", ", which ", ", who ", " and ", ", ", "; ", "was built", "closed", "it ", "he ", " 1999", ".",
+    "\n", "(", "\u202e",
+]  # fmt: skip
 
 
 @given(st.one_of(st.text(max_size=80), st.lists(st.sampled_from(WORDS), max_size=25).map("".join)))
