@@ -59,9 +59,13 @@ class _Part(NamedTuple):
     goes_on: bool
 
 
-def claims_nothing(sentence: str) -> bool:
-    """Tell whether a sentence has nothing to check: a question, a refusal, or no words at all."""
-    return bool(_QUESTION.search(sentence) or REFUSAL.search(sentence.strip()) or not any(c.isalnum() for c in sentence))
+def claims_nothing(sentence: str, *, answers: bool) -> bool:
+    """Tell whether a sentence has nothing to check: a question, no words at all, or, of an answer, a refusal.
+
+    "The report does not say who paid" refuses an answer; in a summary it is a claim like others.
+    """
+    refuses = answers and REFUSAL.search(sentence.strip()) is not None
+    return refuses or _QUESTION.search(sentence) is not None or not any(c.isalnum() for c in sentence)
 
 
 def clauses(sentence: str) -> list[Clause]:

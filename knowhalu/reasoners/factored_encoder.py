@@ -25,7 +25,7 @@ class FactoredEncoder:
         """Part sentences into clauses where rules can do it safely; questions and refusals claim nothing."""
         yield from ()
         return [
-            () if claims_nothing(s.text)
+            () if claims_nothing(s.text, answers=sample.question is not None)
             else tuple(Claim(start=s.start + c.start, end=s.start + c.end, text=c.text) for c in clauses(s.text))
             for s in spans
         ]  # fmt: skip

@@ -46,9 +46,10 @@ class FactoredLLM:
     def claims(self, sample: Sample, spans: Sequence[Span]) -> Steps[list[tuple[Claim, ...]]]:
         """List the claims of sentences, several sentences at a time."""
         found: list[tuple[Claim, ...]] = []
+        answers = sample.question is not None
         for batch in _batches(spans):
             listed = yield from self._listed(sample, [s.text for s in batch], _last_words(sample.response[: batch[0].start]))
-            found += [_placed(s, completed(s.text, claims)) for s, claims in zip(batch, listed, strict=True)]
+            found += [_placed(s, completed(s.text, c, answers=answers)) for s, c in zip(batch, listed, strict=True)]
         return found
 
     def _listed(self, sample: Sample, texts: Sequence[str], before: str) -> Steps[list[list[str]]]:

@@ -68,7 +68,7 @@ def readable(text: str) -> list[tuple[int, str]]:
     return found
 
 
-def completed(sentence: str, claims: Sequence[str]) -> list[str]:
+def completed(sentence: str, claims: Sequence[str], *, answers: bool) -> list[str]:
     """Return the claims of a sentence, and itself where they leave out one of its figures or names.
 
     So no claim goes unchecked because a model does not list it.
@@ -76,7 +76,7 @@ def completed(sentence: str, claims: Sequence[str]) -> list[str]:
     listed = facts(" ".join(claims))
     wanted = facts(sentence)
     whole = wanted.numbers <= listed.numbers and wanted.names <= set(listed.content)
-    return list(claims) if whole or (not claims and claims_nothing(sentence)) else [*claims, sentence]
+    return list(claims) if whole or (not claims and claims_nothing(sentence, answers=answers)) else [*claims, sentence]
 
 
 def read_supported(text: str, raw: str) -> bool:

@@ -41,7 +41,7 @@ class Measured(NamedTuple):
 def texts(data: Path, seed: int = 0) -> Iterator[Text]:
     """Draw texts in equal numbers of both classes: composed of written claims, one wrong or none, and pairs of summaries."""
     rng = random.Random(seed)
-    for row in (r for r in read_rows(data / CLAIMS) if held_out(text_of(r))):
+    for row in (r for r in read_rows(data / CLAIMS) if held_out(text_of(r)) and _has_both(r)):
         for _ in range(TEXTS):
             for faithful in (True, False):
                 yield Text(_sample(row["document"], _composed(row, faithful, rng)), faithful, "written claims, composed")
@@ -52,6 +52,10 @@ def texts(data: Path, seed: int = 0) -> Iterator[Text]:
                 seen.add(text_of(row))
                 yield Text(_sample(row["document"], row["right_summary"]), True, name)
                 yield Text(_sample(row["document"], row["hallucinated_summary"]), False, name)
+
+
+def _has_both(row: Row) -> bool:
+    return len({claim["label"] == "supported" for claim in row["claims"]}) == 2
 
 
 def _composed(row: Row, faithful: bool, rng: random.Random) -> str:

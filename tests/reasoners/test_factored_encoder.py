@@ -50,7 +50,7 @@ def test_a_question_stands_by_an_answer_of_one_claim_only():
 
 
 def test_refusals_and_questions_have_nothing_to_check():
-    verdict, pairs = check("I do not know. Who can tell?", "x")
+    verdict, pairs = check("I do not know. Who can tell?", "x", question="Who paid?")
     assert verdict.label is Label.INCONCLUSIVE and not pairs
 
 

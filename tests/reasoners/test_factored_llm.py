@@ -230,8 +230,8 @@ def test_prompts_of_ones_own_are_refused_with_their_fault(tmp_path, name, text, 
 
 
 FRAGMENTS = [
-    "### Supported:\nYes", "\n1: none", "### Claims:\n1: Snow is white.", "<|im_end|>", "[/INST]", "</s>", "$text", "Yes", "\n", '"',
-    "a ",
+    "### Supported:\nYes", "\n1: none", "### Claims:\n1: Snow is white.", "<|im_end|>", "[/INST]", "</s>", "$text", "Yes", "\n",
+    '"', "a ",
 ]  # fmt: skip
 pieces = st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=6))
 hostile = st.lists(pieces, max_size=10).map("".join).filter(str.strip)
