@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from knowhalu.errors import ReplyError
 from knowhalu.reasoners.clauses import claims_nothing
 from knowhalu.reasoners.features import coverage, facts
+from knowhalu.reasoners.quantities import number_of
 from knowhalu.reasoners.replies import line
+from knowhalu.text import words
 
 _LINE = re.compile(r"[ \t>*_-]*(?:sentence )?[\[(]?(\d{1,3})[\])]?[*_]*[ \t]*[.:)][*_]*[ \t]*(.*)", re.IGNORECASE)
 _LEAD = re.compile(r"[ \t#*_]*(?:the |here are the )?claims(?: are)?[*_]*:[*_ \t]*", re.IGNORECASE)
@@ -47,7 +49,7 @@ def read_claims(text: str, sentences: Sequence[str], told: str, raw: str) -> lis
             continue
         if not any(c.isalnum() for c in claim):
             raise ReplyError("claims", f"a claim of sentence {number} is empty", reply=raw)
-        if coverage(claim, told) < FOUNDED or not facts(claim).numbers <= facts(told).numbers:
+        if coverage(claim, told) < FOUNDED or not _figures(claim) <= facts(told).numbers:
             raise ReplyError("claims", f"the text does not say what is listed as its claim: {claim[:80]!r}", reply=raw)
         found[number - 1].append(claim)
     if missing := [i for i in range(1, len(sentences) + 1) if i not in seen]:
@@ -74,9 +76,13 @@ def completed(sentence: str, claims: Sequence[str], *, answers: bool) -> list[st
     So no claim goes unchecked because a model does not list it.
     """
     listed = facts(" ".join(claims))
-    wanted = facts(sentence)
-    whole = wanted.numbers <= listed.numbers and wanted.names <= set(listed.content)
+    whole = _figures(sentence) <= listed.numbers and facts(sentence).names <= set(listed.content)
     return list(claims) if whole or (not claims and claims_nothing(sentence, answers=answers)) else [*claims, sentence]
+
+
+def _figures(text: str) -> set[str]:
+    """Return the numbers that are written with digits; "one" is too often a pronoun."""
+    return {n for w in words(text) if any(c.isdigit() for c in w.text) and (n := number_of(w.text)) is not None}
 
 
 def read_supported(text: str, raw: str) -> bool:

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from knowhalu.errors import PromptError, ReplyError
 from knowhalu.options import LLMOptions
 from knowhalu.prompts import SECTION
-from knowhalu.reasoners.factored_book import FactoredBook
+from knowhalu.reasoners.factored_book import ClaimsExample, FactoredBook, SupportedExample, claim_lines, load_examples
 from knowhalu.reasoners.factored_llm import STANDARD, FactoredLLM
-from knowhalu.reasoners.factored_replies import read_claims
+from knowhalu.reasoners.factored_replies import completed, read_claims
+from knowhalu.reasoners.quoting import quoting
 from knowhalu.steps import Completion
 from knowhalu.types import Document, Label, Passage, Sample
 from knowhalu.verdicts import Failure, Verdict
@@ -116,7 +117,8 @@ SENTENCES = ["Ada Lovelace wrote the notes in 1843.", "She was born in Leeds and
     [
         ("Ada wrote.", "a line has no number of a sentence: 'Ada wrote.'"), ("", "sentence 1 is passed over"),
         ("7: Ada Lovelace wrote the notes.", "there is no sentence 7"), ("1: Ada Lovelace wrote.", "sentence 2 is passed over"),
-        ("1: none\n2: Pigs can fly over mountains.", "the text does not say"), ("1: none\n2: Ada died in 1999.", "does not say"),
+        ("1: none\n2: Pigs can fly over mountains.", "the text does not say"),
+        ("1: none\n2: Ada died in 1999.", "does not say"),
         ("1: ...\n2: none", "a claim of sentence 1 is empty"),
         ("2: none\n" + "\n".join(f"1: Ada Lovelace wrote{' the notes' * i}." for i in range(17)), "more than 16 claims"),
     ],
@@ -260,3 +262,18 @@ def test_whatever_a_model_says_a_check_ends_in_a_verdict_or_a_failure_of_its_sta
         assert outcome.stage in {"claims", "supported"} and outcome.reply is not None
     else:
         assert isinstance(outcome, Verdict)
+
+
+def test_the_worked_examples_are_what_a_reply_must_be():
+    for example in load_examples("claims", ClaimsExample):
+        listed = [(i, c) for i, claims in enumerate(example.claims, 1) for c in claims or ("none",)]
+        told = " ".join((example.question, example.before, *example.sentences))
+        found = read_claims(claim_lines(listed), example.sentences, told, "")
+        assert [tuple(claims) for claims in found] == list(example.claims)
+        for sentence, claims in zip(example.sentences, found, strict=True):
+            assert completed(sentence, claims, answers=False) == claims
+    shown = load_examples("supported", SupportedExample)
+    assert {e.supported for e in shown} == {True, False}
+    for example in shown:
+        passages = tuple(Passage(id=str(i), text=s.text) for i, s in enumerate(example.sources))
+        assert not quoting(example.claim, example.reasoning, passages, 0.0).knowledge.is_empty  # it quotes what stands there
