@@ -56,6 +56,28 @@ METHODS: Mapping[str, MethodCard] = {
         needs=_SOURCES,
         cost="2 calls a sentence and 2 an entity, batched 1 for 8 of them; about 10 pairs a sentence with the encoder",
     ),
+    "factored": MethodCard(
+        make="knowhalu.methods.factored:Factored",
+        options="factored",
+        reasoners={
+            "encoder": "knowhalu.reasoners.factored_encoder:FactoredEncoder",
+            "llm": "knowhalu.reasoners.factored_llm:FactoredLLM",
+        },
+        does="the text's claims, each judged alone, and their probabilities of being supported combined into one",
+        needs=_SOURCES,
+        cost="1 call for 8 sentences and 2 a claim; about 10 pairs a claim with the encoder",
+    ),
+    "factored-academic": MethodCard(
+        make="knowhalu.methods.factored_academic:FactoredAcademic",
+        options="factored",
+        reasoners={
+            "encoder": "knowhalu.reasoners.factored_encoder:FactoredEncoder",
+            "llm": "knowhalu.reasoners.factored_llm:FactoredLLM",
+        },
+        does="each sentence with citations against the cited sources only; a citation that fits none is a finding of its own",
+        needs="the cited sources as documents, with authors and year in their titles or ids, or in the order of their numbers",
+        cost="as factored, for the sentences that cite something",
+    ),
     "halueval": _judge("halueval", "one label at once, from the model's memory", "1 call", _MEMORY),
     "halueval-knowledge": _judge("halueval-knowledge", "one label at once, with knowledge shown", "1 call"),
     "halueval-cot": _judge("halueval-cot", "reasons, then one label, from the model's memory", "2 calls", _MEMORY),

@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from knowhalu.combination import Rule
 from knowhalu.types import Form, Record
 
 
@@ -34,6 +35,23 @@ class ConliOptions(Record):
     batch_size: int = Field(8, ge=1, le=50, description="hypotheses in one prompt at most, where they are batched")
     source_words: int = Field(2000, ge=40, description="words of the sources that are read whole; of longer ones, chunks are")
     passages: int = Field(3, ge=1, le=100, description="passages of an index for each sentence, where a sample has no source")
+
+
+class FactoredOptions(Record):
+    """Options of Factored Verification. A theta of None is the one that was fitted for the verifier, or is stated for LLMs."""
+
+    rule: Rule = Field("product", description="how the probabilities of a text's claims are combined into one")
+    theta: float | None = Field(None, ge=0.0, le=1.0, description="a combined probability under this is a hallucination")
+    claims: Literal["split", "sentences"] = Field("split", description="what is judged: the claims of sentences, or sentences")
+    reasons: bool = Field(True, description="an LLM gives its reasons before each label; false: the label at once, half the cost")
+    source_words: int = Field(2000, ge=40, description="words of sources that are read whole; of more, chunks for each claim are")
+    passages: int = Field(2, ge=1, le=100, description="top K from an index for each claim, where a sample has no source")
+    uncited: Literal["skip", "all"] = Field(
+        "skip", description="factored-academic: sentences that cite nothing are left out, or held against all sources"
+    )
+    unmatched: Literal["hallucinated", "inconclusive"] = Field(
+        "hallucinated", description="factored-academic: what a citation that fits no source makes of the text"
+    )
 
 
 Judge = Literal["halueval", "halueval-knowledge", "halueval-cot", "zero-shot-cot", "few-shot"]
@@ -157,6 +175,7 @@ class Settings(Record):
     reasoner: str = Field("encoder", description="who thinks inside the method")
     knowhalu: KnowHaluOptions = KnowHaluOptions()
     conli: ConliOptions = ConliOptions()
+    factored: FactoredOptions = FactoredOptions()
     baselines: BaselineOptions = BaselineOptions()
     encoder: EncoderOptions = EncoderOptions()
     llm: LLMOptions = LLMOptions()

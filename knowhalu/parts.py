@@ -90,8 +90,8 @@ def _verifier(settings: Settings) -> Path:
 
 def folder_hash(folder: Path) -> str:
     """Return one hash over the files that make a verifier."""
-    parts = [file_hash(folder / name) for name in ("model.safetensors", "config.json", "tokenizer.json", "judgment.json")]
-    return hashlib.sha256("".join(parts).encode()).hexdigest()[:16]
+    names = ("model.safetensors", "config.json", "tokenizer.json", "judgment.json", "factored.json")
+    return hashlib.sha256("".join(file_hash(folder / name) for name in names).encode()).hexdigest()[:16]
 
 
 @lru_cache(maxsize=64)

@@ -171,6 +171,14 @@ class Entity(Record):
     type: str
 
 
+class Claim(Record):
+    """One statement of a text, worded so that it can be understood alone; it comes from `text[start:end]` of it."""
+
+    start: int
+    end: int
+    text: str
+
+
 class Knowledge(Record):
     """What the passages say about a query, in one form. No passage bears out what is `unfounded`: it counts for nothing."""
 

@@ -104,7 +104,7 @@ def test_the_module_checks_in_one_call():
 
 def test_the_folder_is_small_complete_and_has_its_card():
     names = {p.name for p in PACKAGED.iterdir()}
-    assert names == {"README.md", "config.json", "judgment.json", "model.safetensors", "tokenizer.json"}
+    assert names == {"README.md", "config.json", "factored.json", "judgment.json", "model.safetensors", "tokenizer.json"}
     assert sum(p.stat().st_size for p in PACKAGED.iterdir()) <= 50_000_000
     card = (PACKAGED / "README.md").read_text(encoding="utf-8")
     assert all(r.name in card and r.licence in card for r in RECIPES)

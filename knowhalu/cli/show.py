@@ -199,7 +199,8 @@ def _judgment(judgment: Judgment) -> Text:
 def _finding(finding: Finding) -> Text:
     what = f"{finding.unit} {finding.type}".strip()
     label = (f"{finding.label:<13}", LABELS[finding.label][1])
-    return Text.assemble("  ", (f"{what:<13} ", "dim"), label, f"“{short(finding.text, 120)}”: {short(finding.reason, 400)}")
+    said = f"“{short(finding.text, 120)}”: {short(finding.reason, 400)}"
+    return Text.assemble("  ", (f"{what:<13} ", "dim"), label, f"P(supported) {finding.supported:.2f}  {said}")
 
 
 def _step(number: int, step: Step) -> list[Text]:

@@ -42,3 +42,26 @@ def _shared(segment: Span, quote: str, supports: bool) -> tuple[int, int]:
     if not chosen:
         return segment.start, segment.end
     return segment.start + chosen[0].start, segment.start + chosen[-1].end
+
+
+def trimmed(judgment: Judgment) -> Judgment:
+    """Return the judgment with no more of its passages than what is quoted: each quote becomes a passage of its own.
+
+    Many claims are judged by the same whole sources, which a verdict must not hold once for each of them.
+    """
+    steps = []
+    for step in judgment.steps:
+        passages = {p.id: p for p in step.passages}
+        cut = {(q.passage, q.start): _cut(q, passages[q.passage]) for q in step.knowledge.quotes}
+        quotes = tuple(
+            q.model_copy(update={"passage": cut[q.passage, q.start].id, "start": 0, "end": len(q.text)})
+            for q in step.knowledge.quotes
+        )
+        known = step.knowledge.model_copy(update={"quotes": quotes})
+        steps.append(step.model_copy(update={"passages": tuple(cut.values()), "knowledge": known}))
+    return judgment.model_copy(update={"steps": tuple(steps)})
+
+
+def _cut(quote: Quote, passage: Passage) -> Passage:
+    place = {"start": passage.start + quote.start, "end": passage.start + quote.end}
+    return passage.model_copy(update={"id": f"{passage.id}:{quote.start}", "text": quote.text, **place})

@@ -22,8 +22,8 @@ from knowhalu.types import Entity, Form, Judgment, Knowledge, Label, Passage, Qu
 WEIGHTS = Weights(bias=-0.017, weights={"absent": -0.888, "apart": -1.623, "covered": 1.495, "supported": 0.386}, cut=0.0)
 """Fitted by scripts/fit_entities.py on held-out training sources only: 3,915 entities of written claims, edited summaries and own
 sentences (ROC-AUC 0.67, 0.79 and 0.95). The cut is that of the best average accuracy of both levels on held-out claims, in the
-middle of a flat stretch; there the entities add 0.002 to the 0.810 of the sentences alone, whose model sees missing numbers, dates
-and names already. What they add for sure is where in a sentence the error is.
+middle of a flat stretch; there the entities add 0.002 to the 0.810 of the sentences alone, whose model sees missing numbers,
+dates and names already. What they add for sure is where in a sentence the error is.
 """
 NOTHING = "the sources say nothing of this"
 CLAUSE_WORDS = 5

@@ -1,0 +1,66 @@
+"""Combines the probabilities of a text's claims into one, and decides by a threshold (Factored Verification, section 2.2).
+
+The paper's rule is the product. Its text has the sign of the decision the wrong way round: a text is hallucinated if the
+combined probability is *under* theta.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple, get_args
+
+Rule = Literal["product", "minimum", "geometric", "calibrated"]
+RULES: tuple[Rule, ...] = get_args(Rule)
+NAMES: Mapping[str, str] = {
+    "product": "the product", "minimum": "the minimum", "geometric": "the geometric mean",
+    "calibrated": "the length-calibrated product",
+}  # fmt: skip
+
+
+class Standard(NamedTuple):
+    """What claims are measured by: theta for each rule, P(supported) of a typical claim, and the usual number of claims."""
+
+    thetas: Mapping[str, float]
+    typical: float
+    reference: float
+
+
+def combined(claims: Sequence[float], typical: float, reference: float) -> dict[Rule, float]:
+    """Combine P(supported) of n >= 1 claims by every rule; each result is in [0, 1] and grows with each claim's.
+
+    - product: p1 x ... x pn, all claims being independent. A long text gets less by its length alone.
+    - minimum: the worst claim's.
+    - geometric: the n-th root of the product. A long text hides one bad claim among many good ones.
+    - calibrated: product / typical^(n - reference), at most 1. What n claims of `typical` support cost by their number alone is
+      divided out, so a text of such claims gets typical^reference whatever n is, and one bad claim costs the same in a long
+      text as in a short one. For n = reference claims it is the product.
+    """
+    n = len(claims)
+    product, least = math.prod(claims), min(claims)
+    if least == 0.0:
+        return dict.fromkeys(RULES, 0.0)
+    logs = math.fsum(map(math.log, claims))  # the product of many claims may be too small for a float, its logarithm is not
+    geometric = min(max(claims), max(least, math.exp(logs / n)))
+    calibrated = math.exp(min(0.0, logs - (n - reference) * math.log(typical)))
+    return {"product": product, "minimum": least, "geometric": geometric, "calibrated": calibrated}
+
+
+def doubt(probability: float, theta: float) -> float:
+    """Turn a combined probability into that of a hallucination: over 0.5 exactly where it is under theta.
+
+    It falls in two straight lines: from 1 at 0 to 0.5 at theta, and on to 0 at 1.
+    """
+    if probability < theta:
+        return max(math.nextafter(0.5, 1.0), 1 - 0.5 * probability / theta)
+    return 0.5 * (1 - probability) / (1 - theta) if theta < 1 else 0.5
+
+
+def fit_theta(rows: Iterable[tuple[float, bool]]) -> float:
+    """Return the midpoint of the class means of `(combined probability, is faithful)` (Factored Verification, section 2.3).
+
+    Raises ValueError where a class is missing.
+    """
+    found = list(rows)
+    classes = [[p for p, faithful in found if faithful is wanted] for wanted in (True, False)]
+    if not all(classes):
+        raise ValueError("theta needs faithful and hallucinated texts")
+    return math.fsum(math.fsum(c) / len(c) for c in classes) / 2

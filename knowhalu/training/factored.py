@@ -1,0 +1,90 @@
+"""Fits what Factored Verification measures by: thetas as midpoints of class means, on training texts (section 2.3).
+
+Rows come from held-out sources of the training files only, which the verifier has not seen; no evaluation file is read.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any, NamedTuple
+
+from knowhalu.combination import RULES, combined, fit_theta
+from knowhalu.reasoners.features import coverage
+from knowhalu.training.judgment import average_accuracy
+from knowhalu.training.recipes import CLAIMS, MODELS, SYNTHETIC
+from knowhalu.training.rows import Row, held_out, read_rows, text_of
+from knowhalu.types import Label, Sample
+
+MOST, TEXTS, PAIRS = 5, 3, 60
+"""Claims of a composed text at most, texts of each class for a document, and pairs of summaries of each file."""
+SAME = 0.7
+"""Share of a claim's words in another one from which the two say the same, or one is the edited other."""
+
+
+class Text(NamedTuple):
+    """A text with its source, whether all of it is supported, and the set it comes from."""
+
+    sample: Sample
+    faithful: bool
+    origin: str
+
+
+class Measured(NamedTuple):
+    """P(supported) of all claims of a text, whether all of it is supported, and the set it comes from."""
+
+    claims: tuple[float, ...]
+    faithful: bool
+    origin: str
+
+
+def texts(data: Path, seed: int = 0) -> Iterator[Text]:
+    """Draw texts in equal numbers of both classes: composed of written claims, one wrong or none, and pairs of summaries."""
+    rng = random.Random(seed)
+    for row in (r for r in read_rows(data / CLAIMS) if held_out(text_of(r)) and _has_both(r)):
+        for _ in range(TEXTS):
+            for faithful in (True, False):
+                yield Text(_sample(row["document"], _composed(row, faithful, rng)), faithful, "written claims, composed")
+    for file, name in ((SYNTHETIC, "FIB summaries, edited"), (MODELS, "FIB summaries, by models")):
+        seen: set[str] = set()
+        for row in (r for r in read_rows(data / file) if held_out(text_of(r))):
+            if text_of(row) not in seen and len(seen) < PAIRS:
+                seen.add(text_of(row))
+                yield Text(_sample(row["document"], row["right_summary"]), True, name)
+                yield Text(_sample(row["document"], row["hallucinated_summary"]), False, name)
+
+
+def _has_both(row: Row) -> bool:
+    return len({claim["label"] == "supported" for claim in row["claims"]}) == 2
+
+
+def _composed(row: Row, faithful: bool, rng: random.Random) -> str:
+    """Put together as many claims for both classes: all of them supported, or one that is not."""
+    claims = rng.sample(row["claims"], len(row["claims"]))
+    wrong = [c["text"] for c in claims if c["label"] != "supported"]
+    chosen = [] if faithful else wrong[:1]
+    size = rng.randint(1, MOST)
+    for claim in (c["text"] for c in claims if c["label"] == "supported"):
+        if len(chosen) < size and all(coverage(claim, other) < SAME for other in chosen):
+            chosen.append(claim)
+    return " ".join(rng.sample(chosen, len(chosen)))
+
+
+def _sample(document: str, response: str) -> Sample:
+    return Sample.model_validate({"id": "-", "response": response, "documents": [document]})
+
+
+def fitted(rows: Sequence[Measured]) -> dict[str, Any]:
+    """Return what `factored.json` holds: thetas, the typical support and the usual number of claims, and how well they part.
+
+    The typical support is the median over the claims of faithful texts, the number of claims the mean over all texts.
+    """
+    typical = round(median(p for r in rows if r.faithful for p in r.claims), 4)
+    reference = round(fmean(len(r.claims) for r in rows), 2)
+    values = [(combined(r.claims, typical, reference), r.faithful) for r in rows]
+    thetas = {rule: round(fit_theta((v[rule], f) for v, f in values), 4) for rule in RULES}
+    told = {
+        rule: round(average_accuracy((Label.INCORRECT if v[rule] < theta else Label.CORRECT, f) for v, f in values), 4)
+        for rule, theta in thetas.items()
+    }
+    return {"thetas": thetas, "typical": typical, "reference": reference, "rows": len(rows), "average_accuracy": told}

@@ -1,0 +1,53 @@
+#!/usr/bin/env python
+"""Fit the thetas of Factored Verification for a verifier's folder and write its factored.json."""
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from knowhalu.api import Checker
+from knowhalu.combination import RULES
+from knowhalu.options import EncoderOptions, Settings
+from knowhalu.training.factored import Measured, Text, fitted, texts
+from knowhalu.verdicts import Verdict
+
+SPLIT = "held-out sources of the training files; no evaluation file was read"
+
+
+def measured(folder: Path, rows: list[Text], threads: int | None) -> Iterator[Measured]:
+    """Judge the claims of every text; those without a claim are left out."""
+    checker = Checker(Settings(method="factored", encoder=EncoderOptions(folder=folder, threads=threads)))
+    for row, outcome in zip(rows, checker.stream(r.sample for r in rows), strict=True):
+        if not isinstance(outcome, Verdict):
+            raise SystemExit(f"{row.origin}: {outcome}")
+        found = tuple(f.supported for s in outcome.segments for f in s.findings)
+        if found:
+            yield Measured(found, row.faithful, row.origin)
+
+
+def main() -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="verifier folder; factored.json is written into it")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the training files")
+    parser.add_argument("--threads", type=int, help="CPU threads; all cores where it is left out")
+    args = parser.parse_args()
+
+    path = args.folder / "factored.json"
+    if not path.is_file():  # the method needs one to run at all
+        path.write_text(json.dumps({"thetas": dict.fromkeys(RULES, 0.5), "typical": 1.0, "reference": 1.0}))
+    rows = list(measured(args.folder, list(texts(args.data)), args.threads))
+    for origin in dict.fromkeys(r.origin for r in rows):
+        some = fitted([r for r in rows if r.origin == origin])
+        print(f"{origin:26} rows {some['rows']:4}  claims {some['reference']}  alone: {some['average_accuracy']}")
+    found = fitted(rows) | {"fitted_on": dict(Counter(r.origin for r in rows)), "split": SPLIT}
+    path.write_text(json.dumps(found, indent=1) + "\n")
+    print(f"wrote {path}: {found}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""What Factored Verification is fitted on: texts of both classes, of equal length, from held-out sources."""
+
+import gzip
+import json
+
+import pytest
+
+from knowhalu.training.factored import PAIRS, TEXTS, Measured, fitted, texts
+from knowhalu.training.recipes import CLAIMS, MODELS, SYNTHETIC
+from knowhalu.training.rows import held_out
+
+NAMES = ["bridge", "tower", "mill", "harbour", "school", "market"]
+
+
+@pytest.fixture()
+def folder(tmp_path):
+    def claim(name, label):
+        return {"text": f"The {name} {label} was opened by the mayor of {name}ville.", "label": label}
+
+    claims = [claim(n, label) for n in NAMES for label in ("supported", "contradicted")]
+    documents = [f"Document {i} tells of many things." for i in range(200)]
+    found = {
+        CLAIMS: [{"document": d, "claims": claims} for d in documents],
+        SYNTHETIC: [{"document": d, "right_summary": "Right.", "hallucinated_summary": "Wrong."} for d in documents] * 2,
+        MODELS: [],
+    }  # fmt: skip
+    for name, rows in found.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        with gzip.open(tmp_path / name, "wt") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+    return tmp_path
+
+
+def test_texts_are_held_out_balanced_and_wrong_in_one_claim(folder):
+    found = list(texts(folder))
+    assert found and all(held_out(t.sample.documents[0].text) for t in found)
+    assert sum(t.faithful for t in found) == len(found) / 2
+    composed = [t for t in found if t.origin.startswith("written")]
+    assert len(composed) % (2 * TEXTS) == 0
+    for text in composed:
+        assert text.sample.response.count("contradicted") == (0 if text.faithful else 1)
+    mean = [sum(t.sample.response.count(".") for t in composed if t.faithful is f) for f in (True, False)]
+    assert abs(mean[0] - mean[1]) <= 0.2 * mean[0]  # length tells nothing
+    pairs = [t for t in found if t.origin.startswith("FIB")]
+    assert len({t.sample.documents for t in pairs}) == len(pairs) / 2 <= PAIRS
+
+
+def test_the_fit_gives_a_theta_for_every_rule_and_the_support_of_a_typical_claim():
+    rows = [Measured((0.9, 0.8), True, "a"), Measured((0.9, 0.1, 0.9), False, "a"), Measured((0.8,), True, "a")]
+    found = fitted(rows)
+    assert found["typical"] == 0.8 and found["reference"] == 2.0 and found["rows"] == 3
+    assert found["thetas"]["product"] == pytest.approx((0.76 + 0.081) / 2, abs=1e-4)
+    assert found["thetas"]["minimum"] == pytest.approx((0.8 + 0.1) / 2)
+    assert set(found["average_accuracy"].values()) == {1.0}
