@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from knowhalu.revisions import How
 from knowhalu.types import Form, Record
 
 
@@ -71,6 +72,15 @@ class RetrievalOptions(Record):
     chunk_words: int = Field(40, ge=5, le=400, description="words of a chunk of a sample's own documents")
 
 
+class ReviseOptions(Record):
+    """How a text is revised."""
+
+    how: How = Field("guarded", description="every change checked again; or as published: conli, factored, self-correction")
+    rounds: int = Field(3, ge=1, le=20, description="wordings tried for a sentence at most, before it is dropped")
+    inconclusive: bool = Field(True, description="revise also what the sources leave open; false: let it stand")
+    source_words: int = Field(800, ge=40, description="words of the sources read for a rewriting at most; of more, the nearest")
+
+
 class EngineOptions(Record):
     """How many checks run at once, and in which order results come."""
 
@@ -88,4 +98,5 @@ class Settings(Record):
     encoder: EncoderOptions = EncoderOptions()
     llm: LLMOptions = LLMOptions()
     retrieval: RetrievalOptions = RetrievalOptions()
+    revise: ReviseOptions = ReviseOptions()
     engine: EngineOptions = EngineOptions()

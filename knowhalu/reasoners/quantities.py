@@ -62,8 +62,8 @@ def number_of(word: str) -> str | None:
     return f"{value:g}" if value < 1e15 else None
 
 
-def _found(text: str) -> tuple[tuple[int, int, Date], ...]:
-    """Find dates, the longest reading of a place first."""
+def dates_at(text: str) -> tuple[tuple[int, int, Date], ...]:
+    """Return the dates of a text that name a month, with their places, the longest reading of a place first."""
     taken: list[tuple[int, int, Date]] = []
     for pattern in _DATES:
         for m in pattern.finditer(text):
@@ -79,13 +79,13 @@ def _found(text: str) -> tuple[tuple[int, int, Date], ...]:
 @lru_cache(maxsize=8192)
 def dates(text: str) -> tuple[Date, ...]:
     """Return the dates of a text that name a month."""
-    return tuple(d for _, _, d in _found(text))
+    return tuple(d for _, _, d in dates_at(text))
 
 
 @lru_cache(maxsize=8192)
 def counts(text: str) -> frozenset[Count]:
     """Return the counted things of a text; numbers inside dates are left out."""
-    places = _found(text)
+    places = dates_at(text)
     tokens = words(text)
     counted = set()
     for i, word in enumerate(tokens):
@@ -95,11 +95,11 @@ def counts(text: str) -> frozenset[Count]:
         after = text[word.end : word.end + 1]
         unit = _UNITS.get(text[word.start - 1 : word.start], "") if word.start else ""
         unit = unit or _UNITS.get(after, "") or _UNITS.get(word.text[-1:], "")
-        counted.add(Count(value, unit or _unit_after(tokens[i + 1 : i + 1 + REACH])))
+        counted.add(Count(value, unit or unit_after(tokens[i + 1 : i + 1 + REACH])))
     return frozenset(counted)
 
 
-def _unit_after(following: list[Span]) -> str:
+def unit_after(following: list[Span]) -> str:
     """Return the first word that carries meaning after a number."""
     for word in following:
         if word.text.lower() == "per":
