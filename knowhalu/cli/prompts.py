@@ -9,11 +9,13 @@ import click
 from click.exceptions import Exit
 
 from knowhalu.cli.check import sample_of
+from knowhalu.cli.options import with_text
 from knowhalu.cli.show import safe
 from knowhalu.demonstrations import FAMILY, examples_file, load_examples
 from knowhalu.errors import PromptError
 from knowhalu.options import LLMOptions
 from knowhalu.prompts import load_prompt
+from knowhalu.reasoners import rewriting
 from knowhalu.reasoners.layout import Formulation
 from knowhalu.reasoners.prompt_book import HOLES, PromptBook
 from knowhalu.steps import Generate
@@ -41,12 +43,7 @@ def prompts() -> None:
 
 @prompts.command()
 @click.argument("name", type=click.Choice([*HOLES, *(f"{FAMILY}/{name}" for name in HOLES)]), metavar="NAME")
-@click.option("--question", "-q", help="The question that was asked.")
-@click.option("--answer", "-a", help="The answer to check.")
-@click.option("--summary", help="The summary to check; give its source with --document.")
-@click.option("--claim", help="The claim to check.")
-@click.option("--document", "documents", multiple=True, metavar="FILE|-", help="A text file to check by; may be repeated.")
-@click.option("--knowledge", multiple=True, metavar="TEXT|@FILE", help="Knowledge to check by; may be repeated.")
+@with_text
 @click.option("--form", type=click.Choice([str(form) for form in Form]), default=str(Form.UNSTRUCTURED), show_default=True)
 @click.option("--formulation", type=click.Choice(FORMULATIONS), default="combined", show_default=True)
 @click.option("--prompts", "folder", type=FOLDER, help="Your folder of prompts; its files win over the packaged ones.")
@@ -123,6 +120,11 @@ def examine(folder: Path | None) -> Iterator[str | Fault]:
         except PromptError as error:
             whole = False
             yield Fault(str(error))
+    for name in rewriting.HOLES:
+        try:
+            yield str(load_prompt(f"{rewriting.FAMILY}/{name}", folder).file)
+        except PromptError as error:
+            yield Fault(str(error))
     for task in Task:
         try:
             count = len(load_examples(task, folder))
@@ -153,7 +155,8 @@ def _rendered(folder: Path | None) -> str | Fault:
 
 
 def _unused(folder: Path) -> Iterator[Fault]:
-    known = [f"{FAMILY}/{name}.txt" for name in HOLES] + [f"{FAMILY}/examples/{task}.toml" for task in Task]
+    known = [f"{FAMILY}/{name}.txt" for name in HOLES] + [f"{rewriting.FAMILY}/{name}.txt" for name in rewriting.HOLES]
+    known += [f"{FAMILY}/examples/{task}.toml" for task in Task]
     files = sorted(f for ending in ("*.txt", "*.toml") for f in folder.rglob(ending))
     for file in files:
         name = file.relative_to(folder).as_posix()

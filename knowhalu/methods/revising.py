@@ -4,22 +4,20 @@ CoNLI (section 3.2) rewrites a whole response by the reasons found. Here each do
 reads the new wording by itself and within the text, and what the sources do not bear out in any wording is dropped.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
-from knowhalu.methods.doubts import Doubt, doubts, off_target, refused, shifted, unchanged
+from knowhalu.methods.doubts import doubts, off_target, refused, unchanged
 from knowhalu.methods.drafting import MARKER, RANK, edits, places, reading, units
+from knowhalu.methods.mending import BY_ITSELF, Mend, counted
 from knowhalu.methods.sources import whole_or_retrieved
 from knowhalu.options import ReviseOptions
 from knowhalu.revisions import Change, Edit, Fault, Proposal, Revision, applied, unified
 from knowhalu.steps import Steps
 from knowhalu.text import Span
 from knowhalu.types import Kind, Label, Passage, Sample
-from knowhalu.verdicts import Evidence, Verdict
+from knowhalu.verdicts import Verdict
 
-BY_ITSELF = "it stands beside what is in doubt, and is supported when it is read by itself"
-NO_WORDING = "no wording was found that the sources bear out"
 AROUND = 3
 """Sentences on each side that are shown with one that is reworded."""
 LAST_TURNS = 3
@@ -40,33 +38,6 @@ class Writer(Protocol):
 
     def propose(self, fault: Fault, sources: Sequence[Passage], refused: Sequence[str]) -> Steps[tuple[Proposal, ...]]:
         """Propose wordings for a sentence, best first, none that was `refused`; nothing where there is no other."""
-
-
-@dataclass
-class Mend:
-    """A doubted sentence, and how it stands with it: `new` is None while it stands as it was, "" where it is dropped."""
-
-    doubt: Doubt
-    new: str | None = None
-    how: Literal["rewritten", "substituted", "dropped", "kept"] = "kept"
-    note: str = ""
-    support: tuple[Evidence, ...] = ()
-    sources: tuple[Passage, ...] | None = None
-    waiting: list[Proposal] = field(default_factory=list)
-    tried: list[str] = field(default_factory=list)
-
-    @property
-    def is_open(self) -> bool:
-        """Tell whether it was changed."""
-        return self.new is not None
-
-    def drop(self) -> None:
-        """Leave the sentence out."""
-        self.new, self.how, self.note = "", "dropped", NO_WORDING
-
-    def keep(self, note: str) -> None:
-        """Let the sentence stand as it was."""
-        self.new, self.how, self.note = None, "kept", note
 
 
 class Guarded:
@@ -189,7 +160,7 @@ class _Work:
     ) -> Steps[list[tuple[Mend, str]]]:
         """Return the changes that must be undone, and why: those not supported in the whole, and those that made others worse."""
         found = {i: "" for i, m in mends.items() if m.new and reading(after, put[i]).label is not Label.CORRECT}
-        changed = [i for i, m in mends.items() if m.is_open]
+        changed = [i for i, m in mends.items() if m.new is not None]
         for i, span in put.items():
             if not changed or i in changed or not (yield from self._is_worse(span, self._baseline(i, mends, before), after)):
                 continue
@@ -233,32 +204,15 @@ class _Work:
         return Revision(
             id=self.sample.id, method=before.method, how="guarded",
             status="unchanged" if text == self.sample.response else "revised",
-            reason=_counted(m.how for m in mends.values()), original=self.sample.response, revised=text,
+            reason=counted(mends.values()), original=self.sample.response, revised=text,
             diff=unified(self.sample.response, text), changes=changes, before=before, after=after,
         )  # fmt: skip
 
     def _changes(self, mends: Mapping[int, Mend], after: Verdict, put: Mapping[int, Span]) -> tuple[Change, ...]:
         """Say of every sentence in doubt what was done; `put` tells where it stands in the text that `after` speaks of."""
         made = self._edits(mends)
-        return tuple(_change(self.sample.response, m, made.get(i), after, put.get(i)) for i, m in mends.items())
+        return tuple(m.change(self.sample.response, made.get(i), after, put.get(i)) for i, m in mends.items())
 
 
 def _passes(verdict: Verdict) -> bool:
     return verdict.hallucinated is False and bool(verdict.segments)
-
-
-def _change(text: str, mend: Mend, edit: Edit | None, after: Verdict, place: Span | None) -> Change:
-    doubt = mend.doubt
-    start, end, new = edit or Edit(doubt.span.start, doubt.span.end, doubt.span.text)
-    why = mend.note if mend.note == BY_ITSELF else "; ".join(w for w in (doubt.why, mend.note) if w)
-    return Change(
-        start=start, end=end, text=text[start:end], new=new, how=mend.how, why=why, evidence=doubt.evidence, before=doubt.probability,
-        support=shifted(mend.support, place.start) if place and mend.new else (),
-        after=reading(after, place).probability if place else None,
-    )  # fmt: skip
-
-
-def _counted(hows: Iterable[str]) -> str:
-    found = list(hows)
-    counts = {how: found.count(how) for how in dict.fromkeys(found)}
-    return "doubted sentences: " + ", ".join(f"{n} {how}" for how, n in counts.items())
