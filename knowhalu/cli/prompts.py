@@ -122,7 +122,7 @@ def examine(folder: Path | None) -> Iterator[str | Fault]:
             yield Fault(str(error))
     for name in rewriting.HOLES:
         try:
-            yield str(load_prompt(f"{rewriting.FAMILY}/{name}", folder).file)
+            yield str(rewriting.load_own(name, folder).file)
         except PromptError as error:
             yield Fault(str(error))
     for task in Task:

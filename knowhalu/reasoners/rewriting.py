@@ -37,13 +37,12 @@ _QUOTES = {'"': '"', "“": "”", "'": "'", "‘": "’"}  # noqa: RUF001
 _HEADING = re.compile(r"^[ \t]*(?:#{2,6}[ \t]*)?[*_]{0,2}(?:corrected text|rewrite|critique|feedback)[*_]{0,2}:[*_]{0,2}", re.I)
 
 
-def load_prompts(folder: Path | None = None) -> dict[str, Prompt]:
-    """Load the prompts of revision; raises PromptError where one has other holes than it must."""
-    found = {name: load_prompt(f"{FAMILY}/{name}", folder) for name in HOLES}
-    for name, prompt in found.items():
-        if prompt.holes != HOLES[name]:
-            raise PromptError(f"{prompt.file}: needs the holes {list(HOLES[name])}, and has {list(prompt.holes)}")
-    return found
+def load_own(name: str, folder: Path | None = None) -> Prompt:
+    """Load a prompt of revision; raises PromptError where it has other holes than it must."""
+    prompt = load_prompt(f"{FAMILY}/{name}", folder)
+    if prompt.holes != HOLES[name]:
+        raise PromptError(f"{prompt.file}: needs the holes {list(HOLES[name])}, and has {list(prompt.holes)}")
+    return prompt
 
 
 class LLMWriter:
@@ -54,7 +53,7 @@ class LLMWriter:
     def __init__(self, options: LLMOptions | None = None) -> None:
         """Load all prompts; raises PromptError where one cannot be used."""
         self.options = options or LLMOptions()
-        self.prompts = load_prompts(self.options.prompts)
+        self.prompts = {name: load_own(name, self.options.prompts) for name in HOLES}
 
     def propose(self, fault: Fault, sources: Sequence[Passage], refused: Sequence[str]) -> Steps[tuple[Proposal, ...]]:
         """Propose one other wording; none where the model says so, or where its reply is not one new sentence."""

@@ -36,7 +36,7 @@ def test_an_unknown_prompt_is_told(knowhalu):
 def test_the_packaged_prompts_pass(knowhalu):
     result = knowhalu("prompts", "check")
     assert result.exit_code == 0, result.output
-    assert result.stdout.count("ok ") == 9 and "96 prompts rendered" in result.stdout
+    assert result.stdout.count("ok ") == 14 and "96 prompts rendered" in result.stdout
 
 
 @pytest.mark.parametrize(
