@@ -1,7 +1,7 @@
 """Drafts: a text as sentences that may be replaced or dropped one by one, while every other character stays as it is."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
@@ -87,6 +87,12 @@ def places(spans: Sequence[Span], made: Mapping[int, Edit]) -> dict[int, Span]:
             found[i] = Span(span.start + shift, span.start + shift + len(put), put)
         shift += len(edit.new) - (edit.end - edit.start) if edit is not None else 0
     return found
+
+
+def changed(spans: Sequence[Span], made: Iterable[Edit]) -> set[int]:
+    """Return the numbers of the sentences of which an edit changes a character."""
+    places = [(e.start, e.end) for e in made]
+    return {i for i, s in enumerate(spans) if any(start < s.end and s.start < end for start, end in places)}
 
 
 def differences(old: str, new: str) -> list[Edit]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from knowhalu.methods.doubts import doubts, off_target, refused, unchanged
-from knowhalu.methods.drafting import MARKER, RANK, edits, places, reading, units
+from knowhalu.methods.drafting import MARKER, RANK, changed, edits, places, reading, units
 from knowhalu.methods.mending import BY_ITSELF, Mend, counted
 from knowhalu.methods.sources import whole_or_retrieved
 from knowhalu.options import ReviseOptions
@@ -160,11 +160,11 @@ class _Work:
     ) -> Steps[list[tuple[Mend, str]]]:
         """Return the changes that must be undone, and why: those not supported in the whole, and those that made others worse."""
         found = {i: "" for i, m in mends.items() if m.new and reading(after, put[i]).label is not Label.CORRECT}
-        changed = [i for i, m in mends.items() if m.new is not None]
+        edited = [i for i, m in mends.items() if m.new is not None]
         for i, span in put.items():
-            if not changed or i in changed or not (yield from self._is_worse(span, self._baseline(i, mends, before), after)):
+            if not edited or i in edited or not (yield from self._is_worse(span, self._baseline(i, mends, before), after)):
                 continue
-            blamed = changed if everything else [min(changed, key=lambda j: (abs(i - j), j > i))]
+            blamed = edited if everything else [min(edited, key=lambda j: (abs(i - j), j > i))]
             found |= {j: f"without it, the detector would doubt “{span.text}”" for j in blamed}
         return [(mends[i], note) for i, note in found.items()]
 
@@ -200,12 +200,14 @@ class _Work:
 
     def _revision(self, mends: Mapping[int, Mend], before: Verdict, after: Verdict, put: Mapping[int, Span]) -> Revision:
         changes = self._changes(mends, after, put)
-        text = applied(self.sample.response, (Edit(c.start, c.end, c.new) for c in changes))
+        made = self._edits(mends).values()
+        text = applied(self.sample.response, made)
         return Revision(
             id=self.sample.id, method=before.method, how="guarded",
             status="unchanged" if text == self.sample.response else "revised",
             reason=counted(mends.values()), original=self.sample.response, revised=text,
-            diff=unified(self.sample.response, text), changes=changes, before=before, after=after,
+            diff=unified(self.sample.response, text), changes=changes,
+            unflagged_changed=len(changed(self.spans, made) - mends.keys()), before=before, after=after,
         )  # fmt: skip
 
     def _changes(self, mends: Mapping[int, Mend], after: Verdict, put: Mapping[int, Span]) -> tuple[Change, ...]:

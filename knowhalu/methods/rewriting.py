@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from knowhalu.methods.doubts import Doubt, doubts, off_target, refused, unchanged
-from knowhalu.methods.drafting import differences, units
+from knowhalu.methods.drafting import changed, differences, units
 from knowhalu.methods.revising import Detector
 from knowhalu.methods.sources import whole_or_retrieved
 from knowhalu.options import ReviseOptions
@@ -81,13 +81,12 @@ class Rewriting:
         self, sample: Sample, text: str, spans: Sequence[Span], found: Sequence[Doubt], before: Verdict, after: Verdict
     ) -> Revision:
         made = differences(sample.response, text)
-        in_doubt = {d.number for d in found}
-        untouched = [s for i, s in enumerate(spans) if i not in in_doubt]
+        unasked = changed(spans, made) - {d.number for d in found}
         return Revision(
             id=sample.id, method=before.method, how=self.options.how, status="revised" if made else "unchanged",
             reason=f"{len(found)} of {len(spans)} sentences were in doubt", original=sample.response, revised=text,
             diff=unified(sample.response, text), changes=tuple(_change(sample.response, e, found) for e in made),
-            unflagged_changed=sum(any(_touches(e, s) for e in made) for s in untouched), before=before, after=after,
+            unflagged_changed=len(unasked), before=before, after=after,
         )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from knowhalu.reasoners.lexicon import DETERMINERS, MONTHS, NAME
-from knowhalu.reasoners.quantities import dates_at, number_of, unit_after
+from knowhalu.reasoners.quantities import REACH, dates_at, number_of, unit_after
 from knowhalu.text import STOPWORDS, Span, stem, words
 
 _WEEKDAY = re.compile(r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day")
@@ -55,7 +55,18 @@ def _numbers(text: str) -> Iterator[Stretch]:
             last, at = at, at + 1
         start, end = tokens[first].start, tokens[last].end
         money = start > 0 and text[start - 1] in _MONEY
-        yield _number(text, start - money, end, tokens[at : at + 3])
+        yield _number(text, start - money, end, _following(text, end, tokens[at : at + REACH]))
+
+
+def _following(text: str, end: int, tokens: list[Span]) -> list[Span]:
+    """Return the words after a number up to the next mark: none of "31, led the vote" is what 31 counts."""
+    found = []
+    for token in tokens:
+        if text[end : token.start].strip(" %"):
+            break
+        found.append(token)
+        end = token.end
+    return found
 
 
 def _within(token: Span) -> Stretch | None:
