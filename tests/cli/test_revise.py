@@ -36,7 +36,8 @@ def test_the_first_line_and_the_exit_code_tell_what_came_of_it(knowhalu, claim, 
 def test_text_difference_reasons_and_evidence_are_shown(knowhalu):
     output = knowhalu("revise", "--claim", "Mars is red. Mars is wrong. All wrong here.", "--knowledge", "k").stdout
     for part in (
-        "P(hallucinated) was 1.00, is 0.00", "  Mars is red. Mars is far.\n", "  -Mars is wrong.\n  -All wrong here.\n  +Mars is far.",
+        "P(hallucinated) was 1.00, is 0.00", "  Mars is red. Mars is far.\n",
+        "  -Mars is wrong.\n  -All wrong here.\n  +Mars is far.",
         "rewritten   “Mars is wrong.” → “Mars is far.”  P 1.00 → 0.00", "contradicted by k (characters 0-12, 0.90)",
         "supported by k", "dropped     “All wrong here.”", "no wording was found that the sources bear out",
         "guarded by scripted",
