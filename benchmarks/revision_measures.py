@@ -6,6 +6,7 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from knowhalu.methods.drafting import units
+from knowhalu.reasoners.quantities import number_of
 from knowhalu.revisions import Revision
 from knowhalu.text import words
 
@@ -25,8 +26,8 @@ class Fate(NamedTuple):
 
 
 def tokens(text: str) -> list[str]:
-    """Return the words, lower-cased."""
-    return [w.text.lower() for w in words(text)]
+    """Return the words, lower-cased; a number is the same in digits and in letters."""
+    return [number_of(w.text) or w.text.lower() for w in words(text)]
 
 
 def rouge_l(text: str, reference: str) -> float:

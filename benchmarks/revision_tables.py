@@ -15,7 +15,7 @@ text itself was revised. *Passed but changed*: sentences that the detector had p
 | error | pairs | flagged | removed | repaired | altered | removed or repaired | faithful kept | twin kept | passed but changed |
 |---|---|---|---|---|---|---|---|---|---|"""
 _TEXTS = """\
-| set | pairs | revised / unchanged / refused | ROUGE-L before | after | words before | after | gain where revised | twin's words kept |
+| set | pairs | revised / same / refused | ROUGE-L before | after | words before | after | gain where revised | twin kept |
 |---|---|---|---|---|---|---|---|---|"""
 
 

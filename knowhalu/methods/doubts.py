@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from knowhalu.methods.drafting import reading
+from knowhalu.methods.drafting import Readings
 from knowhalu.options import ReviseOptions
 from knowhalu.revisions import Change, How, Revision
 from knowhalu.text import Span
@@ -32,22 +32,26 @@ class Doubt(NamedTuple):
         return self._replace(why=verdict.reason or self.why, probability=verdict.probability, evidence=evidence)
 
 
-def doubts(text: str, spans: Sequence[Span], verdict: Verdict, *, inconclusive: bool) -> list[Doubt]:
+def doubts(spans: Sequence[Span], verdict: Verdict, options: ReviseOptions) -> list[Doubt]:
     """Return the sentences in doubt; of a text that is hallucinated only as a whole, those of its least probable segment."""
-    bad = {Label.INCORRECT, Label.INCONCLUSIVE} if inconclusive else {Label.INCORRECT}
-    flagged = [s for s in verdict.segments if s.label in bad]
-    if not flagged and verdict.hallucinated and verdict.segments:
-        flagged = [max(verdict.segments, key=lambda s: s.probability)]
-    told = verdict.model_copy(update={"segments": tuple(flagged)})
+    told = Readings(verdict, _flagged(verdict, options))
     found = []
     for number, span in enumerate(spans):
-        read = reading(told, span)
+        read = told.of(span)
         if read.segments:
             why = "; ".join(dict.fromkeys(w for s in read.segments for w in _why(s, span)))
             evidence = (e for s in read.segments for e in s.evidence)
             mine = tuple(e for e in evidence if e.response_start < span.end and span.start < e.response_end)
             found.append(Doubt(number, span, read.segments, why or verdict.reason, read.probability, mine))
     return found
+
+
+def _flagged(verdict: Verdict, options: ReviseOptions) -> list[Segment]:
+    bad = {Label.INCORRECT, Label.INCONCLUSIVE} if options.inconclusive else {Label.INCORRECT}
+    flagged = [s for s in verdict.segments if s.label is not Label.CORRECT]
+    if not flagged and verdict.hallucinated and verdict.segments:
+        return [max(verdict.segments, key=lambda s: s.probability)]
+    return [s for s in flagged if s.label in bad and s.probability >= options.threshold]
 
 
 def shifted(evidence: Iterable[Evidence], by: int) -> tuple[Evidence, ...]:
@@ -86,12 +90,12 @@ def refused(sample: Sample, before: Verdict, how: How, reason: str, changes: tup
     )  # fmt: skip
 
 
-def unchanged(sample: Sample, before: Verdict, options: ReviseOptions, how: How) -> Revision:
-    """Return the text as it is where no sentence is in doubt; refuse where only the whole is."""
-    if before.hallucinated or (before.hallucinated is None and options.inconclusive):
+def unchanged(sample: Sample, before: Verdict, how: How) -> Revision:
+    """Return the text as it is where no sentence is to be revised; refuse where a doubted text has no sentence in doubt."""
+    stands = any(s.label is not Label.CORRECT for s in before.segments)
+    if before.hallucinated is not False and not stands:
         return refused(sample, before, how, nowhere(before))
-    is_open = before.hallucinated is None
-    reason = "what the sources leave open was let stand" if is_open else "the detector finds nothing to change"
+    reason = "what is in doubt was let stand, as the settings say" if stands else "the detector finds nothing to change"
     return Revision(
         id=sample.id, method=before.method, how=how, status="unchanged", reason=reason, original=sample.response,
         revised=sample.response, before=before, after=before,

@@ -1,8 +1,10 @@
 """Drafts: a text as sentences that may be replaced or dropped one by one, while every other character stays as it is."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
+from itertools import accumulate
 from typing import NamedTuple
 
 from knowhalu.revisions import Edit
@@ -35,11 +37,22 @@ def units(text: str) -> tuple[Span, ...]:
     return tuple(found)
 
 
-def reading(verdict: Verdict, place: Span) -> Reading:
-    """Return what a verdict says of the characters of a sentence."""
-    there = tuple(s for s in verdict.segments if _shares(s, place))
-    label = max((s.label for s in there), key=RANK.__getitem__, default=None)
-    return Reading(label, max((s.probability for s in there), default=verdict.probability), there)
+class Readings:
+    """What a verdict says of any place of its text; places are looked up by bisection, so that long texts take no square time."""
+
+    def __init__(self, verdict: Verdict, segments: Iterable[Segment] | None = None) -> None:
+        """Read a verdict, or some of its segments only."""
+        self.probability = verdict.probability
+        self.segments = sorted(verdict.segments if segments is None else segments, key=lambda s: s.start)
+        self._starts = [s.start for s in self.segments]
+        self._reach = list(accumulate((s.end for s in self.segments), max))
+
+    def of(self, place: Span) -> Reading:
+        """Return what is said of the characters of a sentence."""
+        near = self.segments[bisect_right(self._reach, place.start) : bisect_left(self._starts, place.end)]
+        there = tuple(s for s in near if _shares(s, place))
+        label = max((s.label for s in there), key=RANK.__getitem__, default=None)
+        return Reading(label, max((s.probability for s in there), default=self.probability), there)
 
 
 def _shares(segment: Segment, place: Span) -> bool:

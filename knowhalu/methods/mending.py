@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from knowhalu.methods.doubts import Doubt, shifted
-from knowhalu.methods.drafting import reading
+from knowhalu.methods.drafting import Readings
 from knowhalu.revisions import Change, Edit, Proposal
 from knowhalu.text import Span
 from knowhalu.types import Passage
-from knowhalu.verdicts import Evidence, Verdict
+from knowhalu.verdicts import Evidence
 
 BY_ITSELF = "it stands beside what is in doubt, and is supported when it is read by itself"
 NO_WORDING = "no wording was found that the sources bear out"
@@ -36,14 +36,14 @@ class Mend:
         """Let the sentence stand as it was."""
         self.new, self.how, self.note = None, "kept", note
 
-    def change(self, text: str, edit: Edit | None, after: Verdict, place: Span | None) -> Change:
-        """Return what was done, in the end; `place` is where the sentence stands in the text that `after` speaks of."""
+    def change(self, text: str, edit: Edit | None, after: Readings, place: Span | None) -> Change:
+        """Return what was done, in the end; `place` is where the sentence stands in the text that `after` reads."""
         start, end, new = edit or Edit(self.doubt.span.start, self.doubt.span.end, self.doubt.span.text)
         why = self.note if self.note == BY_ITSELF else "; ".join(w for w in (self.doubt.why, self.note) if w)
         return Change(
             start=start, end=end, text=text[start:end], new=new, how=self.how, why=why, evidence=self.doubt.evidence,
             support=shifted(self.support, place.start) if place and self.new else (), before=self.doubt.probability,
-            after=reading(after, place).probability if place else None,
+            after=after.of(place).probability if place else None,
         )  # fmt: skip
 
 

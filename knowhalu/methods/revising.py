@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from knowhalu.methods.doubts import doubts, off_target, refused, unchanged
-from knowhalu.methods.drafting import MARKER, RANK, changed, edits, places, reading, units
+from knowhalu.methods.drafting import MARKER, RANK, Reading, Readings, changed, edits, places, units
 from knowhalu.methods.mending import BY_ITSELF, Mend, counted
 from knowhalu.methods.sources import whole_or_retrieved
 from knowhalu.options import ReviseOptions
@@ -65,10 +65,10 @@ class _Work:
         before = yield from self._check(self.sample)
         if before.kind is Kind.OFF_TARGET:
             return refused(self.sample, before, "guarded", off_target(before))
-        found = doubts(self.sample.response, self.spans, before, inconclusive=self.options.inconclusive)
+        found = doubts(self.spans, before, self.options)
         if not found:
-            return unchanged(self.sample, before, self.options, "guarded")
-        mends = {d.number: Mend(d) for d in found}
+            return unchanged(self.sample, before, "guarded")
+        mends, was = {d.number: Mend(d) for d in found}, Readings(before)
         yield from self._clear(mends)
         for mend in mends.values():
             if not mend.note:
@@ -82,7 +82,7 @@ class _Work:
             if after.kind is Kind.OFF_TARGET and not any(m.new for m in mends.values()):
                 return self._refused(mends, before, "what the sources bear out of it does not answer the question")
             put = places(self.spans, made)
-            rejected = yield from self._rejected(mends, put, before, after, everything=turn > self.options.rounds)
+            rejected = yield from self._rejected(mends, put, was, Readings(after), everything=turn > self.options.rounds)
             if not rejected:
                 return self._revision(mends, before, after, put)
             for mend, note in rejected:
@@ -156,29 +156,26 @@ class _Work:
         return edits(self.sample.response, self.spans, {i: m.new for i, m in mends.items() if m.new is not None})
 
     def _rejected(
-        self, mends: Mapping[int, Mend], put: Mapping[int, Span], before: Verdict, after: Verdict, *, everything: bool
+        self, mends: Mapping[int, Mend], put: Mapping[int, Span], was: Readings, now: Readings, *, everything: bool
     ) -> Steps[list[tuple[Mend, str]]]:
         """Return the changes that must be undone, and why: those not supported in the whole, and those that made others worse."""
-        found = {i: "" for i, m in mends.items() if m.new and reading(after, put[i]).label is not Label.CORRECT}
-        edited = [i for i, m in mends.items() if m.new is not None]
-        for i, span in put.items():
-            if not edited or i in edited or not (yield from self._is_worse(span, self._baseline(i, mends, before), after)):
+        found = {i: "" for i, m in mends.items() if m.new and now.of(put[i]).label is not Label.CORRECT}
+        edited = {i: m for i, m in mends.items() if m.new is not None}
+        for i, span in put.items() if edited else ():
+            cleared = i in mends and mends[i].note == BY_ITSELF
+            label = Label.CORRECT if cleared else was.of(self.spans[i]).label
+            if i in edited or not (yield from self._is_worse(span, label, now.of(span))):
                 continue
             blamed = edited if everything else [min(edited, key=lambda j: (abs(i - j), j > i))]
             found |= {j: f"without it, the detector would doubt “{span.text}”" for j in blamed}
         return [(mends[i], note) for i, note in found.items()]
 
-    def _baseline(self, number: int, mends: Mapping[int, Mend], before: Verdict) -> Label | None:
-        cleared = number in mends and mends[number].note == BY_ITSELF
-        return Label.CORRECT if cleared else reading(before, self.spans[number]).label
-
-    def _is_worse(self, span: Span, was: Label | None, after: Verdict) -> Steps[bool]:
+    def _is_worse(self, span: Span, was: Label | None, now: Reading) -> Steps[bool]:
         """Tell whether a sentence is less supported than it was.
 
         Sentences may share a segment with others than before. What that does to the label counts only if the sentence is in
         doubt by itself too.
         """
-        now = reading(after, span)
         if now.label is None or RANK[now.label] <= RANK[was or Label.CORRECT]:
             return False
         if all(s.text.strip() == span.text for s in now.segments):
@@ -212,8 +209,8 @@ class _Work:
 
     def _changes(self, mends: Mapping[int, Mend], after: Verdict, put: Mapping[int, Span]) -> tuple[Change, ...]:
         """Say of every sentence in doubt what was done; `put` tells where it stands in the text that `after` speaks of."""
-        made = self._edits(mends)
-        return tuple(m.change(self.sample.response, made.get(i), after, put.get(i)) for i, m in mends.items())
+        made, now = self._edits(mends), Readings(after)
+        return tuple(m.change(self.sample.response, made.get(i), now, put.get(i)) for i, m in mends.items())
 
 
 def _passes(verdict: Verdict) -> bool:

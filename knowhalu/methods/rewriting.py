@@ -50,9 +50,9 @@ class Rewriting:
         if before.kind is Kind.OFF_TARGET:
             return refused(sample, before, self.options.how, off_target(before))
         spans = units(sample.response)
-        found = doubts(sample.response, spans, before, inconclusive=self.options.inconclusive)
+        found = doubts(spans, before, self.options)
         if not found and self.options.how != "self-correction":
-            return unchanged(sample, before, self.options, self.options.how)
+            return unchanged(sample, before, self.options.how)
         asked = [d.span.text for d in found] if self.options.how != "self-correction" else [sample.response]
         sources = yield from whole_or_retrieved(sample, asked, words=self.options.source_words)
         text = yield from self._written(sample, sources, found)

@@ -6,11 +6,14 @@ from typing import NamedTuple
 
 from knowhalu.reasoners.lexicon import DETERMINERS, MONTHS, NAME
 from knowhalu.reasoners.quantities import REACH, dates_at, number_of, unit_after
-from knowhalu.text import STOPWORDS, Span, stem, words
+from knowhalu.text import STOPWORDS, Span, sentences, stem, words
 
 _WEEKDAY = re.compile(r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day")
 _MONTH = re.compile("|".join(m.capitalize() for m in MONTHS))
 _POSSESSIVE = re.compile(r"['’]s\b")  # noqa: RUF001
+_PEOPLE = re.compile(r"\w+(?:ish|ese|ian|[ei]an|can|man|ench|utch)s?")
+"""Words made of a place's name: none of them stands for a name of its own."""
+_OPENS = re.compile(r"(?:[.!?:;]|--|[–—])[\"”’']*\s+[\"“‘'(]*|^[\"“‘'(]+|\n\s*")  # noqa: RUF001
 _YEAR = re.compile(r"(?:1\d|20)\d\d")
 _SCALES = frozenset("hundred thousand million billion trillion bn m k dozen".split())
 _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|eleventh|twelfth")
@@ -96,18 +99,25 @@ def _number(text: str, start: int, end: int, following: list[Span]) -> Stretch:
 
 
 def _names(text: str) -> Iterator[Stretch]:
-    """Find runs of capitalised words, without small words at their start; a weekday or a month alone is no name."""
+    """Find runs of capitalised words, without small words at their start; a weekday or a month alone is no name.
+
+    A lone word that begins a sentence is none either: there every word has a capital. Nor is a run of words in capitals only.
+    """
+    opening = {s.start for s in sentences(text)} | {m.end() for m in _OPENS.finditer(text)}
     for match in NAME.finditer(text):
         start = match.start()
         for part in _POSSESSIVE.split(match.group()):
             tokens = words(part)
+            begins = start in opening and len(tokens) == 1
             while tokens and tokens[0].text.lower() in STOPWORDS | DETERMINERS:
                 tokens.pop(0)
-            if tokens and any(len(t.text) > 1 for t in tokens):
+            if tokens and not begins and any(c.islower() for t in tokens for c in t.text):
                 a, b = start + tokens[0].start, start + tokens[-1].end
                 yield Stretch(a, b, text[a:b], _name_type(text[a:b]))
             start += len(part) + 2
 
 
 def _name_type(text: str) -> str:
-    return "weekday" if _WEEKDAY.fullmatch(text) else "month" if _MONTH.fullmatch(text) else "name"
+    if _WEEKDAY.fullmatch(text) or _MONTH.fullmatch(text):
+        return "weekday" if _WEEKDAY.fullmatch(text) else "month"
+    return "people" if _PEOPLE.fullmatch(text) else "name"

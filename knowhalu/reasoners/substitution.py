@@ -4,8 +4,7 @@ A date, number or name of the sentence that a quote of the source does not have 
 Each result is a proposal only; the small verifier ranks them, and the detector decides.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import combinations
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from knowhalu.reasoners.features import coverage, facts
@@ -13,17 +12,20 @@ from knowhalu.reasoners.quantities import dates, dates_missing, number_of
 from knowhalu.reasoners.stretches import Stretch, stretches
 from knowhalu.revisions import Fault, Proposal
 from knowhalu.steps import Entail, Hypothesis, Probabilities, Steps
-from knowhalu.text import content_words, sentences, stem, words
+from knowhalu.text import STOPWORDS, sentences, stem, words
 from knowhalu.types import Passage
 
-QUOTES = 6
-"""Sentences of the sources, the nearest in words, from which stretches are taken."""
-NEAR = 0.2
-"""Share of the sentence's words that a quote must have to speak of the same."""
+NEAR = 0.5
+"""Share of the sentence's other words that a quote must have, with its title, to speak of the same."""
+BORNE_OUT = 0.5
+"""Support by its quote from which a wording is proposed."""
 READS = 16
-"""Proposals that the verifier reads at most."""
-AROUND = 4
+"""Wordings that the verifier reads at most."""
+AROUND = 3
 """Words on each side of a stretch that are compared."""
+
+
+REPLACED = frozenset("date weekday month year number money percent ordinal score name".split())
 
 
 class Candidate(NamedTuple):
@@ -40,49 +42,58 @@ class Substitution:
     name = "encoder"
 
     def propose(self, fault: Fault, sources: Sequence[Passage], refused: Sequence[str]) -> Steps[tuple[Proposal, ...]]:
-        """Propose wordings that the quote they come from supports better than the sentence as it is, best first."""
+        """Propose wordings that the quote they come from bears out by itself, and better than the sentence as it is."""
         found = [c for c in candidates(fault.sentence, sources) if c.text not in refused][:READS]
         if not found:
             return ()
-        quotes = list(dict.fromkeys(c.quote for c in found))
-        pairs = [*(Hypothesis(q, fault.sentence) for q in quotes), *(Hypothesis(c.quote, c.text) for c in found)]
+        pairs = [Hypothesis(c.quote, text) for c in found for text in (c.text, fault.sentence)]
         scores: list[Probabilities] = yield Entail(tuple(pairs))
-        was = {q: s.supported for q, s in zip(quotes, scores[: len(quotes)], strict=True)}
-        ranked = sorted(zip(found, scores[len(quotes) :], strict=True), key=lambda pair: -pair[1].supported)
-        return tuple(Proposal(c.text, "substituted") for c, s in ranked if s.supported > was[c.quote])
+        read = zip(found, scores[::2], scores[1::2], strict=True)
+        better = [(new.supported, c.text) for c, new, old in read if new.supported > max(BORNE_OUT, old.supported)]
+        return tuple(Proposal(text, "substituted") for _, text in sorted(better, key=lambda pair: -pair[0]))
 
 
 def candidates(sentence: str, sources: Sequence[Passage]) -> list[Candidate]:
     """Return all wordings by substitution, each once, the best fitting first."""
-    quotes = {s.text: coverage(sentence, s.text) for p in sources for s in sentences(p.text)}
-    nearest = sorted((q for q, c in quotes.items() if c >= NEAR and q != sentence), key=lambda q: -quotes[q])[:QUOTES]
-    told_anywhere = " ".join(str(p) for p in sources)
+    told = " ".join(str(p) for p in sources)
+    here = [s for s in stretches(sentence) if s.type in REPLACED]
     best: dict[str, Candidate] = {}
-    for quote in nearest:
-        for made in _by_quote(sentence, quote, told_anywhere):
-            whole = made._replace(fit=made.fit + quotes[quote])
-            if made.text != sentence and (made.text not in best or best[made.text].fit < whole.fit):
-                best[made.text] = whole
+    for quote in dict.fromkeys(s.text for p in sources for s in sentences(p.text)):
+        chosen: dict[Stretch, str] = {}
+        for old in here:
+            fits = _fitting(sentence, old, quote, is_rare=not is_told(old, told))
+            for new, fit in fits.items():
+                text = _put(sentence, {old: new})
+                if text not in best or best[text].fit < fit:
+                    best[text] = Candidate(text, quote, fit)
+            if fits:
+                chosen[old] = max(fits, key=fits.__getitem__)
+        if len(chosen) > 1:
+            text = _put(sentence, chosen)
+            best.setdefault(text, Candidate(text, quote, 0.0))
     return sorted(best.values(), key=lambda c: -c.fit)
 
 
-def _by_quote(sentence: str, quote: str, sources: str) -> Iterator[Candidate]:
-    """Put what a quote has in the place of what it has not: one stretch alone, all together, or two names exchanged."""
-    here, there = stretches(sentence), stretches(quote)
-    chosen: dict[Stretch, Stretch] = {}
-    for old in here:
-        if is_told(old, quote):
+def _fitting(sentence: str, old: Stretch, quote: str, *, is_rare: bool) -> dict[str, float]:
+    """Return what a quote has in the place of a stretch, and how well it fits.
+
+    The quote must speak of the rest of the sentence, and not of the stretch. What no source tells (`is_rare`) gives way to what
+    stands beside one equal word; what another part of the sources tells, only to what counts the same or has equal words on
+    both sides.
+    """
+    rest = sentence[: old.start] + " " + sentence[old.end :]
+    near = coverage(rest, quote)
+    if near < NEAR or is_told(old, quote):
+        return {}
+    found = {}
+    for new in stretches(quote):
+        if not _may_stand_for(new, old) or is_told(new, sentence):
             continue
-        fits = {new: _fit(sentence, old, quote, new) for new in there if _may_stand_for(new, old) and not is_told(new, sentence)}
-        rare = 0.0 if is_told(old, sources) else 1.0
-        for new, fit in fits.items():
-            yield Candidate(_put(sentence, {old: new.text}), quote, rare + fit)
-        if fits:
-            chosen[old] = max(fits, key=fits.__getitem__)
-    if len(chosen) > 1:
-        yield Candidate(_put(sentence, {old: new.text for old, new in chosen.items()}), quote, 1.0)
-    for one, other in combinations([s for s in here if s.type == "name" and is_told(s, quote)], 2):
-        yield Candidate(_put(sentence, {one: other.text, other: one.text}), quote, 0.0)
+        beside = _beside(sentence, old, quote, new)
+        same_unit = bool(old.unit) and old.unit == new.unit
+        if beside + same_unit >= (1 if is_rare else 2):
+            found[new.text] = near + beside + same_unit + is_rare
+    return found
 
 
 def _may_stand_for(new: Stretch, old: Stretch) -> bool:
@@ -99,18 +110,26 @@ def is_told(stretch: Stretch, text: str) -> bool:
     return {stem(w.text.lower()) for w in words(stretch.text)} <= {stem(w.text.lower()) for w in words(text)}
 
 
-def _fit(sentence: str, old: Stretch, quote: str, new: Stretch) -> float:
-    """Return how alike the words around two stretches are, and whether they count the same."""
-    mine, theirs = _around(sentence, old), _around(quote, new)
-    return len(mine & theirs) / max(1, len(mine)) + (0.5 if old.unit and old.unit == new.unit else 0.0)
+def _beside(sentence: str, old: Stretch, quote: str, new: Stretch) -> int:
+    """Count the sides on which two stretches stand by the same: by an equal word next to them, or by one close to them."""
+    left = _words(sentence[: old.start])[::-1], _words(quote[: new.start])[::-1]
+    right = _words(sentence[old.end :]), _words(quote[new.end :])
+    return sum(_meet(mine, theirs) for mine, theirs in (left, right))
 
 
-def _around(text: str, stretch: Stretch) -> set[str]:
-    before = content_words(text[: stretch.start])[-AROUND:]
-    return {*before, *content_words(text[stretch.end :])[:AROUND]}
+def _words(text: str) -> list[str]:
+    return [stem(w.text.lower()) for w in words(text)]
 
 
-def _put(sentence: str, new: dict[Stretch, str]) -> str:
+def _meet(mine: list[str], theirs: list[str]) -> bool:
+    """Tell whether the next words are equal, or words that carry meaning are near to both."""
+    if mine[:1] == theirs[:1]:
+        return bool(mine)
+    near = {w for w in mine[:AROUND] if w not in STOPWORDS}
+    return bool(near.intersection(theirs[:AROUND]))
+
+
+def _put(sentence: str, new: Mapping[Stretch, str]) -> str:
     """Replace stretches of a sentence; it begins with a capital where it did."""
     text = sentence
     for old in sorted(new, reverse=True):

@@ -3,8 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.methods.drafting import differences, edits, places, units
+from knowhalu.methods.drafting import RANK, Readings, differences, edits, places, units
 from knowhalu.revisions import applied
+from knowhalu.text import Span
+from knowhalu.types import Judgment, Label, Sample
+from knowhalu.verdicts import Segment
+from tests.revising import verdict
 
 SENTENCES = [
     "The red ship sails.",
@@ -82,3 +86,25 @@ def test_a_sentence_that_stands_in_both_texts_is_not_among_the_differences(befor
 def test_differences_are_told_sentence_by_sentence():
     found = differences("One is red. Two is blue. Three is here.", "One is green. Two is blue. Three is here. Four too.")
     assert [(e.start, e.new) for e in found] == [(0, "One is green."), (39, " Four too.")]
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9), st.sampled_from(list(Label))), max_size=8), st.integers(0, 30))
+def test_what_is_said_of_a_place_is_the_worst_of_the_segments_there(given, start):
+    text = "abcdefghij" * 5
+    place = Span(start, start + 6, text[start : start + 6])
+    verdict = made_verdict(text, [(a, a + n, label) for a, n, label in given])
+    there = [s for s in verdict.segments if s.start < place.end and place.start < s.end]
+    read = Readings(verdict).of(place)
+    assert sorted(read.segments, key=id) == sorted(there, key=id)
+    assert read.label == max((s.label for s in there), key=RANK.__getitem__, default=None)
+
+
+def made_verdict(text, segments):
+    judged = [
+        Segment(
+            start=a, end=b, text=text[a:b], label=label, probability=0.5,
+            base=Judgment(label=label, confidence=0.5, rationale="so"),
+        )
+        for a, b, label in segments
+    ]  # fmt: skip
+    return verdict(Sample(id="1", response=text), Label.CORRECT, tuple(judged))

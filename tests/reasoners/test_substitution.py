@@ -13,7 +13,7 @@ from knowhalu.types import Passage
 
 REPORT = (
     "Councillors in Hexley voted 14 to 9 on Tuesday to close the Old Mill Bridge to cars for eighteen months. "
-    "The closure begins on 3 March. It will cost $5.5 million, or 45% of the budget. Dana Okoro, 31, led the vote."
+    "The closure begins on 3 March. It will cost $5.5 million, or 45% of the budget. The vote to close it was led by Dana Okoro."
 )
 SOURCES = [Passage(id="1", text=REPORT)]
 
@@ -50,7 +50,7 @@ def test_stretches_quote_the_text_and_do_not_overlap(text):
     ("It will cost 54% of the budget.", "It will cost 45% of the budget."),
     ("Councillors in Brindle voted to close the Old Mill Bridge.", "Councillors in Hexley voted to close the Old Mill Bridge."),
     ("Councillors voted on Friday to close it.", "Councillors voted on Tuesday to close it."),
-    ("The vote was led by the 34-year-old Dana Okoro.", "The vote was led by the 31-year-old Dana Okoro."),
+    ("The vote to close it was led by Ruth Okoro, 31.", "The vote to close it was led by Dana Okoro, 31."),
 ])  # fmt: skip
 def test_what_the_source_says_in_its_place_comes_first(sentence, mended):
     assert candidates(sentence, SOURCES)[0].text == mended
@@ -61,9 +61,24 @@ def test_several_wrong_stretches_are_replaced_together():
     assert "Councillors in Hexley voted for eighteen months of closure." in texts
 
 
-def test_two_names_may_have_been_exchanged():
-    sources = [Passage(id="1", text="Anna Berg taught Carl Dahl to sail.")]
-    assert "Anna Berg taught Carl Dahl to sail." in [c.text for c in candidates("Carl Dahl taught Anna Berg to sail.", sources)]
+@pytest.mark.parametrize(("sentence", "source"), [
+    ("The coin was found in Saltford near Bath.", "Roman coins were dug up by Ada Kay."),  # the source speaks of something else
+    ("Seven people moved to the hotel.", "The hotel has nine rooms for people who moved."),  # rooms are no people
+    ("Bears guard the old coin of Tanit.", "Carthage minted the old coin of Tanit, and guards it."),  # a word that only begins
+    ("A Vietnamese girl lives in Ontario.", "A Danish girl lives in Ontario."),  # no name of its own
+    ("The film won two prizes in 1999.", "In 1999 the film won two prizes."),  # all of it is told
+])  # fmt: skip
+def test_what_stands_in_another_place_is_not_put_in(sentence, source):
+    assert candidates(sentence, [Passage(id="1", text=source)]) == []
+
+
+def test_what_the_sources_tell_elsewhere_needs_equal_words_on_both_sides():
+    told = Passage(id="1", text="The inquiry opens on 4 May.")
+    near, far = (Passage(id="2", text=f"The closure {w} begins on 3 March at noon.") for w in ("of the bridge", "which"))
+    assert [c.text for c in candidates("The closure begins on 4 May at noon.", [told, near])] == [
+        "The closure begins on 3 March at noon."
+    ]
+    assert candidates("The closure on 4 May is long.", [told, far]) == []
 
 
 @pytest.mark.parametrize("sentence", ["The closure begins soon.", "Nothing of it is like the rest on 5 May.", "It is red."])
@@ -88,9 +103,14 @@ def propose(score, refused=(), sentence="Councillors voted 12 to 9 on Tuesday.")
 
 
 def test_the_verifier_ranks_and_drops_what_is_no_better_than_the_sentence():
-    likes = {"Councillors voted 14 to 9 on Tuesday.": 0.4, "Councillors voted eighteen to 9 on Tuesday.": 0.9}
-    assert propose(lambda pair: likes.get(pair.claim, 0.1)) == sorted(likes, key=likes.get, reverse=True)
-    assert propose(lambda pair: 0.5) == []
+    sentence, likes = "Councillors voted 12 to 8 on Tuesday.", {"14 to 8": 0.6, "14 to 9": 0.9}
+
+    def score(pair):
+        return next((p for said, p in likes.items() if said in pair.claim), 0.1)
+
+    assert propose(score, sentence=sentence)[0] == "Councillors voted 14 to 9 on Tuesday."
+    assert propose(lambda pair: 0.5) == [] and propose(lambda pair: 0.9) == []
+    assert propose(lambda pair: 0.4 if "14" in pair.claim else 0.1) == []
 
 
 def test_what_was_refused_is_not_read_again():
