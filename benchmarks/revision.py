@@ -22,6 +22,8 @@ from knowhalu.api import Reviser
 from knowhalu.revisions import Revision
 from knowhalu.settings import load_settings
 
+SEEN = 60
+"""Pairs of BUMP (of a fixed order) that were looked at while the rules of substitution were written; see `pairs_of`."""
 SETS = {"bump": "bump_pairs", "summary": "knowhalu_summ_pairs"}
 
 
@@ -43,8 +45,11 @@ class Revised(NamedTuple):
 
 
 def pairs_of(folder: Path, name: str, limit: int) -> list[Pair]:
-    """Return the pairs of a file, or a fixed sample of them."""
+    """Return the pairs of a file, or a fixed sample of them; of BUMP without all pairs on documents that were seen."""
     rows = [r for r in read(folder / f"{SETS[name]}.jsonl.gz") if name == "bump" or r["split"] == "test"]
+    if name == "bump":
+        seen = {rows[i]["document"] for i in np.random.default_rng(0).permutation(len(rows))[:SEEN]}
+        rows = [r for r in rows if r["document"] not in seen]
     if len(rows) > limit:
         rows = [rows[i] for i in sorted(np.random.default_rng(0).permutation(len(rows))[:limit])]
     return [

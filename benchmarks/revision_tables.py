@@ -5,8 +5,9 @@ from typing import Any
 
 Measures = Mapping[str, Any]
 _HEAD = """\
-Hallucinated summaries whose faithful twin is known are revised; no threshold is fitted. In brackets: 95 % bootstrap
-interval, texts on one document drawn together. A refused text counts as empty."""
+Hallucinated summaries whose faithful twin is known are revised. The rules of substitution were written by hand after a look
+at 60 pairs of BUMP; all pairs on their documents are left out. In brackets: 95 % bootstrap interval, texts on one document
+drawn together. A refused text counts as empty."""
 _SENTENCES = """\
 *Removed or repaired*: wrong sentences that are gone, or have the very words of the faithful twin; *altered*: reworded in
 another way. *Faithful kept*: sentences beside the wrong ones that stand as they were; *twin kept*: the same where the faithful
