@@ -4,17 +4,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from knowhalu.api import Checker, check, check_all
+    from knowhalu.api import Checker, Reviser, check, check_all, revise
     from knowhalu.errors import KnowHaluError
+    from knowhalu.revisions import Revision
     from knowhalu.types import Document, Label, Sample
     from knowhalu.verdicts import Failure, Outcome, Verdict
 
 __version__ = "0.1.0"
-__all__ = ["Checker", "Document", "Failure", "KnowHaluError", "Label", "Outcome", "Sample", "Verdict", "check", "check_all"]
+__all__ = [
+    "Checker", "Document", "Failure", "KnowHaluError", "Label", "Outcome", "Reviser", "Revision", "Sample", "Verdict", "check",
+    "check_all", "revise",
+]  # fmt: skip
 
 _HOMES = {
-    "check": "api", "check_all": "api", "Checker": "api", "KnowHaluError": "errors",
-    "Failure": "verdicts", "Outcome": "verdicts", "Verdict": "verdicts",
+    "check": "api", "check_all": "api", "revise": "api", "Checker": "api", "Reviser": "api", "KnowHaluError": "errors",
+    "Revision": "revisions", "Failure": "verdicts", "Outcome": "verdicts", "Verdict": "verdicts",
 }  # fmt: skip
 
 

@@ -1,26 +1,51 @@
-"""The front door for Python: check one text or many, with models and indexes loaded once, when first needed."""
+"""The front door for Python: check or revise one text or many, with models and indexes loaded once, when first needed."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic
 
 from pydantic import ValidationError
 
-from knowhalu.engine import Engine
+from knowhalu.engine import Engine, R
 from knowhalu.errors import InputError
 from knowhalu.options import Settings
+from knowhalu.revisions import Revised, Revision
 from knowhalu.types import Sample
-from knowhalu.verdicts import Outcome
+from knowhalu.verdicts import Failure, Outcome, Verdict
 
 
-class Checker:
-    """Check samples under one set of settings."""
+class _Door(ABC, Generic[R]):
+    """What checking and revising share: settings, and an engine that is built when it is first needed."""
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
 
+    @property
+    @abstractmethod
+    def engine(self) -> Engine[R]:
+        """Return the engine, with its method and backends built on first use."""
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> dict[str, str]:
+        """Return what decides the results: version, settings, and the hashes of the model and the index."""
+
+    @property
+    def needs_sources(self) -> bool:
+        """Tell whether a text must bring sources of its own: there is no index."""
+        return not self.settings.retrieval.has_source
+
+    def stream(self, samples: Iterable[Sample]) -> Generator[R | Failure, None, None]:
+        """Take many samples; outcomes come as they are ready, in order if the settings say so."""
+        return self.engine.run(samples, ordered=self.settings.engine.ordered)
+
+
+class Checker(_Door[Verdict]):
+    """Check samples under one set of settings."""
+
     @cached_property
-    def engine(self) -> Engine:
+    def engine(self) -> Engine[Verdict]:
         """Return the engine, with its method and backends built on first use."""
         from knowhalu.parts import build_engine
 
@@ -38,15 +63,33 @@ class Checker:
         """Tell whether a text must bring sources of its own: the method checks by some, and there is no index."""
         from knowhalu.names import method_card
 
-        return not self.settings.retrieval.has_source and method_card(self.settings.method).sources
+        return super().needs_sources and method_card(self.settings.method).sources
 
     def check(self, sample: Sample) -> Outcome:
         """Check one sample; what goes wrong comes back as a Failure with its reason."""
         return next(iter(self.stream([sample])))
 
-    def stream(self, samples: Iterable[Sample]) -> Generator[Outcome, None, None]:
-        """Check many samples; outcomes come as they are ready, in order if the settings say so."""
-        return self.engine.run(samples, ordered=self.settings.engine.ordered)
+
+class Reviser(_Door[Revision]):
+    """Revise samples under one set of settings: the method finds the faults, `revise.how` says how they are mended."""
+
+    @cached_property
+    def engine(self) -> Engine[Revision]:
+        """Return the engine, with its detector, writer and backends built on first use."""
+        from knowhalu.parts import build_reviser
+
+        return build_reviser(self.settings)
+
+    @cached_property
+    def fingerprint(self) -> dict[str, str]:
+        """Return what decides the results: version, settings, and the hashes of the model, the prompts and the index."""
+        from knowhalu.parts import fingerprint
+
+        return fingerprint(self.settings, revises=True)
+
+    def revise(self, sample: Sample) -> Revised:
+        """Revise one sample; what goes wrong comes back as a Failure with its reason."""
+        return next(iter(self.stream([sample])))
 
 
 def check(
@@ -66,17 +109,49 @@ def check(
     Raises InputError where the arguments do not make a sample, SettingsError, ModelError or IndexFormatError where the
     set-up is at fault.
     """
-    given = [t for t in (response, answer, summary, claim) if t is not None]
+    sample = _sample((response, answer, summary, claim), question, document, documents, knowledge)
+    return Checker(settings).check(sample)
+
+
+def revise(
+    response: str | None = None,
+    *,
+    question: str | None = None,
+    answer: str | None = None,
+    summary: str | None = None,
+    claim: str | None = None,
+    document: str | None = None,
+    documents: Iterable[Any] = (),
+    knowledge: str | Iterable[str] = (),
+    settings: Settings | None = None,
+) -> Revised:
+    """Revise one text so that its sources bear it out; the text is given as to `check`.
+
+    Raises InputError where the arguments do not make a sample, SettingsError, ModelError or IndexFormatError where the
+    set-up is at fault.
+    """
+    sample = _sample((response, answer, summary, claim), question, document, documents, knowledge)
+    return Reviser(settings).revise(sample)
+
+
+def _sample(
+    texts: Iterable[str | None],
+    question: str | None,
+    document: str | None,
+    documents: Iterable[Any],
+    knowledge: str | Iterable[str],
+) -> Sample:
+    """Make the sample of the arguments; raises InputError where they do not make one."""
+    given = [t for t in texts if t is not None]
     if len(given) != 1:
         raise InputError(f"give exactly one of response, answer, summary, claim (got {len(given)})")
     sources = [*([document] if document is not None else []), *documents]
     known = [knowledge] if isinstance(knowledge, str) else list(knowledge)
     try:
-        sample = Sample(id="1", response=given[0], question=question, documents=sources, knowledge=known)
+        return Sample(id="1", response=given[0], question=question, documents=sources, knowledge=known)
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(f"{'.'.join(map(str, first['loc'])) or 'sample'}: {first['msg']}") from error
-    return Checker(settings).check(sample)
 
 
 def check_all(samples: Iterable[Sample], *, settings: Settings | None = None) -> Iterator[Outcome]:

@@ -1,4 +1,4 @@
-"""Big jobs: samples from a file, outcomes into a file, and after an interruption on from where it was."""
+"""Big jobs: samples from a file, outcomes or revisions into a file, and after an interruption on from where it was."""
 
 import os
 import time
@@ -6,14 +6,15 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from knowhalu.api import Checker
+from knowhalu.api import Checker, Reviser
 from knowhalu.errors import InputError, KnowHaluError, ResumeError
 from knowhalu.ledger import CURE, Entry, Ledger
 from knowhalu.records import content_hash, id_hash, outcome_line, read_samples
+from knowhalu.revisions import Revision
 from knowhalu.scoring import LengthRule, Score, length_rule, score
 from knowhalu.text import word_count
 from knowhalu.types import Sample
@@ -23,11 +24,12 @@ UNLABELLED, FAITHFUL, HALLUCINATED = 0, 1, 2
 
 
 class Result(NamedTuple):
-    """What is held of an outcome: the label, or the failure's stage and reason."""
+    """What is held of an outcome: the label, of a revision its status, or the failure's stage and reason."""
 
     label: str = ""
     hallucinated: bool | None = None
     kind: str | None = None
+    changes: tuple[str, ...] = ()
     failure: str | None = None
 
 
@@ -49,13 +51,17 @@ class Progress:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a finished run found: counts over all of its samples, time over this run, scores where there is gold."""
+    """What a finished run found: counts over all of its samples, time over this run, scores where there is gold.
+
+    `changes` counts what revisions did to sentences.
+    """
 
     samples: int
     kept: int
     seconds: float
     labels: dict[str, int] = field(default_factory=dict)
     kinds: dict[str, int] = field(default_factory=dict)
+    changes: dict[str, int] = field(default_factory=dict)
     failures: dict[str, int] = field(default_factory=dict)
     score: Score | None = None
     length: LengthRule | None = None
@@ -85,18 +91,42 @@ def detect(
     All of the input is read and validated before a model is loaded. Killed and called again, it goes on where it was.
     Raises InputError for the input, ResumeError where `output` is another run's or in use.
     """
+    return _work(checker, input, output, restart, retry_failures, progress)
+
+
+def revise(
+    reviser: Reviser,
+    input: Path,
+    output: Path,
+    *,
+    restart: bool = False,
+    retry_failures: bool = True,
+    progress: Callable[[Progress], None] | None = None,
+) -> Summary:
+    """Revise every sample of `input` and leave exactly one line for each in `output`, as `detect` does; no score is made."""
+    return replace(_work(reviser, input, output, restart, retry_failures, progress), score=None, length=None)
+
+
+def _work(
+    door: Checker | Reviser,
+    input: Path,
+    output: Path,
+    restart: bool,
+    retry_failures: bool,
+    progress: Callable[[Progress], None] | None,
+) -> Summary:
     if output.exists() and input.exists() and os.path.samefile(input, output):
         raise InputError(f"{output}: the output is the input. Give another -o.")
     if output.suffix == ".gz":
         raise InputError(f"{output}: outcomes are appended line by line, which gzip cannot do. Leave out .gz.")
-    book = Book(input, needs_sources=checker.needs_sources)
-    with Ledger(output, checker.fingerprint, restart=restart) as ledger:
+    book = Book(input, needs_sources=door.needs_sources)
+    with Ledger(output, door.fingerprint, restart=restart) as ledger:
         for entry in ledger.entries():
             book.take_entry(entry, retry_failures=retry_failures)
         began, kept = time.perf_counter(), book.done
         if kept < len(book.results):
             # closed at once also where writing fails (a full disk): a run left open would keep the process from ending
-            with closing(checker.stream(book.waiting())) as outcomes:
+            with closing(door.stream(book.waiting())) as outcomes:
                 for outcome in outcomes:
                     place, content = book.find(outcome.id)
                     book.take(place, _result(outcome), ledger.append(outcome_line(outcome, content)))
@@ -104,8 +134,8 @@ def detect(
                         progress(Progress(book.done, len(book.results), kept, book.failed, time.perf_counter() - began))
         if book.done < len(book.results):
             raise KnowHaluError(f"{len(book.results) - book.done} samples got no outcome; run the same command again")
-        if not book.is_tidy(ordered=checker.settings.engine.ordered):
-            ledger.compact(book.offsets if checker.settings.engine.ordered else sorted(book.offsets))
+        if not book.is_tidy(ordered=door.settings.engine.ordered):
+            ledger.compact(book.offsets if door.settings.engine.ordered else sorted(book.offsets))
         return book.summary(kept, time.perf_counter() - began)
 
 
@@ -188,15 +218,18 @@ class Book:
             seconds=seconds,
             labels=dict(Counter(r.label for r in said).most_common()),
             kinds=dict(Counter(r.kind for r in said if r.kind is not None).most_common()),
+            changes=dict(Counter(how for r in said for how in r.changes).most_common()),
             failures=dict(Counter(r.failure for r in results if r.failure is not None).most_common()),
             score=score((gold, found) for gold, found, _ in labelled) if labelled else None,
             length=length_rule((gold, count) for gold, _, count in labelled),
         )
 
 
-def _result(outcome: Outcome) -> Result:
+def _result(outcome: Outcome | Revision) -> Result:
     if isinstance(outcome, Failure):
         return Result(failure=f"{outcome.stage}: {outcome.reason}"[:160])
+    if isinstance(outcome, Revision):
+        return Result(outcome.status, changes=_made(outcome.status, [c.how for c in outcome.changes]))
     return Result(str(outcome.label), outcome.hallucinated, outcome.kind and str(outcome.kind))
 
 
@@ -205,6 +238,13 @@ def _entry_result(entry: Entry) -> Result:
     try:
         if "stage" in fields:
             return Result(failure=f"{fields['stage']}: {fields['reason']}"[:160])
+        if "status" in fields:
+            return Result(fields["status"], changes=_made(fields["status"], [c["how"] for c in fields["changes"]]))
         return Result(fields["label"], fields["hallucinated"], fields["kind"])
     except KeyError as error:
         raise ResumeError(f"{entry.place}: not an outcome of KnowHalu ({error} is missing). {CURE}") from error
+
+
+def _made(status: str, hows: list[str]) -> tuple[str, ...]:
+    """Return what was done to sentences; nothing was to those of a text that was refused."""
+    return tuple(sorted(hows)) if status != "refused" else ()

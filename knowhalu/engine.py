@@ -5,23 +5,26 @@ import time
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable
 from contextlib import aclosing, closing
-from typing import Any, Protocol, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from knowhalu.batching import Asking, Batcher, Blocking
 from knowhalu.errors import BackendError, KnowHaluError, StageError
 from knowhalu.steps import Entail, Generate, Request, Search, Steps
-from knowhalu.types import Sample
-from knowhalu.verdicts import Failure, Outcome, Usage, Verdict
+from knowhalu.types import Record, Sample
+from knowhalu.verdicts import Failure, Usage
 
 Samples = Iterable[Sample] | AsyncIterable[Sample]
+R = TypeVar("R", bound=Record)
+"""What a conversation ends in: a verdict, or any other record that has `usage`, `seconds` and `index`."""
+R_co = TypeVar("R_co", bound=Record, covariant=True)
 
 
-class Method(Protocol):
-    """A way to check a sample: a conversation that ends in a verdict."""
+class Method(Protocol[R_co]):
+    """A way to check a sample: a conversation that ends in a verdict, or a way to revise it."""
 
     name: str
 
-    def check(self, sample: Sample) -> Steps[Verdict]:
+    def check(self, sample: Sample) -> Steps[R_co]:
         """Check one sample."""
 
 
@@ -62,17 +65,17 @@ class Backends:
         await asyncio.gather(*(d.close() for d in desks.values() if isinstance(d, Batcher) or (last and hasattr(d, "close"))))
 
 
-class Engine:
+class Engine(Generic[R]):
     """Check many samples at once by one method.
 
-    At most `in_flight` checks run at a time and at most four times as many are held, whatever the input's length. Verdicts name
+    At most `in_flight` checks run at a time and at most four times as many are held, whatever the input's length. Outcomes name
     `index` where it was searched.
     """
 
-    def __init__(self, method: Method, backends: Backends, *, in_flight: int = 128, index: str | None = None) -> None:
+    def __init__(self, method: Method[R], backends: Backends, *, in_flight: int = 128, index: str | None = None) -> None:
         self.method, self.backends, self.in_flight, self.index = method, backends, in_flight, index
 
-    async def stream(self, samples: Samples, *, ordered: bool = True) -> AsyncGenerator[Outcome]:
+    async def stream(self, samples: Samples, *, ordered: bool = True) -> AsyncGenerator[R | Failure]:
         """Yield an outcome for every sample, in the order of the input or as they finish.
 
         An error of the input itself is raised after the outcomes of all that came before it. Closing the iterator cancels
@@ -105,7 +108,7 @@ class Engine:
                     hall.room.clear()
                     await hall.room.wait()
 
-    def run(self, samples: Iterable[Sample], *, ordered: bool = True) -> Generator[Outcome, None, None]:
+    def run(self, samples: Iterable[Sample], *, ordered: bool = True) -> Generator[R | Failure, None, None]:
         """Yield the outcomes of `stream` to a caller that is not async (also inside a notebook's running loop)."""
         from anyio.from_thread import start_blocking_portal
 
@@ -120,7 +123,7 @@ class Engine:
             finally:
                 portal.call(pull.close)
 
-    async def _check(self, sample: Sample, desks: dict[type, Asking]) -> Outcome:
+    async def _check(self, sample: Sample, desks: dict[type, Asking]) -> R | Failure:
         """Check one sample; whatever goes wrong becomes its own Failure."""
         try:
             meter = _Meter()
@@ -134,7 +137,7 @@ class Engine:
         except Exception as error:  # noqa: BLE001 - the one place where any error of a check ends as its Failure
             return Failure(id=sample.id, stage="internal", reason=f"{type(error).__name__}: {error}")
 
-    async def _converse(self, sample: Sample, desks: dict[type, Asking], meter: "_Meter") -> Verdict:
+    async def _converse(self, sample: Sample, desks: dict[type, Asking], meter: "_Meter") -> R:
         """Drive one conversation to its end: carry each request to its desk and the reply, or the error, back."""
         with closing(self.method.check(sample)) as conversation:
             try:
@@ -147,8 +150,8 @@ class Engine:
                     else:
                         request = conversation.send(reply)
             except StopIteration as end:
-                verdict: Verdict = end.value
-                return verdict
+                found: R = end.value
+                return found
 
 
 class _Hall:
@@ -156,27 +159,27 @@ class _Hall:
 
     def __init__(self, in_flight: int, ordered: bool) -> None:
         self.in_flight, self.ordered, self.running = in_flight, ordered, 0
-        self.held: deque[asyncio.Task[Outcome]] = deque()
+        self.held: deque[asyncio.Task[Any]] = deque()
         self.changed, self.room = asyncio.Event(), asyncio.Event()
-        self._done: deque[asyncio.Task[Outcome]] = deque()
+        self._done: deque[asyncio.Task[Any]] = deque()
 
     @property
     def is_full(self) -> bool:
         return self.running >= self.in_flight or len(self.held) >= 4 * self.in_flight
 
-    def admit(self, task: asyncio.Task[Outcome]) -> None:
+    def admit(self, task: asyncio.Task[Any]) -> None:
         self.held.append(task)
         self.running += 1
         task.add_done_callback(self._finish)
 
-    def _finish(self, task: asyncio.Task[Outcome]) -> None:
+    def _finish(self, task: asyncio.Task[Any]) -> None:
         self.running -= 1
         if not self.ordered:
             self._done.append(task)
         self.changed.set()
         self.room.set()
 
-    def next_done(self) -> asyncio.Task[Outcome] | None:
+    def next_done(self) -> asyncio.Task[Any] | None:
         """Take out the next check whose outcome may be shown: the oldest of all, or the first that was done."""
         if self.ordered and self.held and self.held[0].done():
             task = self.held.popleft()
@@ -192,15 +195,15 @@ class _Hall:
 class _Pull:
     """One stream that is read from another thread, where Ctrl-C may strike while a read is under way."""
 
-    def __init__(self, stream: AsyncGenerator[Outcome]) -> None:
+    def __init__(self, stream: AsyncGenerator[Any]) -> None:
         self.stream = stream
-        self._reading: asyncio.Task[Outcome] | None = None
+        self._reading: asyncio.Task[Any] | None = None
 
-    async def next(self) -> Outcome:
+    async def next(self) -> Any:
         self._reading = asyncio.create_task(self._read())
         return await self._reading
 
-    async def _read(self) -> Outcome:
+    async def _read(self) -> Any:
         return await anext(self.stream)
 
     async def close(self) -> None:
@@ -264,7 +267,7 @@ async def _drawn(samples: Samples) -> AsyncGenerator[Sample]:
             yield sample
 
 
-async def collect(engine: Engine, samples: Samples, *, ordered: bool = True) -> list[Outcome]:
+async def collect(engine: Engine[R], samples: Samples, *, ordered: bool = True) -> list[R | Failure]:
     """Return all outcomes of a finite input."""
     async with aclosing(engine.stream(samples, ordered=ordered)) as outcomes:
         return [o async for o in outcomes]

@@ -122,7 +122,7 @@ class Ledger:
             return self._file.tell()
         run = fields.get("run") if fields is not None else None
         if not isinstance(run, dict):
-            raise ResumeError(f"{self.path}: exists and is not an output of `knowhalu detect`. {CURE}")
+            raise ResumeError(f"{self.path}: exists and is not an output of `knowhalu detect` or `knowhalu revise`. {CURE}")
         if changes := list(_changes(run, self.run)):
             raise ResumeError(f"{self.path}: belongs to another run ({'; '.join(changes)}). {CURE}")
         if not line.endswith(b"\n"):

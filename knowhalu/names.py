@@ -107,6 +107,13 @@ METHODS: Mapping[str, MethodCard] = {
     ),
 }
 REASONERS = ("encoder", "llm")
+WRITERS: Mapping[str, str] = {
+    "encoder": "knowhalu.reasoners.substitution:Substitution",
+    "llm": "knowhalu.reasoners.rewriting:LLMWriter",
+}
+"""Who writes where a text is revised."""
+REVISION = "revise"
+"""The family of the prompts of revision, and its branch of the settings."""
 LLMS: Mapping[str, str] = {
     "server": "knowhalu.llm.server:Server",
     "transformers": "knowhalu.llm.transformers:Transformers",

@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from knowhalu.combination import Rule
+from knowhalu.revisions import How
 from knowhalu.types import Form, Record
 
 
@@ -160,6 +161,16 @@ class RetrievalOptions(Record):
         return self.index is not None or self.url is not None or self.mode != "dense"
 
 
+class ReviseOptions(Record):
+    """How a text is revised."""
+
+    how: How = Field("guarded", description="every change checked again; or as published: conli, factored, self-correction")
+    rounds: int = Field(3, ge=1, le=20, description="wordings tried for a sentence at most, before it is dropped")
+    inconclusive: bool = Field(True, description="revise also what the sources leave open; false: let it stand")
+    threshold: float = Field(0.0, ge=0.0, le=1.0, description="let stand what is less probably hallucinated than this")
+    source_words: int = Field(800, ge=40, description="words of the sources read for a rewriting at most; of more, the nearest")
+
+
 class EngineOptions(Record):
     """How many checks run at once, and in which order results come."""
 
@@ -180,4 +191,5 @@ class Settings(Record):
     encoder: EncoderOptions = EncoderOptions()
     llm: LLMOptions = LLMOptions()
     retrieval: RetrievalOptions = RetrievalOptions()
+    revise: ReviseOptions = ReviseOptions()
     engine: EngineOptions = EngineOptions()

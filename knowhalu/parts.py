@@ -8,30 +8,54 @@ from typing import Any
 import knowhalu
 from knowhalu.demonstrations import family_hash
 from knowhalu.encoder.service import PACKAGED, EncoderBackend
-from knowhalu.engine import Backends, Engine
+from knowhalu.engine import Backends, Engine, Method, R
 from knowhalu.errors import SettingsError
 from knowhalu.llm.replies import remembered
-from knowhalu.names import METHODS, REASONERS, imported, llm_backend, method_card
+from knowhalu.names import METHODS, REASONERS, REVISION, WRITERS, imported, llm_backend, method_card
 from knowhalu.options import SERVED, LLMOptions, RetrievalOptions, Settings
+from knowhalu.revisions import Revision
 from knowhalu.searching import Searcher
+from knowhalu.verdicts import Verdict
 
 
-def build_engine(settings: Settings) -> Engine:
+def build_engine(settings: Settings) -> Engine[Verdict]:
     """Build what the settings name; raises SettingsError, ModelError or IndexFormatError where a part cannot be had."""
+    who = thinker(settings)
+    return _engine(settings, _method(settings, who), {who})
+
+
+def build_reviser(settings: Settings) -> Engine[Revision]:
+    """Build the reviser that the settings name, with the method as its detector; raises as `build_engine` does."""
+    who, writes, how = thinker(settings), settings.reasoner, settings.revise.how
+    if writes not in WRITERS:
+        raise SettingsError(f"unknown reasoner {writes!r}. Use {' or '.join(f'--set reasoner={name}' for name in WRITERS)}")
+    if how != "guarded" and writes != "llm":
+        raise SettingsError(f"revise.how {how!r} writes with a language model. Use --set reasoner=llm, or revise.how=guarded")
+    writer = imported(WRITERS[writes])(*([settings.llm] if writes == "llm" else []))
+    make = "knowhalu.methods.revising:Guarded" if how == "guarded" else "knowhalu.methods.rewriting:Rewriting"
+    return _engine(settings, imported(make)(_method(settings, who), writer, settings.revise), {who, writes})
+
+
+def _method(settings: Settings, who: str) -> Any:
     card = method_card(settings.method)
-    who, options = thinker(settings), getattr(settings, card.options)
+    options = getattr(settings, card.options)
+    if not who:
+        return imported(card.make)(options)
+    given = (settings.llm, options) if who == "llm" else (_verifier(settings),)
+    return imported(card.make)(imported(card.reasoners[who])(*given), options)
+
+
+def _engine(settings: Settings, method: Method[R], thinkers: set[str]) -> Engine[R]:
+    """Put a method on the backends of those who think, and of the retriever."""
     parts: dict[str, Any] = {}
-    arguments: tuple[Any, ...] = (options,)
-    if who == "llm":
-        arguments = (imported(card.reasoners[who])(settings.llm, options), options)
+    if "llm" in thinkers:
         parts["generate"] = remembered(llm_backend(settings.llm.backend)(settings.llm), settings.llm)
-    elif who == "encoder":
+    if "encoder" in thinkers:
         encoder, folder = settings.encoder, _verifier(settings)
-        arguments = (imported(card.reasoners[who])(folder), options)
         parts["entail"] = EncoderBackend(folder, precision=encoder.precision, threads=encoder.threads, tokens=encoder.tokens)
     search = Searcher(settings.retrieval)
     backends = Backends(**parts, search=search, batch=settings.engine.batch)
-    return Engine(imported(card.make)(*arguments), backends, in_flight=settings.engine.in_flight, index=search.seal)
+    return Engine(method, backends, in_flight=settings.engine.in_flight, index=search.seal)
 
 
 def thinker(settings: Settings) -> str:
@@ -52,15 +76,19 @@ _SPEED_AND_PLACE: dict[str, Any] = {
 """Settings that do not decide a result: they say how fast and where it is computed, or name what is hashed instead."""
 
 
-def fingerprint(settings: Settings) -> dict[str, str]:
-    """Return what decides the results of a run: not how fast it runs, nor the options of methods and thinkers not in use."""
+def fingerprint(settings: Settings, *, revises: bool = False) -> dict[str, str]:
+    """Return what decides the results of a run: not how fast it runs, nor the options of parts that are not in use."""
     who, card = thinker(settings), method_card(settings.method)
+    thinkers = {who, settings.reasoner} if revises else {who}
     thinks: dict[str, str] = {}
     if who == "llm":
-        thinks = {"prompts": family_hash(settings.llm.prompts, card.options)}
-    elif who == "encoder":
-        thinks = {"verifier": folder_hash(_verifier(settings))}
-    others = {c.options for c in METHODS.values()} - {card.options} | {"encoder", "llm"} - {who}
+        thinks["prompts"] = family_hash(settings.llm.prompts, card.options)
+    if "encoder" in thinkers:
+        thinks["verifier"] = folder_hash(_verifier(settings))
+    if revises and settings.reasoner == "llm":
+        thinks["revision"] = family_hash(settings.llm.prompts, REVISION)
+    others = {c.options for c in METHODS.values()} - {card.options} | {"encoder", "llm"} - thinkers
+    others |= set() if revises else {"revise"}
     return {
         "version": knowhalu.__version__,
         "settings": settings.model_dump_json(exclude=_SPEED_AND_PLACE | dict.fromkeys(others, True)),

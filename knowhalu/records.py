@@ -7,14 +7,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
 from knowhalu.errors import InputError
 from knowhalu.fields import to_sample
+from knowhalu.revisions import Revised, Revision
 from knowhalu.types import Sample
 from knowhalu.verdicts import Failure, Outcome, Verdict
+
+R = TypeVar("R", Verdict, Revision)
 
 BOM = b"\xef\xbb\xbf"
 
@@ -69,7 +72,7 @@ def content_hash(sample: Sample) -> str:
     return blake2b(content.encode("utf-8"), digest_size=8).hexdigest()
 
 
-def outcome_line(outcome: Outcome, content: str = "") -> str:
+def outcome_line(outcome: Outcome | Revision, content: str = "") -> str:
     """Return an outcome as one line of JSON without its line end; `content` is the hash of the sample it belongs to."""
     line = outcome.model_dump_json()
     return f'{line[:-1]},"input":"{content}"}}' if content else line
@@ -77,10 +80,19 @@ def outcome_line(outcome: Outcome, content: str = "") -> str:
 
 def parse_outcome(line: str | bytes) -> Outcome:
     """Read an outcome back from its line; raises InputError where the line is none."""
+    return _read_back(line, Verdict)
+
+
+def parse_revision(line: str | bytes) -> Revised:
+    """Read a revision, or a failure, back from its line; raises InputError where the line is none."""
+    return _read_back(line, Revision)
+
+
+def _read_back(line: str | bytes, kind: type[R]) -> R | Failure:
     try:
         fields = json.loads(line)
         fields.pop("input", None)
-        return (Failure if "stage" in fields else Verdict).model_validate(fields)
+        return (Failure if "stage" in fields else kind).model_validate(fields)
     except (ValueError, TypeError, AttributeError, RecursionError, ValidationError) as error:
         raise InputError(f"not an outcome of KnowHalu: {line[:80]!r} ({type(error).__name__})") from error
 

@@ -7,7 +7,8 @@ import pytest
 
 from knowhalu.api import Checker
 from knowhalu.encoder.embedder import load_embedder
-from knowhalu.parts import fingerprint
+from knowhalu.errors import SettingsError
+from knowhalu.parts import build_reviser, fingerprint
 from knowhalu.retrieval.build import build_index
 from knowhalu.retrieval.change import delete_documents
 from knowhalu.settings import load_settings
@@ -78,3 +79,35 @@ def test_a_verdict_names_the_index_only_where_it_was_searched(tmp_path: Path):
     sample = Sample(id="1", response="The Titanic sank in 1912.")
     assert checker.check(sample).index == made.seal
     assert checker.check(sample.model_copy(update={"knowledge": ("The Titanic sank in 1912.",)})).index is None
+
+
+def revising(*pairs):
+    return fingerprint(load_settings(pairs=pairs), revises=True)
+
+
+def test_how_a_text_is_revised_counts_for_revisions_only():
+    assert revising("revise.rounds=5") != revising() != run()
+    assert run("revise.rounds=5") == run()
+    assert "revision" in revising("reasoner=llm") and "revision" not in revising()
+
+
+def test_prompts_of_revision_count_where_a_model_writes(tmp_path: Path):
+    (tmp_path / "revise").mkdir()
+    (tmp_path / "revise/rewrite.txt").write_text("other")
+    own = f"llm.prompts={tmp_path}"
+    assert revising("reasoner=llm", own)["revision"] != revising("reasoner=llm")["revision"]
+    assert revising("reasoner=llm", own)["prompts"] == revising("reasoner=llm")["prompts"]
+
+
+@pytest.mark.parametrize("how", ["conli", "factored", "self-correction"])
+def test_the_published_ways_need_a_model_that_writes(how):
+    with pytest.raises(SettingsError, match=f"'{how}' writes with a language model. Use --set reasoner=llm"):
+        build_reviser(load_settings(pairs=[f"revise.how={how}"]))
+    assert build_reviser(load_settings(pairs=[f"revise.how={how}", "reasoner=llm"])).method.name == how
+
+
+def test_the_reviser_is_built_for_either_writer():
+    assert build_reviser(load_settings(pairs=["reasoner=llm"])).method.writer.name == "llm"
+    assert build_reviser(load_settings()).method.writer.name == "encoder"
+    with pytest.raises(SettingsError, match="unknown reasoner 'oracle'"):
+        build_reviser(load_settings(pairs=["reasoner=oracle"]))

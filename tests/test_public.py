@@ -7,7 +7,10 @@ import pytest
 
 import knowhalu
 
-NAMES = ["Checker", "Document", "Failure", "KnowHaluError", "Label", "Outcome", "Sample", "Verdict", "check", "check_all"]
+NAMES = [
+    "Checker", "Document", "Failure", "KnowHaluError", "Label", "Outcome", "Reviser", "Revision", "Sample", "Verdict", "check",
+    "check_all", "revise",
+]  # fmt: skip
 
 
 def test_the_exported_names_are_these():

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import knowhalu
-from knowhalu import Verdict
+from knowhalu import Reviser, Revision, Verdict
 from knowhalu.api import Checker
 from knowhalu.encoder.service import PACKAGED
 from knowhalu.options import KnowHaluOptions, Settings
@@ -111,3 +111,47 @@ def test_the_folder_is_small_complete_and_has_its_card():
     assert set(json.loads((PACKAGED / "judgment.json").read_text())["weights"]) == {
         f"{task}.{form}" for task in ("claim", "answer") for form in ("structured", "unstructured")
     }
+
+
+@pytest.fixture(scope="module")
+def reviser():
+    return Reviser()
+
+
+def revise(reviser: Reviser, text: str) -> Revision:
+    found = reviser.revise(Sample(id="1", response=text, documents=[REPORT]))
+    assert isinstance(found, Revision), found
+    return found
+
+
+def test_a_wrong_date_is_replaced_and_an_invention_dropped(reviser):
+    text = (
+        "The closure begins on 5 April. Buses and cyclists may still cross the bridge.\n\nThe mayor of Brindle resigned in anger."
+    )
+    found = revise(reviser, text)
+    assert found.revised == "The closure begins on 3 March. Buses and cyclists may still cross the bridge."
+    assert {c.text.strip(): c.how for c in found.changes if c.how != "kept"} == {
+        "The closure begins on 5 April.": "substituted", "The mayor of Brindle resigned in anger.": "dropped",
+    }  # fmt: skip
+    change = found.changes[0]
+    for evidence, said in ((change.evidence, found.original), (change.support, found.revised)):
+        assert evidence and "3 March" in evidence[0].quote
+        assert said[evidence[0].response_start : evidence[0].response_end] in said
+        assert REPORT[evidence[0].document_start :].startswith(evidence[0].quote)
+
+
+def test_what_is_supported_is_left_alone_and_what_is_not_at_all_is_refused(reviser):
+    assert revise(reviser, "Buses and cyclists may still cross.").status == "unchanged"
+    assert revise(reviser, "The mayor of Brindle resigned in anger.").status == "refused"
+
+
+@pytest.mark.parametrize("text", ["x", "...!", "\u202e\x00 ###", "a " * 400, "1. 2. 3."])
+def test_odd_texts_are_revised_or_refused(reviser, text):
+    assert revise(reviser, text).status in ("revised", "unchanged", "refused")
+
+
+def test_the_module_revises_in_one_call():
+    found = knowhalu.revise(summary="The closure begins on 5 April.", document=REPORT)
+    assert found.revised == "The closure begins on 3 March."
+    with pytest.raises(knowhalu.KnowHaluError, match="exactly one"):
+        knowhalu.revise(document=REPORT)

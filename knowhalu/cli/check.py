@@ -8,7 +8,7 @@ import click
 from click.exceptions import Exit
 
 from knowhalu.api import Checker
-from knowhalu.cli.options import make_settings, with_cache, with_index, with_settings
+from knowhalu.cli.options import make_settings, with_cache, with_index, with_settings, with_text
 from knowhalu.cli.show import make_console, show_outcome
 from knowhalu.errors import InputError
 from knowhalu.fields import to_sample
@@ -22,12 +22,7 @@ RESPONSES = ("answer", "summary", "claim")
 
 @click.command()
 @click.argument("item", required=False, metavar="[FILE|-]")
-@click.option("--question", "-q", help="The question that was asked.")
-@click.option("--answer", "-a", help="The answer to check.")
-@click.option("--summary", help="The summary to check; give its source with --document.")
-@click.option("--claim", help="The claim to check.")
-@click.option("--document", "documents", multiple=True, metavar="FILE|-", help="A text file to check by; may be repeated.")
-@click.option("--knowledge", multiple=True, metavar="TEXT|@FILE", help="Knowledge to check by; may be repeated.")
+@with_text
 @with_index
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as one line of JSON.")
 @click.option("--steps", is_flag=True, help="Show every query, what was found and what was learned.")
@@ -50,11 +45,9 @@ def check(
 
     Exit code: 0 faithful, 1 hallucinated, 3 inconclusive, 2 an error or no verdict.
     """
-    sample = _sample(item, given)
     settings = make_settings(settings_file, pairs, index, no_cache=no_cache)
     checker = Checker(settings)
-    if checker.needs_sources and not sample.documents and not sample.knowledge:
-        raise InputError("there is nothing to check by. Give --knowledge TEXT, --document FILE or --index FOLDER.")
+    sample = given_sample(item, given, needs_sources=checker.needs_sources)
     outcome = checker.check(sample)
     if as_json:
         click.echo(outcome_line(outcome).encode("utf-8"))
@@ -72,8 +65,15 @@ def exit_code(outcome: Outcome) -> int:
     return HALLUCINATED if outcome.hallucinated else FAITHFUL
 
 
+def given_sample(item: str | None, given: dict[str, Any], *, needs_sources: bool) -> Sample:
+    """Make the sample of the options, a file or standard input; raises InputError where it lacks what it is to be checked by."""
+    sample = _sample(item, given)
+    if needs_sources and not sample.documents and not sample.knowledge:
+        raise InputError("there is nothing to check by. Give --knowledge TEXT, --document FILE or --index FOLDER.")
+    return sample
+
+
 def _sample(item: str | None, given: dict[str, Any]) -> Sample:
-    """Make the sample of the options, a file or standard input."""
     any_option = given["documents"] or given["knowledge"] or any(given[n] is not None for n in ("question", *RESPONSES))
     if item is not None and any_option:
         raise InputError(f"{item}: give the text either as a file or by options, not both.")

@@ -44,18 +44,24 @@ def detect(
     knowledge, label, kind, meta.
     """
     checker = Checker(make_settings(settings_file, pairs, index, no_cache=no_cache))
-    try:
-        with _progress(make_console(stderr=True)) as report:
-            summary = batch.detect(checker, input, output, restart=restart, retry_failures=not keep_failures, progress=report)
-    except KeyboardInterrupt as error:
-        click.echo(f"interrupted: what was finished is kept in {output}. The same command goes on from there.", err=True)
-        raise Exit(INTERRUPTED) from error
+    with kept_when_interrupted(output), shown_progress(make_console(stderr=True)) as report:
+        summary = batch.detect(checker, input, output, restart=restart, retry_failures=not keep_failures, progress=report)
     show_summary(make_console(), summary)
     click.echo(f"outcomes: {output}")
 
 
 @contextmanager
-def _progress(console: Console) -> Iterator[Callable[[batch.Progress], None]]:
+def kept_when_interrupted(output: Path) -> Iterator[None]:
+    """End a job that is interrupted with a line that says how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        click.echo(f"interrupted: what was finished is kept in {output}. The same command goes on from there.", err=True)
+        raise Exit(INTERRUPTED) from error
+
+
+@contextmanager
+def shown_progress(console: Console) -> Iterator[Callable[[batch.Progress], None]]:
     """Show a bar on a terminal, and plain lines in a log."""
     if not console.is_terminal:
         yield PlainProgress(console)

@@ -22,6 +22,22 @@ def with_settings(command: F) -> F:
     return click.option("--settings", "settings_file", type=FILE, help=about)(command)
 
 
+def with_text(command: F) -> F:
+    """Add the options that give one text and its sources; the command gets them as keywords, for `sample_of`."""
+    for decorate in (
+        click.option("--knowledge", multiple=True, metavar="TEXT|@FILE", help="Knowledge to check by; may be repeated."),
+        click.option(
+            "--document", "documents", multiple=True, metavar="FILE|-", help="A text file to check by; may be repeated."
+        ),
+        click.option("--claim", help="The claim to check."),
+        click.option("--summary", help="The summary to check; give its source with --document."),
+        click.option("--answer", "-a", help="The answer to check."),
+        click.option("--question", "-q", help="The question that was asked."),
+    ):
+        command = decorate(command)
+    return command
+
+
 def with_index(command: F) -> F:
     """Add --index; the command gets `index`."""
     kind = click.Path(file_okay=False, path_type=Path)

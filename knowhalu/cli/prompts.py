@@ -9,11 +9,12 @@ import click
 from click.exceptions import Exit
 
 from knowhalu.cli.check import sample_of
+from knowhalu.cli.options import with_text
 from knowhalu.cli.show import safe
 from knowhalu.demonstrations import FAMILY, examples_file, load_examples
 from knowhalu.errors import PromptError
-from knowhalu.names import METHODS, imported
-from knowhalu.options import LLMOptions, Settings
+from knowhalu.names import METHODS, REVISION, WRITERS, imported
+from knowhalu.options import LLMOptions
 from knowhalu.prompts import Shown, load_prompt, packaged_folder, prompt_names
 from knowhalu.reasoners.layout import Formulation
 from knowhalu.reasoners.prompt_book import HOLES, PromptBook
@@ -50,12 +51,7 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
 
 @prompts.command()
 @click.argument("name", callback=_known, metavar="NAME")
-@click.option("--question", "-q", help="The question that was asked.")
-@click.option("--answer", "-a", help="The answer to check.")
-@click.option("--summary", help="The summary to check; give its source with --document.")
-@click.option("--claim", help="The claim to check.")
-@click.option("--document", "documents", multiple=True, metavar="FILE|-", help="A text file to check by; may be repeated.")
-@click.option("--knowledge", multiple=True, metavar="TEXT|@FILE", help="Knowledge to check by; may be repeated.")
+@with_text
 @click.option("--form", type=click.Choice([str(form) for form in Form]), default=str(Form.UNSTRUCTURED), show_default=True)
 @click.option("--formulation", type=click.Choice(FORMULATIONS), default="combined", show_default=True)
 @click.option("--prompts", "folder", type=FOLDER, help="Your folder of prompts; its files win over the packaged ones.")
@@ -147,23 +143,30 @@ def examine(folder: Path | None) -> Iterator[str | Fault]:
         except PromptError as error:
             faulty.add(FAMILY)
             yield Fault(str(error))
-    families = {card.options for card in METHODS.values() if "llm" in card.reasoners} - {FAMILY}
-    yield from (_family(name, folder) for name in sorted(families - faulty))
+    yield from (_family(name, thinkers, folder) for name, thinkers in _families().items() if name not in faulty)
     if folder is not None:
         yield from _unused(folder)
     if FAMILY not in faulty:
         yield _rendered(folder)
 
 
-def _family(family: str, folder: Path | None) -> str | Fault:
+def _families() -> dict[str, set[str]]:
+    """Return who thinks by the prompts of each family but KnowHalu's own, of which more is checked."""
+    found = {REVISION: {WRITERS["llm"]}}
+    for card in METHODS.values():
+        if "llm" in card.reasoners and card.options != FAMILY:
+            found.setdefault(card.options, set()).add(card.reasoners["llm"])
+    return dict(sorted(found.items()))
+
+
+def _family(family: str, thinkers: set[str], folder: Path | None) -> str | Fault:
     """Let all who think by the prompts of a family load them and their examples, as they do before a run."""
-    thinkers = {c.reasoners["llm"] for c in METHODS.values() if c.options == family and "llm" in c.reasoners}
     try:
         for thinker in sorted(thinkers):
-            imported(thinker)(LLMOptions(prompts=folder), getattr(Settings(), family))
+            imported(thinker)(LLMOptions(prompts=folder))
     except PromptError as error:
         return Fault(str(error))
-    return f"the prompts of {family} with their examples"
+    return f"all prompts of {family} load with their examples"
 
 
 def _rendered(folder: Path | None) -> str | Fault:

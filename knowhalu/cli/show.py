@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.text import Text
 
+from knowhalu.revisions import Revision
 from knowhalu.types import Judgment, Kind, Label, Sample, Step
 from knowhalu.verdicts import Evidence, Failure, Finding, Outcome, Segment, Verdict
 
@@ -57,27 +58,26 @@ def show_outcome(console: Console, sample: Sample, outcome: Outcome, *, steps: b
     console.print(verdict_line(outcome))
     if isinstance(outcome, Failure):
         if outcome.reply is not None:
-            _section(console, "The reply that could not be used", [Text(safe(outcome.reply))])
+            print_section(console, "The reply that could not be used", [Text(safe(outcome.reply))])
         return
     if outcome.reason:
         console.print(Text(f"  {short(outcome.reason, 600)}"))
     if sample.question:
-        _section(console, "Question", [Text(safe(sample.question))])
-    marked = marked_response(sample.response, outcome.segments, coloured=_is_coloured(console))
-    _section(console, "Response", [marked])
-    _section(console, "Evidence", [line for e in outcome.evidence for line in evidence_lines(sample.response, e)])
-    _section(console, "Off-target check", _extraction(outcome))
-    _section(console, "Judgments", [line for i, s in enumerate(outcome.segments, 1) for line in _judgments(i, s)])
-    _section(
-        console, f"Not checked ({len(outcome.unchecked)})", [Text(f"“{short(u.text)}”: {u.reason}") for u in outcome.unchecked]
-    )
+        print_section(console, "Question", [Text(safe(sample.question))])
+    marked = marked_response(sample.response, outcome.segments, coloured=is_coloured(console))
+    print_section(console, "Response", [marked])
+    print_section(console, "Evidence", [line for e in outcome.evidence for line in evidence_lines(sample.response, e)])
+    print_section(console, "Off-target check", _extraction(outcome))
+    print_section(console, "Judgments", [line for i, s in enumerate(outcome.segments, 1) for line in _judgments(i, s)])
+    left_out = [Text(f"“{short(u.text)}”: {u.reason}") for u in outcome.unchecked]
+    print_section(console, f"Not checked ({len(left_out)})", left_out)
     if steps:
         for number, segment in enumerate(outcome.segments, 1):
             for judgment in _both(segment):
                 lines = [line for i, s in enumerate(judgment.steps, 1) for line in _step(i, s)]
-                _section(console, f"Steps, segment {number}, {judgment.form or WHOLE} knowledge", lines)
+                print_section(console, f"Steps, segment {number}, {judgment.form or WHOLE} knowledge", lines)
     console.print()
-    console.print(Text(_cost(outcome), style="dim"))
+    console.print(Text(cost_line(outcome.method, outcome), style="dim"))
 
 
 def show_item(console: Console, sample: Sample, outcome: Outcome) -> None:
@@ -151,11 +151,13 @@ def _said(verdict: Verdict) -> Label:
     return Label.INCORRECT if verdict.hallucinated else Label.CORRECT
 
 
-def _is_coloured(console: Console) -> bool:
+def is_coloured(console: Console) -> bool:
+    """Tell whether colours can say something here."""
     return console.color_system is not None and not console.no_color
 
 
-def _section(console: Console, title: str, lines: list[Text]) -> None:
+def print_section(console: Console, title: str, lines: list[Text]) -> None:
+    """Print lines under a title, and nothing where there are none."""
     if not lines:
         return
     console.print()
@@ -218,10 +220,10 @@ def _step(number: int, step: Step) -> list[Text]:
     return lines
 
 
-def _cost(verdict: Verdict) -> str:
-    used = verdict.usage.model_dump()
-    counts = [f"{n:,} {name.replace('_', ' ')}" for name, n in used.items() if n]
-    counts += [f"index {verdict.index[:16]}"] if verdict.index else []
-    total = verdict.seconds.get("total")
+def cost_line(what: str, outcome: Verdict | Revision) -> str:
+    """Return what a check or a revision cost, on one line, and the index that was searched for it."""
+    counts = [f"{n:,} {name.replace('_', ' ')}" for name, n in outcome.usage.model_dump().items() if n]
+    counts += [f"index {outcome.index[:16]}"] if outcome.index else []
+    total = outcome.seconds.get("total")
     time = [f"{total:.2f} s"] if total is not None else []
-    return f"{verdict.method} · {', '.join([*counts, *time]) or 'no cost recorded'}"
+    return f"{what} · {', '.join([*counts, *time]) or 'no cost recorded'}"

@@ -13,7 +13,7 @@ from knowhalu.scoring import LengthRule, Score
 SHOWN = 8
 
 
-def show_summary(console: Console, summary: Summary) -> None:
+def show_summary(console: Console, summary: Summary, did: str = "checked") -> None:
     """Print what a run found: counts, failures by reason, and the scores where there were gold labels."""
     table = Table(title=f"{summary.samples:,} samples", title_justify="left", box=None, show_header=False, pad_edge=False)
     table.add_column()
@@ -21,6 +21,8 @@ def show_summary(console: Console, summary: Summary) -> None:
     table.add_column(justify="right")
     for name, count in {**summary.labels, **{f"  of kind {k}": n for k, n in summary.kinds.items()}}.items():
         table.add_row(name, f"{count:,}", share(count / summary.samples))
+    for name, count in summary.changes.items():
+        table.add_row(f"  sentences {name}", f"{count:,}", "")
     if summary.failed:
         table.add_row("no verdict", f"{summary.failed:,}", share(summary.failed / summary.samples))
     console.print(table)
@@ -29,7 +31,7 @@ def show_summary(console: Console, summary: Summary) -> None:
     if len(summary.failures) > SHOWN:
         console.print(f"  and {len(summary.failures) - SHOWN} other reasons")
     kept = f"; {summary.kept:,} were there from before" if summary.kept else ""
-    console.print(f"{summary.samples - summary.kept:,} checked in {duration(summary.seconds)} ({summary.rate:.1f}/s){kept}")
+    console.print(f"{summary.samples - summary.kept:,} {did} in {duration(summary.seconds)} ({summary.rate:.1f}/s){kept}")
     if summary.score is not None:
         console.print()
         show_scores(console, {"all": summary.score}, summary.length)

@@ -95,11 +95,11 @@ def counts(text: str) -> frozenset[Count]:
         after = text[word.end : word.end + 1]
         unit = _UNITS.get(text[word.start - 1 : word.start], "") if word.start else ""
         unit = unit or _UNITS.get(after, "") or _UNITS.get(word.text[-1:], "")
-        counted.add(Count(value, unit or _unit_after(tokens[i + 1 : i + 1 + REACH])))
+        counted.add(Count(value, unit or unit_after(tokens[i + 1 : i + 1 + REACH])))
     return frozenset(counted)
 
 
-def _unit_after(following: list[Span]) -> str:
+def unit_after(following: list[Span]) -> str:
     """Return the first word that carries meaning after a number."""
     for word in following:
         if word.text.lower() == "per":
