@@ -35,7 +35,22 @@ METHODS: Mapping[str, MethodCard] = {
         needs="sources of its own, or an index",
         cost="about 2 calls a hop and 2 a judgment; 8 to 40 pairs with the encoder",
     ),
-}
+    "trivial-length": MethodCard(
+        make="knowhalu.methods.trivial:length", options="trivial", reasoners={},
+        does="a rule on the number of words alone: what any detector must clear",
+        needs="a border, or rules fitted on labelled rows", cost="nothing",
+    ),
+    "trivial-overlap": MethodCard(
+        make="knowhalu.methods.trivial:overlap", options="trivial", reasoners={},
+        does="a rule on the share of the text's words that stand in the sources",
+        needs="a border, or rules fitted on labelled rows; sources of its own, or an index", cost="nothing",
+    ),
+    "trivial-novelty": MethodCard(
+        make="knowhalu.methods.trivial:novelty", options="trivial", reasoners={},
+        does="a rule on the share of word pairs, names and numbers that stand in no source",
+        needs="a border, or rules fitted on labelled rows; sources of its own, or an index", cost="nothing",
+    ),
+}  # fmt: skip
 REASONERS = ("encoder", "llm")
 LLMS: Mapping[str, str] = {
     "server": "knowhalu.llm.server:Server",

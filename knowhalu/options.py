@@ -22,6 +22,16 @@ class KnowHaluOptions(Record):
     segment_words: int = Field(30, ge=5, le=200, description="words of a segment of the response at most")
 
 
+class TrivialOptions(Record):
+    """The border of a trivial rule. There is none by itself: it is given, or fitted on labelled rows by `knowhalu compare`."""
+
+    border: float | None = Field(
+        None, allow_inf_nan=False, description="value over (or under) which a text counts as hallucinated"
+    )
+    direction: Literal["over", "under"] | None = Field(None, description="None: over for length and novelty, under for overlap")
+    rule: Path | None = Field(None, description="file of fitted rules, as `knowhalu compare --fit` leaves it (trivial.json)")
+
+
 class EncoderOptions(Record):
     """Where the verifier lies and how it runs."""
 
@@ -85,6 +95,7 @@ class Settings(Record):
     method: str = Field("knowhalu", description="how to check")
     reasoner: str = Field("encoder", description="who thinks inside the method")
     knowhalu: KnowHaluOptions = KnowHaluOptions()
+    trivial: TrivialOptions = TrivialOptions()
     encoder: EncoderOptions = EncoderOptions()
     llm: LLMOptions = LLMOptions()
     retrieval: RetrievalOptions = RetrievalOptions()

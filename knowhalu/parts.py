@@ -60,11 +60,14 @@ def fingerprint(settings: Settings) -> dict[str, str]:
         thinks = {"prompts": family_hash(settings.llm.prompts, card.options)}
     elif who == "encoder":
         thinks = {"verifier": folder_hash(_verifier(settings))}
+    options = getattr(settings, card.options)
+    files = {name: value for name, value in options if isinstance(value, Path)}
     others = {c.options for c in METHODS.values()} - {card.options} | {"encoder", "llm"} - {who}
     return {
         "version": knowhalu.__version__,
-        "settings": settings.model_dump_json(exclude=_SPEED_AND_PLACE | dict.fromkeys(others, True)),
+        "settings": settings.model_dump_json(exclude=_SPEED_AND_PLACE | dict.fromkeys(others, True) | {card.options: set(files)}),
         **thinks,
+        **{name: file_hash(path) for name, path in files.items()},
         "index": file_hash(index / "manifest.json") if index else "none",
     }
 
