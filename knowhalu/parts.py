@@ -1,6 +1,7 @@
 """Builds the engine from the settings: the method, its reasoner, and the backends behind them."""
 
 import hashlib
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,25 +13,52 @@ from knowhalu.engine import Backends, Engine
 from knowhalu.errors import SettingsError
 from knowhalu.llm.replies import remembered
 from knowhalu.names import METHODS, REASONERS, imported, llm_backend, method_card
-from knowhalu.options import LLMOptions, Settings
+from knowhalu.options import EncoderOptions, LLMOptions, Settings
 from knowhalu.searching import Searcher
 
 
-def build_engine(settings: Settings) -> Engine:
-    """Build what the settings name; raises SettingsError, ModelError or IndexFormatError where a part cannot be had."""
+class Kept:
+    """Backends for engines that run one after the other: the last of each kind stays open for whoever wants the same."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, tuple[Any, Any]] = {}
+
+    def get(self, kind: str, options: Any, make: Callable[[], Any]) -> Any:
+        """Return the backend that these options made; one of other options is let go before the next is made."""
+        if kind not in self._held or self._held[kind][0] != options:
+            self._held.pop(kind, None)
+            self._held[kind] = (options, make())
+        return self._held[kind][1]
+
+
+def build_engine(settings: Settings, kept: Kept | None = None) -> Engine:
+    """Build what the settings name, with backends that are kept, if any.
+
+    Raises SettingsError, ModelError or IndexFormatError where a part cannot be had.
+    """
+    kept = kept or Kept()
     card = method_card(settings.method)
     who, options = thinker(settings), getattr(settings, card.options)
     parts: dict[str, Any] = {}
     arguments: tuple[Any, ...] = (options,)
     if who == "llm":
         arguments = (imported(card.reasoners[who])(settings.llm, options), options)
-        parts["generate"] = remembered(llm_backend(settings.llm.backend)(settings.llm), settings.llm)
+        parts["generate"] = kept.get("llm", settings.llm, lambda: _llm(settings.llm))
     elif who == "encoder":
-        encoder, folder = settings.encoder, _verifier(settings)
+        folder = _verifier(settings)
         arguments = (imported(card.reasoners[who])(folder), options)
-        parts["entail"] = EncoderBackend(folder, precision=encoder.precision, threads=encoder.threads, tokens=encoder.tokens)
-    backends = Backends(**parts, search=Searcher(settings.retrieval), batch=settings.engine.batch)
+        parts["entail"] = kept.get("encoder", settings.encoder, lambda: _encoder(folder, settings.encoder))
+    searcher = kept.get("search", settings.retrieval, lambda: Searcher(settings.retrieval))
+    backends = Backends(**parts, search=searcher, batch=settings.engine.batch)
     return Engine(imported(card.make)(*arguments), backends, in_flight=settings.engine.in_flight)
+
+
+def _llm(options: LLMOptions) -> Any:
+    return remembered(llm_backend(options.backend)(options), options)
+
+
+def _encoder(folder: Path, options: EncoderOptions) -> EncoderBackend:
+    return EncoderBackend(folder, precision=options.precision, threads=options.threads, tokens=options.tokens)
 
 
 def thinker(settings: Settings) -> str:

@@ -8,7 +8,7 @@ import click
 from click.exceptions import Exit
 
 from knowhalu.api import Checker
-from knowhalu.cli.options import make_settings, with_cache, with_index, with_settings
+from knowhalu.cli.options import make_settings, with_cache, with_index, with_method, with_settings
 from knowhalu.cli.show import make_console, show_outcome
 from knowhalu.errors import InputError
 from knowhalu.fields import to_sample
@@ -28,6 +28,7 @@ RESPONSES = ("answer", "summary", "claim")
 @click.option("--claim", help="The claim to check.")
 @click.option("--document", "documents", multiple=True, metavar="FILE|-", help="A text file to check by; may be repeated.")
 @click.option("--knowledge", multiple=True, metavar="TEXT|@FILE", help="Knowledge to check by; may be repeated.")
+@with_method
 @with_index
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as one line of JSON.")
 @click.option("--steps", is_flag=True, help="Show every query, what was found and what was learned.")
@@ -38,6 +39,8 @@ def check(
     index: Path | None,
     as_json: bool,
     steps: bool,
+    method: str | None,
+    reasoner: str | None,
     no_cache: bool,
     settings_file: Path | None,
     pairs: tuple[str, ...],
@@ -51,7 +54,7 @@ def check(
     Exit code: 0 faithful, 1 hallucinated, 3 inconclusive, 2 an error or no verdict.
     """
     sample = _sample(item, given)
-    settings = make_settings(settings_file, pairs, index, no_cache=no_cache)
+    settings = make_settings(settings_file, pairs, index, no_cache=no_cache, method=method, reasoner=reasoner)
     if not sample.documents and not sample.knowledge and settings.retrieval.index is None:
         raise InputError("there is nothing to check by. Give --knowledge TEXT, --document FILE or --index FOLDER.")
     outcome = Checker(settings).check(sample)

@@ -72,8 +72,8 @@ def duration(seconds: float) -> str:
 class PlainProgress:
     """Progress for a log: one line every few seconds, and one at the end."""
 
-    def __init__(self, console: Console, every: float = 5.0) -> None:
-        self.console, self.every = console, every
+    def __init__(self, console: Console, every: float = 5.0, before: str = "") -> None:
+        self.console, self.every, self.before = console, every, before
         self._said = time.monotonic()
 
     def __call__(self, progress: Progress) -> None:
@@ -81,7 +81,7 @@ class PlainProgress:
         now = time.monotonic()
         if now - self._said >= self.every or progress.done == progress.total:
             self._said = now
-            self.console.print(progress_line(progress))
+            self.console.print(f"{self.before}{progress_line(progress)}")
 
 
 def progress_line(progress: Progress) -> str:

@@ -41,5 +41,5 @@ def _p(ours: int, theirs: int) -> float:
         return 1.0
     if differing <= EXACT:
         tail: int = sum(math.comb(differing, k) for k in range(fewer + 1))
-        return min(1.0, 2 * tail / 2**differing)
+        return min(1.0, 2 * tail / (1 << differing))
     return math.erfc(math.sqrt((abs(ours - theirs) - 1) ** 2 / differing / 2))
