@@ -113,23 +113,27 @@ def _named(progress: Report, name: str) -> Callable[[Progress], None]:
 
 
 def _with_trivial(chosen: list[Entrant], basis: Rows, folder: Path, settings: Settings, kept: Kept) -> list[Entrant]:
-    """Give every trivial rule that has no border one that is fitted on `basis`, and add those that were not named."""
+    """Give every trivial rule that has no border one that is fitted on `basis`, and add those that do not take part so."""
+    there = {e.spec.method for e in chosen if _has_no_border(e)} | {e.spec.name for e in chosen}
     usual = settings.trivial if settings.trivial.rule else TrivialOptions()
-    named = {entrant.spec.method for entrant in chosen}
     entrants = chosen + [
         Entrant(Spec(name, name), settings.model_copy(update={"method": name, "trivial": usual}))
-        for name in RULES if name not in named
+        for name in RULES if name not in there
     ]  # fmt: skip
-    waiting = [
-        e for e in entrants if e.spec.method in RULES and (e.settings.trivial.border, e.settings.trivial.rule) == (None, None)
-    ]
-    if not waiting:
+    if not any(map(_has_no_border, entrants)):
         return entrants
     if basis.missing:
-        return [e for e in entrants if e not in waiting]
+        return [e for e in entrants if not _has_no_border(e)]
     rule = TrivialOptions(rule=fit_rules(basis, settings, folder, kept))
-    return [e._replace(settings=e.settings.model_copy(update={"trivial": rule}), fitted=basis.path) if e in waiting else e
-            for e in entrants]  # fmt: skip
+    return [
+        e._replace(settings=e.settings.model_copy(update={"trivial": rule}), fitted=basis.path) if _has_no_border(e) else e
+        for e in entrants
+    ]
+
+
+def _has_no_border(entrant: Entrant) -> bool:
+    options = entrant.settings.trivial
+    return entrant.spec.method in RULES and options.border is None and options.rule is None
 
 
 def _compared(rows: Rows, told: Sequence[tuple[Entrant, Told]], fit: Path | None) -> Comparison:
