@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from knowhalu.parts import fingerprint
+from knowhalu.parts import Kept, fingerprint
 from knowhalu.settings import load_settings
 
 
@@ -45,3 +45,12 @@ def test_prompts_count_by_their_content(tmp_path: Path):
     assert first["prompts"] != run("reasoner=llm")["prompts"]
     (two / "knowhalu/judge.txt").write_text("other")
     assert first != run("reasoner=llm", f"llm.prompts={two}")
+
+
+def test_engines_in_turn_share_a_backend_and_one_of_other_options_is_let_go_before_the_next_is_made():
+    kept, held = Kept(), []
+    first = kept.get("llm", "a", object)
+    assert kept.get("llm", "a", object) is first
+    assert kept.get("encoder", "a", object) is not first
+    kept.get("llm", "b", lambda: held.append(dict(kept._held)) or object())
+    assert "llm" not in held[0] and "encoder" in held[0]
