@@ -15,7 +15,7 @@ from knowhalu.errors import InputError, KnowHaluError, ResumeError
 from knowhalu.ledger import CURE, Entry, Ledger
 from knowhalu.records import content_hash, id_hash, outcome_line, read_samples
 from knowhalu.revisions import Revision
-from knowhalu.scoring import LengthRule, Score, length_rule, score
+from knowhalu.scoring import Border, Score, best_border, score
 from knowhalu.text import word_count
 from knowhalu.types import Sample
 from knowhalu.verdicts import Failure, Outcome
@@ -64,7 +64,7 @@ class Summary:
     changes: dict[str, int] = field(default_factory=dict)
     failures: dict[str, int] = field(default_factory=dict)
     score: Score | None = None
-    length: LengthRule | None = None
+    length: Border | None = None
 
     @property
     def failed(self) -> int:
@@ -221,7 +221,7 @@ class Book:
             changes=dict(Counter(how for r in said for how in r.changes).most_common()),
             failures=dict(Counter(r.failure for r in results if r.failure is not None).most_common()),
             score=score((gold, found) for gold, found, _ in labelled) if labelled else None,
-            length=length_rule((gold, count) for gold, _, count in labelled),
+            length=best_border((gold, count) for gold, _, count in labelled),
         )
 
 

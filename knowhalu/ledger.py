@@ -115,20 +115,26 @@ class Ledger:
         line = self._file.readline()
         fields = _fields(line)
         if fields is None and not line.endswith(b"\n") and _is_torn_head(line):
-            self._file.truncate(0)
-            self._file.seek(0)
-            _write(self._file, _head(self.run))
-            os.fsync(self._file.fileno())
-            return self._file.tell()
+            return self._begin()
         run = fields.get("run") if fields is not None else None
         if not isinstance(run, dict):
             raise ResumeError(f"{self.path}: exists and is not an output of `knowhalu detect` or `knowhalu revise`. {CURE}")
         if changes := list(_changes(run, self.run)):
+            if not self._file.read(1):  # a run whose parts could not be built left no outcome that could get lost
+                return self._begin()
             raise ResumeError(f"{self.path}: belongs to another run ({'; '.join(changes)}). {CURE}")
         if not line.endswith(b"\n"):
             self._mend(0, whole=True)
             return len(line) + 1
         return len(line)
+
+    def _begin(self) -> int:
+        """Write the first line of a file that holds no outcome; return its length in bytes."""
+        self._file.truncate(0)
+        self._file.seek(0)
+        _write(self._file, _head(self.run))
+        os.fsync(self._file.fileno())
+        return self._file.tell()
 
     def _mend(self, offset: int, *, whole: bool) -> None:
         """End a whole last line, or cut off a torn one."""

@@ -105,6 +105,31 @@ METHODS: Mapping[str, MethodCard] = {
         needs=_SOURCES,
         cost="1 call for each 100 words, 2 for each claim",
     ),
+    "trivial-length": MethodCard(
+        make="knowhalu.methods.trivial:length",
+        options="trivial",
+        reasoners={},
+        does="a rule on the number of words alone: what any detector must clear",
+        needs="a border, or rules fitted on labelled rows",
+        cost="nothing",
+        sources=False,
+    ),
+    "trivial-overlap": MethodCard(
+        make="knowhalu.methods.trivial:overlap",
+        options="trivial",
+        reasoners={},
+        does="a rule on the share of the text's words that stand in the sources",
+        needs="a border, or rules fitted on labelled rows; sources of its own, or an index",
+        cost="nothing",
+    ),
+    "trivial-novelty": MethodCard(
+        make="knowhalu.methods.trivial:novelty",
+        options="trivial",
+        reasoners={},
+        does="a rule on the share of word pairs, names and numbers that stand in no source",
+        needs="a border, or rules fitted on labelled rows; sources of its own, or an index",
+        cost="nothing",
+    ),
 }
 REASONERS = ("encoder", "llm")
 WRITERS: Mapping[str, str] = {

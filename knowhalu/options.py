@@ -80,6 +80,16 @@ class BaselineOptions(Record):
     pieces: int = Field(64, ge=1, le=1000, description="pieces of a response at most; those of a longer one are longer")
 
 
+class TrivialOptions(Record):
+    """The border of a trivial rule. There is none by itself: it is given, or fitted on labelled rows by `knowhalu compare`."""
+
+    border: float | None = Field(
+        None, allow_inf_nan=False, description="value over (or under) which a text counts as hallucinated"
+    )
+    direction: Literal["over", "under"] | None = Field(None, description="None: over for length and novelty, under for overlap")
+    rule: Path | None = Field(None, description="file of fitted rules, as `knowhalu compare --fit` leaves it (trivial.json)")
+
+
 class EncoderOptions(Record):
     """Where the verifier lies and how it runs."""
 
@@ -188,6 +198,7 @@ class Settings(Record):
     conli: ConliOptions = ConliOptions()
     factored: FactoredOptions = FactoredOptions()
     baselines: BaselineOptions = BaselineOptions()
+    trivial: TrivialOptions = TrivialOptions()
     encoder: EncoderOptions = EncoderOptions()
     llm: LLMOptions = LLMOptions()
     retrieval: RetrievalOptions = RetrievalOptions()

@@ -1,6 +1,7 @@
 """Builds the engine from the settings: the method, its reasoner, and the backends behind them."""
 
 import hashlib
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,33 @@ from knowhalu.engine import Backends, Engine, Method, R
 from knowhalu.errors import SettingsError
 from knowhalu.llm.replies import remembered
 from knowhalu.names import METHODS, REASONERS, REVISION, WRITERS, imported, llm_backend, method_card
-from knowhalu.options import SERVED, LLMOptions, RetrievalOptions, Settings
+from knowhalu.options import SERVED, EncoderOptions, LLMOptions, RetrievalOptions, Settings
 from knowhalu.revisions import Revision
 from knowhalu.searching import Searcher
 from knowhalu.verdicts import Verdict
 
 
-def build_engine(settings: Settings) -> Engine[Verdict]:
-    """Build what the settings name; raises SettingsError, ModelError or IndexFormatError where a part cannot be had."""
+class Kept:
+    """Backends for engines that run one after the other: the last of each kind stays open for whoever wants the same."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, tuple[Any, Any]] = {}
+
+    def get(self, kind: str, options: Any, make: Callable[[], Any]) -> Any:
+        """Return the backend that these options made; one of other options is let go before the next is made."""
+        if kind not in self._held or self._held[kind][0] != options:
+            self._held.pop(kind, None)
+            self._held[kind] = (options, make())
+        return self._held[kind][1]
+
+
+def build_engine(settings: Settings, kept: Kept | None = None) -> Engine[Verdict]:
+    """Build what the settings name, with backends that are kept, if any.
+
+    Raises SettingsError, ModelError or IndexFormatError where a part cannot be had.
+    """
     who = thinker(settings)
-    return _engine(settings, _method(settings, who), {who})
+    return _engine(settings, _method(settings, who), {who}, kept or Kept())
 
 
 def build_reviser(settings: Settings) -> Engine[Revision]:
@@ -33,7 +51,7 @@ def build_reviser(settings: Settings) -> Engine[Revision]:
         raise SettingsError(f"revise.how {how!r} writes with a language model. Use --set reasoner=llm, or revise.how=guarded")
     writer = imported(WRITERS[writes])(*([settings.llm] if writes == "llm" else []))
     make = "knowhalu.methods.revising:Guarded" if how == "guarded" else "knowhalu.methods.rewriting:Rewriting"
-    return _engine(settings, imported(make)(_method(settings, who), writer, settings.revise), {who, writes})
+    return _engine(settings, imported(make)(_method(settings, who), writer, settings.revise), {who, writes}, Kept())
 
 
 def _method(settings: Settings, who: str) -> Any:
@@ -45,17 +63,24 @@ def _method(settings: Settings, who: str) -> Any:
     return imported(card.make)(imported(card.reasoners[who])(*given), options)
 
 
-def _engine(settings: Settings, method: Method[R], thinkers: set[str]) -> Engine[R]:
+def _engine(settings: Settings, method: Method[R], thinkers: set[str], kept: Kept) -> Engine[R]:
     """Put a method on the backends of those who think, and of the retriever."""
     parts: dict[str, Any] = {}
     if "llm" in thinkers:
-        parts["generate"] = remembered(llm_backend(settings.llm.backend)(settings.llm), settings.llm)
+        parts["generate"] = kept.get("llm", settings.llm, lambda: _llm(settings.llm))
     if "encoder" in thinkers:
-        encoder, folder = settings.encoder, _verifier(settings)
-        parts["entail"] = EncoderBackend(folder, precision=encoder.precision, threads=encoder.threads, tokens=encoder.tokens)
-    search = Searcher(settings.retrieval)
+        parts["entail"] = kept.get("encoder", settings.encoder, lambda: _encoder(_verifier(settings), settings.encoder))
+    search = kept.get("search", settings.retrieval, lambda: Searcher(settings.retrieval))
     backends = Backends(**parts, search=search, batch=settings.engine.batch)
     return Engine(method, backends, in_flight=settings.engine.in_flight, index=search.seal)
+
+
+def _llm(options: LLMOptions) -> Any:
+    return remembered(llm_backend(options.backend)(options), options)
+
+
+def _encoder(folder: Path, options: EncoderOptions) -> EncoderBackend:
+    return EncoderBackend(folder, precision=options.precision, threads=options.threads, tokens=options.tokens)
 
 
 def thinker(settings: Settings) -> str:
@@ -88,11 +113,13 @@ def fingerprint(settings: Settings, *, revises: bool = False) -> dict[str, str]:
     if revises and settings.reasoner == "llm":
         thinks["revision"] = family_hash(settings.llm.prompts, REVISION)
     others = {c.options for c in METHODS.values()} - {card.options} | {"encoder", "llm"} - thinkers
-    others |= set() if revises else {"revise"}
+    others |= set() if revises else {REVISION}
+    files = {name: value for name, value in getattr(settings, card.options) if isinstance(value, Path)}
     return {
         "version": knowhalu.__version__,
-        "settings": settings.model_dump_json(exclude=_SPEED_AND_PLACE | dict.fromkeys(others, True)),
+        "settings": settings.model_dump_json(exclude=_SPEED_AND_PLACE | dict.fromkeys(others, True) | {card.options: set(files)}),
         **thinks,
+        **{name: file_hash(path) for name, path in files.items()},
         "index": index_seal(settings.retrieval),
     }
 

@@ -1,4 +1,4 @@
-"""Scores: verdicts against gold labels, and what length alone would get on the same rows."""
+"""Scores: verdicts against gold labels, and what a border on one value, such as length, would get on the same rows."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -46,16 +46,12 @@ class Score:
 
 
 @dataclass(frozen=True)
-class LengthRule:
-    """The rule "hallucinated if more (or fewer) than `words` words" that fits some rows best, and its score on them."""
+class Border:
+    """The rule "hallucinated if the value is over (or under) `at`" that fits some rows best, and its score on them."""
 
-    words: int
-    longer: bool
+    at: float
+    over: bool
     score: Score
-
-    def __str__(self) -> str:
-        """Return the rule in words."""
-        return f"{'more' if self.longer else 'fewer'} than {self.words} words"
 
 
 def score(rows: Iterable[tuple[bool, bool | None]]) -> Score:
@@ -73,28 +69,28 @@ def score(rows: Iterable[tuple[bool, bool | None]]) -> Score:
     )
 
 
-def length_rule(rows: Iterable[tuple[bool, int]]) -> LengthRule | None:
-    """Fit the best length rule to pairs (gold: hallucinated, words), on these same rows: an upper bound of what length gives.
+def best_border(rows: Iterable[tuple[bool, float]]) -> Border | None:
+    """Fit the best border to pairs (gold: hallucinated, value); its score on these same rows is an upper bound.
 
     Return None where one of the two gold labels is missing.
     """
-    ordered = sorted((words, gold) for gold, words in rows)
+    ordered = sorted((value, gold) for gold, value in rows)
     positives = sum(gold for _, gold in ordered)
     negatives = len(ordered) - positives
     if not positives or not negatives:
         return None
-    best = (-1.0, 0, True)
-    short_positives = short_negatives = 0
-    for words, group in groupby(ordered, key=lambda row: row[0]):
-        # both rules leave a text of exactly `words` words to the faithful side
-        shorter = (short_positives / positives + 1 - short_negatives / negatives) / 2
+    best = (-1.0, 0.0, True)
+    lower_positives = lower_negatives = 0
+    for value, group in groupby(ordered, key=lambda row: row[0]):
+        # both rules leave a text that stands exactly at the border to the faithful side
+        under = (lower_positives / positives + 1 - lower_negatives / negatives) / 2
         golds = [gold for _, gold in group]
-        short_positives += sum(golds)
-        short_negatives += len(golds) - sum(golds)
-        longer = (1 - short_positives / positives + short_negatives / negatives) / 2
-        best = max(best, (longer, words, True), (shorter, words, False), key=lambda found: found[0])
-    _, words, is_longer = best
-    return LengthRule(words, is_longer, score((g, w > words if is_longer else w < words) for w, g in ordered))
+        lower_positives += sum(golds)
+        lower_negatives += len(golds) - sum(golds)
+        over = (1 - lower_positives / positives + lower_negatives / negatives) / 2
+        best = max(best, (over, value, True), (under, value, False), key=lambda found: found[0])
+    _, at, is_over = best
+    return Border(at, is_over, score((g, v > at if is_over else v < at) for v, g in ordered))
 
 
 def _share(part: int, whole: int) -> float | None:

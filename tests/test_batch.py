@@ -114,7 +114,7 @@ def test_the_summary_counts_all_sessions_and_scores_only_verdicts(job):
     assert (score.positives, score.negatives) == (5, 4)
     assert (score.tpr, score.tnr, score.average) == (3 / 5, 3 / 4, (3 / 5 + 3 / 4) / 2)
     assert (score.arp, score.arn) == (1 / 5, 1 / 4)
-    assert (summary.length.words, summary.length.longer, summary.length.score.average) == (1, True, (3 / 5 + 1) / 2)
+    assert (summary.length.at, summary.length.over, summary.length.score.average) == (1, True, (3 / 5 + 1) / 2)
 
 
 def test_progress_counts_what_was_kept(job):

@@ -57,6 +57,13 @@ def test_a_file_that_is_not_ours_is_refused_and_untouched(job, content):
     assert output.read_bytes() == content
 
 
+def test_a_run_that_left_no_outcome_does_not_stand_in_the_way_of_another(job):
+    source, output = job
+    output.write_bytes(b'{"run":{"version":"0"}}\n')
+    detect(Plain(), source, output)
+    assert [o.id for o in outcomes(output)] == [row["id"] for row in ROWS]
+
+
 def test_damage_within_the_file_is_refused_and_untouched(job):
     source, output = job
     detect(Plain(), source, output)

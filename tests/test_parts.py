@@ -8,7 +8,7 @@ import pytest
 from knowhalu.api import Checker
 from knowhalu.encoder.embedder import load_embedder
 from knowhalu.errors import SettingsError
-from knowhalu.parts import build_reviser, fingerprint
+from knowhalu.parts import Kept, build_reviser, fingerprint
 from knowhalu.retrieval.build import build_index
 from knowhalu.retrieval.change import delete_documents
 from knowhalu.settings import load_settings
@@ -111,3 +111,12 @@ def test_the_reviser_is_built_for_either_writer():
     assert build_reviser(load_settings()).method.writer.name == "encoder"
     with pytest.raises(SettingsError, match="unknown reasoner 'oracle'"):
         build_reviser(load_settings(pairs=["reasoner=oracle"]))
+
+
+def test_engines_in_turn_share_a_backend_and_one_of_other_options_is_let_go_before_the_next_is_made():
+    kept, held = Kept(), []
+    first = kept.get("llm", "a", object)
+    assert kept.get("llm", "a", object) is first
+    assert kept.get("encoder", "a", object) is not first
+    kept.get("llm", "b", lambda: held.append(dict(kept._held)) or object())
+    assert "llm" not in held[0] and "encoder" in held[0]

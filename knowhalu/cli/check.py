@@ -8,7 +8,7 @@ import click
 from click.exceptions import Exit
 
 from knowhalu.api import Checker
-from knowhalu.cli.options import make_settings, with_cache, with_index, with_settings, with_text
+from knowhalu.cli.options import make_settings, with_cache, with_index, with_method, with_settings, with_text
 from knowhalu.cli.show import make_console, show_outcome
 from knowhalu.errors import InputError
 from knowhalu.fields import to_sample
@@ -23,6 +23,7 @@ RESPONSES = ("answer", "summary", "claim")
 @click.command()
 @click.argument("item", required=False, metavar="[FILE|-]")
 @with_text
+@with_method
 @with_index
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as one line of JSON.")
 @click.option("--steps", is_flag=True, help="Show every query, what was found and what was learned.")
@@ -33,6 +34,8 @@ def check(
     index: Path | None,
     as_json: bool,
     steps: bool,
+    method: str | None,
+    reasoner: str | None,
     no_cache: bool,
     settings_file: Path | None,
     pairs: tuple[str, ...],
@@ -45,7 +48,7 @@ def check(
 
     Exit code: 0 faithful, 1 hallucinated, 3 inconclusive, 2 an error or no verdict.
     """
-    settings = make_settings(settings_file, pairs, index, no_cache=no_cache)
+    settings = make_settings(settings_file, pairs, index, no_cache=no_cache, method=method, reasoner=reasoner)
     checker = Checker(settings)
     sample = given_sample(item, given, needs_sources=checker.needs_sources)
     outcome = checker.check(sample)

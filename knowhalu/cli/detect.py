@@ -12,7 +12,7 @@ from rich.progress import Progress as Bar
 
 from knowhalu import batch
 from knowhalu.api import Checker
-from knowhalu.cli.options import FILE, make_settings, with_cache, with_index, with_settings
+from knowhalu.cli.options import FILE, make_settings, with_cache, with_index, with_method, with_settings
 from knowhalu.cli.show import make_console
 from knowhalu.cli.tables import PlainProgress, duration, show_summary
 
@@ -22,6 +22,7 @@ INTERRUPTED = 130
 @click.command()
 @click.argument("input", metavar="IN", type=FILE)
 @click.option("--out", "-o", "output", required=True, type=click.Path(path_type=Path), help="JSONL file for the outcomes.")
+@with_method
 @with_index
 @click.option("--restart", is_flag=True, help="Begin anew; what OUT holds is kept beside it as OUT.old.")
 @click.option("--keep-failures", is_flag=True, help="Do not try rows again that got no verdict in an earlier run.")
@@ -33,6 +34,8 @@ def detect(
     index: Path | None,
     restart: bool,
     keep_failures: bool,
+    method: str | None,
+    reasoner: str | None,
     no_cache: bool,
     settings_file: Path | None,
     pairs: tuple[str, ...],
@@ -43,7 +46,7 @@ def detect(
     goes on where it was. Rows have the fields response (or answer, summary, claim) and optionally id, question, documents,
     knowledge, label, kind, meta.
     """
-    checker = Checker(make_settings(settings_file, pairs, index, no_cache=no_cache))
+    checker = Checker(make_settings(settings_file, pairs, index, no_cache=no_cache, method=method, reasoner=reasoner))
     with kept_when_interrupted(output), shown_progress(make_console(stderr=True)) as report:
         summary = batch.detect(checker, input, output, restart=restart, retry_failures=not keep_failures, progress=report)
     show_summary(make_console(), summary)

@@ -16,6 +16,8 @@ COMMANDS = {
     "check": ("knowhalu.cli.check:check", "Check one answer, summary or claim, and show the evidence."),
     "detect": ("knowhalu.cli.detect:detect", "Check every row of a file; goes on where it was stopped."),
     "revise": ("knowhalu.cli.revise:revise", "Mend what the sources do not bear out, in one text or in every row of a file."),
+    "compare": ("knowhalu.cli.compare:compare", "Run several methods over the same labelled rows, with intervals and tests."),
+    "methods": ("knowhalu.cli.methods:methods", "List the methods: what each does, needs and costs."),
     "index": ("knowhalu.cli.index:index", "Build, show, search and verify indexes of your own texts."),
     "prompts": ("knowhalu.cli.prompts:prompts", "Show what a language model is asked, and check prompts of your own."),
     "serve-model": ("knowhalu.cli.serve_model:serve_model", "Serve a language model on this machine's GPU by vLLM."),

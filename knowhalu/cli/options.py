@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from knowhalu.errors import SettingsError
 from knowhalu.options import Settings
 from knowhalu.settings import load_settings
 
@@ -50,10 +51,38 @@ def with_cache(command: F) -> F:
     return click.option("--no-cache", is_flag=True, help=about)(command)
 
 
-def make_settings(file: Path | None, pairs: tuple[str, ...], index: Path | None = None, *, no_cache: bool = False) -> Settings:
-    """Read the settings that a command was called with; raises SettingsError."""
+def with_method(command: F) -> F:
+    """Add --method and --reasoner; the command gets `method` and `reasoner`."""
+    about = "Who thinks in the method: encoder or llm."
+    command = click.option("--reasoner", metavar="NAME", help=about)(command)
+    about = "How to check; see `knowhalu methods`."
+    return click.option("--method", "-m", metavar="NAME", help=about)(command)
+
+
+def all_pairs(
+    pairs: tuple[str, ...],
+    index: Path | None = None,
+    *,
+    no_cache: bool = False,
+    method: str | None = None,
+    reasoner: str | None = None,
+) -> tuple[str, ...]:
+    """Write a command's options as pairs like those of --set; raises SettingsError where two of them contradict each other."""
+    for name, value in (("method", method), ("reasoner", reasoner)):
+        if value is None:
+            continue
+        for pair in pairs:
+            key, _, other = pair.partition("=")
+            if key.strip() == name and other.strip().strip("\"'") != value:
+                raise SettingsError(f"--{name} {value} and --set {pair} contradict each other. Keep one of them")
+        pairs = (*pairs, f"{name}={json.dumps(value)}")
     if no_cache:
         pairs = (*pairs, "llm.cache=false")
     if index is not None:
         pairs = (*pairs, f"retrieval.index={json.dumps(str(index), ensure_ascii=False)}")
-    return load_settings(file, pairs)
+    return pairs
+
+
+def make_settings(file: Path | None, pairs: tuple[str, ...], index: Path | None = None, **given: Any) -> Settings:
+    """Read the settings that a command was called with, `given` its other options as in `all_pairs`; raises SettingsError."""
+    return load_settings(file, all_pairs(pairs, index, **given))

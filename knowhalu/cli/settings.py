@@ -27,15 +27,16 @@ def render_settings(tree: Settings) -> str:
     """Return the tree as TOML with comments; a setting without a value is commented out."""
     values = [name for name in type(tree).model_fields if not isinstance(getattr(tree, name), BaseModel)]
     groups = [name for name in type(tree).model_fields if name not in values]
-    parts = [_entries(tree, values)]
+    parts = [entries(tree, values)]
     for name in groups:
         group = getattr(tree, name)
         about = " ".join((type(group).__doc__ or "").split())
-        parts.append(f"# {about}\n[{name}]\n{_entries(group, list(type(group).model_fields))}")
+        parts.append(f"# {about}\n[{name}]\n{entries(group, list(type(group).model_fields))}")
     return "\n".join(parts)
 
 
-def _entries(group: BaseModel, names: list[str]) -> str:
+def entries(group: BaseModel, names: list[str]) -> str:
+    """Return settings of a group as TOML lines, each with what it means."""
     lines = []
     for name in names:
         note = _note(type(group).model_fields[name])

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from knowhalu.batch import Progress, Summary
 from knowhalu.cli.show import short
-from knowhalu.scoring import LengthRule, Score
+from knowhalu.scoring import Border, Score
 
 SHOWN = 8
 
@@ -39,7 +39,7 @@ def show_summary(console: Console, summary: Summary, did: str = "checked") -> No
             console.print(f"{summary.failed:,} samples without a verdict are not in this score.")
 
 
-def show_scores(console: Console, scores: Mapping[str, Score], length: LengthRule | None) -> None:
+def show_scores(console: Console, scores: Mapping[str, Score], length: Border | None) -> None:
     """Print the score of every group beside what length alone gives on the same rows."""
     table = Table(title="Against the gold labels", title_justify="left", box=None, pad_edge=False)
     table.add_column("")
@@ -48,7 +48,8 @@ def show_scores(console: Console, scores: Mapping[str, Score], length: LengthRul
     for name, score in scores.items():
         table.add_row(short(name, 40), *_cells(score), style="bold" if name == "all" else "")
     if length is not None:
-        table.add_row(f"length alone: {length}", *_cells(length.score), style="dim")
+        rule = f"{'more' if length.over else 'fewer'} than {length.at:g} words"
+        table.add_row(f"length alone: {rule}", *_cells(length.score), style="dim")
     console.print(table)
     console.print("TPR: share of the hallucinated that was found; TNR: of the faithful that was passed; Avg Acc: their mean.")
     console.print("An abstention counts as neither (+: among hallucinated, -: among faithful).")
@@ -73,8 +74,8 @@ def duration(seconds: float) -> str:
 class PlainProgress:
     """Progress for a log: one line every few seconds, and one at the end."""
 
-    def __init__(self, console: Console, every: float = 5.0) -> None:
-        self.console, self.every = console, every
+    def __init__(self, console: Console, every: float = 5.0, before: str = "") -> None:
+        self.console, self.every, self.before = console, every, before
         self._said = time.monotonic()
 
     def __call__(self, progress: Progress) -> None:
@@ -82,7 +83,7 @@ class PlainProgress:
         now = time.monotonic()
         if now - self._said >= self.every or progress.done == progress.total:
             self._said = now
-            self.console.print(progress_line(progress))
+            self.console.print(f"{self.before}{progress_line(progress)}")
 
 
 def progress_line(progress: Progress) -> str:

@@ -1,0 +1,1 @@
+"""Evaluation: methods beside one another on the same labelled rows, with intervals and tests."""

@@ -1,0 +1,195 @@
+"""Several methods over the same labelled rows: figures with intervals, cost, and tests of each against the first."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knowhalu.batch import Progress
+from knowhalu.evaluation.figures import Floats, counts, figures
+from knowhalu.evaluation.fitting import fit_rules, validation
+from knowhalu.evaluation.intervals import Figure, draws, limits, resampled, with_intervals
+from knowhalu.evaluation.mcnemar import holm, mcnemar
+from knowhalu.evaluation.rows import Rows, limited, read_rows
+from knowhalu.evaluation.running import Timed, Told, run
+from knowhalu.evaluation.specs import Spec
+from knowhalu.methods.trivial import RULES
+from knowhalu.options import Settings, TrivialOptions
+from knowhalu.parts import Kept, thinker
+
+Report = Callable[[str, Progress], None]
+
+
+class Entrant(NamedTuple):
+    """A method that takes part, with its settings; `fitted` says on which rows a trivial rule was fitted, if it was here."""
+
+    spec: Spec
+    settings: Settings
+    fitted: Path | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one method got: on the rows of which it has a verdict, with costs per such row."""
+
+    name: str
+    method: str
+    reasoner: str
+    settings: tuple[str, ...]
+    rows: int
+    failures: dict[str, int]
+    figures: dict[str, Figure]
+    cost: dict[str, float | None]
+    fitted: str | None = None
+
+
+@dataclass(frozen=True)
+class Against:
+    """A method against the first one, on the rows of which both have a verdict.
+
+    `difference` is that of Avg Acc, the first's taken off; `p` is McNemar's, `holm` the same corrected for the number of tests.
+    """
+
+    name: str
+    rows: int
+    first_only: int
+    other_only: int
+    p: float
+    holm: float
+    difference: Figure
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All results, the first method's before others', and what a reader must know of them."""
+
+    input: str
+    rows: int
+    hallucinated: int
+    groups: int
+    results: tuple[Result, ...]
+    tests: tuple[Against, ...]
+    notes: tuple[str, ...]
+
+
+def compare(
+    input: Path,
+    specs: Sequence[Spec],
+    folder: Path,
+    *,
+    file: Path | None = None,
+    pairs: Sequence[str] = (),
+    fit: Path | None = None,
+    limit: int | None = None,
+    restart: bool = False,
+    progress: Report | None = None,
+) -> Comparison:
+    """Run every method over the labelled rows of `input` and compare what they said; outcomes stay in `folder`.
+
+    Started again with the same folder, it checks only what has no verdict yet. The trivial rules always take part, fitted on the
+    rows of `fit`, or else on the compared rows. Raises InputError for rows, SettingsError for methods, ResumeError where the
+    folder holds outcomes of other settings.
+    """
+    chosen = [Entrant(spec, spec.settings(file, pairs)) for spec in specs]
+    whole = read_rows(input)
+    folder.mkdir(parents=True, exist_ok=True)
+    rows, kept = limited(whole, limit, folder), Kept()
+    basis = validation(fit, rows) if fit is not None else rows
+    told: list[tuple[Entrant, Told]] = []
+    for entrant in _with_trivial(chosen, basis, folder, Spec("trivial", "trivial-length").settings(file, pairs), kept):
+        output, report = folder / f"{entrant.spec.name}.jsonl", progress and _named(progress, entrant.spec.name)
+        if entrant.fitted is not None:
+            output.unlink(missing_ok=True)  # fitted anew, it costs nothing to ask again
+        found = run(Timed(entrant.settings, kept), rows, output, restart=restart, progress=report)
+        told.append((entrant, found))
+    return _compared(rows, told, fit)
+
+
+def _named(progress: Report, name: str) -> Callable[[Progress], None]:
+    return lambda p: progress(name, p)
+
+
+def _with_trivial(chosen: list[Entrant], basis: Rows, folder: Path, settings: Settings, kept: Kept) -> list[Entrant]:
+    """Give every trivial rule that has no border one that is fitted on `basis`, and add those that do not take part so."""
+    there = {e.spec.method for e in chosen if _has_no_border(e)} | {e.spec.name for e in chosen}
+    usual = settings.trivial if settings.trivial.rule else TrivialOptions()
+    entrants = chosen + [
+        Entrant(Spec(name, name), settings.model_copy(update={"method": name, "trivial": usual}))
+        for name in RULES if name not in there
+    ]  # fmt: skip
+    if not any(map(_has_no_border, entrants)):
+        return entrants
+    if basis.missing:
+        return [e for e in entrants if not _has_no_border(e)]
+    rule = TrivialOptions(rule=fit_rules(basis, settings, folder, kept))
+    return [
+        e._replace(settings=e.settings.model_copy(update={"trivial": rule}), fitted=basis.path) if _has_no_border(e) else e
+        for e in entrants
+    ]
+
+
+def _has_no_border(entrant: Entrant) -> bool:
+    options = entrant.settings.trivial
+    return entrant.spec.method in RULES and options.border is None and options.rule is None
+
+
+def _compared(rows: Rows, told: Sequence[tuple[Entrant, Told]], fit: Path | None) -> Comparison:
+    drawn = draws(int(rows.groups.max()) + 1)
+    tests = [_against(rows, told[0][1], entrant, other, drawn) for entrant, other in told[1:]]
+    corrected = holm([test.p for test in tests])
+    return Comparison(
+        input=str(rows.path),
+        rows=len(rows.gold),
+        hallucinated=int(rows.gold.sum()),
+        groups=drawn.shape[1],
+        results=tuple(_result(entrant, found, rows, drawn, fit) for entrant, found in told),
+        tests=tuple(Against(**{**vars(t), "holm": p}) for t, p in zip(tests, corrected, strict=True)),
+        notes=tuple(_notes(rows, told, fit)),
+    )
+
+
+def _result(entrant: Entrant, found: Told, rows: Rows, drawn: NDArray[np.uint8], fit: Path | None) -> Result:
+    return Result(
+        name=entrant.spec.name, method=entrant.spec.method, reasoner=thinker(entrant.settings), settings=entrant.spec.pairs,
+        rows=len(found.places), failures=found.failures, figures=with_intervals(found.said, rows.groups[found.places], drawn),
+        cost=found.cost, fitted=None if entrant.fitted is None else "the same rows" if fit is None else str(fit),
+    )  # fmt: skip
+
+
+def _against(rows: Rows, first: Told, entrant: Entrant, other: Told, drawn: NDArray[np.uint8]) -> Against:
+    places, ours, theirs = np.intersect1d(first.places, other.places, return_indices=True)
+    one, two = first.said.rows(ours), other.said.rows(theirs)
+    test = mcnemar(one.right, two.right)
+    groups = rows.groups[places]
+    spread: Floats = resampled(two, groups, drawn)["average"] - resampled(one, groups, drawn)["average"]
+    a, b = (float(figures(counts(said).sum(axis=0))["average"]) for said in (one, two))
+    low, high = limits(spread) if len(np.unique(groups)) > 1 else (None, None)
+    difference = Figure(None) if np.isnan(b - a) else Figure(b - a, low, high)
+    return Against(entrant.spec.name, len(places), test.first_only, test.other_only, test.p, test.p, difference)
+
+
+def _notes(rows: Rows, told: Sequence[tuple[Entrant, Told]], fit: Path | None) -> list[str]:
+    """Say what a reader of the figures must know."""
+    notes = []
+    if rows.missing:
+        rate = "TNR" if rows.missing == "faithful" else "TPR"
+        notes.append(
+            f"No row is {rows.missing}: {rate}, Avg Acc, balanced accuracy, macro F1 and ROC-AUC cannot be given"
+            + ("" if fit else ", and no trivial rule can be fitted") + "."
+        )  # fmt: skip
+    elif fit is None and any(entrant.fitted for entrant, _ in told):
+        notes.append(
+            "The trivial rules are fitted on the compared rows: an upper bound of what they get. --fit fits them elsewhere."
+        )
+    if int(rows.groups.max()) == 0 and len(rows.gold) > 1:
+        notes.append("All rows share a source, a question or a group, so there are no intervals.")
+    failed = {entrant.spec.name: sum(found.failures.values()) for entrant, found in told if found.failures}
+    if failed:
+        counted = ", ".join(f"{name} {n:,}" for name, n in failed.items())
+        notes.append(
+            f"Rows without a verdict are in no figure of their method ({counted}); a test counts rows that both methods have."
+        )
+    return notes

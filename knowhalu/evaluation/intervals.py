@@ -1,0 +1,75 @@
+"""Bootstrap intervals: whole groups of rows are drawn again and again, and every figure is computed of every resample at once."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knowhalu.evaluation.figures import FIGURES, Floats, Said, auc, counts, figures
+
+DRAWS, SEED = 2000, 0
+LIMITS = (2.5, 97.5)
+CELLS = 4_000_000
+"""Numbers of a resample held at a time, at most."""
+
+
+class Figure(NamedTuple):
+    """A value with its 95 % bootstrap interval; what cannot be given is None."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+def draws(groups: int, *, times: int = DRAWS, seed: int = SEED) -> NDArray[np.uint8]:
+    """Draw as many groups as there are, with replacement: how often each one came, in an array of shape (times, groups)."""
+    rng = np.random.default_rng(seed)
+    found = np.empty((times, groups), dtype=np.uint8)
+    for drawn in found:
+        drawn[:] = np.bincount(rng.integers(0, groups, groups), minlength=groups)
+    return found
+
+
+def with_intervals(said: Said, groups: NDArray[np.intp], drawn: NDArray[np.uint8]) -> dict[str, Figure]:
+    """Return every figure of some rows with its percentile interval.
+
+    `groups` has the group number of each row, `drawn` how often each group came; with less than two groups among the rows there
+    is no interval.
+    """
+    whole = {**figures(counts(said).sum(axis=0)), "auc": auc(said)}
+    if len(np.unique(groups)) < 2:
+        return {name: Figure(_number(whole[name])) for name in FIGURES}
+    spread = {**resampled(said, groups, drawn), "auc": _resampled_auc(said, groups, drawn)}
+    return {name: Figure(_number(whole[name]), *limits(spread[name])) for name in FIGURES}
+
+
+def resampled(said: Said, groups: NDArray[np.intp], drawn: NDArray[np.uint8]) -> dict[str, Floats]:
+    """Return all figures but ROC-AUC of every resample."""
+    single = counts(said)
+    by_group = np.zeros((drawn.shape[1], single.shape[1]))
+    np.add.at(by_group, groups, single)
+    total = np.concatenate([part.astype(np.float64) @ by_group for part in _parts(drawn, drawn.shape[1])])
+    return figures(total)
+
+
+def limits(values: Floats) -> tuple[float | None, float | None]:
+    """Return the ends of the 95 % interval; resamples of which a figure cannot be given are left out."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return None, None
+    low, high = np.percentile(known, LIMITS)
+    return float(low), float(high)
+
+
+def _resampled_auc(said: Said, groups: NDArray[np.intp], drawn: NDArray[np.uint8]) -> Floats:
+    return np.concatenate([auc(said, part[:, groups].astype(np.float64)) for part in _parts(drawn, len(groups))])
+
+
+def _parts(drawn: NDArray[np.uint8], rows: int) -> Iterator[NDArray[np.uint8]]:
+    step = max(1, CELLS // max(1, rows))
+    return (drawn[i : i + step] for i in range(0, len(drawn), step))
+
+
+def _number(value: Floats) -> float | None:
+    return None if np.isnan(value) else float(value)

@@ -1,0 +1,133 @@
+"""A comparison as tables: for the terminal, as Markdown and as JSON."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from knowhalu.evaluation.comparison import Against, Comparison, Result
+from knowhalu.evaluation.intervals import DRAWS, Figure
+
+QUALITY = {"tpr": "TPR", "tnr": "TNR", "average": "Avg Acc", "balanced": "balanced", "macro_f1": "macro F1", "auc": "ROC-AUC",
+           "arp": "abstained +", "arn": "abstained -"}  # fmt: skip
+COST = {"calls": "calls", "reused": "kept replies", "prompt_tokens": "prompt tokens", "cached_tokens": "of them cached",
+        "completion_tokens": "written tokens", "pairs": "pairs", "searches": "searches", "seconds": "seconds"}  # fmt: skip
+MEANINGS = (
+    "In percent, with 95 % bootstrap intervals: {draws:,} resamples of {groups:,} groups; a group has the rows of one source, "
+    "question or pair.",
+    "TPR: share of the hallucinated that was found; TNR: of the faithful that was passed; Avg Acc: their mean. An abstention "
+    "(+: among hallucinated, -: among faithful) counts as neither.",
+    "balanced and macro F1: balanced accuracy and F1 of both classes, an abstention settled by its probability.",
+)
+
+
+class Sheet(NamedTuple):
+    """A table: its title, its column heads and its rows, the first column being a name."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+
+
+def sheets(comparison: Comparison) -> list[Sheet]:
+    """Lay out quality, tests against the first method, and cost."""
+    results, first = comparison.results, comparison.results[0].name
+    title = f"{comparison.rows:,} rows, {comparison.hallucinated:,} hallucinated"
+    shown = [Sheet(title, ("", "rows", "no verdict", *QUALITY.values()), [_quality(r) for r in results])]
+    if comparison.tests:
+        head = ("", "rows", f"only {first} right", "only it right", "p (McNemar)", "p (Holm)", "Avg Acc, difference")
+        shown.append(Sheet(f"Against {first}", head, [_test(t) for t in comparison.tests]))
+    used = [n for n in COST if any(r.cost[n] for r in results)]
+    if used:
+        shown.append(Sheet("Cost per row with a verdict", ("", *(COST[n] for n in used)), [_cost(r, used) for r in results]))
+    return shown
+
+
+def remarks(comparison: Comparison) -> list[str]:
+    """Return what the columns mean, and what must be known of these figures."""
+    return [*(line.format(draws=DRAWS, groups=comparison.groups) for line in MEANINGS), *comparison.notes]
+
+
+def markdown(comparison: Comparison) -> str:
+    """Write all tables and remarks as Markdown."""
+    parts = []
+    for sheet in sheets(comparison):
+        lines = [_line(sheet.head), "|---|" + "---:|" * (len(sheet.head) - 1), *map(_line, sheet.rows)]
+        parts.append(f"**{sheet.title}**\n\n" + "\n".join(lines))
+    failures = [f"- {r.name}: {n:,} x {_cell(reason)}" for r in comparison.results for reason, n in list(r.failures.items())[:3]]
+    parts += ["\n".join(failures)] if failures else []
+    return "\n\n".join([*parts, *remarks(comparison)]) + "\n"
+
+
+def as_json(comparison: Comparison) -> dict[str, Any]:
+    """Return the comparison as plain fields; a figure is {value, low, high}."""
+    fields: dict[str, Any] = _plain(asdict(comparison))
+    return fields
+
+
+def write(comparison: Comparison, folder: Path) -> tuple[Path, Path]:
+    """Write `comparison.json` and `comparison.md` into a folder; return their paths."""
+    paths = folder / "comparison.json", folder / "comparison.md"
+    paths[0].write_text(json.dumps(as_json(comparison), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    paths[1].write_text(markdown(comparison), encoding="utf-8")
+    return paths
+
+
+def percent(figure: Figure) -> str:
+    """Return a share in percent with its interval; a dash where it cannot be given."""
+    if figure.value is None:
+        return "-"
+    if figure.low is None or figure.high is None:
+        return f"{100 * figure.value:.1f}"
+    return f"{100 * figure.value:.1f} [{100 * figure.low:.1f}, {100 * figure.high:.1f}]"
+
+
+def title_of(result: Result) -> str:
+    """Return a method's name, and that it was fitted on the compared rows where it was."""
+    return f"{result.name} (upper bound)" if result.fitted == "the same rows" else result.name
+
+
+def _quality(result: Result) -> tuple[str, ...]:
+    abstains = (f"{100 * v:.1f}" if (v := result.figures[n].value) is not None else "-" for n in ("arp", "arn"))
+    shares = (percent(result.figures[n]) for n in QUALITY if n not in ("arp", "arn"))
+    return title_of(result), f"{result.rows:,}", f"{sum(result.failures.values()):,}", *shares, *abstains
+
+
+def _test(test: Against) -> tuple[str, ...]:
+    difference = percent(test.difference)
+    sign = "+" if (test.difference.value or 0.0) > 0 else ""
+    return (
+        test.name,
+        f"{test.rows:,}",
+        f"{test.first_only:,}",
+        f"{test.other_only:,}",
+        p_value(test.p),
+        p_value(test.holm),
+        sign + difference,
+    )
+
+
+def p_value(p: float) -> str:
+    """Return a p-value as it is usually written."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _cost(result: Result, names: Sequence[str]) -> tuple[str, ...]:
+    return result.name, *("-" if (v := result.cost[n]) is None else f"{v:,.4f}" if n == "seconds" else f"{v:,.1f}" for n in names)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(map(_cell, cells)) + " |"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Figure):
+        return value._asdict()
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,70 @@
+"""The labelled rows of a comparison: what is gold, which rows belong together, and a part of them where all are too many."""
+
+import os
+from collections.abc import Hashable, Iterator, Set
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knowhalu.errors import InputError
+from knowhalu.evaluation.figures import Flags
+from knowhalu.evaluation.groups import group_numbers, sharing_keys
+from knowhalu.evaluation.intervals import SEED
+from knowhalu.records import content_hash, id_hash, read_samples
+from knowhalu.types import Sample
+
+CURE = 'Give every row a label, "faithful" or "hallucinated", or check rows without labels by knowhalu detect.'
+
+
+class Rows(NamedTuple):
+    """A file of labelled samples: the place of every id, gold (true: hallucinated), group numbers, and content hashes."""
+
+    path: Path
+    places: dict[bytes, int]
+    gold: Flags
+    groups: NDArray[np.intp]
+    contents: dict[str, str]
+
+    @property
+    def missing(self) -> str | None:
+        """Return the label that no row has, if there is one."""
+        return None if self.gold.any() and not self.gold.all() else "faithful" if self.gold.all() else "hallucinated"
+
+
+def read_rows(path: Path) -> Rows:
+    """Read and validate all rows; raises InputError at the first that cannot be used or has no label."""
+    places: dict[bytes, int] = {}
+    gold: list[bool] = []
+    contents: dict[str, str] = {}
+
+    def keys(sample: Sample) -> list[Hashable]:
+        if sample.label is None:
+            raise InputError(f"{path}, sample {sample.id!r}: has no label to compare with. {CURE}")
+        places[id_hash(sample.id)] = len(gold)
+        gold.append(sample.label == "hallucinated")
+        contents[content_hash(sample)] = sample.id
+        return sharing_keys(sample)
+
+    groups = group_numbers(keys(sample) for sample in read_samples(path))
+    return Rows(path, places, np.array(gold, dtype=np.bool_), groups, contents)
+
+
+def limited(rows: Rows, limit: int | None, folder: Path) -> Rows:
+    """Return at most `limit` rows, in a file of their own: group by group in an order drawn once, so that more only adds."""
+    if limit is None or limit >= len(rows.gold):
+        return rows
+    rank = np.random.default_rng(SEED).permutation(int(rows.groups.max()) + 1)[rows.groups]
+    chosen = set(np.argsort(rank, kind="stable")[:limit].tolist())
+    path = folder / "input" / "rows.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    beside = path.with_name(".rows.jsonl.tmp")
+    with beside.open("w", encoding="utf-8") as file:
+        file.writelines(f"{sample.model_dump_json(exclude_none=True)}\n" for sample in _chosen(rows.path, chosen))
+    os.replace(beside, path)
+    return read_rows(path)
+
+
+def _chosen(path: Path, places: Set[int]) -> Iterator[Sample]:
+    return (sample for place, sample in enumerate(read_samples(path)) if place in places)

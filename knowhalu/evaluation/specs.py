@@ -1,0 +1,67 @@
+"""What to compare, in words: `conli`, `conli:llm`, `strict=factored:encoder[theta=0.7]`."""
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from knowhalu.errors import SettingsError
+from knowhalu.names import METHODS, method_card
+from knowhalu.options import Settings
+from knowhalu.parts import thinker
+from knowhalu.settings import load_settings
+
+FORM = "[NAME=]METHOD[:REASONER][[SETTING=VALUE,...]], such as conli:llm or strict=factored[theta=0.7]"
+_COMMA = re.compile(r",(?![^\[]*\])")
+_SPEC = re.compile(r"(?:([\w.-]+)=)?([\w-]+)(?::([\w-]+))?(?:\[(.*)\])?", re.DOTALL)
+
+
+class Spec(NamedTuple):
+    """A method that takes part in a comparison, who thinks in it, and the settings (`a.b=c`) that it has of its own."""
+
+    name: str
+    method: str
+    reasoner: str | None = None
+    pairs: tuple[str, ...] = ()
+
+    def settings(self, file: Path | None, pairs: Iterable[str]) -> Settings:
+        """Return the settings of its run: its own ones win; raises SettingsError naming the method."""
+        reasoner = (f"reasoner={json.dumps(self.reasoner)}",) if self.reasoner else ()
+        try:
+            made = load_settings(file, (*pairs, f"method={json.dumps(self.method)}", *reasoner, *self.pairs))
+            thinker(made)
+        except SettingsError as error:
+            raise SettingsError(f"{self.name}: {error}".replace("--set reasoner=", f"{self.method}:")) from error
+        return made
+
+
+def parse_specs(texts: Iterable[str]) -> list[Spec]:
+    """Read methods, parted by commas; raises SettingsError for what is no method, and for two of one name."""
+    found = [_spec(text.strip()) for several in texts for text in _COMMA.split(several) if text.strip()]
+    if not found:
+        raise SettingsError(f"no method is named. Write them as {FORM}")
+    for spec in found:
+        if spec.name in METHODS and spec.name != spec.method:
+            raise SettingsError(f"{spec.name!r} is a method itself. Call {spec.method} otherwise")
+        if sum(other.name.casefold() == spec.name.casefold() for other in found) > 1:
+            raise SettingsError(f"two methods would be called {spec.name!r}. Name one of them: other={spec.method}")
+    return found
+
+
+def _spec(text: str) -> Spec:
+    match = _SPEC.fullmatch(text)
+    if match is None:
+        raise SettingsError(f"{text!r} is no method. Write it as {FORM}")
+    name, method, reasoner, inner = match.groups()
+    branch = method_card(method).options
+    pairs = tuple(_pair(pair.strip(), branch, text) for pair in (inner or "").split(",") if pair.strip())
+    usual = "-".join([method, *([reasoner] if reasoner else []), *(p.removeprefix(f"{branch}.") for p in pairs)])
+    return Spec(name or re.sub(r"[^\w.-]+", "-", usual), method, reasoner, pairs)
+
+
+def _pair(text: str, branch: str, spec: str) -> str:
+    key, equals, value = text.partition("=")
+    if not equals or key.strip() in ("method", "reasoner"):
+        raise SettingsError(f"{spec!r}: {text!r} is no setting of a method. Write it as {FORM}")
+    return f"{key.strip() if '.' in key else f'{branch}.{key.strip()}'}={value.strip()}"

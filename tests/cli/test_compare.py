@@ -1,0 +1,90 @@
+"""`knowhalu compare` and `knowhalu methods`, and the options --method and --reasoner."""
+
+import json
+
+import pytest
+
+from knowhalu.api import Checker
+from knowhalu.cli.main import main
+from knowhalu.names import METHODS
+
+SHORT = "a=trivial-length[border=3],b=trivial-length[border=5]"
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    from click.testing import CliRunner
+
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"claim": "word " * (2 + i % 5), "knowledge": f"k{i}", "label": ["faithful", "hallucinated"][i % 5 > 1]}
+        for i in range(10)
+    ]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    return lambda *args: CliRunner().invoke(main, [str(a) for a in args])
+
+
+def test_the_table_is_printed_and_written_beside_the_outcomes(run, tmp_path):
+    result = run("compare", "in.jsonl", "-m", SHORT)
+    assert result.exit_code == 0, result.output
+    for part in ("10 rows, 6 hallucinated", "Against a", "McNemar", "trivial-novelty (upper bound)", "seconds",
+                 "100.0 [100.0, 100.0]", "2,000 resamples of 10 groups"):  # fmt: skip
+        assert part in result.stdout
+    folder = tmp_path / "in.compare"
+    assert {"a.jsonl", "b.jsonl", "comparison.json", "comparison.md"} <= {p.name for p in folder.iterdir()}
+    assert "b: 10 of 10" in result.stderr
+
+
+def test_refusals_are_one_line(run):
+    for args, said in (
+        (("-m", "nosuch"), "unknown method 'nosuch'"), (("-m", "knowhalu", "--reasoner", "me"), "unknown reasoner 'me'"),
+        (("-m", SHORT, "--fit", "in.jsonl"), "are compared too"),
+    ):  # fmt: skip
+        result = run("compare", "in.jsonl", *args)
+        assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+        assert said in result.stderr
+
+
+def test_an_interruption_says_what_is_kept(run, monkeypatch):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("knowhalu.evaluation.running.detect", interrupted)
+    result = run("compare", "in.jsonl", "-m", SHORT)
+    assert result.exit_code == 130
+    assert "kept in in.compare" in result.stderr
+
+
+def test_every_method_is_listed_and_has_a_card_with_its_options(run):
+    table = run("methods").stdout
+    for name, card in METHODS.items():
+        assert f"\n{name} " in table and card.does in table
+        text = run("methods", name).stdout
+        assert f"knowhalu check --method {name}" in text and f"[{card.options}]" in text and card.cost in text
+        assert json.loads(run("methods", name, "--json").stdout)["reasoners"] == list(card.reasoners)
+    assert list(json.loads(run("methods", "--json").stdout)) == list(METHODS)
+
+
+def test_an_unknown_method_gets_the_nearest_name(run):
+    assert "Did you mean 'knowhalu'?" in run("methods", "knowhallu").stderr
+
+
+@pytest.mark.parametrize(("args", "method", "reasoner"), [
+    ((), "knowhalu", "encoder"), (("--reasoner", "llm"), "knowhalu", "llm"),
+    (("--method", "trivial-length", "--set", "method=trivial-length"), "trivial-length", "encoder"),
+    (("--method", "trivial-length", "--settings", "s.toml"), "trivial-length", "llm"),
+])  # fmt: skip
+def test_method_and_reasoner_reach_the_settings_and_win_over_the_file(knowhalu, monkeypatch, tmp_path, args, method, reasoner):
+    (tmp_path / "s.toml").write_text('method = "knowhalu"\nreasoner = "llm"\n')
+    seen, usual = [], Checker.check
+    monkeypatch.setattr(Checker, "check", lambda self, sample: seen.append(self.settings) or usual(self, sample))
+    knowhalu("check", "--claim", "x", "--knowledge", "k", *args)
+    assert [(s.method, s.reasoner) for s in seen] == [(method, reasoner)]
+
+
+def test_a_contradiction_with_set_is_refused(knowhalu, tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"claim": "x", "knowledge": "k"}\n')
+    for command in (("check", "--claim", "x", "--knowledge", "k"), ("detect", "in.jsonl", "-o", "out.jsonl")):
+        result = knowhalu(*command, "--method", "knowhalu", "--set", "method='conli'")
+        assert result.exit_code == 2
+        assert "--method knowhalu and --set method='conli' contradict each other. Keep one of them" in result.stderr

@@ -1,0 +1,58 @@
+"""Intervals: groups are drawn as a whole, the same in every run, and they are as wide as theory says."""
+
+import numpy as np
+import pytest
+
+from knowhalu.evaluation.figures import Said
+from knowhalu.evaluation.groups import group_numbers, sharing_keys
+from knowhalu.evaluation.intervals import draws, with_intervals
+from knowhalu.types import Sample
+
+
+def coins(n, seed=0):
+    """Right with a chance of 0.8, on hallucinated and faithful rows in turn."""
+    gold = np.arange(n) % 2 == 0
+    right = np.random.default_rng(seed).random(n) < 0.8
+    settled = gold == right
+    return Said(gold, settled, np.zeros(n, dtype=bool), settled.astype(float))
+
+
+def test_the_interval_of_a_share_is_as_wide_as_its_standard_error_says():
+    said = coins(2000)
+    found = with_intervals(said, np.arange(2000), draws(2000))["tpr"]
+    error = np.sqrt(found.value * (1 - found.value) / 1000)
+    assert (found.high - found.low) / (2 * 1.96 * error) == pytest.approx(1, abs=0.1)
+    assert found.low < found.value < found.high
+
+
+def test_rows_of_one_group_tell_no_more_than_one_of_them():
+    said = coins(200)
+    many = said.rows(np.repeat(np.arange(200), 10))
+    alone = with_intervals(said, np.arange(200), draws(200))
+    grouped = with_intervals(many, np.repeat(np.arange(200), 10), draws(200))
+    loose = with_intervals(many, np.arange(2000), draws(2000))
+    assert grouped["average"] == alone["average"]
+    assert loose["average"].high - loose["average"].low < 0.5 * (grouped["average"].high - grouped["average"].low)
+
+
+def test_the_same_draws_come_in_every_run_and_another_seed_gives_others():
+    assert (draws(50) == draws(50)).all()
+    assert (draws(50).sum(axis=1) == 50).all()
+    assert draws(50).shape == (2000, 50)
+    assert not (draws(50, seed=1) == draws(50)).all()
+
+
+def test_one_group_has_no_interval():
+    found = with_intervals(coins(10), np.zeros(10, dtype=int), draws(1))["average"]
+    assert found.value is not None and (found.low, found.high) == (None, None)
+
+
+def test_rows_that_share_a_source_a_question_or_a_pair_are_one_group_also_by_way_of_others():
+    rows = [
+        Sample(response="a", documents="D"), Sample(response="b", documents="E"),
+        Sample(response="c", knowledge="D", question="q"),
+        Sample(response="d", question="q", documents="F"), Sample(response="e", meta={"pair": 1}),
+        Sample(response="f", meta={"pair": "1"}), Sample(response="g"), Sample(response="h", meta={"group": "x"}, documents="D"),
+        Sample(response="i", meta={"group": "x"}),
+    ]  # fmt: skip
+    assert list(group_numbers(sharing_keys(s) for s in rows)) == [0, 1, 0, 0, 2, 2, 3, 4, 4]

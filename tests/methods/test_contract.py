@@ -1,0 +1,182 @@
+"""The contract of every method in the table, with everyone who can think in it: one verdict or one failure, whatever comes."""
+
+import hashlib
+from functools import cache
+from types import SimpleNamespace
+
+import pytest
+
+from knowhalu.doubles import ScriptedEncoder, ScriptedLLM
+from knowhalu.encoder.service import PACKAGED
+from knowhalu.engine import Backends, Engine
+from knowhalu.errors import BackendError
+from knowhalu.names import METHODS, imported, method_card
+from knowhalu.records import outcome_line, parse_outcome
+from knowhalu.searching import Searcher
+from knowhalu.settings import load_settings
+from knowhalu.steps import Completion
+from knowhalu.text import word_count
+from knowhalu.types import Label
+from knowhalu.verdicts import Failure, Verdict
+from tests.methods.hostile import BARE, LONG, SAMPLES
+from tests.methods.imitating import imitated
+from tests.retrieval.conftest import WordEmbedder
+
+NEEDED = {name: ("trivial.border=0.5",) for name in METHODS if method_card(name).options == "trivial"}
+"""Settings without which a method refuses to be made."""
+EVERYONE = [(name, who) for name, card in METHODS.items() for who in card.reasoners or ("",)]
+SAID = {Label.CORRECT: {False}, Label.INCORRECT: {True}, Label.INCONCLUSIVE: {None}}
+every_method = pytest.mark.parametrize(("name", "who"), EVERYONE, ids=[f"{n}-{w}" if w else n for n, w in EVERYONE])
+
+
+def scored(pair):
+    """Make up probabilities that depend on the pair, and favour nothing."""
+    a, b, c = (1 + x for x in hashlib.sha256(repr(pair).encode("utf-8", "replace")).digest()[:3])
+    return a / (a + b + c), b / (a + b + c), c / (a + b + c)
+
+
+@cache
+def made(name, who):
+    """Make a method once: its prompts are loaded then."""
+    card = method_card(name)
+    settings = load_settings(pairs=[f"method={name}", *([f"reasoner={who}"] if who else []), *NEEDED.get(name, ())])
+    options = getattr(settings, card.options)
+    if not who:
+        return imported(card.make)(options)
+    given = (settings.llm, options) if who == "llm" else (PACKAGED,)
+    return imported(card.make)(imported(card.reasoners[who])(*given), options)
+
+
+def run(name, who, samples, *, llm=imitated, encoder=scored):
+    """Check samples; return the outcomes and what was asked."""
+    searcher = Searcher(load_settings().retrieval)
+    vars(searcher)["embedder"] = WordEmbedder()
+    asked = SimpleNamespace(llm=ScriptedLLM(llm), encoder=ScriptedEncoder(encoder))
+    backends = Backends(
+        entail=asked.encoder if who == "encoder" else None, generate=asked.llm if who == "llm" else None, search=searcher
+    )  # fmt: skip
+    outcomes = list(Engine(made(name, who), backends).run(samples))
+    assert [o.id for o in outcomes] == [s.id for s in samples]
+    for outcome in outcomes:
+        assert parse_outcome(outcome_line(outcome)) == outcome
+        if isinstance(outcome, Failure):
+            assert outcome.stage not in ("internal", "") and outcome.reason, outcome
+    return outcomes, asked
+
+
+def assert_exact(sample, verdict):
+    """Every offset names the very text that it claims to name."""
+    sources = {d.id: d.text for d in sample.documents} | {f"knowledge-{i}": k for i, k in enumerate(sample.knowledge, 1)}
+    length = len(sample.response)
+    for segment in verdict.segments:
+        assert segment.text == sample.response[segment.start : segment.end]
+        for judgment in filter(None, (segment.base, segment.supplement)):
+            for step in judgment.steps:
+                passages = {p.id: p for p in step.passages}
+                assert all(p.text == sources[p.document][p.start : p.end] for p in step.passages)
+                assert all(q.text == passages[q.passage].text[q.start : q.end] for q in step.knowledge.quotes)
+        for finding in segment.findings:
+            assert 0 <= finding.start <= finding.end <= length
+    for evidence in verdict.evidence:
+        assert 0 <= evidence.response_start <= evidence.response_end <= length
+        at = evidence.document_start
+        assert evidence.quote == sources[evidence.document][at : at + len(evidence.quote)]
+
+
+def assert_is_a_verdict(sample, verdict, name):
+    assert isinstance(verdict, Verdict)
+    assert (verdict.method, verdict.task) == (name, sample.task)
+    assert 0.0 <= verdict.probability <= 1.0
+    assert verdict.hallucinated in SAID[verdict.label] and verdict.reason
+    assert verdict.kind is None or verdict.hallucinated
+    assert_exact(sample, verdict)
+
+
+@every_method
+def test_every_text_gets_one_verdict_or_one_failure_with_a_reason(name, who):
+    outcomes, _ = run(name, who, SAMPLES)
+    for sample, outcome in zip(SAMPLES, outcomes, strict=True):
+        if isinstance(outcome, Verdict):
+            assert_is_a_verdict(sample, outcome, name)
+    told = [o for o in outcomes if isinstance(o, Verdict)]
+    assert told or _needs_more_than_a_source(outcomes), outcomes[0]
+
+
+def _needs_more_than_a_source(outcomes):
+    """Tell whether all failed for want of something in `meta`, such as samples that a model drew before."""
+    return all("meta" in o.reason for o in outcomes)
+
+
+@every_method
+def test_without_any_source_a_failure_names_the_cure(name, who):
+    outcomes, _ = run(name, who, BARE)
+    for sample, outcome in zip(BARE, outcomes, strict=True):
+        if isinstance(outcome, Failure):
+            assert any(word in outcome.reason for word in ("--index", "documents", "knowledge", "source", "meta")), outcome
+        else:
+            assert_is_a_verdict(sample, outcome, name)
+
+
+@every_method
+@pytest.mark.parametrize("sample", LONG, ids=[s.id for s in LONG])
+def test_long_texts_end_and_ask_no_more_than_their_length_allows(name, who, sample):
+    (outcome,), asked = run(name, who, [sample])
+    if isinstance(outcome, Verdict):
+        assert_is_a_verdict(sample, outcome, name)
+    requests = len(asked.llm.history) + len(asked.encoder.history)
+    assert requests <= 100 + 5 * word_count(sample.response)
+
+
+@every_method
+def test_the_same_text_gets_the_same_verdict_whatever_is_checked_beside_it(name, who):
+    alone, _ = run(name, who, SAMPLES[:2])
+    beside, _ = run(name, who, SAMPLES[:6])
+    assert [o.model_copy(update={"seconds": {}}) if isinstance(o, Verdict) else o for o in alone] == [
+        o.model_copy(update={"seconds": {}}) if isinstance(o, Verdict) else o for o in beside[:2]
+    ]
+
+
+def fails(*_):
+    raise BackendError("generate", "the server is down. Start it")
+
+
+def garbage(request):
+    return Completion("\x00%% }{ ### ### ::\n\n((((" + "lorem " * 9)
+
+
+def nothing(request):
+    return Completion("")
+
+
+def cut_off(request):
+    return Completion("CORRECT " * 50, finish_reason="length")
+
+
+@every_method
+def test_a_backend_that_does_not_answer_is_a_failure_and_never_a_label(name, who):
+    outcomes, asked = run(name, who, SAMPLES[:6], llm=fails, encoder=fails)
+    if not asked.llm.history and not asked.encoder.history:
+        return  # a rule asks nobody
+    for sample, outcome in zip(SAMPLES, outcomes, strict=False):
+        assert isinstance(outcome, Failure), f"{sample.id}: {outcome}"
+        assert outcome.reason == "the server is down. Start it" or "meta" in outcome.reason
+
+
+@pytest.mark.parametrize("name", [n for n, w in EVERYONE if w == "llm"])
+@pytest.mark.parametrize("reply", [garbage, nothing, cut_off])
+def test_what_a_model_says_in_no_form_at_all_is_a_failure_and_never_a_label(name, reply):
+    outcomes, asked = run(name, "llm", SAMPLES[:6], llm=reply)
+    for sample, outcome in zip(SAMPLES, outcomes, strict=False):
+        assert isinstance(outcome, Failure), f"{sample.id}: {outcome}"
+    assert len(asked.llm.history) <= 100 * 6
+
+
+@pytest.mark.parametrize("name", [n for n, w in EVERYONE if w == "llm"])
+def test_labels_come_from_the_choices_alone_where_the_rest_is_garbage(name):
+    def reply(request):
+        return imitated(request) if request.choices else garbage(request)
+
+    outcomes, _ = run(name, "llm", SAMPLES, llm=reply)
+    for sample, outcome in zip(SAMPLES, outcomes, strict=True):
+        if isinstance(outcome, Verdict):
+            assert_is_a_verdict(sample, outcome, name)
