@@ -4,11 +4,14 @@ import hashlib
 import re
 
 from knowhalu.errors import StageError
+from knowhalu.prompts import unshield
 from knowhalu.steps import Completion, Generate
 
 CONTEXT = 400_000
 """Characters that a prompt may have; a longer one gets the error of a model whose context is full."""
 _HEADING = re.compile(r"### ([^:\n]*?)( \d+)?:[ \t]*$")
+
+_SENTENCE = re.compile(r"^### Sentence (\d+): (.*(?:\n(?!###).*)*)", re.MULTILINE)
 
 
 def imitated(request: Generate) -> Completion:
@@ -23,10 +26,16 @@ def imitated(request: Generate) -> Completion:
         return _chosen(request.choices, draw[0])
     heading = _HEADING.search((request.prompt + request.begun).rstrip("\n").rpartition("\n")[2])
     examples = _examples(request, heading[1], heading[2] or "") if heading else []
-    text = examples[draw[0] % len(examples)] if examples else " It stands in the source."
+    text = _repeated(request) or (examples[draw[0] % len(examples)] if examples else " It stands in the source.")
     return Completion(
         text, logprobs=(-0.1, -0.05), prompt_tokens=len(request.prompt.split()), completion_tokens=len(text.split())
     )
+
+
+def _repeated(request: Generate) -> str:
+    """List numbered sentences as they are: a claim that their text does not make would be refused."""
+    numbered = _SENTENCE.findall(request.prompt[request.fixed :])
+    return "\n".join(f"{number}: {' '.join(unshield(text).split())}" for number, text in numbered)
 
 
 def _chosen(choices: tuple[str, ...], number: int) -> Completion:
