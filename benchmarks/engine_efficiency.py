@@ -109,10 +109,10 @@ def run(port: int, checks: int, rounds: int, in_flight: int) -> float:
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--checks", type=int, default=640)
+    parser.add_argument("--checks", type=int, default=1920)
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--in-flight", type=int, default=64)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/engine_efficiency.json"))
     args = parser.parse_args()
     context = multiprocessing.get_context("spawn")

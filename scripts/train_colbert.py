@@ -33,6 +33,12 @@ def corpus_of(data: Path, name: str) -> PassageList:
     return read_corpus(data / f"{name}.corpus.jsonl.gz")
 
 
+def unmeasured(corpus: PassageList, measured: list[dict[str, Any]]) -> PassageList:
+    """Leave out the right passages of the measured split: they are not even to be learned from as wrong ones."""
+    right = {str(name) for row in measured for name in row["positives"]}
+    return PassageList(p for p in corpus if p.id not in right)
+
+
 def without_measured(rows: list[dict[str, Any]], measured: list[dict[str, Any]], corpus: PassageList) -> list[dict[str, Any]]:
     """Leave out queries that stand in the measured split too, word for word, or whose right passage has the same text there."""
     texts = {p.id: " ".join(p.text.lower().split()) for p in corpus}
@@ -50,8 +56,8 @@ def gathered(data: Path) -> list[list[Question]]:
     """Return the questions of every set to learn from, with mined wrong passages."""
     groups = []
     for name, split in LEARNED.items():
-        rows, corpus = split_of(data, name, split), corpus_of(data, name)
-        kept = without_measured(rows, split_of(data, name, MEASURED[name]), corpus)
+        rows, corpus, measured = split_of(data, name, split), corpus_of(data, name), split_of(data, name, MEASURED[name])
+        kept, corpus = without_measured(rows, measured, corpus), unmeasured(corpus, measured)
         groups.append(mined(kept, corpus))
         print(f"{name}: {len(kept)} of {len(rows)} questions of {split!r}, {len(corpus)} passages", flush=True)
     return groups
