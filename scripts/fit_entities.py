@@ -16,7 +16,7 @@ from sklearn.metrics import roc_auc_score
 from knowhalu.api import Checker
 from knowhalu.encoder.service import PACKAGED, EncoderBackend
 from knowhalu.options import ConliOptions, EncoderOptions, Settings
-from knowhalu.reasoners.conli_encoder import judged_alone
+from knowhalu.reasoners.conli_encoder import WEIGHTS, judged_alone
 from knowhalu.reasoners.features import LOGIT_LIMIT, logit
 from knowhalu.reasoners.standing import views
 from knowhalu.training.entities import EntityRow, entity_rows
@@ -54,7 +54,7 @@ def cut(data: Path, folder: Path, threads: int) -> None:
     for row, outcome in zip(rows, Checker(settings).stream(r.sample for r in rows), strict=True):
         assert isinstance(outcome, Verdict), outcome
         passes = all(s.base.supported >= 0.5 for s in outcome.segments)
-        worst = min((logit(f.supported) for s in outcome.segments for f in s.findings), default=LOGIT_LIMIT)
+        worst = min((logit(f.supported) + WEIGHTS.cut for s in outcome.segments for f in s.findings), default=LOGIT_LIMIT)
         found.append((passes, worst, row.supported, row.weight))
     for border in (-LOGIT_LIMIT, *np.arange(-4.0, 2.01, 0.25)):
         right = {gold: [(p and w >= border) == gold for p, w, g, _ in found if g is gold] for gold in (True, False)}

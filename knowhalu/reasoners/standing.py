@@ -16,6 +16,8 @@ from knowhalu.steps import Probabilities
 from knowhalu.text import content_words, sentences, words
 from knowhalu.types import Entity, Passage
 
+COUNTED = {"money", "percent", "quantity", "number", "cardinal", "ordinal"}
+"""Types that a true statement may have worked out (sums, spans of time), so that a source need not have them as they stand."""
 REACH = 1
 """Sentences on each side that are read with one: they say who "he" is."""
 
@@ -93,8 +95,10 @@ def _by_initials(name: str, text: str) -> bool:
 
 def entity_features(entity: Entity, found: Standing, at_place: Probabilities, at_matter: Probabilities) -> dict[str, float]:
     """Return what tells whether an entity is borne out: where it stands, and what the verifier says of its clause there."""
+    absent, is_count = 1 - found.held, entity.type in COUNTED
     return {
-        "absent": 1 - found.held,
+        "absent": 0.0 if is_count else absent,
+        "count_absent": absent if is_count else 0.0,
         "apart": max(0.0, found.covered_best - found.covered),
         "covered": found.covered,
         "supported": logit(max(at_place.supported, at_matter.supported)),

@@ -33,8 +33,8 @@ FOR = frozenset(
 AGAINST = frozenset(
     """
     joint_contradicted nearest_contradicted best_contradicted numbers_missing numbers_elsewhere dates_missing
-    counts_missing names_missing negation_differs asked_contradicted absent apart
-    contradicted other_count
+    counts_missing names_missing negation_differs asked_contradicted absent count_absent
+    apart contradicted other_count
     """.split()
 )
 WORDS = 30

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from knowhalu.api import Checker
-from knowhalu.cli.show import make_console, marked_response, safe
+from knowhalu.cli.show import make_console, marked_response, safe, show_outcome
 from knowhalu.records import parse_outcome
+from knowhalu.verdicts import Unchecked, Verdict
 from tests import scripted_checks
 from tests.scripted_checks import Form, Label, Sample, segment_of
 
@@ -162,3 +163,12 @@ def test_whether_the_forms_agree_and_what_was_left_out_is_shown(knowhalu, monkey
     assert "structured   INCORRECT       -  the source says so" in output
     assert "left out, as no passage bears it out: It has rings." in output
     assert "the two forms of knowledge agree" in knowhalu("check", "--claim", "wrong", "--knowledge", "k").stdout
+
+
+def test_what_was_not_checked_is_shown_with_its_reason(capsys):
+    sample = Sample(id="x", response="Hello! Mars is red.", knowledge="Mars is red.")
+    left_out = (Unchecked(start=0, end=6, text="Hello!", reason="a courtesy"),)
+    verdict = Verdict(id="x", task="claim", method="m", label="CORRECT", hallucinated=False, kind=None, probability=0.1,
+                      reason="", unchecked=left_out)  # fmt: skip
+    show_outcome(make_console(), sample, verdict)
+    assert "Not checked (1)\n  “Hello!”: a courtesy\n" in capsys.readouterr().out
