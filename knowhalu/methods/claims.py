@@ -1,5 +1,7 @@
 """Claims in words of their own, and where in the response each is made."""
 
+import re
+
 from knowhalu.text import Span, content_words, sentences
 from knowhalu.types import Judgment, Label, Relation
 from knowhalu.verdicts import Finding
@@ -11,7 +13,13 @@ RELATIONS = {
 
 
 def place(claim: str, piece: Span) -> Span:
-    """Return the sentence of a piece whose words are most like those of a claim; the whole piece where none shares any."""
+    """Return where a piece of the response makes a claim: the exact stretch where it stands there word for word.
+
+    Else that is the sentence whose words are most like those of the claim; the whole piece where none shares any.
+    """
+    bare = claim.strip().rstrip(".!")
+    if bare and (exact := re.search(rf"(?<!\w){re.escape(bare)}(?!\w)", piece.text)):
+        return Span(piece.start + exact.start(), piece.start + exact.end(), exact.group())
     wanted = set(content_words(claim))
     alike, _, best = max(((_alike(wanted, s.text), -i, s) for i, s in enumerate(sentences(piece.text))), default=(0.0, 0, piece))
     return Span(piece.start + best.start, piece.start + best.end, best.text) if alike else piece

@@ -7,6 +7,7 @@ conditions, alternatives and quotations are never parted, as their parts do not 
 import re
 from typing import NamedTuple
 
+from knowhalu.methods.claims import place
 from knowhalu.reasoners.lexicon import DETERMINERS, HELPERS, NAME, PREPOSITIONS, REFUSAL, VERBS
 from knowhalu.text import Span
 
@@ -82,9 +83,8 @@ def clauses(sentence: str) -> list[Clause]:
 
 
 def _placed(sentence: str, text: str) -> Clause:
-    """Say where a statement stands: the exact stretch where it stands word for word, else the whole sentence."""
-    at = sentence.find(text.rstrip(".!"))
-    return Clause(at, at + len(text.rstrip(".!")), text) if at >= 0 else Clause(0, len(sentence), text)
+    at = place(text, Span(0, len(sentence), sentence))
+    return Clause(at.start, at.end, text)
 
 
 def _ended(text: str) -> str:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from knowhalu.combination import RULES, Standard
 from knowhalu.errors import ReplyError
+from knowhalu.methods.claims import place
 from knowhalu.options import FactoredOptions, LLMOptions
 from knowhalu.prompts import shield
 from knowhalu.reasoners.asking import asked_twice, begun
@@ -49,7 +50,9 @@ class FactoredLLM:
         answers = sample.question is not None
         for batch in _batches(spans):
             listed = yield from self._listed(sample, [s.text for s in batch], _last_words(sample.response[: batch[0].start]))
-            found += [_placed(s, completed(s.text, c, answers=answers)) for s, c in zip(batch, listed, strict=True)]
+            for span, claims in zip(batch, listed, strict=True):
+                whole = completed(span.text, claims, answers=answers)
+                found.append(tuple(Claim(start=at.start, end=at.end, text=c) for c in whole for at in [place(c, span)]))
         return found
 
     def _listed(self, sample: Sample, texts: Sequence[str], before: str) -> Steps[list[list[str]]]:
@@ -112,16 +115,6 @@ def _batches(spans: Sequence[Span]) -> Iterator[list[Span]]:
 
 def _last_words(text: str) -> str:
     return " ".join(text.split()[-BEFORE:])
-
-
-def _placed(span: Span, claims: Sequence[str]) -> tuple[Claim, ...]:
-    """Say where claims stand: the exact stretch where the sentence has it word for word, else the sentence."""
-    found = []
-    for claim in claims:
-        at = span.text.find(claim.rstrip(".!"))
-        start, end = (span.start + at, span.start + at + len(claim.rstrip(".!"))) if at >= 0 else (span.start, span.end)
-        found.append(Claim(start=start, end=end, text=claim))
-    return tuple(found)
 
 
 def _whole(reply: Completion) -> str:

@@ -15,6 +15,8 @@ PIECE = Span(6, 70, TEXT[6:70])
     [
         ("Fritz Lang was born in Vienna.", "He was born in Vienna."),
         ("Metropolis is by Fritz Lang.", "Metropolis is an old film by Fritz Lang."),
+        ("He was born in Vienna!", "He was born in Vienna"),  # word for word
+        ("by Fritz Lan", "Metropolis is an old film by Fritz Lang."),  # a part of a word is none
         ("Penguins swim.", PIECE.text),  # nothing of it is said: the whole piece
         ("", PIECE.text),
     ],

@@ -39,7 +39,7 @@ def test_findings_and_evidence_stand_where_they_say():
     assert [(f.label, f.relation) for f in (first, second)] == [
         (Label.CORRECT, Relation.ENTAILMENT), (Label.INCORRECT, Relation.CONTRADICTION),
     ]  # fmt: skip
-    assert QA.response[first.start : first.end] == FIRST
+    assert QA.response[first.start : first.end] == FIRST.rstrip(".")
     assert QA.response[second.start : second.end] == "He was born in Berlin." and second.text == SECOND
     supports, contradicts = verdict.evidence
     assert (supports.relation, contradicts.relation) == ("supports", "contradicts")
