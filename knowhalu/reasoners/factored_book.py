@@ -1,23 +1,19 @@
 """The prompts of Factored Verification: rendered from the prompt files and their worked examples, the user's first."""
 
-import tomllib
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from pathlib import Path
-from typing import Annotated, Any, TypeVar
 
-from pydantic import Field, ValidationError, create_model, model_validator
+from pydantic import Field, model_validator
 
-from knowhalu.errors import PromptError
+from knowhalu.demonstrations import Source, Text, examples_file, read_examples
 from knowhalu.options import LLMOptions
-from knowhalu.prompts import Prompt, Shown, joined, load_prompt, packaged_folder, section
+from knowhalu.prompts import Prompt, Shown, joined, load_prompt, section
 from knowhalu.reasoners.asking import asking
 from knowhalu.steps import Generate
 from knowhalu.types import Passage, Record
 
 CLAIM, CLAIMS, REASONING, SUPPORTED = "Claim", "Claims", "Reasoning", "Supported"
 YES, NO, NONE = "Yes", "No", "none"
-Text = Annotated[str, Field(min_length=1)]
+FAMILY = "factored"
 
 
 class ClaimsExample(Record):
@@ -35,13 +31,6 @@ class ClaimsExample(Record):
         return self
 
 
-class Source(Record):
-    """A source as an example shows it."""
-
-    text: Text
-    title: str = ""
-
-
 class SupportedExample(Record):
     """A claim, its sources, and whether they support it."""
 
@@ -51,18 +40,15 @@ class SupportedExample(Record):
     supported: bool
 
 
-E = TypeVar("E", bound=Record)
-
-
 class FactoredBook:
     """Render the requests; raises PromptError, when it is made, where a prompt or an example file cannot be used."""
 
     def __init__(self, options: LLMOptions, *, reasons: bool = True) -> None:
         self.options, self.reasons = options, reasons
         folder = options.prompts
-        shown = [_claims_shown(e) for e in load_examples("claims", ClaimsExample, folder)]
+        shown = [_claims_shown(e) for e in read_examples(examples_file("claims", folder, FAMILY), ClaimsExample)]
         self._claims = self._settled("claims", shown, ("text",))
-        judged = [self._supported_shown(e) for e in load_examples("supported", SupportedExample, folder)]
+        judged = [self._supported_shown(e) for e in read_examples(examples_file("supported", folder, FAMILY), SupportedExample)]
         self._supported = self._settled("supported", judged, ("sources", "claim"))
 
     def claims(self, question: str | None, before: str, sentences: Sequence[str]) -> Generate:
@@ -76,7 +62,7 @@ class FactoredBook:
         return asking(self._supported, self.options, sources=_sources_shown(map(str, passages)), claim=joined(shown))
 
     def _settled(self, name: str, shown: Sequence[Shown], holes: Sequence[str]) -> Prompt:
-        prompt = load_prompt(f"factored/{name}", self.options.prompts)
+        prompt = load_prompt(f"{FAMILY}/{name}", self.options.prompts)
         fixed = {"demonstrations": Shown("\n\n".join(shown))} if "demonstrations" in prompt.holes else {}
         settled = prompt.settled(**fixed)
         settled.render(**dict.fromkeys(holes, "x"))  # a prompt with other holes is refused here, not in every check
@@ -106,24 +92,3 @@ def _claims_shown(example: ClaimsExample) -> Shown:
 
 def _sources_shown(texts: Iterable[str]) -> Shown:
     return joined(section(f"Source {i}", text) for i, text in enumerate(texts, 1))
-
-
-@lru_cache(maxsize=16)
-def load_examples(name: str, kind: type[E], folder: Path | None = None) -> tuple[E, ...]:
-    """Load `factored/examples/NAME.toml`, the user's in place of the packaged one; raises PromptError naming the file."""
-    place = f"factored/examples/{name}.toml"
-    own = folder / place if folder is not None else None
-    file = own if own is not None and own.is_file() else packaged_folder() / place
-    whole: Any = create_model("Examples", __base__=Record, examples=(tuple[kind, ...], Field(min_length=1)))  # type: ignore[valid-type]
-    try:
-        read: Any = whole.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError) as error:
-        raise PromptError(f"{file}: cannot read the examples ({error})") from error
-    except tomllib.TOMLDecodeError as error:
-        raise PromptError(f"{file}: not TOML ({error})") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        at = ".".join(str(p + 1) if isinstance(p, int) else p for p in first["loc"] if p != "examples")
-        raise PromptError(f"{file}: example {at}: {first['msg']}") from error
-    found: tuple[E, ...] = read.examples
-    return found

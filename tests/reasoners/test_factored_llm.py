@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from knowhalu.demonstrations import examples_file, read_examples
 from knowhalu.errors import PromptError, ReplyError
 from knowhalu.options import LLMOptions
 from knowhalu.prompts import SECTION
-from knowhalu.reasoners.factored_book import ClaimsExample, FactoredBook, SupportedExample, claim_lines, load_examples
+from knowhalu.reasoners.factored_book import ClaimsExample, FactoredBook, SupportedExample, claim_lines
 from knowhalu.reasoners.factored_llm import STANDARD, FactoredLLM
 from knowhalu.reasoners.factored_replies import completed, read_claims
 from knowhalu.reasoners.quoting import quoting
@@ -265,14 +266,14 @@ def test_whatever_a_model_says_a_check_ends_in_a_verdict_or_a_failure_of_its_sta
 
 
 def test_the_worked_examples_are_what_a_reply_must_be():
-    for example in load_examples("claims", ClaimsExample):
+    for example in read_examples(examples_file("claims", family="factored"), ClaimsExample):
         listed = [(i, c) for i, claims in enumerate(example.claims, 1) for c in claims or ("none",)]
         told = " ".join((example.question, example.before, *example.sentences))
         found = read_claims(claim_lines(listed), example.sentences, told, "")
         assert [tuple(claims) for claims in found] == list(example.claims)
         for sentence, claims in zip(example.sentences, found, strict=True):
             assert completed(sentence, claims, answers=False) == claims
-    shown = load_examples("supported", SupportedExample)
+    shown = read_examples(examples_file("supported", family="factored"), SupportedExample)
     assert {e.supported for e in shown} == {True, False}
     for example in shown:
         passages = tuple(Passage(id=str(i), text=s.text) for i, s in enumerate(example.sources))
