@@ -2,14 +2,10 @@
 
 import re
 
+from knowhalu.methods.concluding import RELATIONS
 from knowhalu.text import Span, content_words, sentences
-from knowhalu.types import Judgment, Label, Relation
+from knowhalu.types import Judgment
 from knowhalu.verdicts import Finding
-
-RELATIONS = {
-    Label.CORRECT: Relation.ENTAILMENT, Label.INCORRECT: Relation.CONTRADICTION, Label.INCONCLUSIVE: Relation.NEUTRAL,
-}  # fmt: skip
-"""How the sources stand to a claim with this label."""
 
 
 def place(claim: str, piece: Span) -> Span:

@@ -2,10 +2,14 @@
 
 from collections.abc import Sequence
 
-from knowhalu.types import Extraction, Judgment, Kind, Label, Sample, Task
+from knowhalu.types import Extraction, Judgment, Kind, Label, Relation, Sample, Task
 from knowhalu.verdicts import Segment, Verdict
 
 NOTHING = "the sources say nothing of this"
+RELATIONS = {
+    Label.CORRECT: Relation.ENTAILMENT, Label.INCORRECT: Relation.CONTRADICTION, Label.INCONCLUSIVE: Relation.NEUTRAL,
+}  # fmt: skip
+"""How the sources stand to what has this label."""
 
 
 def settled(label: Label, task: Task) -> Label:

@@ -7,20 +7,17 @@ contradict and what they leave open (neutral) both count as hallucinated.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
+from knowhalu.methods.concluding import NOTHING, RELATIONS, hallucinated
 from knowhalu.methods.evidence import link
 from knowhalu.methods.selection import Selection, select
 from knowhalu.methods.sources import whole_or_retrieved
 from knowhalu.options import ConliOptions
 from knowhalu.steps import Steps
 from knowhalu.text import Span
-from knowhalu.types import Entity, Judgment, Kind, Label, Passage, Relation, Sample
+from knowhalu.types import Entity, Judgment, Kind, Label, Passage, Sample
 from knowhalu.verdicts import Evidence, Finding, Segment, Unchecked, Verdict
 
-RELATIONS = {
-    Label.CORRECT: Relation.ENTAILMENT, Label.INCORRECT: Relation.CONTRADICTION, Label.INCONCLUSIVE: Relation.NEUTRAL,
-}  # fmt: skip
-"""How the labels of an inference are read."""
-NOTHING, NO_SOURCE = "nothing to check: no sentence of the response claims anything", "the sources say nothing of this"
+NO_CLAIM = "nothing to check: no sentence of the response claims anything"
 NO_ENTITY = "no entity in it to judge"
 
 
@@ -100,7 +97,7 @@ def _unchecked(chosen: Selection) -> list[Unchecked]:
 
 def _open(span: Span) -> Segment:
     """Leave a sentence open where there is nothing at all to hold it against."""
-    base = Judgment(label=Label.INCONCLUSIVE, confidence=0.0, rationale=NO_SOURCE, measured="nowhere")
+    base = Judgment(label=Label.INCONCLUSIVE, confidence=0.0, rationale=NOTHING, measured="nowhere")
     return Segment(**span._asdict(), label=base.label, probability=0.5, base=base)
 
 
@@ -134,14 +131,13 @@ def _evidence(span: Span, base: Judgment, judged: Sequence[tuple[Entity, Judgmen
 
 def _verdict(sample: Sample, found: Sequence[Segment], unchecked: Sequence[Unchecked]) -> Verdict:
     """Put sentences together: one that fails makes the text hallucinated, else one that is open leaves it open."""
-    label, probability, reason = Label.INCONCLUSIVE, 0.5, NOTHING
+    label, probability, reason = Label.INCONCLUSIVE, 0.5, NO_CLAIM
     if found:
         worst = max(found, key=lambda s: (s.label is Label.INCORRECT, s.label is Label.INCONCLUSIVE, s.probability))
         label, probability, reason = worst.label, max(s.probability for s in found), _reason(worst)
-    hallucinated = {Label.INCORRECT: True, Label.CORRECT: False, Label.INCONCLUSIVE: None}[label]
     return Verdict(
-        id=sample.id, task=sample.task, method=CoNLI.name, label=label, hallucinated=hallucinated,
-        kind=Kind.FACTUAL if hallucinated else None, probability=probability, reason=reason, segments=tuple(found),
+        id=sample.id, task=sample.task, method=CoNLI.name, label=label, hallucinated=hallucinated(label),
+        kind=Kind.FACTUAL if label is Label.INCORRECT else None, probability=probability, reason=reason, segments=tuple(found),
         unchecked=tuple(unchecked),
     )  # fmt: skip
 

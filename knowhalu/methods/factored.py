@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from knowhalu.combination import Standard
+from knowhalu.methods.concluding import NOTHING
 from knowhalu.methods.factored_verdict import Judged, Part, concluded
 from knowhalu.methods.sources import whole_or_retrieved
 from knowhalu.options import FactoredOptions
@@ -14,8 +15,6 @@ from knowhalu.steps import Steps
 from knowhalu.text import Span, sentences
 from knowhalu.types import Claim, Judgment, Label, Passage, Sample
 from knowhalu.verdicts import Finding, Verdict
-
-NOTHING = "the sources say nothing of this"
 
 
 class FactoredReasoner(Protocol):

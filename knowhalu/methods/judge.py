@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Protocol
 
-from knowhalu.methods.claims import RELATIONS, place
-from knowhalu.methods.concluding import NOTHING, conclude, left_open, settled
+from knowhalu.methods.claims import place
+from knowhalu.methods.concluding import NOTHING, RELATIONS, conclude, left_open, settled
 from knowhalu.methods.sources import whole_or_retrieved
 from knowhalu.options import BaselineOptions
 from knowhalu.steps import Steps

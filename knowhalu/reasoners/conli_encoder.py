@@ -8,6 +8,7 @@ logistic regression over these gives P(borne out); its border is where a sentenc
 from collections.abc import Sequence
 from pathlib import Path
 
+from knowhalu.methods.concluding import NOTHING
 from knowhalu.methods.conli import Hypothesis
 from knowhalu.reasoners.detectors import EntityDetector, detector
 from knowhalu.reasoners.entailing import Entailment, relation
@@ -29,7 +30,6 @@ The cut comes from whole held-out claims: about the strictest at which both leve
 accuracy 0.808 and 0.810; false claims found 0.789 and 0.771, true ones passed 0.828 and 0.850). The sentence's model sees missing
 numbers, dates and names already, so the entities add no accuracy; where one fails, it says where the error is.
 """
-NOTHING = "the sources say nothing of this"
 CLAUSE_WORDS = 5
 """A shorter clause says too little to be read alone: its whole sentence is."""
 LABELS = {

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from knowhalu.aggregation import Thresholds
+from knowhalu.methods.concluding import NOTHING
 from knowhalu.reasoners.features import Reading, answer_features, claim_features, coverage, facts
 from knowhalu.reasoners.judge_model import JudgeModel
 from knowhalu.reasoners.lexicon import NAME
@@ -15,7 +16,7 @@ from knowhalu.steps import Entail, Hypothesis, Probabilities, Steps
 from knowhalu.text import sentences
 from knowhalu.types import Extraction, Form, Judgment, Kind, Knowledge, Label, Passage, Query, Sample, Step
 
-NOTHING, ELSEWHERE = "the sources say nothing of this", "the sources speak of something else"
+ELSEWHERE = "the sources speak of something else"
 BESIDE = "the sources bear it out, but it does not answer the question"
 ON_TOPIC = 0.34
 """Share of a question's (or a claim's) content words under which sources are taken to speak of something else."""

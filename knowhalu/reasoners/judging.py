@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from knowhalu.errors import ReplyError
+from knowhalu.methods.concluding import NOTHING
 from knowhalu.reasoners.asking import asked_twice, begun
 from knowhalu.reasoners.grounding import weighed
 from knowhalu.reasoners.layout import JUDGMENT, LABEL
@@ -20,7 +21,6 @@ from knowhalu.types import Form, Judgment, Label, Sample, Step, Task
 LABEL_TOKENS = 16
 CAREFUL = (Label.INCONCLUSIVE, Label.INCORRECT, Label.CORRECT)
 """Of labels with equally many votes, the first of these counts."""
-NOTHING = "the sources say nothing of this"
 GO_THROUGH = " Each detail is held against the knowledge in turn."
 """How a rationale begins that the model did not begin itself."""
 UNMEASURED = "(the model gave no probability for its label{})"

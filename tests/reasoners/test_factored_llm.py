@@ -219,7 +219,7 @@ def test_theta_for_an_llm_is_stated_and_the_users_wins():
     ("name", "text", "said"),
     [
         ("claims.txt", "+++\nholes = []\n+++\nno", r"claims\.txt: no hole \$text"),
-        ("examples/claims.toml", "[[examples]]", r"claims\.toml: example 1\.sentences: Field required"),
+        ("examples/claims.toml", "[[examples]]", r"claims\.toml, line 1: example 1\.sentences: Field required"),
         ("examples/claims.toml", '[[examples]]\nsentences = ["a"]\nclaims = []', r"give the claims of each sentence"),
         ("examples/supported.toml", "= 1", r"supported\.toml: not TOML"),
     ],
