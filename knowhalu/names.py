@@ -31,8 +31,8 @@ def _judge(name: str, does: str, cost: str, needs: str = "") -> MethodCard:
     return MethodCard(make, "baselines", reasoners, does, needs or _SOURCES, cost, sources=not needs)
 
 
-_SOURCES = "sources of its own, or an index"
-_MEMORY = "nothing but the text; the documents it was made from"
+_SOURCES = "sources, or an index"
+_MEMORY = "nothing; documents of the text are shown"
 METHODS: Mapping[str, MethodCard] = {
     "knowhalu": MethodCard(
         make="knowhalu.methods.knowhalu:KnowHalu",
@@ -74,8 +74,8 @@ METHODS: Mapping[str, MethodCard] = {
             "encoder": "knowhalu.reasoners.factored_encoder:FactoredEncoder",
             "llm": "knowhalu.reasoners.factored_llm:FactoredLLM",
         },
-        does="each sentence with citations against the cited sources only; a citation that fits none is a finding of its own",
-        needs="the cited sources as documents, with authors and year in their titles or ids, or in the order of their numbers",
+        does="each sentence with citations against the sources that it cites; finds citations that fit none",
+        needs="the cited sources, with authors and year in their titles or ids, or in the order of their numbers",
         cost="as factored, for the sentences that cite something",
     ),
     "halueval": _judge("halueval", "one label at once, from the model's memory", "1 call", _MEMORY),
@@ -110,7 +110,7 @@ METHODS: Mapping[str, MethodCard] = {
         options="trivial",
         reasoners={},
         does="a rule on the number of words alone: what any detector must clear",
-        needs="a border, or rules fitted on labelled rows",
+        needs="a border",
         cost="nothing",
         sources=False,
     ),
@@ -119,7 +119,7 @@ METHODS: Mapping[str, MethodCard] = {
         options="trivial",
         reasoners={},
         does="a rule on the share of the text's words that stand in the sources",
-        needs="a border, or rules fitted on labelled rows; sources of its own, or an index",
+        needs=f"a border; {_SOURCES}",
         cost="nothing",
     ),
     "trivial-novelty": MethodCard(
@@ -127,7 +127,7 @@ METHODS: Mapping[str, MethodCard] = {
         options="trivial",
         reasoners={},
         does="a rule on the share of word pairs, names and numbers that stand in no source",
-        needs="a border, or rules fitted on labelled rows; sources of its own, or an index",
+        needs=f"a border; {_SOURCES}",
         cost="nothing",
     ),
 }

@@ -46,9 +46,9 @@ def build_reviser(settings: Settings) -> Engine[Revision]:
     """Build the reviser that the settings name, with the method as its detector; raises as `build_engine` does."""
     who, writes, how = thinker(settings), settings.reasoner, settings.revise.how
     if writes not in WRITERS:
-        raise SettingsError(f"unknown reasoner {writes!r}. Use {' or '.join(f'--set reasoner={name}' for name in WRITERS)}")
+        raise SettingsError(f"unknown reasoner {writes!r}. Use {' or '.join(f'--reasoner {name}' for name in WRITERS)}")
     if how != "guarded" and writes != "llm":
-        raise SettingsError(f"revise.how {how!r} writes with a language model. Use --set reasoner=llm, or revise.how=guarded")
+        raise SettingsError(f"revise.how {how!r} writes with a language model. Use --reasoner llm, or revise.how=guarded")
     writer = imported(WRITERS[writes])(*([settings.llm] if writes == "llm" else []))
     make = "knowhalu.methods.revising:Guarded" if how == "guarded" else "knowhalu.methods.rewriting:Rewriting"
     return _engine(settings, imported(make)(_method(settings, who), writer, settings.revise), {who, writes}, Kept())
@@ -88,7 +88,7 @@ def thinker(settings: Settings) -> str:
     card = method_card(settings.method)
     if not card.reasoners or settings.reasoner in card.reasoners:
         return settings.reasoner if card.reasoners else ""
-    others = " or ".join(f"--set reasoner={name}" for name in card.reasoners)
+    others = " or ".join(f"--reasoner {name}" for name in card.reasoners)
     if settings.reasoner in REASONERS:
         raise SettingsError(f"{settings.method} cannot think with reasoner {settings.reasoner!r}. Use {others}")
     raise SettingsError(f"unknown reasoner {settings.reasoner!r}. Use {others}")

@@ -101,7 +101,7 @@ def test_prompts_of_revision_count_where_a_model_writes(tmp_path: Path):
 
 @pytest.mark.parametrize("how", ["conli", "factored", "self-correction"])
 def test_the_published_ways_need_a_model_that_writes(how):
-    with pytest.raises(SettingsError, match=f"'{how}' writes with a language model. Use --set reasoner=llm"):
+    with pytest.raises(SettingsError, match=f"'{how}' writes with a language model. Use --reasoner llm"):
         build_reviser(load_settings(pairs=[f"revise.how={how}"]))
     assert build_reviser(load_settings(pairs=[f"revise.how={how}", "reasoner=llm"])).method.name == how
 

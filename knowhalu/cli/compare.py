@@ -76,14 +76,14 @@ def show_comparison(console: Console, comparison: Comparison) -> None:
     for sheet in sheets(comparison):
         table = Table(title=sheet.title, title_justify="left", box=None, pad_edge=False)
         for i, name in enumerate(sheet.head):
-            table.add_column(name, justify="right" if i else "left")
+            table.add_column(name, justify="right" if i else "left", no_wrap=not i)
         for row in sheet.rows:
             table.add_row(*(short(cell, 60) for cell in row))
         console.print(table)
         console.print()
     for result in comparison.results:
         for reason, count in list(result.failures.items())[:2]:
-            console.print(f"{short(result.name, 40)}: {count:,} x {short(reason, 160)}", style="magenta")
+            console.print(f"{short(result.name, 40)}: {count:,} x {short(reason, 240)}", style="magenta")
     for line in remarks(comparison):
         console.print(line, style="dim")
 

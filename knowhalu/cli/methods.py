@@ -31,7 +31,7 @@ def methods(name: str | None, as_json: bool) -> None:
 
 
 def _show_table(console: Console) -> None:
-    table = Table(box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False, row_styles=("", "dim"))
     for head in ("method", "does", "who thinks", "needs", "cost of a text"):
         table.add_column(head, overflow="fold", no_wrap=head == "method")
     for name, card in METHODS.items():

@@ -10,7 +10,7 @@ from knowhalu import batch
 from knowhalu.api import Reviser
 from knowhalu.cli.check import ERROR, FAITHFUL, HALLUCINATED, INCONCLUSIVE, given_sample
 from knowhalu.cli.detect import kept_when_interrupted, shown_progress
-from knowhalu.cli.options import make_settings, with_cache, with_index, with_settings, with_text
+from knowhalu.cli.options import make_settings, with_cache, with_index, with_method, with_settings, with_text
 from knowhalu.cli.show import make_console
 from knowhalu.cli.show_revision import show_revision
 from knowhalu.cli.tables import show_summary
@@ -23,6 +23,7 @@ from knowhalu.verdicts import Failure
 @click.command()
 @click.argument("item", required=False, metavar="[IN|FILE|-]")
 @with_text
+@with_method
 @click.option("--out", "-o", "output", type=click.Path(path_type=Path), help="JSONL file for the revisions of all rows of IN.")
 @with_index
 @click.option("--how", help="guarded (checked again, change by change), conli, factored or self-correction.")
@@ -35,6 +36,8 @@ def revise(
     item: str | None,
     output: Path | None,
     index: Path | None,
+    method: str | None,
+    reasoner: str | None,
     how: str | None,
     as_json: bool,
     restart: bool,
@@ -53,7 +56,7 @@ def revise(
     error or no revision.
     """
     chosen = (*pairs, f"revise.how={how}") if how is not None else pairs
-    reviser = Reviser(make_settings(settings_file, chosen, index, no_cache=no_cache))
+    reviser = Reviser(make_settings(settings_file, chosen, index, no_cache=no_cache, method=method, reasoner=reasoner))
     if output is not None:
         _all(reviser, _input(item, given, as_json), output, restart=restart, keep_failures=keep_failures)
         return

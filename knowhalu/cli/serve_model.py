@@ -112,7 +112,7 @@ def _run(command: list[str], environment: dict[str, str], address: tuple[str, in
             _wait(server, url, name)
             click.echo(f"{name} answers at {url}. Ctrl-C stops it. In another terminal:", err=True)
             at = "" if address[1] == 8000 else f" --set llm.url={url}"
-            click.echo(f'  knowhalu check --set reasoner=llm{at} -q "..." -a "..." --index FOLDER', err=True)
+            click.echo(f'  knowhalu check --reasoner llm{at} -q "..." -a "..." --index FOLDER', err=True)
             server.wait()
         except KeyboardInterrupt as error:
             click.echo("stopping the server", err=True)

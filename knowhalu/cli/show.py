@@ -18,8 +18,8 @@ LABELS = {Label.CORRECT: ("✓ FAITHFUL", "bold green"), Label.INCORRECT: ("✗ 
           Label.INCONCLUSIVE: ("? INCONCLUSIVE", "bold yellow")}  # fmt: skip
 KINDS = {Kind.FACTUAL: "factual error", Kind.OFF_TARGET: "off target: it does not answer the question"}
 MARKS = {Label.INCORRECT: ("✗", "red underline"), Label.INCONCLUSIVE: ("?", "yellow underline")}
-WHOLE = "sources"
-"""What stands where a judgment has no form of knowledge: it was made by the sources as they are."""
+WHOLE = "as a whole"
+"""What stands where a judgment is of no form of knowledge."""
 RELATIONS = {"supports": ("supported by", "green"), "contradicts": ("contradicted by", "red")}
 # control characters could move the cursor or rewrite what was shown; direction marks could reorder it
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -75,7 +75,8 @@ def show_outcome(console: Console, sample: Sample, outcome: Outcome, *, steps: b
         for number, segment in enumerate(outcome.segments, 1):
             for judgment in _both(segment):
                 lines = [line for i, s in enumerate(judgment.steps, 1) for line in _step(i, s)]
-                print_section(console, f"Steps, segment {number}, {judgment.form or WHOLE} knowledge", lines)
+                form = f", {judgment.form} knowledge" if judgment.form else ""
+                print_section(console, f"Steps, segment {number}{form}", lines)
     console.print()
     console.print(Text(cost_line(outcome.method, outcome), style="dim"))
 
@@ -188,7 +189,9 @@ def _judgments(number: int, segment: Segment) -> list[Text]:
         if agree is None
         else [Text(f"  the two forms of knowledge {'agree' if agree else 'DISAGREE'}", style="dim" if agree else "yellow")]
     )
-    return [Text(head), *map(_judgment, _both(segment)), *both, *map(_finding, segment.findings)]
+    said = {f"“{f.text}”: {f.reason}" for f in segment.findings}
+    shown = [_judgment(judgment) for judgment in _both(segment) if judgment.rationale not in said]
+    return [Text(head), *shown, *both, *map(_finding, segment.findings)]
 
 
 def _judgment(judgment: Judgment) -> Text:
@@ -202,7 +205,7 @@ def _finding(finding: Finding) -> Text:
     what = f"{finding.unit} {finding.type}".strip()
     label = (f"{finding.label:<13}", LABELS[finding.label][1])
     said = f"“{short(finding.text, 120)}”: {short(finding.reason, 400)}"
-    return Text.assemble("  ", (f"{what:<13} ", "dim"), label, f"P(supported) {finding.supported:.2f}  {said}")
+    return Text.assemble("  ", (f"{what:<12} ", "dim"), label, f"P(supported) {finding.supported:.2f}  {said}")
 
 
 def _step(number: int, step: Step) -> list[Text]:

@@ -8,7 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from knowhalu.api import Checker
 from knowhalu.batch import Progress
+from knowhalu.errors import InputError
 from knowhalu.evaluation.figures import Floats, counts, figures
 from knowhalu.evaluation.fitting import fit_rules, validation
 from knowhalu.evaluation.intervals import Figure, draws, limits, resampled, with_intervals
@@ -99,7 +101,8 @@ def compare(
     rows, kept = limited(whole, limit, folder), Kept()
     basis = validation(fit, rows) if fit is not None else rows
     told: list[tuple[Entrant, Told]] = []
-    for entrant in _with_trivial(chosen, basis, folder, Spec("trivial", "trivial-length").settings(file, pairs), kept):
+    _refuse_bare(rows, chosen)
+    for entrant in _with_trivial(chosen, basis, rows, folder, Spec("trivial", "trivial-length").settings(file, pairs), kept):
         output, report = folder / f"{entrant.spec.name}.jsonl", progress and _named(progress, entrant.spec.name)
         if entrant.fitted is not None:
             output.unlink(missing_ok=True)  # fitted anew, it costs nothing to ask again
@@ -112,23 +115,39 @@ def _named(progress: Report, name: str) -> Callable[[Progress], None]:
     return lambda p: progress(name, p)
 
 
-def _with_trivial(chosen: list[Entrant], basis: Rows, folder: Path, settings: Settings, kept: Kept) -> list[Entrant]:
-    """Give every trivial rule that has no border one that is fitted on `basis`, and add those that do not take part so."""
+def _refuse_bare(rows: Rows, chosen: Sequence[Entrant]) -> None:
+    """Refuse rows without sources for a method that needs some, before others spend hours on them."""
+    for entrant in chosen:
+        if rows.bare and Checker(entrant.settings).needs_sources:
+            what = f"{entrant.spec.name} needs sources. Rows with neither documents nor knowledge: {rows.bare:,}"
+            raise InputError(f"{rows.path}: {what}. Add them to the rows, or an index: --index FOLDER.")
+
+
+def _with_trivial(chosen: list[Entrant], basis: Rows, rows: Rows, folder: Path, settings: Settings, kept: Kept) -> list[Entrant]:
+    """Give every trivial rule that has no border one that is fitted on `basis`, and add those that do not take part so.
+
+    Rules that look at the sources are not added where there are rows without any.
+    """
     there = {e.spec.method for e in chosen if _has_no_border(e)} | {e.spec.name for e in chosen}
     usual = settings.trivial if settings.trivial.rule else TrivialOptions()
     entrants = chosen + [
         Entrant(Spec(name, name), settings.model_copy(update={"method": name, "trivial": usual}))
-        for name in RULES if name not in there
+        for name, rule in RULES.items() if name not in there and not (rule.reads and _is_bare(settings, rows, basis))
     ]  # fmt: skip
     if not any(map(_has_no_border, entrants)):
         return entrants
     if basis.missing:
         return [e for e in entrants if not _has_no_border(e)]
-    rule = TrivialOptions(rule=fit_rules(basis, settings, folder, kept))
+    names = dict.fromkeys(e.spec.method for e in entrants if _has_no_border(e))
+    rule = TrivialOptions(rule=fit_rules(names, basis, settings, folder, kept))
     return [
         e._replace(settings=e.settings.model_copy(update={"trivial": rule}), fitted=basis.path) if _has_no_border(e) else e
         for e in entrants
     ]
+
+
+def _is_bare(settings: Settings, *parts: Rows) -> bool:
+    return not settings.retrieval.has_source and any(rows.bare for rows in parts)
 
 
 def _has_no_border(entrant: Entrant) -> bool:
@@ -186,6 +205,9 @@ def _notes(rows: Rows, told: Sequence[tuple[Entrant, Told]], fit: Path | None) -
         )
     if int(rows.groups.max()) == 0 and len(rows.gold) > 1:
         notes.append("All rows share a source, a question or a group, so there are no intervals.")
+    absent = [name for name in RULES if name not in {entrant.spec.method for entrant, _ in told}]
+    if absent and not rows.missing:
+        notes.append(f"{' and '.join(absent)} left out: there are rows without sources.")
     failed = {entrant.spec.name: sum(found.failures.values()) for entrant, found in told if found.failures}
     if failed:
         counted = ", ".join(f"{name} {n:,}" for name, n in failed.items())

@@ -1,11 +1,11 @@
 """Trivial rules fitted on labelled rows: on a validation split, or on the compared rows themselves as an upper bound."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from knowhalu.errors import InputError
 from knowhalu.evaluation.rows import Rows, read_rows
-from knowhalu.methods.trivial import RULES
 from knowhalu.options import Settings, TrivialOptions
 from knowhalu.parts import Kept, build_engine
 from knowhalu.records import id_hash, read_samples
@@ -29,10 +29,10 @@ def validation(path: Path, rows: Rows) -> Rows:
     return found
 
 
-def fit_rules(rows: Rows, settings: Settings, folder: Path, kept: Kept) -> Path:
-    """Fit every trivial rule on rows and write them to one file in `folder`; return its path."""
+def fit_rules(names: Iterable[str], rows: Rows, settings: Settings, folder: Path, kept: Kept) -> Path:
+    """Fit trivial rules on rows and write them to one file in `folder`; return its path."""
     rules = {}
-    for name in RULES:
+    for name in names:
         values = _values(name, rows, settings, kept)
         border = best_border(values)
         if border is None:

@@ -46,7 +46,8 @@ def sheets(comparison: Comparison) -> list[Sheet]:
 
 def remarks(comparison: Comparison) -> list[str]:
     """Return what the columns mean, and what must be known of these figures."""
-    return [*(line.format(draws=DRAWS, groups=comparison.groups) for line in MEANINGS), *comparison.notes]
+    drawn = MEANINGS[0].format(draws=DRAWS, groups=comparison.groups) if comparison.groups > 1 else "In percent."
+    return [drawn, *MEANINGS[1:], *comparison.notes]
 
 
 def markdown(comparison: Comparison) -> str:
@@ -102,8 +103,8 @@ def _test(test: Against) -> tuple[str, ...]:
         f"{test.rows:,}",
         f"{test.first_only:,}",
         f"{test.other_only:,}",
-        p_value(test.p),
-        p_value(test.holm),
+        p_value(test.p) if test.rows else "-",
+        p_value(test.holm) if test.rows else "-",
         sign + difference,
     )
 

@@ -19,13 +19,17 @@ CURE = 'Give every row a label, "faithful" or "hallucinated", or check rows with
 
 
 class Rows(NamedTuple):
-    """A file of labelled samples: the place of every id, gold (true: hallucinated), group numbers, and content hashes."""
+    """A file of labelled samples: the place of every id, gold (true: hallucinated), group numbers, and content hashes.
+
+    `bare` counts those that have neither documents nor knowledge.
+    """
 
     path: Path
     places: dict[bytes, int]
     gold: Flags
     groups: NDArray[np.intp]
     contents: dict[str, str]
+    bare: int
 
     @property
     def missing(self) -> str | None:
@@ -38,8 +42,11 @@ def read_rows(path: Path) -> Rows:
     places: dict[bytes, int] = {}
     gold: list[bool] = []
     contents: dict[str, str] = {}
+    bare = 0
 
     def keys(sample: Sample) -> list[Hashable]:
+        nonlocal bare
+        bare += not sample.documents and not sample.knowledge
         if sample.label is None:
             raise InputError(f"{path}, sample {sample.id!r}: has no label to compare with. {CURE}")
         places[id_hash(sample.id)] = len(gold)
@@ -48,7 +55,7 @@ def read_rows(path: Path) -> Rows:
         return sharing_keys(sample)
 
     groups = group_numbers(keys(sample) for sample in read_samples(path))
-    return Rows(path, places, np.array(gold, dtype=np.bool_), groups, contents)
+    return Rows(path, places, np.array(gold, dtype=np.bool_), groups, contents, bare)
 
 
 def limited(rows: Rows, limit: int | None, folder: Path) -> Rows:

@@ -32,7 +32,7 @@ class Spec(NamedTuple):
             made = load_settings(file, (*pairs, f"method={json.dumps(self.method)}", *reasoner, *self.pairs))
             thinker(made)
         except SettingsError as error:
-            raise SettingsError(f"{self.name}: {error}".replace("--set reasoner=", f"{self.method}:")) from error
+            raise SettingsError(f"{self.name}: {error}".replace("--reasoner ", f"{self.method}:")) from error
         return made
 
 

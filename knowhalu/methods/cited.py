@@ -51,7 +51,8 @@ def why_not(citation: Citation, documents: Sequence[Document]) -> str:
     who = " and ".join(citation.names)
     years = sorted({y for d in documents if _has_author(citation, d) for y in _years(d)})
     near = f"; {who} is there with {', '.join(years)}" if years else ""
-    return f"none of the {len(documents)} sources has {who} and {citation.year} in its title or id{near}"
+    nowhere = f"none of the {len(documents)} sources has" if len(documents) > 1 else "the source does not have"
+    return f"{nowhere} {who} and {citation.year} in its title or id{near}"
 
 
 def _numbers(document: Document) -> set[int]:

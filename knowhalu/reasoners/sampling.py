@@ -66,7 +66,7 @@ class EncoderSampling:
         raise StageError(
             "samples",
             "the encoder cannot write further responses. Give them with the row as meta.samples, a list of texts, or let a "
-            "language model write them: --set reasoner=llm",
+            "language model write them: --reasoner llm",
         )
 
     def inconsistent(self, part: Sample, contexts: Sequence[str]) -> Steps[list[float | None]]:

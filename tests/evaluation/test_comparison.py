@@ -121,6 +121,16 @@ def test_rows_without_a_label_are_refused_with_the_cure(job):
         job(LENGTH, rows=[*ROWS, {**row(20, 3, None)}])
 
 
+def test_rules_that_read_sources_are_left_out_where_rows_have_none_and_other_methods_refuse_at_once(job, tmp_path):
+    rows = [*ROWS[:-1], {n: value for n, value in ROWS[-1].items() if n != "knowledge"}]
+    found = job(LENGTH, rows=rows)
+    assert [r.name for r in found.results] == ["short", "trivial-length"]
+    assert "trivial-overlap and trivial-novelty left out: there are rows without sources." in found.notes
+    with pytest.raises(InputError, match="knowhalu needs sources. Rows with neither documents nor knowledge: 1"):
+        job("other=trivial-length[border=2]", "knowhalu", rows=rows)
+    assert not (tmp_path / "out/other.jsonl").exists()
+
+
 def test_rows_of_one_label_say_which_figures_cannot_be_given(job):
     found = job(LENGTH, rows=[r for r in ROWS if r["label"] == "hallucinated"])
     assert [r.name for r in found.results] == ["short"]

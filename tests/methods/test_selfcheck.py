@@ -200,4 +200,4 @@ def test_the_encoder_holds_given_responses_against_every_sentence():
 def test_the_encoder_without_given_responses_names_the_cure():
     failure = check("selfcheck", QA, encoder=nli)
     assert isinstance(failure, Failure) and failure.stage == "samples"
-    assert "meta.samples" in failure.reason and "reasoner=llm" in failure.reason
+    assert "meta.samples" in failure.reason and "--reasoner llm" in failure.reason
