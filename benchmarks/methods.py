@@ -25,7 +25,7 @@ SPECS = (
     "factored-product=factored:encoder[rule=product]",
     "factored-minimum=factored:encoder[rule=minimum]",
     "factored-geometric=factored:encoder[rule=geometric]",
-    "factored-length=factored:encoder[rule=length]",
+    "factored-calibrated=factored:encoder[rule=calibrated]",
 )
 """What is compared where its method is in the table; a method with the encoder that is not named here takes part as it is."""
 CLAIMS = ("qags_cnndm", "summeval_conli", "summedits8", "bump_pairs")
