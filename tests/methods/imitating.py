@@ -4,14 +4,14 @@ import hashlib
 import re
 
 from knowhalu.errors import StageError
-from knowhalu.prompts import unshield
 from knowhalu.steps import Completion, Generate
 
 CONTEXT = 400_000
 """Characters that a prompt may have; a longer one gets the error of a model whose context is full."""
 _HEADING = re.compile(r"### ([^:\n]*?)( \d+)?:[ \t]*$")
 
-_SENTENCE = re.compile(r"^### Sentence (\d+): (.*(?:\n(?!###).*)*)", re.MULTILINE)
+_LIST = re.compile(r"(?:\d+: [^\n]*\n?)+")
+_NUMBERED = re.compile(r"^### [^:\n]* (\d+): (.*)$", re.MULTILINE)
 
 
 def imitated(request: Generate) -> Completion:
@@ -26,22 +26,22 @@ def imitated(request: Generate) -> Completion:
         return _chosen(request.choices, draw[0])
     heading = _HEADING.search((request.prompt + request.begun).rstrip("\n").rpartition("\n")[2])
     examples = _examples(request, heading[1], heading[2] or "") if heading else []
-    text = _repeated(request) or (examples[draw[0] % len(examples)] if examples else " It stands in the source.")
+    text = examples[draw[0] % len(examples)] if examples else " It stands in the source."
+    text = _listed(request) if _LIST.fullmatch(text.strip()) else text
     return Completion(
         text, logprobs=(-0.1, -0.05), prompt_tokens=len(request.prompt.split()), completion_tokens=len(text.split())
     )
-
-
-def _repeated(request: Generate) -> str:
-    """List numbered sentences as they are: a claim that their text does not make would be refused."""
-    numbered = _SENTENCE.findall(request.prompt[request.fixed :])
-    return "\n".join(f"{number}: {' '.join(unshield(text).split())}" for number, text in numbered)
 
 
 def _chosen(choices: tuple[str, ...], number: int) -> Completion:
     best = choices[number % len(choices)]
     rest = 0.3 / max(1, len(choices) - 1)
     return Completion(best, choices={c: 0.7 if c == best and len(choices) > 1 else 1.0 if c == best else rest for c in choices})
+
+
+def _listed(request: Generate) -> str:
+    """Return each numbered text of the sample as its own line: what lists parts of a text must not list those of another."""
+    return "\n" + "\n".join(f"{number}: {text}" for number, text in _NUMBERED.findall(request.prompt[request.fixed :]))
 
 
 def _examples(request: Generate, name: str, number: str) -> list[str]:
