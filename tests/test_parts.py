@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from knowhalu.api import Checker
+from knowhalu.api import Checker, Reviser
 from knowhalu.encoder.embedder import load_embedder
 from knowhalu.errors import SettingsError
 from knowhalu.parts import Kept, build_reviser, fingerprint
@@ -78,7 +78,24 @@ def test_a_verdict_names_the_index_only_where_it_was_searched(tmp_path: Path):
     checker = Checker(load_settings(pairs=[f"retrieval.index={json.dumps(str(tmp_path / 'index'))}"]))
     sample = Sample(id="1", response="The Titanic sank in 1912.")
     assert checker.check(sample).index == made.seal
+    assert Reviser(checker.settings).revise(sample).index == made.seal
     assert checker.check(sample.model_copy(update={"knowledge": ("The Titanic sank in 1912.",)})).index is None
+
+
+@pytest.mark.parametrize(
+    ("pairs", "checks", "revises"),
+    [
+        ([], True, True),
+        (["method=conli"], True, True),
+        (["method=halueval", "reasoner=llm"], False, True),
+        (["method=trivial-length"], False, True),
+        (["retrieval.index=/somewhere"], False, False),
+        (["retrieval.mode=http", "retrieval.url=http://x/search"], False, False),
+    ],
+)
+def test_a_text_must_bring_sources_where_they_are_read_and_nothing_is_searched(pairs, checks, revises):
+    settings = load_settings(pairs=pairs)
+    assert (Checker(settings).needs_sources, Reviser(settings).needs_sources) == (checks, revises)
 
 
 def revising(*pairs):

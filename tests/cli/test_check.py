@@ -7,7 +7,8 @@ import pytest
 from knowhalu.api import Checker
 from knowhalu.cli.show import make_console, marked_response, safe, show_outcome
 from knowhalu.records import parse_outcome
-from knowhalu.verdicts import Unchecked, Verdict
+from knowhalu.types import Judgment
+from knowhalu.verdicts import Finding, Segment, Unchecked, Verdict
 from tests import scripted_checks
 from tests.scripted_checks import Form, Label, Sample, segment_of
 
@@ -172,3 +173,14 @@ def test_what_was_not_checked_is_shown_with_its_reason(capsys):
                       reason="", unchecked=left_out)  # fmt: skip
     show_outcome(make_console(), sample, verdict)
     assert "Not checked (1)\n  “Hello!”: a courtesy\n" in capsys.readouterr().out
+
+
+def test_what_a_claim_says_already_is_not_said_again_of_its_sentence(capsys):
+    text = "It is green."
+    claim = Finding(unit="claim", start=0, end=12, text=text, label="INCORRECT", supported=0.1, reason="it is red")
+    base = Judgment(label="INCORRECT", confidence=0.9, supported=0.1, rationale="“It is green.”: it is red")
+    segment = Segment(start=0, end=12, text=text, label="INCORRECT", probability=0.9, base=base, findings=(claim,))
+    verdict = Verdict(id="x", task="claim", method="m", label="INCORRECT", hallucinated=True, kind="factual", probability=0.9,
+                      reason="", segments=(segment,))  # fmt: skip
+    show_outcome(make_console(), Sample(id="x", response=text, knowledge="It is red."), verdict)
+    assert capsys.readouterr().out.count("“It is green.”: it is red") == 1
