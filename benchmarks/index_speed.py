@@ -106,7 +106,7 @@ def main(passages: int, sizes: str, factories: str, rounds: int, out: Path) -> N
     """Measure and write both comparisons."""
     found: dict[str, Any] = {"builder": throughput(passages, rounds) if passages else None, "search": []}
     click.echo(json.dumps(found["builder"]))
-    for count in map(int, sizes.split(",")):
+    for count in map(int, filter(None, sizes.split(","))):
         for factory in factories.split(";"):
             for row in latency(count, factory, rounds):
                 found["search"].append(row)

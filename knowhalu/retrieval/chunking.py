@@ -74,6 +74,10 @@ def _sections(text: str, headings: Sequence[Heading]) -> Iterator[tuple[int, int
 
 def _windows(text: str, limit: int, overlap: int) -> Iterator[tuple[int, int]]:
     """Yield start and end of runs of pieces: each as long as the limit allows, each with something new."""
+    if size(text) <= limit:  # most notes and ready-made passages: no need to look for their sentences
+        if text.strip():
+            yield len(text) - len(text.lstrip()), len(text.rstrip())
+        return
     pieces = [(span, size(span.text)) for span in _pieces(text, limit)]
     first = last = 0
     while first < len(pieces):

@@ -54,5 +54,6 @@ def scores_of(queries: Floats, vectors: Vectors, rows: Ints) -> Floats:
     step = max(1, BLOCK // (4 * max(1, rows.shape[1]) * vectors.dimension))
     for i in range(0, len(queries), step):
         near = vectors.gather(rows[i : i + step].ravel()).reshape(*rows[i : i + step].shape, vectors.dimension)
-        found[i : i + step] = (near * queries[i : i + step, None]).sum(axis=2)
+        # unlike a matrix product, it adds up each row by itself, so a score does not depend on the neighbours
+        found[i : i + step] = np.einsum("qmd,qd->qm", near, queries[i : i + step])
     return found

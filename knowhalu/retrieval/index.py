@@ -90,6 +90,8 @@ class FaissIndex:
         if self._faiss:
             count = min(self.manifest.search.rows, k * self.parameters.refine)
             guessed = self._faiss.candidates(queries, count, self.parameters)
+        if not len(self._exact):
+            return self._ranked(queries, guessed, k)
         want = min(k + 8, len(self._exact))
         while True:
             near = self._exact.candidates(queries, want)
@@ -101,7 +103,9 @@ class FaissIndex:
 
     def _ranked(self, queries: Floats, rows: Ints, k: int) -> Nearest:
         """Rank candidate rows `(n, m)` by their exact scores, then by document and number, and keep `k`."""
-        alive = (rows >= 0) & ~self.store.edits.is_dead(rows)
+        alive = rows >= 0
+        if len(self.store.edits.rows):
+            alive &= ~self.store.edits.is_dead(rows)
         known = np.where(alive, rows, 0)
         scores = np.where(alive, scores_of(queries, self._vectors, known), -np.inf)
         order = np.argsort(-scores, axis=1)
