@@ -10,8 +10,8 @@ WIDTH, HEIGHT, LEFT, TOP, BAR, GAP = 980, 360, 50, 60, 22, 30
 
 def draw(path: Path, title: str, groups: Mapping[str, Mapping[str, float]], series: Sequence[str], unit: str = "%") -> None:
     """Draw one group of bars for each name in `groups`, one bar in it for each of `series`; values from 0 to 100."""
-    step = BAR * len(series) + GAP
-    width = max(WIDTH, LEFT + step * len(groups) + GAP)
+    step = max(BAR * len(series) + GAP, (WIDTH - LEFT) / len(groups))
+    width = max(WIDTH, LEFT + step * len(groups))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {HEIGHT + TOP + 40}" font-family="sans-serif">',
         f'<rect width="100%" height="100%" fill="white"/><text x="{LEFT}" y="24" font-size="17">{escape(title)}</text>',

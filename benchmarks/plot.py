@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
-WIDTH, HEIGHT, LEFT, TOP, ROOM = 300, 190, 55, 30, 25
+WIDTH, HEIGHT, LEFT, TOP, ROOM = 300, 200, 55, 42, 25
 
 
 class Panel(NamedTuple):
@@ -19,7 +19,7 @@ class Panel(NamedTuple):
 def _short(value: float) -> str:
     for unit, size in (("M", 1e6), ("k", 1e3)):
         if value >= size:
-            return f"{value / size:g}{unit}"
+            return f"{value / size:.3g}{unit}"
     return f"{value:.3g}"
 
 
@@ -49,8 +49,10 @@ def _panel(panel: Panel, axis: Sequence[float], name: str, x0: float, y0: float)
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     found.append(f'<polyline points="{line}" fill="none" stroke="#2a6fb0" stroke-width="2"/>')
     for (x, y), (_, value) in zip(places, points, strict=True):
+        # clear of the numbers of the axis, and of the next panel
+        anchor = "start" if x == places[0][0] else "end" if x == places[-1][0] else "middle"
         found.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="#2a6fb0"/>')
-        found.append(f'<text x="{x:.1f}" y="{y - 7:.1f}" text-anchor="middle" fill="#2a6fb0">{_short(value)}</text>')
+        found.append(f'<text x="{x:.1f}" y="{y - 7:.1f}" text-anchor="{anchor}" fill="#2a6fb0">{_short(value)}</text>')
     return found
 
 
