@@ -1,6 +1,7 @@
 """What holds for every test: no network, a clean environment, nothing fetched."""
 
 import os
+import signal
 import socket
 
 import pytest
@@ -32,6 +33,11 @@ class BlockedSocket(socket.socket):
     def _check(self, address):
         if self.family != getattr(socket, "AF_UNIX", None) and address[0] not in LOCAL:
             raise RuntimeError(f"a test tried to reach {address!r}; mark it `network`")
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # a shell that starts the tests in the background lets them ignore Ctrl-C, and so would every process that a test interrupts
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
