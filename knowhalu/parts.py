@@ -8,6 +8,7 @@ from typing import Any
 
 import knowhalu
 from knowhalu.demonstrations import family_hash
+from knowhalu.encoder.memory import Recollection
 from knowhalu.encoder.service import PACKAGED, EncoderBackend
 from knowhalu.engine import Backends, Engine, Method, R
 from knowhalu.errors import SettingsError
@@ -79,8 +80,9 @@ def _llm(options: LLMOptions) -> Any:
     return remembered(llm_backend(options.backend)(options), options)
 
 
-def _encoder(folder: Path, options: EncoderOptions) -> EncoderBackend:
-    return EncoderBackend(folder, precision=options.precision, threads=options.threads, tokens=options.tokens)
+def _encoder(folder: Path, options: EncoderOptions) -> EncoderBackend | Recollection:
+    backend = EncoderBackend(folder, precision=options.precision, threads=options.threads, tokens=options.tokens)
+    return Recollection(backend, options.remember) if options.remember else backend
 
 
 def thinker(settings: Settings) -> str:
@@ -95,7 +97,7 @@ def thinker(settings: Settings) -> str:
 
 
 _SPEED_AND_PLACE: dict[str, Any] = {
-    "engine": True, "encoder": {"folder", "threads", "tokens"}, "retrieval": {"index", "timeout", "retries"},
+    "engine": True, "encoder": {"folder", "threads", "tokens", "remember"}, "retrieval": {"index", "timeout", "retries"},
     "llm": set(LLMOptions.model_fields) - {"backend", "model", "style", "constrain", "system", "votes", "seed", "precision"},
 }  # fmt: skip
 """Settings that do not decide a result: they say how fast and where it is computed, or name what is hashed instead."""

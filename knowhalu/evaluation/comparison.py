@@ -203,6 +203,12 @@ def _notes(rows: Rows, told: Sequence[tuple[Entrant, Told]], fit: Path | None) -
         notes.append(
             "The trivial rules are fitted on the compared rows: an upper bound of what they get. --fit fits them elsewhere."
         )
+    shared = [entrant.spec.name for entrant, _ in told if thinker(entrant.settings) == "encoder"]
+    if len(shared) > 1 and any(entrant.settings.encoder.remember for entrant, _ in told):
+        notes.append(
+            "What the verifier had said of a pair for one method it was not asked again for the next, so seconds depend on the "
+            "order. --set encoder.remember=0 times each method alone."
+        )
     if int(rows.groups.max()) == 0 and len(rows.gold) > 1:
         notes.append("All rows share a source, a question or a group, so there are no intervals.")
     absent = [name for name in RULES if name not in {entrant.spec.method for entrant, _ in told}]

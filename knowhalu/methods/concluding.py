@@ -24,8 +24,9 @@ def hallucinated(label: Label) -> bool | None:
 
 def left_open(task: Task, why: str) -> Judgment:
     """Make the judgment of what nobody was asked about: a model that is asked without sources answers from memory."""
-    supported = 0.0 if settled(Label.INCONCLUSIVE, task) is Label.INCORRECT else 0.5
-    return Judgment(label=Label.INCONCLUSIVE, confidence=0.0, supported=supported, rationale=why, measured="nowhere")
+    label = settled(Label.INCONCLUSIVE, task)
+    supported = 0.0 if label is Label.INCORRECT else 0.5
+    return Judgment(label=label, confidence=0.0, supported=supported, rationale=why, measured="nowhere")
 
 
 def conclude(

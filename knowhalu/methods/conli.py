@@ -7,14 +7,14 @@ contradict and what they leave open (neutral) both count as hallucinated.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from knowhalu.methods.concluding import NOTHING, RELATIONS, hallucinated
+from knowhalu.methods.concluding import NOTHING, RELATIONS, hallucinated, left_open
 from knowhalu.methods.evidence import link
 from knowhalu.methods.selection import Selection, select
 from knowhalu.methods.sources import whole_or_retrieved
 from knowhalu.options import ConliOptions
 from knowhalu.steps import Steps
 from knowhalu.text import Span
-from knowhalu.types import Entity, Judgment, Kind, Label, Passage, Sample
+from knowhalu.types import Entity, Judgment, Kind, Label, Passage, Sample, Task
 from knowhalu.verdicts import Evidence, Finding, Segment, Unchecked, Verdict
 
 NO_CLAIM = "nothing to check: no sentence of the response claims anything"
@@ -75,7 +75,7 @@ class CoNLI:
         words, k = self.options.source_words, self.options.passages
         passages = yield from whole_or_retrieved(sample, asked, words=words, k=k)
         if not any(p.text.strip() for p in passages):
-            return [_open(s) for s in group]
+            return [_open(s, sample.task) for s in group]
         bases: Sequence[Judgment | None] = [None] * len(group)
         if self.options.levels != "entity":
             bases = yield from self.reasoner.infer(sample, [Hypothesis(s.text) for s in group], passages, of)
@@ -95,10 +95,10 @@ def _unchecked(chosen: Selection) -> list[Unchecked]:
     return [Unchecked(**d.span._asdict(), reason=d.reason) for d in chosen.dropped]
 
 
-def _open(span: Span) -> Segment:
+def _open(span: Span, task: Task) -> Segment:
     """Leave a sentence open where there is nothing at all to hold it against."""
-    base = Judgment(label=Label.INCONCLUSIVE, confidence=0.0, rationale=NOTHING, measured="nowhere")
-    return Segment(**span._asdict(), label=base.label, probability=0.5, base=base)
+    base = left_open(task, NOTHING)
+    return Segment(**span._asdict(), label=base.label, probability=1 - base.supported, base=base)
 
 
 def _segment(span: Span, base: Judgment | None, judged: Sequence[tuple[Entity, Judgment]]) -> Segment:

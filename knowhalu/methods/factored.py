@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from knowhalu.combination import Standard
-from knowhalu.methods.concluding import NOTHING
+from knowhalu.methods.concluding import NOTHING, left_open
 from knowhalu.methods.factored_verdict import Judged, Part, concluded
 from knowhalu.methods.sources import whole_or_retrieved
 from knowhalu.options import FactoredOptions
 from knowhalu.steps import Steps
 from knowhalu.text import Span, sentences
-from knowhalu.types import Claim, Judgment, Label, Passage, Sample
+from knowhalu.types import Claim, Judgment, Passage, Sample
 from knowhalu.verdicts import Finding, Verdict
 
 
@@ -84,10 +84,6 @@ class Factored:
             passages = yield from whole_or_retrieved(
                 part, [part.response], words=self.options.source_words, k=self.options.passages
             )
-            judgment = (yield from self.reasoner.supported(part, passages, of)) if passages else LEFT_OPEN
+            judgment = (yield from self.reasoner.supported(part, passages, of)) if passages else left_open(by.task, NOTHING)
             found.append(Judged(claim, judgment))
         return tuple(found)
-
-
-LEFT_OPEN = Judgment(label=Label.INCONCLUSIVE, confidence=0.0, rationale=NOTHING, measured="nowhere")
-"""What a claim gets for which nothing was found at all: nobody is asked, as a model would answer from memory."""

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from knowhalu.combination import NAMES, Standard, combined, doubt
+from knowhalu.methods.concluding import NOTHING
 from knowhalu.methods.evidence import link, trimmed
 from knowhalu.options import FactoredOptions
 from knowhalu.text import Span
@@ -25,7 +26,7 @@ class Judged(NamedTuple):
     @property
     def is_open(self) -> bool:
         """Tell whether nothing was found by which it could be judged."""
-        return self.judgment.label is Label.INCONCLUSIVE and self.judgment.measured == "nowhere"
+        return self.judgment.label is Label.INCONCLUSIVE and self.judgment.rationale == NOTHING
 
 
 class Part(NamedTuple):
@@ -90,7 +91,7 @@ def _open(segments: Iterable[Segment]) -> list[str]:
 
 
 def _unmeasured(parts: Iterable[Part]) -> list[str]:
-    unmeasured = any(j.judgment.measured == "nowhere" and not j.is_open for p in parts for j in p.judged)
+    unmeasured = any(j.judgment.measured == "nowhere" and j.judgment.rationale != NOTHING for p in parts for j in p.judged)
     return [SINGLY] if unmeasured else []
 
 

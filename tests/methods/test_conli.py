@@ -154,12 +154,12 @@ def test_without_sources_an_index_is_asked_for_each_sentence():
     assert verdict.hallucinated is False
 
 
-def test_what_no_passage_speaks_of_stays_open_without_asking():
+def test_what_no_passage_speaks_of_stays_open_without_asking_but_in_a_summary_it_is_wrong():
     verdict, script, _ = check(FIRST, source=None)
     assert (verdict.label, verdict.hallucinated, verdict.probability) == (OPEN, None, 0.5)
     assert not script.asked and verdict.segments[0].base.measured == "nowhere"
     blank, asked, _ = check(FIRST, source=" \n ")
-    assert blank.hallucinated is None and not asked.asked
+    assert (blank.hallucinated, blank.probability) == (True, 1.0) and not asked.asked
 
 
 def test_batches_share_their_passages():
