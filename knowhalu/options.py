@@ -180,7 +180,7 @@ class ReviseOptions(Record):
     inconclusive: bool = Field(True, description="revise also what the sources leave open; false: let it stand")
     threshold: float = Field(
         0.67, ge=0.0, le=1.0,
-        description="let stand what is called wrong with less probability: a true sentence lost weighs as much as two wrong ones kept",
+        description="let stand what is less probably wrong; 0.67: losing a true sentence is twice as bad as keeping a wrong one",
     )  # fmt: skip
     source_words: int = Field(800, ge=40, description="words of the sources read for a rewriting at most; of more, the nearest")
 
