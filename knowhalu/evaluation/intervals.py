@@ -68,9 +68,7 @@ def limits(values: Floats) -> tuple[float | None, float | None]:
     return float(low), float(high)
 
 
-def _resampled_ranks(
-    said: Said, groups: NDArray[np.intp], drawn: NDArray[np.uint8], names: Sequence[str]
-) -> dict[str, Floats]:
+def _resampled_ranks(said: Said, groups: NDArray[np.intp], drawn: NDArray[np.uint8], names: Sequence[str]) -> dict[str, Floats]:
     found = [ranked(said, part[:, groups], names) for part in _parts(drawn, len(groups))] if names else []
     return {name: np.concatenate([part[name] for part in found]) for name in names}
 

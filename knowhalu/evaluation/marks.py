@@ -50,7 +50,7 @@ def gold_spans(sample: Sample, place: str) -> list[tuple[int, int]] | None:
         return [] if sample.label == "faithful" else None
     if not isinstance(value, list) or not all(_is_span(v, len(sample.response)) for v in value):
         raise InputError(
-            f"{place}, sample {sample.id!r}, field 'meta.{SPANS}': not spans of the response ({len(sample.response)} characters). "
+            f"{place}, sample {sample.id!r}, field 'meta.{SPANS}': not spans of its {len(sample.response)} characters. "
             "Write [[start, end], ...], counted in characters from 0, or give the field another name."
         )
     return joined((start, end) for start, end in value)

@@ -26,7 +26,7 @@ SECONDS = "seconds.json"
 
 
 class Told(NamedTuple):
-    """What a method said of the rows that have a verdict, at which places they stand, what it cost on average, and how it looks."""
+    """What a method said of the rows that have a verdict, at which places, what it cost on average, and the verdicts' traits."""
 
     places: np.ndarray[tuple[int], np.dtype[np.intp]]
     said: Said

@@ -67,7 +67,7 @@ def _thirds(numbers: Sequence[int]) -> list[str | None]:
     low, high = np.quantile(numbers, (1 / 3, 2 / 3), method="lower")
     third = [0 if n <= low else 1 if n <= high else 2 for n in numbers]
     members = [[n for n, t in zip(numbers, third, strict=True) if t == part] for part in range(3)]
-    names = [f"{min(m)} to {max(m)}" if m else "" for m in members]
+    names = [f"{min(m)} to {max(m)}" if m and min(m) < max(m) else str(min(m, default="")) for m in members]
     return [names[t] for t in third]
 
 

@@ -82,5 +82,5 @@ def test_gold_spans_of_a_sample():
     assert gold_spans(sample(), "f") is None
     assert gold_spans(sample("faithful"), "f") == []
     for wrong in ([[3, 11]], [[5, 2]], [["1", 2]], [[1, 2, 3]], "1-2", [[True, 2]]):
-        with pytest.raises(InputError, match=r"f, sample 'a', field 'meta.spans': not spans of the response \(10 characters\)"):
+        with pytest.raises(InputError, match=r"f, sample 'a', field 'meta.spans': not spans of its 10 characters"):
             gold_spans(sample(spans=wrong), "f")
