@@ -17,6 +17,7 @@ from knowhalu.evaluation.report import Sheet, remarks, sheets, write
 from knowhalu.evaluation.specs import parse_specs
 
 INTERRUPTED = 130
+WIDEST = 10_000
 
 
 @click.command()
@@ -81,7 +82,7 @@ def show_comparison(console: Console, comparison: Comparison, *, all_figures: bo
     left_out = 0
     for sheet in sheets(comparison):
         table = table_of(sheet)
-        if sheet.extra and not all_figures and (sheet.parts or console.measure(table).maximum > console.width):
+        if sheet.extra and not all_figures and (sheet.parts or not fits(table, console)):
             left_out += 1
             continue
         console.print(table)
@@ -103,6 +104,11 @@ def table_of(sheet: Sheet) -> Table:
     for row in sheet.rows:
         table.add_row(*(short(cell, 60) for cell in row))
     return table
+
+
+def fits(table: Table, console: Console) -> bool:
+    """Tell whether no cell of a table would have to be broken."""
+    return console.measure(table, options=console.options.update(max_width=WIDEST)).maximum <= console.width
 
 
 class Lines:
