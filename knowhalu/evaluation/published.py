@@ -72,9 +72,7 @@ class Table(Record):
         wide = len(self.labels)
         for row in self.rows:
             if len(row) != wide + len(self.columns) or not all(isinstance(v, str) for v in row[:wide]):
-                raise ValueError(
-                    f"table {self.number} of {self.paper}: {row} has not {wide} labels and {len(self.columns)} values"
-                )
+                raise ValueError(f"table {self.number} of {self.paper}: {row} needs {wide} labels, {len(self.columns)} values")
             if any(isinstance(v, str) and v not in (DASH, ILLEGIBLE) for v in row[wide:]):
                 raise ValueError(f"table {self.number} of {self.paper}: {row} has a value that is none")
         return self
@@ -122,11 +120,16 @@ def published() -> Published:
     return Published.model_validate(tomllib.loads(files("knowhalu.evaluation").joinpath(FILE).read_text(encoding="utf-8")))
 
 
+def tables_of(paper: str) -> tuple[Table, ...]:
+    """Return all tables of a paper; raises SettingsError with the known papers."""
+    if paper not in published().papers:
+        raise SettingsError(f"no tables of {paper!r} are known. Papers: {', '.join(published().papers)}")
+    return tuple(table for table in published().table if table.paper == paper)
+
+
 def table_of(paper: str, number: int) -> Table:
     """Return one table; raises SettingsError with the known ones."""
-    found = {t.number: t for t in published().table if t.paper == paper}
-    if not found:
-        raise SettingsError(f"no tables of {paper!r} are known. Papers: {', '.join(published().papers)}")
+    found = {t.number: t for t in tables_of(paper)}
     if number not in found:
         raise SettingsError(f"table {number} of {paper} is not known. Known: {', '.join(map(str, found))}")
     return found[number]

@@ -1,0 +1,196 @@
+"""A paper's tables with rows of ours below the published ones: from comparisons made before, never from a guess."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from knowhalu.evaluation.intervals import Figure
+from knowhalu.evaluation.past_runs import PastResult, PastRun, figures_of_form, read_run
+from knowhalu.evaluation.published import DASH, ILLEGIBLE, NUMBERS, Column, Ours, Table, published
+from knowhalu.evaluation.report import plain
+from knowhalu.evaluation.specs import parse_specs
+from knowhalu.names import method_card
+
+PUBLISHED, OURS = "published", "ours"
+RULE = "trivial-length"
+"""A rule that looks at nothing but the number of words: no row of ours stands without it."""
+THRESHOLDS = ("delta1", "delta2", "theta")
+"""Settings that may differ: the papers fit them on validation rows."""
+CHOICES = ("base_form", "second_opinion")
+"""Settings of KnowHalu that say which form of knowledge is looked at."""
+MODEL = "a 7B model"
+
+
+class Cell(NamedTuple):
+    """A number, as printed or in percent, with its interval and rows where it is ours; or why there is none."""
+
+    figure: Figure = Figure(None)
+    rows: int | None = None
+    missing: str = ""
+
+
+class Row(NamedTuple):
+    """A row: its labels, who made it ("published", "encoder", "llm:MODEL", "rule"), and a cell for each column."""
+
+    labels: tuple[str, ...]
+    by: str
+    cells: tuple[Cell, ...]
+
+
+class Laid(NamedTuple):
+    """A table with all its rows."""
+
+    table: Table
+    rows: tuple[Row, ...]
+
+
+def lay_out(table: Table, runs: Path) -> Laid:
+    """Put our rows below the published ones, from the comparisons `runs`/SET; raises InputError where one cannot be read."""
+    read = {name: _read(name, runs) for name in _sets(table)}
+    is_compared = any(read.values()) and "seconds" not in {c.metric for c in table.columns}
+    beside = [Ours(labels=(RULE,), method=RULE)] if is_compared else []
+    ours = [row for wanted in (*table.ours, *beside) for row in _rows(table, wanted, read, runs)]
+    theirs = [Row(table.labels_of(r), PUBLISHED, tuple(map(_printed, table.values_of(r)))) for r in table.rows]
+    return Laid(table, (*theirs, *ours))
+
+
+def markdown(laid: Laid) -> str:
+    """Write a table as Markdown, with the reasons of what was not run below it."""
+    table, reasons = laid.table, _reasons(laid)
+    paper = published().papers[table.paper]
+    title = f"**{paper.title}** ({paper.edition}), table {table.number}: {table.about}"
+    head = [*table.labels, "by", *(c.name for c in table.columns)]
+    rule = "|" + "---|" * (len(table.labels) + 1) + "---:|" * len(table.columns)
+    lines = [_line(_texts(table, row, reasons)) for row in laid.rows]
+    return "\n\n".join([title, "\n".join([_line(head), rule, *lines]), *_remarks(laid, reasons)]) + "\n"
+
+
+def as_json(laid: Laid) -> dict[str, Any]:
+    """Return a table as plain fields; a cell is {value}, {value, low, high, rows}, {missing: mark} or {not_run: reason}."""
+    table = laid.table
+    return {
+        "paper": table.paper, "title": published().papers[table.paper].title, "table": table.number, "about": table.about,
+        "labels": list(table.labels), "columns": [c.model_dump(include={"name", "metric", "set"}) for c in table.columns],
+        "rows": [{"labels": list(r.labels), "by": r.by, "cells": [_fields(c) for c in r.cells]} for r in laid.rows],
+        "needs": table.needs, "note": table.note,
+    }  # fmt: skip
+
+
+def _sets(table: Table) -> list[str]:
+    return [name for name in dict.fromkeys([*(c.set for c in table.columns), *(o.set for o in table.ours)]) if name]
+
+
+def _read(name: str, runs: Path) -> PastRun | None:
+    """Read the comparison on a set, if there is one."""
+    folders = [runs / folder for folder in published().sets[name].folders]
+    return next((read_run(folder) for folder in folders if (folder / "comparison.json").exists()), None)
+
+
+def _rows(table: Table, wanted: Ours, read: Mapping[str, PastRun | None], runs: Path) -> list[Row]:
+    """Return one row for each who made a figure of it, or one row of reasons."""
+    asked = [wanted.model_copy(update={"method": wanted.method or c.method, "set": wanted.set or c.set}) for c in table.columns]
+    found = [_matching(ours, read[ours.set]) for ours in asked]
+    makers = list(dict.fromkeys(result.maker for results in found for result in results)) or [DASH]
+    labels = (*[OURS] * (len(table.labels) - len(wanted.labels)), *wanted.labels)
+    return [
+        Row(labels, maker, tuple(
+            _cell(column, ours, read[ours.set], [r for r in results if r.maker == maker], runs)
+            for column, ours, results in zip(table.columns, asked, found, strict=True)
+        ))
+        for maker in makers
+    ]  # fmt: skip
+
+
+def _matching(wanted: Ours, run: PastRun | None) -> list[PastResult]:
+    """Return the results of a method with the settings that are wanted, all others being the usual ones."""
+    (spec,) = parse_specs([wanted.method])
+    results = [r for r in (run.results if run else ()) if r.method == spec.method]
+    if spec.method == RULE:
+        return results
+    made = spec._replace(reasoner="llm").settings(None, ())
+    usual = getattr(made, method_card(spec.method).options).model_dump(mode="json")
+    free = {*THRESHOLDS, *(CHOICES if spec.method == "knowhalu" else ())}
+    return [r for r in results if all(r.settings.get(name, value) == value for name, value in usual.items() if name not in free)]
+
+
+def _cell(column: Column, wanted: Ours, run: PastRun | None, results: Iterable[PastResult], runs: Path) -> Cell:
+    for result in results if run else ():
+        figures = _figures(run, result, wanted) if run else None
+        if figures is not None:
+            figure = Figure(result.seconds) if column.metric in NUMBERS else _in_percent(figures[column.metric])
+            return Cell(figure, result.rows, "" if figure.value is not None else "cannot be given on these rows")
+    return Cell(missing=_why_not(wanted, run, runs))
+
+
+def _figures(run: PastRun, result: PastResult, wanted: Ours) -> Mapping[str, Figure] | None:
+    """Return the figures of a result, or of one form of knowledge in it; None where it has not judged as is wanted."""
+    base, second = (result.settings.get(name) for name in CHOICES)
+    if wanted.form is None:
+        return None if second == "never" else result.figures
+    if second == "never":
+        return result.figures if base == wanted.form else None
+    return figures_of_form(run, result, wanted.form) if wanted.form == base or second == "always" else None
+
+
+def _why_not(wanted: Ours, run: PastRun | None, runs: Path) -> str:
+    """Say why there is no figure, and what would give one."""
+    (spec,) = parse_specs([wanted.method])
+    about, card = published().sets[wanted.set], method_card(spec.method)
+    by_model = bool(card.reasoners) and (spec.reasoner == "llm" or "encoder" not in card.reasoners)
+    if run is None and about.needs:
+        return f"needs {about.needs}{f', and {MODEL}' if by_model else ''}"
+    alone = [] if wanted.form is None else [f"base_form={wanted.form}", "second_opinion=never"]
+    pairs = ",".join([*(p.partition(".")[2] for p in spec.pairs), *alone])
+    how = f'-m "{spec.method}{":llm" if by_model else ""}{f"[{pairs}]" if pairs else ""}"'
+    where = runs / about.folders[0] if run is None else run.folder
+    first = f"needs {MODEL}" if by_model else "can be run without a GPU"
+    return f"{first}: knowhalu compare, the rows of {wanted.set}, {how} -o {where}"
+
+
+def _in_percent(figure: Figure) -> Figure:
+    return Figure(*(None if v is None else 100 * v for v in figure))
+
+
+def _printed(value: float | str) -> Cell:
+    return Cell(missing=value) if isinstance(value, str) else Cell(Figure(float(value)))
+
+
+def _reasons(laid: Laid) -> list[str]:
+    found = (cell.missing for row in laid.rows if row.by != PUBLISHED for cell in row.cells)
+    return list(dict.fromkeys(reason for reason in found if reason))
+
+
+def _texts(table: Table, row: Row, reasons: Sequence[str]) -> list[str]:
+    cells = zip(row.cells, table.columns, strict=True)
+    return [*row.labels, row.by, *(_shown(cell, column.metric, row.by, reasons) for cell, column in cells)]
+
+
+def _shown(cell: Cell, metric: str, by: str, reasons: Sequence[str]) -> str:
+    if by == PUBLISHED:
+        return cell.missing or f"{cell.figure.value:g}"
+    if cell.missing:
+        return f"{'not run' if cell.rows is None else DASH} ({reasons.index(cell.missing) + 1})"
+    return plain(cell.figure, digits=2 if metric in NUMBERS else 1)
+
+
+def _remarks(laid: Laid, reasons: Sequence[str]) -> list[str]:
+    """Say what a reader must know of the numbers: how ours came about, and why some are missing."""
+    table = laid.table
+    sizes = {(column.set, cell.rows) for row in laid.rows for column, cell in zip(table.columns, row.cells, strict=True)}
+    counted = ", ".join(sorted(f"{name} {rows:,}" for name, rows in sizes if rows is not None))
+    said = [f"Ours with 95 % bootstrap intervals, on so many rows: {counted}."] if counted else []
+    if any(c.missing == ILLEGIBLE for r in laid.rows for c in r.cells):
+        said.append("?: not legible in the edition of the paper that was read.")
+    said += [table.note] if table.note else []
+    said += [f"Of ours, not run: {table.needs} are missing."] if table.needs else []
+    return [*said, "\n".join(f"- ({i}) {reason}" for i, reason in enumerate(reasons, 1))] if reasons else said
+
+
+def _fields(cell: Cell) -> dict[str, Any]:
+    if cell.missing:
+        return {"missing": cell.missing} if cell.missing in (DASH, ILLEGIBLE) else {"not_run": cell.missing}
+    return {"value": cell.figure.value} if cell.rows is None else {**cell.figure._asdict(), "rows": cell.rows}
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
