@@ -21,6 +21,8 @@ COUNTED = ("tpr", "tnr", "average", "balanced", "macro_f1", "arp", "arn", "incon
 RANKED = ("auc", "pr_auc", "coverage_area")
 """Figures that follow from an order of the rows; see `ranked`."""
 FIGURES = (*COUNTED, *RANKED)
+BIASED = ("ece",)
+"""Figures that chance alone makes larger, in a resample more than in the rows: a bootstrap interval would not hold the truth."""
 
 
 class Said(NamedTuple):

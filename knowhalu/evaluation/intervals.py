@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from knowhalu.evaluation.figures import FIGURES, RANKED, Floats, Said, counts, figures
+from knowhalu.evaluation.figures import BIASED, FIGURES, RANKED, Floats, Said, counts, figures
 from knowhalu.evaluation.ranked import ranked
 
 DRAWS, SEED = 2000, 0
@@ -38,7 +38,7 @@ def with_intervals(
     """Return figures of some rows, each with its percentile interval.
 
     `groups` has the group number of each row, `drawn` how often each group came; with less than two groups among the rows there
-    is no interval.
+    is no interval, nor is there one for the `BIASED`.
     """
     by_order = [name for name in names if name in RANKED]
     whole = {**figures(counts(said).sum(axis=0)), **ranked(said, names=by_order)}
@@ -47,7 +47,7 @@ def with_intervals(
         return {name: Figure(_number(whole[name])) for name in names}
     times = drawn if len(present) == drawn.shape[1] else drawn[:, present]
     spread = {**resampled(said, numbers, times), **_resampled_ranks(said, numbers, times, by_order)}
-    return {name: Figure(_number(whole[name]), *limits(spread[name])) for name in names}
+    return {n: Figure(_number(whole[n]), *(limits(spread[n]) if n not in BIASED else ())) for n in names}
 
 
 def resampled(said: Said, groups: NDArray[np.intp], drawn: NDArray[np.uint8]) -> dict[str, Floats]:
