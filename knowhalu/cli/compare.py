@@ -1,5 +1,6 @@
 """`knowhalu compare`: several methods over the same labelled rows."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -11,7 +12,7 @@ from knowhalu.batch import Progress
 from knowhalu.cli.options import FILE, all_pairs, with_cache, with_index, with_settings
 from knowhalu.cli.show import make_console, short
 from knowhalu.cli.tables import PlainProgress
-from knowhalu.evaluation.comparison import Comparison
+from knowhalu.evaluation.comparison import Comparison, Result
 from knowhalu.evaluation.comparison import compare as compared
 from knowhalu.evaluation.report import Sheet, remarks, sheets, write
 from knowhalu.evaluation.specs import parse_specs
@@ -75,25 +76,30 @@ def compare(
 
 
 def show_comparison(console: Console, comparison: Comparison, *, all_figures: bool = False) -> None:
-    """Print the tables of a comparison, the commonest failures, and what the figures mean.
+    """Print the tables of a comparison, the commonest failures, and what the figures mean."""
+    show_sheets(console, sheets(comparison), comparison.results, all_figures=all_figures)
+    for line in remarks(comparison):
+        console.print(line, style="dim")
+
+
+def show_sheets(console: Console, shown: Iterable[Sheet], results: Iterable[Result], *, all_figures: bool = False) -> None:
+    """Print tables, and the commonest failures of each method.
 
     Of the extra tables, those of all rows are printed where they fit the terminal, and all with `all_figures`.
     """
     left_out = 0
-    for sheet in sheets(comparison):
+    for sheet in shown:
         table = table_of(sheet)
         if sheet.extra and not all_figures and (sheet.parts or not fits(table, console)):
             left_out += 1
             continue
         console.print(table)
         console.print()
-    if left_out:
-        console.print(f"{left_out} more tables: --all-figures, or comparison.md in the folder.", style="dim")
-    for result in comparison.results:
+    for result in results:
         for reason, count in list(result.failures.items())[:2]:
             console.print(f"{short(result.name, 40)}: {count:,} x {short(reason, 240)}", style="magenta")
-    for line in remarks(comparison):
-        console.print(line, style="dim")
+    if left_out:
+        console.print(f"{left_out} more tables: --all-figures, or comparison.md in the folder.", style="dim")
 
 
 def table_of(sheet: Sheet) -> Table:

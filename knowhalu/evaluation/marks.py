@@ -4,11 +4,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from knowhalu.errors import InputError
-from knowhalu.types import Label, Sample
+from knowhalu.types import SPANS, Label, Sample
 from knowhalu.verdicts import Segment, Verdict
 
-SPANS = "spans"
-"""Name in a sample's `meta`: the characters of the response that are not supported, as [[start, end], ...]."""
 Spans = Sequence[tuple[int, int]]
 
 

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 from knowhalu.evaluation.intervals import Figure
 from knowhalu.evaluation.past_runs import PastResult, PastRun, figures_of_form, read_run
 from knowhalu.evaluation.published import DASH, ILLEGIBLE, NUMBERS, Column, Ours, Table, published
-from knowhalu.evaluation.report import plain
+from knowhalu.evaluation.report import cell as cell_of
+from knowhalu.evaluation.report import number
 from knowhalu.evaluation.specs import parse_specs
 from knowhalu.names import method_card
 
@@ -170,7 +171,7 @@ def _shown(cell: Cell, metric: str, by: str, reasons: Sequence[str]) -> str:
         return cell.missing or f"{cell.figure.value:g}"
     if cell.missing:
         return f"{'not run' if cell.rows is None else DASH} ({reasons.index(cell.missing) + 1})"
-    return plain(cell.figure, digits=2 if metric in NUMBERS else 1)
+    return number(cell.figure, digits=2 if metric in NUMBERS else 1)
 
 
 def _remarks(laid: Laid, reasons: Sequence[str]) -> list[str]:
@@ -193,4 +194,4 @@ def _fields(cell: Cell) -> dict[str, Any]:
 
 
 def _line(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(map(cell_of, cells)) + " |"

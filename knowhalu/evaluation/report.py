@@ -66,18 +66,23 @@ def remarks(comparison: Comparison) -> list[str]:
 
 def markdown(comparison: Comparison) -> str:
     """Write all tables and remarks as Markdown."""
+    return "\n\n".join([tables(sheets(comparison), comparison.results), *remarks(comparison)]) + "\n"
+
+
+def tables(shown: Sequence[Sheet], results: Sequence[Result]) -> str:
+    """Write tables as Markdown, and the commonest failures of each method."""
     parts = []
-    for sheet in sheets(comparison):
+    for sheet in shown:
         lines = [_line(sheet.head), "|---|" + "---:|" * (len(sheet.head) - 1), *map(_line, sheet.rows)]
         parts.append(f"**{sheet.title}**\n\n" + "\n".join(lines))
-    failures = [f"- {r.name}: {n:,} x {_cell(reason)}" for r in comparison.results for reason, n in list(r.failures.items())[:3]]
+    failures = [f"- {r.name}: {n:,} x {cell(reason)}" for r in results for reason, n in list(r.failures.items())[:3]]
     parts += ["\n".join(failures)] if failures else []
-    return "\n\n".join([*parts, *remarks(comparison)]) + "\n"
+    return "\n\n".join(parts)
 
 
 def as_json(comparison: Comparison) -> dict[str, Any]:
     """Return the comparison as plain fields; a figure is {value, low, high}."""
-    fields: dict[str, Any] = _plain(asdict(comparison))
+    fields: dict[str, Any] = plain(asdict(comparison))
     return fields
 
 
@@ -91,10 +96,10 @@ def write(comparison: Comparison, folder: Path) -> tuple[Path, Path]:
 
 def percent(figure: Figure) -> str:
     """Return a share in percent with its interval; a dash where it cannot be given."""
-    return plain(Figure(*(None if v is None else 100 * v for v in figure)), digits=1)
+    return number(Figure(*(None if v is None else 100 * v for v in figure)), digits=1)
 
 
-def plain(figure: Figure, digits: int = 2) -> str:
+def number(figure: Figure, digits: int = 2) -> str:
     """Return a figure as it is with its interval; a dash where it cannot be given."""
     if figure.value is None:
         return "-"
@@ -115,7 +120,7 @@ def _further(results: Sequence[Result]) -> list[Sheet]:
 
 
 def _sheet(title: str, names: Mapping[str, str], results: Sequence[Result]) -> Sheet:
-    rows = [(title_of(r), *(plain(r.figures[n]) if n in COUNTS else percent(r.figures[n]) for n in names)) for r in results]
+    rows = [(title_of(r), *(number(r.figures[n]) if n in COUNTS else percent(r.figures[n]) for n in names)) for r in results]
     return Sheet(title, ("", *names.values()), rows, extra=True)
 
 
@@ -158,16 +163,18 @@ def _cost(result: Result, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(map(_cell, cells)) + " |"
+    return "| " + " | ".join(map(cell, cells)) + " |"
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
+    """Return a text as it stands in a table: on one line, its bars escaped."""
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return a value as JSON holds it; a figure is {value, low, high}."""
     if isinstance(value, Figure):
         return value._asdict()
     if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
+        return {k: plain(v) for k, v in value.items()}
+    return [plain(v) for v in value] if isinstance(value, list | tuple) else value

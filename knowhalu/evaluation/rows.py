@@ -12,10 +12,10 @@ from knowhalu.errors import InputError
 from knowhalu.evaluation.figures import Flags
 from knowhalu.evaluation.groups import group_numbers, sharing_keys
 from knowhalu.evaluation.intervals import SEED
-from knowhalu.evaluation.marks import SPANS, Spans, gold_spans
+from knowhalu.evaluation.marks import Spans, gold_spans
 from knowhalu.evaluation.traits import RowTraits, traits_of
 from knowhalu.records import content_hash, id_hash, read_samples
-from knowhalu.types import Sample
+from knowhalu.types import SPANS, Sample
 
 CURE = 'Give every row a label, "faithful" or "hallucinated", or check rows without labels by knowhalu detect.'
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from knowhalu.types import Sample
+from knowhalu.types import SET, TYPE, Sample
 from knowhalu.verdicts import Verdict
 
 ROW_TRAITS = {"type": "Type of error", "set": "Set", "words": "Words of the text"}
@@ -35,7 +35,7 @@ class VerdictTraits(NamedTuple):
 
 def traits_of(sample: Sample) -> RowTraits:
     """Return the traits of a row."""
-    named = (sample.meta.get(name) for name in ("type", "set"))
+    named = (sample.meta.get(name) for name in (TYPE, SET))
     kind, group = (str(value) if isinstance(value, str | int) and str(value).strip() else None for value in named)
     return RowTraits(kind, group, len(sample.response.split()))
 
