@@ -1,6 +1,6 @@
 """A paper's tables with rows of ours below the published ones: from comparisons made before, never from a guess."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +20,8 @@ THRESHOLDS = ("delta1", "delta2", "theta")
 CHOICES = ("base_form", "second_opinion")
 """Settings of KnowHalu that say which form of knowledge is looked at."""
 MODEL = "a 7B model"
+BOTH_FORMS = "knowhalu[second_opinion=always]"
+"""A run that gives each form of knowledge alone, and what they give together."""
 
 
 class Cell(NamedTuple):
@@ -39,20 +41,24 @@ class Row(NamedTuple):
 
 
 class Laid(NamedTuple):
-    """A table with all its rows."""
+    """A table with all its rows, and the commands that would run what was not run and can be."""
 
     table: Table
     rows: tuple[Row, ...]
+    commands: tuple[str, ...]
 
 
-def lay_out(table: Table, runs: Path) -> Laid:
-    """Put our rows below the published ones, from the comparisons `runs`/SET; raises InputError where one cannot be read."""
+def lay_out(table: Table, runs: Path, data: str = "DATA") -> Laid:
+    """Put our rows below the published ones, from the comparisons `runs`/SET; `data` is where the data sets lie.
+
+    Raises InputError where a comparison cannot be read.
+    """
     read = {name: _read(name, runs) for name in _sets(table)}
     is_compared = any(read.values()) and "seconds" not in {c.metric for c in table.columns}
     beside = [Ours(labels=(RULE,), method=RULE)] if is_compared else []
-    ours = [row for wanted in (*table.ours, *beside) for row in _rows(table, wanted, read, runs)]
+    ours = [row for wanted in (*table.ours, *beside) for row in _rows(table, wanted, read)]
     theirs = [Row(table.labels_of(r), PUBLISHED, tuple(map(_printed, table.values_of(r)))) for r in table.rows]
-    return Laid(table, (*theirs, *ours))
+    return Laid(table, (*theirs, *(row for row, _ in ours)), tuple(_commands([s for _, s in ours], read, runs, data)))
 
 
 def markdown(laid: Laid) -> str:
@@ -73,7 +79,7 @@ def as_json(laid: Laid) -> dict[str, Any]:
         "paper": table.paper, "title": published().papers[table.paper].title, "table": table.number, "about": table.about,
         "labels": list(table.labels), "columns": [c.model_dump(include={"name", "metric", "set"}) for c in table.columns],
         "rows": [{"labels": list(r.labels), "by": r.by, "cells": [_fields(c) for c in r.cells]} for r in laid.rows],
-        "needs": table.needs, "note": table.note,
+        "needs": table.needs, "note": table.note, "commands": list(laid.commands),
     }  # fmt: skip
 
 
@@ -87,19 +93,20 @@ def _read(name: str, runs: Path) -> PastRun | None:
     return next((read_run(folder) for folder in folders if (folder / "comparison.json").exists()), None)
 
 
-def _rows(table: Table, wanted: Ours, read: Mapping[str, PastRun | None], runs: Path) -> list[Row]:
-    """Return one row for each who made a figure of it, or one row of reasons."""
+def _rows(table: Table, wanted: Ours, read: Mapping[str, PastRun | None]) -> list[tuple[Row, list[Ours]]]:
+    """Return one row for each who made a figure of it, or one row of reasons; with each, what of it could be run."""
     asked = [wanted.model_copy(update={"method": wanted.method or c.method, "set": wanted.set or c.set}) for c in table.columns]
     found = [_matching(ours, read[ours.set]) for ours in asked]
     makers = list(dict.fromkeys(result.maker for results in found for result in results)) or [DASH]
     labels = (*[OURS] * (len(table.labels) - len(wanted.labels)), *wanted.labels)
-    return [
-        Row(labels, maker, tuple(
-            _cell(column, ours, read[ours.set], [r for r in results if r.maker == maker], runs)
+    made = []
+    for maker in makers:
+        cells = tuple(
+            _cell(column, ours, read[ours.set], [r for r in results if r.maker == maker])
             for column, ours, results in zip(table.columns, asked, found, strict=True)
-        ))
-        for maker in makers
-    ]  # fmt: skip
+        )
+        made.append((Row(labels, maker, cells), [o for o, cell in zip(asked, cells, strict=True) if cell.rows is None]))
+    return made
 
 
 def _matching(wanted: Ours, run: PastRun | None) -> list[PastResult]:
@@ -114,13 +121,15 @@ def _matching(wanted: Ours, run: PastRun | None) -> list[PastResult]:
     return [r for r in results if all(r.settings.get(name, value) == value for name, value in usual.items() if name not in free)]
 
 
-def _cell(column: Column, wanted: Ours, run: PastRun | None, results: Iterable[PastResult], runs: Path) -> Cell:
+def _cell(column: Column, wanted: Ours, run: PastRun | None, results: Iterable[PastResult]) -> Cell:
     for result in results if run else ():
+        if column.metric in NUMBERS and result.settings.get("second_opinion") == "always":
+            continue  # it did more than it had to
         figures = _figures(run, result, wanted) if run else None
         if figures is not None:
             figure = Figure(result.seconds) if column.metric in NUMBERS else _in_percent(figures[column.metric])
             return Cell(figure, result.rows, "" if figure.value is not None else "cannot be given on these rows")
-    return Cell(missing=_why_not(wanted, run, runs))
+    return Cell(missing=_why_not(wanted, run))
 
 
 def _figures(run: PastRun, result: PastResult, wanted: Ours) -> Mapping[str, Figure] | None:
@@ -133,19 +142,39 @@ def _figures(run: PastRun, result: PastResult, wanted: Ours) -> Mapping[str, Fig
     return figures_of_form(run, result, wanted.form) if wanted.form == base or second == "always" else None
 
 
-def _why_not(wanted: Ours, run: PastRun | None, runs: Path) -> str:
-    """Say why there is no figure, and what would give one."""
+def _why_not(wanted: Ours, run: PastRun | None) -> str:
+    known = published().sets[wanted.set]
+    needs = [*([known.needs] if run is None and known.needs else []), *([MODEL] if _by_model(wanted) else [])]
+    return f"needs {', and '.join(needs)}" if needs else "the encoder can, but has not been run"
+
+
+def _by_model(wanted: Ours) -> bool:
     (spec,) = parse_specs([wanted.method])
-    about, card = published().sets[wanted.set], method_card(spec.method)
-    by_model = bool(card.reasoners) and (spec.reasoner == "llm" or "encoder" not in card.reasoners)
-    if run is None and about.needs:
-        return f"needs {about.needs}{f', and {MODEL}' if by_model else ''}"
-    alone = [] if wanted.form is None else [f"base_form={wanted.form}", "second_opinion=never"]
-    pairs = ",".join([*(p.partition(".")[2] for p in spec.pairs), *alone])
-    how = f'-m "{spec.method}{":llm" if by_model else ""}{f"[{pairs}]" if pairs else ""}"'
-    where = runs / about.folders[0] if run is None else run.folder
-    first = f"needs {MODEL}" if by_model else "can be run without a GPU"
-    return f"{first}: knowhalu compare, the rows of {wanted.set}, {how} -o {where}"
+    card = method_card(spec.method)
+    return bool(card.reasoners) and (spec.reasoner == "llm" or "encoder" not in card.reasoners)
+
+
+def _commands(missing: Iterable[Sequence[Ours]], read: Mapping[str, PastRun | None], runs: Path, data: str) -> Iterator[str]:
+    """Write for each set one command that adds what the encoder can do, and one that adds what needs a model."""
+    todo: dict[tuple[str, bool], list[str]] = {}
+    for wanted in (ours for several in missing for ours in several if ours.method != RULE):
+        known = published().sets[wanted.set]
+        if known.dataset and not (known.needs and read[wanted.set] is None):
+            todo.setdefault((wanted.set, _by_model(wanted)), []).append(_spec(wanted))
+    for (name, _), specs in sorted(todo.items()):
+        run = read[name]
+        there = [result.spec for result in run.results if result.spec] if run else []
+        new = [spec for spec in specs if spec != "knowhalu" or BOTH_FORMS not in specs]
+        methods = ",".join(dict.fromkeys([*there, *new]))
+        yield f'knowhalu eval {published().sets[name].dataset} --data {data} -m "{methods}" -o {runs}'
+
+
+def _spec(wanted: Ours) -> str:
+    """Write a method as `knowhalu eval` takes it."""
+    (spec,) = parse_specs([wanted.method])
+    pairs = [*(p.partition(".")[2] for p in spec.pairs), *(["second_opinion=always"] if wanted.form else [])]
+    inside = f"[{','.join(pairs)}]" if pairs else ""
+    return f"{spec.method}{':llm' if _by_model(wanted) else ''}{inside}"
 
 
 def _in_percent(figure: Figure) -> Figure:
@@ -184,7 +213,8 @@ def _remarks(laid: Laid, reasons: Sequence[str]) -> list[str]:
         said.append("?: not legible in the edition of the paper that was read.")
     said += [table.note] if table.note else []
     said += [f"Of ours, not run: {table.needs} are missing."] if table.needs else []
-    return [*said, "\n".join(f"- ({i}) {reason}" for i, reason in enumerate(reasons, 1))] if reasons else said
+    said += ["\n".join(f"- ({i}) {reason}" for i, reason in enumerate(reasons, 1))] if reasons else []
+    return [*said, "\n".join(f"    {command}" for command in laid.commands)] if laid.commands else said
 
 
 def _fields(cell: Cell) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from knowhalu.evaluation.figures import Said
 from knowhalu.evaluation.intervals import Figure, draws, with_intervals
 from knowhalu.evaluation.rows import Rows, read_rows
 from knowhalu.methods.concluding import hallucinated, settled, worst_of
-from knowhalu.names import method_card
+from knowhalu.names import METHODS, method_card
 from knowhalu.records import id_hash, parse_outcome
 from knowhalu.types import Form, Judgment, Task
 from knowhalu.verdicts import Segment, Verdict
@@ -23,17 +23,18 @@ CURE = "Run `knowhalu compare` again, or name another folder"
 class PastResult(NamedTuple):
     """What one method got in an earlier comparison; `maker` is "encoder", "llm:MODEL", or "rule" where nobody thinks.
 
-    `settings` are those that decide the result. `fitted` says on which rows a rule was fitted, where it was there.
+    `spec` writes it as `knowhalu compare` takes it; it is empty for a rule, which takes part by itself. `settings` are those that
+    decide the result.
     """
 
     name: str
     method: str
     maker: str
+    spec: str
     settings: dict[str, Any]
     rows: int
     figures: dict[str, Figure]
     seconds: float | None
-    fitted: str | None
     outcomes: Path
 
 
@@ -50,7 +51,7 @@ def read_run(folder: Path) -> PastRun:
     path = folder / "comparison.json"
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
-        results = tuple(_result(folder, result) for result in fields["results"])
+        results = tuple(_result(folder, result) for result in fields["results"] if result["method"] in METHODS)
         return PastRun(folder, _input(folder, fields["input"]), results)
     except OSError as error:
         raise InputError(f"{error.filename}: cannot be read ({error.strerror}). {CURE}.") from error
@@ -119,10 +120,15 @@ def _result(folder: Path, fields: dict[str, Any]) -> PastResult:
     rule = "rule (upper bound)" if fields["fitted"] == "the same rows" else "rule"
     maker = rule if not reasoner else f"llm:{settings['llm']['model'] or 'unnamed'}" if reasoner == "llm" else reasoner
     return PastResult(
-        name=fields["name"], method=fields["method"], maker=maker, settings=settings[branch], rows=fields["rows"],
+        name=fields["name"], method=fields["method"], maker=maker, spec=_spec(fields), settings=settings[branch],
         figures={name: Figure(**figure) for name, figure in fields["figures"].items()}, seconds=fields["cost"]["seconds"],
-        fitted=fields["fitted"], outcomes=outcomes,
+        rows=fields["rows"], outcomes=outcomes,
     )  # fmt: skip
+
+
+def _spec(fields: dict[str, Any]) -> str:
+    inside = f"[{','.join(fields['settings'])}]" if fields["settings"] else ""
+    return f"{fields['name']}={fields['method']}:{fields['reasoner']}{inside}" if fields["reasoner"] else ""
 
 
 def _input(folder: Path, named: str) -> Path:

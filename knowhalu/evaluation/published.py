@@ -26,10 +26,14 @@ class Paper(Record):
 
 
 class PaperSet(Record):
-    """A set of rows that a paper reports on, the names of run folders that hold ours, and what it takes beyond this package."""
+    """A set of rows that a paper reports on: names of folders that hold our runs on it, and what it takes beyond this package.
+
+    `dataset` is its name for `knowhalu eval`, where it has one.
+    """
 
     about: str
     folders: tuple[str, ...] = Field(min_length=1)
+    dataset: str = ""
     needs: str = ""
 
 

@@ -86,11 +86,19 @@ def test_without_runs_every_row_of_ours_says_what_it_takes_and_none_is_guessed(r
     assert [r.by for r in laid.rows] == ["published"] * 22 + ["-"] * 8
     shown = markdown(laid)
     assert "| GPT-3.5 | KnowHalu (Aggregation) | published | 69 | 68 | 68.5 |" in shown
-    assert "| ours | KnowHalu (Aggregation) | - | not run (8) | not run (8) | not run (8) |" in shown
-    assert f'- (8) can be run without a GPU: knowhalu compare, the rows of {SET}, -m "knowhalu" -o {tmp_path}/runs/{SET}' in shown
-    assert '- (1) needs a 7B model: knowhalu compare, the rows of knowhalu-summarization, -m "zero-shot-cot:llm"' in shown
-    assert '-m "knowhalu[base_form=structured,second_opinion=never]"' in shown
+    assert "| ours | KnowHalu (Aggregation) | - | not run (2) | not run (2) | not run (2) |" in shown
+    assert "- (1) needs a 7B model\n- (2) the encoder can, but has not been run" in shown
     assert "needs an index of Wikipedia, and a 7B model" in markdown(runs(2))
+
+
+def test_commands_run_what_can_be_and_keep_what_is_there(runs, tmp_path):
+    first, second = runs(3).commands
+    assert first == f'knowhalu eval {SET} --data DATA -m "knowhalu[second_opinion=always]" -o {tmp_path / "runs"}'
+    assert '-m "zero-shot-cot:llm,selfcheck:llm,halueval:llm,halueval-cot:llm,self-consistency:llm"' in second
+    assert '-m "knowhalu" -o' in runs(7).commands[0]
+    (kept,) = runs(20, made("mine", "knowhalu", knowhalu={"second_opinion": "always"})).commands
+    assert '-m "mine=knowhalu:encoder,knowhalu[passages=1,second_opinion=always],' in kept
+    assert not runs(4).commands  # without an index of Wikipedia there is nothing to run
 
 
 def test_a_run_of_the_usual_settings_gives_the_row_its_figures_with_who_made_it(runs):
@@ -100,6 +108,16 @@ def test_a_run_of_the_usual_settings_gives_the_row_its_figures_with_who_made_it(
     assert row(laid, "KnowHalu (Aggregation)", "llm:Qwen").cells[0].figure.value == 75.0
     assert "| ours | KnowHalu (Aggregation) | encoder | 25.0 [15.0, 35.0] |" in markdown(laid)
     assert f"on so many rows: {SET} 4." in markdown(laid)
+
+
+def test_a_run_that_judged_more_than_it_had_to_says_nothing_of_time(runs, tmp_path):
+    (tmp_path / "runs" / SET).rename(tmp_path / "runs" / "knowhalu-qa")
+    folder = tmp_path / "runs" / "knowhalu-qa"
+    for second, seconds in (("always", None), ("needed", 0.125)):
+        found = result(folder, "a", "knowhalu", knowhalu={"second_opinion": second})
+        (folder / "comparison.json").write_text(json.dumps({"input": "rows.jsonl", "results": [found]}))
+        (cell,) = next(r for r in runs(7).rows if r.labels == ("KnowHalu", "given") and r.by == "encoder").cells
+        assert cell.figure.value == seconds
 
 
 def test_runs_of_other_settings_do_not_count_but_their_thresholds_may_differ(runs):
@@ -119,7 +137,7 @@ def test_one_form_alone_follows_from_its_own_judgments_where_all_were_made(runs)
     needed = made("a", "knowhalu", said=[verdict("h1", ("INCORRECT",)), *SAID[1:]])
     laid = runs(3, needed)
     assert [c.figure.value for c in row(laid, "KnowHalu (Unstructured)").cells] == [100.0, 100.0, 100.0]
-    assert "base_form=structured" in row(laid, "KnowHalu (Structured)").cells[0].missing
+    assert row(laid, "KnowHalu (Structured)").cells[0].missing == "the encoder can, but has not been run"
 
 
 def test_a_run_of_one_form_is_that_form_and_not_the_aggregation(runs):
@@ -151,10 +169,10 @@ def test_the_json_has_the_same_cells(runs):
 
 
 def test_a_folder_that_is_no_comparison_is_one_clear_error(tmp_path):
-    (tmp_path / "comparison.json").write_text('{"results": [{}]}')
+    (tmp_path / "comparison.json").write_text('{"results": [{"method": "conli"}]}')
     with pytest.raises(InputError, match=r"comparison.json: not a comparison of this version \(KeyError: 'name'\)"):
         read_run(tmp_path)
-    (tmp_path / "comparison.json").write_text('{"results": [{"name": "gone"}]}')
+    (tmp_path / "comparison.json").write_text('{"results": [{"method": "conli", "name": "gone"}]}')
     with pytest.raises(InputError, match=r"gone.jsonl: cannot be read"):
         read_run(tmp_path)
 
