@@ -40,6 +40,13 @@ class Row(NamedTuple):
     cells: tuple[Cell, ...]
 
 
+class Given(NamedTuple):
+    """A result of ours, and its figures, or those of one form of knowledge in it."""
+
+    result: PastResult
+    figures: Mapping[str, Figure]
+
+
 class Laid(NamedTuple):
     """A table with all its rows, and the commands that would run what was not run and can be."""
 
@@ -96,40 +103,49 @@ def _read(name: str, runs: Path) -> PastRun | None:
 def _rows(table: Table, wanted: Ours, read: Mapping[str, PastRun | None]) -> list[tuple[Row, list[Ours]]]:
     """Return one row for each who made a figure of it, or one row of reasons; with each, what of it could be run."""
     asked = [wanted.model_copy(update={"method": wanted.method or c.method, "set": wanted.set or c.set}) for c in table.columns]
-    found = [_matching(ours, read[ours.set]) for ours in asked]
-    makers = list(dict.fromkeys(result.maker for results in found for result in results)) or [DASH]
+    timed = any(column.metric in NUMBERS for column in table.columns)
+    given = {ours: _given(ours, read[ours.set], timed=timed) for ours in asked}
     labels = (*[OURS] * (len(table.labels) - len(wanted.labels)), *wanted.labels)
     made = []
-    for maker in makers:
+    for maker in dict.fromkeys([g.result.maker for found in given.values() for g in found]) or (DASH,):
+        of_maker = {ours: next((g for g in found if g.result.maker == maker), None) for ours, found in given.items()}
         cells = tuple(
-            _cell(column, ours, read[ours.set], [r for r in results if r.maker == maker])
-            for column, ours, results in zip(table.columns, asked, found, strict=True)
+            _cell(c, of_maker[o]) or Cell(missing=_why_not(o, read[o.set])) for c, o in zip(table.columns, asked, strict=True)
         )
-        made.append((Row(labels, maker, cells), [o for o, cell in zip(asked, cells, strict=True) if cell.rows is None]))
+        made.append((Row(labels, maker, cells), [ours for ours, found in of_maker.items() if found is None]))
     return made
 
 
-def _matching(wanted: Ours, run: PastRun | None) -> list[PastResult]:
+def _given(wanted: Ours, run: PastRun | None, *, timed: bool) -> list[Given]:
+    """Return the results of a run that are what is wanted; one that judged more than it had to says nothing of time."""
+    matching = _matching(wanted, run) if run else []
+    exact = [r for r in matching if not timed or r.settings.get("second_opinion") != "always"]
+    figures = [(r, _figures(run, r, wanted)) for r in exact] if run else []
+    return [Given(result, found) for result, found in figures if found is not None]
+
+
+def _matching(wanted: Ours, run: PastRun) -> list[PastResult]:
     """Return the results of a method with the settings that are wanted, all others being the usual ones."""
     (spec,) = parse_specs([wanted.method])
-    results = [r for r in (run.results if run else ()) if r.method == spec.method]
+    results = [r for r in run.results if r.method == spec.method]
     if spec.method == RULE:
-        return results
+        return sorted(results, key=lambda r: r.name != RULE)[:1]
     made = spec._replace(reasoner="llm").settings(None, ())
     usual = getattr(made, method_card(spec.method).options).model_dump(mode="json")
     free = {*THRESHOLDS, *(CHOICES if spec.method == "knowhalu" else ())}
     return [r for r in results if all(r.settings.get(name, value) == value for name, value in usual.items() if name not in free)]
 
 
-def _cell(column: Column, wanted: Ours, run: PastRun | None, results: Iterable[PastResult]) -> Cell:
-    for result in results if run else ():
-        if column.metric in NUMBERS and result.settings.get("second_opinion") == "always":
-            continue  # it did more than it had to
-        figures = _figures(run, result, wanted) if run else None
-        if figures is not None:
-            figure = Figure(result.seconds) if column.metric in NUMBERS else _in_percent(figures[column.metric])
-            return Cell(figure, result.rows, "" if figure.value is not None else "cannot be given on these rows")
-    return Cell(missing=_why_not(wanted, run))
+def _cell(column: Column, given: Given | None) -> Cell | None:
+    if given is None:
+        return None
+    if column.metric in NUMBERS:
+        figure = Figure(given.result.seconds)
+    elif column.metric in given.figures:
+        figure = _in_percent(given.figures[column.metric])
+    else:
+        return Cell(rows=given.result.rows, missing="the comparison is of an earlier version: make it again")
+    return Cell(figure, given.result.rows, "" if figure.value is not None else "cannot be given on these rows")
 
 
 def _figures(run: PastRun, result: PastResult, wanted: Ours) -> Mapping[str, Figure] | None:
