@@ -174,18 +174,6 @@ def _compared(rows: Rows, told: Sequence[tuple[Entrant, Told]], fit: Path | None
     )
 
 
-def _partings(rows: Rows, told: Sequence[tuple[Entrant, Told]]) -> list[Parting]:
-    """Name the part of every row and verdict by every key."""
-    of_rows = {key: named_parts(key, [getattr(t, key) for t in rows.traits]) for key in ROW_TRAITS}
-    return [
-        Parting(entrant.spec.name, found.said, rows.groups[found.places], {
-            **{key: [names[place] for place in found.places] for key, names in of_rows.items()},
-            **{key: named_parts(key, [getattr(t, key) for t in found.traits]) for key in VERDICT_TRAITS},
-        })
-        for entrant, found in told
-    ]  # fmt: skip
-
-
 def _result(entrant: Entrant, found: Told, rows: Rows, drawn: NDArray[np.uint8], fit: Path | None) -> Result:
     return Result(
         name=entrant.spec.name, method=entrant.spec.method, reasoner=thinker(entrant.settings), settings=entrant.spec.pairs,
@@ -237,3 +225,15 @@ def _notes(rows: Rows, told: Sequence[tuple[Entrant, Told]], fit: Path | None) -
             f"Rows without a verdict are in no figure of their method ({counted}); a test counts rows that both methods have."
         )
     return notes
+
+
+def _partings(rows: Rows, told: Sequence[tuple[Entrant, Told]]) -> list[Parting]:
+    """Name the part of every row and verdict by every key."""
+    of_rows = {key: named_parts(key, [getattr(t, key) for t in rows.traits]) for key in ROW_TRAITS}
+    return [
+        Parting(entrant.spec.name, found.said, rows.groups[found.places], {
+            **{key: [names[place] for place in found.places] for key, names in of_rows.items()},
+            **{key: named_parts(key, [getattr(t, key) for t in found.traits]) for key in VERDICT_TRAITS},
+        })
+        for entrant, found in told
+    ]  # fmt: skip
