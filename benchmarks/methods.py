@@ -13,7 +13,7 @@ from typing import Any
 from eval_rows import EvalRow, paper_pairs, rows_of
 
 from knowhalu.evaluation.comparison import Comparison, compare
-from knowhalu.evaluation.report import as_json, markdown, percent, title_of
+from knowhalu.evaluation.report import as_json, markdown, p_value, percent, title_of
 from knowhalu.evaluation.specs import parse_specs
 from knowhalu.names import METHODS
 
@@ -28,6 +28,7 @@ SPECS = (
     "factored-calibrated=factored:encoder[rule=calibrated]",
 )
 """What is compared; a method with the encoder that is not named here takes part as it is."""
+LEVELS = tuple(spec for spec in SPECS if spec.startswith("conli"))
 LEFT_OUT = ("factored-academic", "selfcheck")
 """Methods that have nothing to do on these sets: no row has citations, and none has further responses of its model."""
 CLAIMS = ("qags_cnndm", "summeval_conli", "summedits8", "bump_pairs")
@@ -53,8 +54,8 @@ def write_rows(rows: Iterable[EvalRow], path: Path) -> Path:
     return path
 
 
-def run(data: Path, name: str, work: Path, limit: int | None, pairs: list[str]) -> Comparison:
-    """Compare all methods on one set."""
+def run(data: Path, name: str, work: Path, limit: int | None, pairs: list[str]) -> tuple[Comparison, Comparison]:
+    """Compare all methods on one set, and by the same outcomes CoNLI's levels with one another."""
     folder, fit = work / name, None
     if name in PAPER:
         source = write_rows(paper_pairs(data, PAPER[name]), folder / "input" / "all.jsonl")
@@ -68,7 +69,8 @@ def run(data: Path, name: str, work: Path, limit: int | None, pairs: list[str]) 
             said[method] = p.done
             print(f"{name}: {method}: {p.done} of {p.total}, {p.rate:.1f}/s", flush=True)
 
-    return compare(source, parse_specs(specs()), folder, pairs=pairs, fit=fit, limit=limit, progress=progress)
+    whole = compare(source, parse_specs(specs()), folder, pairs=pairs, fit=fit, limit=limit, progress=progress)
+    return whole, compare(source, parse_specs(LEVELS), folder, pairs=pairs, fit=fit, limit=limit)
 
 
 def overview(found: Mapping[str, Comparison]) -> str:
@@ -87,6 +89,16 @@ def overview(found: Mapping[str, Comparison]) -> str:
     return "\n\n".join([*parts, note])
 
 
+def ablation(found: Mapping[str, Comparison]) -> str:
+    """Lay out what CoNLI's levels get alone, tested against both together (CoNLI, table 4)."""
+    lines = ["| CoNLI, against both levels | set | Avg Acc, difference | p (McNemar) | p (Holm) |", "|---|---|---:|---:|---:|"]
+    for name, comparison in found.items():
+        for t in comparison.tests:
+            if t.name.startswith("conli"):
+                lines.append(f"| {t.name} | {name} | {percent(t.difference)} | {p_value(t.p)} | {p_value(t.holm)} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -98,13 +110,16 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/methods.json"))
     args = parser.parse_args()
     found: dict[str, Comparison] = {}
+    levels: dict[str, Comparison] = {}
     args.out.parent.mkdir(parents=True, exist_ok=True)
     for name in args.only or (*CLAIMS, *PAPER):
-        found[name] = run(args.data, name, args.work, args.limit, args.pairs)
-        sections = [overview(found), *(f"### {n}\n\n{markdown(c).rstrip()}" for n, c in found.items())]
-        args.out.write_text(json.dumps({n: as_json(c) for n, c in found.items()}, indent=1) + "\n", encoding="utf-8")
+        found[name], levels[name] = run(args.data, name, args.work, args.limit, args.pairs)
+        sections = [overview(found), ablation(levels), *(f"### {n}\n\n{markdown(c).rstrip()}" for n, c in found.items())]
+        parts = {"methods": found, "conli_levels": levels}
+        plain = {part: {n: as_json(c) for n, c in sets.items()} for part, sets in parts.items()}
+        args.out.write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")
         args.out.with_suffix(".md").write_text("\n\n".join(sections) + "\n", encoding="utf-8")
-    print(overview(found))
+    print(overview(found), ablation(levels), sep="\n\n")
 
 
 if __name__ == "__main__":
