@@ -2,13 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from knowhalu.evaluation.intervals import Figure
 from knowhalu.evaluation.past_runs import PastResult, PastRun, figures_of_form, read_run
-from knowhalu.evaluation.published import DASH, ILLEGIBLE, NUMBERS, Column, Ours, Table, published
-from knowhalu.evaluation.report import cell as cell_of
-from knowhalu.evaluation.report import number
+from knowhalu.evaluation.published import DASH, NUMBERS, Column, Ours, Table, published
 from knowhalu.evaluation.specs import parse_specs
 from knowhalu.names import method_card
 
@@ -25,11 +23,12 @@ BOTH_FORMS = "knowhalu[second_opinion=always]"
 
 
 class Cell(NamedTuple):
-    """A number, as printed or in percent, with its interval and rows where it is ours; or why there is none."""
+    """A number, as printed or in percent, or why there is none; where it is ours, with its interval, its set and its rows."""
 
     figure: Figure = Figure(None)
-    rows: int | None = None
     missing: str = ""
+    set: str = ""
+    rows: int | None = None
 
 
 class Row(NamedTuple):
@@ -68,28 +67,6 @@ def lay_out(table: Table, runs: Path, data: str = "DATA") -> Laid:
     return Laid(table, (*theirs, *(row for row, _ in ours)), tuple(_commands([s for _, s in ours], read, runs, data)))
 
 
-def markdown(laid: Laid) -> str:
-    """Write a table as Markdown, with the reasons of what was not run below it."""
-    table, reasons = laid.table, _reasons(laid)
-    paper = published().papers[table.paper]
-    title = f"**{paper.title}** ({paper.edition}), table {table.number}: {table.about}"
-    head = [*table.labels, "by", *(c.name for c in table.columns)]
-    rule = "|" + "---|" * (len(table.labels) + 1) + "---:|" * len(table.columns)
-    lines = [_line(_texts(table, row, reasons)) for row in laid.rows]
-    return "\n\n".join([title, "\n".join([_line(head), rule, *lines]), *_remarks(laid, reasons)]) + "\n"
-
-
-def as_json(laid: Laid) -> dict[str, Any]:
-    """Return a table as plain fields; a cell is {value}, {value, low, high, rows}, {missing: mark} or {not_run: reason}."""
-    table = laid.table
-    return {
-        "paper": table.paper, "title": published().papers[table.paper].title, "table": table.number, "about": table.about,
-        "labels": list(table.labels), "columns": [c.model_dump(include={"name", "metric", "set"}) for c in table.columns],
-        "rows": [{"labels": list(r.labels), "by": r.by, "cells": [_fields(c) for c in r.cells]} for r in laid.rows],
-        "needs": table.needs, "note": table.note, "commands": list(laid.commands),
-    }  # fmt: skip
-
-
 def _sets(table: Table) -> list[str]:
     return [name for name in dict.fromkeys([*(c.set for c in table.columns), *(o.set for o in table.ours)]) if name]
 
@@ -109,9 +86,7 @@ def _rows(table: Table, wanted: Ours, read: Mapping[str, PastRun | None]) -> lis
     made = []
     for maker in dict.fromkeys([g.result.maker for found in given.values() for g in found]) or (DASH,):
         of_maker = {ours: next((g for g in found if g.result.maker == maker), None) for ours, found in given.items()}
-        cells = tuple(
-            _cell(c, of_maker[o]) or Cell(missing=_why_not(o, read[o.set])) for c, o in zip(table.columns, asked, strict=True)
-        )
+        cells = tuple(_cell(c, o, of_maker[o], read[o.set]) for c, o in zip(table.columns, asked, strict=True))
         made.append((Row(labels, maker, cells), [ours for ours, found in of_maker.items() if found is None]))
     return made
 
@@ -136,16 +111,17 @@ def _matching(wanted: Ours, run: PastRun) -> list[PastResult]:
     return [r for r in results if all(r.settings.get(name, value) == value for name, value in usual.items() if name not in free)]
 
 
-def _cell(column: Column, given: Given | None) -> Cell | None:
+def _cell(column: Column, wanted: Ours, given: Given | None, run: PastRun | None) -> Cell:
     if given is None:
-        return None
+        return Cell(missing=_why_not(wanted, run), set=wanted.set)
+    rows = given.result.rows
     if column.metric in NUMBERS:
         figure = Figure(given.result.seconds)
     elif column.metric in given.figures:
         figure = _in_percent(given.figures[column.metric])
     else:
-        return Cell(rows=given.result.rows, missing="the comparison is of an earlier version: make it again")
-    return Cell(figure, given.result.rows, "" if figure.value is not None else "cannot be given on these rows")
+        return Cell(missing="the comparison is of an earlier version: make it again", set=wanted.set, rows=rows)
+    return Cell(figure, "" if figure.value is not None else "cannot be given on these rows", wanted.set, rows)
 
 
 def _figures(run: PastRun, result: PastResult, wanted: Ours) -> Mapping[str, Figure] | None:
@@ -199,45 +175,3 @@ def _in_percent(figure: Figure) -> Figure:
 
 def _printed(value: float | str) -> Cell:
     return Cell(missing=value) if isinstance(value, str) else Cell(Figure(float(value)))
-
-
-def _reasons(laid: Laid) -> list[str]:
-    found = (cell.missing for row in laid.rows if row.by != PUBLISHED for cell in row.cells)
-    return list(dict.fromkeys(reason for reason in found if reason))
-
-
-def _texts(table: Table, row: Row, reasons: Sequence[str]) -> list[str]:
-    cells = zip(row.cells, table.columns, strict=True)
-    return [*row.labels, row.by, *(_shown(cell, column.metric, row.by, reasons) for cell, column in cells)]
-
-
-def _shown(cell: Cell, metric: str, by: str, reasons: Sequence[str]) -> str:
-    if by == PUBLISHED:
-        return cell.missing or f"{cell.figure.value:g}"
-    if cell.missing:
-        return f"{'not run' if cell.rows is None else DASH} ({reasons.index(cell.missing) + 1})"
-    return number(cell.figure, digits=2 if metric in NUMBERS else 1)
-
-
-def _remarks(laid: Laid, reasons: Sequence[str]) -> list[str]:
-    """Say what a reader must know of the numbers: how ours came about, and why some are missing."""
-    table = laid.table
-    sizes = {(column.set, cell.rows) for row in laid.rows for column, cell in zip(table.columns, row.cells, strict=True)}
-    counted = ", ".join(sorted(f"{name} {rows:,}" for name, rows in sizes if rows is not None))
-    said = [f"Ours with 95 % bootstrap intervals, on so many rows: {counted}."] if counted else []
-    if any(c.missing == ILLEGIBLE for r in laid.rows for c in r.cells):
-        said.append("?: not legible in the edition of the paper that was read.")
-    said += [table.note] if table.note else []
-    said += [f"Of ours, not run: {table.needs} are missing."] if table.needs else []
-    said += ["\n".join(f"- ({i}) {reason}" for i, reason in enumerate(reasons, 1))] if reasons else []
-    return [*said, "\n".join(f"    {command}" for command in laid.commands)] if laid.commands else said
-
-
-def _fields(cell: Cell) -> dict[str, Any]:
-    if cell.missing:
-        return {"missing": cell.missing} if cell.missing in (DASH, ILLEGIBLE) else {"not_run": cell.missing}
-    return {"value": cell.figure.value} if cell.rows is None else {**cell.figure._asdict(), "rows": cell.rows}
-
-
-def _line(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(map(cell_of, cells)) + " |"

@@ -8,7 +8,8 @@ from click.testing import CliRunner
 from knowhalu.cli.eval_paper import paper as command
 from knowhalu.errors import InputError
 from knowhalu.evaluation.figures import FIGURES
-from knowhalu.evaluation.paper_tables import as_json, lay_out, markdown
+from knowhalu.evaluation.paper_report import as_json, markdown
+from knowhalu.evaluation.paper_tables import lay_out
 from knowhalu.evaluation.past_runs import by_one_form, read_run
 from knowhalu.evaluation.published import table_of
 from knowhalu.options import Settings
@@ -175,8 +176,9 @@ def test_the_json_has_the_same_cells(runs):
     assert fields["columns"][1] == {"name": "ARP", "metric": "arp", "set": "knowhalu-qa-wikipedia"}
     assert fields["rows"][0]["cells"][:2] == [{"value": 57.4}, {"missing": "?"}]
     assert fields["rows"][-1]["cells"][0] == {"not_run": "needs an index of Wikipedia"}
-    ours = as_json(runs(3, made("a", "knowhalu")))["rows"][-1]
-    assert ours["labels"] == ["ours", "trivial-length"] and "not_run" in ours["cells"][0]
+    *_, aggregation, rule = as_json(runs(3, made("a", "knowhalu")))["rows"]
+    assert aggregation["cells"][0] == {"value": 25.0, "low": 15.0, "high": 35.0, "set": SET, "rows": 4}
+    assert rule["labels"] == ["ours", "trivial-length"] and "not_run" in rule["cells"][0]
 
 
 def test_a_folder_that_is_no_comparison_is_one_clear_error(tmp_path):
