@@ -7,7 +7,8 @@ import pytest
 from knowhalu.errors import InputError, ResumeError
 from knowhalu.evaluation import running
 from knowhalu.evaluation.comparison import compare
-from knowhalu.evaluation.report import as_json, markdown, write
+from knowhalu.evaluation.figures import FIGURES
+from knowhalu.evaluation.report import MARKS, PROBABILITIES, QUALITY, as_json, markdown, write
 from knowhalu.evaluation.specs import parse_specs
 from knowhalu.records import parse_outcome
 
@@ -152,6 +153,10 @@ def test_one_source_for_all_gives_no_intervals(job):
     found = job(LENGTH, rows=[{**r, "knowledge": "one"} for r in ROWS])
     assert found.results[0].figures["tpr"].low is None
     assert any("no intervals" in note for note in found.notes)
+
+
+def test_every_figure_stands_in_some_table():
+    assert {*QUALITY, *PROBABILITIES, *MARKS} == set(FIGURES)
 
 
 def test_the_report_reads_back(job, tmp_path):

@@ -148,6 +148,11 @@ def test_groups_that_a_part_does_not_have_change_nothing():
     assert found == with_intervals(said(ROWS).rows(part), np.arange(4), drawn[:, part])
 
 
+def test_resamples_without_a_row_of_the_part_are_left_out():
+    found = with_intervals(said(ROWS).rows(np.array([0, 4])), np.array([0, 4]), np.array([[0] * 8, [1] * 8], dtype=np.uint8))
+    assert found["coverage_area"] == found["auc"] == found["accuracy"] == Figure(1.0, 1.0, 1.0)
+
+
 def test_no_rows_have_no_figures():
     nothing = Said(*(np.zeros(0, dtype=t) for t in (bool, bool, bool, float)))
     assert set(with_intervals(nothing, np.zeros(0, dtype=int), draws(3)).values()) == {Figure(None)}
