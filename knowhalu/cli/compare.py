@@ -1,5 +1,6 @@
 """`knowhalu compare`: several methods over the same labelled rows."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -11,12 +12,13 @@ from knowhalu.batch import Progress
 from knowhalu.cli.options import FILE, all_pairs, with_cache, with_index, with_settings
 from knowhalu.cli.show import make_console, short
 from knowhalu.cli.tables import PlainProgress
-from knowhalu.evaluation.comparison import Comparison
+from knowhalu.evaluation.comparison import Comparison, Result
 from knowhalu.evaluation.comparison import compare as compared
-from knowhalu.evaluation.report import remarks, sheets, write
+from knowhalu.evaluation.report import Sheet, remarks, sheets, write
 from knowhalu.evaluation.specs import parse_specs
 
 INTERRUPTED = 130
+WIDEST = 10_000
 
 
 @click.command()
@@ -33,6 +35,7 @@ INTERRUPTED = 130
     "--limit", type=click.IntRange(min=2), help="Compare so many rows at most, drawn once, rows of one source together."
 )
 @with_index
+@click.option("--all-figures", is_flag=True, help="Show every table, also those that do not fit the terminal.")
 @click.option("--restart", is_flag=True, help="Begin anew; the old outcomes are kept beside the new ones.")
 @with_cache
 @with_settings
@@ -44,6 +47,7 @@ def compare(
     reasoner: str | None,
     limit: int | None,
     index: Path | None,
+    all_figures: bool,
     restart: bool,
     no_cache: bool,
     settings_file: Path | None,
@@ -67,25 +71,50 @@ def compare(
         click.echo(f"interrupted: what was finished is kept in {folder}. The same command goes on from there.", err=True)
         raise Exit(INTERRUPTED) from error
     paths = write(found, folder)
-    show_comparison(console, found)
+    show_comparison(console, found, all_figures=all_figures)
     click.echo(f"written: {', '.join(map(str, paths))}")
 
 
-def show_comparison(console: Console, comparison: Comparison) -> None:
-    """Print all tables of a comparison, the commonest failures, and what the figures mean."""
-    for sheet in sheets(comparison):
-        table = Table(title=sheet.title, title_justify="left", box=None, pad_edge=False)
-        for i, name in enumerate(sheet.head):
-            table.add_column(name, justify="right" if i else "left", no_wrap=not i)
-        for row in sheet.rows:
-            table.add_row(*(short(cell, 60) for cell in row))
-        console.print(table)
-        console.print()
-    for result in comparison.results:
-        for reason, count in list(result.failures.items())[:2]:
-            console.print(f"{short(result.name, 40)}: {count:,} x {short(reason, 240)}", style="magenta")
+def show_comparison(console: Console, comparison: Comparison, *, all_figures: bool = False) -> None:
+    """Print the tables of a comparison, the commonest failures, and what the figures mean."""
+    show_sheets(console, sheets(comparison), comparison.results, all_figures=all_figures)
     for line in remarks(comparison):
         console.print(line, style="dim")
+
+
+def show_sheets(console: Console, shown: Iterable[Sheet], results: Iterable[Result], *, all_figures: bool = False) -> None:
+    """Print tables, and the commonest failures of each method.
+
+    Of the extra tables, those of all rows are printed where they fit the terminal, and all with `all_figures`.
+    """
+    left_out = 0
+    for sheet in shown:
+        table = table_of(sheet)
+        if sheet.extra and not all_figures and (sheet.parts or not fits(table, console)):
+            left_out += 1
+            continue
+        console.print(table)
+        console.print()
+    for result in results:
+        for reason, count in list(result.failures.items())[:2]:
+            console.print(f"{short(result.name, 40)}: {count:,} x {short(reason, 240)}", style="magenta")
+    if left_out:
+        console.print(f"{left_out} more tables: --all-figures, or comparison.md in the folder.", style="dim")
+
+
+def table_of(sheet: Sheet) -> Table:
+    """Lay out a table for the terminal."""
+    table = Table(title=short(sheet.title, 200), title_justify="left", box=None, pad_edge=False)
+    for i, name in enumerate(sheet.head):
+        table.add_column(short(name, 60), justify="right" if i else "left", no_wrap=not i)
+    for row in sheet.rows:
+        table.add_row(*(short(cell, 60) for cell in row))
+    return table
+
+
+def fits(table: Table, console: Console) -> bool:
+    """Tell whether no cell of a table would have to be broken."""
+    return console.measure(table, options=console.options.update(max_width=WIDEST)).maximum <= console.width
 
 
 class Lines:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from knowhalu.api import Checker
 from knowhalu.batch import Progress
 from knowhalu.errors import InputError
+from knowhalu.evaluation.breakdown import Breakdown, Parting, breakdowns
 from knowhalu.evaluation.figures import Floats, counts, figures
 from knowhalu.evaluation.fitting import fit_rules, validation
 from knowhalu.evaluation.intervals import Figure, draws, limits, resampled, with_intervals
@@ -18,6 +19,7 @@ from knowhalu.evaluation.mcnemar import holm, mcnemar
 from knowhalu.evaluation.rows import Rows, limited, read_rows
 from knowhalu.evaluation.running import Timed, Told, run
 from knowhalu.evaluation.specs import Spec
+from knowhalu.evaluation.traits import ROW_TRAITS, VERDICT_TRAITS, named_parts
 from knowhalu.methods.trivial import RULES
 from knowhalu.options import Settings, TrivialOptions
 from knowhalu.parts import Kept, thinker
@@ -75,6 +77,7 @@ class Comparison:
     results: tuple[Result, ...]
     tests: tuple[Against, ...]
     notes: tuple[str, ...]
+    breakdowns: tuple[Breakdown, ...] = ()
 
 
 def compare(
@@ -167,6 +170,7 @@ def _compared(rows: Rows, told: Sequence[tuple[Entrant, Told]], fit: Path | None
         results=tuple(_result(entrant, found, rows, drawn, fit) for entrant, found in told),
         tests=tuple(Against(**{**vars(t), "holm": p}) for t, p in zip(tests, corrected, strict=True)),
         notes=tuple(_notes(rows, told, fit)),
+        breakdowns=breakdowns(_partings(rows, told), drawn),
     )
 
 
@@ -221,3 +225,15 @@ def _notes(rows: Rows, told: Sequence[tuple[Entrant, Told]], fit: Path | None) -
             f"Rows without a verdict are in no figure of their method ({counted}); a test counts rows that both methods have."
         )
     return notes
+
+
+def _partings(rows: Rows, told: Sequence[tuple[Entrant, Told]]) -> list[Parting]:
+    """Name the part of every row and verdict by every key."""
+    of_rows = {key: named_parts(key, [getattr(t, key) for t in rows.traits]) for key in ROW_TRAITS}
+    return [
+        Parting(entrant.spec.name, found.said, rows.groups[found.places], {
+            **{key: [names[place] for place in found.places] for key, names in of_rows.items()},
+            **{key: named_parts(key, [getattr(t, key) for t in found.traits]) for key in VERDICT_TRAITS},
+        })
+        for entrant, found in told
+    ]  # fmt: skip

@@ -1,16 +1,17 @@
 """Bootstrap intervals: whole groups of rows are drawn again and again, and every figure is computed of every resample at once."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from knowhalu.evaluation.figures import FIGURES, Floats, Said, auc, counts, figures
+from knowhalu.evaluation.figures import BIASED, FIGURES, RANKED, Floats, Said, counts, figures
+from knowhalu.evaluation.ranked import ranked
 
 DRAWS, SEED = 2000, 0
 LIMITS = (2.5, 97.5)
-CELLS = 4_000_000
+CELLS = 1_000_000
 """Numbers of a resample held at a time, at most."""
 
 
@@ -31,21 +32,26 @@ def draws(groups: int, *, times: int = DRAWS, seed: int = SEED) -> NDArray[np.ui
     return found
 
 
-def with_intervals(said: Said, groups: NDArray[np.intp], drawn: NDArray[np.uint8]) -> dict[str, Figure]:
-    """Return every figure of some rows with its percentile interval.
+def with_intervals(
+    said: Said, groups: NDArray[np.intp], drawn: NDArray[np.uint8], names: Sequence[str] = FIGURES
+) -> dict[str, Figure]:
+    """Return figures of some rows, each with its percentile interval.
 
     `groups` has the group number of each row, `drawn` how often each group came; with less than two groups among the rows there
-    is no interval.
+    is no interval, nor is there one for the `BIASED`.
     """
-    whole = {**figures(counts(said).sum(axis=0)), "auc": auc(said)}
-    if len(np.unique(groups)) < 2:
-        return {name: Figure(_number(whole[name])) for name in FIGURES}
-    spread = {**resampled(said, groups, drawn), "auc": _resampled_auc(said, groups, drawn)}
-    return {name: Figure(_number(whole[name]), *limits(spread[name])) for name in FIGURES}
+    by_order = [name for name in names if name in RANKED]
+    whole = {**figures(counts(said).sum(axis=0)), **ranked(said, names=by_order)}
+    present, numbers = np.unique(groups, return_inverse=True)
+    if len(present) < 2:
+        return {name: Figure(_number(whole[name])) for name in names}
+    times = drawn if len(present) == drawn.shape[1] else drawn[:, present]
+    spread = {**resampled(said, numbers, times), **_resampled_ranks(said, numbers, times, by_order)}
+    return {n: Figure(_number(whole[n]), *(limits(spread[n]) if n not in BIASED else ())) for n in names}
 
 
 def resampled(said: Said, groups: NDArray[np.intp], drawn: NDArray[np.uint8]) -> dict[str, Floats]:
-    """Return all figures but ROC-AUC of every resample."""
+    """Return the figures of every resample that follow from counts."""
     single = counts(said)
     by_group = np.zeros((drawn.shape[1], single.shape[1]))
     np.add.at(by_group, groups, single)
@@ -62,8 +68,9 @@ def limits(values: Floats) -> tuple[float | None, float | None]:
     return float(low), float(high)
 
 
-def _resampled_auc(said: Said, groups: NDArray[np.intp], drawn: NDArray[np.uint8]) -> Floats:
-    return np.concatenate([auc(said, part[:, groups].astype(np.float64)) for part in _parts(drawn, len(groups))])
+def _resampled_ranks(said: Said, groups: NDArray[np.intp], drawn: NDArray[np.uint8], names: Sequence[str]) -> dict[str, Floats]:
+    found = [ranked(said, part[:, groups], names) for part in _parts(drawn, len(groups))] if names else []
+    return {name: np.concatenate([part[name] for part in found]) for name in names}
 
 
 def _parts(drawn: NDArray[np.uint8], rows: int) -> Iterator[NDArray[np.uint8]]:

@@ -12,8 +12,10 @@ from knowhalu.errors import InputError
 from knowhalu.evaluation.figures import Flags
 from knowhalu.evaluation.groups import group_numbers, sharing_keys
 from knowhalu.evaluation.intervals import SEED
+from knowhalu.evaluation.marks import Spans, gold_spans
+from knowhalu.evaluation.traits import RowTraits, traits_of
 from knowhalu.records import content_hash, id_hash, read_samples
-from knowhalu.types import Sample
+from knowhalu.types import SPANS, Sample
 
 CURE = 'Give every row a label, "faithful" or "hallucinated", or check rows without labels by knowhalu detect.'
 
@@ -21,7 +23,8 @@ CURE = 'Give every row a label, "faithful" or "hallucinated", or check rows with
 class Rows(NamedTuple):
     """A file of labelled samples: the place of every id, gold (true: hallucinated), group numbers, and content hashes.
 
-    `bare` counts those that have neither documents nor knowledge.
+    `bare` counts those that have neither documents nor knowledge. `spans` are the gold spans of each row, None where they are
+    not known; `traits` is what each row says of itself.
     """
 
     path: Path
@@ -30,6 +33,8 @@ class Rows(NamedTuple):
     groups: NDArray[np.intp]
     contents: dict[str, str]
     bare: int
+    spans: tuple[Spans | None, ...] = ()
+    traits: tuple[RowTraits, ...] = ()
 
     @property
     def missing(self) -> str | None:
@@ -42,20 +47,26 @@ def read_rows(path: Path) -> Rows:
     places: dict[bytes, int] = {}
     gold: list[bool] = []
     contents: dict[str, str] = {}
-    bare = 0
+    spans: list[Spans | None] = []
+    traits: list[RowTraits] = []
+    bare, has_spans = 0, False
 
     def keys(sample: Sample) -> list[Hashable]:
-        nonlocal bare
+        nonlocal bare, has_spans
         bare += not sample.documents and not sample.knowledge
+        has_spans |= SPANS in sample.meta
         if sample.label is None:
             raise InputError(f"{path}, sample {sample.id!r}: has no label to compare with. {CURE}")
         places[id_hash(sample.id)] = len(gold)
         gold.append(sample.label == "hallucinated")
         contents[content_hash(sample)] = sample.id
+        spans.append(gold_spans(sample, str(path)))
+        traits.append(traits_of(sample))
         return sharing_keys(sample)
 
     groups = group_numbers(keys(sample) for sample in read_samples(path))
-    return Rows(path, places, np.array(gold, dtype=np.bool_), groups, contents, bare)
+    known = tuple(spans) if has_spans else (None,) * len(spans)
+    return Rows(path, places, np.array(gold, dtype=np.bool_), groups, contents, bare, known, tuple(traits))
 
 
 def limited(rows: Rows, limit: int | None, folder: Path) -> Rows:

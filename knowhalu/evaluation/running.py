@@ -13,10 +13,12 @@ from knowhalu.api import Checker
 from knowhalu.batch import Progress, detect
 from knowhalu.engine import Engine
 from knowhalu.evaluation.figures import Said
+from knowhalu.evaluation.marks import marked, mistakes, overlap
 from knowhalu.evaluation.rows import Rows
+from knowhalu.evaluation.traits import VerdictTraits, traits_of_verdict
 from knowhalu.options import Settings
 from knowhalu.parts import Kept, build_engine
-from knowhalu.records import id_hash
+from knowhalu.records import id_hash, parse_outcome
 from knowhalu.types import Sample
 from knowhalu.verdicts import Outcome, Usage, Verdict
 
@@ -24,12 +26,13 @@ SECONDS = "seconds.json"
 
 
 class Told(NamedTuple):
-    """What a method said of the rows that have a verdict, at which places they stand, and what it cost on average."""
+    """What a method said of the rows that have a verdict, at which places, what it cost on average, and the verdicts' traits."""
 
     places: np.ndarray[tuple[int], np.dtype[np.intp]]
     said: Said
     failures: dict[str, int]
     cost: dict[str, float | None]
+    traits: tuple[VerdictTraits, ...] = ()
 
 
 class Timed(Checker):
@@ -64,29 +67,30 @@ def run(
 
 def read_outcomes(path: Path, rows: Rows) -> Told:
     """Read the outcomes of a finished run; what has no verdict is left out."""
-    places, settled, abstained, probability = [], [], [], []
+    places, settled, abstained, probability, wrong, characters, traits = [], [], [], [], [], [], []
     total = dict.fromkeys(Usage.model_fields, 0)
     with path.open(encoding="utf-8") as lines:
         next(lines)
-        for line in lines:
-            fields = json.loads(line)
-            if "stage" in fields:
-                continue
-            said, p = fields["hallucinated"], float(fields["probability"])
-            places.append(rows.places[id_hash(fields["id"])])
+        for verdict in (v for line in lines if isinstance(v := parse_outcome(line), Verdict)):
+            place = rows.places[id_hash(verdict.id)]
+            said, p, gold = verdict.hallucinated, verdict.probability, rows.spans[place]
+            places.append(place)
             settled.append(p > 0.5 if said is None else said)
             abstained.append(said is None)
             probability.append(p)
+            wrong.append(mistakes(verdict))
+            characters.append((0, 0, 0) if gold is None else overlap(marked(verdict), gold))
+            traits.append(traits_of_verdict(verdict))
             for name in total:
-                total[name] += fields["usage"][name]
+                total[name] += getattr(verdict.usage, name)
     found = np.array(places, dtype=np.intp)
     said_of = Said(
-        rows.gold[found],
-        np.array(settled, dtype=np.bool_),
-        np.array(abstained, dtype=np.bool_),
-        np.array(probability, dtype=float),
-    )
-    return Told(found, said_of, {}, {name: n / len(places) if places else None for name, n in total.items()})
+        rows.gold[found], np.array(settled, dtype=np.bool_), np.array(abstained, dtype=np.bool_),
+        np.array(probability, dtype=np.float64), np.array(wrong, dtype=np.float64),
+        np.array(characters, dtype=np.float64).reshape(-1, 3) if any(s is not None for s in rows.spans) else None,
+    )  # fmt: skip
+    cost = {name: n / len(places) if places else None for name, n in total.items()}
+    return Told(found, said_of, {}, cost, tuple(traits))
 
 
 def _clocked(output: Path, checked: int, seconds: float, *, anew: bool) -> float | None:

@@ -29,6 +29,11 @@ def left_open(task: Task, why: str) -> Judgment:
     return Judgment(label=label, confidence=0.0, supported=supported, rationale=why, measured="nowhere")
 
 
+def worst_of(found: Sequence[Segment]) -> Segment:
+    """Return the segment that decides a text: one that is INCORRECT, else one left open, of these the most doubtful."""
+    return max(found, key=lambda s: (s.label is Label.INCORRECT, s.label is Label.INCONCLUSIVE, s.probability))
+
+
 def conclude(
     sample: Sample,
     found: Sequence[Segment],
@@ -41,7 +46,7 @@ def conclude(
 
     `kind` is that of a hallucination whose judgment names none; a method that cannot tell kinds gives None.
     """
-    worst = max(found, key=lambda s: (s.label is Label.INCORRECT, s.label is Label.INCONCLUSIVE, s.probability))
+    worst = worst_of(found)
     decisive = worst.base if worst.supplement is None or worst.base.label is worst.label else worst.supplement
     return Verdict(
         id=sample.id, task=sample.task, method=method, label=worst.label, hallucinated=hallucinated(worst.label),

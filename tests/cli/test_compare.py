@@ -1,11 +1,16 @@
 """`knowhalu compare` and `knowhalu methods`, and the options --method and --reasoner."""
 
 import json
+from io import StringIO
 
 import pytest
+from rich.console import Console
 
 from knowhalu.api import Checker
+from knowhalu.cli.compare import show_comparison
 from knowhalu.cli.main import main
+from knowhalu.evaluation.comparison import compare
+from knowhalu.evaluation.specs import parse_specs
 from knowhalu.names import METHODS
 
 SHORT = "a=trivial-length[border=3],b=trivial-length[border=5]"
@@ -33,6 +38,19 @@ def test_the_table_is_printed_and_written_beside_the_outcomes(run, tmp_path):
     folder = tmp_path / "in.compare"
     assert {"a.jsonl", "b.jsonl", "comparison.json", "comparison.md"} <= {p.name for p in folder.iterdir()}
     assert "b: 10 of 10" in result.stderr
+
+
+def test_further_tables_are_shown_where_they_fit_or_where_all_are_asked_for(run, tmp_path):
+    def shown(width, **options):
+        found = compare(tmp_path / "in.jsonl", parse_specs([SHORT]), tmp_path / "out")
+        console = Console(file=StringIO(), width=width)
+        show_comparison(console, found, **options)
+        return console.file.getvalue()
+
+    assert "Probabilities" not in shown(80) and "3 more tables: --all-figures" in shown(80)
+    assert "accuracy over coverage" in shown(250) and "Words of the text" not in shown(250)
+    assert "Words of the text" in shown(80, all_figures=True)
+    assert "Words of the text" in run("compare", "in.jsonl", "-m", SHORT, "--all-figures").stdout
 
 
 def test_refusals_are_one_line(run):

@@ -7,7 +7,8 @@ import pytest
 from knowhalu.errors import InputError, ResumeError
 from knowhalu.evaluation import running
 from knowhalu.evaluation.comparison import compare
-from knowhalu.evaluation.report import as_json, markdown, write
+from knowhalu.evaluation.figures import FIGURES
+from knowhalu.evaluation.report import MARKS, PROBABILITIES, QUALITY, as_json, markdown, write
 from knowhalu.evaluation.specs import parse_specs
 from knowhalu.records import parse_outcome
 
@@ -154,10 +155,40 @@ def test_one_source_for_all_gives_no_intervals(job):
     assert any("no intervals" in note for note in found.notes)
 
 
+def test_every_figure_stands_in_some_table():
+    assert {*QUALITY, *PROBABILITIES, *MARKS} == set(FIGURES)
+
+
 def test_the_report_reads_back(job, tmp_path):
     found = job(LENGTH)
     places = write(found, tmp_path)
     fields = json.loads(places[0].read_text())
     assert fields == json.loads(json.dumps(as_json(found)))
     assert set(fields["results"][0]["figures"]["auc"]) == {"value", "low", "high"}
-    assert places[1].read_text().count("| short |") == 2
+    shown = places[1].read_text()
+    assert shown.count("| short |") == 7  # quality, cost, probabilities, what is found, and three parts by length
+    assert "**Words of the text**" in shown
+
+
+def test_marked_spans_and_types_of_error_are_measured_where_rows_have_them(job):
+    """The rule calls texts of over 3 words wrong, marking all of them; the gold spans are their first words."""
+    marks = [{"meta": {"type": "long" if i % 2 else "short", "spans": [[0, 4]]}} if r["label"] != "faithful" else {}
+             for i, r in enumerate(ROWS)]  # fmt: skip
+    found = job(LENGTH, rows=[{**r, **m} for r, m in zip(ROWS, marks, strict=True)])
+    short = found.results[0].figures
+    marked = sum(len(r["claim"]) for r in ROWS if len(r["claim"].split()) > 3)
+    assert short["span_precision"].value == pytest.approx(12 * 4 / marked)
+    assert short["span_recall"].value == pytest.approx(12 / 13)
+    assert (short["wrong_hallucinated"].value, short["wrong_faithful"].value) == (pytest.approx(12 / 13), 0)
+    by = {b.key: b for b in found.breakdowns}
+    assert set(by) == {"type", "words"}
+    parts = by["type"].results[0].parts
+    assert [(p.name, p.rows, p.hallucinated) for p in parts] == [("long", 6, 6), ("short", 7, 7)]
+    assert parts[1].figures["tpr"].value == pytest.approx(6 / 7)
+    assert parts[1].figures["tnr"].value is None
+
+
+def test_spans_that_are_none_are_refused_before_anything_is_run(job, tmp_path):
+    with pytest.raises(InputError, match=r"in.jsonl, sample 'r2', field 'meta.spans'"):
+        job(LENGTH, rows=[{**r, **({"meta": {"spans": [[0, 999]]}} if r["id"] == "r2" else {})} for r in ROWS])
+    assert not (tmp_path / "out").exists()

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from knowhalu.evaluation.figures import Said
 from knowhalu.evaluation.groups import group_numbers, sharing_keys
-from knowhalu.evaluation.intervals import draws, with_intervals
+from knowhalu.evaluation.intervals import Figure, draws, with_intervals
 from knowhalu.types import Sample
 
 
@@ -40,6 +41,27 @@ def test_the_same_draws_come_in_every_run_and_another_seed_gives_others():
     assert (draws(50).sum(axis=1) == 50).all()
     assert draws(50).shape == (2000, 50)
     assert not (draws(50, seed=1) == draws(50)).all()
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say():
+    """Scores are normal and shared within pairs, so the truth is known: TPR and Avg Acc are P(z < 0.75), AUC is P(z < 1.06)."""
+    rng, pairs, shift = np.random.default_rng(0), 80, 1.5
+    truth = {"tpr": ndtr(shift / 2), "average": ndtr(shift / 2), "accuracy": ndtr(shift / 2), "auc": ndtr(shift / np.sqrt(2))}
+    gold, groups, drawn = np.arange(2 * pairs) % 2 == 0, np.arange(2 * pairs) // 2, draws(pairs, times=300)
+    held, times = dict.fromkeys(truth, 0), 400
+    for _ in range(times):
+        score = 0.7 * rng.normal(size=pairs)[groups] + np.sqrt(0.51) * rng.normal(size=2 * pairs) + np.where(gold, 0.75, -0.75)
+        said = Said(gold, score > 0, np.zeros(2 * pairs, dtype=bool), ndtr(score))
+        for name, found in with_intervals(said, groups, drawn, tuple(truth)).items():
+            held[name] += found.low <= truth[name] <= found.high
+    assert all(0.9 <= count / times <= 0.98 for count in held.values()), held
+
+
+def test_calibration_error_is_given_without_an_interval():
+    said = coins(100)  # of probability 0 or 1, so that every wrong verdict is off by 1
+    found = with_intervals(said, np.arange(100), draws(100), ("ece", "brier"))
+    assert found["ece"] == Figure(pytest.approx(1 - said.right.mean()), None, None)
+    assert found["brier"].low is not None
 
 
 def test_one_group_has_no_interval():
