@@ -10,6 +10,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 NO_INFORMATION = "No specific information is available."
+GROUP, PAIR, SET, PART, TYPE, SPANS = "group", "pair", "set", "part", "type", "spans"
+"""Names in a sample's `meta` that have a meaning: a group that is not independent, what makes two rows a pair, the data set and
+the part of it, the error type of a hallucination, and its characters as a list of [start, end]."""
 
 
 class Label(StrEnum):

@@ -5,10 +5,7 @@ from collections.abc import Hashable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from knowhalu.types import Sample
-
-GROUP, PAIR = "group", "pair"
-"""Names in a sample's `meta`: a group that its user made holds alone; rows of one pair belong together."""
+from knowhalu.types import GROUP, PAIR, Sample
 
 
 def group_numbers(keys: Iterable[Sequence[Hashable]]) -> NDArray[np.intp]:
@@ -25,7 +22,7 @@ def group_numbers(keys: Iterable[Sequence[Hashable]]) -> NDArray[np.intp]:
 
 
 def sharing_keys(sample: Sample) -> list[Hashable]:
-    """Return what a row may share with others: its group, or else its pair, its question and each of its sources."""
+    """Return what a row may share with others: the group it was given, or else its pair, its question and each of its sources."""
     if sample.meta.get(GROUP) is not None:
         return [hash((GROUP, str(sample.meta[GROUP])))]
     pair = [str(sample.meta[PAIR])] if sample.meta.get(PAIR) is not None else []

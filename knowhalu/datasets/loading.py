@@ -1,0 +1,155 @@
+"""Loading a data set: from a name and a path to samples, of one split."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from knowhalu.datasets.card import DatasetCard, Layout
+from knowhalu.datasets.catalog import DATASETS, dataset_card
+from knowhalu.datasets.files import ALL, TEST, choose_files, matches, same_split
+from knowhalu.datasets.rows import read_rows
+from knowhalu.errors import InputError
+from knowhalu.names import imported
+from knowhalu.records import Row, id_hash
+from knowhalu.types import SET, Sample
+
+Load = Callable[[Row], Iterable[Sample]]
+
+
+class Source(NamedTuple):
+    """A data set on disk: its card, the form of its rows, the files that are read, and the split that is taken of them.
+
+    `split` is "all" where rows have splits and all are taken, None where there are none; `there` counts the rows of each.
+    """
+
+    name: str
+    card: DatasetCard
+    layout: Layout
+    files: tuple[Path, ...]
+    split: str | None
+    there: dict[str, int]
+
+
+def open_set(name: str, path: Path, split: str | None = None) -> Source:
+    """Find the files of a data set and its split: the one that is asked for, or else "test", or all rows where there is none.
+
+    Raises InputError where the files are of another form, or have no such split; SettingsError for an unknown name.
+    """
+    card = dataset_card(name)
+    files, told = choose_files(path, card, split)
+    first = next((row for file in files for row in read_rows(file)), None)
+    if first is None:
+        raise InputError(f"{path}: holds no rows. Check the path.")
+    layout = _layout(name, card, first)
+    if told is not None:
+        return Source(name, card, layout, tuple(files), told, {})
+    there = _splits(files, card.split)
+    return Source(name, card, layout, tuple(files), _chosen(path, card, split, there), there)
+
+
+def load(source: Source) -> Iterator[Sample]:
+    """Yield the samples of a data set, each with its set in `meta`, its label, and an id of its own.
+
+    Raises InputError naming file, line and field at the first row that cannot be used.
+    """
+    make: Load = imported(source.layout.load)
+    taken = source.split if source.there and source.split != ALL else None
+    seen: set[bytes] = set()
+    for row in _rows(source):
+        if taken is not None and row.fields.get(source.card.split) != taken:
+            continue
+        try:
+            samples = list(make(row))
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise InputError(f"{row.place}, field {'.'.join(map(str, first['loc']))!r}: {first['msg']}") from error
+        for sample in samples:
+            if sample.label is None:
+                raise InputError(
+                    f"{row.place}, field 'label': is missing. A row without a label cannot be evaluated; leave it out."
+                )
+            yield sample.model_copy(update={"id": _own_id(sample.id, row, seen), "meta": {SET: source.name, **sample.meta}})
+
+
+def recognise(path: Path) -> str | None:
+    """Return the name of the data set that a file is, by its own name and its fields; None where no form is known."""
+    first = next(iter(read_rows(path)), None)
+    if first is None:
+        return None
+    fitting = {name: layout for name, card in DATASETS.items() if (layout := _fit(card, first)) is not None}
+    named = [name for name in fitting if matches(DATASETS[name], path)]
+    own = sorted((n for n, layout in fitting.items() if not layout.common), key=lambda n: -len(fitting[n].fields))
+    common = [n for n in ("claims", "qa-pairs", "summary-pairs", "samples") if n in fitting]
+    return next(iter([*named, *own, *common]), None)
+
+
+def fingerprint(files: Iterable[Path]) -> str:
+    """Return the SHA-256 of a file, or of the hashes of several in order."""
+    found = [_sha256(file) for file in files]
+    return found[0] if len(found) == 1 else sha256("".join(found).encode()).hexdigest()
+
+
+def _sha256(path: Path) -> str:
+    digest = sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _rows(source: Source) -> Iterator[Row]:
+    read: Callable[[Path], Iterator[Row]] = imported(source.layout.rows)
+    for file in source.files:
+        for row in read(file):
+            yield row if len(source.files) == 1 else row._replace(default_id=f"{file.stem}-{row.default_id}")
+
+
+def _own_id(name: str, row: Row, seen: set[bytes]) -> str:
+    """Return the id, or where another row has it already, the same with the row's place."""
+    for given in (name, f"{name}#{row.default_id}", *(f"{name}#{row.default_id}#{n}" for n in range(2, 1000))):
+        digest = id_hash(given)
+        if digest not in seen:
+            seen.add(digest)
+            return given
+    raise InputError(f"{row.place}, field 'id': {name!r} is the id of a thousand rows. Give every row its own id, or none.")
+
+
+def _fit(card: DatasetCard, row: Row) -> Layout | None:
+    return next((layout for layout in card.layouts if all(name in row.fields for name in layout.fields)), None)
+
+
+def _layout(name: str, card: DatasetCard, row: Row) -> Layout:
+    """Return the form of a data set that a row has; the error says what is missing, and of which other set it looks like."""
+    if (found := _fit(card, row)) is not None:
+        return found
+    nearest = min(card.layouts, key=lambda layout: sum(field not in row.fields for field in layout.fields))
+    missing = next(field for field in nearest.fields if field not in row.fields)
+    alike = [(n, f) for n, c in DATASETS.items() if (f := _fit(c, row)) is not None]
+    alike.sort(key=lambda pair: (pair[1].common, -len(pair[1].fields)))
+    hint = f" This looks like {alike[0][0]}: knowhalu eval {alike[0][0]}." if alike else ""
+    needs = " or ".join(", ".join(layout.fields) for layout in card.layouts)
+    raise InputError(f"{row.place}, field {missing!r}: is missing. Rows of {name} have {needs}.{hint}")
+
+
+def _splits(files: Iterable[Path], field: str) -> dict[str, int]:
+    found = (row.fields.get(field) for file in files for row in read_rows(file))
+    return dict(Counter(value for value in found if isinstance(value, str) and value))
+
+
+def _chosen(path: Path, card: DatasetCard, split: str | None, there: dict[str, int]) -> str | None:
+    if split in (None, ALL):
+        return (TEST if TEST in there and split is None else next(iter(there)) if len(there) == 1 else ALL) if there else None
+    found = same_split(str(split), there)
+    if found is None:
+        told = ", ".join(f"{name} ({count:,})" for name, count in sorted(there.items()))
+        what = (
+            f"no row is of the split {split!r}; there are {told}"
+            if there
+            else f"its rows name no split in a field {card.split!r}"
+        )
+        raise InputError(f"{path}: {what}. Choose one of them by --split, or leave it out.")
+    return found
