@@ -60,7 +60,7 @@ def load(source: Source) -> Iterator[Sample]:
     taken = source.split if source.there and source.split != ALL else None
     seen: set[bytes] = set()
     for row in _rows(source):
-        if taken is not None and row.fields.get(source.card.split) != taken:
+        if taken is not None and not _is_of(row, source.card.split, taken):
             continue
         try:
             samples = list(make(row))
@@ -106,6 +106,13 @@ def _rows(source: Source) -> Iterator[Row]:
     for file in source.files:
         for row in read(file):
             yield row if len(source.files) == 1 else row._replace(default_id=f"{file.stem}-{row.default_id}")
+
+
+def _is_of(row: Row, field: str, split: str) -> bool:
+    found = row.fields.get(field)
+    if not isinstance(found, str) or not found:
+        raise InputError(f"{row.place}, field {field!r}: names no split, but other rows do. Add it, or take all by --split all.")
+    return found == split
 
 
 def _own_id(name: str, row: Row, seen: set[bytes]) -> str:

@@ -19,7 +19,10 @@ def claims(row: Row) -> Iterator[Sample]:
         text = claim.text("text")
         yield reader.sample(
             f"{reader.id()}-{number}", text, hallucinated=wrong, sources=[reader.text("document")],
-            meta={TYPE: claim.maybe("error_type"), SPANS: _wrong(claim, text) if wrong else [], **reader.kept(("domain", "genre"))},
+            meta={
+                TYPE: claim.maybe("error_type"), SPANS: _wrong(claim, text) if wrong else [],
+                **reader.kept(("domain", "genre")),
+            },
         )  # fmt: skip
 
 
