@@ -1,5 +1,6 @@
 """`knowhalu compare`: several methods over the same labelled rows."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -11,9 +12,9 @@ from knowhalu.batch import Progress
 from knowhalu.cli.options import FILE, all_pairs, with_cache, with_index, with_settings
 from knowhalu.cli.show import make_console, short
 from knowhalu.cli.tables import PlainProgress
-from knowhalu.evaluation.comparison import Comparison
+from knowhalu.evaluation.comparison import Comparison, Result
 from knowhalu.evaluation.comparison import compare as compared
-from knowhalu.evaluation.report import remarks, sheets, write
+from knowhalu.evaluation.report import Sheet, remarks, sheets, write
 from knowhalu.evaluation.specs import parse_specs
 
 INTERRUPTED = 130
@@ -73,7 +74,14 @@ def compare(
 
 def show_comparison(console: Console, comparison: Comparison) -> None:
     """Print all tables of a comparison, the commonest failures, and what the figures mean."""
-    for sheet in sheets(comparison):
+    show_sheets(console, sheets(comparison), comparison.results)
+    for line in remarks(comparison):
+        console.print(line, style="dim")
+
+
+def show_sheets(console: Console, shown: Iterable[Sheet], results: Iterable[Result]) -> None:
+    """Print tables, and the commonest failures of each method."""
+    for sheet in shown:
         table = Table(title=sheet.title, title_justify="left", box=None, pad_edge=False)
         for i, name in enumerate(sheet.head):
             table.add_column(name, justify="right" if i else "left", no_wrap=not i)
@@ -81,11 +89,9 @@ def show_comparison(console: Console, comparison: Comparison) -> None:
             table.add_row(*(short(cell, 60) for cell in row))
         console.print(table)
         console.print()
-    for result in comparison.results:
+    for result in results:
         for reason, count in list(result.failures.items())[:2]:
             console.print(f"{short(result.name, 40)}: {count:,} x {short(reason, 240)}", style="magenta")
-    for line in remarks(comparison):
-        console.print(line, style="dim")
 
 
 class Lines:

@@ -52,18 +52,23 @@ def remarks(comparison: Comparison) -> list[str]:
 
 def markdown(comparison: Comparison) -> str:
     """Write all tables and remarks as Markdown."""
+    return "\n\n".join([tables(sheets(comparison), comparison.results), *remarks(comparison)]) + "\n"
+
+
+def tables(shown: Sequence[Sheet], results: Sequence[Result]) -> str:
+    """Write tables as Markdown, and the commonest failures of each method."""
     parts = []
-    for sheet in sheets(comparison):
+    for sheet in shown:
         lines = [_line(sheet.head), "|---|" + "---:|" * (len(sheet.head) - 1), *map(_line, sheet.rows)]
         parts.append(f"**{sheet.title}**\n\n" + "\n".join(lines))
-    failures = [f"- {r.name}: {n:,} x {_cell(reason)}" for r in comparison.results for reason, n in list(r.failures.items())[:3]]
+    failures = [f"- {r.name}: {n:,} x {cell(reason)}" for r in results for reason, n in list(r.failures.items())[:3]]
     parts += ["\n".join(failures)] if failures else []
-    return "\n\n".join([*parts, *remarks(comparison)]) + "\n"
+    return "\n\n".join(parts)
 
 
 def as_json(comparison: Comparison) -> dict[str, Any]:
     """Return the comparison as plain fields; a figure is {value, low, high}."""
-    fields: dict[str, Any] = _plain(asdict(comparison))
+    fields: dict[str, Any] = plain(asdict(comparison))
     return fields
 
 
@@ -119,16 +124,18 @@ def _cost(result: Result, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(map(_cell, cells)) + " |"
+    return "| " + " | ".join(map(cell, cells)) + " |"
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
+    """Return a text as it stands in a table: on one line, its bars escaped."""
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return a value as JSON holds it; a figure is {value, low, high}."""
     if isinstance(value, Figure):
         return value._asdict()
     if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
+        return {k: plain(v) for k, v in value.items()}
+    return [plain(v) for v in value] if isinstance(value, list | tuple) else value
