@@ -1,4 +1,4 @@
-"""`knowhalu eval`: one command for each data set. Help is made of the table; what runs a command is imported when it is called."""
+"""`knowhalu eval`: one command for each data set. Help is made of the table; what runs is imported when called."""
 
 from importlib import import_module
 

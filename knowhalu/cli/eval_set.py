@@ -64,7 +64,7 @@ def with_evaluation(command: F) -> F:
         click.option("--restart", is_flag=True, help="Begin anew; the old outcomes are kept beside the new ones."),
         with_index,
         click.option("--reasoner", metavar="NAME", help="Who thinks in methods that do not say it themselves."),
-        click.option("--limit", type=click.IntRange(min=2), help="So many rows at most, drawn once, those of one source together."),
+        click.option("--limit", type=click.IntRange(min=2), help="So many rows at most, drawn once, whole groups together."),
         click.option("--fit-split", metavar="SPLIT", help="Split to fit the trivial rules on; default: val or dev, if any."),
         click.option("--fit", type=FILE, help="Labelled rows to fit the trivial rules on, none of which is evaluated."),
         click.option(

@@ -11,15 +11,19 @@ from knowhalu.types import Document, Sample
 def truthfulqa_table(row: Row) -> Iterator[Sample]:
     """Yield the answers of a row of the original table, in which a semicolon parts them."""
     reader = Reader(row)
-    lists = [[a.strip() for a in reader.text(n).split(";") if a.strip()] for n in ("Correct Answers", "Incorrect Answers")]
-    yield from _answers(reader, reader.text("Question"), *lists, category=reader.maybe("Category"))
+    right, wrong = (_parted(reader.text(name)) for name in ("Correct Answers", "Incorrect Answers"))
+    yield from _answers(reader, reader.text("Question"), right, wrong, reader.maybe("Category"))
+
+
+def _parted(text: str) -> list[str]:
+    return [answer.strip() for answer in text.split(";") if answer.strip()]
 
 
 def truthfulqa(row: Row) -> Iterator[Sample]:
     """Yield the answers of a row that holds them as two lists."""
     reader = Reader(row)
     right, wrong = (reader.texts(n) for n in ("correct_answers", "incorrect_answers"))
-    yield from _answers(reader, reader.text("question"), right, wrong, category=reader.maybe("category"))
+    yield from _answers(reader, reader.text("question"), right, wrong, reader.maybe("category"))
 
 
 def truthfulqa_choices(row: Row) -> Iterator[Sample]:

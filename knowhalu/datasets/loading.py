@@ -62,6 +62,9 @@ def load(source: Source) -> Iterator[Sample]:
     for row in _rows(source):
         if taken is not None and not _is_of(row, source.card.split, taken):
             continue
+        for name in source.layout.fields:
+            if name not in row.fields:
+                raise InputError(f"{row.place}, field {name!r}: is missing. Other rows have it; add it, or leave the row out.")
         try:
             samples = list(make(row))
         except ValidationError as error:
@@ -150,13 +153,10 @@ def _splits(files: Iterable[Path], field: str) -> dict[str, int]:
 def _chosen(path: Path, card: DatasetCard, split: str | None, there: dict[str, int]) -> str | None:
     if split in (None, ALL):
         return (TEST if TEST in there and split is None else next(iter(there)) if len(there) == 1 else ALL) if there else None
+    if not there:
+        raise InputError(f"{path}: no row names a split in a field {card.split!r}. Leave --split out.")
     found = same_split(str(split), there)
     if found is None:
         told = ", ".join(f"{name} ({count:,})" for name, count in sorted(there.items()))
-        what = (
-            f"no row is of the split {split!r}; there are {told}"
-            if there
-            else f"its rows name no split in a field {card.split!r}"
-        )
-        raise InputError(f"{path}: {what}. Choose one of them by --split, or leave it out.")
+        raise InputError(f"{path}: no row is of the split {split!r}; there are {told}. Choose one of them by --split.")
     return found
