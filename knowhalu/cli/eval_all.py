@@ -22,6 +22,7 @@ from knowhalu.datasets.loading import recognise
 from knowhalu.errors import InputError, KnowHaluError
 from knowhalu.evaluation.comparison import Report
 from knowhalu.evaluation.dataset import Evaluation
+from knowhalu.evaluation.dataset_report import best_rule
 from knowhalu.evaluation.honesty import Beside
 from knowhalu.evaluation.report import Sheet, percent, tables
 
@@ -101,8 +102,7 @@ def overview(found: Mapping[str, Evaluation]) -> Sheet:
 
 
 def _beside(beside: Beside) -> tuple[str, ...]:
-    best = f"{percent(beside.rule_average)} ({beside.rule})" if beside.rule else "-"
-    return best, percent(beside.length_average), percent(beside.matched_average)
+    return best_rule(beside), percent(beside.length_average), percent(beside.matched_average)
 
 
 @contextmanager

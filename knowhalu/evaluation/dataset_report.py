@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from knowhalu.evaluation import report
+from knowhalu.evaluation.comparison import SAME
 from knowhalu.evaluation.dataset import Evaluation
 from knowhalu.evaluation.honesty import SOLVED, Beside
 from knowhalu.evaluation.intervals import Figure
@@ -72,8 +73,13 @@ def write(evaluation: Evaluation, folder: Path) -> tuple[Path, Path]:
 
 
 def _beside(found: Beside) -> tuple[str, ...]:
-    best = f"{_value(found.rule_average)} ({found.rule})" if found.rule else "-"
-    return best, _value(found.length_average), percent(found.matched_average), _value(found.matched_length_average)
+    return best_rule(found), _value(found.length_average), percent(found.matched_average), _value(found.matched_length_average)
+
+
+def best_rule(found: Beside) -> str:
+    """Return what the best rule gets, which it is, and that it is an upper bound where it was fitted on the same rows."""
+    bound = ", upper bound" if found.rule_fitted == SAME else ""
+    return f"{_value(found.rule_average)} ({found.rule}{bound})" if found.rule else "-"
 
 
 def _value(figure: Figure) -> str:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from knowhalu.datasets.card import DatasetCard
 from knowhalu.evaluation.comparison import Comparison, Result
 from knowhalu.evaluation.intervals import Figure
+from knowhalu.evaluation.report import title_of
 from knowhalu.evaluation.response_only import RESPONSE_ONLY
 from knowhalu.evaluation.subsets import LENGTH_MATCHED, Subset
 from knowhalu.methods.trivial import RULES
@@ -16,9 +17,13 @@ LENGTH = "trivial-length"
 
 
 class Beside(NamedTuple):
-    """What stands beside a method's figures: Avg Acc of the best rule, of length alone, and of all on length-matched rows."""
+    """What stands beside a method's figures: Avg Acc of the best rule, of length alone, and both on length-matched rows.
+
+    A rule that was fitted on the same rows gives an upper bound.
+    """
 
     rule: str | None
+    rule_fitted: str | None
     rule_average: Figure
     length_average: Figure
     matched_average: Figure
@@ -40,6 +45,7 @@ def beside(comparison: Comparison, subsets: Sequence[Subset]) -> dict[str, Besid
     return {
         result.name: Beside(
             rule=best.name if best else None,
+            rule_fitted=best.fitted if best else None,
             rule_average=_average(best),
             length_average=_average(length),
             matched_average=_share(matched, result.name),
@@ -54,7 +60,7 @@ def warnings(comparison: Comparison, card: DatasetCard, subsets: Sequence[Subset
     rules = baselines(comparison)
     solved = [rule for rule in rules if (_average(rule).value or 0.0) >= SOLVED]
     if solved:
-        told = ", ".join(f"{rule.name} {100 * (_average(rule).value or 0.0):.1f} %" for rule in solved)
+        told = ", ".join(f"{title_of(rule)} {100 * (_average(rule).value or 0.0):.1f} %" for rule in solved)
         yield (
             f"Rules that know nothing of truth solve this set: {told} average accuracy ({SOLVED:.0%} or more). What a method "
             "gets here says little of whether it tells true from false."
