@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from knowhalu.datasets.loading import load, open_set
 from knowhalu.types import Sample
 
 CLAIM_FILES = """
@@ -63,16 +64,7 @@ def _rows(folder: Path, name: str) -> Iterator[EvalRow]:
 
 def paper_pairs(folder: Path, task: str, split: str = "test") -> list[EvalRow]:
     """Return the KnowHalu paper's own rows: task "qa" (given knowledge), "qa_index" (none) or "summary"."""
-    found = []
-    for i, row in enumerate(
-        r for r in read(folder / f"knowhalu_{'summ' if task == 'summary' else 'qa'}_pairs.jsonl.gz") if r["split"] == split
-    ):
-        for side, faithful in (("right", True), ("hallucinated", False)):
-            if task == "summary":
-                fields: dict[str, Any] = {"response": row[f"{side}_summary"], "documents": [row["document"]]}
-            else:
-                fields = {"response": row[f"{side}_answer"], "question": row["question"]} | (
-                    {"knowledge": [row["knowledge"]]} if task == "qa" else {}
-                )
-            found.append(EvalRow(Sample.model_validate({"id": f"{task}-{i}-{side[0]}", **fields}), faithful, str(i)))
-    return found
+    name, file = ("knowhalu-summarization", "summ") if task == "summary" else ("knowhalu-qa", "qa")
+    found = load(open_set(name, folder / f"knowhalu_{file}_pairs.jsonl.gz", split))
+    bare = {"knowledge": ()} if task == "qa_index" else {}
+    return [EvalRow(s.model_copy(update=bare), s.label == "faithful", s.meta["pair"]) for s in found]

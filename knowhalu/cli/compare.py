@@ -82,9 +82,9 @@ def show_comparison(console: Console, comparison: Comparison) -> None:
 def show_sheets(console: Console, shown: Iterable[Sheet], results: Iterable[Result]) -> None:
     """Print tables, and the commonest failures of each method."""
     for sheet in shown:
-        table = Table(title=sheet.title, title_justify="left", box=None, pad_edge=False)
+        table = Table(title=short(sheet.title, 200), title_justify="left", box=None, pad_edge=False)
         for i, name in enumerate(sheet.head):
-            table.add_column(name, justify="right" if i else "left", no_wrap=not i)
+            table.add_column(short(name, 60), justify="right" if i else "left", no_wrap=not i)
         for row in sheet.rows:
             table.add_row(*(short(cell, 60) for cell in row))
         console.print(table)

@@ -36,9 +36,8 @@ def evaluate_all(**given: Any) -> None:
     it is named at the end, and the exit code is 2.
     """
     job, console = Job(**given), make_console()
-    sets, unknown = known_files(job.data)
+    sets, unknown, failed = known_files(job.data)
     found: dict[str, Evaluation] = {}
-    failed: dict[str, str] = {}
     with kept_when_interrupted(job.folder), shown_progress(make_console(stderr=True), len(sets)) as begin:
         for name, (path, kind) in sets.items():
             try:
@@ -54,30 +53,29 @@ def evaluate_all(**given: Any) -> None:
         raise Exit(ERROR)
 
 
-def known_files(folder: Path) -> tuple[dict[str, tuple[Path, str]], list[Path]]:
-    """Return what can be evaluated in a folder, by the name of its results, and the files of no known form.
+def known_files(folder: Path) -> tuple[dict[str, tuple[Path, str]], list[Path], dict[str, str]]:
+    """Return what can be evaluated in a folder, by the name of its results, the files of no known form, and the broken ones.
 
     The name is that of the data set, or of the file where several are of one set. Raises InputError where nothing is known.
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: is not a folder. Name the data set of a file: knowhalu eval NAME --data {folder}")
     places = [*data_files(folder), *sorted(f for f in folder.iterdir() if f.is_dir() and is_saved(f))]
-    kinds = {path: _kind(path) for path in places}
+    kinds: dict[Path, str | None] = {}
+    broken: dict[str, str] = {}
+    for path in places:
+        try:
+            kinds[path] = recognise(path)
+        except KnowHaluError as error:
+            broken[str(path)] = str(error)
     counted = Counter(kinds.values())
     sets = {
         (kind if counted[kind] == 1 else f"{kind}-{stem_of(path)}"): (path, kind)
         for path, kind in kinds.items() if kind is not None
     }  # fmt: skip
-    if not sets:
+    if not sets and not broken:
         raise InputError(f"{folder}: holds no file of a form that is known. See knowhalu eval --help.")
-    return sets, [path for path, kind in kinds.items() if kind is None]
-
-
-def _kind(path: Path) -> str | None:
-    try:
-        return recognise(path)
-    except KnowHaluError:
-        return None
+    return sets, [path for path, kind in kinds.items() if kind is None], broken
 
 
 def _show(console: Console, folder: Path, found: Mapping[str, Evaluation]) -> None:

@@ -45,14 +45,14 @@ def choose_files(path: Path, card: DatasetCard, split: str | None) -> tuple[list
         raise InputError(f"{path}: no such file or folder. Check the path.")
     if path.is_file():
         return [path], None
-    found = _saved(path) if is_saved(path) else _named(path, card)
+    found = saved_files(path) if is_saved(path) else _named(path, card)
     if len(found) == 1 and None in found:
         return found[None], None
     if split == ALL:
         return [f for files in found.values() for f in files], ALL
     name = same_split(split or TEST, [n for n in found if n])
     if name is None:
-        told = ", ".join(sorted(n for n in found if n))
+        told = ", ".join(f"{n!r:.40}" for n in sorted(n for n in found if n))
         raise InputError(
             f"{path}: holds no split {split or TEST!r}, but {told}. Choose one by --split, or all of them by --split all."
         )
@@ -65,7 +65,7 @@ def same_split(wanted: str, there: Iterable[str]) -> str | None:
     return next((n for n in (wanted, *(VALIDATION if wanted in VALIDATION else ())) if n in names), None)
 
 
-def _saved(folder: Path) -> dict[str | None, list[Path]]:
+def saved_files(folder: Path) -> dict[str | None, list[Path]]:
     """Return the Arrow files of a folder that was written by `save_to_disk`, by split."""
     if (folder / "dataset_dict.json").exists():
         names = _json(folder / "dataset_dict.json", "splits")

@@ -35,7 +35,7 @@ def scifact_rows(path: Path) -> Iterator[Row]:
         names = dict.fromkeys([*map(str, reader.items("cited_doc_ids")), *reader.inner("evidence").fields])
         for name in names:
             if name not in corpus:
-                reader.fault("cited_doc_ids", f"{name:.40} is not in {beside.name}", "Take both files from the same release")
+                reader.fault("cited_doc_ids", f"{name!r:.40} is not in {beside.name}", "Take both files from the same release")
         found: Mapping[str, Any] = {**row.fields, "abstracts": {name: corpus[name] for name in names}}
         yield row._replace(fields=found)
 

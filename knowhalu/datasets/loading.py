@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from knowhalu.datasets.card import DatasetCard, Layout
 from knowhalu.datasets.catalog import DATASETS, dataset_card
-from knowhalu.datasets.files import ALL, TEST, choose_files, matches, same_split
+from knowhalu.datasets.files import ALL, TEST, choose_files, matches, same_split, saved_files
 from knowhalu.datasets.rows import read_rows
 from knowhalu.errors import InputError
 from knowhalu.names import imported
@@ -79,8 +79,9 @@ def load(source: Source) -> Iterator[Sample]:
 
 
 def recognise(path: Path) -> str | None:
-    """Return the name of the data set that a file is, by its own name and its fields; None where no form is known."""
-    first = next(iter(read_rows(path)), None)
+    """Return the name of the data set that a file or saved folder is, by its name and its fields; None for no known form."""
+    files = [f for some in saved_files(path).values() for f in some] if path.is_dir() else [path]
+    first = next((row for file in files for row in read_rows(file)), None)
     if first is None:
         return None
     fitting = {name: layout for name, card in DATASETS.items() if (layout := _fit(card, first)) is not None}
@@ -120,12 +121,12 @@ def _is_of(row: Row, field: str, split: str) -> bool:
 
 def _own_id(name: str, row: Row, seen: set[bytes]) -> str:
     """Return the id, or where another row has it already, the same with the row's place."""
-    for given in (name, f"{name}#{row.default_id}", *(f"{name}#{row.default_id}#{n}" for n in range(2, 1000))):
-        digest = id_hash(given)
-        if digest not in seen:
-            seen.add(digest)
-            return given
-    raise InputError(f"{row.place}, field 'id': {name!r} is the id of a thousand rows. Give every row its own id, or none.")
+    given, number = name, 1
+    while (digest := id_hash(given)) in seen:
+        given = f"{name}#{row.default_id}" if number == 1 else f"{name}#{row.default_id}#{number}"
+        number += 1
+    seen.add(digest)
+    return given
 
 
 def _fit(card: DatasetCard, row: Row) -> Layout | None:
@@ -157,6 +158,6 @@ def _chosen(path: Path, card: DatasetCard, split: str | None, there: dict[str, i
         raise InputError(f"{path}: no row names a split in a field {card.split!r}. Leave --split out.")
     found = same_split(str(split), there)
     if found is None:
-        told = ", ".join(f"{name} ({count:,})" for name, count in sorted(there.items()))
+        told = ", ".join(f"{name!r:.40} ({count:,})" for name, count in sorted(there.items()))
         raise InputError(f"{path}: no row is of the split {split!r}; there are {told}. Choose one of them by --split.")
     return found

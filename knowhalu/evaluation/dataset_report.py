@@ -41,7 +41,7 @@ def remarks(evaluation: Evaluation) -> list[str]:
 def markdown(evaluation: Evaluation) -> str:
     """Write facts, warnings, all tables and remarks as Markdown."""
     facts = evaluation.dataset
-    split = f", split {facts.split}" if facts.split else ""
+    split = f", split {report.cell(facts.split)}" if facts.split else ""
     head = f"# {facts.name}\n\n{facts.about}. {facts.rows:,} rows{split}. Licence: {facts.licence}. SHA-256: {facts.sha256}"
     warned = "\n".join(f"- **Warning:** {report.cell(text)}" for text in evaluation.warnings)
     body = report.tables(sheets(evaluation), evaluation.comparison.results)

@@ -60,7 +60,7 @@ def tables(shown: Sequence[Sheet], results: Sequence[Result]) -> str:
     parts = []
     for sheet in shown:
         lines = [_line(sheet.head), "|---|" + "---:|" * (len(sheet.head) - 1), *map(_line, sheet.rows)]
-        parts.append(f"**{sheet.title}**\n\n" + "\n".join(lines))
+        parts.append(f"**{cell(sheet.title)}**\n\n" + "\n".join(lines))
     failures = [f"- {r.name}: {n:,} x {cell(reason)}" for r in results for reason, n in list(r.failures.items())[:3]]
     parts += ["\n".join(failures)] if failures else []
     return "\n\n".join(parts)

@@ -47,6 +47,7 @@ def run(monkeypatch, tmp_path):
     write("d/qa_data.json", [pair(i) for i in range(6)])
     write("d/unknown.jsonl", [{"what": 1}])
     write("d/broken.jsonl", [CLAIMS[0], {**CLAIMS[1], "label": "perhaps"}])
+    (tmp_path / "d/torn.jsonl").write_text("{")
     return lambda *args: CliRunner().invoke(main, [str(a) for a in args])
 
 
@@ -85,7 +86,7 @@ def test_refusals_are_one_line_and_name_the_place(run):
             "broken.jsonl, line 2, field 'label': 'perhaps' is no label of this set",
         ),
         (("wice", "--data", "d/wice.jsonl", "-m", "nosuch"), "unknown method 'nosuch'"),
-        (("wice", "--data", "d/wice.jsonl", "--split", "val"), "no row is of the split 'val'; there are test (12)"),
+        (("wice", "--data", "d/wice.jsonl", "--split", "val"), "no row is of the split 'val'; there are 'test' (12)"),
         (("wice", "--data", "d/wice.jsonl", "--fit", "d/wice.jsonl", *SHORT), "are compared too"),
         (("all", "--data", "d/wice.jsonl"), "is not a folder. Name the data set of a file: knowhalu eval NAME"),
     ):
@@ -98,6 +99,7 @@ def test_all_goes_through_a_folder_and_names_what_it_leaves_out(run, tmp_path):
     result = run("eval", "all", "--data", "d", *SHORT, "-o", "out")
     assert result.exit_code == 2
     assert "not evaluated: claims: d/broken.jsonl, line 2" in result.stderr
+    assert "not evaluated: d/torn.jsonl: d/torn.jsonl, line 1" in result.stderr
     assert "left out: d/unknown.jsonl: of no form that is known" in result.stderr
     assert "wice: a: 12 of 12" in result.stderr
     table = (tmp_path / "out/overview.md").read_text()

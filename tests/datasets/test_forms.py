@@ -224,7 +224,7 @@ def test_scifact_takes_abstracts_from_the_corpus_beside_it(file):
     supported, open_ = read("scifact", file(row, name="claims_dev.jsonl"))
     assert (supported.id, supported.label, supported.knowledge) == ("1-7", F, ("T\nOne. Two.",))
     assert (open_.label, open_.meta["type"]) == (H, "no evidence")
-    with pytest.raises(InputError, match=r"field 'cited_doc_ids': 9 is not in corpus.jsonl"):
+    with pytest.raises(InputError, match=r"field 'cited_doc_ids': '9' is not in corpus.jsonl"):
         read("scifact", file({**row, "cited_doc_ids": [9]}, name="claims_dev.jsonl"))
 
 

@@ -46,7 +46,7 @@ def test_the_test_split_is_taken_where_there_is_one_and_all_rows_where_there_is_
 
 
 def test_a_split_that_is_not_there_is_told_from_those_that_are(write):
-    with pytest.raises(InputError, match=r"no row is of the split 'dev'; there are test \(2\), val \(1\)"):
+    with pytest.raises(InputError, match=r"no row is of the split 'dev'; there are 'test' \(2\), 'val' \(1\)"):
         ids("claims", write("d.jsonl", claims("val", "test", "test")), "dev")
     with pytest.raises(InputError, match="no row names a split in a field 'split'"):
         ids("claims", write("g.jsonl", [CLAIM]), "dev")
@@ -62,7 +62,7 @@ def test_files_of_a_folder_are_splits_where_their_names_say_so(write, tmp_path):
     assert ids("wice", tmp_path / "d") == ["c0"]
     assert ids("wice", tmp_path / "d", "dev") == ["c0", "c1"]
     assert len(ids("wice", tmp_path / "d", "all")) == 3
-    with pytest.raises(InputError, match="holds no split 'val', but dev, test"):
+    with pytest.raises(InputError, match="holds no split 'val', but 'dev', 'test'"):
         ids("wice", tmp_path / "d", "val")
 
 
@@ -80,6 +80,7 @@ def test_folders_that_the_datasets_library_saved(tmp_path):
         saved(tmp_path / "two" / split, some)
     (tmp_path / "two" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
     assert ids("claims", tmp_path / "two") == ["c3", "c4"]
+    assert recognise(tmp_path / "two") == recognise(tmp_path / "one") == "claims"
     assert ids("claims", tmp_path / "two", "train") == ["c0", "c1", "c2"]
     with pytest.raises(InputError, match=r"flatten_indices\(\)"):
         ids("claims", saved(tmp_path / "three", rows, state={"_indices_data_files": [{"filename": "i"}]}))
@@ -145,6 +146,12 @@ def test_hostile_fields_make_samples_or_one_clear_error(tmp_path_factory, form, 
             sample.model_dump_json().encode("utf-8")
     except InputError as error:
         assert str(path) in str(error)
+
+
+def test_the_documentation_lists_every_data_set_as_its_card_has_it():
+    text = (Path(__file__).parents[2] / "docs" / "eval.md").read_text()
+    for name, card in DATASETS.items():
+        assert f"| `{name}` | {card.about} | {card.labels} | {card.licence} |" in text
 
 
 DATA = os.environ.get("KNOWHALU_DATA")
