@@ -17,6 +17,7 @@ from knowhalu.cli.compare import Lines, show_sheets
 from knowhalu.cli.eval_set import Job, kept_when_interrupted, with_evaluation
 from knowhalu.cli.main import ERROR
 from knowhalu.cli.show import make_console, short
+from knowhalu.datasets.catalog import DATASETS
 from knowhalu.datasets.files import data_files, is_saved, stem_of
 from knowhalu.datasets.loading import recognise
 from knowhalu.errors import InputError, KnowHaluError
@@ -60,10 +61,9 @@ def known_files(folder: Path) -> tuple[dict[str, tuple[Path, str]], list[Path], 
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: is not a folder. Name the data set of a file: knowhalu eval NAME --data {folder}")
-    places = [*data_files(folder), *sorted(f for f in folder.iterdir() if f.is_dir() and is_saved(f))]
     kinds: dict[Path, str | None] = {}
     broken: dict[str, str] = {}
-    for path in places:
+    for path in _places(folder):
         try:
             kinds[path] = recognise(path)
         except KnowHaluError as error:
@@ -76,6 +76,13 @@ def known_files(folder: Path) -> tuple[dict[str, tuple[Path, str]], list[Path], 
     if not sets and not broken:
         raise InputError(f"{folder}: holds no file of a form that is known. See knowhalu eval --help.")
     return sets, [path for path, kind in kinds.items() if kind is None], broken
+
+
+def _places(folder: Path) -> list[Path]:
+    """Return the data files and saved folders in a folder, without files that others draw their texts from."""
+    beside = {name for card in DATASETS.values() for layout in card.layouts for name in layout.beside}
+    saved = sorted(f for f in folder.iterdir() if f.is_dir() and is_saved(f))
+    return [*(f for f in data_files(folder) if f.name not in beside), *saved]
 
 
 def _show(console: Console, folder: Path, found: Mapping[str, Evaluation]) -> None:

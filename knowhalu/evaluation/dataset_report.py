@@ -27,10 +27,11 @@ def sheets(evaluation: Evaluation) -> list[Sheet]:
     """Lay out quality with what stands beside it, the subsets, tests and cost."""
     first, *others = report.sheets(evaluation.comparison)
     names = [result.name for result in evaluation.comparison.results]
-    rows = [(*row, *_beside(evaluation.beside[name])) for row, name in zip(first.rows, names, strict=True)]
+    at = first.head.index(report.QUALITY["average"]) + 1
+    rows = [(*row[:at], *_beside(evaluation.beside[name]), *row[at:]) for row, name in zip(first.rows, names, strict=True)]
     facts = evaluation.dataset
     title = f"{facts.name}{f', split {facts.split}' if facts.split else ''}: {first.title}"
-    return [Sheet(title, (*first.head, *BESIDE), rows), *_subsets(evaluation.subsets), *others]
+    return [Sheet(title, (*first.head[:at], *BESIDE, *first.head[at:]), rows), *_subsets(evaluation.subsets), *others]
 
 
 def remarks(evaluation: Evaluation) -> list[str]:

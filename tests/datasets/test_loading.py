@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from knowhalu.datasets.catalog import DATASETS
 from knowhalu.datasets.loading import fingerprint, load, open_set, recognise
 from knowhalu.errors import InputError, SettingsError
+from knowhalu.evaluation.matching import look, matched_pairs
 from tests.datasets.test_forms import CLAIM, FORMS, QA
 from tests.datasets.test_rows import saved
 
@@ -175,3 +176,11 @@ def test_the_evaluation_files_are_recognised_and_whole():
         assert known in DATASETS
         labels = Counter(sample.label for sample in load(open_set(known, file)))
         assert (labels.total(), labels["hallucinated"]) == SIZES[name], name
+
+
+@pytest.mark.data
+@pytest.mark.skipif(DATA is None, reason="set KNOWHALU_DATA to the folder with eval/*.jsonl.gz")
+@pytest.mark.parametrize(("name", "file", "pairs"), [("knowhalu-qa", "qa", 101), ("knowhalu-summarization", "summ", 92)])
+def test_so_many_pairs_of_the_paper_are_length_matched(name, file, pairs):
+    source = open_set(name, Path(DATA or "") / "eval" / f"knowhalu_{file}_pairs.jsonl.gz")
+    assert len(matched_pairs(look(load(source)), source.card.near)) == 2 * pairs
