@@ -10,6 +10,7 @@ _NLI = (
     Layout(("premise", "hypothesis", "label"), f"{_PLACE}:NLI"),
     Layout(("sentence1", "sentence2", "gold_label"), f"{_PLACE}:NLI_GOLD"),
 )
+_OF_NLI = tuple(layout._replace(common=True) for layout in _NLI)
 CARDS: Mapping[str, DatasetCard] = {
     "fever": DatasetCard(
         about="claims about Wikipedia; the original file names its evidence by page, so an index is needed",
@@ -23,7 +24,11 @@ CARDS: Mapping[str, DatasetCard] = {
         about="claims against sentences of Wikipedia before and after a revision",
         task="claim",
         labels=THREE,
-        layouts=(Layout(("claim", "evidence", "label", "case_id"), f"{_PLACE}:fever"), _EVIDENCE, CLAIM_ROWS),
+        layouts=(
+            Layout(("claim", "evidence", "label", "case_id"), f"{_PLACE}:fever"),
+            _EVIDENCE._replace(common=True),
+            CLAIM_ROWS,
+        ),
         licence="CC BY-SA 3.0",
         files=("vitaminc*",),
     ),
@@ -108,7 +113,7 @@ CARDS: Mapping[str, DatasetCard] = {
         about="SNLI with counterfactual revisions by people",
         task="claim",
         labels=THREE,
-        layouts=(*_NLI, CLAIM_ROWS),
+        layouts=(*_OF_NLI, CLAIM_ROWS),
         licence="Apache-2.0",
         files=("nli_cad*", "cad_snli*"),
     ),
@@ -116,7 +121,7 @@ CARDS: Mapping[str, DatasetCard] = {
         about="inference over long passages of reasoning tests (ConTRoL)",
         task="claim",
         labels=THREE,
-        layouts=(*_NLI, CLAIM_ROWS),
+        layouts=(*_OF_NLI, CLAIM_ROWS),
         files=("nli_control*", "control*"),
     ),
     "nli": DatasetCard(

@@ -33,7 +33,7 @@ def _turn(reader: Reader, name: str) -> Iterator[Sample]:
     """Yield the edited reply, and the original one where it was tagged as a hallucination."""
     sources, tags = [reader.text("knowledge")], {tag.casefold() for tag in reader.texts("BEGIN")}
     original, edited = reader.maybe("original_response"), reader.text("response")
-    shared = {**pair_of(Reader(reader.row, {"id": name})), "history": "\n".join(reader.texts("history")) or None}
+    shared = {**pair_of(reader.row._replace(default_id=name)), "history": "\n".join(reader.texts("history")) or None}
     yield reader.sample(f"{name}-right", edited, hallucinated=False, sources=sources, documents=False, meta=shared)
     if original is not None and original != edited and HALLUCINATION in tags:
         yield reader.sample(

@@ -50,7 +50,7 @@ def choose_files(path: Path, card: DatasetCard, split: str | None) -> tuple[list
         return found[None], None
     if split == ALL:
         return [f for files in found.values() for f in files], ALL
-    name = same_split(split or TEST, [n for n in found if n])
+    name = next(iter(found)) if split is None and len(found) == 1 else same_split(split or TEST, [n for n in found if n])
     if name is None:
         told = ", ".join(f"{n!r:.40}" for n in sorted(n for n in found if n))
         raise InputError(

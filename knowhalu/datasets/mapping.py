@@ -81,5 +81,5 @@ class Paired:
             yield reader.sample(
                 f"{reader.id()}-{side}", reader.text(name), hallucinated=hallucinated, sources=sources, documents=self.documents,
                 question=question,
-                meta={TYPE: reader.maybe(self.types) if hallucinated else None, **pair_of(reader), **reader.kept(self.kept)},
+                meta={TYPE: reader.maybe(self.types) if hallucinated else None, **pair_of(row), **reader.kept(self.kept)},
             )  # fmt: skip

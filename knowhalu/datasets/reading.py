@@ -120,9 +120,9 @@ class Reader:
         )  # fmt: skip
 
 
-def pair_of(reader: Reader) -> dict[str, Any]:
-    """Return what marks the samples of one row as a pair."""
-    return {PAIR: reader.id()}
+def pair_of(row: Row) -> dict[str, Any]:
+    """Return what marks the samples of one row as a pair: its place, since ids may come twice."""
+    return {PAIR: row.default_id}
 
 
 def found_spans(response: str, wrong: Iterable[str]) -> list[list[int]] | None:

@@ -63,6 +63,9 @@ def test_files_of_a_folder_are_splits_where_their_names_say_so(write, tmp_path):
     assert ids("wice", tmp_path / "d") == ["c0"]
     assert ids("wice", tmp_path / "d", "dev") == ["c0", "c1"]
     assert len(ids("wice", tmp_path / "d", "all")) == 3
+    (tmp_path / "d/wice_test.jsonl").unlink()
+    assert ids("wice", tmp_path / "d") == ["c0", "c1"]
+    write("d/wice_test.jsonl", claims(None))
     with pytest.raises(InputError, match="holds no split 'val', but 'dev', 'test'"):
         ids("wice", tmp_path / "d", "val")
 

@@ -1,14 +1,18 @@
 """A data set evaluated end to end by rules that need no model: what stands beside every figure, and what is refused."""
 
 import json
+import sys
 
 import pytest
 
+from knowhalu.cli.eval_set import show_evaluation
+from knowhalu.cli.show import make_console
 from knowhalu.datasets.loading import open_set
 from knowhalu.errors import InputError, KnowHaluError, ResumeError
 from knowhalu.evaluation.dataset import Fit, evaluate
 from knowhalu.evaluation.dataset_report import as_json, markdown, write
 from knowhalu.evaluation.specs import parse_specs
+from tests.datasets.test_forms import CLAIM
 
 pytest.importorskip("sklearn")
 SHORT = "short=trivial-length[border=3]"
@@ -122,6 +126,24 @@ def test_a_set_that_no_rule_solves_and_that_brings_sources_is_not_warned_of(job)
     assert [w for w in found.warnings if not w.startswith("short does not")] == []
 
 
+def test_without_scikit_learn_it_is_said_what_was_not_run(job, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.model_selection", None)
+    found = job("qa-pairs", PAIRS)
+    assert "response-only" not in [r.name for r in found.comparison.results]
+    assert any(w.startswith("response-only was not run: it needs rows of both labels") for w in found.warnings)
+
+
+def test_names_of_splits_and_parts_cannot_write_into_a_terminal_or_a_table(job, capsys):
+    wild = "x\x1b[2J|\n# y"
+    rows = [{**CLAIM, "id": str(i), "domain": f"{wild}{i % 2}", "split": wild, "source": f"s{i}"} for i in range(8)]
+    rows = [{**row, "label": ["supported", "unsupported"][i // 2 % 2]} for i, row in enumerate(rows)]
+    found = job("claims", rows)
+    assert len(found.subsets) == 3
+    assert "\n# y" not in markdown(found)
+    show_evaluation(make_console(), found)
+    assert "\x1b[2J" not in capsys.readouterr().out
+
+
 def test_rows_without_sources_are_counted(job):
     rows = [{"claim": f"c{i} " * (1 + i % 3), "label": ["no", "yes"][i % 2]} for i in range(6)]
     assert any(w.startswith("6 rows bring no sources") for w in job("samples", rows).warnings)
@@ -149,7 +171,7 @@ def test_the_files_of_a_result_are_those_that_others_read(job, tmp_path):
     assert (told["name"], told["split"], told["rows"], told["licence"]) == ("qa-pairs", "test", 20, "not stated")
     assert told["path"].endswith("d.jsonl") and len(told["sha256"]) == 64
     first = json.loads((tmp_path / "out/input/all.jsonl").read_text().splitlines()[0])
-    assert first["meta"]["pair"] == "ptest0" and first["label"] == "faithful"
+    assert first["meta"]["pair"] == "line-1" and first["label"] == "faithful"
 
 
 def test_nothing_is_checked_twice_and_changed_rows_are_refused(job, monkeypatch):
