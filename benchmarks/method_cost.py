@@ -2,7 +2,8 @@
 """What each method costs for the same 20 rows, by the engine's own accounting: calls, tokens, tokens that a cache saves, pairs.
 
 The model is a stand-in that answers as the prompts' own examples do, so that every method comes to its end; what it would say
-of these rows matters little for the cost. Tokens are those of the packaged tokenizer. A token counts as cached where a prompt
+of these rows matters little for the cost. For the academic mode every text cites its source, and the encoder's SelfCheck gets the
+other rows' texts as further responses. Tokens are those of the packaged tokenizer. A token counts as cached where a prompt
 begins like an earlier one, in whole blocks of 16, as with vLLM's prefix caching and room for everything.
 """
 
@@ -64,13 +65,23 @@ class Counting:
         return found
 
 
+def prepared(method: str, reasoner: str, samples: list[Sample]) -> list[Sample]:
+    """Give the rows what a method cannot do without: a citation of their source, or further responses."""
+    if method == "factored-academic":
+        return [Sample(id=s.id, response=f"{s.response.rstrip('.')} [1].", documents=s.documents or s.knowledge) for s in samples]
+    if (method, reasoner) == ("selfcheck", "encoder"):
+        texts = [s.response for s in samples]
+        return [s.model_copy(update={"meta": {"samples": texts[:i] + texts[i + 1 :]}}) for i, s in enumerate(samples)]
+    return samples
+
+
 def cost(method: str, reasoner: str, samples: list[Sample], pairs: list[str]) -> dict[str, Any]:
     """Check all rows by one method; return what one cost on average."""
     more = [*NEEDED.get(METHODS[method].options, ()), *([f"reasoner={reasoner}"] if reasoner else [])]
     settings = load_settings(pairs=[f"method={method}", *more, *pairs])
     kept = Kept()
     kept.get("llm", settings.llm, Counting)
-    outcomes = list(build_engine(settings, kept).run(samples))
+    outcomes = list(build_engine(settings, kept).run(prepared(method, reasoner, samples)))
     told = [o for o in outcomes if isinstance(o, Verdict)]
     mean = {n: sum(getattr(o.usage, n) for o in told) / len(told) if told else None for n in Usage.model_fields}
     reasons = sorted({o.reason for o in outcomes if not isinstance(o, Verdict)})

@@ -13,7 +13,7 @@ from typing import Any
 from knowhalu.datasets.loading import open_set
 from knowhalu.evaluation.dataset import Evaluation, evaluate
 from knowhalu.evaluation.dataset_report import as_json, markdown
-from knowhalu.evaluation.report import percent, title_of
+from knowhalu.evaluation.report import p_value, percent, title_of
 from knowhalu.evaluation.specs import parse_specs
 from knowhalu.evaluation.subsets import LENGTH_MATCHED
 from knowhalu.names import METHODS
@@ -29,13 +29,15 @@ SPECS = (
     "factored-calibrated=factored:encoder[rule=calibrated]",
 )
 """What is compared; a method with the encoder that is not named here takes part as it is."""
+LEVELS = tuple(spec for spec in SPECS if spec.startswith("conli"))
 LEFT_OUT = ("factored-academic", "selfcheck")
 """Methods that have nothing to do on these sets: no row has citations, and none has further responses of its model."""
 SETS = {
-    "qags": "qags_cnndm", "summeval": "summeval_conli", "summedits": "summedits8", "bump": "bump_pairs",
-    "knowhalu-qa": "knowhalu_qa_pairs", "knowhalu-summarization": "knowhalu_summ_pairs",
+    "qags_cnndm": ("qags", "qags_cnndm"), "summeval_conli": ("summeval", "summeval_conli"),
+    "summedits8": ("summedits", "summedits8"), "bump_pairs": ("bump", "bump_pairs"),
+    "knowhalu_qa": ("knowhalu-qa", "knowhalu_qa_pairs"), "knowhalu_summary": ("knowhalu-summarization", "knowhalu_summ_pairs"),
 }  # fmt: skip
-"""Data sets, and their files in the folder."""
+"""What is measured: the data set, and its file in the folder."""
 SHOWN = {"macro_f1": "Macro F1", "balanced": "Balanced accuracy", "auc": "ROC-AUC"}
 
 
@@ -45,16 +47,19 @@ def specs() -> list[str]:
     return [*SPECS, *(f"{n}:encoder" for n, card in METHODS.items() if "encoder" in card.reasoners and n not in named)]
 
 
-def run(data: Path, name: str, work: Path, limit: int | None, pairs: list[str]) -> Evaluation:
-    """Compare all methods on one set."""
-    path, said = data / f"{SETS[name]}.jsonl.gz", dict[str, int]()
+def run(data: Path, name: str, work: Path, limit: int | None, pairs: list[str]) -> tuple[Evaluation, Evaluation]:
+    """Compare all methods on one set, and by the same outcomes CoNLI's levels with one another."""
+    known, file = SETS[name]
+    path, folder, said = data / f"{file}.jsonl.gz", work / name, dict[str, int]()
 
     def progress(method: str, p: Any) -> None:
         if p.done == p.total or p.done - said.get(method, 0) >= 200:
             said[method] = p.done
             print(f"{name}: {method}: {p.done} of {p.total}, {p.rate:.1f}/s", flush=True)
 
-    return evaluate(open_set(name, path), path, parse_specs(specs()), work / name, pairs=pairs, limit=limit, progress=progress)
+    source = open_set(known, path)
+    whole = evaluate(source, path, parse_specs(specs()), folder, pairs=pairs, limit=limit, progress=progress)
+    return whole, evaluate(source, path, parse_specs(LEVELS), folder, pairs=pairs, limit=limit)
 
 
 def overview(found: Mapping[str, Evaluation]) -> str:
@@ -75,6 +80,16 @@ def overview(found: Mapping[str, Evaluation]) -> str:
     return "\n\n".join([*parts, note])
 
 
+def ablation(found: Mapping[str, Evaluation]) -> str:
+    """Lay out what CoNLI's levels get alone, tested against both together (CoNLI, table 4)."""
+    lines = ["| CoNLI, against both levels | set | Avg Acc, difference | p (McNemar) | p (Holm) |", "|---|---|---:|---:|---:|"]
+    for name, evaluation in found.items():
+        for t in evaluation.comparison.tests:
+            if t.name.startswith("conli"):
+                lines.append(f"| {t.name} | {name} | {percent(t.difference)} | {p_value(t.p)} | {p_value(t.holm)} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -86,13 +101,16 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/methods.json"))
     args = parser.parse_args()
     found: dict[str, Evaluation] = {}
+    levels: dict[str, Evaluation] = {}
     args.out.parent.mkdir(parents=True, exist_ok=True)
     for name in args.only or SETS:
-        found[name] = run(args.data, name, args.work, args.limit, args.pairs)
-        sections = [overview(found), *(f"##{markdown(e).rstrip()}" for e in found.values())]
-        args.out.write_text(json.dumps({n: as_json(e) for n, e in found.items()}, indent=1) + "\n", encoding="utf-8")
+        found[name], levels[name] = run(args.data, name, args.work, args.limit, args.pairs)
+        sections = [overview(found), ablation(levels), *(f"##{markdown(e).rstrip()}" for e in found.values())]
+        parts = {"methods": found, "conli_levels": levels}
+        plain = {part: {n: as_json(e) for n, e in sets.items()} for part, sets in parts.items()}
+        args.out.write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")
         args.out.with_suffix(".md").write_text("\n\n".join(sections) + "\n", encoding="utf-8")
-    print(overview(found))
+    print(overview(found), ablation(levels), sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -53,7 +53,8 @@ class Detector:
         )  # fmt: skip
         judgment = Judgment(label=label, confidence=0.9, rationale=f"it is {label}")
         return Segment(
-            start=start, end=end, text=text[start:end], label=label, probability=WORSE.index(label) / 2, base=judgment,
+            start=start, end=end, text=text[start:end], label=label, base=judgment,
+            probability=0.6 if "perhaps" in text[start:end] else WORSE.index(label) / 2,
             evidence=() if label is Label.INCONCLUSIVE else (evidence,),
         )  # fmt: skip
 

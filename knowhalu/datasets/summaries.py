@@ -10,15 +10,13 @@ from knowhalu.types import Sample
 PERFECT = 5
 """The best rating of consistency."""
 ROWS = Judged(
-    "claim", ("source",), "label", ("supported",), ("unsupported",), documents=True, types=("edit_types", "error_type", "label3"),
+    "claim", ("source",), "label", ("supported",), ("unsupported",), types=("edit_types", "error_type", "label3"),
     parts=("set", "source_set", "domain"),
 )  # fmt: skip
-FACTCC = Judged("claim", ("text",), "label", ("correct",), ("incorrect",), documents=True)
-SUMMEDITS = Judged("summary", ("doc",), "label", TRUE, FALSE, documents=True, types=("edit_types",), parts=("domain",))
-AGGREFACT = Judged(
-    "summary", ("doc",), "label", TRUE, FALSE, ids=(), documents=True, parts=("dataset",), kept=("origin", "model_name")
-)
-LLM_AGGREFACT = Judged("claim", ("doc",), "label", TRUE, FALSE, ids=(), documents=True, parts=("dataset",))
+FACTCC = Judged("claim", ("text",), "label", ("correct",), ("incorrect",))
+SUMMEDITS = Judged("summary", ("doc",), "label", TRUE, FALSE, types=("edit_types",), parts=("domain",))
+AGGREFACT = Judged("summary", ("doc",), "label", TRUE, FALSE, ids=(), parts=("dataset",), kept=("origin", "model_name"))
+LLM_AGGREFACT = Judged("claim", ("doc",), "label", TRUE, FALSE, ids=(), parts=("dataset",))
 
 
 def summeval(row: Row) -> Iterator[Sample]:
@@ -32,7 +30,7 @@ def summeval(row: Row) -> Iterator[Sample]:
     wrong = any(_rating(rating, rating.fields.get("consistency")) < PERFECT for rating in ratings)
     name = "-".join([reader.id(), *map(str, reader.kept(("model_id",)).values())])
     yield reader.sample(
-        name, reader.text("decoded"), hallucinated=wrong, sources=[reader.text("text")], documents=True,
+        name, reader.text("decoded"), hallucinated=wrong, sources=[reader.text("text")],
         meta=reader.kept(("model_id",)),
     )  # fmt: skip
 
@@ -47,7 +45,7 @@ def summeval_table(row: Row) -> Iterator[Sample]:
         one = Reader(row, {"machine_summaries": summary})
         yield reader.sample(
             f"{reader.id()}-{number}", one.text("machine_summaries"), hallucinated=_rating(reader, rating) < PERFECT,
-            sources=[reader.text("text")], documents=True,
+            sources=[reader.text("text")],
         )  # fmt: skip
 
 
@@ -62,7 +60,7 @@ def qags(row: Row) -> Iterator[Sample]:
         against = sum(vote.is_hallucinated("response", ("yes",), ("no",)) for vote in votes)
         yield reader.sample(
             f"{row.default_id}-{number}", one.text("sentence"), hallucinated=2 * against >= len(votes),
-            sources=[reader.text("article")], documents=True, meta={"votes": f"{len(votes) - against}/{len(votes)}"},
+            sources=[reader.text("article")], meta={"votes": f"{len(votes) - against}/{len(votes)}"},
         )  # fmt: skip
 
 

@@ -51,7 +51,7 @@ def _flagged(verdict: Verdict, options: ReviseOptions) -> list[Segment]:
     flagged = [s for s in verdict.segments if s.label is not Label.CORRECT]
     if not flagged and verdict.hallucinated and verdict.segments:
         return [max(verdict.segments, key=lambda s: s.probability)]
-    return [s for s in flagged if s.label in bad and s.probability >= options.threshold]
+    return [s for s in flagged if s.label in bad and (s.label is Label.INCONCLUSIVE or s.probability >= options.threshold)]
 
 
 def shifted(evidence: Iterable[Evidence], by: int) -> tuple[Evidence, ...]:

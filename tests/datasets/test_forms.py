@@ -203,10 +203,11 @@ def test_a_row_that_lacks_a_field_which_others_have_is_refused(file, name, row, 
             read(name, file(row, {n: v for n, v in row.items() if n != field}))
 
 
-def test_a_long_source_is_a_document_and_a_short_one_knowledge_unless_the_set_is_of_summaries(file):
+def test_a_long_source_is_a_document_and_a_short_one_knowledge_unless_the_form_says_which(file):
     short, long = read("claims", file(CLAIM, {**CLAIM, "id": "c2", "source": LONG}))
     assert (len(short.documents), len(short.knowledge), len(long.documents)) == (0, 1, 1)
-    assert read("summedits", file(CLAIM))[0].documents
+    assert read("summary-pairs", file(SUMMARIES))[0].documents
+    assert read("qa-pairs", file({**QA, "knowledge": LONG}))[0].knowledge
 
 
 def test_rows_of_one_source_are_one_group(file):
