@@ -42,5 +42,5 @@ class DataSets(click.Group):
 def evaluate() -> None:
     """Evaluate methods on a data set that lies on your disk; nothing is downloaded.
 
-    Try: knowhalu eval ragtruth --data RAGTruth/dataset -m knowhalu,conli --limit 500 -o results
+    Try: knowhalu eval ragtruth --data RAGTruth/dataset -m knowhalu,conli --limit 500 -o runs
     """

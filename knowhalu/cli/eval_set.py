@@ -68,8 +68,8 @@ def with_evaluation(command: F) -> F:
         click.option("--fit-split", metavar="SPLIT", help="Split to fit the trivial rules on; default: val or dev, if any."),
         click.option("--fit", type=FILE, help="Labelled rows to fit the trivial rules on, none of which is evaluated."),
         click.option(
-            "--out", "-o", "folder", type=click.Path(file_okay=False, path_type=Path), default=Path("results"),
-            help="Folder for the results, in which each data set gets its own; default: results.",
+            "--out", "-o", "folder", type=click.Path(file_okay=False, path_type=Path), default=Path("runs"),
+            help="Folder for the results, in which each data set gets its own; default: runs.",
         ),
         click.option("--split", metavar="SPLIT", help="Split to evaluate, or all; default: test, where there is one."),
         click.option(

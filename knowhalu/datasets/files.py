@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -36,16 +36,19 @@ def is_saved(folder: Path) -> bool:
     return (folder / "state.json").exists() or (folder / "dataset_dict.json").exists()
 
 
-def choose_files(path: Path, card: DatasetCard, split: str | None) -> tuple[list[Path], str | None]:
+def choose_files(
+    path: Path, card: DatasetCard, split: str | None, has_form: Callable[[Path], bool]
+) -> tuple[list[Path], str | None]:
     """Return the files that a path means, and the split that their place or name says they hold, if it says one.
 
+    Of a folder, those are taken that bear the set's name, or else those that have its form.
     Raises InputError where there are none, or several splits and none is chosen.
     """
     if not path.exists():
         raise InputError(f"{path}: no such file or folder. Check the path.")
     if path.is_file():
         return [path], None
-    found = saved_files(path) if is_saved(path) else _named(path, card)
+    found = saved_files(path) if is_saved(path) else _named(path, card, has_form)
     if len(found) == 1 and None in found:
         return found[None], None
     if split == ALL:
@@ -92,13 +95,16 @@ def _json(path: Path, field: str, missing: Sequence[str] | None = ()) -> list[ob
         raise InputError(f"{path}: cannot be read ({error}). Save the data set again.") from error
 
 
-def _named(folder: Path, card: DatasetCard) -> dict[str | None, list[Path]]:
-    """Return the data files of a folder by the split in their names; those that bear the set's name win over others."""
+def _named(folder: Path, card: DatasetCard, has_form: Callable[[Path], bool]) -> dict[str | None, list[Path]]:
+    """Return the files of a set in a folder by the split in their names."""
     beside = {name for layout in card.layouts for name in layout.beside}
     files = [f for place in (folder, folder / "data") if place.is_dir() for f in data_files(place) if f.name not in beside]
-    named = [f for f in files if matches(card, f)] or files
-    if not named:
+    if not files:
         raise InputError(f"{folder}: holds no {', '.join(SUFFIXES)} files. Name the file or the folder that holds them.")
+    named = [f for f in files if matches(card, f)] or [f for f in files if has_form(f)]
+    if not named:
+        needs = " or ".join(", ".join(layout.fields) for layout in card.layouts)
+        raise InputError(f"{folder}: holds no file with rows of this set, which have {needs}. Name the file.")
     found: dict[str | None, list[Path]] = {}
     for file in named:
         told = [w for w in re.split(r"[^a-z]+", stem_of(file)) if w in _SPLITS]

@@ -40,8 +40,8 @@ def open_set(name: str, path: Path, split: str | None = None) -> Source:
     Raises InputError where the files are of another form, or have no such split; SettingsError for an unknown name.
     """
     card = dataset_card(name)
-    files, told = choose_files(path, card, split)
-    first = next((row for file in files for row in read_rows(file)), None)
+    files, told = choose_files(path, card, split, lambda file: _has_form(card, file))
+    first = _first(files)
     if first is None:
         raise InputError(f"{path}: holds no rows. Check the path.")
     layout = _layout(name, card, first)
@@ -81,7 +81,7 @@ def load(source: Source) -> Iterator[Sample]:
 def recognise(path: Path) -> str | None:
     """Return the name of the data set that a file or saved folder is, by its name and its fields; None for no known form."""
     files = [f for some in saved_files(path).values() for f in some] if path.is_dir() else [path]
-    first = next((row for file in files for row in read_rows(file)), None)
+    first = _first(files)
     if first is None:
         return None
     fitting = {name: layout for name, card in DATASETS.items() if (layout := _fit(card, first)) is not None}
@@ -127,6 +127,18 @@ def _own_id(name: str, row: Row, seen: set[bytes]) -> str:
         number += 1
     seen.add(digest)
     return given
+
+
+def _first(files: Iterable[Path]) -> Row | None:
+    return next((row for file in files for row in read_rows(file)), None)
+
+
+def _has_form(card: DatasetCard, file: Path) -> bool:
+    try:
+        first = _first([file])
+    except InputError:
+        return False
+    return first is not None and _fit(card, first) is not None
 
 
 def _fit(card: DatasetCard, row: Row) -> Layout | None:

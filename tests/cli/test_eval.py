@@ -122,4 +122,4 @@ def test_an_interruption_says_what_is_kept(run, monkeypatch):
     monkeypatch.setattr("knowhalu.evaluation.running.detect", interrupted)
     result = run("eval", "wice", "--data", "d/wice.jsonl", *SHORT)
     assert result.exit_code == 130
-    assert "kept in results/wice. The same command goes on" in result.stderr
+    assert "kept in runs/wice. The same command goes on" in result.stderr

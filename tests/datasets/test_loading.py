@@ -70,6 +70,16 @@ def test_files_of_a_folder_are_splits_where_their_names_say_so(write, tmp_path):
         ids("wice", tmp_path / "d", "val")
 
 
+def test_of_a_folder_without_the_names_of_a_set_the_files_of_its_form_are_taken(write, tmp_path):
+    write("d/mine.jsonl", claims(None))
+    write("d/pairs.jsonl", [QA])
+    (tmp_path / "d/torn.json").write_text("{")
+    assert ids("claims", tmp_path / "d") == ["c0"]
+    assert ids("qa-pairs", tmp_path / "d") == ["line-1-right", "line-1-hallucinated"]
+    with pytest.raises(InputError, match="holds no file with rows of this set, which have document, right_summary"):
+        ids("bump", tmp_path / "d")
+
+
 def test_files_of_a_folder_that_name_no_split_are_read_together_with_ids_of_their_own(write, tmp_path):
     row = next(r for n, r, _ in FORMS if n == "qags")
     for name in ("mturk_cnndm", "mturk_xsum"):
