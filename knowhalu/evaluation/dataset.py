@@ -10,7 +10,7 @@ from knowhalu.datasets.files import ALL, VALIDATION
 from knowhalu.datasets.loading import Source, fingerprint, load, open_set, recognise
 from knowhalu.errors import InputError
 from knowhalu.evaluation.comparison import Comparison, Report, compared, enter, entrants
-from knowhalu.evaluation.honesty import Beside, beside, warnings
+from knowhalu.evaluation.honesty import Beside, beside, warnings, withheld
 from knowhalu.evaluation.matching import Places, Seen, by_part, look, matched_pairs, matched_rows
 from knowhalu.evaluation.rows import Rows, limited, read_rows
 from knowhalu.evaluation.running import Told
@@ -94,10 +94,13 @@ def evaluate(
     told = enter(rows, chosen, plain, folder, fit=fitted, restart=restart, responses=True, progress=progress)
     subsets = _subsets(source.card, matched, rows, seen, {entrant.spec.name: found for entrant, found in told})
     comparison = compared(rows, told, fitted)
-    warned = warnings(comparison, source.card, subsets, rows.bare)
+    besides, warned = beside(comparison, subsets), list(warnings(comparison, source.card, subsets, rows.bare))
+    if source.card.derived:
+        comparison, bare = withheld(comparison, besides)
+        warned += [f"{name}: figures withheld, since it has no verdict on the length-matched rows of a label." for name in bare]
     return Evaluation(
         asked=tuple(spec.name for spec in specs), comparison=comparison, dataset=_facts(source, path, len(whole.gold)),
-        beside=beside(comparison, subsets), subsets=subsets, warnings=tuple(warned),
+        beside=besides, subsets=subsets, warnings=tuple(warned),
     )  # fmt: skip
 
 

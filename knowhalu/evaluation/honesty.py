@@ -1,6 +1,7 @@
 """What a figure must be read with: what rules that know nothing of truth get on the same rows, and warnings."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from knowhalu.datasets.card import DatasetCard
@@ -53,6 +54,17 @@ def beside(comparison: Comparison, subsets: Sequence[Subset]) -> dict[str, Besid
         )
         for result in comparison.results
     }
+
+
+def withheld(comparison: Comparison, found: Mapping[str, Beside]) -> tuple[Comparison, list[str]]:
+    """Take away the figures that would stand alone: of methods with no length rule or no length-matched figure beside them.
+
+    Returns what is left, and the names of the methods whose figures are withheld.
+    """
+    bare = [name for name, b in found.items() if b.length_average.value is None or b.matched_average.value is None]
+    kept = tuple(replace(r, figures=dict.fromkeys(r.figures, Figure(None))) if r.name in bare else r for r in comparison.results)
+    tests = tuple(replace(t, difference=Figure(None)) if t.name in bare else t for t in comparison.tests)
+    return replace(comparison, results=kept, tests=tests), bare
 
 
 def warnings(comparison: Comparison, card: DatasetCard, subsets: Sequence[Subset], bare: int) -> Iterator[str]:

@@ -8,10 +8,11 @@ import pytest
 from knowhalu.cli.eval_set import show_evaluation
 from knowhalu.cli.show import make_console
 from knowhalu.datasets.loading import open_set
-from knowhalu.errors import InputError, KnowHaluError, ResumeError
+from knowhalu.errors import InputError, KnowHaluError, ResumeError, StageError
 from knowhalu.evaluation.dataset import Fit, evaluate
 from knowhalu.evaluation.dataset_report import as_json, markdown, write
 from knowhalu.evaluation.specs import parse_specs
+from knowhalu.methods.trivial import Trivial
 from tests.datasets.test_forms import CLAIM
 
 pytest.importorskip("sklearn")
@@ -77,6 +78,24 @@ def test_halueval_rows_without_a_length_matched_pair_are_refused_before_anything
     assert not (tmp_path / "out" / "short.jsonl").exists()
     found = job("qa-pairs", PAIRS[:6])
     assert any("No pair of these rows is length-matched" in warning for warning in found.warnings)
+
+
+def test_a_halueval_figure_of_a_method_without_verdicts_on_matched_rows_is_withheld(job, monkeypatch):
+    """A method that fails on all rows of which length tells nothing would otherwise be given by the others alone."""
+    usual = Trivial.check
+
+    def check(self, sample):
+        if self.border == 3 and int(sample.id[5]) > 5:
+            raise StageError("judge", "it fell over")
+        return (yield from usual(self, sample))
+
+    monkeypatch.setattr(Trivial, "check", check)
+    found = job("halueval-qa", PAIRS)
+    short, length = found.comparison.results[:2]
+    assert short.rows == 12
+    assert all(figure.value is None for figure in short.figures.values()) and length.figures["average"].value is not None
+    assert "short: figures withheld, since it has no verdict on the length-matched rows of a label." in found.warnings
+    assert average(job("qa-pairs", PAIRS, restart=True), "short") == 1.0
 
 
 def test_halueval_rows_that_are_no_pairs_are_matched_over_all_rows(job):
