@@ -10,13 +10,15 @@ from pydantic import ValidationError
 
 from knowhalu.datasets.card import DatasetCard, Layout
 from knowhalu.datasets.catalog import DATASETS, dataset_card
-from knowhalu.datasets.files import ALL, TEST, choose_files, matches, same_split, saved_files
-from knowhalu.datasets.rows import read_rows
+from knowhalu.datasets.files import ALL, TEST, choose_files, matches, same_split, saved_files, stem_of
+from knowhalu.datasets.rows import read_rows, suffix_of
 from knowhalu.errors import InputError
 from knowhalu.names import imported
 from knowhalu.records import Row, id_hash
-from knowhalu.types import SET, Sample
+from knowhalu.types import PART, SET, Sample
 
+SHARDED = (".arrow", ".parquet")
+"""Suffixes of files that may be pieces of one table."""
 Load = Callable[[Row], Iterable[Sample]]
 
 
@@ -59,7 +61,7 @@ def load(source: Source) -> Iterator[Sample]:
     make: Load = imported(source.layout.load)
     taken = source.split if source.there and source.split != ALL else None
     seen: set[bytes] = set()
-    for row in _rows(source):
+    for part, row in _rows(source):
         if taken is not None and not _is_of(row, source.card.split, taken):
             continue
         for name in source.layout.fields:
@@ -75,7 +77,9 @@ def load(source: Source) -> Iterator[Sample]:
                 raise InputError(
                     f"{row.place}, field 'label': is missing. A row without a label cannot be evaluated; leave it out."
                 )
-            yield sample.model_copy(update={"id": _own_id(sample.id, row, seen), "meta": {SET: source.name, **sample.meta}})
+            yield sample.model_copy(
+                update={"id": _own_id(sample.id, row, seen), "meta": {SET: source.name, **part, **sample.meta}}
+            )
 
 
 def recognise(path: Path) -> str | None:
@@ -105,11 +109,15 @@ def _sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _rows(source: Source) -> Iterator[Row]:
+def _rows(source: Source) -> Iterator[tuple[dict[str, str], Row]]:
+    """Yield the rows of all files; of several that are no splits and no shards, each is a part of the set."""
     read: Callable[[Path], Iterator[Row]] = imported(source.layout.rows)
+    are_splits = source.split is not None and not source.there
     for file in source.files:
+        is_part = len(source.files) > 1 and not are_splits and suffix_of(file) not in SHARDED
         for row in read(file):
-            yield row if len(source.files) == 1 else row._replace(default_id=f"{file.stem}-{row.default_id}")
+            alone = row if len(source.files) == 1 else row._replace(default_id=f"{file.stem}-{row.default_id}")
+            yield ({PART: stem_of(file)} if is_part else {}), alone
 
 
 def _is_of(row: Row, field: str, split: str) -> bool:

@@ -85,11 +85,14 @@ def test_files_of_a_folder_that_name_no_split_are_read_together_with_ids_of_thei
     for name in ("mturk_cnndm", "mturk_xsum"):
         write(f"d/{name}.jsonl", [row])
     assert len(set(ids("qags", tmp_path / "d"))) == 4
+    found = load(open_set("qags", tmp_path / "d"))
+    assert [s.meta["part"] for s in found] == ["mturk_cnndm", "mturk_cnndm", "mturk_xsum", "mturk_xsum"]
 
 
 def test_folders_that_the_datasets_library_saved(tmp_path):
     rows = [{**CLAIM, "id": f"c{i}"} for i in range(5)]
     assert sorted(ids("claims", saved(tmp_path / "one", rows, files=2))) == [f"c{i}" for i in range(5)]
+    assert not any("part" in s.meta for s in load(open_set("claims", tmp_path / "one")))
     for split, some in (("train", rows[:3]), ("test", rows[3:])):
         saved(tmp_path / "two" / split, some)
     (tmp_path / "two" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
