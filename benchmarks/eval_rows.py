@@ -2,10 +2,10 @@
 
 import gzip
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from knowhalu.datasets.loading import load, open_set, recognise
 from knowhalu.types import Sample
 
 CLAIM_FILES = """
@@ -39,40 +39,20 @@ def sample(key: str, source: str, response: str, question: str | None = None) ->
 
 
 def rows_of(folder: Path, name: str) -> list[EvalRow]:
-    """Return the rows of one evaluation file."""
-    return list(_rows(folder, name))
+    """Return the rows of one evaluation file, of all its splits; sources that begin alike are one group."""
+    path = folder / f"{name}.jsonl.gz"
+    found = load(open_set(recognise(path) or name, path, "all"))
+    return [EvalRow(s, s.label == "faithful", source(s)[:200]) for s in found]
 
 
-def _rows(folder: Path, name: str) -> Iterator[EvalRow]:
-    for i, row in enumerate(read(folder / f"{name}.jsonl.gz")):
-        if name in CLAIM_FILES:
-            yield EvalRow(sample(f"{name}-{i}", row["source"], row["claim"]), row["label"] == "supported", row["source"][:200])
-        elif name in PAIR_FILES:
-            for key, faithful in (("right_summary", True), ("hallucinated_summary", False)):
-                yield EvalRow(sample(f"{name}-{i}-{key[0]}", row["document"], row[key]), faithful, row["document"][:200])
-        elif name == "written_claims":
-            for j, c in enumerate(row["claims"]):
-                yield EvalRow(sample(f"{name}-{i}-{j}", row["document"], c["text"]), c["label"] == "supported", row["id"])
-        elif name == "written_answers":
-            for j, a in enumerate(row["answers"]):
-                made = Sample.model_validate(
-                    {"id": f"{name}-{i}-{j}", "response": a["text"], "question": row["question"], "knowledge": [row["knowledge"]]}
-                )
-                yield EvalRow(made, a["label"] in ("correct", "refusal"), row["id"])
+def source(sample: Sample) -> str:
+    """Return the text that a sample is checked by."""
+    return "\n".join([*(d.text for d in sample.documents), *sample.knowledge])
 
 
 def paper_pairs(folder: Path, task: str, split: str = "test") -> list[EvalRow]:
     """Return the KnowHalu paper's own rows: task "qa" (given knowledge), "qa_index" (none) or "summary"."""
-    found = []
-    for i, row in enumerate(
-        r for r in read(folder / f"knowhalu_{'summ' if task == 'summary' else 'qa'}_pairs.jsonl.gz") if r["split"] == split
-    ):
-        for side, faithful in (("right", True), ("hallucinated", False)):
-            if task == "summary":
-                fields: dict[str, Any] = {"response": row[f"{side}_summary"], "documents": [row["document"]]}
-            else:
-                fields = {"response": row[f"{side}_answer"], "question": row["question"]} | (
-                    {"knowledge": [row["knowledge"]]} if task == "qa" else {}
-                )
-            found.append(EvalRow(Sample.model_validate({"id": f"{task}-{i}-{side[0]}", **fields}), faithful, str(i)))
-    return found
+    name, file = ("knowhalu-summarization", "summ") if task == "summary" else ("knowhalu-qa", "qa")
+    found = load(open_set(name, folder / f"knowhalu_{file}_pairs.jsonl.gz", split))
+    bare = {"knowledge": ()} if task == "qa_index" else {}
+    return [EvalRow(s.model_copy(update=bare), s.label == "faithful", s.meta["pair"]) for s in found]

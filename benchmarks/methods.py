@@ -6,15 +6,16 @@ Stopped and started again, it goes on where it was: the outcomes stay in --work,
 
 import argparse
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from eval_rows import EvalRow, paper_pairs, rows_of
-
-from knowhalu.evaluation.comparison import Comparison, compare
-from knowhalu.evaluation.report import as_json, markdown, p_value, percent, title_of
+from knowhalu.datasets.loading import open_set
+from knowhalu.evaluation.dataset import Evaluation, evaluate
+from knowhalu.evaluation.dataset_report import as_json, markdown
+from knowhalu.evaluation.report import p_value, percent, title_of
 from knowhalu.evaluation.specs import parse_specs
+from knowhalu.evaluation.subsets import LENGTH_MATCHED
 from knowhalu.names import METHODS
 
 SPECS = (
@@ -31,9 +32,12 @@ SPECS = (
 LEVELS = tuple(spec for spec in SPECS if spec.startswith("conli"))
 LEFT_OUT = ("factored-academic", "selfcheck")
 """Methods that have nothing to do on these sets: no row has citations, and none has further responses of its model."""
-CLAIMS = ("qags_cnndm", "summeval_conli", "summedits8", "bump_pairs")
-PAPER = {"knowhalu_qa": "qa", "knowhalu_summary": "summary"}
-"""The KnowHalu paper's own rows, which have a validation split to fit the trivial rules on."""
+SETS = {
+    "qags_cnndm": ("qags", "qags_cnndm"), "summeval_conli": ("summeval", "summeval_conli"),
+    "summedits8": ("summedits", "summedits8"), "bump_pairs": ("bump", "bump_pairs"),
+    "knowhalu_qa": ("knowhalu-qa", "knowhalu_qa_pairs"), "knowhalu_summary": ("knowhalu-summarization", "knowhalu_summ_pairs"),
+}  # fmt: skip
+"""What is measured: the data set, and its file in the folder."""
 SHOWN = {"macro_f1": "Macro F1", "balanced": "Balanced accuracy", "auc": "ROC-AUC"}
 
 
@@ -43,57 +47,44 @@ def specs() -> list[str]:
     return [*SPECS, *(f"{n}:encoder" for n, card in METHODS.items() if "encoder" in card.reasoners and n not in named)]
 
 
-def write_rows(rows: Iterable[EvalRow], path: Path) -> Path:
-    """Write rows with their labels and groups as a user would have them."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8") as file:
-        for row in rows:
-            label = "faithful" if row.faithful else "hallucinated"
-            sample = row.sample.model_copy(update={"label": label, "meta": {"group": row.group}})
-            file.write(sample.model_dump_json(exclude_none=True) + "\n")
-    return path
-
-
-def run(data: Path, name: str, work: Path, limit: int | None, pairs: list[str]) -> tuple[Comparison, Comparison]:
+def run(data: Path, name: str, work: Path, limit: int | None, pairs: list[str]) -> tuple[Evaluation, Evaluation]:
     """Compare all methods on one set, and by the same outcomes CoNLI's levels with one another."""
-    folder, fit = work / name, None
-    if name in PAPER:
-        source = write_rows(paper_pairs(data, PAPER[name]), folder / "input" / "all.jsonl")
-        fit = write_rows(paper_pairs(data, PAPER[name], "val"), folder / "input" / "validation.jsonl")
-    else:
-        source = write_rows(rows_of(data, name), folder / "input" / "all.jsonl")
-    said: dict[str, int] = {}
+    known, file = SETS[name]
+    path, folder, said = data / f"{file}.jsonl.gz", work / name, dict[str, int]()
 
     def progress(method: str, p: Any) -> None:
         if p.done == p.total or p.done - said.get(method, 0) >= 200:
             said[method] = p.done
             print(f"{name}: {method}: {p.done} of {p.total}, {p.rate:.1f}/s", flush=True)
 
-    whole = compare(source, parse_specs(specs()), folder, pairs=pairs, fit=fit, limit=limit, progress=progress)
-    return whole, compare(source, parse_specs(LEVELS), folder, pairs=pairs, fit=fit, limit=limit)
+    source = open_set(known, path)
+    whole = evaluate(source, path, parse_specs(specs()), folder, pairs=pairs, limit=limit, progress=progress)
+    return whole, evaluate(source, path, parse_specs(LEVELS), folder, pairs=pairs, limit=limit)
 
 
-def overview(found: Mapping[str, Comparison]) -> str:
-    """Lay out methods against sets, for each figure that is shown."""
-    names = list(dict.fromkeys(r.name for c in found.values() for r in c.results))
+def overview(found: Mapping[str, Evaluation]) -> str:
+    """Lay out methods against sets and their length-matched rows, for each figure that is shown."""
+    results = {name: {r.name: (title_of(r), r.figures) for r in e.comparison.results} for name, e in found.items()}
+    for name, e in found.items():
+        matched = [s for s in e.subsets if s.name == LENGTH_MATCHED]
+        results |= {f"{name}, {s.name}": {r.name: (r.name, r.figures) for r in s.results} for s in matched}
     parts = []
     for figure, title in SHOWN.items():
-        head = f"| {title} | {' | '.join(found)} |\n|---|{'---:|' * len(found)}"
-        lines = []
-        for name in names:
-            by_set = [next((r for r in c.results if r.name == name), None) for c in found.values()]
-            mark = "*" if any(r is not None and title_of(r) != name for r in by_set) else ""
-            lines.append(f"| {name}{mark} | {' | '.join('-' if r is None else percent(r.figures[figure]) for r in by_set)} |")
-        parts.append("\n".join([head, *lines]))
+        lines = [f"| {title} | {' | '.join(results)} |\n|---|{'---:|' * len(results)}"]
+        for name in dict.fromkeys(name for by_name in results.values() for name in by_name):
+            cells = [percent(by_name[name][1][figure]) if name in by_name else "-" for by_name in results.values()]
+            mark = "*" if any(by_name[name][0] != name for by_name in results.values() if name in by_name) else ""
+            lines.append(f"| {name}{mark} | {' | '.join(cells)} |")
+        parts.append("\n".join(lines))
     note = "In percent, in brackets the 95 % bootstrap interval. *: fitted on the very rows where a set has no validation split."
     return "\n\n".join([*parts, note])
 
 
-def ablation(found: Mapping[str, Comparison]) -> str:
+def ablation(found: Mapping[str, Evaluation]) -> str:
     """Lay out what CoNLI's levels get alone, tested against both together (CoNLI, table 4)."""
     lines = ["| CoNLI, against both levels | set | Avg Acc, difference | p (McNemar) | p (Holm) |", "|---|---|---:|---:|---:|"]
-    for name, comparison in found.items():
-        for t in comparison.tests:
+    for name, evaluation in found.items():
+        for t in evaluation.comparison.tests:
             if t.name.startswith("conli"):
                 lines.append(f"| {t.name} | {name} | {percent(t.difference)} | {p_value(t.p)} | {p_value(t.holm)} |")
     return "\n".join(lines)
@@ -103,20 +94,20 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
-    parser.add_argument("--only", nargs="*", choices=(*CLAIMS, *PAPER), help="sets; default: all")
+    parser.add_argument("--only", nargs="*", choices=tuple(SETS), help="sets; default: all")
     parser.add_argument("--limit", type=int, help="rows of a set at most")
     parser.add_argument("--work", type=Path, default=Path(".runs/methods"), help="folder for the outcomes")
     parser.add_argument("--set", dest="pairs", action="append", default=[])
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/methods.json"))
     args = parser.parse_args()
-    found: dict[str, Comparison] = {}
-    levels: dict[str, Comparison] = {}
+    found: dict[str, Evaluation] = {}
+    levels: dict[str, Evaluation] = {}
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    for name in args.only or (*CLAIMS, *PAPER):
+    for name in args.only or SETS:
         found[name], levels[name] = run(args.data, name, args.work, args.limit, args.pairs)
-        sections = [overview(found), ablation(levels), *(f"### {n}\n\n{markdown(c).rstrip()}" for n, c in found.items())]
+        sections = [overview(found), ablation(levels), *(f"##{markdown(e).rstrip()}" for e in found.values())]
         parts = {"methods": found, "conli_levels": levels}
-        plain = {part: {n: as_json(c) for n, c in sets.items()} for part, sets in parts.items()}
+        plain = {part: {n: as_json(e) for n, e in sets.items()} for part, sets in parts.items()}
         args.out.write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")
         args.out.with_suffix(".md").write_text("\n\n".join(sections) + "\n", encoding="utf-8")
     print(overview(found), ablation(levels), sep="\n\n")

@@ -21,7 +21,7 @@ def draw(found: dict[str, Any], path: Path) -> None:
     panels = figure.subplots(2, 3, sharey=True).flat
     for panel, (title, comparison) in zip(panels, found.items(), strict=True):
         for result in comparison["results"]:
-            kind = "trivial" if result["name"].startswith("trivial") else "method"
+            kind = "trivial" if result["name"].startswith(("trivial", "response-only")) else "method"
             auc, y = result["figures"]["auc"], names.index(result["name"])
             panel.plot([auc["low"], auc["high"]], [y, y], color=COLOURS[kind], linewidth=2)
             panel.plot(auc["value"], y, MARKS[kind], color=COLOURS[kind], markersize=5)

@@ -37,7 +37,7 @@ def read_samples(path: Path) -> Iterator[Sample]:
     file, line, field and cure.
     """
     seen: dict[bytes, str] = {}
-    for place, default_id, fields in _rows(path):
+    for place, default_id, fields in parsed_rows(path):
         sample = to_sample(fields, place, default_id)
         first = seen.setdefault(id_hash(sample.id), place)
         if first is not place:
@@ -106,7 +106,8 @@ def decode(data: bytes, place: str, offset: int = 0) -> str:
         raise InputError(f"{place}: not UTF-8 at byte {offset + error.start}{utf16}. Save the file as UTF-8.") from error
 
 
-def _rows(path: Path) -> Iterator[Row]:
+def parsed_rows(path: Path) -> Iterator[Row]:
+    """Yield the rows of a JSON Lines or JSON file as they are; raises InputError naming file and line where one is not JSON."""
     with _opened(path) as file:
         whole = path.name.removesuffix(".gz").endswith(".json") and not _is_lines(file)
         if not whole:

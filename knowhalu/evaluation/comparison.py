@@ -16,6 +16,7 @@ from knowhalu.evaluation.figures import Floats, counts, figures
 from knowhalu.evaluation.fitting import fit_rules, validation
 from knowhalu.evaluation.intervals import Figure, draws, limits, resampled, with_intervals
 from knowhalu.evaluation.mcnemar import holm, mcnemar
+from knowhalu.evaluation.response_only import RESPONSE_ONLY, response_only
 from knowhalu.evaluation.rows import Rows, limited, read_rows
 from knowhalu.evaluation.running import Timed, Told, run
 from knowhalu.evaluation.specs import Spec
@@ -25,14 +26,16 @@ from knowhalu.options import Settings, TrivialOptions
 from knowhalu.parts import Kept, thinker
 
 Report = Callable[[str, Progress], None]
+SAME = "the same rows"
+"""What a rule is fitted on where there are no other rows."""
 
 
 class Entrant(NamedTuple):
-    """A method that takes part, with its settings; `fitted` says on which rows a trivial rule was fitted, if it was here."""
+    """A method that takes part, with its settings; `fitted` says on which rows a baseline was fitted, if it was here."""
 
     spec: Spec
     settings: Settings
-    fitted: Path | None = None
+    fitted: str | None = None
 
 
 @dataclass(frozen=True)
@@ -98,20 +101,48 @@ def compare(
     rows of `fit`, or else on the compared rows. Raises InputError for rows, SettingsError for methods, ResumeError where the
     folder holds outcomes of other settings.
     """
-    chosen = [Entrant(spec, spec.settings(file, pairs)) for spec in specs]
+    chosen, plain = entrants(specs, file, pairs)
     whole = read_rows(input)
     folder.mkdir(parents=True, exist_ok=True)
-    rows, kept = limited(whole, limit, folder), Kept()
-    basis = validation(fit, rows) if fit is not None else rows
+    rows = limited(whole, limit, folder)
+    return compared(rows, enter(rows, chosen, plain, folder, fit=fit, restart=restart, progress=progress), fit)
+
+
+def entrants(specs: Sequence[Spec], file: Path | None = None, pairs: Sequence[str] = ()) -> tuple[list[Entrant], Settings]:
+    """Return the methods with their settings, and those of the trivial rules; raises SettingsError naming the method."""
+    plain = Spec("trivial", "trivial-length").settings(file, pairs)
+    return [Entrant(spec, spec.settings(file, pairs)) for spec in specs], plain
+
+
+def enter(
+    rows: Rows,
+    chosen: list[Entrant],
+    plain: Settings,
+    folder: Path,
+    *,
+    fit: Path | None = None,
+    restart: bool = False,
+    responses: bool = False,
+    progress: Report | None = None,
+) -> list[tuple[Entrant, Told]]:
+    """Run every method and the trivial rules over rows, and return what each said; outcomes stay in `folder`.
+
+    With `responses`, what the words of the responses alone give away is learned too, where scikit-learn is installed.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    kept, basis = Kept(), validation(fit, rows) if fit is not None else rows
     told: list[tuple[Entrant, Told]] = []
     _refuse_bare(rows, chosen)
-    for entrant in _with_trivial(chosen, basis, rows, folder, Spec("trivial", "trivial-length").settings(file, pairs), kept):
+    for entrant in _with_trivial(chosen, basis, rows, folder, plain, kept):
         output, report = folder / f"{entrant.spec.name}.jsonl", progress and _named(progress, entrant.spec.name)
         if entrant.fitted is not None:
             output.unlink(missing_ok=True)  # fitted anew, it costs nothing to ask again
         found = run(Timed(entrant.settings, kept), rows, output, restart=restart, progress=report)
         told.append((entrant, found))
-    return _compared(rows, told, fit)
+    if responses and not rows.missing:
+        learned = response_only(rows, basis, folder / f"{RESPONSE_ONLY}.jsonl")
+        told += [(Entrant(Spec(RESPONSE_ONLY, RESPONSE_ONLY), plain, learned.fitted), learned.told)] if learned else []
+    return told
 
 
 def _named(progress: Report, name: str) -> Callable[[Progress], None]:
@@ -143,8 +174,9 @@ def _with_trivial(chosen: list[Entrant], basis: Rows, rows: Rows, folder: Path, 
         return [e for e in entrants if not _has_no_border(e)]
     names = dict.fromkeys(e.spec.method for e in entrants if _has_no_border(e))
     rule = TrivialOptions(rule=fit_rules(names, basis, settings, folder, kept))
+    on = SAME if basis is rows else str(basis.path)
     return [
-        e._replace(settings=e.settings.model_copy(update={"trivial": rule}), fitted=basis.path) if _has_no_border(e) else e
+        e._replace(settings=e.settings.model_copy(update={"trivial": rule}), fitted=on) if _has_no_border(e) else e
         for e in entrants
     ]
 
@@ -158,7 +190,8 @@ def _has_no_border(entrant: Entrant) -> bool:
     return entrant.spec.method in RULES and options.border is None and options.rule is None
 
 
-def _compared(rows: Rows, told: Sequence[tuple[Entrant, Told]], fit: Path | None) -> Comparison:
+def compared(rows: Rows, told: Sequence[tuple[Entrant, Told]], fit: Path | None = None) -> Comparison:
+    """Compare what the methods said of the rows; `fit` says where the rules were fitted, if elsewhere."""
     drawn = draws(int(rows.groups.max()) + 1)
     tests = [_against(rows, told[0][1], entrant, other, drawn) for entrant, other in told[1:]]
     corrected = holm([test.p for test in tests])
@@ -167,18 +200,18 @@ def _compared(rows: Rows, told: Sequence[tuple[Entrant, Told]], fit: Path | None
         rows=len(rows.gold),
         hallucinated=int(rows.gold.sum()),
         groups=drawn.shape[1],
-        results=tuple(_result(entrant, found, rows, drawn, fit) for entrant, found in told),
+        results=tuple(_result(entrant, found, rows, drawn) for entrant, found in told),
         tests=tuple(Against(**{**vars(t), "holm": p}) for t, p in zip(tests, corrected, strict=True)),
         notes=tuple(_notes(rows, told, fit)),
         breakdowns=breakdowns(_partings(rows, told), drawn),
     )
 
 
-def _result(entrant: Entrant, found: Told, rows: Rows, drawn: NDArray[np.uint8], fit: Path | None) -> Result:
+def _result(entrant: Entrant, found: Told, rows: Rows, drawn: NDArray[np.uint8]) -> Result:
     return Result(
         name=entrant.spec.name, method=entrant.spec.method, reasoner=thinker(entrant.settings), settings=entrant.spec.pairs,
         rows=len(found.places), failures=found.failures, figures=with_intervals(found.said, rows.groups[found.places], drawn),
-        cost=found.cost, fitted=None if entrant.fitted is None else "the same rows" if fit is None else str(fit),
+        cost=found.cost, fitted=entrant.fitted,
     )  # fmt: skip
 
 
@@ -203,7 +236,7 @@ def _notes(rows: Rows, told: Sequence[tuple[Entrant, Told]], fit: Path | None) -
             f"No row is {rows.missing}: {rate}, Avg Acc, balanced accuracy, macro F1 and ROC-AUC cannot be given"
             + ("" if fit else ", and no trivial rule can be fitted") + "."
         )  # fmt: skip
-    elif fit is None and any(entrant.fitted for entrant, _ in told):
+    elif any(entrant.fitted == SAME for entrant, _ in told):
         notes.append(
             "The trivial rules are fitted on the compared rows: an upper bound of what they get. --fit fits them elsewhere."
         )

@@ -1,0 +1,85 @@
+"""Rows whose fields say all: which field is the response, which the source, and what the labels mean."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from knowhalu.datasets.reading import Reader, pair_of
+from knowhalu.records import Row
+from knowhalu.types import PART, TYPE, Sample
+
+TRUE, FALSE = ("1", "true"), ("0", "false")
+ENTAILED = ("supports", "support", "supported", "entailment", "e")
+NEUTRAL = ("not enough info", "notenoughinfo", "not_enough_info", "nei", "neutral", "n")
+REFUTED = ("refutes", "refute", "refuted", "contradict", "contradicts", "contradiction", "contradicted", "c")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Rows with one response and its label. `parts` and `types`: the first of these fields that a row has counts.
+
+    `asked` is a question that the response answers; one that merely stands beside it is kept in `meta` with `kept`. Sources
+    that are `joined` are sentences of one text. Rows whose label is in `skipped` have no gold label and are left out.
+    """
+
+    response: str
+    sources: tuple[str, ...]
+    label: str
+    faithful: tuple[str, ...]
+    hallucinated: tuple[str, ...]
+    ids: tuple[str, ...] = ("id",)
+    asked: str | None = None
+    documents: bool | None = None
+    types: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    joined: bool = False
+
+    def __call__(self, row: Row) -> Iterator[Sample]:
+        """Yield the sample of a row; raises InputError naming file, line and field."""
+        reader = Reader(row)
+        if self.label in reader and reader.word(self.label) in self.skipped:
+            return
+        wrong = reader.is_hallucinated(self.label, self.faithful, self.hallucinated)
+        yield reader.sample(
+            reader.id(self.ids), reader.text(self.response), hallucinated=wrong, documents=self.documents,
+            sources=self._sources(reader),
+            question=reader.maybe(self.asked) if self.asked else None,
+            meta={TYPE: self._type(reader) if wrong else None, PART: self._part(reader), **reader.kept(self.kept)},
+        )  # fmt: skip
+
+    def _sources(self, reader: Reader) -> list[str]:
+        found = [text for name in self.sources for text in reader.texts(name)]
+        return ["\n".join(found)] if self.joined and found else found
+
+    def _part(self, reader: Reader) -> str | None:
+        return next((reader.maybe(name) for name in self.parts if name in reader), None)
+
+    def _type(self, reader: Reader) -> str | None:
+        name = next((n for n in self.types if n in reader), None)
+        return ", ".join(reader.texts(name)) or None if name else None
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Rows with a right and a hallucinated response to the same."""
+
+    right: str
+    wrong: str
+    sources: tuple[str, ...]
+    documents: bool
+    asked: str | None = None
+    types: str = "error_type"
+    kept: tuple[str, ...] = ()
+
+    def __call__(self, row: Row) -> Iterator[Sample]:
+        """Yield both samples of a row; raises InputError naming file, line and field."""
+        reader = Reader(row)
+        sources = [text for name in self.sources for text in reader.texts(name)]
+        question = reader.text(self.asked) if self.asked else None
+        for name, side, hallucinated in ((self.right, "right", False), (self.wrong, "hallucinated", True)):
+            yield reader.sample(
+                f"{reader.id()}-{side}", reader.text(name), hallucinated=hallucinated, sources=sources, documents=self.documents,
+                question=question,
+                meta={TYPE: reader.maybe(self.types) if hallucinated else None, **pair_of(row), **reader.kept(self.kept)},
+            )  # fmt: skip

@@ -1,0 +1,79 @@
+"""Rows of which length tells nothing: a right and a hallucinated response of about the same number of words each."""
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knowhalu.text import word_count
+from knowhalu.types import PAIR, PART, Sample
+
+Places = NDArray[np.intp]
+
+
+class Seen(NamedTuple):
+    """What is held of every row, in order: gold, the words of its response, its pair and its part of the set, where there are."""
+
+    hallucinated: list[bool]
+    words: list[int]
+    pairs: list[Hashable]
+    parts: list[str | None]
+
+
+def look(samples: Iterable[Sample]) -> Seen:
+    """Note of every sample what subsets are made of."""
+    seen = Seen([], [], [], [])
+    for sample in samples:
+        part = sample.meta.get(PART)
+        seen.hallucinated.append(sample.label == "hallucinated")
+        seen.words.append(word_count(sample.response))
+        seen.pairs.append(str(pair) if (pair := sample.meta.get(PAIR)) is not None else None)
+        seen.parts.append(part if isinstance(part, str) else None)
+    return seen
+
+
+def matched_pairs(seen: Seen, near: int) -> Places:
+    """Return the places of pairs, one right and one hallucinated, whose responses differ by at most `near` words."""
+    members: dict[Hashable, list[int]] = {}
+    for place, pair in enumerate(seen.pairs):
+        if pair is not None:
+            members.setdefault(pair, []).append(place)
+    return _places(
+        [two for two in members.values() if len(two) == 2 and _one_of_each(seen, two) and _distance(seen, two) <= near]
+    )
+
+
+def matched_rows(seen: Seen, near: int) -> Places:
+    """Return the places of as many right as hallucinated rows: each with one of the other label within `near` words."""
+    right, wrong = ([i for i, gold in enumerate(seen.hallucinated) if gold is label] for label in (False, True))
+    waiting = sorted(right, key=lambda i: seen.words[i])
+    chosen, first = [], 0
+    for place in sorted(wrong, key=lambda i: seen.words[i]):
+        while first < len(waiting) and seen.words[waiting[first]] < seen.words[place] - near:
+            first += 1
+        if first < len(waiting) and seen.words[waiting[first]] <= seen.words[place] + near:
+            chosen.append([waiting[first], place])
+            first += 1
+    return _places(chosen)
+
+
+def by_part(seen: Seen, most: int = 20) -> dict[str, Places]:
+    """Return the places of each part of a set, where it has 2 to `most` parts and every row is of one."""
+    names = sorted({part for part in seen.parts if part is not None})
+    if None in seen.parts or not 2 <= len(names) <= most:
+        return {}
+    parts = np.array(seen.parts)
+    return {name: np.flatnonzero(parts == name) for name in names}
+
+
+def _one_of_each(seen: Seen, two: Sequence[int]) -> bool:
+    return seen.hallucinated[two[0]] is not seen.hallucinated[two[1]]
+
+
+def _distance(seen: Seen, two: Sequence[int]) -> int:
+    return abs(seen.words[two[0]] - seen.words[two[1]])
+
+
+def _places(chosen: Iterable[Sequence[int]]) -> Places:
+    return np.array(sorted(place for two in chosen for place in two), dtype=np.intp)

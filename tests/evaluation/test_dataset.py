@@ -1,0 +1,216 @@
+"""A data set evaluated end to end by rules that need no model: what stands beside every figure, and what is refused."""
+
+import json
+import sys
+
+import pytest
+
+from knowhalu.cli.eval_set import show_evaluation
+from knowhalu.cli.show import make_console
+from knowhalu.datasets.loading import open_set
+from knowhalu.errors import InputError, KnowHaluError, ResumeError, StageError
+from knowhalu.evaluation.dataset import Fit, evaluate
+from knowhalu.evaluation.dataset_report import as_json, markdown, write
+from knowhalu.evaluation.specs import parse_specs
+from knowhalu.methods.trivial import Trivial
+from tests.datasets.test_forms import CLAIM
+
+pytest.importorskip("sklearn")
+SHORT = "short=trivial-length[border=3]"
+
+
+def pair(i, right, wrong, split="test"):
+    return {
+        "id": f"p{split}{i}", "knowledge": f"source {split} {i}", "question": f"What is {split} {i}?", "split": split,
+        "right_answer": " ".join(["aye"] * right), "hallucinated_answer": " ".join(["nope"] * wrong),
+    }  # fmt: skip
+
+
+PAIRS = [pair(i, 2, 8) for i in range(6)] + [pair(i, 3, 3) for i in range(6, 10)]
+"""Ten pairs: length tells six of them apart, and nothing of the other four."""
+
+
+@pytest.fixture
+def job(tmp_path):
+    def run(name, rows, *methods, split=None, data="d.jsonl", **options):
+        path = tmp_path / data
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return evaluate(open_set(name, path, split), path, parse_specs(methods or [SHORT]), tmp_path / "out", **options)
+
+    return run
+
+
+def average(found, name, subset=None):
+    results = found.comparison.results if subset is None else next(s for s in found.subsets if s.name == subset).results
+    return next(r for r in results if r.name == name).figures["average"].value
+
+
+def test_every_figure_has_the_rules_and_the_length_matched_rows_beside_it(job):
+    found = job("halueval-qa", PAIRS)
+    assert [r.name for r in found.comparison.results] == [
+        "short", "trivial-length", "trivial-overlap", "trivial-novelty", "response-only"
+    ]  # fmt: skip
+    assert average(found, "short") == pytest.approx((0.6 + 1.0) / 2)
+    (matched,) = found.subsets
+    assert (matched.name, matched.rows, matched.hallucinated) == ("length-matched", 8, 4)
+    assert average(found, "short", "length-matched") == 0.5
+    beside = found.beside["short"]
+    assert beside.rule == "response-only" and beside.rule_average.value == 1.0
+    assert (beside.length_average.value, beside.matched_average.value) == (pytest.approx(0.8), 0.5)
+
+
+def test_a_halueval_figure_stands_nowhere_without_the_length_rule_and_the_matched_rows(job, tmp_path):
+    found = job("halueval-qa", PAIRS)
+    fields = as_json(found)
+    for result in fields["results"]:
+        assert result["beside"]["length_average"]["value"] is not None
+        assert result["beside"]["matched_average"]["value"] is not None
+    lines = [line for line in markdown(found).splitlines() if line.startswith("| short | 20 |")]
+    assert len(lines) == 1
+    cells = [cell.strip() for cell in lines[0].strip("|").split("|")]
+    assert cells[5].startswith("80.0 [") and cells[7:9] == ["80.0", "50.0 [50.0, 50.0]"]
+    assert "HaluEval, whose wrong responses were generated" in " ".join(found.warnings)
+
+
+def test_halueval_rows_without_a_length_matched_pair_are_refused_before_anything_runs(job, tmp_path):
+    with pytest.raises(InputError, match="among 12 rows none are length-matched, and a figure of HaluEval is not given without"):
+        job("halueval-qa", PAIRS[:6])
+    assert not (tmp_path / "out" / "short.jsonl").exists()
+    found = job("qa-pairs", PAIRS[:6])
+    assert any("No pair of these rows is length-matched" in warning for warning in found.warnings)
+
+
+def test_a_halueval_figure_of_a_method_without_verdicts_on_matched_rows_is_withheld(job, monkeypatch):
+    """A method that fails on all rows of which length tells nothing would otherwise be given by the others alone."""
+    usual = Trivial.check
+
+    def check(self, sample):
+        if self.border == 3 and int(sample.id[5]) > 5:
+            raise StageError("judge", "it fell over")
+        return (yield from usual(self, sample))
+
+    monkeypatch.setattr(Trivial, "check", check)
+    found = job("halueval-qa", PAIRS)
+    short, length = found.comparison.results[:2]
+    assert short.rows == 12
+    assert all(figure.value is None for figure in short.figures.values()) and length.figures["average"].value is not None
+    assert "short: figures withheld, since it has no verdict on the length-matched rows of a label." in found.warnings
+    assert average(job("qa-pairs", PAIRS, restart=True), "short") == 1.0
+
+
+def test_halueval_rows_that_are_no_pairs_are_matched_over_all_rows(job):
+    rows = [
+        {"question": f"q{i}", "answer": "w " * (1 + i % 4), "knowledge": f"k{i}", "hallucination": ["no", "yes"][i % 2]}
+        for i in range(12)
+    ]
+    found = job("halueval-qa", rows)
+    assert found.subsets[0].name == "length-matched"
+    assert found.beside["short"].matched_average.value is not None
+
+
+def test_rules_are_fitted_on_the_validation_split_where_there_is_one(job, tmp_path):
+    validation = [pair(i, 8, 2, "val") for i in range(4)]
+    found = job("qa-pairs", [*PAIRS, *validation])
+    assert {r.fitted.rpartition("/")[2] for r in found.comparison.results[1:]} == {"validation.jsonl"}
+    assert average(found, "trivial-length") == pytest.approx(0.2)
+    assert len((tmp_path / "out/input/validation.jsonl").read_text().splitlines()) == 8
+
+
+def test_rows_that_are_compared_too_are_not_fitted_on(job, tmp_path):
+    twin = {**PAIRS[0], "id": "twin", "split": "val"}
+    job("qa-pairs", [*PAIRS, twin, pair(1, 2, 8, "val")], fit=Fit(split="val"))
+    assert len((tmp_path / "out/input/validation.jsonl").read_text().splitlines()) == 2
+
+
+def test_rules_may_be_fitted_on_a_file_of_the_same_or_another_form(job, tmp_path):
+    other = tmp_path / "other.jsonl"
+    other.write_text("".join(json.dumps(pair(i, 2, 8, "val")) + "\n" for i in range(3)))
+    assert average(job("qa-pairs", PAIRS, fit=Fit(other)), "trivial-length") == pytest.approx(0.8)
+    rows = [{"claim": "nope " * n, "knowledge": f"z{n}", "label": ["faithful", "hallucinated"][n > 4]} for n in (2, 3, 7, 8)]
+    other.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert average(job("qa-pairs", PAIRS, fit=Fit(other)), "trivial-length") == pytest.approx(0.8)
+
+
+def test_warnings_name_rules_that_solve_a_set_and_methods_that_do_not_clear_them(job):
+    said = " ".join(job("qa-pairs", PAIRS).warnings)
+    assert "Rules that know nothing of truth solve this set: response-only 100.0 %, " in said
+    assert "short does not clear response-only: 80.0 % against 100.0 % average accuracy." in said
+    assert "The length-matched rows are solved by other rules: response-only 100.0 %" in said
+
+
+def test_a_set_that_no_rule_solves_and_that_brings_sources_is_not_warned_of(job):
+    rows = [{"source": f"source {i // 2} says so", "claim": f"claim {i // 2}", "label": ["supported", "unsupported"][i % 2]}
+            for i in range(40)]  # fmt: skip
+    found = job("claims", rows, "short=trivial-length[border=1]")
+    assert [w for w in found.warnings if not w.startswith("short does not")] == []
+
+
+def test_without_scikit_learn_it_is_said_what_was_not_run(job, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.model_selection", None)
+    found = job("qa-pairs", PAIRS)
+    assert "response-only" not in [r.name for r in found.comparison.results]
+    assert any(w.startswith("response-only was not run: it needs rows of both labels") for w in found.warnings)
+
+
+def test_names_of_splits_and_parts_cannot_write_into_a_terminal_or_a_table(job, capsys):
+    wild = "x\x1b[2J|\n# y"
+    rows = [{**CLAIM, "id": str(i), "domain": f"{wild}{i % 2}", "split": wild, "source": f"s{i}"} for i in range(8)]
+    rows = [{**row, "label": ["supported", "unsupported"][i // 2 % 2]} for i, row in enumerate(rows)]
+    found = job("claims", rows)
+    assert len(found.subsets) == 3
+    assert "\n# y" not in markdown(found)
+    show_evaluation(make_console(), found)
+    assert "\x1b[2J" not in capsys.readouterr().out
+
+
+def test_rows_without_sources_are_counted(job):
+    rows = [{"claim": f"c{i} " * (1 + i % 3), "label": ["no", "yes"][i % 2]} for i in range(6)]
+    assert any(w.startswith("6 rows bring no sources") for w in job("samples", rows).warnings)
+
+
+def test_the_parts_of_a_set_are_given_with_their_mean(job):
+    rows = [{"dataset": "AB"[i % 2], "doc": f"d{i}", "claim": "w " * (1 + i), "label": int(i < 4 + i % 2)} for i in range(12)]
+    found = job("llm-aggrefact", rows)
+    assert [s.name for s in found.subsets] == ["A", "B", "mean of the parts"]
+    a, b = (average(found, "short", part) for part in "AB")
+    assert average(found, "short", "mean of the parts") == pytest.approx((a + b) / 2)
+    assert "| mean of the parts |" in markdown(found)
+
+
+def test_the_files_of_a_result_are_those_that_others_read(job, tmp_path):
+    found = job("qa-pairs", PAIRS)
+    write(found, tmp_path / "out")
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {
+        "input", "short.jsonl", "trivial-length.jsonl", "trivial-overlap.jsonl", "trivial-novelty.jsonl", "response-only.jsonl",
+        "trivial.json", "seconds.json", "comparison.json", "comparison.md",
+    }  # fmt: skip
+    fields = json.loads((tmp_path / "out/comparison.json").read_text())
+    assert {"input", "rows", "hallucinated", "groups", "results", "tests", "notes"} < fields.keys()
+    told = fields["dataset"]
+    assert (told["name"], told["split"], told["rows"], told["licence"]) == ("qa-pairs", "test", 20, "not stated")
+    assert told["path"].endswith("d.jsonl") and len(told["sha256"]) == 64
+    first = json.loads((tmp_path / "out/input/all.jsonl").read_text().splitlines()[0])
+    assert first["meta"]["pair"] == "line-1" and first["label"] == "faithful"
+
+
+def test_nothing_is_checked_twice_and_changed_rows_are_refused(job, monkeypatch):
+    before = job("qa-pairs", PAIRS)
+    asked = []
+
+    def unused(self, samples):
+        asked.append(self.settings.trivial.border)
+        yield from ()
+
+    monkeypatch.setattr("knowhalu.evaluation.running.Timed.stream", unused)
+    with pytest.raises(KnowHaluError, match="got no outcome"):
+        job("qa-pairs", PAIRS)
+    assert asked == [None]  # a rule that is fitted anew is asked again, the method that was done is not
+    monkeypatch.undo()
+    assert job("qa-pairs", PAIRS).comparison.results[0].figures == before.comparison.results[0].figures
+    with pytest.raises(ResumeError, match="has changed in"):
+        job("qa-pairs", [{**PAIRS[0], "right_answer": "other"}, *PAIRS[1:]])
+
+
+def test_a_limit_takes_whole_pairs_and_says_of_how_many_rows(job):
+    found = job("qa-pairs", PAIRS, limit=6)
+    assert (found.comparison.rows, found.comparison.hallucinated, found.dataset.rows) == (6, 3, 20)

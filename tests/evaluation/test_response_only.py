@@ -1,0 +1,70 @@
+"""What responses alone give away: learned on other groups or on other rows, never on the rows that are asked."""
+
+import json
+
+import pytest
+
+from knowhalu.evaluation.response_only import OTHERS, response_only
+from knowhalu.evaluation.rows import read_rows
+from knowhalu.records import parse_outcome
+
+pytest.importorskip("sklearn")
+
+
+@pytest.fixture
+def rows(tmp_path):
+    def write(samples, name="rows.jsonl"):
+        path = tmp_path / name
+        path.write_text("".join(json.dumps({"id": f"{name}{i}", **s}) + "\n" for i, s in enumerate(samples)))
+        return read_rows(path)
+
+    return write
+
+
+def said(i, word, label):
+    return {"response": f"{word} number {i}", "knowledge": f"k{i}", "label": label}
+
+
+TELLING = [said(i, "surely" if i % 2 else "perhaps", "faithful" if i % 2 else "hallucinated") for i in range(20)]
+
+
+def test_a_word_that_gives_the_label_away_is_learned_from_other_groups(rows, tmp_path):
+    data = rows(TELLING)
+    found = response_only(data, data, tmp_path / "out.jsonl")
+    assert found.fitted == OTHERS
+    assert found.told.said.right.all()
+    assert found.told.places.tolist() == list(range(20))
+    assert found.told.cost["seconds"] > 0 and found.told.cost["pairs"] == 0
+    head, *lines = (tmp_path / "out.jsonl").read_text().splitlines()
+    assert json.loads(head)["run"]["method"] == "response-only"
+    assert parse_outcome(lines[0]).hallucinated and parse_outcome(lines[0]).segments[0].text == "perhaps number 0"
+
+
+def test_a_group_never_learns_of_itself(rows, tmp_path):
+    """Each group has a word of its own that gives its label away; who learns from other groups only cannot know it."""
+    some = [
+        {"response": f"w{i // 4}x{i % 2}", "knowledge": f"k{i // 4}", "label": ["faithful", "hallucinated"][i % 2]}
+        for i in range(40)
+    ]
+    data = rows(some)
+    found = response_only(data, data, tmp_path / "out.jsonl")
+    assert found.told.said.probability == pytest.approx([0.5] * 40, abs=0.1)
+
+
+def test_on_a_validation_split_it_learns_there(rows, tmp_path):
+    turned = [{**s, "label": "faithful" if s["label"] == "hallucinated" else "hallucinated"} for s in TELLING]
+    found = response_only(rows(TELLING), rows(turned, "val.jsonl"), tmp_path / "out.jsonl")
+    assert not found.told.said.right.any()
+    assert found.fitted.endswith("val.jsonl")
+
+
+@pytest.mark.parametrize("some", [
+    [{**s, "knowledge": "one"} for s in TELLING],
+    [{**s, "label": "faithful"} for s in TELLING],
+    [{**s, "response": "?"} for s in TELLING],
+    [said(0, "a", "faithful"), said(1, "b", "hallucinated")],
+])  # fmt: skip
+def test_what_cannot_be_learned_is_not_run(rows, tmp_path, some):
+    data = rows(some)
+    assert response_only(data, data, tmp_path / "out.jsonl") is None
+    assert not (tmp_path / "out.jsonl").exists()
