@@ -62,13 +62,15 @@ def read_run(folder: Path) -> PastRun:
 def figures_of_form(run: PastRun, result: PastResult, form: Form) -> dict[str, Figure] | None:
     """Return what KnowHalu gets by one form of knowledge alone, from the judgments that a run has kept.
 
-    None where the run has not judged every segment by this form. Raises InputError where the rows of the run are gone.
+    None where the run has not judged every segment by this form. Raises InputError where the rows of the run are gone, or others.
     """
     rows = read_rows(run.input)
     places, verdicts = [], []
     for verdict in _verdicts(result.outcomes):
         alone = by_one_form(verdict, form)
-        if alone is None or id_hash(verdict.id) not in rows.places:
+        if id_hash(verdict.id) not in rows.places:
+            raise InputError(f"{result.outcomes}: sample {verdict.id!r} is not among the rows of {run.input}. {CURE}.")
+        if alone is None:
             return None
         places.append(rows.places[id_hash(verdict.id)])
         verdicts.append(alone)
@@ -101,8 +103,14 @@ def _judged(segment: Segment, form: Form) -> Judgment | None:
 
 def _verdicts(path: Path) -> Iterator[Verdict]:
     with path.open(encoding="utf-8") as lines:
-        next(lines)
-        yield from (v for line in lines if isinstance(v := parse_outcome(line), Verdict))
+        next(lines, None)
+        for number, line in enumerate(lines, 2):
+            try:
+                outcome = parse_outcome(line)
+            except InputError as error:
+                raise InputError(f"{path}, line {number}: {error}. {CURE}.") from error
+            if isinstance(outcome, Verdict):
+                yield outcome
 
 
 def _said(rows: Rows, places: Sequence[int], verdicts: Sequence[Verdict]) -> Said:

@@ -151,6 +151,15 @@ def test_one_form_alone_follows_from_its_own_judgments_where_all_were_made(runs)
     assert row(laid, "KnowHalu (Structured)", "-").cells[0].missing == "the encoder can, but has not been run"
 
 
+def test_outcomes_of_other_rows_or_torn_ones_are_one_clear_error(runs, tmp_path):
+    with pytest.raises(InputError, match=r"a.jsonl: sample 'other' is not among the rows of .*rows.jsonl"):
+        runs(3, made("a", "knowhalu", said=[verdict("other", ("CORRECT",))]))
+    path = tmp_path / "runs" / SET / "a.jsonl"
+    path.write_text(path.read_text().splitlines()[0] + '\n{"id": "h1", "ta')
+    with pytest.raises(InputError, match=r"a.jsonl, line 2: not an outcome"):
+        runs(3)
+
+
 def test_a_run_of_one_form_is_that_form_and_not_the_aggregation(runs):
     laid = runs(3, made("a", "knowhalu", knowhalu={"second_opinion": "never", "base_form": "structured"}))
     assert row(laid, "KnowHalu (Structured)").cells[0].figure.value == 25.0
