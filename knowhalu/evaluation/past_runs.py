@@ -17,6 +17,8 @@ from knowhalu.records import id_hash, parse_outcome
 from knowhalu.types import Form, Judgment, Task
 from knowhalu.verdicts import Segment, Verdict
 
+MATCHED = "length-matched"
+"""The subset that stands beside figures of sets which length gives away."""
 CURE = "Run `knowhalu compare` again, or name another folder"
 
 
@@ -24,7 +26,7 @@ class PastResult(NamedTuple):
     """What one method got in an earlier comparison; `maker` is "encoder", "llm:MODEL", or "rule" where nobody thinks.
 
     `spec` writes it as `knowhalu compare` takes it; it is empty for a rule, which takes part by itself. `settings` are those that
-    decide the result.
+    decide the result. A result that is not `whole` is that of the length-matched rows alone, which its maker says too.
     """
 
     name: str
@@ -36,6 +38,7 @@ class PastResult(NamedTuple):
     figures: dict[str, Figure]
     seconds: float | None
     outcomes: Path
+    whole: bool = True
 
 
 class PastRun(NamedTuple):
@@ -51,8 +54,10 @@ def read_run(folder: Path) -> PastRun:
     path = folder / "comparison.json"
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
-        results = tuple(_result(folder, result) for result in fields["results"] if result["method"] in METHODS)
-        return PastRun(folder, _input(folder, fields["input"]), results)
+        whole = [_result(folder, result) for result in fields["results"] if result["method"] in METHODS]
+        parts = {s["name"]: {r["name"]: r for r in s["results"]} for s in fields.get("subsets", ())}
+        matched = [_part(r, parts[MATCHED][r.name]) for r in whole if r.name in parts.get(MATCHED, {})]
+        return PastRun(folder, _input(folder, fields["input"]), (*whole, *matched))
     except OSError as error:
         raise InputError(f"{error.filename}: cannot be read ({error.strerror}). {CURE}.") from error
     except (ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
@@ -129,9 +134,20 @@ def _result(folder: Path, fields: dict[str, Any]) -> PastResult:
     maker = rule if not reasoner else f"llm:{settings['llm']['model'] or 'unnamed'}" if reasoner == "llm" else reasoner
     return PastResult(
         name=fields["name"], method=fields["method"], maker=maker, spec=_spec(fields), settings=settings[branch],
-        figures={name: Figure(**figure) for name, figure in fields["figures"].items()}, seconds=fields["cost"]["seconds"],
+        figures=_figures(fields), seconds=fields["cost"]["seconds"],
         rows=fields["rows"], outcomes=outcomes,
     )  # fmt: skip
+
+
+def _part(result: PastResult, share: dict[str, Any]) -> PastResult:
+    """Return what a method got on a part of the rows."""
+    return result._replace(
+        maker=f"{result.maker}, {MATCHED}", rows=share["rows"], figures=_figures(share), seconds=None, spec="", whole=False
+    )
+
+
+def _figures(fields: dict[str, Any]) -> dict[str, Figure]:
+    return {name: Figure(**figure) for name, figure in fields["figures"].items()}
 
 
 def _spec(fields: dict[str, Any]) -> str:

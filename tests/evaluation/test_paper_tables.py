@@ -180,6 +180,22 @@ def test_what_length_alone_gets_stands_beside_ours(runs):
     assert laid.rows[-1].by == "rule (upper bound)"
 
 
+def test_length_matched_rows_stand_beside_ours_where_the_comparison_has_them(runs, tmp_path):
+    runs(3, made("a", "knowhalu"), made("trivial-length", "trivial-length", reasoner="", trivial={"border": 3}))
+    path = tmp_path / "runs" / SET / "comparison.json"
+    fields = json.loads(path.read_text())
+    shares = [
+        {"name": r["name"], "rows": 2, "figures": {"tpr": {"value": 0.5, "low": None, "high": None}}} for r in fields["results"]
+    ]
+    path.write_text(json.dumps({**fields, "subsets": [{"name": "length-matched", "results": shares}]}))
+    laid = runs(3)
+    (cell, *_) = row(laid, "KnowHalu (Aggregation)", "encoder, length-matched").cells
+    assert (cell.figure.value, cell.rows) == (50.0, 2)
+    assert row(laid, "trivial-length", "rule, length-matched").cells[0].rows == 2
+    assert row(laid, "KnowHalu (Aggregation)").cells[0].rows == 4
+    assert not [r for r in runs(7).rows if "matched" in r.by]
+
+
 def test_the_json_has_the_same_cells(runs):
     fields = as_json(runs(4))
     assert fields["columns"][1] == {"name": "ARP", "metric": "arp", "set": "knowhalu-qa-wikipedia"}
