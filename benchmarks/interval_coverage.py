@@ -79,8 +79,8 @@ def coverage(world: World, times: int, seed: int = 0, resamples: int = 1000) -> 
             under[name] += figure.high is None or figure.high < known[name]
             over[name] += figure.low is None or figure.low > known[name]
     return {
-        name: {"truth": known[name], "covered": 1 - (under[name] + over[name]) / times, "under": under[name] / times,
-               "over": over[name] / times}
+        name: {"truth": round(known[name], 5), "covered": round(1 - (under[name] + over[name]) / times, 4),
+               "under": under[name] / times, "over": over[name] / times}
         for name in known
     }  # fmt: skip
 

@@ -94,7 +94,7 @@ def _rows(table: Table, wanted: Ours, read: Mapping[str, PastRun | None]) -> lis
 def _given(wanted: Ours, run: PastRun | None, *, timed: bool) -> list[Given]:
     """Return the results of a run that are what is wanted; one that judged more than it had to says nothing of time."""
     matching = _matching(wanted, run) if run else []
-    exact = [r for r in matching if not timed or r.settings.get("second_opinion") != "always"]
+    exact = [r for r in matching if not timed or (r.whole and r.settings.get("second_opinion") != "always")]
     figures = [(r, _figures(run, r, wanted)) for r in exact] if run else []
     return [Given(result, found) for result, found in figures if found is not None]
 
@@ -104,7 +104,7 @@ def _matching(wanted: Ours, run: PastRun) -> list[PastResult]:
     (spec,) = parse_specs([wanted.method])
     results = [r for r in run.results if r.method == spec.method]
     if spec.method == RULE:
-        return sorted(results, key=lambda r: r.name != RULE)[:1]
+        return [r for r in results if r.name == min(results, key=lambda r: r.name != RULE).name]
     made = spec._replace(reasoner="llm").settings(None, ())
     usual = getattr(made, method_card(spec.method).options).model_dump(mode="json")
     free = {*THRESHOLDS, *(CHOICES if spec.method == "knowhalu" else ())}
@@ -131,7 +131,7 @@ def _figures(run: PastRun, result: PastResult, wanted: Ours) -> Mapping[str, Fig
         return None if second == "never" else result.figures
     if second == "never":
         return result.figures if base == wanted.form else None
-    return figures_of_form(run, result, wanted.form) if wanted.form == base or second == "always" else None
+    return figures_of_form(run, result, wanted.form) if result.whole and (wanted.form == base or second == "always") else None
 
 
 def _why_not(wanted: Ours, run: PastRun | None) -> str:

@@ -17,6 +17,8 @@ from knowhalu.records import id_hash, parse_outcome
 from knowhalu.types import Form, Judgment, Task
 from knowhalu.verdicts import Segment, Verdict
 
+MATCHED = "length-matched"
+"""The subset that stands beside figures of sets which length gives away."""
 CURE = "Run `knowhalu compare` again, or name another folder"
 
 
@@ -24,7 +26,7 @@ class PastResult(NamedTuple):
     """What one method got in an earlier comparison; `maker` is "encoder", "llm:MODEL", or "rule" where nobody thinks.
 
     `spec` writes it as `knowhalu compare` takes it; it is empty for a rule, which takes part by itself. `settings` are those that
-    decide the result.
+    decide the result. A result that is not `whole` is that of the length-matched rows alone, which its maker says too.
     """
 
     name: str
@@ -36,6 +38,7 @@ class PastResult(NamedTuple):
     figures: dict[str, Figure]
     seconds: float | None
     outcomes: Path
+    whole: bool = True
 
 
 class PastRun(NamedTuple):
@@ -51,8 +54,10 @@ def read_run(folder: Path) -> PastRun:
     path = folder / "comparison.json"
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
-        results = tuple(_result(folder, result) for result in fields["results"] if result["method"] in METHODS)
-        return PastRun(folder, _input(folder, fields["input"]), results)
+        whole = [_result(folder, result) for result in fields["results"] if result["method"] in METHODS]
+        parts = {s["name"]: {r["name"]: r for r in s["results"]} for s in fields.get("subsets", ())}
+        matched = [_part(r, parts[MATCHED][r.name]) for r in whole if r.name in parts.get(MATCHED, {})]
+        return PastRun(folder, _input(folder, fields["input"]), (*whole, *matched))
     except OSError as error:
         raise InputError(f"{error.filename}: cannot be read ({error.strerror}). {CURE}.") from error
     except (ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
@@ -62,13 +67,15 @@ def read_run(folder: Path) -> PastRun:
 def figures_of_form(run: PastRun, result: PastResult, form: Form) -> dict[str, Figure] | None:
     """Return what KnowHalu gets by one form of knowledge alone, from the judgments that a run has kept.
 
-    None where the run has not judged every segment by this form. Raises InputError where the rows of the run are gone.
+    None where the run has not judged every segment by this form. Raises InputError where the rows of the run are gone, or others.
     """
     rows = read_rows(run.input)
     places, verdicts = [], []
     for verdict in _verdicts(result.outcomes):
         alone = by_one_form(verdict, form)
-        if alone is None or id_hash(verdict.id) not in rows.places:
+        if id_hash(verdict.id) not in rows.places:
+            raise InputError(f"{result.outcomes}: sample {verdict.id!r} is not among the rows of {run.input}. {CURE}.")
+        if alone is None:
             return None
         places.append(rows.places[id_hash(verdict.id)])
         verdicts.append(alone)
@@ -101,8 +108,14 @@ def _judged(segment: Segment, form: Form) -> Judgment | None:
 
 def _verdicts(path: Path) -> Iterator[Verdict]:
     with path.open(encoding="utf-8") as lines:
-        next(lines)
-        yield from (v for line in lines if isinstance(v := parse_outcome(line), Verdict))
+        next(lines, None)
+        for number, line in enumerate(lines, 2):
+            try:
+                outcome = parse_outcome(line)
+            except InputError as error:
+                raise InputError(f"{path}, line {number}: {error}. {CURE}.") from error
+            if isinstance(outcome, Verdict):
+                yield outcome
 
 
 def _said(rows: Rows, places: Sequence[int], verdicts: Sequence[Verdict]) -> Said:
@@ -121,9 +134,20 @@ def _result(folder: Path, fields: dict[str, Any]) -> PastResult:
     maker = rule if not reasoner else f"llm:{settings['llm']['model'] or 'unnamed'}" if reasoner == "llm" else reasoner
     return PastResult(
         name=fields["name"], method=fields["method"], maker=maker, spec=_spec(fields), settings=settings[branch],
-        figures={name: Figure(**figure) for name, figure in fields["figures"].items()}, seconds=fields["cost"]["seconds"],
+        figures=_figures(fields), seconds=fields["cost"]["seconds"],
         rows=fields["rows"], outcomes=outcomes,
     )  # fmt: skip
+
+
+def _part(result: PastResult, share: dict[str, Any]) -> PastResult:
+    """Return what a method got on a part of the rows."""
+    return result._replace(
+        maker=f"{result.maker}, {MATCHED}", rows=share["rows"], figures=_figures(share), seconds=None, spec="", whole=False
+    )
+
+
+def _figures(fields: dict[str, Any]) -> dict[str, Figure]:
+    return {name: Figure(**figure) for name, figure in fields["figures"].items()}
 
 
 def _spec(fields: dict[str, Any]) -> str:

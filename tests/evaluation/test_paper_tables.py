@@ -151,6 +151,15 @@ def test_one_form_alone_follows_from_its_own_judgments_where_all_were_made(runs)
     assert row(laid, "KnowHalu (Structured)", "-").cells[0].missing == "the encoder can, but has not been run"
 
 
+def test_outcomes_of_other_rows_or_torn_ones_are_one_clear_error(runs, tmp_path):
+    with pytest.raises(InputError, match=r"a.jsonl: sample 'other' is not among the rows of .*rows.jsonl"):
+        runs(3, made("a", "knowhalu", said=[verdict("other", ("CORRECT",))]))
+    path = tmp_path / "runs" / SET / "a.jsonl"
+    path.write_text(path.read_text().splitlines()[0] + '\n{"id": "h1", "ta')
+    with pytest.raises(InputError, match=r"a.jsonl, line 2: not an outcome"):
+        runs(3)
+
+
 def test_a_run_of_one_form_is_that_form_and_not_the_aggregation(runs):
     laid = runs(3, made("a", "knowhalu", knowhalu={"second_opinion": "never", "base_form": "structured"}))
     assert row(laid, "KnowHalu (Structured)").cells[0].figure.value == 25.0
@@ -169,6 +178,22 @@ def test_what_length_alone_gets_stands_beside_ours(runs):
     laid = runs(3, made("a", "knowhalu"), made("l", "trivial-length", reasoner="", fitted="the same rows", trivial={"border": 3}))
     assert laid.rows[-1].labels == ("ours", "trivial-length")
     assert laid.rows[-1].by == "rule (upper bound)"
+
+
+def test_length_matched_rows_stand_beside_ours_where_the_comparison_has_them(runs, tmp_path):
+    runs(3, made("a", "knowhalu"), made("trivial-length", "trivial-length", reasoner="", trivial={"border": 3}))
+    path = tmp_path / "runs" / SET / "comparison.json"
+    fields = json.loads(path.read_text())
+    shares = [
+        {"name": r["name"], "rows": 2, "figures": {"tpr": {"value": 0.5, "low": None, "high": None}}} for r in fields["results"]
+    ]
+    path.write_text(json.dumps({**fields, "subsets": [{"name": "length-matched", "results": shares}]}))
+    laid = runs(3)
+    (cell, *_) = row(laid, "KnowHalu (Aggregation)", "encoder, length-matched").cells
+    assert (cell.figure.value, cell.rows) == (50.0, 2)
+    assert row(laid, "trivial-length", "rule, length-matched").cells[0].rows == 2
+    assert row(laid, "KnowHalu (Aggregation)").cells[0].rows == 4
+    assert not [r for r in runs(7).rows if "matched" in r.by]
 
 
 def test_the_json_has_the_same_cells(runs):
