@@ -51,8 +51,8 @@ def roc(gold: Flags, probability: Floats) -> Curve | None:
 def risk_coverage(right: Flags, abstained: Flags, sureness: Floats) -> Curve | None:
     """Return the share of wrong verdicts among the surest ones, over the share of rows that these are.
 
-    Sureness is the probability of the label that was said; equally sure verdicts come together. An abstention is no verdict, so
-    the line ends at the share of rows that have one. None without any. (El-Yaniv and Wiener 2010, section 2.)
+    Sureness is larger for a surer verdict; equally sure ones come together. An abstention is no verdict, so the line ends at the
+    share of rows that have one. None without any. (El-Yaniv and Wiener 2010, section 2.)
     """
     said = ~abstained
     if not said.any():
@@ -66,10 +66,10 @@ def risk_coverage(right: Flags, abstained: Flags, sureness: Floats) -> Curve | N
 def reliability(gold: Flags, probability: Floats, bins: int = BINS) -> Reliability:
     """Compare probability and share of hallucinated in bins of equal width; a bin without rows is left out.
 
-    A probability at a border belongs to the bin below. (Guo et al. 2017, section 2, of the probability of one class.)
+    A bin holds its lower end, the last also 1. (Guo et al. 2017, section 2, of the probability of one class.)
     """
     edges = np.linspace(0.0, 1.0, bins + 1)
-    place = np.searchsorted(edges[1:-1], probability)
+    place = np.minimum((probability * bins).astype(np.intp), bins - 1)
     rows = np.bincount(place, minlength=bins).astype(float)
     held = rows > 0
     mean = np.bincount(place, weights=probability, minlength=bins)[held] / rows[held]

@@ -9,7 +9,8 @@ from sklearn.metrics import roc_curve
 
 from knowhalu.evaluation.curves import Curve, histogram, log_edges, reliability, risk_coverage, roc, thinned
 
-LEVELS = [0.0, 0.1, 0.25, 0.3, 0.5, 0.50001, 0.9, 1.0]
+LEVELS = [0.0, 0.11, 0.25, 0.31, 0.49, 0.50001, 0.93, 1.0]
+"""None at a border of bins, which scikit-learn gives to the bin below."""
 rows = st.lists(st.tuples(st.booleans(), st.sampled_from(LEVELS)), min_size=2, max_size=60)
 
 
@@ -65,6 +66,7 @@ def test_the_calibration_error_by_hand():
     found = reliability(np.array([True, True, False, True]), np.array([0.92, 0.98, 0.32, 0.38]))
     assert found.rows.tolist() == [2, 2]
     assert found.ece == pytest.approx(0.5 * abs(0.35 - 0.5) + 0.5 * abs(0.95 - 1))
+    assert reliability(np.array([True, False]), np.array([0.2, 1.0])).low.tolist() == pytest.approx([0.2, 0.9])
     nothing = reliability(np.zeros(0, dtype=bool), np.zeros(0))
     assert (nothing.ece, len(nothing.rows)) == (None, 0)
 

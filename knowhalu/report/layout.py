@@ -1,0 +1,136 @@
+"""The tables of a report, alike for the page and for Markdown."""
+
+from collections.abc import Iterable, Sequence
+
+from knowhalu.evaluation.comparison import Comparison
+from knowhalu.evaluation.intervals import Figure
+from knowhalu.evaluation.report import COST, QUALITY, Sheet, percent, sheets, title_of
+from knowhalu.report.content import Report, Section
+from knowhalu.report.parts import Breakdown, Part
+from knowhalu.report.published import Published
+
+COST_TITLE = "Cost"
+LEGEND = "TPR / TNR in percent (rows): the share of the hallucinated that was found, and of the faithful that was passed."
+
+
+def figure_sheets(section: Section) -> list[Sheet]:
+    """Lay out the comparison's own tables, but for cost."""
+    if section.comparison is None:
+        return [_counts(section)]
+    return [sheet for sheet in sheets(section.comparison) if not sheet.title.startswith(COST_TITLE)]
+
+
+def published_sheet(section: Section) -> Sheet | None:
+    """Put published figures beside ours; None where none is known."""
+    if section.comparison is None or not section.published:
+        return None
+    names = list(dict.fromkeys(p.figure for p in section.published))
+    ours = [(title_of(r), "", *(_value(r.figures.get(n)) for n in names), "measured here") for r in section.comparison.results]
+    systems = dict.fromkeys((p.system, p.source) for p in section.published)
+    known = {(p.system, p.source, p.figure): f"{100 * p.value:.1f}" for p in section.published}
+    theirs = [(s, "published", *(known.get((s, source, n), "-") for n in names), source) for s, source in systems]
+    return Sheet("Beside published figures", ("", "", *(QUALITY.get(n, n) for n in names), "source"), [*ours, *theirs])
+
+
+def breakdown_sheet(breakdown: Breakdown) -> Sheet:
+    """Lay out a breakdown: parts by methods."""
+    methods = list(dict.fromkeys(m for part in breakdown.parts.values() for m in part))
+    rows = [(name, *(_part(part.get(m)) for m in methods)) for name, part in breakdown.parts.items()]
+    return Sheet(breakdown.title, ("", *methods), rows)
+
+
+def cost_sheet(section: Section) -> Sheet | None:
+    """Lay out what a row costs with every method, and how long it takes; None where nothing is known."""
+    results = section.comparison.results if section.comparison is not None else ()
+    costs = {result.name: result.cost for result in results}
+    used = [n for n in COST if any(cost.get(n) for cost in costs.values())]
+    times = section.drawn.seconds
+    if not used and not times:
+        return None
+    names = [e.name for e in section.entrants]
+    cached = any(cost.get("cached_tokens") for cost in costs.values())
+    head = (
+        "",
+        *(COST[n] for n in used),
+        *(["cached share"] if cached else []),
+        *(["median s", "95 % under, s"] if times else []),
+    )
+    rows = [
+        (name, *(_amount(n, costs.get(name, {}).get(n)) for n in used), *([_cached(costs.get(name, {}))] if cached else []),
+         *([f"{times[name].median:.3f}", f"{times[name].slow:.3f}"] if name in times else ["-", "-"] if times else []))
+        for name in names if name in costs or name in times
+    ]  # fmt: skip
+    return Sheet("Cost and time per row with a verdict", head, rows)
+
+
+def overview_sheet(report: Report) -> Sheet | None:
+    """Lay out Avg Acc of every method on every set; None for a single set."""
+    compared = [(s.name, s.comparison) for s in report.sections if s.comparison is not None]
+    if len(compared) < 2:
+        return None
+    names = dict.fromkeys(r.name for _, c in compared for r in c.results)
+    rows = [(name, *(_of(name, comparison) for _, comparison in compared)) for name in names]
+    return Sheet("Avg Acc of all sets", ("", *(name for name, _ in compared)), rows)
+
+
+def run_sheet(section: Section) -> Sheet:
+    """Lay out what decided the results of every method: hashes of its parts."""
+    keys = list(dict.fromkeys(key for e in section.entrants for key in e.parts))
+    rows = [(e.name, e.method, *(e.parts.get(key, "-")[:16] for key in keys)) for e in section.entrants]
+    return Sheet("What ran", ("", "method", *keys), rows)
+
+
+def interval_values(section: Section) -> list[tuple[str, Figure]]:
+    """Return the Avg Acc of every method with its interval, then the published ones."""
+    if section.comparison is None:
+        return []
+    ours = [(title_of(r), r.figures["average"]) for r in section.comparison.results]
+    return [*ours, *((f"{p.system} (published)", Figure(p.value)) for p in published_averages(section))]
+
+
+def published_averages(section: Section) -> list[Published]:
+    """Return the published figures that are Avg Acc."""
+    return [p for p in section.published if p.figure == "average"]
+
+
+def _counts(section: Section) -> Sheet:
+    states = list(dict.fromkeys(state for e in section.entrants for state in e.states))
+    rows: Iterable[tuple[str, ...]] = ((e.name, *(f"{e.states.get(s, 0):,}" for s in states)) for e in section.entrants)
+    return Sheet(f"{section.rows:,} rows without gold labels", ("", *states), list(rows))
+
+
+def _part(part: Part | None) -> str:
+    return "-" if part is None else f"{_share(part.tpr)} / {_share(part.tnr)} ({part.rows:,})"
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f}"
+
+
+def _value(figure: Figure | None) -> str:
+    return "-" if figure is None else percent(figure)
+
+
+def _amount(name: str, value: float | None) -> str:
+    return "-" if value is None else f"{value:,.4f}" if name == "seconds" else f"{value:,.1f}"
+
+
+def _cached(cost: dict[str, float | None]) -> str:
+    prompt, cached = cost.get("prompt_tokens"), cost.get("cached_tokens")
+    return f"{100 * (cached or 0.0) / prompt:.1f} %" if prompt else "-"
+
+
+def _of(name: str, comparison: Comparison) -> str:
+    return next((percent(r.figures["average"]) for r in comparison.results if r.name == name), "-")
+
+
+def cells(row: Sequence[str]) -> list[tuple[str, str]]:
+    """Part every cell of a row into its value and the interval or number that follows."""
+    return [(value, f"{mark}{rest}") for value, mark, rest in (_parted(cell) for cell in row)]
+
+
+def _parted(cell: str) -> tuple[str, str, str]:
+    for mark in (" [", " ("):
+        if mark in cell and cell[-1] in "])" and cell[:1] in "-0123456789<+":
+            return cell.partition(mark)
+    return cell, "", ""
