@@ -84,7 +84,7 @@ def histogram(values: Floats, edges: Floats) -> Floats:
     return counts / max(1, len(values))
 
 
-def log_edges(values: Floats, bins: int = 24) -> Floats:
+def log_edges(values: Floats, bins: int = 16) -> Floats:
     """Return limits of bins that are equally wide on a logarithmic scale and hold all positive values."""
     positive = values[values > 0]
     if not len(positive):

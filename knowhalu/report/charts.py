@@ -42,7 +42,7 @@ def styles_of(names: Iterable[str], quiet: Iterable[str]) -> dict[str, Style]:
         name: Style(COLOURS[i % len(COLOURS)], DASHES[i % len(DASHES)], MARKS[i % len(MARKS)]) for i, name in enumerate(loud)
     }
     return found | {
-        name: Style(QUIET, QUIET_DASHES[i % len(QUIET_DASHES)], "1234|_"[i % 6], quiet=True) for i, name in enumerate(still)
+        name: Style(QUIET, QUIET_DASHES[i % len(QUIET_DASHES)], "x+|"[i % 3], quiet=True) for i, name in enumerate(still)
     }
 
 
@@ -58,7 +58,7 @@ def intervals_chart(key: str, title: str, values: Sequence[tuple[str, Figure]], 
             if value.value is None:
                 continue
             if value.low is not None and value.high is not None:
-                axes.plot([100 * value.low, 100 * value.high], [i, i], color=style.colour, linewidth=2.2, alpha=0.55)
+                axes.plot([100 * value.low, 100 * value.high], [i, i], color=style.colour, linewidth=2, alpha=0.8)
             published = i >= len(values) - marked
             axes.plot(
                 100 * value.value, i, style.mark, color=style.colour, markersize=6, fillstyle="none" if published else "full"
@@ -158,7 +158,7 @@ def _lines(
         axes = figure.subplots()
         if diagonal:
             axes.plot([0, 100], [0, 100], color=INK, linewidth=0.8, linestyle=":")
-        for name, curve in sorted(curves.items(), key=lambda pair: not styles[pair[0]].quiet):
+        for name, curve in curves.items():
             _line(axes, name, curve, styles[name])
         axes.set(xlim=(-2, 102), xlabel=x, ylabel=y, title=title)
         axes.set_ylim(-2, 102) if diagonal else axes.set_ylim(bottom=-1)
@@ -169,7 +169,7 @@ def _lines(
 def _line(axes: "Axes", name: str, curve: Curve, style: Style) -> None:
     every = max(1, len(curve.x) // 6)
     axes.plot(100 * curve.x, 100 * curve.y, color=style.colour, linestyle=style.dashes, label=name, marker=style.mark,
-              markevery=every, markersize=3.5 if style.quiet else 4.5)  # fmt: skip
+              markevery=every, markersize=3.5 if style.quiet else 4.5, zorder=2 if style.quiet else 3)  # fmt: skip
 
 
 def _legend(figure: Any) -> None:

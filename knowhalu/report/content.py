@@ -10,6 +10,7 @@ from typing import Any
 import knowhalu
 from knowhalu.errors import InputError
 from knowhalu.evaluation.comparison import Comparison
+from knowhalu.report.dataset import DataSet, read_dataset
 from knowhalu.report.drawn import Drawn, drawn_of
 from knowhalu.report.grid import Grid
 from knowhalu.report.items import STATES, Item, choose, read_items, states_of
@@ -20,8 +21,12 @@ from knowhalu.report.rows import Texts, read_texts
 from knowhalu.report.runs import COMPARISON, Run
 from knowhalu.report.stored import check_still_true, of_outcomes, read_comparison
 
-TRIVIAL = "trivial-"
 ITEMS = 300
+
+
+def is_trivial(method: str) -> bool:
+    """Tell whether a method is a rule that knows nothing of truth."""
+    return method.startswith("trivial-") or method == "response-only"
 
 
 @dataclass(frozen=True)
@@ -35,11 +40,6 @@ class Entrant:
     states: dict[str, int]
     failures: dict[str, int]
 
-    @property
-    def is_trivial(self) -> bool:
-        """Tell whether it is a rule that knows nothing of truth."""
-        return self.method.startswith(TRIVIAL)
-
 
 @dataclass(frozen=True)
 class Section:
@@ -47,6 +47,7 @@ class Section:
 
     name: str
     input: str
+    dataset: DataSet
     rows: int
     entrants: tuple[Entrant, ...]
     comparison: Comparison | None
@@ -92,6 +93,7 @@ def make_report(runs: Sequence[Run], *, title: str = "", grid: Grid | None = Non
 
 def _section(run: Run, texts: Texts | None, outcomes: dict[str, Outcomes], shown: dict[str, Outcomes], items: int) -> Section:
     comparison = _comparison(run, texts, outcomes)
+    dataset = read_dataset(run.comparison or {}, f"{run.name}/{COMPARISON}")
     labelled = texts if comparison is not None else None
     chosen = {
         name: choose(states_of(found, texts), found.sureness, items // len(shown) + (i < items % len(shown)))
@@ -99,17 +101,17 @@ def _section(run: Run, texts: Texts | None, outcomes: dict[str, Outcomes], shown
     }
     rows = len(texts.gold) if texts is not None else max(len(found.place) for found in outcomes.values())
     return Section(
-        name=run.name, input=str(run.rows or ""), rows=rows, comparison=comparison,
+        name=run.name, input=str(run.rows or ""), dataset=dataset, rows=rows, comparison=comparison,
         entrants=tuple(_entrant(name, found, texts) for name, found in outcomes.items()),
-        published=published(run.name) if comparison is not None else (),
+        published=published(dataset.name or run.name) if comparison is not None else (),
         breakdowns=tuple(_breakdowns(run, labelled, outcomes)), drawn=drawn_of(outcomes, shown, labelled),
-        items=tuple(read_items(run.name, texts, outcomes, chosen)), warnings=tuple(_warnings(rows, outcomes, comparison)),
+        items=tuple(read_items(run.name, texts, outcomes, chosen)), warnings=(*dataset.warnings, *_warnings(rows, outcomes, comparison)),
     )  # fmt: skip
 
 
 def _shown(outcomes: dict[str, Outcomes]) -> dict[str, Outcomes]:
     """Leave out trivial rules, which give no evidence, unless there is nothing else."""
-    return {name: found for name, found in outcomes.items() if not found.method.startswith(TRIVIAL)} or outcomes
+    return {name: found for name, found in outcomes.items() if not is_trivial(found.method)} or outcomes
 
 
 def _comparison(run: Run, texts: Texts | None, outcomes: dict[str, Outcomes]) -> Comparison | None:

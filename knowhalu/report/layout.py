@@ -17,7 +17,8 @@ def figure_sheets(section: Section) -> list[Sheet]:
     """Lay out the comparison's own tables, but for cost."""
     if section.comparison is None:
         return [_counts(section)]
-    return [sheet for sheet in sheets(section.comparison) if not sheet.title.startswith(COST_TITLE)]
+    found = [sheet for sheet in sheets(section.comparison) if not sheet.title.startswith(COST_TITLE)]
+    return [found[0], *section.dataset.tables, *found[1:]]
 
 
 def published_sheet(section: Section) -> Sheet | None:

@@ -29,9 +29,11 @@ class Stretch(NamedTuple):
 
 
 def marked_stretches(response: str, verdict: Verdict) -> list[Stretch]:
-    """Cut a response at its segments, and each of them where marks begin and end; what is cut off at `LONGEST` is said."""
-    shown = response[:LONGEST]
-    found, at = [], 0
+    """Cut a response at its segments, and each of them where marks begin and end; what is cut off at `LONGEST` is said.
+
+    A response that was judged without being cut into segments (an off-target answer) is one stretch.
+    """
+    shown, found, at = response[:LONGEST], list[Stretch](), 0
     evidence = list(enumerate(verdict.evidence, 1))
     for segment in sorted(verdict.segments, key=lambda s: s.start):
         start, end = max(at, segment.start), min(segment.end, len(shown))
@@ -45,7 +47,8 @@ def marked_stretches(response: str, verdict: Verdict) -> list[Stretch]:
     rest = shown[at:]
     if len(response) > len(shown):
         rest += f" … [{len(response) - len(shown):,} more characters are not shown]"
-    return [*found, Stretch(None, None, (Piece(rest, ""),))] if rest else found
+    whole = (verdict.label, verdict.probability) if not verdict.segments else (None, None)
+    return [*found, Stretch(*whole, (Piece(rest, ""),))] if rest else found
 
 
 def rebuilt_response(verdict: Verdict) -> str:

@@ -46,8 +46,8 @@ def as_html(report: Report) -> str:
     """Write the report as one page; raises MissingExtra where matplotlib or jinja2 is not installed."""
     environment = _environment()
     parts = {name: _asset(name) for name in ("page.css", "page.js")}
-    quiet = {e.name for s in report.sections for e in s.entrants if e.is_trivial}
-    styles = charts.styles_of([e.name for s in report.sections for e in s.entrants], sorted(quiet))
+    quiet = say.trivial_names(report)
+    styles = charts.styles_of([e.name for s in report.sections for e in s.entrants], quiet)
     return environment.get_template("page.html").render(
         report=report, start=START, css=parts["page.css"], js=parts["page.js"],
         policy=f"default-src 'none'; script-src '{_digest(parts['page.js'])}'; style-src '{_digest(parts['page.css'])}'; "

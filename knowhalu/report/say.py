@@ -4,7 +4,7 @@ import re
 
 from knowhalu.evaluation.comparison import Result
 from knowhalu.evaluation.report import percent, title_of
-from knowhalu.report.content import TRIVIAL, Report, Section
+from knowhalu.report.content import Report, Section, is_trivial
 from knowhalu.report.items import Item
 
 _SPACE = re.compile(r"\s+")
@@ -14,23 +14,30 @@ def headlines(section: Section) -> list[str]:
     """Return what the first method got, and whether any method clears the trivial rules."""
     results = section.comparison.results if section.comparison is not None else ()
     known = [r for r in results if r.figures["average"].value is not None]
-    ours = [r for r in known if not r.method.startswith(TRIVIAL)]
+    ours = [r for r in known if not is_trivial(r.method)]
     if not ours:
         return []
     said = [f"{ours[0].name}: Avg Acc {percent(ours[0].figures['average'])} %."]
-    rules = [r for r in known if r.method.startswith(TRIVIAL)]
+    rules = [r for r in known if is_trivial(r.method)]
     if not rules:
         return said
     best = max(rules, key=_average)
     clear = [r.name for r in ours if (low := r.figures["average"].low) is not None and low > _average(best)]
-    rule = f"{title_of(best)} gets {100 * _average(best):.1f} %"
+    rule = f"{title_of(best)}, gets {100 * _average(best):.1f} %"
     verdict = f"Clearly above it: {', '.join(clear)}." if clear else "No method here is clearly above it."
     return [*said, f"The best trivial rule, {rule}. {verdict}"]
 
 
+def trivial_names(report: Report) -> list[str]:
+    """Return the names of trivial rules, in alphabetical order."""
+    compared = {r.name: r.method for s in report.sections if s.comparison is not None for r in s.comparison.results}
+    methods = compared | {e.name: e.method for s in report.sections for e in s.entrants}
+    return sorted(name for name, method in methods.items() if is_trivial(method))
+
+
 def method_count(report: Report) -> int:
     """Count the methods that are not trivial, by name."""
-    return len({e.name for s in report.sections for e in s.entrants if not e.is_trivial})
+    return len({e.name for s in report.sections for e in s.entrants if not is_trivial(e.method)})
 
 
 def failure_count(report: Report) -> int:
@@ -62,6 +69,15 @@ def snippet(item: Item) -> str:
     text = item.sample.response if item.sample is not None else "".join(p.text for s in item.stretches for p in s.pieces)
     line = _SPACE.sub(" ", text[:400]).strip() or item.outcome.id[:100]
     return line if len(line) <= 140 else f"{line[:139]}…"
+
+
+def said(item: Item) -> str:
+    """Return what was said of an item, in words, with the probability of being hallucinated."""
+    verdict = item.verdict
+    if verdict is None:
+        return "no verdict"
+    words = {True: "hallucinated", False: "faithful", None: "left open"}[verdict.hallucinated]
+    return f"said {words} ({verdict.probability:.2f})"
 
 
 def cost_line(item: Item) -> str:

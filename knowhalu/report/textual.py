@@ -43,6 +43,8 @@ def plain(text: str, most: int = 600) -> str:
 def _section(section: Section) -> Iterator[str]:
     yield f"## {plain(section.name)}"
     yield "\n".join(plain(line) for line in say.headlines(section)) or f"{section.rows:,} rows."
+    if section.dataset.facts:
+        yield plain(" · ".join(section.dataset.facts))
     if section.warnings:
         yield "\n".join(f"- {plain(line)}" for line in section.warnings)
     published, cost = layout.published_sheet(section), layout.cost_sheet(section)
