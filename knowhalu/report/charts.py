@@ -12,7 +12,7 @@ from knowhalu.evaluation.curves import Curve, Reliability
 from knowhalu.evaluation.intervals import Figure
 from knowhalu.report.drawn import Times
 from knowhalu.report.grid import Grid
-from knowhalu.report.svg import INK, LOOK, as_svg, make_figure
+from knowhalu.report.svg import INK, as_svg, drawing, few_colours
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,11 +48,7 @@ def styles_of(names: Iterable[str], quiet: Iterable[str]) -> dict[str, Style]:
 
 def intervals_chart(key: str, title: str, values: Sequence[tuple[str, Figure]], marked: int, styles: Mapping[str, Style]) -> str:
     """Draw one line for each method with its interval; the last `marked` are published figures."""
-    from matplotlib import rc_context
-
-    with rc_context(LOOK):
-        figure = make_figure(9.4, 0.75 + 0.27 * len(values))
-        axes = figure.subplots()
+    with drawing(9.4, 0.75 + 0.27 * len(values)) as (figure, axes):
         for i, (name, value) in enumerate(values):
             style = styles.get(name, Style(INK, "-", "D"))
             if value.value is None:
@@ -84,12 +80,8 @@ def risk_chart(key: str, curves: Mapping[str, Curve], styles: Mapping[str, Style
 
 def reliability_chart(key: str, found: Mapping[str, Reliability], styles: Mapping[str, Style]) -> str:
     """Draw the share of hallucinated over the mean probability of each bin; the more rows, the larger the mark."""
-    from matplotlib import rc_context
-
     title = "Reliability: said probability against what came true"
-    with rc_context(LOOK):
-        figure = make_figure(*SIZE)
-        axes = figure.subplots()
+    with drawing(*SIZE) as (figure, axes):
         axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=":")
         for name, bins in found.items():
             style, label = styles[name], f"{name}, ECE {100 * bins.ece:.1f} %" if bins.ece is not None else name
@@ -104,12 +96,8 @@ def reliability_chart(key: str, found: Mapping[str, Reliability], styles: Mappin
 
 def seconds_chart(key: str, times: Mapping[str, Times], styles: Mapping[str, Style]) -> str:
     """Draw how long checks took."""
-    from matplotlib import rc_context
-
     title = "Seconds from a check's start to its verdict"
-    with rc_context(LOOK):
-        figure = make_figure(*SIZE)
-        axes = figure.subplots()
+    with drawing(*SIZE) as (figure, axes):
         for name, found in times.items():
             style = styles[name]
             axes.stairs(100 * found.share, found.edges, color=style.colour, linestyle=style.dashes, label=name, linewidth=1.4)
@@ -124,26 +112,18 @@ def seconds_chart(key: str, times: Mapping[str, Times], styles: Mapping[str, Sty
 
 def grid_chart(key: str, grid: Grid) -> str:
     """Draw the grid of a calibration as a heat map, the best pair ringed."""
-    from matplotlib import colormaps, rc_context
-    from matplotlib.colors import BoundaryNorm
-
     title = "Calibration: average accuracy for every pair of thresholds"
-    with rc_context(LOOK | {"axes.grid": False}):
-        figure = make_figure(6.2, 4.6)
-        axes = figure.subplots()
-        values, map_ = 100 * np.ma.masked_invalid(grid.average), colormaps["cividis"]
-        low, high = (float(values.min()), float(values.max())) if values.count() else (0.0, 1.0)
-        norm = BoundaryNorm(np.linspace(low, max(high, low + 0.1), 11), map_.N)
-        mesh = axes.pcolormesh(grid.q2, grid.q1, values, cmap=map_, norm=norm, shading="nearest")
-        if grid.best is not None:
-            i, j = grid.best
-            label = f"best: {100 * grid.average[i, j]:.1f} % at {grid.q1[i]:.2f}, {grid.q2[j]:.2f}"
-            axes.plot(
-                grid.q2[j], grid.q1[i], "o", color="#D55E00", fillstyle="none", markersize=11, markeredgewidth=2, label=label
-            )
+    with drawing(6.2, 4.6) as (figure, axes):
+        axes.grid(visible=False)
+        values, best = 100 * np.ma.masked_invalid(grid.average), grid.best
+        mesh = axes.pcolormesh(grid.q2, grid.q1, values, cmap=few_colours(), shading="nearest")
+        if best is not None:
+            at = grid.q2[best[1]], grid.q1[best[0]]
+            label = f"best: {values[best]:.1f} % at {at[1]:.2f} (delta1), {at[0]:.2f} (delta2)"
+            axes.plot(*at, "o", color="#D55E00", fillstyle="none", markersize=11, markeredgewidth=2, label=label)
         axes.set(xlabel="quantile of the supplement's confidence (delta2)", ylabel="quantile of the base confidence (delta1)")
         axes.set_title(title)
-        figure.colorbar(mesh, ax=axes, format="%.1f", label="Avg Acc, %").solids.set_rasterized(False)
+        figure.colorbar(mesh, ax=axes, format="%.1f", label="Avg Acc, %")
         _legend(figure)
         return as_svg(figure, key, title)
 
@@ -151,11 +131,7 @@ def grid_chart(key: str, grid: Grid) -> str:
 def _lines(
     key: str, title: str, curves: Mapping[str, Curve], styles: Mapping[str, Style], x: str, y: str, *, diagonal: bool = False
 ) -> str:
-    from matplotlib import rc_context
-
-    with rc_context(LOOK):
-        figure = make_figure(*SIZE)
-        axes = figure.subplots()
+    with drawing(*SIZE) as (figure, axes):
         if diagonal:
             axes.plot([0, 100], [0, 100], color=INK, linewidth=0.8, linestyle=":")
         for name, curve in curves.items():

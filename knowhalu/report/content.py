@@ -105,7 +105,8 @@ def _section(run: Run, texts: Texts | None, outcomes: dict[str, Outcomes], shown
         entrants=tuple(_entrant(name, found, texts) for name, found in outcomes.items()),
         published=published(dataset.name or run.name) if comparison is not None else (),
         breakdowns=tuple(_breakdowns(run, labelled, outcomes)), drawn=drawn_of(outcomes, shown, labelled),
-        items=tuple(read_items(run.name, texts, outcomes, chosen)), warnings=(*dataset.warnings, *_warnings(rows, outcomes, comparison)),
+        items=tuple(read_items(run.name, texts, outcomes, chosen)),
+        warnings=(*dataset.warnings, *_warnings(rows, outcomes, comparison)),
     )  # fmt: skip
 
 

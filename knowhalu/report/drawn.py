@@ -34,9 +34,12 @@ def drawn_of(outcomes: Mapping[str, Outcomes], main: Mapping[str, Outcomes], tex
 
     Probabilities and times are those of the `main` methods: trivial rules only put texts in order, and take no time.
     """
-    rocs, risks, bins = {}, {}, {}
-    for name, found in outcomes.items() if texts is not None else ():
-        assert texts is not None
+    rocs: dict[str, Curve] = {}
+    risks: dict[str, Curve] = {}
+    bins: dict[str, Reliability] = {}
+    for name, found in outcomes.items():
+        if texts is None:
+            break
         entries, said = found.against(texts.gold)
         if not len(entries):
             continue

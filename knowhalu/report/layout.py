@@ -54,7 +54,7 @@ def cost_sheet(section: Section) -> Sheet | None:
         "",
         *(COST[n] for n in used),
         *(["cached share"] if cached else []),
-        *(["median s", "95 % under, s"] if times else []),
+        *(["median time, s", "95 % under, s"] if times else []),
     )
     rows = [
         (name, *(_amount(n, costs.get(name, {}).get(n)) for n in used), *([_cached(costs.get(name, {}))] if cached else []),

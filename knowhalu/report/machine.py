@@ -27,7 +27,8 @@ def as_json(report: Report) -> str:
 def _section(section: Section) -> dict[str, Any]:
     sheets = [*layout.figure_sheets(section), layout.cost_sheet(section), layout.run_sheet(section)]
     return {
-        "name": section.name, "input": section.input, "dataset": _plain(section.dataset.facts), "rows": section.rows, "warnings": list(section.warnings),
+        "name": section.name, "input": section.input, "rows": section.rows, "dataset": list(section.dataset.facts),
+        "warnings": list(section.warnings),
         "headlines": say.headlines(section), "methods": [_plain(vars(entrant)) for entrant in section.entrants],
         "comparison": None if section.comparison is None else comparison_fields(section.comparison),
         "published": _plain(section.published), "breakdowns": _plain(section.breakdowns), "drawn": _plain(section.drawn),

@@ -8,7 +8,6 @@ from knowhalu.verdicts import Evidence, Segment, Verdict
 
 LONGEST = 20_000
 """Characters of a response that are shown."""
-NOT_CHECKED = "not checked"
 SUPPORTED, CONTRADICTED, OPEN = "supported", "contradicted", "open"
 
 
@@ -33,7 +32,8 @@ def marked_stretches(response: str, verdict: Verdict) -> list[Stretch]:
 
     A response that was judged without being cut into segments (an off-target answer) is one stretch.
     """
-    shown, found, at = response[:LONGEST], list[Stretch](), 0
+    shown, at = response[:LONGEST], 0
+    found: list[Stretch] = []
     evidence = list(enumerate(verdict.evidence, 1))
     for segment in sorted(verdict.segments, key=lambda s: s.start):
         start, end = max(at, segment.start), min(segment.end, len(shown))
@@ -47,15 +47,15 @@ def marked_stretches(response: str, verdict: Verdict) -> list[Stretch]:
     rest = shown[at:]
     if len(response) > len(shown):
         rest += f" … [{len(response) - len(shown):,} more characters are not shown]"
-    whole = (verdict.label, verdict.probability) if not verdict.segments else (None, None)
-    return [*found, Stretch(*whole, (Piece(rest, ""),))] if rest else found
+    label, probability = (None, None) if verdict.segments else (verdict.label, verdict.probability)
+    return [*found, Stretch(label, probability, (Piece(rest, ""),))] if rest else found
 
 
 def rebuilt_response(verdict: Verdict) -> str:
     """Return as much of the response as its verdict holds, each segment at its place; what is missing is dotted."""
-    pieces = sorted([(s.start, s.end, s.text) for s in (*verdict.segments, *verdict.unchecked)])
+    pieces = [(s.start, s.text) for s in verdict.segments] + [(u.start, u.text) for u in verdict.unchecked]
     text = ""
-    for start, _, piece in pieces:
+    for start, piece in sorted(pieces):
         if start >= len(text):
             gap = start - len(text)
             text += (" " * gap if gap < 3 else " … ".ljust(gap)) + piece

@@ -45,7 +45,8 @@ class Outcomes(NamedTuple):
     @property
     def verdicts(self) -> Flags:
         """Tell which entries have a verdict."""
-        return self.said != FAILED
+        found: Flags = self.said != FAILED
+        return found
 
     @property
     def settled(self) -> Flags:

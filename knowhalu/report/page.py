@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from knowhalu.errors import MissingExtra
-from knowhalu.evaluation.report import remarks
+from knowhalu.evaluation.report import remarks, title_of
 from knowhalu.report import charts, layout, say
 from knowhalu.report.content import Report, Section
 from knowhalu.report.items import STATES
@@ -62,7 +62,7 @@ def _charts(key: str, section: Section, styles: dict[str, charts.Style]) -> list
     drawn, found = section.drawn, []
     if section.comparison is not None:
         values = layout.interval_values(section)
-        names = {layout.title_of(r): styles[r.name] for r in section.comparison.results if r.name in styles}
+        names = {title_of(r): styles[r.name] for r in section.comparison.results if r.name in styles}
         marked = len(layout.published_averages(section))
         title = f"Avg Acc on {section.name}"
         found.append(Chart(charts.intervals_chart(f"{key}-average", title, values, marked, names), READ["average"], wide=True))

@@ -3,43 +3,59 @@
 import io
 import re
 import xml.etree.ElementTree as Tree
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from knowhalu.errors import MissingExtra
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
 INK = "#010203"
 """Stands for the page's text colour while a figure is drawn."""
-LOOK: dict[str, Any] = {
+LOOK: Any = {
     "font.size": 9, "svg.fonttype": "none", "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": INK,
     "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.6,
     "axes.titlesize": 10, "legend.frameon": False, "legend.fontsize": 8, "lines.linewidth": 1.4, "lines.markersize": 4.5,
-    "savefig.transparent": True, "axes.grid": True, "grid.alpha": 0.18, "grid.color": INK, "grid.linewidth": 0.6,
-    "axes.unicode_minus": False, "text.parse_math": False,
+    "savefig.transparent": True, "svg.hashsalt": "knowhalu", "axes.grid": True, "grid.alpha": 0.18, "grid.color": INK,
+    "grid.linewidth": 0.6, "axes.unicode_minus": False, "text.parse_math": False,
 }  # fmt: skip
+"""The looks of every figure; text stays text, is no formula, and the same figure is the same bytes."""
 _NAMESPACE = re.compile(r"^\{[^}]*\}")
 _SIZE = re.compile(r"([\d.]+)px")
 _REFERENCE = re.compile(r"#(?=[A-Za-z_])")
 
 
-def make_figure(width: float, height: float) -> "Figure":
-    """Return an empty figure of so many inches, apart from pyplot's state; raises MissingExtra without matplotlib."""
+@contextmanager
+def drawing(width: float, height: float) -> Iterator[tuple["Figure", "Axes"]]:
+    """Give an empty figure of so many inches, in the page's looks and apart from pyplot's state.
+
+    Raises MissingExtra where matplotlib is not installed.
+    """
     try:
+        from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingExtra("matplotlib", "report") from error
-    return Figure(figsize=(width, height), layout="constrained")
+    with rc_context(LOOK):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure, figure.subplots()
+
+
+def few_colours() -> "Colormap":
+    """Return nine colours from dark to light that the colour-blind can tell apart, also in grey."""
+    from matplotlib import colormaps
+
+    return colormaps["cividis"].resampled(9)
 
 
 def as_svg(figure: "Figure", key: str, title: str) -> str:
-    """Return the figure as one SVG element, the same bytes in every run; `key` keeps its ids apart from those of others."""
-    from matplotlib import rc_context
-
+    """Return a figure, while `drawing` holds it, as one SVG element; `key` keeps its ids apart from those of others."""
     buffer = io.BytesIO()
-    with rc_context({"svg.hashsalt": "knowhalu", "svg.fonttype": "none"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     root = Tree.fromstring(buffer.getvalue())  # noqa: S314 - written by matplotlib a moment ago
     _clean(root, key)
     box = root.get("viewBox", "")
