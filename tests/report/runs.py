@@ -4,7 +4,7 @@ import json
 from html.parser import HTMLParser
 
 from knowhalu.records import content_hash, outcome_line
-from knowhalu.types import Judgment, Kind, Knowledge, Label, Passage, Query, Sample, Step, Triplet
+from knowhalu.types import Form, Judgment, Kind, Knowledge, Label, Passage, Query, Sample, Step, Triplet
 from knowhalu.verdicts import Evidence, Failure, Segment, Usage, Verdict
 
 SOURCE = "The tower is 330 metres high. It was finished in 1889."
@@ -18,7 +18,7 @@ RUN = {
 
 
 def sample(i, response="It is 300 metres high.", label="hallucinated", **more):
-    return Sample(id=f"r{i}", question=f"How high is tower {i}?", response=response, knowledge=(SOURCE,), label=label, **more)
+    return Sample(id=f"r{i}", question=f"How high is tower {i}?", response=response, knowledge=(f"{SOURCE} {i}",), label=label, **more)
 
 
 def verdict(
@@ -39,7 +39,7 @@ def verdict(
         form="unstructured", label=label, confidence=0.9, supported=1 - probability, rationale=rationale, steps=(step,)
     )
     other = Label.CORRECT if label is Label.INCORRECT else Label.INCORRECT
-    supplement = None if agree is None else base.model_copy(update={"form": "structured", "label": label if agree else other})
+    supplement = None if agree is None else base.model_copy(update={"form": Form.STRUCTURED, "label": label if agree else other})
     evidence = Evidence(
         response_start=6, response_end=9, relation="contradicts" if said else "supports", probability=0.8, passage="knowledge-1",
         title=title, quote=quote, start=0, end=len(quote), document="knowledge-1", document_start=0,
