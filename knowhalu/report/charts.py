@@ -110,9 +110,9 @@ def seconds_chart(key: str, times: Mapping[str, Times], styles: Mapping[str, Sty
         return as_svg(figure, key, title)
 
 
-def grid_chart(key: str, grid: Grid) -> str:
+def grid_chart(key: str, name: str, grid: Grid) -> str:
     """Draw the grid of a calibration as a heat map, the best pair ringed."""
-    title = "Calibration: average accuracy for every pair of thresholds"
+    title = f"Calibration on {name}: accuracy for every pair of thresholds"
     with drawing(6.2, 4.6) as (figure, axes):
         axes.grid(visible=False)
         values, best = 100 * np.ma.masked_invalid(grid.average), grid.best

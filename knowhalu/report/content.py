@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,7 @@ class Report:
     title: str
     version: str
     sections: tuple[Section, ...]
-    grid: Grid | None
+    grids: dict[str, Grid]
     outcomes: int
 
     @property
@@ -75,7 +75,7 @@ class Report:
         return tuple(sorted(found, key=lambda item: STATES.index(item.state)))
 
 
-def make_report(runs: Sequence[Run], *, title: str = "", grid: Grid | None = None, items: int = ITEMS) -> Report:
+def make_report(runs: Sequence[Run], *, title: str = "", grids: Mapping[str, Grid] | None = None, items: int = ITEMS) -> Report:
     """Read all runs, one after the other, and compute what is shown; `items` of them all are shown singly.
 
     Raises InputError for what cannot be read, and where rows or outcomes have changed since they were compared.
@@ -88,7 +88,7 @@ def make_report(runs: Sequence[Run], *, title: str = "", grid: Grid | None = Non
         shown = _shown(outcomes)
         total += sum(len(found.place) for found in shown.values())
         sections.append(_section(run, texts, outcomes, shown, share))
-    return Report(title or ", ".join(run.name for run in runs), knowhalu.__version__, tuple(sections), grid, total)
+    return Report(title or ", ".join(run.name for run in runs), knowhalu.__version__, tuple(sections), dict(grids or {}), total)
 
 
 def _section(run: Run, texts: Texts | None, outcomes: dict[str, Outcomes], shown: dict[str, Outcomes], items: int) -> Section:

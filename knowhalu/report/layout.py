@@ -10,6 +10,8 @@ from knowhalu.report.parts import Breakdown, Part
 from knowhalu.report.published import Published
 
 COST_TITLE = "Cost"
+BEST = 5
+"""Published figures in the chart at most; the table has all."""
 LEGEND = "TPR / TNR in percent (rows): the share of the hallucinated that was found, and of the faithful that was passed."
 
 
@@ -90,8 +92,9 @@ def interval_values(section: Section) -> list[tuple[str, Figure]]:
 
 
 def published_averages(section: Section) -> list[Published]:
-    """Return the published figures that are Avg Acc."""
-    return [p for p in section.published if p.figure == "average"]
+    """Return the best published figures that are Avg Acc, the best first."""
+    found = [p for p in section.published if p.figure == "average"]
+    return sorted(found, key=lambda p: -p.value)[:BEST]
 
 
 def _counts(section: Section) -> Sheet:

@@ -23,8 +23,8 @@ SIGNS = {"wrong": "✗", "abstained": "?", "failed": "!", "right": "✓", "hallu
 LABELS = {"CORRECT": ("✓", "correct"), "INCORRECT": ("✗", "incorrect"), "INCONCLUSIVE": ("?", "open")}
 KINDS = {"factual": "factual error", "off_target": "off target"}
 READ = {
-    "average": "What every method gets with its 95 % interval; a hollow mark is a published figure. What does not clear the "
-    "trivial rules (grey) has not shown that it sees truth.",
+    "average": "What every method gets with its 95 % interval; hollow marks are the best published figures. What does not "
+    "clear the trivial rules (grey) has not shown that it sees truth.",
     "roc": "Every border on the probability is a point. The dotted line is chance; the further above it, the better.",
     "risk": "Only the surest verdicts are kept, from left to right more of them. A line that rises late can be trusted far; it "
     "ends where the method abstains.",
@@ -53,7 +53,7 @@ def as_html(report: Report) -> str:
         policy=f"default-src 'none'; script-src '{_digest(parts['page.js'])}'; style-src '{_digest(parts['page.css'])}'; "
         "base-uri 'none'; form-action 'none'",
         charts=[_charts(f"s{i}", section, styles) for i, section in enumerate(report.sections, 1)],
-        grid=charts.grid_chart("grid", report.grid) if report.grid is not None else None,
+        grids=[charts.grid_chart(f"grid{i}", name, grid) for i, (name, grid) in enumerate(report.grids.items(), 1)],
         layout=layout, say=say, remarks=remarks, quiet=quiet, states=STATES, signs=SIGNS, labels=LABELS, kinds=KINDS,
     )  # fmt: skip
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from knowhalu.evaluation.report import Sheet, remarks
 from knowhalu.report import layout, say
 from knowhalu.report.content import Report, Section
+from knowhalu.report.grid import Grid
 from knowhalu.report.items import Item
 from knowhalu.text import safe
 from knowhalu.verdicts import Failure
@@ -22,15 +23,17 @@ def as_markdown(report: Report) -> str:
     parts += [_table(overview)] if overview is not None else []
     for section in report.sections:
         parts += _section(section)
-    if report.grid is not None and report.grid.best is not None:
-        i, j = report.grid.best
-        value, q1, q2 = 100 * report.grid.average[i, j], report.grid.q1[i], report.grid.q2[j]
-        parts += [
-            "## Calibration",
-            f"Best average accuracy: {value:.1f} %, at the quantiles {q1:.2f} (delta1) and {q2:.2f} (delta2).",
-        ]
+    parts += ["## Calibration", *(_grid(name, grid) for name, grid in report.grids.items())] if report.grids else []
     parts += ["## Items", say.sample_note(report), *map(_item, report.items)]
     return "\n\n".join(parts) + "\n"
+
+
+def _grid(name: str, grid: Grid) -> str:
+    if grid.best is None:
+        return f"{plain(name)}: no pair of thresholds was tried."
+    i, j = grid.best
+    places = f"{grid.q1[i]:.2f} (delta1) and {grid.q2[j]:.2f} (delta2)"
+    return f"{plain(name)}: best average accuracy {100 * grid.average[i, j]:.1f} %, at the quantiles {places}."
 
 
 def plain(text: str, most: int = 600) -> str:

@@ -18,7 +18,9 @@ RUN = {
 
 
 def sample(i, response="It is 300 metres high.", label="hallucinated", **more):
-    return Sample(id=f"r{i}", question=f"How high is tower {i}?", response=response, knowledge=(f"{SOURCE} {i}",), label=label, **more)
+    return Sample(
+        id=f"r{i}", question=f"How high is tower {i}?", response=response, knowledge=(f"{SOURCE} {i}",), label=label, **more
+    )
 
 
 def verdict(

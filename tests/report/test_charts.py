@@ -11,7 +11,7 @@ from knowhalu.evaluation.curves import Curve, reliability
 from knowhalu.evaluation.intervals import Figure
 from knowhalu.report import charts
 from knowhalu.report.drawn import Times
-from knowhalu.report.grid import Grid, read_grid
+from knowhalu.report.grid import ALL, Grid, read_grids
 
 NAMES = ["knowhalu", "a $x^2$ <b>", "trivial-length"]
 STYLES = charts.styles_of(NAMES, ["trivial-length"])
@@ -26,7 +26,7 @@ DRAWN = {
     "risk": lambda: charts.risk_chart("k", dict.fromkeys(NAMES, CURVE), STYLES),
     "reliability": lambda: charts.reliability_chart("k", dict.fromkeys(NAMES, BINS), STYLES),
     "seconds": lambda: charts.seconds_chart("k", dict.fromkeys(NAMES, TIMES), STYLES),
-    "grid": lambda: charts.grid_chart("k", GRID),
+    "grid": lambda: charts.grid_chart("k", "mine", GRID),
 }
 
 
@@ -72,7 +72,8 @@ def test_the_best_cell_is_the_best_that_was_tried():
 
 
 @pytest.mark.parametrize(("text", "said"), [
-    ("{", "JSONDecodeError"), ("[]", "TypeError"), ('{"q1": [0.1, 0.2], "q2": [0.1, 0.2]}', "KeyError"),
+    ("{", "JSONDecodeError"), ("[]", "AttributeError"), ('{"q1": [0.1, 0.2], "q2": [0.1, 0.2]}', "KeyError"),
+    ('{"profile": {}}', "holds no grid"),
     ('{"q1": [0.1, 0.2], "q2": [0.1, 0.2], "average": [[1, 2]]}', "average is 1 x 2"),
     ('{"q1": [0.2, 0.1], "q2": [0.1, 0.2], "average": [[1, 2], [3, 4]]}', "rising"),
     ('{"q1": [0.1, 0.2], "q2": [0.1, 0.2], "average": [[1, 2], [3]]}', "ValueError"),
@@ -80,10 +81,13 @@ def test_the_best_cell_is_the_best_that_was_tried():
 def test_what_is_no_grid_is_refused(tmp_path, text, said):
     (tmp_path / "profile.json").write_text(text)
     with pytest.raises(InputError, match=said):
-        read_grid(tmp_path / "profile.json")
+        read_grids(tmp_path / "profile.json")
 
 
-def test_a_grid_is_read_with_gaps(tmp_path):
-    (tmp_path / "p.json").write_text('{"q1": [0.1, 0.2], "q2": [0.1, 0.2], "average": [[0.5, 0.6], [null, 0.7]]}')
-    found = read_grid(tmp_path / "p.json")
+def test_grids_are_read_with_gaps_alone_or_beside_a_profile(tmp_path):
+    one = '{"q1": [0.1, 0.2], "q2": [0.1, 0.2], "average": [[0.5, 0.6], [null, 0.7]]}'
+    (tmp_path / "p.json").write_text(one)
+    found = read_grids(tmp_path / "p.json")[ALL]
     assert np.isnan(found.average[1, 0]) and found.best == (1, 1)
+    (tmp_path / "p.json").write_text(f'{{"profile": {{}}, "grid": {one}, "grids": {{"my set": {one}}}}}')
+    assert list(read_grids(tmp_path / "p.toml")) == [ALL, "my set"]
