@@ -75,7 +75,7 @@ def test_the_best_cell_is_the_best_that_was_tried():
     ("{", "JSONDecodeError"), ("[]", "AttributeError"), ('{"q1": [0.1, 0.2], "q2": [0.1, 0.2]}', "KeyError"),
     ('{"profile": {}}', "holds no grid"),
     ('{"q1": [0.1, 0.2], "q2": [0.1, 0.2], "average": [[1, 2]]}', "average is 1 x 2"),
-    ('{"q1": [0.2, 0.1], "q2": [0.1, 0.2], "average": [[1, 2], [3, 4]]}', "rising"),
+    ('{"q1": [0.2, 0.1], "q2": [0.1, 0.2], "average": [[1, 2], [3, 4]]}', "must rise"),
     ('{"q1": [0.1, 0.2], "q2": [0.1, 0.2], "average": [[1, 2], [3]]}', "ValueError"),
 ])  # fmt: skip
 def test_what_is_no_grid_is_refused(tmp_path, text, said):
