@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from knowhalu.evaluation.comparison import Comparison
+from knowhalu.evaluation.figures import FIGURES
 from knowhalu.evaluation.intervals import Figure
 from knowhalu.evaluation.report import COST, QUALITY, Sheet, percent, sheets, title_of
 from knowhalu.report.content import Report, Section
@@ -10,6 +11,8 @@ from knowhalu.report.parts import Breakdown, Part
 from knowhalu.report.published import Published
 
 COST_TITLE = "Cost"
+FIRST = ("average", "balanced", "macro_f1")
+"""Figures by which published systems are ordered: the first of them that they have, or else any other."""
 BEST = 5
 """Published figures in the chart at most; the table has all."""
 LEGEND = "TPR / TNR in percent (rows): the share of the hallucinated that was found, and of the faithful that was passed."
@@ -23,16 +26,27 @@ def figure_sheets(section: Section) -> list[Sheet]:
     return [found[0], *section.dataset.tables, *found[1:]]
 
 
-def published_sheet(section: Section) -> Sheet | None:
-    """Put published figures beside ours; None where none is known."""
+def published_sheet(section: Section, most: int | None = None) -> Sheet | None:
+    """Put published figures beside ours, of the `most` best systems where it is given; None where none is known."""
     if section.comparison is None or not section.published:
         return None
-    names = list(dict.fromkeys(p.figure for p in section.published))
+    given = {p.figure for p in section.published}
+    names = [name for name in (*FIRST, *(f for f in FIGURES if f not in FIRST)) if name in given]
     ours = [(title_of(r), "", *(_value(r.figures.get(n)) for n in names), "measured here") for r in section.comparison.results]
-    systems = dict.fromkeys((p.system, p.source) for p in section.published)
+    systems = _systems(section.published, names[0])[:most]
     known = {(p.system, p.source, p.figure): f"{100 * p.value:.1f}" for p in section.published}
     theirs = [(s, "published", *(known.get((s, source, n), "-") for n in names), source) for s, source in systems]
-    return Sheet("Beside published figures", ("", "", *(QUALITY.get(n, n) for n in names), "source"), [*ours, *theirs])
+    title = "Beside published figures" if most is None else f"Beside the {most} best published figures"
+    return Sheet(title, ("", "", *(QUALITY.get(n, n) for n in names), "source"), [*ours, *theirs])
+
+
+def _systems(given: Sequence[Published], figure: str) -> list[tuple[str, str]]:
+    """Return systems with their sources, those that are best by a figure first."""
+    best: dict[tuple[str, str], float] = {}
+    for p in given:
+        key = p.system, p.source
+        best[key] = max(best.get(key, -1.0), p.value if p.figure == figure else -1.0)
+    return sorted(best, key=lambda key: -best[key])
 
 
 def breakdown_sheet(breakdown: Breakdown) -> Sheet:

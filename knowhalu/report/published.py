@@ -5,7 +5,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from knowhalu.evaluation.report import QUALITY
+from knowhalu.evaluation.figures import FIGURES
 
 BOOK = "knowhalu.evaluation.published"
 
@@ -26,7 +26,7 @@ def published(name: str) -> tuple[Published, ...]:
     book = import_module(BOOK)
     known = book.published()
     keys = [key for key, about in known.sets.items() if name == key or name in about.folders]
-    found = [n for key in keys for n in book.numbers(set=key) if n.metric in QUALITY]
+    found = [n for key in keys for n in book.numbers(set=key) if n.metric in FIGURES]
     rows = Counter((n.paper, n.table, n.labels, n.metric) for n in found)
     return tuple(
         Published(_system(n, alone=rows[n.paper, n.table, n.labels, n.metric] == 1), n.metric, n.value / 100, _source(n, known))
