@@ -17,10 +17,13 @@
         && chosen.every((select) => item.dataset[select.name] === select.value)
         && words.every((word) => text(item).includes(word)));
     }
-    const number = shown().length;
-    count.textContent = `${number} of ${items.length} shown`;
+    count.textContent = `${shown().length} of ${items.length} shown`;
+    label();
+  };
+
+  const label = () => {
     unfold.textContent = shown().some((item) => !item.open) ? "Unfold all" : "Fold all";
-    unfold.disabled = !number;
+    unfold.disabled = !shown().length;
   };
 
   const step = (by) => {
@@ -37,12 +40,13 @@
   unfold.addEventListener("click", () => {
     const open = shown().some((item) => !item.open);
     for (const item of shown()) item.open = open;
-    filter();
   });
+  let toggled;
+  document.addEventListener("toggle", () => { clearTimeout(toggled); toggled = setTimeout(label, 50); }, true);
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) && event.target.type !== "checkbox") {
-      if (event.key === "Escape") event.target.blur();
+      if (event.key === "Escape") { event.preventDefault(); event.target.blur(); }
       return;
     }
     const act = { "/": () => form.elements.text.focus(), j: () => step(1), k: () => step(-1) }[event.key];
