@@ -42,8 +42,11 @@ _WORD = re.compile(r"\w+(?:['’.,:/-]\w+)*%?|[$€£¥%]")  # noqa: RUF001
 _CLAUSE = re.compile(r"(?<=[;:,–—])\s+|(?<!\s)\s++(?=(?:and|but|which|who|while|because|although|after|before|when)\b)")  # noqa: RUF001
 
 
-# control characters could move a cursor or rewrite what was shown; direction marks could reorder it; half a character is no text
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# control characters could move a cursor or rewrite what was shown; direction marks could reorder it; half a
+# character, or what is none, is no text
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
 
 
 def safe(text: str) -> str:

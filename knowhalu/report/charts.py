@@ -13,6 +13,7 @@ from knowhalu.evaluation.intervals import Figure
 from knowhalu.report.drawn import Times
 from knowhalu.report.grid import Grid
 from knowhalu.report.svg import INK, as_svg, drawing, few_colours
+from knowhalu.text import safe
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,8 +61,8 @@ def intervals_chart(key: str, title: str, values: Sequence[tuple[str, Figure]], 
                 100 * value.value, i, style.mark, color=style.colour, markersize=6, fillstyle="none" if published else "full"
             )
         axes.axvline(50, color=INK, linewidth=0.8, linestyle=":")
-        axes.set(yticks=range(len(values)), yticklabels=[name for name, _ in values], ylim=(len(values) - 0.4, -0.6), title=title,
-                 xlabel="Avg Acc in % (dotted: chance)")  # fmt: skip
+        axes.set_yticks(range(len(values)), [safe(name) for name, _ in values])
+        axes.set(ylim=(len(values) - 0.4, -0.6), title=title, xlabel="Avg Acc in % (dotted: chance)")
         axes.grid(visible=False, axis="y")
         return as_svg(figure, key, title)
 
@@ -84,7 +85,7 @@ def reliability_chart(key: str, found: Mapping[str, Reliability], styles: Mappin
     with drawing(*SIZE) as (figure, axes):
         axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=":")
         for name, bins in found.items():
-            style, label = styles[name], f"{name}, ECE {100 * bins.ece:.1f} %" if bins.ece is not None else name
+            style, label = styles[name], safe(f"{name}, ECE {100 * bins.ece:.1f} %" if bins.ece is not None else name)
             axes.plot(bins.probability, bins.share, color=style.colour, linestyle=style.dashes, linewidth=1)
             size = 14 + 150 * bins.rows / max(1.0, float(bins.rows.sum()))
             axes.scatter(bins.probability, bins.share, s=size, color=style.colour, marker=style.mark, label=label, linewidth=0)
@@ -100,7 +101,9 @@ def seconds_chart(key: str, times: Mapping[str, Times], styles: Mapping[str, Sty
     with drawing(*SIZE) as (figure, axes):
         for name, found in times.items():
             style = styles[name]
-            axes.stairs(100 * found.share, found.edges, color=style.colour, linestyle=style.dashes, label=name, linewidth=1.4)
+            axes.stairs(
+                100 * found.share, found.edges, color=style.colour, linestyle=style.dashes, label=safe(name), linewidth=1.4
+            )
             axes.plot(found.median, 0, style.mark, color=style.colour, clip_on=False, markersize=6)
         axes.set(xscale="log", xlabel="seconds (the mark on the axis is the median)", ylabel="rows, %", title=title)
         axes.set_ylim(bottom=0)
@@ -112,7 +115,7 @@ def seconds_chart(key: str, times: Mapping[str, Times], styles: Mapping[str, Sty
 
 def grid_chart(key: str, name: str, grid: Grid) -> str:
     """Draw the grid of a calibration as a heat map, the best pair ringed."""
-    title = f"Calibration on {name}: accuracy for every pair of thresholds"
+    title = f"Calibration on {safe(name)}: accuracy for every pair of thresholds"
     with drawing(6.2, 4.6) as (figure, axes):
         axes.grid(visible=False)
         values, best = 100 * np.ma.masked_invalid(grid.average), grid.best
@@ -144,7 +147,7 @@ def _lines(
 
 def _line(axes: "Axes", name: str, curve: Curve, style: Style) -> None:
     every = max(1, len(curve.x) // 6)
-    axes.plot(100 * curve.x, 100 * curve.y, color=style.colour, linestyle=style.dashes, label=name, marker=style.mark,
+    axes.plot(100 * curve.x, 100 * curve.y, color=style.colour, linestyle=style.dashes, label=safe(name), marker=style.mark,
               markevery=every, markersize=3.5 if style.quiet else 4.5, zorder=2 if style.quiet else 3)  # fmt: skip
 
 

@@ -21,7 +21,10 @@ from knowhalu.report.rows import Texts, read_texts
 from knowhalu.report.runs import COMPARISON, Run
 from knowhalu.report.stored import check_still_true, of_outcomes, read_comparison
 
-ITEMS = 300
+ITEMS, NAMED = 300, 4
+
+UNLABELLED = "No row has a gold label, so nothing is scored."
+NO_ROWS = "The rows are not known, and with them their questions, gold labels and whole responses: --rows names their file."
 
 
 def is_trivial(method: str) -> bool:
@@ -88,7 +91,11 @@ def make_report(runs: Sequence[Run], *, title: str = "", grids: Mapping[str, Gri
         shown = _shown(outcomes)
         total += sum(len(found.place) for found in shown.values())
         sections.append(_section(run, texts, outcomes, shown, share))
-    return Report(title or ", ".join(run.name for run in runs), knowhalu.__version__, tuple(sections), dict(grids or {}), total)
+    return Report(title or _title([run.name for run in runs]), knowhalu.__version__, tuple(sections), dict(grids or {}), total)
+
+
+def _title(names: Sequence[str]) -> str:
+    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
 
 
 def _section(run: Run, texts: Texts | None, outcomes: dict[str, Outcomes], shown: dict[str, Outcomes], items: int) -> Section:
@@ -106,7 +113,7 @@ def _section(run: Run, texts: Texts | None, outcomes: dict[str, Outcomes], shown
         published=published(dataset.name or run.name) if comparison is not None else (),
         breakdowns=tuple(_breakdowns(run, labelled, outcomes)), drawn=drawn_of(outcomes, shown, labelled),
         items=tuple(read_items(run.name, texts, outcomes, chosen)),
-        warnings=(*dataset.warnings, *_warnings(rows, outcomes, comparison)),
+        warnings=(*dataset.warnings, *_warnings(rows, outcomes, comparison, labels=texts is not None)),
     )  # fmt: skip
 
 
@@ -157,7 +164,7 @@ def _settings_of(found: Outcomes) -> str:
     return json.dumps(_settings(found), ensure_ascii=False, sort_keys=True, indent=1)
 
 
-def _warnings(rows: int, outcomes: dict[str, Outcomes], comparison: Comparison | None) -> list[str]:
+def _warnings(rows: int, outcomes: dict[str, Outcomes], comparison: Comparison | None, *, labels: bool) -> list[str]:
     """Say what a reader must know before the figures."""
     told = []
     for name, found in outcomes.items():
@@ -169,7 +176,7 @@ def _warnings(rows: int, outcomes: dict[str, Outcomes], comparison: Comparison |
             (reason, count), *more = found.failures.items()
             others = f", and {len(more):,} other reasons" if more else ""
             told.append(f"{name}: {sum(found.failures.values()):,} rows have no verdict: {count:,} x {reason}{others}")
-    return [*told, *(comparison.notes if comparison is not None else ("There are no gold labels, so nothing is scored.",))]
+    return [*told, *(comparison.notes if comparison is not None else [UNLABELLED if labels else NO_ROWS])]
 
 
 def paths_of(runs: Sequence[Run]) -> list[Path]:

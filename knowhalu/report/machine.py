@@ -19,7 +19,7 @@ def as_json(report: Report) -> str:
     fields = {
         "knowhalu_report": 1, "version": report.version, "title": report.title, "outcomes": report.outcomes,
         "sample": say.sample_note(report), "sets": [_section(section) for section in report.sections],
-        "calibration": _plain(report.grids), "items": [as_fields(item) for item in report.items],
+        "calibration": _plain(report.grids), "items": [_plain(as_fields(item)) for item in report.items],
     }  # fmt: skip
     return json.dumps(fields, indent=1, allow_nan=False) + "\n"
 

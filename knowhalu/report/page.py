@@ -23,8 +23,8 @@ SIGNS = {"wrong": "✗", "abstained": "?", "failed": "!", "right": "✓", "hallu
 LABELS = {"CORRECT": ("✓", "correct"), "INCORRECT": ("✗", "incorrect"), "INCONCLUSIVE": ("?", "open")}
 KINDS = {"factual": "factual error", "off_target": "off target"}
 READ = {
-    "average": "What every method gets with its 95 % interval. What does not clear the trivial rules (grey) has not shown that it "
-    "sees truth.",
+    "average": "What every method gets with its 95 % interval. What does not clear the trivial rules (grey) has not shown that "
+    "it sees truth.",
     "published": "Hollow marks are the best published figures.",
     "roc": "Every border on the probability is a point. The dotted line is chance; the further above it, the better.",
     "risk": "Only the surest verdicts are kept, from left to right more of them. A line that rises late can be trusted far; it "
@@ -65,7 +65,7 @@ def _charts(key: str, section: Section, styles: dict[str, charts.Style]) -> list
         values = layout.interval_values(section)
         names = {title_of(r): styles[r.name] for r in section.comparison.results if r.name in styles}
         marked = len(layout.published_averages(section))
-        title = f"Avg Acc on {section.name}"
+        title = f"Avg Acc on {safe(section.name)}"
         caption = f"{READ['average']} {READ['published']}" if marked else READ["average"]
         found.append(Chart(charts.intervals_chart(f"{key}-average", title, values, marked, names), caption, wide=True))
     if drawn.roc:

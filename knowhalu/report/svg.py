@@ -2,6 +2,7 @@
 
 import io
 import re
+import warnings
 import xml.etree.ElementTree as Tree
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,11 +37,13 @@ def drawing(width: float, height: float) -> Iterator[tuple["Figure", "Axes"]]:
     Raises MissingExtra where matplotlib is not installed.
     """
     try:
-        from matplotlib import rc_context
+        from matplotlib import rc_context, rcdefaults, rcParams
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingExtra("matplotlib", "report") from error
-    with rc_context(LOOK):
+    with rc_context():
+        rcdefaults()  # a reader's own matplotlibrc must not change the bytes
+        rcParams.update(LOOK)
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure, figure.subplots()
 
@@ -55,7 +58,9 @@ def few_colours() -> "Colormap":
 def as_svg(figure: "Figure", key: str, title: str) -> str:
     """Return a figure, while `drawing` holds it, as one SVG element; `key` keeps its ids apart from those of others."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from")  # a browser has other fonts than the one that is measured by
+        figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     root = Tree.fromstring(buffer.getvalue())  # noqa: S314 - written by matplotlib a moment ago
     _clean(root, key)
     box = root.get("viewBox", "")

@@ -91,3 +91,21 @@ def test_grids_are_read_with_gaps_alone_or_beside_a_profile(tmp_path):
     assert np.isnan(found.average[1, 0]) and found.best == (1, 1)
     (tmp_path / "p.json").write_text(f'{{"profile": {{}}, "grid": {one}, "grids": {{"my set": {one}}}}}')
     assert list(read_grids(tmp_path / "p.toml")) == [ALL, "my set"]
+
+
+def test_names_of_any_script_and_of_no_characters_are_drawn():
+    name = "模型 \x1b[31m \u202e \ufffe \ud800"
+    svg = charts.roc_chart("k", {name: CURVE}, charts.styles_of([name], []))
+    assert "模型 \ufffd[31m" in "".join(Tree.fromstring(svg).itertext())
+    charts.intervals_chart("k", "t", [(name, Figure(0.5))], 0, {})
+    charts.grid_chart("k", name, GRID)
+    charts.reliability_chart("k", {name: BINS}, charts.styles_of([name], []))
+    charts.seconds_chart("k", {name: TIMES}, charts.styles_of([name], []))
+
+
+def test_a_readers_own_style_does_not_change_the_bytes():
+    import matplotlib
+
+    usual = DRAWN["roc"]()
+    with matplotlib.rc_context({"font.size": 30, "lines.linewidth": 9}):
+        assert DRAWN["roc"]() == usual

@@ -135,7 +135,7 @@ def test_without_gold_there_are_counts_and_items_only(reported):
     report = reported(samples, [verdict(s, 0.1 + 0.15 * i) for i, s in enumerate(samples)])
     page = Page(as_html(report))
     assert report.sections[0].comparison is None and not report.sections[0].drawn.roc
-    assert "There are no gold labels" in page.text() and "Avg Acc" not in page.text("script")
+    assert "No row has a gold label" in page.text() and "Avg Acc" not in page.text("script")
     assert {a["data-state"] for a in page.all("details", class_="item")} == {"hallucinated", "faithful"}
 
 
@@ -143,6 +143,26 @@ def test_without_rows_the_response_is_that_of_the_verdict(reported):
     page = Page(as_html(reported(rows=False)))
     assert "It is " in page.text() and "metres high." in page.text()
     assert "How high is tower" not in page.text()
+
+
+def test_a_run_without_an_outcome_yet_is_shown_as_that(reported, tmp_path):
+    path = write_outcomes(tmp_path / "none.jsonl", [], [])
+    report = make_report(find_runs([path], write_rows(tmp_path / "all.jsonl", labelled()[0])))
+    assert "none: 12 of 12 rows have no outcome yet." in " ".join(report.sections[0].warnings)
+    assert "All 0 outcomes" in Page(as_html(report)).text() and as_markdown(report) and as_json(report)
+    assert as_html(make_report(find_runs([path])))
+
+
+def test_much_evidence_is_cut_off_with_its_links_and_large_outcomes_lose_their_steps(reported):
+    one = sample(0, "It is 300 metres high.")
+    said = verdict(one, 0.9, rationale="long " * 25_000)
+    (segment,) = said.segments
+    many = said.model_copy(update={"segments": (segment.model_copy(update={"evidence": segment.evidence * 70}),)})
+    page = Page(as_html(reported([one], [many])))
+    links = {a["href"][1:] for a in page.all("a")}
+    assert "i1e60" in links and "i1e61" not in links
+    assert links <= {a["id"] for _, a in page.elements if "id" in a}
+    assert "and 10 more, in the outcome file" in page.text() and "its steps are in said.jsonl, byte " in page.text()
 
 
 def test_rows_that_are_partly_labelled_are_scored_where_they_are_and_this_is_said(reported):
