@@ -56,10 +56,8 @@ def intervals_chart(key: str, title: str, values: Sequence[tuple[str, Figure]], 
                 continue
             if value.low is not None and value.high is not None:
                 axes.plot([100 * value.low, 100 * value.high], [i, i], color=style.colour, linewidth=2, alpha=0.8)
-            published = i >= len(values) - marked
-            axes.plot(
-                100 * value.value, i, style.mark, color=style.colour, markersize=6, fillstyle="none" if published else "full"
-            )
+            fill: Any = "none" if i >= len(values) - marked else "full"
+            axes.plot(100 * value.value, i, style.mark, color=style.colour, markersize=6, fillstyle=fill)
         axes.axvline(50, color=INK, linewidth=0.8, linestyle=":")
         axes.set_yticks(range(len(values)), [safe(name) for name, _ in values])
         axes.set(ylim=(len(values) - 0.4, -0.6), title=title, xlabel="Avg Acc in % (dotted: chance)")
@@ -139,8 +137,7 @@ def _lines(
             axes.plot([0, 100], [0, 100], color=INK, linewidth=0.8, linestyle=":")
         for name, curve in curves.items():
             _line(axes, name, curve, styles[name])
-        axes.set(xlim=(-2, 102), xlabel=x, ylabel=y, title=title)
-        axes.set_ylim(-2, 102) if diagonal else axes.set_ylim(bottom=-1)
+        axes.set(xlim=(-2, 102), ylim=(-2, 102) if diagonal else (-1, None), xlabel=x, ylabel=y, title=title)
         _legend(figure)
         return as_svg(figure, key, title)
 

@@ -1,6 +1,6 @@
 """The tables of a report, alike for the page and for Markdown."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from knowhalu.evaluation.comparison import Comparison
 from knowhalu.evaluation.figures import FIGURES
@@ -64,20 +64,14 @@ def cost_sheet(section: Section) -> Sheet | None:
     times = section.drawn.seconds
     if not used and not times:
         return None
-    names = [e.name for e in section.entrants]
-    cached = any(cost.get("cached_tokens") for cost in costs.values())
-    head = (
-        "",
-        *(COST[n] for n in used),
-        *(["cached share"] if cached else []),
-        *(["median time, s", "95 % under, s"] if times else []),
-    )
-    rows = [
-        (name, *(_amount(n, costs.get(name, {}).get(n)) for n in used), *([_cached(costs.get(name, {}))] if cached else []),
-         *([f"{times[name].median:.3f}", f"{times[name].slow:.3f}"] if name in times else ["-", "-"] if times else []))
-        for name in names if name in costs or name in times
-    ]  # fmt: skip
-    return Sheet("Cost and time per row with a verdict", head, rows)
+    names = [e.name for e in section.entrants if e.name in costs or e.name in times]
+    columns = {"": names, **{COST[n]: [_amount(n, costs.get(m, {}).get(n)) for m in names] for n in used}}
+    if "cached_tokens" in used:
+        columns["cached share"] = [_cached(costs.get(m, {})) for m in names]
+    if times:
+        columns["median time, s"] = [f"{times[m].median:.3f}" if m in times else "-" for m in names]
+        columns["95 % under, s"] = [f"{times[m].slow:.3f}" if m in times else "-" for m in names]
+    return Sheet("Cost and time per row with a verdict", tuple(columns), list(zip(*columns.values(), strict=True)))
 
 
 def overview_sheet(report: Report) -> Sheet | None:
@@ -113,8 +107,8 @@ def published_averages(section: Section) -> list[Published]:
 
 def _counts(section: Section) -> Sheet:
     states = list(dict.fromkeys(state for e in section.entrants for state in e.states))
-    rows: Iterable[tuple[str, ...]] = ((e.name, *(f"{e.states.get(s, 0):,}" for s in states)) for e in section.entrants)
-    return Sheet(f"{section.rows:,} rows without gold labels", ("", *states), list(rows))
+    rows = [(e.name, *(f"{e.states.get(s, 0):,}" for s in states)) for e in section.entrants]
+    return Sheet(f"{section.rows:,} rows without gold labels", ("", *states), rows)
 
 
 def _part(part: Part | None) -> str:

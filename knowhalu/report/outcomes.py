@@ -98,7 +98,7 @@ def read_outcomes(path: Path, texts: Texts | None) -> Outcomes:
             if torn:
                 break
             where = f"{path}, line {number}"
-            entry, name = _entry(fields, where), str(fields.get("id"))
+            entry, name = _entry(fields, where), str(fields["id"])
             place = texts.place(name, fields.get("input", ""), where) if texts else seen.setdefault(id_hash(name), len(seen))
             slot = slots.setdefault(place, len(entries))
             if slot == len(entries):
@@ -138,6 +138,7 @@ def _gathered(
 def _entry(fields: dict[str, Any], where: str) -> _Entry:
     """Take the numbers of one outcome; raises InputError naming the line."""
     try:
+        fields["id"].encode("utf-8")  # half a character is no id of a row
         if "stage" in fields:
             reason = f"{fields['stage']}: {fields['reason']}"[:160]
             return _Entry(FAILED, np.nan, np.nan, 0, -1, reason, ())

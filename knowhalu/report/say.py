@@ -57,6 +57,15 @@ def sample_note(report: Report) -> str:
     )
 
 
+def shared_warnings(report: Report) -> list[tuple[str, str]]:
+    """Return every warning of several runs once, with the names of the runs that it is about."""
+    about: dict[str, list[str]] = {}
+    for section in report.sections if len(report.sections) > 1 else ():
+        for line in section.warnings:
+            about.setdefault(line, []).append(section.name)
+    return [(line, ", ".join(names)) for line, names in about.items()]
+
+
 def choices(report: Report) -> list[tuple[str, str, list[str]]]:
     """Return what items can be filtered by, where there is more than one value: field, title, values."""
     fields = (("run", "Set", "run"), ("method", "Method", "method"), ("kind", "Kind said", "type"))

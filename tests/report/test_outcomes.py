@@ -49,6 +49,7 @@ def test_the_later_outcome_of_a_row_holds_and_a_torn_end_is_told(files):
     (lambda b: b.split(b"\n", 1)[1], "line 1: does not say which run this is"),
     (lambda b: b + b'{"id": "r9", "status": "revised"}\n', "line 6: not an outcome of a check"),
     (lambda b: b + b"[1]\n", "line 6: not an outcome of a check"),
+    (lambda b: b + b'{"id": "\\ud800", "stage": "s", "reason": "r"}\n', "line 6: not an outcome of a check"),
 ])  # fmt: skip
 def test_what_is_no_outcome_file_is_refused_by_its_line(files, change, said):
     files[0].write_bytes(change(files[0].read_bytes()))

@@ -64,6 +64,8 @@ def test_several_sets_are_sections_with_an_overview(tmp_path):
     report = make_report(find_runs([tmp_path / "runs"]))
     page = Page(as_html(report))
     assert [s.name for s in report.sections] == ["one", "two"]
+    assert page.text().count("The trivial rules are fitted on the compared rows") >= 3  # above all, and in each section
+    assert "one, two" in page.texts["span"]
     assert "Avg Acc of all sets" in page.text() and len(page.all("section", id="s2")) == 1
     assert {a["data-run"] for a in page.all("details", class_="item")} == {"one", "two"}
 
