@@ -120,7 +120,8 @@ def grid_chart(key: str, name: str, grid: Grid) -> str:
         mesh = axes.pcolormesh(grid.q2, grid.q1, values, cmap=few_colours(), shading="nearest")
         if best is not None:
             at = grid.q2[best[1]], grid.q1[best[0]]
-            label = f"best: {values[best]:.1f} % at {at[1]:.2f} (delta1), {at[0]:.2f} (delta2)"
+            alike = f", as have {grid.equals - 1:,} others" if grid.equals > 1 else ""
+            label = f"best: {values[best]:.1f} % at {at[1]:.2f} (delta1), {at[0]:.2f} (delta2){alike}"
             axes.plot(*at, "o", color="#D55E00", fillstyle="none", markersize=11, markeredgewidth=2, label=label)
         axes.set(xlabel="quantile of the supplement's confidence (delta2)", ylabel="quantile of the base confidence (delta1)")
         axes.set_title(title)

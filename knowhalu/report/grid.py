@@ -28,6 +28,11 @@ class Grid(NamedTuple):
         i, j = np.unravel_index(int(np.nanargmax(self.average)), self.average.shape)
         return int(i), int(j)
 
+    @property
+    def equals(self) -> int:
+        """Count the pairs that got as much as the best."""
+        return int((self.average == np.nanmax(self.average)).sum()) if self.best is not None else 0
+
 
 def read_grids(path: Path) -> dict[str, Grid]:
     """Read the grids in the JSON file beside a profile, of all rows and of sets of their own.

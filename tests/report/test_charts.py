@@ -68,6 +68,9 @@ def test_the_pyplot_state_is_left_alone():
 def test_the_best_cell_is_the_best_that_was_tried():
     assert GRID.best == (1, 1)
     assert Grid(Q, Q, np.full((3, 3), np.nan)).best is None
+    level = Grid(Q, Q, np.array([[0.6, 0.8, 0.7], [np.nan, 0.8, 0.7], [np.nan, np.nan, 0.6]]))
+    assert (level.best, level.equals) == ((0, 1), 2)
+    assert "0.50 (delta2), as have 1 others" in charts.grid_chart("k", "mine", level)
     assert "best: 80.0 % at 0.50 (delta1), 0.50 (delta2)" in DRAWN["grid"]()
 
 
