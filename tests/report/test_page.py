@@ -11,6 +11,7 @@ from knowhalu.errors import InputError
 from knowhalu.evaluation.comparison import compare
 from knowhalu.evaluation.report import percent, write
 from knowhalu.evaluation.specs import parse_specs
+from knowhalu.report import layout
 from knowhalu.report.content import make_report
 from knowhalu.report.machine import as_json
 from knowhalu.report.page import as_html
@@ -235,3 +236,10 @@ def test_breakdowns_by_hand(reported):
     assert found["Words of the response"] == {"1 to 2": (2, 1.0, 1.0), "3 to 4": (2, 0.0, 0.0), "5 to 6": (2, 1.0, 1.0)}
     assert found["Forms of knowledge"] == {"agree": (3, 1.0, 0.5), "only one was judged by": (3, 0.5, 1.0)}
     assert "Type of error" not in found  # one type is no breakdown
+
+
+def test_cost_has_the_share_of_cached_tokens_and_the_time_of_single_checks(reported):
+    table = layout.cost_sheet(reported().sections[0])
+    row = dict(zip(table.head, table.rows[0], strict=True))
+    assert (row["prompt tokens"], row["of them cached"], row["cached share"]) == ("100.0", "60.0", "60.0 %")
+    assert (row["median time, s"], row["95 % under, s"]) == ("0.500", "0.500")
