@@ -42,6 +42,18 @@ _WORD = re.compile(r"\w+(?:['’.,:/-]\w+)*%?|[$€£¥%]")  # noqa: RUF001
 _CLAUSE = re.compile(r"(?<=[;:,–—])\s+|(?<!\s)\s++(?=(?:and|but|which|who|while|because|although|after|before|when)\b)")  # noqa: RUF001
 
 
+# control characters could move a cursor or rewrite what was shown; direction marks could reorder it; half a
+# character, or what is none, is no text
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+
+
+def safe(text: str) -> str:
+    """Return the text with every character replaced that a terminal or a page would obey; offsets stay as they are."""
+    return _UNSAFE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
 def words(text: str) -> list[Span]:
     """Split into words and numbers; a decimal, a hyphenated word or a contraction stays whole."""
     return [Span(m.start(), m.end(), m.group()) for m in _WORD.finditer(text)]

@@ -13,13 +13,14 @@ from rich.text import Text
 
 from knowhalu.api import Checker
 from knowhalu.batch import Summary, detect
-from knowhalu.cli.show import make_console, safe, show_item
+from knowhalu.cli.show import make_console, show_item
 from knowhalu.cli.tables import PlainProgress, duration, show_scores
 from knowhalu.errors import IndexFormatError, KnowHaluError
 from knowhalu.options import RetrievalOptions, Settings
 from knowhalu.records import parse_outcome, read_samples
 from knowhalu.retrieval.index import read_info, verify
 from knowhalu.scoring import Score, score
+from knowhalu.text import safe
 from knowhalu.types import Sample
 from knowhalu.verdicts import Outcome, Verdict
 

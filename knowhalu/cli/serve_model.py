@@ -14,9 +14,9 @@ from click.exceptions import Exit
 
 from knowhalu.cli.options import make_settings, with_settings
 from knowhalu.cli.serving import Served, is_taken
-from knowhalu.cli.show import safe
 from knowhalu.errors import InputError, MissingExtra, ModelError, SettingsError
 from knowhalu.options import LLMOptions
+from knowhalu.text import safe
 
 LENGTH = 16_384
 """Tokens of context that are enough for every prompt; more would only take memory from the cache of prefixes."""

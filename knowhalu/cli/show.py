@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from knowhalu.revisions import Revision
+from knowhalu.text import safe
 from knowhalu.types import Judgment, Kind, Label, Sample, Step
 from knowhalu.verdicts import Evidence, Failure, Finding, Outcome, Segment, Verdict
 
@@ -21,8 +22,6 @@ MARKS = {Label.INCORRECT: ("✗", "red underline"), Label.INCONCLUSIVE: ("?", "y
 WHOLE = "as a whole"
 """What stands where a judgment is of no form of knowledge."""
 RELATIONS = {"supports": ("supported by", "green"), "contradicts": ("contradicted by", "red")}
-# control characters could move the cursor or rewrite what was shown; direction marks could reorder it
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _SPACE = re.compile(r"\s+")
 
 
@@ -31,11 +30,6 @@ def make_console(*, stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else 10_000
     return Console(file=stream, width=width, highlight=False, emoji=False, markup=False, soft_wrap=width is not None)
-
-
-def safe(text: str) -> str:
-    """Return the text with everything replaced that a terminal would obey."""
-    return _UNSAFE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def short(text: str, limit: int = 240) -> str:

@@ -65,7 +65,7 @@ def breakdowns(partings: Sequence[Parting], drawn: NDArray[np.uint8]) -> tuple[B
 def _parted(partings: Sequence[Parting], key: str, drawn: NDArray[np.uint8]) -> Iterable[Parted]:
     for parting in partings:
         names = np.array([name or "" for name in parting.names[key]])
-        order = sorted(set(names.tolist()) - {""}, key=_in_order)
+        order = sorted(set(names.tolist()) - {""}, key=in_order)
         if len(order) > 1:
             yield Parted(parting.method, tuple(_part(name, parting, names == name, drawn) for name in order))
 
@@ -76,7 +76,7 @@ def _part(name: str, parting: Parting, chosen: Flags, drawn: NDArray[np.uint8]) 
     return Part(name, len(said.gold), int(said.gold.sum()), shown)
 
 
-def _in_order(name: str) -> tuple[bool, int, str]:
+def in_order(name: str) -> tuple[bool, int, str]:
     """Put numbers before names, by their size, and what was put together last."""
     first = name.split()[0]
     return name == OTHERS, int(first) if first.isdecimal() else -1, name

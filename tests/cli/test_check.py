@@ -5,8 +5,9 @@ import json
 import pytest
 
 from knowhalu.api import Checker
-from knowhalu.cli.show import make_console, marked_response, safe, show_outcome
+from knowhalu.cli.show import make_console, marked_response, show_outcome
 from knowhalu.records import parse_outcome
+from knowhalu.text import safe
 from knowhalu.types import Judgment
 from knowhalu.verdicts import Finding, Segment, Unchecked, Verdict
 from tests import scripted_checks

@@ -1,0 +1,47 @@
+"""`knowhalu report`: finished runs as one page."""
+
+from pathlib import Path
+
+import click
+
+from knowhalu.cli.options import FILE
+
+OUT = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--out", "-o", "output", required=True, type=OUT, help="HTML file for the page; it needs no network.")
+@click.option("--rows", type=FILE, help="The rows that were checked, where RUN is an outcome file or they have moved.")
+@click.option("--profile", type=FILE, help="A profile of `knowhalu calibrate`; the grid beside it is drawn.")
+@click.option("--items", type=click.IntRange(min=0), default=300, show_default=True, help="Outcomes shown one by one.")
+@click.option("--title", default="", help="Title of the page; default: the names of the runs.")
+@click.option("--markdown", type=OUT, help="Write the same content as Markdown too.")
+@click.option("--json", "as_json", type=OUT, help="Write the same content as JSON too.")
+def report(
+    runs: tuple[Path, ...],
+    output: Path,
+    rows: Path | None,
+    profile: Path | None,
+    items: int,
+    title: str,
+    markdown: Path | None,
+    as_json: Path | None,
+) -> None:
+    """Show finished runs as one page: figures, curves, cost, and items with their evidence.
+
+    RUN is a folder of `knowhalu compare`, a folder of such folders, or an outcome file of `knowhalu detect`. The page is one file
+    that works from a disk without a network. Figures are of all rows; single items are a sample, wrong ones first.
+    """
+    from knowhalu.report.content import make_report, paths_of
+    from knowhalu.report.grid import read_grids
+    from knowhalu.report.runs import find_runs
+    from knowhalu.report.writing import check_outputs, write_all
+
+    outputs = {"html": output, "markdown": markdown, "json": as_json}
+    given = {form: path for form, path in outputs.items() if path is not None}
+    found = find_runs(runs, rows)
+    check_outputs(given, [*paths_of(found), *([profile] if profile is not None else [])])
+    grids = read_grids(profile) if profile is not None else {}
+    write_all(make_report(found, title=title, grids=grids, items=items), given)
+    click.echo(f"written: {', '.join(map(str, given.values()))}")

@@ -1,0 +1,155 @@
+"""Charts: numbers that were computed elsewhere as pictures that can be read in colour, in grey and by the colour-blind.
+
+Colours are those of Okabe and Ito; every line also has its own dashes and marks.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from knowhalu.evaluation.curves import Curve, Reliability
+from knowhalu.evaluation.intervals import Figure
+from knowhalu.report.drawn import Times
+from knowhalu.report.grid import Grid
+from knowhalu.report.svg import INK, as_svg, drawing, few_colours
+from knowhalu.text import safe
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", INK)
+DASHES = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (3, 1)))
+MARKS = "osD^vP*X"
+QUIET = "#8A8A8A"
+QUIET_DASHES = (":", (0, (1, 2.5)), (0, (3, 2, 1, 2)))
+SIZE = (4.6, 3.9)
+
+
+class Style(NamedTuple):
+    """How a method looks in every chart."""
+
+    colour: str
+    dashes: Any
+    mark: str
+    quiet: bool = False
+
+
+def styles_of(names: Iterable[str], quiet: Iterable[str]) -> dict[str, Style]:
+    """Give every method its looks; quiet ones, the trivial rules, are grey and dotted."""
+    still = dict.fromkeys(quiet)
+    loud = [name for name in dict.fromkeys(names) if name not in still]
+    found = {
+        name: Style(COLOURS[i % len(COLOURS)], DASHES[i % len(DASHES)], MARKS[i % len(MARKS)]) for i, name in enumerate(loud)
+    }
+    return found | {
+        name: Style(QUIET, QUIET_DASHES[i % len(QUIET_DASHES)], "x+|"[i % 3], quiet=True) for i, name in enumerate(still)
+    }
+
+
+def intervals_chart(key: str, title: str, values: Sequence[tuple[str, Figure]], marked: int, styles: Mapping[str, Style]) -> str:
+    """Draw one line for each method with its interval; the last `marked` are published figures."""
+    with drawing(9.4, 0.75 + 0.27 * len(values)) as (figure, axes):
+        for i, (name, value) in enumerate(values):
+            style = styles.get(name, Style(INK, "-", "D"))
+            if value.value is None:
+                continue
+            if value.low is not None and value.high is not None:
+                axes.plot([100 * value.low, 100 * value.high], [i, i], color=style.colour, linewidth=2, alpha=0.8)
+            fill: Any = "none" if i >= len(values) - marked else "full"
+            axes.plot(100 * value.value, i, style.mark, color=style.colour, markersize=6, fillstyle=fill)
+        axes.axvline(50, color=INK, linewidth=0.8, linestyle=":")
+        axes.set_yticks(range(len(values)), [safe(name) for name, _ in values])
+        axes.set(ylim=(len(values) - 0.4, -0.6), title=title, xlabel="Avg Acc in % (dotted: chance)")
+        axes.grid(visible=False, axis="y")
+        return as_svg(figure, key, title)
+
+
+def roc_chart(key: str, curves: Mapping[str, Curve], styles: Mapping[str, Style]) -> str:
+    """Draw ROC curves."""
+    title = "ROC: what is found against what is wrongly accused"
+    return _lines(key, title, curves, styles, "faithful wrongly accused, %", "hallucinated found, %", diagonal=True)
+
+
+def risk_chart(key: str, curves: Mapping[str, Curve], styles: Mapping[str, Style]) -> str:
+    """Draw risk over coverage."""
+    title = "Risk and coverage: wrong among the surest verdicts"
+    return _lines(key, title, curves, styles, "surest verdicts kept, % of rows", "wrong among them, %")
+
+
+def reliability_chart(key: str, found: Mapping[str, Reliability], styles: Mapping[str, Style]) -> str:
+    """Draw the share of hallucinated over the mean probability of each bin; the more rows, the larger the mark."""
+    title = "Reliability: said probability against what came true"
+    with drawing(*SIZE) as (figure, axes):
+        axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=":")
+        for name, bins in found.items():
+            style, label = styles[name], safe(f"{name}, ECE {100 * bins.ece:.1f} %" if bins.ece is not None else name)
+            axes.plot(bins.probability, bins.share, color=style.colour, linestyle=style.dashes, linewidth=1)
+            size = 14 + 150 * bins.rows / max(1.0, float(bins.rows.sum()))
+            axes.scatter(bins.probability, bins.share, s=size, color=style.colour, marker=style.mark, label=label, linewidth=0)
+        axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), title=title)
+        axes.set(xlabel="P(hallucinated) as said, mean of a bin", ylabel="share hallucinated")
+        _legend(figure)
+        return as_svg(figure, key, title)
+
+
+def seconds_chart(key: str, times: Mapping[str, Times], styles: Mapping[str, Style]) -> str:
+    """Draw how long checks took."""
+    title = "Seconds from a check's start to its verdict"
+    with drawing(*SIZE) as (figure, axes):
+        for name, found in times.items():
+            style = styles[name]
+            axes.stairs(
+                100 * found.share, found.edges, color=style.colour, linestyle=style.dashes, label=safe(name), linewidth=1.4
+            )
+            axes.plot(found.median, 0, style.mark, color=style.colour, clip_on=False, markersize=6)
+        axes.set(xscale="log", xlabel="seconds (the mark on the axis is the median)", ylabel="rows, %", title=title)
+        axes.set_ylim(bottom=0)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.xaxis.set_minor_formatter(lambda value, _: "")
+        _legend(figure)
+        return as_svg(figure, key, title)
+
+
+def grid_chart(key: str, name: str, grid: Grid) -> str:
+    """Draw the grid of a calibration as a heat map, the best pair ringed."""
+    title = f"Calibration on {safe(name)}: accuracy for every pair of thresholds"
+    with drawing(6.2, 4.6) as (figure, axes):
+        axes.grid(visible=False)
+        values, best = 100 * np.ma.masked_invalid(grid.average), grid.best
+        mesh = axes.pcolormesh(grid.q2, grid.q1, values, cmap=few_colours(), shading="nearest")
+        if best is not None:
+            at = grid.q2[best[1]], grid.q1[best[0]]
+            alike = f", as have {grid.equals - 1:,} others" if grid.equals > 1 else ""
+            label = f"best: {values[best]:.1f} % at {at[1]:.2f} (delta1), {at[0]:.2f} (delta2){alike}"
+            axes.plot(*at, "o", color="#D55E00", fillstyle="none", markersize=11, markeredgewidth=2, label=label)
+        axes.set(xlabel="quantile of the supplement's confidence (delta2)", ylabel="quantile of the base confidence (delta1)")
+        axes.set_title(title)
+        figure.colorbar(mesh, ax=axes, format="%.1f", label="Avg Acc, %")
+        _legend(figure)
+        return as_svg(figure, key, title)
+
+
+def _lines(
+    key: str, title: str, curves: Mapping[str, Curve], styles: Mapping[str, Style], x: str, y: str, *, diagonal: bool = False
+) -> str:
+    with drawing(*SIZE) as (figure, axes):
+        if diagonal:
+            axes.plot([0, 100], [0, 100], color=INK, linewidth=0.8, linestyle=":")
+        for name, curve in curves.items():
+            _line(axes, name, curve, styles[name])
+        axes.set(xlim=(-2, 102), ylim=(-2, 102) if diagonal else (-1, None), xlabel=x, ylabel=y, title=title)
+        _legend(figure)
+        return as_svg(figure, key, title)
+
+
+def _line(axes: "Axes", name: str, curve: Curve, style: Style) -> None:
+    every = max(1, len(curve.x) // 6)
+    axes.plot(100 * curve.x, 100 * curve.y, color=style.colour, linestyle=style.dashes, label=safe(name), marker=style.mark,
+              markevery=every, markersize=3.5 if style.quiet else 4.5, zorder=2 if style.quiet else 3)  # fmt: skip
+
+
+def _legend(figure: Any) -> None:
+    """Put the names under the chart, where they hide nothing."""
+    if figure.axes[0].get_legend_handles_labels()[0]:
+        figure.legend(loc="outside lower center", ncols=2)

@@ -1,0 +1,148 @@
+"""The tables of a report, alike for the page and for Markdown."""
+
+from collections.abc import Sequence
+
+from knowhalu.evaluation.comparison import Comparison
+from knowhalu.evaluation.figures import FIGURES
+from knowhalu.evaluation.intervals import Figure
+from knowhalu.evaluation.report import COST, QUALITY, Sheet, percent, sheets, title_of
+from knowhalu.report.content import Report, Section
+from knowhalu.report.parts import Breakdown, Part
+from knowhalu.report.published import Published
+
+COST_TITLE = "Cost"
+FIRST = ("average", "balanced", "macro_f1")
+"""Figures by which published systems are ordered: the first of them that they have, or else any other."""
+BEST = 5
+"""Published figures in the chart at most; the table has all."""
+LEGEND = "TPR / TNR in percent (rows): the share of the hallucinated that was found, and of the faithful that was passed."
+
+
+def figure_sheets(section: Section) -> list[Sheet]:
+    """Lay out the comparison's own tables, but for cost."""
+    if section.comparison is None:
+        return [_counts(section)]
+    found = [sheet for sheet in sheets(section.comparison) if not sheet.title.startswith(COST_TITLE)]
+    return [found[0], *section.dataset.tables, *found[1:]]
+
+
+def published_sheet(section: Section, most: int | None = None) -> Sheet | None:
+    """Put published figures beside ours, of the `most` best systems where it is given; None where none is known."""
+    if section.comparison is None or not section.published:
+        return None
+    given = {p.figure for p in section.published}
+    names = [name for name in (*FIRST, *(f for f in FIGURES if f not in FIRST)) if name in given]
+    ours = [(title_of(r), "", *(_value(r.figures.get(n)) for n in names), "measured here") for r in section.comparison.results]
+    systems = _systems(section.published, names[0])[:most]
+    known = {(p.system, p.source, p.figure): f"{100 * p.value:.1f}" for p in section.published}
+    theirs = [(s, "published", *(known.get((s, source, n), "-") for n in names), source) for s, source in systems]
+    title = "Beside published figures" if most is None else f"Beside the {most} best published figures"
+    return Sheet(title, ("", "", *(QUALITY.get(n, n) for n in names), "source"), [*ours, *theirs])
+
+
+def _systems(given: Sequence[Published], figure: str) -> list[tuple[str, str]]:
+    """Return systems with their sources, those that are best by a figure first."""
+    best: dict[tuple[str, str], float] = {}
+    for p in given:
+        key = p.system, p.source
+        best[key] = max(best.get(key, -1.0), p.value if p.figure == figure else -1.0)
+    return sorted(best, key=lambda key: -best[key])
+
+
+def breakdown_sheet(breakdown: Breakdown) -> Sheet:
+    """Lay out a breakdown: parts by methods."""
+    methods = list(dict.fromkeys(m for part in breakdown.parts.values() for m in part))
+    rows = [(name, *(_part(part.get(m)) for m in methods)) for name, part in breakdown.parts.items()]
+    return Sheet(breakdown.title, ("", *methods), rows)
+
+
+def cost_sheet(section: Section) -> Sheet | None:
+    """Lay out what a row costs with every method, and how long it takes; None where nothing is known."""
+    results = section.comparison.results if section.comparison is not None else ()
+    costs = {result.name: result.cost for result in results}
+    used = [n for n in COST if any(cost.get(n) for cost in costs.values())]
+    times = section.drawn.seconds
+    if not used and not times:
+        return None
+    names = [e.name for e in section.entrants if e.name in costs or e.name in times]
+    columns = {"": names, **{COST[n]: [_amount(n, costs.get(m, {}).get(n)) for m in names] for n in used}}
+    if "cached_tokens" in used:
+        columns["cached share"] = [_cached(costs.get(m, {})) for m in names]
+    if times:
+        columns["median time, s"] = [f"{times[m].median:.3f}" if m in times else "-" for m in names]
+        columns["95 % under, s"] = [f"{times[m].slow:.3f}" if m in times else "-" for m in names]
+    return Sheet("Cost and time per row with a verdict", tuple(columns), list(zip(*columns.values(), strict=True)))
+
+
+def overview_sheet(report: Report) -> Sheet | None:
+    """Lay out Avg Acc of every method on every set; None for a single set."""
+    compared = [(s.name, s.comparison) for s in report.sections if s.comparison is not None]
+    if len(compared) < 2:
+        return None
+    names = dict.fromkeys(r.name for _, c in compared for r in c.results)
+    rows = [(name, *(_of(name, comparison) for _, comparison in compared)) for name in names]
+    return Sheet("Avg Acc of all sets", ("", *(name for name, _ in compared)), rows)
+
+
+def run_sheet(section: Section) -> Sheet:
+    """Lay out what decided the results of every method: hashes of its parts."""
+    keys = list(dict.fromkeys(key for e in section.entrants for key in e.parts))
+    rows = [(e.name, e.method, *(e.parts.get(key, "-")[:16] for key in keys)) for e in section.entrants]
+    return Sheet("What ran", ("", "method", *keys), rows)
+
+
+def interval_values(section: Section) -> list[tuple[str, Figure]]:
+    """Return the Avg Acc of every method with its interval, then the published ones."""
+    if section.comparison is None:
+        return []
+    ours = [(title_of(r), r.figures["average"]) for r in section.comparison.results]
+    return [*ours, *((f"{p.system} (published)", Figure(p.value)) for p in published_averages(section))]
+
+
+def published_averages(section: Section) -> list[Published]:
+    """Return the best published figures that are Avg Acc, the best first."""
+    found = [p for p in section.published if p.figure == "average"]
+    return sorted(found, key=lambda p: -p.value)[:BEST]
+
+
+def _counts(section: Section) -> Sheet:
+    states = list(dict.fromkeys(state for e in section.entrants for state in e.states))
+    rows = [(e.name, *(f"{e.states.get(s, 0):,}" for s in states)) for e in section.entrants]
+    return Sheet(f"{section.rows:,} rows without gold labels", ("", *states), rows)
+
+
+def _part(part: Part | None) -> str:
+    return "-" if part is None else f"{_share(part.tpr)} / {_share(part.tnr)} ({part.rows:,})"
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f}"
+
+
+def _value(figure: Figure | None) -> str:
+    return "-" if figure is None else percent(figure)
+
+
+def _amount(name: str, value: float | None) -> str:
+    return "-" if value is None else f"{value:,.4f}" if name == "seconds" else f"{value:,.1f}"
+
+
+def _cached(cost: dict[str, float | None]) -> str:
+    prompt, cached = cost.get("prompt_tokens"), cost.get("cached_tokens")
+    return f"{100 * (cached or 0.0) / prompt:.1f} %" if prompt else "-"
+
+
+def _of(name: str, comparison: Comparison) -> str:
+    return next((percent(r.figures["average"]) for r in comparison.results if r.name == name), "-")
+
+
+def cells(row: Sequence[str]) -> list[tuple[str, str]]:
+    """Part every cell of a row into its value and the interval or number that follows."""
+    return [(value, f"{mark}{rest}") for value, mark, rest in (_parted(cell) for cell in row)]
+
+
+def _parted(cell: str) -> tuple[str, str, str]:
+    for mark in (" [", " ("):
+        if mark in cell and cell[-1] in "])" and cell[:1] in "-0123456789<+":
+            return cell.partition(mark)
+    return cell, "", ""

@@ -1,0 +1,111 @@
+"""The page: one HTML file without a network. Every text in it is escaped, and nothing but its own script and style may run."""
+
+import base64
+import hashlib
+from functools import lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from knowhalu.errors import MissingExtra
+from knowhalu.evaluation.report import remarks, title_of
+from knowhalu.report import charts, layout, say
+from knowhalu.report.content import Report, Section
+from knowhalu.report.items import STATES
+from knowhalu.text import safe
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+GENERATOR = "KnowHalu report"
+START = f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="generator" content="{GENERATOR}'
+"""How every page begins: a file that begins otherwise is not overwritten."""
+SIGNS = {"wrong": "✗", "abstained": "?", "failed": "!", "right": "✓", "hallucinated": "✗", "faithful": "✓"}
+LABELS = {"CORRECT": ("✓", "correct"), "INCORRECT": ("✗", "incorrect"), "INCONCLUSIVE": ("?", "open")}
+KINDS = {"factual": "factual error", "off_target": "off target"}
+READ = {
+    "average": "What every method gets with its 95 % interval. What does not clear the trivial rules (grey) has not shown that "
+    "it sees truth.",
+    "published": "Hollow marks are the best published figures.",
+    "roc": "Every border on the probability is a point. The dotted line is chance; the further above it, the better.",
+    "risk": "Only the surest verdicts are kept, from left to right more of them. A line that rises late can be trusted far; it "
+    "ends where the method abstains.",
+    "reliability": "On the dotted line a probability means what it says. Above it too few were called hallucinated, below too "
+    "many. A larger mark is a bin of more rows; ECE is the mean distance.",
+    "seconds": "The time of single checks, which wait for one another in batches: the throughput is in the table of cost.",
+}
+
+
+class Chart(NamedTuple):
+    """A picture, and how it is to be read."""
+
+    svg: str
+    caption: str
+    wide: bool = False
+
+
+def as_html(report: Report) -> str:
+    """Write the report as one page; raises MissingExtra where matplotlib or jinja2 is not installed."""
+    environment = _environment()
+    parts = {name: _asset(name) for name in ("page.css", "page.js")}
+    quiet = say.trivial_names(report)
+    styles = charts.styles_of([e.name for s in report.sections for e in s.entrants], quiet)
+    return environment.get_template("page.html").render(
+        report=report, start=START, css=parts["page.css"], js=parts["page.js"],
+        policy=f"default-src 'none'; script-src '{_digest(parts['page.js'])}'; style-src '{_digest(parts['page.css'])}'; "
+        "base-uri 'none'; form-action 'none'",
+        charts=[_charts(f"s{i}", section, styles) for i, section in enumerate(report.sections, 1)],
+        grids=[charts.grid_chart(f"grid{i}", name, grid) for i, (name, grid) in enumerate(report.grids.items(), 1)],
+        layout=layout, say=say, remarks=remarks, quiet=quiet, states=STATES, signs=SIGNS, labels=LABELS, kinds=KINDS,
+    )  # fmt: skip
+
+
+def _charts(key: str, section: Section, styles: dict[str, charts.Style]) -> list[Chart]:
+    drawn, found = section.drawn, []
+    if section.comparison is not None:
+        values = layout.interval_values(section)
+        names = {title_of(r): styles[r.name] for r in section.comparison.results if r.name in styles}
+        marked = len(layout.published_averages(section))
+        title = f"Avg Acc on {safe(section.name)}"
+        caption = f"{READ['average']} {READ['published']}" if marked else READ["average"]
+        found.append(Chart(charts.intervals_chart(f"{key}-average", title, values, marked, names), caption, wide=True))
+    if drawn.roc:
+        found.append(Chart(charts.roc_chart(f"{key}-roc", drawn.roc, styles), READ["roc"]))
+    if drawn.risk:
+        found.append(Chart(charts.risk_chart(f"{key}-risk", drawn.risk, styles), READ["risk"]))
+    if drawn.reliability:
+        found.append(Chart(charts.reliability_chart(f"{key}-bins", drawn.reliability, styles), READ["reliability"]))
+    if drawn.seconds:
+        found.append(Chart(charts.seconds_chart(f"{key}-seconds", drawn.seconds, styles), READ["seconds"]))
+    return found
+
+
+def _environment() -> "Environment":
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ImportError as error:
+        raise MissingExtra("jinja2", "report") from error
+    found = Environment(
+        loader=PackageLoader("knowhalu.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        finalize=_shown,
+    )  # fmt: skip
+    found.filters["clipped"] = clipped
+    return found
+
+
+def _shown(value: Any) -> Any:
+    """Replace what a browser would obey in a text; what is markup of our own stays as it is."""
+    return safe(value) if type(value) is str else value
+
+
+def clipped(text: str, most: int = 800) -> str:
+    """Return the text, shortened at its end where it is too long, which is said."""
+    return text if len(text) <= most else f"{text[:most]} … [{len(text) - most:,} more characters]"
+
+
+@lru_cache(maxsize=4)
+def _asset(name: str) -> str:
+    return (files("knowhalu.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")

@@ -1,0 +1,41 @@
+"""Writing reports: whole or not at all, and never over a file that is not a report."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from knowhalu.errors import InputError
+from knowhalu.report import machine, page, textual
+from knowhalu.report.content import Report
+
+STARTS = {"html": page.START, "markdown": textual.START, "json": machine.START}
+"""How a report in each form begins."""
+
+
+def check_outputs(outputs: Mapping[str, Path], inputs: Sequence[Path]) -> None:
+    """Refuse outputs that are one another, an input, or a file that is there and not a report; raises InputError."""
+    places = [path.resolve() for path in outputs.values()]
+    for form, path in outputs.items():
+        if places.count(path.resolve()) > 1:
+            raise InputError(f"{path}: is named for two forms of the report. Give each its own file.")
+        if path.resolve() in {p.resolve() for p in inputs}:
+            raise InputError(f"{path}: is an input of the report. Give another file.")
+        if path.exists() and path.stat().st_size and not _begins(path, STARTS[form]):
+            raise InputError(f"{path}: exists and is not a report of KnowHalu as {form}. Nothing was changed. Give another file.")
+
+
+def write_all(report: Report, outputs: Mapping[str, Path]) -> None:
+    """Make every form before any is written; another process sees the old files or the new ones."""
+    makers = {"html": page.as_html, "markdown": textual.as_markdown, "json": machine.as_json}
+    made = {path: makers[form](report) for form, path in outputs.items()}
+    for path, text in made.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = path.with_name(f".{path.name}.tmp")
+        beside.write_text(text, encoding="utf-8", newline="\n")
+        os.replace(beside, path)
+
+
+def _begins(path: Path, start: str) -> bool:
+    wanted = start.encode("utf-8")
+    with path.open("rb") as file:
+        return file.read(len(wanted)) == wanted
