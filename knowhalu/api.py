@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from knowhalu.engine import Engine, R
 from knowhalu.errors import InputError
 from knowhalu.options import Settings
+from knowhalu.profiles import read_profile, with_profile
 from knowhalu.revisions import Revised, Revision
 from knowhalu.types import Sample
 from knowhalu.verdicts import Failure, Outcome, Verdict
@@ -19,7 +20,8 @@ class _Door(ABC, Generic[R]):
     """What checking and revising share: settings, and an engine that is built when it is first needed."""
 
     def __init__(self, settings: Settings | None = None) -> None:
-        self.settings = settings or Settings()
+        """Take settings, with those of the profile that they name; raises SettingsError where that cannot be used."""
+        self.settings = with_profile(settings or Settings())
 
     @property
     @abstractmethod
@@ -35,6 +37,19 @@ class _Door(ABC, Generic[R]):
     def needs_sources(self) -> bool:
         """Tell whether a text must bring sources of its own: there is no index."""
         return not self.settings.retrieval.has_source
+
+    def refuse_fitted(self, contents: Iterable[str], place: str) -> None:
+        """Refuse rows, by the hashes of their contents, that the profile was fitted on, unless the settings allow them.
+
+        Raises InputError with the number of such rows.
+        """
+        if self.settings.profile is None or self.settings.allow_fitted:
+            return
+        profile = self.settings.profile
+        if shared := read_profile(profile).data.shared(contents):
+            rows = f"{shared:,} row{'s' * (shared > 1)}"
+            cure = "Check other rows, or, where no figure is to come of it, add --allow-fitted"
+            raise InputError(f"{place}: the profile {profile} was fitted on {rows} of it, so figures look too good. {cure}.")
 
     def stream(self, samples: Iterable[Sample]) -> Generator[R | Failure, None, None]:
         """Take many samples; outcomes come as they are ready, in order if the settings say so."""
