@@ -170,7 +170,8 @@ def _toml(fields: Mapping[str, Any], above: str = "") -> Iterator[str]:
             yield f"{_key(name)} = {_quoted(value)}"
     for name, value in fields.items():
         if isinstance(value, Mapping):
-            yield f"\n[{above}{_key(name)}]"
+            if any(not isinstance(v, Mapping) for v in value.values()):
+                yield f"\n[{above}{_key(name)}]"
             yield from _toml(value, f"{above}{_key(name)}.")
 
 

@@ -13,7 +13,7 @@ FLOORS = {
     "methods": 4, "reasoners": 4,
     "names": 5, "settings": 5, "batching": 5, "engine": 5, "searching": 5, "retrievers": 5, "parts": 5, "api": 5, "doubles": 5,
     "training": 5,
-    "fields": 6, "records": 6, "ledger": 6, "scoring": 6, "batch": 6, "evaluation": 6,
+    "fields": 6, "records": 6, "ledger": 6, "scoring": 6, "batch": 6, "evaluation": 6, "calibration": 6,
     "server": 7,
     "cli": 8,
 }  # fmt: skip

@@ -17,6 +17,7 @@ COMMANDS = {
     "detect": ("knowhalu.cli.detect:detect", "Check every row of a file; goes on where it was stopped."),
     "revise": ("knowhalu.cli.revise:revise", "Mend what the sources do not bear out, in one text or in every row of a file."),
     "compare": ("knowhalu.cli.compare:compare", "Run several methods over the same labelled rows, with intervals and tests."),
+    "calibrate": ("knowhalu.cli.calibrate:calibrate", "Choose thresholds on labelled rows of your own, into a profile."),
     "methods": ("knowhalu.cli.methods:methods", "List the methods: what each does, needs and costs."),
     "index": ("knowhalu.cli.index:index", "Build, show, search and verify indexes of your own texts."),
     "prompts": ("knowhalu.cli.prompts:prompts", "Show what a language model is asked, and check prompts of your own."),

@@ -102,6 +102,8 @@ def compare(
     basis = validation(fit, rows) if fit is not None else rows
     told: list[tuple[Entrant, Told]] = []
     _refuse_bare(rows, chosen)
+    for entrant in chosen:
+        Checker(entrant.settings).refuse_fitted(rows.contents, str(rows.path))
     for entrant in _with_trivial(chosen, basis, rows, folder, Spec("trivial", "trivial-length").settings(file, pairs), kept):
         output, report = folder / f"{entrant.spec.name}.jsonl", progress and _named(progress, entrant.spec.name)
         if entrant.fitted is not None:

@@ -8,7 +8,7 @@ from knowhalu.options import LexicalOptions, LexicalRule
 from knowhalu.reasoners.entities import by_rules
 from knowhalu.reasoners.standing import COUNTED, held_in
 from knowhalu.text import sentences
-from knowhalu.types import Entity, Label, Passage, Sample
+from knowhalu.types import Label, Passage, Sample
 from knowhalu.verdicts import Finding
 
 _SPACE = re.compile(r"\s+")
@@ -28,7 +28,7 @@ class Rules:
 
 def _missing(response: str, told: str, rules: Sequence[LexicalRule]) -> Iterator[Finding]:
     for entity in by_rules(response):
-        kind = _rule(entity)
+        kind = rule_of(entity.type)
         if kind in rules and not held_in(entity.text, told):
             yield Finding(
                 unit="entity", start=entity.start, end=entity.end, text=entity.text, type=entity.type, label=Label.INCORRECT,
@@ -36,8 +36,9 @@ def _missing(response: str, told: str, rules: Sequence[LexicalRule]) -> Iterator
             )  # fmt: skip
 
 
-def _rule(entity: Entity) -> LexicalRule:
-    return "dates" if entity.type in ("date", "time") else "numbers" if entity.type in COUNTED else "names"
+def rule_of(type: str) -> LexicalRule:
+    """Return the rule that looks at entities of a type."""
+    return "dates" if type in ("date", "time") else "numbers" if type in COUNTED else "names"
 
 
 def _copied(sample: Sample, sources: Sequence[Passage]) -> tuple[Finding, ...]:
