@@ -1,12 +1,14 @@
 """The last step of a check: a method's P(hallucinated) scaled, and the label decided anew by what it then is."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from pydantic import Field, model_validator
 
 from knowhalu.types import Record
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
 
 Kind = Literal["none", "temperature", "platt", "isotonic"]
 EDGE = 1e-6
@@ -33,8 +35,10 @@ class Scaling(Record):
             raise ValueError("an isotonic scaling, and no other, has as many x as y, and both never fall")
         return self
 
-    def __call__(self, probability: ArrayLike) -> NDArray[np.float64]:
+    def __call__(self, probability: "ArrayLike") -> "NDArray[np.float64]":
         """Return scaled probabilities, of the shape that they are given in."""
+        import numpy as np  # here, so that settings are read without it
+
         p = np.asarray(probability, dtype=np.float64)
         if self.kind == "none":
             return p
@@ -71,7 +75,9 @@ class Decision(Record):
         return True if scaled > high else False if scaled <= low else None
 
 
-def log_odds(p: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_odds(p: "NDArray[np.float64]") -> "NDArray[np.float64]":
     """Return the natural log-odds of probabilities, cut off at `EDGE`."""
+    import numpy as np
+
     inside = np.clip(p, EDGE, 1 - EDGE)
     return np.asarray(np.log(inside / (1 - inside)))

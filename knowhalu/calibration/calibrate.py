@@ -115,7 +115,7 @@ def _calibrated(
     places = np.array([place for place, _ in lines], dtype=np.intp)
     named = [sets_of(rows.path)[place] for place in places] if (by_set or settings.method == "cascade") else None
     gold, groups = rows.gold[places], rows.groups[places]
-    tuned = _tuned(settings, lines, gold, goal)
+    tuned = tuned_of(settings, lines, gold, goal)
     chooser = Chooser(tuned, gold, groups, goal, scaling, tuple(named) if by_set and named is not None else None)
     choice = chooser.choose(np.arange(len(gold)))
     said = chooser.said(choice)
@@ -139,7 +139,8 @@ def _calibrated(
     )
 
 
-def _tuned(settings: Settings, lines: Lines, gold: Flags, goal: Goal) -> Tuned:
+def tuned_of(settings: Settings, lines: Lines, gold: Flags, goal: Goal) -> Tuned:
+    """Read of stored verdicts what can be chosen of their method."""
     if settings.method == "cascade":
         return read_stages(lines, gold, goal.value)
     if settings.method == "knowhalu":

@@ -115,7 +115,7 @@ def is_held(rate: float, errors: int, rows: int, confidence: float = 0.95) -> bo
 
 @lru_cache(maxsize=32)
 def _log_factorials(most: int) -> Floats:
-    return np.r_[0.0, np.cumsum(np.log(np.arange(1, most + 1)))]
+    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, most + 1)))])
 
 
 def _share(part: Floats, whole: Floats) -> Floats:

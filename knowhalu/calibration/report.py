@@ -47,7 +47,7 @@ def sheets(found: Calibration) -> list[Sheet]:
         head = ("decided by", "rows", "share", "wrong, fitted rows", "wrong, cross-validated")
         cells = [(STAGES[s.name], f"{s.rows:,}", *map(percent, (s.share, s.errors, s.held))) for s in found.stages]
         shown.append(Sheet("Who decides", head, cells))
-        sent = [(name or "all", percent(figure)) for name, figure in found.sent_on.items()]
+        sent: list[tuple[str, ...]] = [(name or "all", percent(figure)) for name, figure in found.sent_on.items()]
         shown.append(Sheet("Left to the language model", ("set", "share of rows"), sent))
     return shown
 

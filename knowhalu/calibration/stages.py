@@ -64,8 +64,7 @@ class Stages(NamedTuple):
         return np.where(self._by_rules(settings["lexical"]["rules"]), RULES, found)
 
     def _by_rules(self, names: Sequence[str]) -> Flags:
-        found: Flags = self.rules[[RULE_NAMES.index(name) for name in names]].any(axis=0)
-        return found
+        return np.asarray(self.rules[[RULE_NAMES.index(name) for name in names]].any(axis=0))
 
     def _is_safe(self, rows: Places, *, faithful: bool) -> bool:
         return is_held(self.risk, int((self.gold[rows] == faithful).sum()), len(rows))
