@@ -38,19 +38,6 @@ class _Door(ABC, Generic[R]):
         """Tell whether a text must bring sources of its own: there is no index."""
         return not self.settings.retrieval.has_source
 
-    def refuse_fitted(self, contents: Iterable[str], place: str) -> None:
-        """Refuse rows, by the hashes of their contents, that the profile was fitted on, unless the settings allow them.
-
-        Raises InputError with the number of such rows.
-        """
-        if self.settings.profile is None or self.settings.allow_fitted:
-            return
-        profile = self.settings.profile
-        if shared := read_profile(profile).data.shared(contents):
-            rows = f"{shared:,} row{'s' * (shared > 1)}"
-            cure = "Check other rows, or, where no figure is to come of it, add --allow-fitted"
-            raise InputError(f"{place}: the profile {profile} was fitted on {rows} of it, so figures look too good. {cure}.")
-
     def stream(self, samples: Iterable[Sample]) -> Generator[R | Failure, None, None]:
         """Take many samples; outcomes come as they are ready, in order if the settings say so."""
         return self.engine.run(samples, ordered=self.settings.engine.ordered)
@@ -79,6 +66,19 @@ class Checker(_Door[Verdict]):
         from knowhalu.names import method_card
 
         return super().needs_sources and method_card(self.settings.method).sources
+
+    def refuse_fitted(self, contents: Iterable[str], place: str) -> None:
+        """Refuse rows, by the hashes of their contents, that the profile was fitted on, unless the settings allow them.
+
+        Raises InputError with the number of such rows.
+        """
+        if self.settings.profile is None or self.settings.allow_fitted:
+            return
+        profile = self.settings.profile
+        if shared := read_profile(profile).data.shared(contents):
+            rows = f"{shared:,} row{'s' * (shared > 1)}"
+            cure = "Check other rows, or, where no figure is to come of it, add --allow-fitted"
+            raise InputError(f"{place}: the profile {profile} was fitted on {rows} of it, so figures look too good. {cure}.")
 
     def check(self, sample: Sample) -> Outcome:
         """Check one sample; what goes wrong comes back as a Failure with its reason."""

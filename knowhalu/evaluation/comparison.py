@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from knowhalu.api import Checker
 from knowhalu.batch import Progress
-from knowhalu.errors import InputError
+from knowhalu.errors import InputError, SettingsError
 from knowhalu.evaluation.figures import Floats, counts, figures
 from knowhalu.evaluation.fitting import fit_rules, validation
 from knowhalu.evaluation.intervals import Figure, draws, limits, resampled, with_intervals
@@ -21,6 +21,8 @@ from knowhalu.evaluation.specs import Spec
 from knowhalu.methods.trivial import RULES
 from knowhalu.options import Settings, TrivialOptions
 from knowhalu.parts import Kept, thinker
+from knowhalu.profiles import read_profile
+from knowhalu.settings import read_settings
 
 Report = Callable[[str, Progress], None]
 
@@ -101,10 +103,10 @@ def compare(
     rows, kept = limited(whole, limit, folder), Kept()
     basis = validation(fit, rows) if fit is not None else rows
     told: list[tuple[Entrant, Told]] = []
+    usual = Spec("trivial", "trivial-length").settings(file, pairs, profiled=False)
     _refuse_bare(rows, chosen)
-    for entrant in chosen:
-        Checker(entrant.settings).refuse_fitted(rows.contents, str(rows.path))
-    for entrant in _with_trivial(chosen, basis, rows, folder, Spec("trivial", "trivial-length").settings(file, pairs), kept):
+    _refuse_profiles(rows, chosen, read_settings(file, pairs).profile)
+    for entrant in _with_trivial(chosen, basis, rows, folder, usual, kept):
         output, report = folder / f"{entrant.spec.name}.jsonl", progress and _named(progress, entrant.spec.name)
         if entrant.fitted is not None:
             output.unlink(missing_ok=True)  # fitted anew, it costs nothing to ask again
@@ -123,6 +125,15 @@ def _refuse_bare(rows: Rows, chosen: Sequence[Entrant]) -> None:
         if rows.bare and Checker(entrant.settings).needs_sources:
             what = f"{entrant.spec.name} needs sources. Rows with neither documents nor knowledge: {rows.bare:,}"
             raise InputError(f"{rows.path}: {what}. Add them to the rows, or an index: --index FOLDER.")
+
+
+def _refuse_profiles(rows: Rows, chosen: Sequence[Entrant], given: Path | None) -> None:
+    """Refuse a profile that is for none of the methods, and one that was fitted on compared rows."""
+    if given is not None and not any(entrant.settings.profile for entrant in chosen):
+        made = read_profile(given).method
+        raise SettingsError(f"{given}: is for {made}, which is not compared. Add it to the methods, or leave out the profile")
+    for entrant in chosen:
+        Checker(entrant.settings).refuse_fitted(rows.contents, str(rows.path))
 
 
 def _with_trivial(chosen: list[Entrant], basis: Rows, rows: Rows, folder: Path, settings: Settings, kept: Kept) -> list[Entrant]:

@@ -28,12 +28,15 @@ class Spec(NamedTuple):
     reasoner: str | None = None
     pairs: tuple[str, ...] = ()
 
-    def settings(self, file: Path | None, pairs: Iterable[str]) -> Settings:
-        """Return the settings of its run: its own ones win; raises SettingsError naming the method."""
+    def settings(self, file: Path | None, pairs: Iterable[str], *, profiled: bool = True) -> Settings:
+        """Return the settings of its run: its own ones win; raises SettingsError naming the method.
+
+        A profile among the settings of all is used where it was made for this method, and nowhere if not `profiled`.
+        """
         reasoner = (f"reasoner={json.dumps(self.reasoner)}",) if self.reasoner else ()
         try:
             made = read_settings(file, (*pairs, f"method={json.dumps(self.method)}", *reasoner, *self.pairs))
-            made = with_profile(made if self._is_for(made.profile) else made.model_copy(update={"profile": None}))
+            made = with_profile(made if profiled and self._is_for(made.profile) else made.model_copy(update={"profile": None}))
             thinker(made)
         except SettingsError as error:
             raise SettingsError(f"{self.name}: {error}".replace("--reasoner ", f"{self.method}:")) from error

@@ -199,5 +199,7 @@ def test_a_profile_for_all_methods_is_used_by_those_it_was_made_for(job, tmp_pat
     assert other.settings(None, [pair]).profile is None
     with pytest.raises(SettingsError, match="is for method = "):
         parse_specs([f"trivial-overlap[{pair}]"])[0].settings(None, [])
+    with pytest.raises(SettingsError, match="p.toml: is for trivial-length, which is not compared"):
+        compare(tmp_path / "rows.jsonl", [other], tmp_path / "out", pairs=[pair])
     with pytest.raises(InputError, match="fitted on 80 rows"):
         compare(tmp_path / "rows.jsonl", [one], tmp_path / "out", pairs=[pair])
