@@ -18,6 +18,7 @@ CHOSEN: dict[str, set[str]] = {
 """Options of the methods that are chosen here, or that say what is asked."""
 DECIDES = {"backend", "model", "style", "constrain", "system", "votes", "seed", "precision"}
 """Options of a language model that decide what it says."""
+EVERY_STAGE = "--set cascade.ask=always --set cascade.low=0.5 --set cascade.high=0.5"
 ALL_RULES = LexicalOptions(rules=("copied", "dates", "numbers", "names"))
 
 
@@ -49,6 +50,8 @@ def run_of(head: dict[str, str], wanted: Settings, path: Path) -> Settings:
         given, there = getattr(wanted, name), getattr(settings, name)
         if name in wanted.model_fields_set and given != there:
             raise InputError(f"{path}: is of {name} {there!r}, not {given!r}. Leave out --{name}, or give other outcomes.")
+    if settings.method == "cascade" and settings.cascade != asking_all(settings).cascade:
+        raise InputError(f"{path}: not every stage was asked what it says of every row. Run it with {EVERY_STAGE}.")
     return settings
 
 

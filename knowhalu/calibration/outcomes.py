@@ -19,6 +19,10 @@ Lines = list[tuple[int, dict[str, Any]]]
 """Verdicts as the fields of their lines, each with the place of its row."""
 
 
+SAID, BOTH = ("id", "task", "label", "hallucinated", "probability"), ("base", "supplement")
+JUDGED, FOUND = ("form", "label", "confidence", "supported", "features"), ("unit", "type", "label")
+
+
 class Tuned(Protocol):
     """Stored verdicts of a method, and what can be chosen of it without asking anybody again; arrays in their order."""
 
@@ -68,11 +72,25 @@ def read_lines(path: Path, rows: Rows) -> Lines:
             raise InputError(
                 f"{path}, line {number}: the sample {fields.get('id')!r} {what} {rows.path}. Give the rows of this run."
             )
-        found[place] = fields
+        found[place] = _slim(fields)
     if missing := len(rows.gold) - len(found):
         cure = f"Finish the run: knowhalu detect {rows.path} -o {path}"
         raise InputError(f"{path}: {missing:,} rows of {rows.path} have no outcome. {cure}.")
     return [(place, fields) for place, fields in sorted(found.items()) if "stage" not in fields]
+
+
+def _slim(fields: dict[str, Any]) -> dict[str, Any]:
+    """Drop what nothing is chosen by: the evidence and the steps, which are nearly all of a line."""
+    if "segments" not in fields:
+        return fields
+    slim = [
+        {
+            **{name: segment[name] and {k: segment[name][k] for k in JUDGED} for name in BOTH},
+            "findings": [{k: finding[k] for k in FOUND} for finding in segment["findings"]],
+        }
+        for segment in fields["segments"]
+    ]
+    return {**{k: fields[k] for k in SAID}, "stages": fields.get("stages", ()), "segments": slim}
 
 
 def _outcomes(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

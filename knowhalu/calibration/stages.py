@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from knowhalu.calibration.asking import EVERY_STAGE
 from knowhalu.calibration.measures import is_held, upper_limit
 from knowhalu.calibration.outcomes import Lines, Places, made_said
 from knowhalu.errors import InputError
@@ -15,7 +16,6 @@ from knowhalu.reasoners.lexical import rule_of
 RULE_NAMES = ("copied", "dates", "numbers", "names")
 TRIED = 50
 """Numbers of rows for which the lowest risk is looked for."""
-ASK = "--set cascade.ask=always --set cascade.low=0.5 --set cascade.high=0.5"
 
 
 class Stages(NamedTuple):
@@ -102,7 +102,7 @@ def read_stages(lines: Lines, gold: Flags, risk: float) -> Stages:
     for i, (_, fields) in enumerate(lines):
         stages = {stage["name"]: stage for stage in fields["stages"]}
         if ENCODER not in stages:
-            raise InputError(f"the sample {fields['id']!r} was not checked by every stage. Run it with {ASK}.")
+            raise InputError(f"the sample {fields['id']!r} was not checked by every stage. Run it with {EVERY_STAGE}.")
         if stages.get(RULES, {"decided": False})["decided"]:
             for finding in fields["segments"][0]["findings"]:
                 rules[RULE_NAMES.index("copied" if finding["unit"] == "claim" else rule_of(finding["type"])), i] = True

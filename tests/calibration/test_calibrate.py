@@ -141,6 +141,32 @@ def test_a_profile_is_not_calibrated_by_a_profile(job, tmp_path):
         job(Settings(), outcomes=tmp_path / "used.jsonl", name="q.toml")
 
 
+def test_a_cascade_is_calibrated_from_stored_stages_for_either_reasoner(job, tmp_path):
+    rows = [{**r, "claim": f"{r['claim']} in 1871", "label": "hallucinated"} if i % 2 else {**r, "claim": r["knowledge"], "label":
+             "faithful"} for i, r in enumerate(ROWS * 2)]  # fmt: skip
+    rows = [{**r, "id": f"c{i}", "knowledge": f"{r['knowledge']} {i}."} for i, r in enumerate(rows)]
+    found = job(load_settings(pairs=["method=cascade"]), rows=rows, goal=Goal("risk", 0.05), name="c.toml")
+    own = found.profile.settings
+    assert "copied" in own["lexical"]["rules"] or "dates" in own["lexical"]["rules"]
+    assert "reasoner" not in own and sum(s.rows for s in found.stages) == 160 * (1 - found.sent_on[""].value)
+    again = job(Settings(), rows=rows, goal=Goal("risk", 0.05), outcomes=tmp_path / "c.outcomes.jsonl", name="d.toml")
+    assert again.profile.settings == own
+    for who in ("encoder", "llm"):
+        used = load_settings(pairs=[f"profile={tmp_path / 'c.toml'}", f"reasoner={who}"])
+        assert (used.cascade.low, used.reasoner, used.cascade.ask) == (own["cascade"]["low"], who, "needed")
+    with pytest.raises(InputError, match="a cascade has one goal, --max-risk, and no scaling"):
+        job(load_settings(pairs=["method=cascade"]), rows=rows, scaling="platt", name="c.toml")
+
+
+def test_stored_stages_that_were_not_all_asked_are_refused(job, tmp_path):
+    from knowhalu.batch import detect
+
+    path = written(tmp_path, ROWS[:4])
+    detect(Checker(load_settings(pairs=["method=cascade"])), path, tmp_path / "usual.jsonl")
+    with pytest.raises(InputError, match="not every stage was asked.*cascade.ask=always"):
+        job(Settings(), rows=ROWS[:4] + ROWS[4:8], outcomes=tmp_path / "usual.jsonl")
+
+
 def test_sets_are_chosen_for_by_themselves_where_they_are_large_enough(job):
     rows = [{**r, "meta": {"set": "few" if i < 3 else "a" if i % 2 else "b"}} for i, r in enumerate(ROWS)]
     found = job(rows=rows, by_set=True)

@@ -107,6 +107,20 @@ def test_a_stage_that_fails_is_a_failure_and_not_the_stage_befores_label():
     assert isinstance(outcome, Failure) and outcome.reason == "the server is down"
 
 
+def test_a_terminal_shows_every_stage_and_which_one_decides(capsys):
+    from knowhalu.cli.show import make_console, show_outcome
+
+    method, stages = cascade(encoder=(0.6, True), llm=(0.1, False))
+    show_outcome(make_console(), SAMPLE, run(method, stages))
+    lines = capsys.readouterr().out.split("Stages\n")[1].splitlines()
+    assert [line.split()[:2] for line in lines[:3]] == [
+        ["rules", "INCONCLUSIVE"],
+        ["encoder", "INCONCLUSIVE"],
+        ["llm", "CORRECT"],
+    ]
+    assert [line.endswith("decides") for line in lines[:3]] == [False, False, True]
+
+
 def test_who_thinks_follows_from_the_reasoner_and_what_decides_is_in_the_fingerprint():
     encoder, both = load_settings(pairs=["method=cascade"]), load_settings(pairs=["method=cascade", "reasoner=llm"])
     assert (thinkers(encoder), thinkers(both)) == ({"", "encoder"}, {"", "encoder", "llm"})
