@@ -1,7 +1,5 @@
 """KnowHalu's thresholds: joining stored judgments anew is Algorithm 1, row by row, and the grid finds what was planted."""
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -107,10 +105,3 @@ def test_one_form_alone_is_refused_with_the_cure():
     lines = [(0, fields_of([segment(judgment(UNSTRUCTURED, Label.CORRECT, 0.9), None)]))]
     with pytest.raises(InputError, match=r"'1' was judged by one form.*knowhalu.second_opinion=always"):
         read_forms(lines, np.array([True]))
-
-
-@pytest.mark.slow
-def test_ten_thousand_rows_are_joined_under_all_thresholds_in_seconds():
-    told, began = forms(planted() * 5), time.perf_counter()
-    told.fit(np.arange(10_000))
-    assert time.perf_counter() - began < 10
