@@ -95,6 +95,12 @@ def test_a_profile_of_another_verifier_is_refused_at_the_start_and_one_of_this_i
         build_method(load_settings(pairs=[f"profile={path}"]))
 
 
+def test_so_is_one_of_other_prompts(path):
+    made(path, {"method": "few-shot", "reasoner": "llm"}, parts={"prompts": "0123"})
+    with pytest.raises(SettingsError, match="fitted with other prompts than this run has"):
+        build_method(load_settings(pairs=[f"profile={path}"]))
+
+
 def test_a_profile_changes_the_fingerprint_by_what_it_decides_and_not_by_its_place_or_date(path, tmp_path):
     made(path)
     first = fingerprint(load_settings(pairs=[f"profile={path}"]))

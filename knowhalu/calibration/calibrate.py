@@ -36,9 +36,10 @@ RISK = 0.05
 
 @dataclass(frozen=True)
 class StageShare:
-    """A stage of a cascade: the rows that it decides, which share that is, and its error rate, also cross-validated."""
+    """What a stage of a cascade calls one label: how many rows, which share of all, and its error rate, also cross-validated."""
 
     name: str
+    label: str
     rows: int
     share: Figure
     errors: Figure
@@ -187,11 +188,13 @@ def _staged(
     if crossed:
         held_said = joined([(mask, chooser.said(other)) for mask, other in crossed])
     shares = []
-    for name in (RULES, ENCODER, LLM):
-        there = stage == name
-        errors = ratio(~said.right & ~said.abstained, there, groups)
-        held_errors = ratio(~held_said.right & ~held_said.abstained, held == name, groups) if held_said else Figure(None)
-        shares.append(StageShare(name, int(there.sum()), ratio(there, np.ones_like(there), groups), errors, held_errors))
+    for name, flagged in [(name, flagged) for name in (RULES, ENCODER, LLM) for flagged in (False, True)]:
+        there = (stage == name) & (said.settled == flagged) & ~said.abstained
+        errors, held_errors = ratio(~said.right, there, groups), Figure(None)
+        if held_said is not None:
+            held_errors = ratio(~held_said.right, (held == name) & (held_said.settled == flagged) & ~held_said.abstained, groups)
+        label = "hallucinated" if flagged else "faithful"
+        shares.append(StageShare(name, label, int(there.sum()), ratio(there, np.ones_like(there), groups), errors, held_errors))
     on = (stage == LLM) | (stage == "")
     sets = {name: np.array(named) == name for name in sorted(set(named) - {""})}
     sent = {name: ratio(on, there, groups) for name, there in {"": np.ones_like(on), **sets}.items()}

@@ -23,7 +23,7 @@ def chosen(found: Calibration) -> list[str]:
     parts = [("", profile.settings, profile.decision), *((n, f.settings, f.decision) for n, f in profile.sets.items())]
     lines = [f"goal: {profile.goal}"]
     for name, settings, decision in parts:
-        said = [f"{k} = {v}" for branch in settings.values() if isinstance(branch, dict) for k, v in branch.items()]
+        said = [f"{k} = {_short(v)}" for branch in settings.values() if isinstance(branch, dict) for k, v in branch.items()]
         if decision.low is not None:
             borders = [f"over {decision.high:.4g} hallucinated", f"at most {decision.low:.4g} faithful"]
             said.append("P(hallucinated) " + ", ".join(borders if decision.low != decision.high else borders[:1]))
@@ -44,8 +44,8 @@ def sheets(found: Calibration) -> list[Sheet]:
     title = f"{data.rows:,} rows, {data.hallucinated:,} hallucinated, {found.groups:,} groups"
     shown = [Sheet(title, ("", *(MEANINGS[n] for n in MEASURES)), [(name, *_cells(figures)) for name, figures in rows])]
     if found.stages:
-        head = ("decided by", "rows", "share", "wrong, fitted rows", "wrong, cross-validated")
-        cells = [(STAGES[s.name], f"{s.rows:,}", *map(percent, (s.share, s.errors, s.held))) for s in found.stages]
+        head = ("decided by", "as", "rows", "share", "wrong, fitted rows", "wrong, cross-validated")
+        cells = [(STAGES[s.name], s.label, f"{s.rows:,}", *map(percent, (s.share, s.errors, s.held))) for s in found.stages]
         shown.append(Sheet("Who decides", head, cells))
         sent: list[tuple[str, ...]] = [(name or "all", percent(figure)) for name, figure in found.sent_on.items()]
         shown.append(Sheet("Left to the language model", ("set", "share of rows"), sent))
@@ -57,7 +57,7 @@ def remarks(found: Calibration) -> list[str]:
     return [
         f"In percent but Brier and ECE, with 95 % bootstrap intervals: {DRAWS:,} resamples of groups of rows that share a "
         "source, question or pair.",
-        "Cross-validated: each fifth of the groups by what was chosen on the others. Of new rows expect this line.",
+        "Cross-validated: each fifth of the groups by what was chosen on the others; expect that of new rows.",
         "Left open counts as neither right label; Avg Acc of decided leaves it out. Brier and ECE: smaller is better.",
         *found.notes,
     ]
@@ -68,6 +68,12 @@ def write(found: Calibration, profile: Path) -> Path:
     path = profile.with_suffix(".json")
     path.write_text(json.dumps(as_json(found), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return path
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _cells(figures: Figures) -> tuple[str, ...]:
