@@ -114,10 +114,14 @@ def _calibrated(
     rows: Rows, lines: Lines, settings: Settings, head: dict[str, str], goal: Goal, scaling: Kind, by_set: bool
 ) -> Calibration:
     places = np.array([place for place, _ in lines], dtype=np.intp)
-    named = [sets_of(rows.path)[place] for place in places] if (by_set or settings.method == "cascade") else None
     gold, groups = rows.gold[places], rows.groups[places]
+    if not gold.any() or gold.all():
+        which = "has a verdict" if not len(gold) else f"that is {'faithful' if gold.all() else 'hallucinated'} has a verdict"
+        raise InputError(f"{rows.path}: no row {which}, so nothing can be chosen. See why in the outcomes, and run it again.")
     tuned = tuned_of(settings, lines, gold, goal)
-    chooser = Chooser(tuned, gold, groups, goal, scaling, tuple(named) if by_set and named is not None else None)
+    sets = sets_of(rows.path) if by_set or settings.method == "cascade" else []
+    named = [sets[place] for place in places] if sets else []
+    chooser = Chooser(tuned, gold, groups, goal, scaling, tuple(named) if by_set else None)
     choice = chooser.choose(np.arange(len(gold)))
     said = chooser.said(choice)
     notes = _notes(rows, places, named if by_set else None, choice)
@@ -127,14 +131,15 @@ def _calibrated(
         crossed = []
         notes.append(f"Not cross-validated: with a part of the rows held out, {error}")
     held = joined([(mask, chooser.said(other)) for mask, other in crossed]) if crossed else None
+    fitted, on_held = measured(said, groups), measured(held, groups) if held is not None else None
     return Calibration(
-        profile=_profile(rows, settings, head, goal, choice, measured(said, groups), held and measured(held, groups)),
+        profile=_profile(rows, settings, head, goal, choice, fitted, on_held),
         groups=len(np.unique(groups)),
         before=measured(_before(tuned, lines, gold), groups),
-        fitted=measured(said, groups),
-        held=measured(held, groups) if held is not None else None,
-        on=_on(said, held, groups, named or ()),
-        **(_staged(tuned, chooser, choice, crossed, named or ()) if isinstance(tuned, Stages) else {}),
+        fitted=fitted,
+        held=on_held,
+        on=_on(said, held, groups, named),
+        **(_staged(tuned, chooser, choice, crossed, named) if isinstance(tuned, Stages) else {}),
         grids=_grids(tuned, chooser),
         notes=tuple(notes),
     )

@@ -129,6 +129,22 @@ def test_what_cannot_be_is_refused_and_no_profile_is_left(job, tmp_path, options
     assert not (tmp_path / "p.toml").exists()
 
 
+def test_rows_without_a_verdict_are_counted_and_none_with_one_is_refused(job, tmp_path):
+    job()
+    kept = tmp_path / "p.outcomes.jsonl"
+    lines = kept.read_text().splitlines(keepends=True)
+    failure = {"stage": "judge", "reason": "no label", "reply": None}
+
+    def failed(line):
+        return json.dumps({**failure, **{k: v for k, v in json.loads(line).items() if k in ("id", "input")}}) + "\n"
+
+    kept.write_text("".join([lines[0], *map(failed, lines[1:3]), *lines[3:]]))
+    assert job(Settings(), outcomes=kept, name="q.toml").notes == ("2 rows have no verdict and count for nothing here.",)
+    kept.write_text("".join([lines[0], *map(failed, lines[1:])]))
+    with pytest.raises(InputError, match="rows.jsonl: no row has a verdict"):
+        job(Settings(), outcomes=kept, name="q.toml")
+
+
 def test_a_profile_is_not_calibrated_by_a_profile(job, tmp_path):
     job()
     with pytest.raises(SettingsError, match="cannot use one"):
