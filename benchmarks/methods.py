@@ -30,8 +30,8 @@ SPECS = (
 )
 """What is compared; a method with the encoder that is not named here takes part as it is."""
 LEVELS = tuple(spec for spec in SPECS if spec.startswith("conli"))
-LEFT_OUT = ("factored-academic", "selfcheck")
-"""Methods that have nothing to do on these sets: no row has citations, and none has further responses of its model."""
+LEFT_OUT = ("factored-academic", "selfcheck", "cascade")
+"""Methods that have nothing to do on these sets: no row has citations or further responses, and there is no model to go on to."""
 SETS = {
     "qags_cnndm": ("qags", "qags_cnndm"), "summeval_conli": ("summeval", "summeval_conli"),
     "summedits8": ("summedits", "summedits8"), "bump_pairs": ("bump", "bump_pairs"),

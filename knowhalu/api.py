@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from knowhalu.engine import Engine, R
 from knowhalu.errors import InputError
 from knowhalu.options import Settings
+from knowhalu.profiles import read_profile, with_profile
 from knowhalu.revisions import Revised, Revision
 from knowhalu.types import Sample
 from knowhalu.verdicts import Failure, Outcome, Verdict
@@ -19,7 +20,8 @@ class _Door(ABC, Generic[R]):
     """What checking and revising share: settings, and an engine that is built when it is first needed."""
 
     def __init__(self, settings: Settings | None = None) -> None:
-        self.settings = settings or Settings()
+        """Take settings, with those of the profile that they name; raises SettingsError where that cannot be used."""
+        self.settings = with_profile(settings or Settings())
 
     @property
     @abstractmethod
@@ -64,6 +66,19 @@ class Checker(_Door[Verdict]):
         from knowhalu.names import method_card
 
         return super().needs_sources and method_card(self.settings.method).sources
+
+    def refuse_fitted(self, contents: Iterable[str], place: str) -> None:
+        """Refuse rows, by the hashes of their contents, that the profile was fitted on, unless the settings allow them.
+
+        Raises InputError with the number of such rows.
+        """
+        if self.settings.profile is None or self.settings.allow_fitted:
+            return
+        profile = self.settings.profile
+        if shared := read_profile(profile).data.shared(contents):
+            rows = f"{shared:,} row{'s' * (shared > 1)}"
+            cure = "Check other rows, or, where no figure is to come of it, add --allow-fitted"
+            raise InputError(f"{place}: the profile {profile} was fitted on {rows} of it, so figures look too good. {cure}.")
 
     def check(self, sample: Sample) -> Outcome:
         """Check one sample; what goes wrong comes back as a Failure with its reason."""

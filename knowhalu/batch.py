@@ -120,6 +120,8 @@ def _work(
     if output.suffix == ".gz":
         raise InputError(f"{output}: outcomes are appended line by line, which gzip cannot do. Leave out .gz.")
     book = Book(input, needs_sources=door.needs_sources)
+    if isinstance(door, Checker):
+        door.refuse_fitted((f"{content:016x}" for content in book.contents), str(input))
     with Ledger(output, door.fingerprint, restart=restart) as ledger:
         for entry in ledger.entries():
             book.take_entry(entry, retry_failures=retry_failures)

@@ -13,7 +13,8 @@ class MethodCard(NamedTuple):
 
     `make` is called with a reasoner and the branch `options` of the settings; without reasoners, with the options alone. A
     reasoner is made from `LLMOptions` and the method's options ("llm"), or from the verifier's folder ("encoder"). Without
-    `sources`, it also checks a text that brings none, with no index.
+    `sources`, it also checks a text that brings none, with no index. A method of `stages` is called with the methods that its
+    options of these names hold, by who thinks in them, in place of a reasoner.
     """
 
     make: str
@@ -23,6 +24,7 @@ class MethodCard(NamedTuple):
     needs: str
     cost: str
     sources: bool = True
+    stages: Mapping[str, tuple[str, ...]] = {}
 
 
 def _judge(name: str, does: str, cost: str, needs: str = "") -> MethodCard:
@@ -104,6 +106,23 @@ METHODS: Mapping[str, MethodCard] = {
         does="claims, evidence by claim, a verdict on each, and the answer from these",
         needs=_SOURCES,
         cost="1 call for each 100 words, 2 for each claim",
+    ),
+    "cascade": MethodCard(
+        make="knowhalu.methods.cascade:Cascade",
+        options="cascade",
+        reasoners={"encoder": "", "llm": ""},
+        does="rules first, then the encoder, and a language model only for what the encoder leaves undecided",
+        needs=_SOURCES,
+        cost="that of knowhalu with the encoder; with llm also that of knowhalu with it, for the undecided",
+        stages={"encoder": ("rules", "encoder"), "llm": ("rules", "encoder", "llm")},
+    ),
+    "lexical": MethodCard(
+        make="knowhalu.reasoners.lexical:lexical",
+        options="lexical",
+        reasoners={},
+        does="what stands word for word in a source, or (if asked for) dates, numbers and names that stand in none; else open",
+        needs="sources of the text's own",
+        cost="nothing",
     ),
     "trivial-length": MethodCard(
         make="knowhalu.methods.trivial:length",

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from knowhalu.combination import Rule
 from knowhalu.revisions import How
@@ -88,6 +88,35 @@ class TrivialOptions(Record):
     )
     direction: Literal["over", "under"] | None = Field(None, description="None: over for length and novelty, under for overlap")
     rule: Path | None = Field(None, description="file of fitted rules, as `knowhalu compare --fit` leaves it (trivial.json)")
+
+
+LexicalRule = Literal["copied", "dates", "numbers", "names"]
+"""What a rule looks at: sentences that stand in a source as they are, or what stands in none."""
+
+
+class LexicalOptions(Record):
+    """What rules on words may decide alone."""
+
+    rules: tuple[LexicalRule, ...] = Field(
+        ("copied",), description="what may decide; how often each is right depends on the texts: `knowhalu calibrate` measures it"
+    )
+
+
+class CascadeOptions(Record):
+    """Options of the cascade: rules, then the encoder, then the language model for what the encoder leaves undecided."""
+
+    rules: str = Field("lexical", description="a method that nobody thinks in, which begins; empty: the encoder begins")
+    encoder: str = Field("knowhalu", min_length=1, description="the method by the encoder")
+    llm: str = Field("knowhalu", min_length=1, description="the method by the language model, with --reasoner llm")
+    low: float = Field(0.2, ge=0.0, le=1.0, description="the encoder decides P(hallucinated) of at most this as faithful")
+    high: float = Field(0.8, ge=0.0, le=1.0, description="and over this as hallucinated; what is between goes on")
+    ask: Literal["needed", "always"] = Field("needed", description="later stages where an earlier one has decided: not, or too")
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "CascadeOptions":
+        if self.low > self.high:
+            raise ValueError("cascade.low is over cascade.high")
+        return self
 
 
 class EncoderOptions(Record):
@@ -198,11 +227,15 @@ class Settings(Record):
 
     method: str = Field("knowhalu", description="how to check")
     reasoner: str = Field("encoder", description="who thinks inside the method")
+    profile: Path | None = Field(None, description="what `knowhalu calibrate` left: its method, thresholds and scaling are used")
+    allow_fitted: bool = Field(False, description="use the profile also on rows that it was fitted on")
     knowhalu: KnowHaluOptions = KnowHaluOptions()
     conli: ConliOptions = ConliOptions()
     factored: FactoredOptions = FactoredOptions()
     baselines: BaselineOptions = BaselineOptions()
     trivial: TrivialOptions = TrivialOptions()
+    lexical: LexicalOptions = LexicalOptions()
+    cascade: CascadeOptions = CascadeOptions()
     encoder: EncoderOptions = EncoderOptions()
     llm: LLMOptions = LLMOptions()
     retrieval: RetrievalOptions = RetrievalOptions()

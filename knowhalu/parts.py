@@ -1,7 +1,7 @@
 """Builds the engine from the settings: the method, its reasoner, and the backends behind them."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,10 @@ from knowhalu.encoder.service import PACKAGED, EncoderBackend
 from knowhalu.engine import Backends, Engine, Method, R
 from knowhalu.errors import SettingsError
 from knowhalu.llm.replies import remembered
+from knowhalu.methods.deciding import BySet, Decided
 from knowhalu.names import METHODS, REASONERS, REVISION, WRITERS, imported, llm_backend, method_card
 from knowhalu.options import SERVED, EncoderOptions, LLMOptions, RetrievalOptions, Settings
+from knowhalu.profiles import Profile, for_set, read_profile
 from knowhalu.revisions import Revision
 from knowhalu.searching import Searcher
 from knowhalu.verdicts import Verdict
@@ -39,25 +41,46 @@ def build_engine(settings: Settings, kept: Kept | None = None) -> Engine[Verdict
 
     Raises SettingsError, ModelError or IndexFormatError where a part cannot be had.
     """
-    who = thinker(settings)
-    return _engine(settings, _method(settings, who), {who}, kept or Kept())
+    return _engine(settings, build_method(settings), thinkers(settings), kept or Kept())
 
 
 def build_reviser(settings: Settings) -> Engine[Revision]:
     """Build the reviser that the settings name, with the method as its detector; raises as `build_engine` does."""
-    who, writes, how = thinker(settings), settings.reasoner, settings.revise.how
+    method, writes, how = build_method(settings), settings.reasoner, settings.revise.how
     if writes not in WRITERS:
         raise SettingsError(f"unknown reasoner {writes!r}. Use {' or '.join(f'--reasoner {name}' for name in WRITERS)}")
     if how != "guarded" and writes != "llm":
         raise SettingsError(f"revise.how {how!r} writes with a language model. Use --reasoner llm, or revise.how=guarded")
     writer = imported(WRITERS[writes])(*([settings.llm] if writes == "llm" else []))
     make = "knowhalu.methods.revising:Guarded" if how == "guarded" else "knowhalu.methods.rewriting:Rewriting"
-    return _engine(settings, imported(make)(_method(settings, who), writer, settings.revise), {who, writes}, Kept())
+    return _engine(settings, imported(make)(method, writer, settings.revise), {*thinkers(settings), writes}, Kept())
 
 
-def _method(settings: Settings, who: str) -> Any:
-    card = method_card(settings.method)
+def build_method(settings: Settings) -> Any:
+    """Build a method with its reasoner, and what its profile adds; raises SettingsError for a profile of other parts."""
+    if settings.profile is None:
+        return _method(settings)
+    path, profile = settings.profile, read_profile(settings.profile)
+    _refuse_foreign(path, profile, _thought_by(settings))
+    whole = Decided(_method(settings), profile.decision)
+    sets = {name: Decided(_method(for_set(settings, fit, path)), fit.decision) for name, fit in profile.sets.items()}
+    return BySet(whole, sets) if sets else whole
+
+
+def _refuse_foreign(path: Path, profile: Profile, found: Mapping[str, str]) -> None:
+    """Refuse a profile whose verifier or prompts are not those of the run."""
+    for name, value in found.items():
+        if (fitted := profile.parts.get(name, value)) != value:
+            what = f"was fitted with other {name} than this run has" if name == "prompts" else f"was fitted with another {name}"
+            cure = "Use those again, or make the profile anew: knowhalu calibrate LABELLED.jsonl -o PROFILE.toml"
+            raise SettingsError(f"{path}: {what} ({fitted}, here {value}). {cure}")
+
+
+def _method(settings: Settings) -> Any:
+    card, who = method_card(settings.method), thinker(settings)
     options = getattr(settings, card.options)
+    if card.stages:
+        return imported(card.make)({name: _method(inner) for name, inner in stages(settings).items()}, options)
     if not who:
         return imported(card.make)(options)
     given = (settings.llm, options) if who == "llm" else (_verifier(settings),)
@@ -96,8 +119,34 @@ def thinker(settings: Settings) -> str:
     raise SettingsError(f"unknown reasoner {settings.reasoner!r}. Use {others}")
 
 
+def thinkers(settings: Settings) -> set[str]:
+    """Return everyone who thinks in a run: whoever the method has, or each of its stages; raises SettingsError."""
+    if not method_card(settings.method).stages:
+        return {thinker(settings)}
+    return {thinker(inner) for inner in stages(settings).values()}
+
+
+def stages(settings: Settings) -> dict[str, Settings]:
+    """Return the settings of the methods that a method of stages puts together, by their stages; empty for other methods.
+
+    Raises SettingsError for a stage that cannot be had.
+    """
+    card, found = method_card(settings.method), {}
+    for stage in card.stages.get(thinker(settings), ()):
+        name = getattr(getattr(settings, card.options), stage)
+        if not name:
+            continue
+        who = {"reasoner": stage} if stage in REASONERS else {}
+        found[stage] = settings.model_copy(update={"method": name, "profile": None, **who})
+        if method_card(name).stages or (stage not in REASONERS and thinker(found[stage])):
+            rule = "a method of one stage" if stage in REASONERS else "a rule, in which nobody thinks"
+            raise SettingsError(f"{card.options}.{stage}: {name!r} cannot be this stage. Name {rule}; see `knowhalu methods`")
+    return found
+
+
 _SPEED_AND_PLACE: dict[str, Any] = {
-    "engine": True, "encoder": {"folder", "threads", "tokens", "remember"}, "retrieval": {"index", "timeout", "retries"},
+    "engine": True, "profile": True, "allow_fitted": True,
+    "encoder": {"folder", "threads", "tokens", "remember"}, "retrieval": {"index", "timeout", "retries"},
     "llm": set(LLMOptions.model_fields) - {"backend", "model", "style", "constrain", "system", "votes", "seed", "precision"},
 }  # fmt: skip
 """Settings that do not decide a result: they say how fast and where it is computed, or name what is hashed instead."""
@@ -105,25 +154,39 @@ _SPEED_AND_PLACE: dict[str, Any] = {
 
 def fingerprint(settings: Settings, *, revises: bool = False) -> dict[str, str]:
     """Return what decides the results of a run: not how fast it runs, nor the options of parts that are not in use."""
-    who, card = thinker(settings), method_card(settings.method)
-    thinkers = {who, settings.reasoner} if revises else {who}
-    thinks: dict[str, str] = {}
-    if who == "llm":
-        thinks["prompts"] = family_hash(settings.llm.prompts, card.options)
-    if "encoder" in thinkers:
+    runs = [settings, *stages(settings).values()]
+    options = {method_card(run.method).options for run in runs}
+    think = thinkers(settings) | ({settings.reasoner} if revises else set())
+    thinks = _thought_by(settings)
+    if "encoder" in think:
         thinks["verifier"] = folder_hash(_verifier(settings))
     if revises and settings.reasoner == "llm":
         thinks["revision"] = family_hash(settings.llm.prompts, REVISION)
-    others = {c.options for c in METHODS.values()} - {card.options} | {"encoder", "llm"} - thinkers
+    if settings.profile is not None:
+        thinks["profile"] = read_profile(settings.profile).seal
+    others = {c.options for c in METHODS.values()} - options | {"encoder", "llm"} - think
     others |= set() if revises else {REVISION}
-    files = {name: value for name, value in getattr(settings, card.options) if isinstance(value, Path)}
+    files = {name: (branch, value) for branch in options for name, value in getattr(settings, branch) if isinstance(value, Path)}
+    named = {branch: {name for name, (of, _) in files.items() if of == branch} for branch in options}
     return {
         "version": knowhalu.__version__,
-        "settings": settings.model_dump_json(exclude=_SPEED_AND_PLACE | dict.fromkeys(others, True) | {card.options: set(files)}),
+        "settings": settings.model_dump_json(exclude=_SPEED_AND_PLACE | dict.fromkeys(others, True) | named),
         **thinks,
-        **{name: file_hash(path) for name, path in files.items()},
+        **{name: file_hash(path) for name, (_, path) in files.items()},
         "index": index_seal(settings.retrieval),
     }
+
+
+def _thought_by(settings: Settings) -> dict[str, str]:
+    """Return the hashes of the prompts and of the verifier that a run thinks with."""
+    found: dict[str, str] = {}
+    for run in stages(settings).values() or [settings]:
+        who = thinker(run)
+        if who == "llm":
+            found["prompts"] = family_hash(settings.llm.prompts, method_card(run.method).options)
+        if who == "encoder":
+            found["verifier"] = folder_hash(_verifier(settings))
+    return found
 
 
 def index_seal(options: RetrievalOptions) -> str:

@@ -9,13 +9,19 @@ from pydantic import ValidationError
 
 from knowhalu.errors import SettingsError
 from knowhalu.options import Settings
+from knowhalu.profiles import with_profile
 
 
 def load_settings(file: Path | None = None, pairs: Iterable[str] = ()) -> Settings:
-    """Read settings; `pairs` such as "engine.in_flight=64" win over the file.
+    """Read settings; `pairs` such as "engine.in_flight=64" win over the file. Those of the profile that they name are put in.
 
     Raises SettingsError naming the file or the pair, the setting and what it may be.
     """
+    return with_profile(read_settings(file, pairs))
+
+
+def read_settings(file: Path | None = None, pairs: Iterable[str] = ()) -> Settings:
+    """Read settings as `load_settings` does, without looking into a profile."""
     tree: dict[str, Any] = {}
     if file is not None:
         try:

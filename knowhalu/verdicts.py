@@ -72,6 +72,18 @@ class Unchecked(Record):
     reason: str
 
 
+class Stage(Record):
+    """What one stage of a cascade said of a text, and whether that decided."""
+
+    name: str
+    method: str
+    label: Label
+    hallucinated: bool | None
+    probability: float = Field(ge=0.0, le=1.0)
+    reason: str
+    decided: bool
+
+
 class Usage(Record):
     """What a check cost; `reused` replies were kept on disk from earlier and cost neither calls nor tokens."""
 
@@ -87,8 +99,8 @@ class Usage(Record):
 class Verdict(Record):
     """The final word on a sample, with every step that led to it.
 
-    `probability` is that of the text being hallucinated; `reason` says in words why. `index` is the seal of the index that was
-    searched for it.
+    `probability` is that of the text being hallucinated; `reason` says in words why. Where a profile has scaled it, `unscaled` is
+    what the method said. `index` is the seal of the index that was searched for it, `stages` are those of a cascade.
     """
 
     id: str
@@ -103,6 +115,8 @@ class Verdict(Record):
     segments: tuple[Segment, ...] = ()
     index: str | None = None
     unchecked: tuple[Unchecked, ...] = ()
+    unscaled: float | None = None
+    stages: tuple[Stage, ...] = ()
     usage: Usage = Usage()
     seconds: dict[str, float] = Field(default_factory=dict)
 

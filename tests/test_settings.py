@@ -101,7 +101,7 @@ def test_an_unknown_name_shows_the_nearest():
         method_card("knowhallu")
 
 
-PLACES = [*LLMS.values(), *(place for card in METHODS.values() for place in (card.make, *card.reasoners.values()))]
+PLACES = [*LLMS.values(), *(place for card in METHODS.values() for place in filter(None, (card.make, *card.reasoners.values())))]
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -8,7 +8,7 @@ import click
 from click.exceptions import Exit
 
 from knowhalu.api import Checker
-from knowhalu.cli.options import make_settings, with_cache, with_index, with_method, with_settings, with_text
+from knowhalu.cli.options import make_settings, with_cache, with_index, with_method, with_profile, with_settings, with_text
 from knowhalu.cli.show import make_console, show_outcome
 from knowhalu.errors import InputError
 from knowhalu.fields import to_sample
@@ -24,6 +24,7 @@ RESPONSES = ("answer", "summary", "claim")
 @click.argument("item", required=False, metavar="[FILE|-]")
 @with_text
 @with_method
+@with_profile
 @with_index
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as one line of JSON.")
 @click.option("--steps", is_flag=True, help="Show every query, what was found and what was learned.")
@@ -36,6 +37,7 @@ def check(
     steps: bool,
     method: str | None,
     reasoner: str | None,
+    profile: Path | None,
     no_cache: bool,
     settings_file: Path | None,
     pairs: tuple[str, ...],
@@ -48,7 +50,7 @@ def check(
 
     Exit code: 0 faithful, 1 hallucinated, 3 inconclusive, 2 an error or no verdict.
     """
-    settings = make_settings(settings_file, pairs, index, no_cache=no_cache, method=method, reasoner=reasoner)
+    settings = make_settings(settings_file, pairs, index, no_cache=no_cache, method=method, reasoner=reasoner, profile=profile)
     checker = Checker(settings)
     sample = given_sample(item, given, needs_sources=checker.needs_sources)
     outcome = checker.check(sample)

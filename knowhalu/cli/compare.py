@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from knowhalu.batch import Progress
-from knowhalu.cli.options import FILE, all_pairs, with_cache, with_index, with_settings
+from knowhalu.cli.options import FILE, all_pairs, with_cache, with_fitted, with_index, with_settings
 from knowhalu.cli.show import make_console, short
 from knowhalu.cli.tables import PlainProgress
 from knowhalu.evaluation.comparison import Comparison, Result
@@ -34,6 +34,7 @@ WIDEST = 10_000
 @click.option(
     "--limit", type=click.IntRange(min=2), help="Compare so many rows at most, drawn once, rows of one source together."
 )
+@with_fitted
 @with_index
 @click.option("--all-figures", is_flag=True, help="Show every table, also those that do not fit the terminal.")
 @click.option("--restart", is_flag=True, help="Begin anew; the old outcomes are kept beside the new ones.")
@@ -46,6 +47,8 @@ def compare(
     fit: Path | None,
     reasoner: str | None,
     limit: int | None,
+    profile: Path | None,
+    allow_fitted: bool,
     index: Path | None,
     all_figures: bool,
     restart: bool,
@@ -56,7 +59,8 @@ def compare(
     """Run several methods over the labelled rows of IN and compare them, beside rules that look at length or overlap only.
 
     A method is written as [NAME=]METHOD[:REASONER][[SETTING=VALUE,...]], for example
-    -m "knowhalu,knowhalu:llm,sure=knowhalu[delta1=0.9]". Outcomes stay in the folder, one file for each method: stopped and
+    -m "knowhalu,knowhalu:llm,sure=knowhalu[delta1=0.9],own=knowhalu[profile=P.toml]". --profile is for every method that it
+    was made for. Outcomes stay in the folder, one file for each method: stopped and
     started again with the same command, it goes on where it was.
     """
     console = make_console()
@@ -65,7 +69,9 @@ def compare(
     try:
         found = compared(
             input, parse_specs(methods), folder, file=settings_file, fit=fit, limit=limit, restart=restart, progress=progress,
-            pairs=all_pairs(pairs, index, no_cache=no_cache, reasoner=reasoner),
+            pairs=all_pairs(
+                pairs, index, no_cache=no_cache, reasoner=reasoner, profile=profile, allow_fitted=allow_fitted
+            ),
         )  # fmt: skip
     except KeyboardInterrupt as error:
         click.echo(f"interrupted: what was finished is kept in {folder}. The same command goes on from there.", err=True)

@@ -12,7 +12,7 @@ from rich.progress import Progress as Bar
 
 from knowhalu import batch
 from knowhalu.api import Checker
-from knowhalu.cli.options import FILE, make_settings, with_cache, with_index, with_method, with_settings
+from knowhalu.cli.options import FILE, make_settings, with_cache, with_fitted, with_index, with_method, with_settings
 from knowhalu.cli.show import make_console
 from knowhalu.cli.tables import PlainProgress, duration, show_summary
 
@@ -23,6 +23,7 @@ INTERRUPTED = 130
 @click.argument("input", metavar="IN", type=FILE)
 @click.option("--out", "-o", "output", required=True, type=click.Path(path_type=Path), help="JSONL file for the outcomes.")
 @with_method
+@with_fitted
 @with_index
 @click.option("--restart", is_flag=True, help="Begin anew; what OUT holds is kept beside it as OUT.old.")
 @click.option("--keep-failures", is_flag=True, help="Do not try rows again that got no verdict in an earlier run.")
@@ -36,6 +37,8 @@ def detect(
     keep_failures: bool,
     method: str | None,
     reasoner: str | None,
+    profile: Path | None,
+    allow_fitted: bool,
     no_cache: bool,
     settings_file: Path | None,
     pairs: tuple[str, ...],
@@ -46,7 +49,11 @@ def detect(
     goes on where it was. Rows have the fields response (or answer, summary, claim) and optionally id, question, documents,
     knowledge, label, kind, meta.
     """
-    checker = Checker(make_settings(settings_file, pairs, index, no_cache=no_cache, method=method, reasoner=reasoner))
+    settings = make_settings(
+        settings_file, pairs, index, no_cache=no_cache, method=method, reasoner=reasoner, profile=profile,
+        allow_fitted=allow_fitted,
+    )  # fmt: skip
+    checker = Checker(settings)
     with kept_when_interrupted(output), shown_progress(make_console(stderr=True)) as report:
         summary = batch.detect(checker, input, output, restart=restart, retry_failures=not keep_failures, progress=report)
     show_summary(make_console(), summary)

@@ -11,7 +11,7 @@ from click.exceptions import Exit
 from rich.console import Console
 
 from knowhalu.cli.compare import INTERRUPTED, Lines, show_sheets
-from knowhalu.cli.options import FILE, F, all_pairs, with_cache, with_index, with_settings
+from knowhalu.cli.options import FILE, F, all_pairs, with_cache, with_fitted, with_index, with_settings
 from knowhalu.cli.show import make_console
 from knowhalu.datasets.card import DatasetCard
 from knowhalu.datasets.loading import open_set
@@ -38,6 +38,8 @@ class Job:
     index: Path | None
     restart: bool
     no_cache: bool
+    profile: Path | None
+    allow_fitted: bool
     settings_file: Path | None
     pairs: tuple[str, ...]
 
@@ -46,7 +48,10 @@ class Job:
         found = evaluate(
             open_set(name, self.data, self.split), self.data, parse_specs(self.methods), folder,
             fit=Fit(self.fit, self.fit_split), file=self.settings_file, limit=self.limit, restart=self.restart, progress=progress,
-            pairs=all_pairs(self.pairs, self.index, no_cache=self.no_cache, reasoner=self.reasoner),
+            pairs=all_pairs(
+                self.pairs, self.index, no_cache=self.no_cache, reasoner=self.reasoner, profile=self.profile,
+                allow_fitted=self.allow_fitted,
+            ),
         )  # fmt: skip
         write(found, folder)
         return found
@@ -60,6 +65,7 @@ def with_evaluation(command: F) -> F:
     """Add the options of an evaluation; the command gets them as keywords, for `Job`."""
     for decorate in (
         with_settings,
+        with_fitted,
         with_cache,
         click.option("--restart", is_flag=True, help="Begin anew; the old outcomes are kept beside the new ones."),
         with_index,

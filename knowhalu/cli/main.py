@@ -19,6 +19,7 @@ COMMANDS = {
     "compare": ("knowhalu.cli.compare:compare", "Run several methods over the same labelled rows, with intervals and tests."),
     "eval": ("knowhalu.cli.eval:evaluate", "Evaluate methods on published data sets, beside rules that know nothing of truth."),
     "report": ("knowhalu.cli.report:report", "Show finished runs as one page: figures, curves, cost and items with evidence."),
+    "calibrate": ("knowhalu.cli.calibrate:calibrate", "Choose thresholds on labelled rows of your own, into a profile."),
     "methods": ("knowhalu.cli.methods:methods", "List the methods: what each does, needs and costs."),
     "index": ("knowhalu.cli.index:index", "Build, show, search and verify indexes of your own texts."),
     "prompts": ("knowhalu.cli.prompts:prompts", "Show what a language model is asked, and check prompts of your own."),

@@ -51,6 +51,18 @@ def with_cache(command: F) -> F:
     return click.option("--no-cache", is_flag=True, help=about)(command)
 
 
+def with_profile(command: F) -> F:
+    """Add --profile; the command gets `profile`."""
+    about = "What `knowhalu calibrate` left: its method, thresholds and scaling."
+    return click.option("--profile", type=FILE, help=about)(command)
+
+
+def with_fitted(command: F) -> F:
+    """Add --profile and --allow-fitted; the command gets `profile` and `allow_fitted`."""
+    about = "Use the profile also on rows that it was fitted on."
+    return with_profile(click.option("--allow-fitted", is_flag=True, help=about)(command))
+
+
 def with_method(command: F) -> F:
     """Add --method and --reasoner; the command gets `method` and `reasoner`."""
     about = "Who thinks in the method: encoder or llm."
@@ -66,6 +78,8 @@ def all_pairs(
     no_cache: bool = False,
     method: str | None = None,
     reasoner: str | None = None,
+    profile: Path | None = None,
+    allow_fitted: bool = False,
 ) -> tuple[str, ...]:
     """Write a command's options as pairs like those of --set; raises SettingsError where two of them contradict each other."""
     for name, value in (("method", method), ("reasoner", reasoner)):
@@ -78,6 +92,10 @@ def all_pairs(
         pairs = (*pairs, f"{name}={json.dumps(value)}")
     if no_cache:
         pairs = (*pairs, "llm.cache=false")
+    if profile is not None:
+        pairs = (*pairs, f"profile={json.dumps(str(profile), ensure_ascii=False)}")
+    if allow_fitted:
+        pairs = (*pairs, "allow_fitted=true")
     if index is not None:
         pairs = (*pairs, f"retrieval.index={json.dumps(str(index), ensure_ascii=False)}")
     return pairs

@@ -153,7 +153,7 @@ def _families() -> dict[str, set[str]]:
     """Return who thinks by the prompts of each family but KnowHalu's own, of which more is checked."""
     found = {REVISION: {WRITERS["llm"]}}
     for card in METHODS.values():
-        if "llm" in card.reasoners and card.options != FAMILY:
+        if "llm" in card.reasoners and card.options != FAMILY and not card.stages:
             found.setdefault(card.options, set()).add(card.reasoners["llm"])
     return dict(sorted(found.items()))
 

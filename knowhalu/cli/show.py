@@ -13,7 +13,7 @@ from rich.text import Text
 from knowhalu.revisions import Revision
 from knowhalu.text import safe
 from knowhalu.types import Judgment, Kind, Label, Sample, Step
-from knowhalu.verdicts import Evidence, Failure, Finding, Outcome, Segment, Verdict
+from knowhalu.verdicts import Evidence, Failure, Finding, Outcome, Segment, Stage, Verdict
 
 LABELS = {Label.CORRECT: ("✓ FAITHFUL", "bold green"), Label.INCORRECT: ("✗ HALLUCINATED", "bold red"),
           Label.INCONCLUSIVE: ("? INCONCLUSIVE", "bold yellow")}  # fmt: skip
@@ -62,6 +62,7 @@ def show_outcome(console: Console, sample: Sample, outcome: Outcome, *, steps: b
     print_section(console, "Response", [marked])
     print_section(console, "Evidence", [line for e in outcome.evidence for line in evidence_lines(sample.response, e)])
     print_section(console, "Off-target check", _extraction(outcome))
+    print_section(console, "Stages", [_stage(s) for s in outcome.stages])
     print_section(console, "Judgments", [line for i, s in enumerate(outcome.segments, 1) for line in _judgments(i, s)])
     left_out = [Text(f"“{short(u.text)}”: {u.reason}") for u in outcome.unchecked]
     print_section(console, f"Not checked ({len(left_out)})", left_out)
@@ -169,6 +170,12 @@ def _extraction(verdict: Verdict) -> list[Text]:
     taken = "a refusal, which is no hallucination" if found.refusal else f"“{short(found.entity)}”" if found.entity else "nothing"
     first = f"asked for: {short(found.asked_for)}; the answer gives: {taken} ({found.confidence:.2f})"
     return [Text(first), *([Text(short(found.reason, 600))] if found.reason else [])]
+
+
+def _stage(stage: Stage) -> Text:
+    label = (f"{stage.label:<13}", LABELS[stage.label][1])
+    what = f"P(hallucinated) {stage.probability:.2f}  {short(stage.reason, 400)}"
+    return Text.assemble(f"{stage.name:<8} ", label, what, ("  decides" if stage.decided else "", "bold"))
 
 
 def _both(segment: Segment) -> list[Judgment]:

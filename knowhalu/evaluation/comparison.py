@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from knowhalu.api import Checker
 from knowhalu.batch import Progress
-from knowhalu.errors import InputError
+from knowhalu.errors import InputError, SettingsError
 from knowhalu.evaluation.breakdown import Breakdown, Parting, breakdowns
 from knowhalu.evaluation.figures import Floats, counts, figures
 from knowhalu.evaluation.fitting import fit_rules, validation
@@ -24,6 +24,8 @@ from knowhalu.evaluation.traits import ROW_TRAITS, VERDICT_TRAITS, named_parts
 from knowhalu.methods.trivial import RULES
 from knowhalu.options import Settings, TrivialOptions
 from knowhalu.parts import Kept, thinker
+from knowhalu.profiles import read_profile
+from knowhalu.settings import read_settings
 
 Report = Callable[[str, Progress], None]
 SAME = "the same rows"
@@ -109,9 +111,15 @@ def compare(
 
 
 def entrants(specs: Sequence[Spec], file: Path | None = None, pairs: Sequence[str] = ()) -> tuple[list[Entrant], Settings]:
-    """Return the methods with their settings, and those of the trivial rules; raises SettingsError naming the method."""
-    plain = Spec("trivial", "trivial-length").settings(file, pairs)
-    return [Entrant(spec, spec.settings(file, pairs)) for spec in specs], plain
+    """Return the methods with their settings, and those of the trivial rules.
+
+    Raises SettingsError naming the method, and for a profile that is for none of them.
+    """
+    chosen, profile = [Entrant(spec, spec.settings(file, pairs)) for spec in specs], read_settings(file, pairs).profile
+    if profile is not None and not any(entrant.settings.profile for entrant in chosen):
+        made = read_profile(profile).method
+        raise SettingsError(f"{profile}: is for {made}, which is not compared. Add it to the methods, or leave out the profile")
+    return chosen, Spec("trivial", "trivial-length").settings(file, pairs, profiled=False)
 
 
 def enter(
@@ -133,6 +141,8 @@ def enter(
     kept, basis = Kept(), validation(fit, rows) if fit is not None else rows
     told: list[tuple[Entrant, Told]] = []
     _refuse_bare(rows, chosen)
+    for entrant in chosen:
+        Checker(entrant.settings).refuse_fitted(rows.contents, str(rows.path))
     for entrant in _with_trivial(chosen, basis, rows, folder, plain, kept):
         output, report = folder / f"{entrant.spec.name}.jsonl", progress and _named(progress, entrant.spec.name)
         if entrant.fitted is not None:

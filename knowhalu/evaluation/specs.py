@@ -10,9 +10,12 @@ from knowhalu.errors import SettingsError
 from knowhalu.names import METHODS, method_card
 from knowhalu.options import Settings
 from knowhalu.parts import thinker
-from knowhalu.settings import load_settings
+from knowhalu.profiles import read_profile, with_profile
+from knowhalu.settings import read_settings
 
 FORM = "[NAME=]METHOD[:REASONER][[SETTING=VALUE,...]], such as conli:llm or strict=factored[theta=0.7]"
+WHOLE = ("profile", "allow_fitted")
+"""Settings without a dot that are of the whole run, and not of a method."""
 _COMMA = re.compile(r",(?![^\[]*\])")
 _SPEC = re.compile(r"(?:([\w.-]+)=)?([\w-]+)(?::([\w-]+))?(?:\[(.*)\])?", re.DOTALL)
 
@@ -25,15 +28,26 @@ class Spec(NamedTuple):
     reasoner: str | None = None
     pairs: tuple[str, ...] = ()
 
-    def settings(self, file: Path | None, pairs: Iterable[str]) -> Settings:
-        """Return the settings of its run: its own ones win; raises SettingsError naming the method."""
+    def settings(self, file: Path | None, pairs: Iterable[str], *, profiled: bool = True) -> Settings:
+        """Return the settings of its run: its own ones win; raises SettingsError naming the method.
+
+        A profile among the settings of all is used where it was made for this method, and nowhere if not `profiled`.
+        """
         reasoner = (f"reasoner={json.dumps(self.reasoner)}",) if self.reasoner else ()
         try:
-            made = load_settings(file, (*pairs, f"method={json.dumps(self.method)}", *reasoner, *self.pairs))
+            made = read_settings(file, (*pairs, f"method={json.dumps(self.method)}", *reasoner, *self.pairs))
+            made = with_profile(made if profiled and self._is_for(made.profile) else made.model_copy(update={"profile": None}))
             thinker(made)
         except SettingsError as error:
             raise SettingsError(f"{self.name}: {error}".replace("--reasoner ", f"{self.method}:")) from error
         return made
+
+    def _is_for(self, profile: Path | None) -> bool:
+        """Tell whether a profile is this method's own, or one given for all methods that it was made for."""
+        if profile is None or any(pair.startswith("profile=") for pair in self.pairs):
+            return True
+        made = read_profile(profile)
+        return made.method == self.method and self.reasoner in (None, made.settings.get("reasoner", self.reasoner))
 
 
 def parse_specs(texts: Iterable[str]) -> list[Spec]:
@@ -64,4 +78,5 @@ def _pair(text: str, branch: str, spec: str) -> str:
     key, equals, value = text.partition("=")
     if not equals or key.strip() in ("method", "reasoner"):
         raise SettingsError(f"{spec!r}: {text!r} is no setting of a method. Write it as {FORM}")
-    return f"{key.strip() if '.' in key else f'{branch}.{key.strip()}'}={value.strip()}"
+    whole = "." in key or key.strip() in WHOLE
+    return f"{key.strip() if whole else f'{branch}.{key.strip()}'}={value.strip()}"

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 from knowhalu.doubles import ScriptedEncoder, ScriptedLLM
-from knowhalu.encoder.service import PACKAGED
 from knowhalu.engine import Backends, Engine
 from knowhalu.errors import BackendError
-from knowhalu.names import METHODS, imported, method_card
+from knowhalu.names import METHODS, method_card
+from knowhalu.parts import build_method
 from knowhalu.records import outcome_line, parse_outcome
 from knowhalu.searching import Searcher
 from knowhalu.settings import load_settings
@@ -38,13 +38,8 @@ def scored(pair):
 @cache
 def made(name, who):
     """Make a method once: its prompts are loaded then."""
-    card = method_card(name)
     settings = load_settings(pairs=[f"method={name}", *([f"reasoner={who}"] if who else []), *NEEDED.get(name, ())])
-    options = getattr(settings, card.options)
-    if not who:
-        return imported(card.make)(options)
-    given = (settings.llm, options) if who == "llm" else (PACKAGED,)
-    return imported(card.make)(imported(card.reasoners[who])(*given), options)
+    return build_method(settings)
 
 
 def run(name, who, samples, *, llm=imitated, encoder=scored):
@@ -53,7 +48,8 @@ def run(name, who, samples, *, llm=imitated, encoder=scored):
     vars(searcher)["embedder"] = WordEmbedder()
     asked = SimpleNamespace(llm=ScriptedLLM(llm), encoder=ScriptedEncoder(encoder))
     backends = Backends(
-        entail=asked.encoder if who == "encoder" else None, generate=asked.llm if who == "llm" else None, search=searcher
+        entail=asked.encoder if who == "encoder" or method_card(name).stages else None,
+        generate=asked.llm if who == "llm" else None, search=searcher,
     )  # fmt: skip
     outcomes = list(Engine(made(name, who), backends).run(samples))
     assert [o.id for o in outcomes] == [s.id for s in samples]
@@ -174,7 +170,7 @@ def test_a_backend_that_does_not_answer_is_a_failure_and_never_a_label(name, who
 def test_what_a_model_says_in_no_form_at_all_is_a_failure_and_never_a_label(name, reply):
     outcomes, asked = run(name, "llm", FEW, llm=reply)
     for sample, outcome in zip(FEW, outcomes, strict=True):
-        assert isinstance(outcome, Failure) or asked_nobody(outcome), f"{sample.id}: {outcome}"
+        assert isinstance(outcome, Failure) or not outcome.usage.calls, f"{sample.id}: {outcome}"
     assert len(asked.llm.history) <= 100 * len(FEW)
 
 

@@ -1,0 +1,199 @@
+#!/usr/bin/env python
+"""What calibration on the KnowHalu paper's 100 validation pairs gives on its 1,000 test pairs, with the encoder.
+
+Everything is chosen on the validation pairs and by cross-validation among them; the test pairs are only measured on. Length alone
+tells most of these pairs apart, so the length-matched ones stand beside. Stopped and started again, it goes on where it was.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from eval_rows import EvalRow, paper_pairs
+
+from knowhalu.api import Checker
+from knowhalu.batch import detect
+from knowhalu.calibration.asking import asking_all
+from knowhalu.calibration.calibrate import Calibration, calibrate, tuned_of
+from knowhalu.calibration.choosing import decided
+from knowhalu.calibration.goals import Goal
+from knowhalu.calibration.measures import MEANINGS, MEASURES, measured, ratio
+from knowhalu.calibration.outcomes import read_lines
+from knowhalu.calibration.report import as_json
+from knowhalu.calibration.stages import Stages
+from knowhalu.decisions import Kind
+from knowhalu.errors import InputError
+from knowhalu.evaluation.figures import Said
+from knowhalu.evaluation.intervals import Figure
+from knowhalu.evaluation.report import percent
+from knowhalu.evaluation.rows import Rows, read_rows
+from knowhalu.settings import load_settings
+from knowhalu.text import word_count
+
+GOALS: dict[str, tuple[Goal, Kind]] = {
+    "thresholds (delta1, delta2)": (Goal("labels"), "none"),
+    "and temperature": (Goal("labels"), "temperature"),
+    "and Platt": (Goal("labels"), "platt"),
+    "and isotonic": (Goal("labels"), "isotonic"),
+    "best average": (Goal("average"), "none"),
+    "precision 0.95": (Goal("precision", 0.95), "none"),
+    "at most 10 % open": (Goal("abstain", 0.1), "none"),
+}
+RISKS = (0.05, 0.1, 0.15)
+MATCHED = 2
+"""Words by which the answers of a length-matched pair differ at most."""
+
+
+def write_rows(rows: list[EvalRow], path: Path) -> Path:
+    """Write rows with labels and groups, the length-matched pairs as a set."""
+    words = {(r.group, r.faithful): word_count(r.sample.response) for r in rows}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as file:
+        for row in rows:
+            matched = abs(words[row.group, True] - words[row.group, False]) <= MATCHED
+            meta = {"group": row.group, "set": "length-matched" if matched else "others"}
+            label = "faithful" if row.faithful else "hallucinated"
+            file.write(row.sample.model_copy(update={"label": label, "meta": meta}).model_dump_json(exclude_none=True) + "\n")
+    return path
+
+
+def checked(method: str, input: Path, output: Path) -> Path:
+    """Check the test rows once, with all that any threshold needs."""
+    detect(Checker(asking_all(load_settings(pairs=[f"method={method}"]))), input, output, progress=print_progress)
+    return output
+
+
+def print_progress(p: Any) -> None:
+    """Print a line now and then."""
+    if p.done % 200 == 0 or p.done == p.total:
+        print(f"{p.done} of {p.total}, {p.rate:.1f}/s", flush=True)
+
+
+def on_test(found: Calibration, rows: Rows, outcomes: Path) -> Said:
+    """Return what is said of the test rows by what was chosen on the validation rows; nothing is asked."""
+    profile = found.profile
+    settings = load_settings(pairs=[f"method={profile.method}"])
+    tuned = tuned_of(settings, read_lines(outcomes, rows), rows.gold, Goal("risk", 0.05))
+    return decided(tuned.said(profile.settings), profile.decision)
+
+
+def told(said: Said, rows: Rows, matched: np.ndarray[Any, Any]) -> dict[str, dict[str, Figure]]:
+    """Measure all test rows, and the length-matched ones."""
+    return {"test": measured(said, rows.groups), "matched": measured(said.rows(matched), rows.groups[matched])}
+
+
+def goals(val: Path, test: Rows, outcomes: Path, work: Path, matched: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Calibrate by each goal and measure on the test rows."""
+    for number, (name, (goal, scaling)) in enumerate(GOALS.items()):
+        try:
+            found = calibrate(val, work / "val.toml", load_settings(), goal=goal, scaling=scaling)
+        except InputError as error:
+            yield name, {"refused": str(error)}
+            continue
+        fields = as_json(found)
+        if number == 0:
+            said = tuned_of(load_settings(), read_lines(outcomes, test), test.gold, goal)
+            plain = told(said.said({"knowhalu": {"base_form": "unstructured", "delta1": 0.0, "delta2": 1.0}}), test, matched)
+            yield "base form alone", {"test": plain["test"], "matched": plain["matched"]}
+        yield name, {
+            "settings": fields["profile"]["settings"], "decision": fields["profile"]["decision"],
+            "grid": fields.get("grid") if number == 0 else None, "fitted": found.fitted, "cross_validated": found.held,
+            "notes": found.notes, **told(on_test(found, test, outcomes), test, matched),
+        }  # fmt: skip
+
+
+def cascades(val: Path, test: Rows, outcomes: Path, work: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Set the band of a cascade by each risk; on the test rows, count who decides and how often wrongly."""
+    for risk in RISKS:
+        try:
+            found = calibrate(val, work / "cascade.toml", load_settings(pairs=["method=cascade"]), goal=Goal("risk", risk))
+        except InputError as error:
+            yield f"{risk:g}", {"refused": str(error)}
+            continue
+        tuned = tuned_of(load_settings(pairs=["method=cascade"]), read_lines(outcomes, test), test.gold, Goal("risk", risk))
+        assert isinstance(tuned, Stages)
+        settings = found.profile.settings
+        said, stage = tuned.said(settings), tuned.stage(settings)
+        decides = stage != ""
+        yield f"{risk:g}", {
+            "settings": settings,
+            "errors": {
+                "faithful": ratio(test.gold, decides & ~said.settled, test.groups),
+                "hallucinated": ratio(~test.gold, decides & said.settled, test.groups),
+                "all": ratio(~said.right, decides, test.groups),
+            },
+            "sent_on": ratio(~decides, np.ones_like(decides), test.groups), "validation_sent_on": found.sent_on[""],
+        }  # fmt: skip
+
+
+def plain(value: Any) -> Any:
+    """Turn figures into plain fields."""
+    if isinstance(value, Figure):
+        return {name: None if v is None else round(v, 4) for name, v in value._asdict().items()}
+    if isinstance(value, Mapping):
+        return {k: plain(v) for k, v in value.items()}
+    return [plain(v) for v in value] if isinstance(value, tuple | list) else value
+
+
+def markdown(found: Mapping[str, Any]) -> str:
+    """Lay out the test figures of all goals, and the cascades."""
+    head = ["", "rows", *(MEANINGS[n] for n in MEASURES)]
+    lines = [f"| {' | '.join(head)} |", "|---|---|" + "---:|" * len(MEASURES)]
+    for name, result in found["goals"].items():
+        if "refused" in result:
+            lines.append(f"| {name} | refused: {result['refused']} |" + " |" * len(MEASURES))
+            continue
+        parts = (("validation, cross-validated", result.get("cross_validated")), ("test", result["test"]),
+                 ("test, length-matched", result["matched"]))  # fmt: skip
+        lines += [f"| {name} | {which} | {' | '.join(_cell(n, f[n]) for n in MEASURES)} |" for which, f in parts if f]
+    lines += ["", "| risk | band | rules | wrong of those called faithful | wrong of those called hallucinated | sent on |",
+              "|---|---|---|---:|---:|---:|"]  # fmt: skip
+    for risk, result in found["cascades"].items():
+        if "refused" in result:
+            lines.append(f"| {risk} | refused: {result['refused']} | | | | |")
+            continue
+        band, rules = result["settings"]["cascade"], result["settings"]["lexical"]["rules"]
+        errors = result["errors"]
+        cells = [f"{band['low']:.3f} to {band['high']:.3f}", ", ".join(rules) or "none", percent(errors["faithful"])]
+        lines.append(f"| {risk} | {' | '.join([*cells, percent(errors['hallucinated']), percent(result['sent_on'])])} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(name: str, figure: Figure) -> str:
+    if name not in ("brier", "ece") or figure.value is None:
+        return percent(figure)
+    return f"{figure.value:.3f} [{figure.low:.3f}, {figure.high:.3f}]"
+
+
+def main() -> None:
+    """Read the arguments, calibrate, measure, write both files."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder of labelled evaluation files")
+    parser.add_argument("--work", type=Path, default=Path(".runs/calibration"))
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/calibration.json"))
+    args = parser.parse_args()
+    val = write_rows(paper_pairs(args.data, "qa", "val"), args.work / "val.jsonl")
+    test_file = write_rows(paper_pairs(args.data, "qa"), args.work / "test.jsonl")
+    test, matched = read_rows(test_file), _matched(test_file)
+    outcomes = checked("knowhalu", test_file, args.work / "test.outcomes.jsonl")
+    found = {
+        "rows": {"validation": len(read_rows(val).gold), "test": len(test.gold), "length_matched": int(matched.sum())},
+        "goals": dict(goals(val, test, outcomes, args.work, matched)),
+        "cascades": dict(cascades(val, test, checked("cascade", test_file, args.work / "test.cascade.jsonl"), args.work)),
+    }
+    args.out.write_text(json.dumps(plain(found), indent=1) + "\n", encoding="utf-8")
+    args.out.with_suffix(".md").write_text(markdown(found), encoding="utf-8")
+    print(markdown(found))
+
+
+def _matched(path: Path) -> Any:
+    from knowhalu.calibration.outcomes import sets_of
+
+    return np.array(sets_of(path)) == "length-matched"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""How good a calibration is: shares of right and wrong, and how far probabilities are from how often they are right.
+
+Everything is computed from sums over rows, so that a bootstrap resamples whole groups at once.
+"""
+
+from functools import lru_cache
+from heapq import heappop, heappush
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knowhalu.calibration.outcomes import Places
+from knowhalu.evaluation.figures import BIASED, Floats, Said, counts, figures
+from knowhalu.evaluation.intervals import Figure, draws, limits
+
+MEASURES = ("average", "tpr", "tnr", "precision", "rest", "open", "brier", "ece")
+MEANINGS = {
+    "average": "Avg Acc", "tpr": "TPR", "tnr": "TNR", "precision": "precision of flagged", "rest": "Avg Acc of decided",
+    "open": "left open", "brier": "Brier", "ece": "ECE",
+}  # fmt: skip
+PARTS = 10
+
+
+def measured(said: Said, groups: Places) -> dict[str, Figure]:
+    """Return every measure with its 95 % bootstrap interval over groups; what cannot be given is None."""
+    single = counts(said)
+    whole, drawn = measures(single.sum(axis=0)), _resampled(single, groups)
+    spread = None if drawn is None else measures(drawn)
+    return {n: _figure(whole[n], *(() if spread is None or n in BIASED else limits(spread[n]))) for n in MEASURES}
+
+
+def measures(total: Floats) -> dict[str, Floats]:
+    """Return all measures of added-up counts, an array of shape (..., columns of `counts`)."""
+    known = figures(total)
+    positives, negatives, found, passed, open_positives, open_negatives = np.moveaxis(total, -1, 0)[:6]
+    alarms = negatives - open_negatives - passed
+    return {
+        "average": known["average"], "tpr": known["tpr"], "tnr": known["tnr"],
+        "precision": _share(found, found + alarms),
+        "rest": (_share(found, positives - open_positives) + _share(passed, negatives - open_negatives)) / 2,
+        "open": known["inconclusive"], "brier": known["brier"], "ece": known["ece"],
+    }  # fmt: skip
+
+
+def ratio(part: NDArray[np.bool_], whole: NDArray[np.bool_], groups: Places) -> Figure:
+    """Return which share of the rows `whole` is also in `part`, with its 95 % bootstrap interval over groups."""
+    single = np.stack([part & whole, whole], axis=1).astype(np.float64)
+    found = _share(*single.sum(axis=0))
+    drawn = _resampled(single, groups)
+    return _figure(found) if drawn is None else _figure(found, *limits(_share(drawn[:, 0], drawn[:, 1])))
+
+
+def _resampled(single: Floats, groups: Places) -> Floats | None:
+    """Return the sums of every bootstrap resample of whole groups, an array of shape (draws, columns); None for one group."""
+    numbers = np.unique(groups, return_inverse=True)[1]
+    if len(numbers) < 2 or numbers.max() == 0:
+        return None
+    by_group = np.zeros((int(numbers.max()) + 1, single.shape[1]))
+    np.add.at(by_group, numbers, single)
+    drawn = np.array_split(draws(len(by_group)), PARTS)
+    return np.concatenate([part.astype(np.float64) @ by_group for part in drawn])
+
+
+def folds(groups: Places, most: int = 5, seed: int = 0) -> list[NDArray[np.bool_]]:
+    """Part rows into folds, each of whole groups, about equally large: of every fold, which rows are in it."""
+    numbers, sizes = np.unique(groups, return_counts=True)
+    if len(numbers) < 2:
+        return []
+    drawn = np.random.default_rng(seed).permutation(len(numbers))
+    fold_of = np.empty(len(numbers), dtype=np.intp)
+    filled = [(0, f) for f in range(min(most, len(numbers)))]
+    for group in drawn[np.argsort(-sizes[drawn], kind="stable")]:
+        rows, fold = heappop(filled)
+        fold_of[group] = fold
+        heappush(filled, (rows + int(sizes[group]), fold))
+    fold_of_row = fold_of[np.searchsorted(numbers, groups)]
+    return [fold_of_row == f for _, f in sorted(filled, key=lambda one: one[1])]
+
+
+def upper_limit(errors: int, rows: int, confidence: float = 0.95) -> float:
+    """Return the exact upper limit of an error rate, one-sided (Clopper and Pearson 1934); 1 where there is no row."""
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        p = (low + high) / 2
+        low, high = (low, p) if is_held(p, errors, rows, confidence) else (p, high)
+    return high
+
+
+def is_held(rate: float, errors: int, rows: int, confidence: float = 0.95) -> bool:
+    """Tell whether so few errors would be this rare at a higher error rate: the upper limit is not over `rate`."""
+    if errors >= rows or not 0 < rate < 1:
+        return rate >= 1
+    if errors > rate * rows:
+        return False
+    factorial, k = _log_factorials(1 << rows.bit_length()), np.arange(errors + 1)
+    ways = factorial[rows] - factorial[k] - factorial[rows - k]
+    return bool(np.exp(ways + k * np.log(rate) + (rows - k) * np.log1p(-rate)).sum() <= 1 - confidence)
+
+
+@lru_cache(maxsize=32)
+def _log_factorials(most: int) -> Floats:
+    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, most + 1)))])
+
+
+def _share(part: Floats, whole: Floats) -> Floats:
+    missing = np.asarray(whole) == 0
+    return np.where(missing, np.nan, part / np.where(missing, 1.0, whole))
+
+
+def _figure(value: Floats, low: float | None = None, high: float | None = None) -> Figure:
+    return Figure(None) if np.isnan(value) else Figure(float(value), low, high)

@@ -1,0 +1,115 @@
+"""A calibration as tables and as plain fields."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from knowhalu.calibration.calibrate import Calibration, Figures
+from knowhalu.calibration.forms import QUANTILES, Grid
+from knowhalu.calibration.measures import MEANINGS, MEASURES
+from knowhalu.evaluation.intervals import DRAWS, Figure
+from knowhalu.evaluation.report import Sheet, percent
+
+SHARES = ("brier", "ece")
+"""Measures that are not shown in percent."""
+STAGES = {"rules": "rules", "encoder": "encoder", "llm": "language model"}
+
+
+def chosen(found: Calibration) -> list[str]:
+    """Say in lines what was chosen, for all rows and for sets."""
+    profile = found.profile
+    parts = [("", profile.settings, profile.decision), *((n, f.settings, f.decision) for n, f in profile.sets.items())]
+    lines = [f"goal: {profile.goal}"]
+    for name, settings, decision in parts:
+        said = [f"{k} = {_short(v)}" for branch in settings.values() if isinstance(branch, dict) for k, v in branch.items()]
+        if decision.low is not None:
+            borders = [f"over {decision.high:.4g} hallucinated", f"at most {decision.low:.4g} faithful"]
+            said.append("P(hallucinated) " + ", ".join(borders if decision.low != decision.high else borders[:1]))
+        if decision.scaling.kind != "none":
+            said.append(f"{decision.scaling.kind} scaling")
+        lines.append(f"{f'set {name}' if name else 'chosen'}: {'; '.join(said) or 'nothing'}")
+    return lines
+
+
+def sheets(found: Calibration) -> list[Sheet]:
+    """Lay out how good it is, and of a cascade who decides what."""
+    data = found.profile.data
+    rows = [("as it was, uncalibrated", found.before), ("on the fitted rows (too good)", found.fitted)]
+    rows += [("cross-validated", found.held)] if found.held is not None else []
+    rows += [
+        (f"set {name}, {'cross-validated' if held else 'fitted rows'}", held or own) for name, (own, held) in found.on.items()
+    ]
+    title = f"{data.rows:,} rows, {data.hallucinated:,} hallucinated, {found.groups:,} groups"
+    shown = [Sheet(title, ("", *(MEANINGS[n] for n in MEASURES)), [(name, *_cells(figures)) for name, figures in rows])]
+    if found.stages:
+        head = ("decided by", "as", "rows", "share", "wrong, fitted rows", "wrong, cross-validated")
+        cells = [(STAGES[s.name], s.label, f"{s.rows:,}", *map(percent, (s.share, s.errors, s.held))) for s in found.stages]
+        shown.append(Sheet("Who decides", head, cells))
+        sent: list[tuple[str, ...]] = [(name or "all", percent(figure)) for name, figure in found.sent_on.items()]
+        shown.append(Sheet("Left to the language model", ("set", "share of rows"), sent))
+    return shown
+
+
+def remarks(found: Calibration) -> list[str]:
+    """Return what the columns mean, and what must be known of these figures."""
+    return [
+        f"In percent but Brier and ECE, with 95 % bootstrap intervals: {DRAWS:,} resamples of groups of rows that share a "
+        "source, question or pair.",
+        "Cross-validated: each fifth of the groups by what was chosen on the others; expect that of new rows.",
+        "Left open counts as neither right label; Avg Acc of decided leaves it out. Brier and ECE: smaller is better.",
+        *found.notes,
+    ]
+
+
+def write(found: Calibration, profile: Path) -> Path:
+    """Write all figures and the grid beside a profile; return the path."""
+    path = profile.with_suffix(".json")
+    path.write_text(json.dumps(as_json(found), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return path
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _cells(figures: Figures) -> tuple[str, ...]:
+    return tuple(_number(figures[name]) if name in SHARES else percent(figures[name]) for name in MEASURES)
+
+
+def _number(figure: Figure) -> str:
+    if figure.value is None:
+        return "-"
+    interval = "" if figure.low is None or figure.high is None else f" [{figure.low:.3f}, {figure.high:.3f}]"
+    return f"{figure.value:.3f}{interval}"
+
+
+def as_json(found: Calibration) -> dict[str, Any]:
+    """Return a calibration as plain fields; a figure is {value, low, high}, a grid has its quantiles and average accuracies."""
+
+    def told(figures: Figures | None) -> dict[str, Any] | None:
+        return figures and {name: f._asdict() for name, f in figures.items()}
+
+    grids = {name: _grid(grid) for name, grid in found.grids.items()}
+    return {
+        "profile": json.loads(found.profile.model_dump_json(exclude={"data": {"hashes"}})),
+        "groups": found.groups,
+        "figures": {"before": told(found.before), "fitted": told(found.fitted), "cross_validated": told(found.held)},
+        "sets": {name: {"fitted": told(own), "cross_validated": told(held)} for name, (own, held) in found.on.items()},
+        "stages": [{**vars(s), **{n: getattr(s, n)._asdict() for n in ("share", "errors", "held")}} for s in found.stages],
+        "sent_on": {name or "all": f._asdict() for name, f in found.sent_on.items()},
+        **({"grid": grids.pop("")} if "" in grids else {}),
+        "grids": grids,
+        "notes": list(found.notes),
+    }
+
+
+def _grid(grid: Grid) -> dict[str, Any]:
+    averages = [[None if np.isnan(v) else round(float(v), 6) for v in row] for row in grid.average]
+    return {
+        "base": str(grid.base), "q1": QUANTILES.tolist(), "q2": QUANTILES.tolist(), "delta1": grid.delta1.tolist(),
+        "delta2": grid.delta2.tolist(), "average": averages, "never": grid.never,
+    }  # fmt: skip

@@ -1,0 +1,66 @@
+"""Fitting the curve that turns a method's P(hallucinated) into one that says how often it is right."""
+
+import numpy as np
+
+from knowhalu.decisions import Kind, Scaling, log_odds
+from knowhalu.errors import InputError
+from knowhalu.evaluation.figures import Flags, Floats
+
+STEPS, ENOUGH = 100, 1e-10
+DIGITS = 6
+
+
+def fit_scaling(kind: Kind, probability: Floats, gold: Flags) -> Scaling:
+    """Fit a scaling of one kind to probabilities; `gold` is true for hallucinated.
+
+    Raises InputError where a label is missing, or where higher probabilities do not go with more hallucinations.
+    """
+    if kind == "none":
+        return Scaling()
+    if gold.all() or not gold.any():
+        raise InputError(f"{kind} scaling needs rows of both labels. Give more rows, or --scaling none.")
+    if kind == "isotonic":
+        x, y = isotonic(probability, gold.astype(float))
+        return Scaling(kind=kind, x=tuple(x.tolist()), y=tuple(y.round(DIGITS).tolist()))
+    slope, shift = logistic(log_odds(probability), gold, shifts=kind == "platt")
+    if round(slope, DIGITS) <= 0:
+        raise InputError("P(hallucinated) is no higher where rows are hallucinated, so no scaling helps. Give --scaling none.")
+    return Scaling(kind=kind, slope=round(slope, DIGITS), shift=round(shift, DIGITS))
+
+
+def logistic(z: Floats, gold: Flags, *, shifts: bool) -> tuple[float, float]:
+    """Return slope and shift of the likeliest sigmoid(slope x z + shift), by Newton's method.
+
+    The targets are drawn in a little from 0 and 1, so that classes that do not overlap have an answer (Platt 1999, section 2.2).
+    """
+    positives, negatives = gold.sum(), (~gold).sum()
+    target = np.where(gold, (positives + 1) / (positives + 2), 1 / (negatives + 2))
+    x = np.stack([z, np.ones_like(z)], axis=1)[:, : 1 + shifts]
+    w = np.zeros(1 + shifts)
+    for _ in range(STEPS):
+        p = 1 / (1 + np.exp(-(x @ w)))
+        gradient, bend = x.T @ (p - target), (x * (p * (1 - p))[:, None]).T @ x
+        step = np.linalg.lstsq(bend + ENOUGH * np.eye(len(w)), gradient, rcond=None)[0]
+        w = w - step
+        if np.abs(step).max() < ENOUGH:
+            break
+    return float(w[0]), float(w[1]) if shifts else 0.0
+
+
+def isotonic(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Return the ends of the level pieces of the nearest curve that never falls (pool adjacent violators)."""
+    values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
+    means = np.bincount(inverse, weights=y) / counts
+    blocks: list[tuple[float, float, int]] = []
+    for mean, weight in zip(means.tolist(), counts.tolist(), strict=True):
+        block = (mean, float(weight), 1)
+        while blocks and blocks[-1][0] >= block[0]:
+            before = blocks.pop()
+            both = before[1] + block[1]
+            block = ((before[0] * before[1] + block[0] * block[1]) / both, both, before[2] + block[2])
+        blocks.append(block)
+    sizes = [size for *_, size in blocks]
+    ends = np.cumsum(sizes)
+    places = [(end - size, end - 1) if size > 1 else (end - 1,) for size, end in zip(sizes, ends, strict=True)]
+    level = [mean for (mean, *_), at in zip(blocks, places, strict=True) for _ in at]
+    return values[[i for at in places for i in at]], np.array(level)

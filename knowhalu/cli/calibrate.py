@@ -1,0 +1,92 @@
+"""`knowhalu calibrate`: thresholds and scaling from labelled rows, into a profile."""
+
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+from knowhalu.calibration.calibrate import calibrate as calibrated
+from knowhalu.calibration.goals import Aim, Goal
+from knowhalu.calibration.report import chosen, remarks, sheets, write
+from knowhalu.cli.detect import kept_when_interrupted, shown_progress
+from knowhalu.cli.options import FILE, make_settings, with_cache, with_index, with_method, with_settings
+from knowhalu.cli.show import make_console, short
+from knowhalu.decisions import Kind
+from knowhalu.errors import InputError
+
+SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
+
+
+@click.command()
+@click.argument("input", metavar="LABELLED", type=FILE)
+@click.option("--out", "-o", "output", required=True, type=click.Path(path_type=Path), help="TOML file for the profile.")
+@with_method
+@with_index
+@click.option("--outcomes", type=FILE, help="Outcomes of `knowhalu detect` on these rows: nothing is asked again.")
+@click.option("--goal", type=click.Choice(["average"]), help="Choose the border of P(hallucinated) with the best Avg Acc.")
+@click.option("--target-precision", "precision", type=SHARE, help="Flag as many as may be at this precision.")
+@click.option("--max-abstain", "abstain", type=SHARE, help="Leave the least sure open, this share of all rows at most.")
+@click.option("--max-risk", "risk", type=SHARE, help="Of a cascade: let a stage decide at this rate of errors at most.")
+@click.option(
+    "--scaling", type=click.Choice(["none", "temperature", "platt", "isotonic"]), default="none", show_default=True,
+    help="How P(hallucinated) is turned into a share of hallucinations.",
+)  # fmt: skip
+@click.option("--by-set", is_flag=True, help="Choose for every set (meta.set) by itself, where it has rows enough.")
+@click.option("--restart", is_flag=True, help="Ask anew; the old outcomes are kept beside the new ones.")
+@with_cache
+@with_settings
+def calibrate(
+    input: Path,
+    output: Path,
+    method: str | None,
+    reasoner: str | None,
+    index: Path | None,
+    outcomes: Path | None,
+    goal: str | None,
+    precision: float | None,
+    abstain: float | None,
+    risk: float | None,
+    scaling: Kind,
+    by_set: bool,
+    restart: bool,
+    no_cache: bool,
+    settings_file: Path | None,
+    pairs: tuple[str, ...],
+) -> None:
+    """Choose thresholds on the labelled rows of LABELLED, and say how good they are on rows they were not chosen on.
+
+    Without a goal: KnowHalu's base form, delta1 and delta2, Factored Verification's theta, a cascade's rules and band, and of any
+    other method the border of P(hallucinated). Outcomes are kept beside the profile: stopped and started again, or with another
+    goal, nothing is asked twice. Use a profile by --profile in check, detect and compare.
+    """
+    console = make_console()
+    settings = make_settings(settings_file, pairs, index, no_cache=no_cache, method=method, reasoner=reasoner)
+    aim = _goal(goal, precision=precision, abstain=abstain, risk=risk)
+    kept = outcomes or output.with_suffix(".outcomes.jsonl")
+    with kept_when_interrupted(kept), shown_progress(make_console(stderr=True)) as report:
+        found = calibrated(
+            input, output, settings, goal=aim, scaling=scaling, by_set=by_set, outcomes=outcomes, restart=restart, progress=report
+        )
+    for line in chosen(found):
+        console.print(short(line, 600))
+    for sheet in sheets(found):
+        console.print()
+        table = Table(title=sheet.title, title_justify="left", box=None, pad_edge=False)
+        for i, name in enumerate(sheet.head):
+            table.add_column(name, justify="right" if i else "left", no_wrap=not i)
+        for row in sheet.rows:
+            table.add_row(*(short(cell, 60) for cell in row))
+        console.print(table)
+    for line in remarks(found):
+        console.print(line, style="dim")
+    click.echo(f"written: {output}, {write(found, output)}; outcomes: {kept}")
+
+
+def _goal(goal: str | None, **shares: float | None) -> Goal | None:
+    """Return the one goal that is given; raises InputError where two are."""
+    aims: dict[str, Aim] = {"precision": "precision", "abstain": "abstain", "risk": "risk"}
+    given = [Goal("average")] if goal else []
+    given += [Goal(aims[name], share) for name, share in shares.items() if share is not None]
+    if len(given) > 1:
+        raise InputError(f"several goals are given: {'; '.join(map(str, given))}. Keep one of them.")
+    return given[0] if given else None

@@ -1,0 +1,61 @@
+"""A cascade: rules, then the encoder, then a language model, each asked only what the one before leaves undecided.
+
+The encoder decides where it says P(hallucinated) of at most `low`, or over `high`, and does not abstain. The language model has
+the last word. Where it takes no part, what is undecided is left open: the band is what the encoder is not to be trusted with.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from knowhalu.decisions import Decision
+from knowhalu.methods.deciding import Checks, Decided
+from knowhalu.options import CascadeOptions
+from knowhalu.steps import Steps
+from knowhalu.types import Sample
+from knowhalu.verdicts import Stage, Verdict
+
+RULES, ENCODER, LLM = "rules", "encoder", "llm"
+
+
+class Cascade:
+    """Check by stages; `stages` are methods by who thinks in them, in the order in which they are asked."""
+
+    name = "cascade"
+
+    def __init__(self, stages: Mapping[str, Checks], options: CascadeOptions | None = None) -> None:
+        self.options = options or CascadeOptions()
+        band = Decision(low=self.options.low, high=self.options.high)
+        self.stages = {name: Decided(method, band) if name == ENCODER else method for name, method in stages.items()}
+
+    def check(self, sample: Sample) -> Steps[Verdict]:
+        """Check one sample."""
+        verdicts: dict[str, Verdict] = {}
+        by: str | None = None
+        for name, method in self.stages.items():
+            verdicts[name] = yield from method.check(sample)
+            if by is None and (verdicts[name].hallucinated is not None or name == LLM):
+                by = name
+            if by is not None and self.options.ask == "needed":
+                break
+        return self._concluded(verdicts, by)
+
+    def _concluded(self, verdicts: Mapping[str, Verdict], by: str | None) -> Verdict:
+        stages = tuple(_stage(name, verdict, decided=name == by) for name, verdict in verdicts.items())
+        last = verdicts[by or stages[-1].name]
+        before = [f"{s.name} before: {s.reason}" for s in stages if _is_undecided(s, stages)]
+        how = f"decided by {by}" if by else f"undecided, and --reasoner llm would ask on; {stages[-1].name}"
+        return last.model_copy(
+            update={"method": self.name, "stages": stages, "reason": "; ".join([f"{how}: {last.reason}", *before])}
+        )
+
+
+def _stage(name: str, verdict: Verdict, *, decided: bool) -> Stage:
+    return Stage(
+        name=name, method=verdict.method, label=verdict.label, hallucinated=verdict.hallucinated,
+        probability=verdict.probability, reason=verdict.reason, decided=decided,
+    )  # fmt: skip
+
+
+def _is_undecided(stage: Stage, stages: Sequence[Stage]) -> bool:
+    """Tell whether a stage left it to a later one; that rules did is not worth a word."""
+    later = stages[stages.index(stage) + 1 :]
+    return stage.name != RULES and any(s.decided for s in later)

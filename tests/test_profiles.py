@@ -1,0 +1,141 @@
+"""Profiles: written and read back as they are, put into the settings, and refused where they do not belong."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knowhalu.api import Checker
+from knowhalu.batch import detect
+from knowhalu.decisions import Decision, Scaling
+from knowhalu.errors import InputError, SettingsError
+from knowhalu.options import Settings
+from knowhalu.parts import build_method, fingerprint
+from knowhalu.profiles import Basis, Fit, Profile, hashes_of, read_profile, with_profile, write_profile
+from knowhalu.records import content_hash, parse_outcome
+from knowhalu.settings import load_settings
+from knowhalu.types import Sample
+
+LENGTH = {"method": "trivial-length", "reasoner": "encoder", "trivial": {"border": 3.0}}
+
+
+def basis(contents=()):
+    return Basis(file="rows.jsonl", sha256="0" * 64, rows=2, hallucinated=1, hashes=hashes_of(contents))
+
+
+def made(path, settings=LENGTH, contents=(), **more):
+    write_profile(
+        Profile(version="1", made="2026-01-01", goal="a goal", data=basis(contents), settings=settings, **more), path
+    )  # fmt: skip
+    return path
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "p.toml"
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+numbers = st.floats(0, 1)
+
+
+@given(texts, st.dictionaries(texts, st.tuples(numbers, numbers), max_size=3), st.lists(numbers, max_size=4))
+def test_what_is_written_is_read_back(tmp_path_factory, goal, sets, x):
+    path = tmp_path_factory.mktemp("profile") / "p.toml"
+    curve = Scaling(kind="isotonic", x=sorted(x), y=sorted(x)) if x else Scaling(kind="platt", slope=0.3, shift=-1e-9)
+    fits = {
+        name: Fit(settings={"knowhalu": {"delta1": a}}, decision=Decision(low=min(a, b), high=max(a, b)))
+        for name, (a, b) in sets.items()
+    }
+    profile = Profile(
+        version="1", made="now", goal=goal, data=basis(), settings=LENGTH, sets=fits, decision=Decision(scaling=curve)
+    )
+    write_profile(profile, path)
+    assert read_profile(path) == profile
+
+
+def test_its_settings_are_put_in_and_putting_them_in_again_changes_nothing(path):
+    made(path, {"method": "factored", "reasoner": "encoder", "factored": {"rule": "minimum", "theta": 0.25}})
+    settings = load_settings(pairs=[f"profile={path}", "engine.batch=3"])
+    assert (settings.method, settings.factored.rule, settings.factored.theta, settings.engine.batch) == (
+        "factored", "minimum", 0.25, 3,
+    )  # fmt: skip
+    assert with_profile(settings) == settings
+    assert Checker(Settings(profile=path)).settings.method == "factored"
+
+
+@pytest.mark.parametrize("pair", ["method=conli", "reasoner=llm", "trivial.border=4"])
+def test_a_setting_that_the_profile_has_otherwise_is_refused_with_the_cure(path, pair):
+    made(path)
+    name = pair.partition("=")[0]
+    with pytest.raises(SettingsError, match=f"p.toml: is for {name} = .* but {name} is set to .* Leave one of the two out"):
+        load_settings(pairs=[f"profile={path}", pair])
+
+
+@pytest.mark.parametrize("text", ["", "x = ", 'version = "1"', "version = 1\nmade = 2"])
+def test_what_is_no_profile_is_refused_with_the_cure(path, text):
+    path.write_text(text)
+    with pytest.raises(SettingsError, match="p.toml: .*knowhalu calibrate"):
+        load_settings(pairs=[f"profile={path}"])
+
+
+def test_a_setting_that_does_not_exist_is_named(path):
+    made(path, {"method": "knowhalu", "knowhalu": {"delta9": 1.0}})
+    with pytest.raises(SettingsError, match=r"p.toml: knowhalu.delta9: "):
+        load_settings(pairs=[f"profile={path}"])
+
+
+def test_a_profile_of_another_verifier_is_refused_at_the_start_and_one_of_this_is_not(path):
+    ours = fingerprint(Settings())["verifier"]
+    made(path, {"method": "knowhalu", "reasoner": "encoder"}, parts={"verifier": ours})
+    assert build_method(load_settings(pairs=[f"profile={path}"])).name == "knowhalu"
+    made(path, {"method": "knowhalu", "reasoner": "encoder"}, parts={"verifier": "0123"})
+    with pytest.raises(SettingsError, match=r"fitted with another verifier \(0123, here \w+\). Use those again, or make"):
+        build_method(load_settings(pairs=[f"profile={path}"]))
+
+
+def test_so_is_one_of_other_prompts(path):
+    made(path, {"method": "few-shot", "reasoner": "llm"}, parts={"prompts": "0123"})
+    with pytest.raises(SettingsError, match="fitted with other prompts than this run has"):
+        build_method(load_settings(pairs=[f"profile={path}"]))
+
+
+def test_a_profile_changes_the_fingerprint_by_what_it_decides_and_not_by_its_place_or_date(path, tmp_path):
+    made(path)
+    first = fingerprint(load_settings(pairs=[f"profile={path}"]))
+    assert first != fingerprint(load_settings(pairs=["method=trivial-length", "trivial.border=3.0"]))
+    other = made(tmp_path / "other.toml", figures={"fitted": {"average": [0.5]}})
+    assert fingerprint(load_settings(pairs=[f"profile={other}", "allow_fitted=true"])) == first
+    made(path, decision=Decision(low=0.4, high=0.4))
+    assert fingerprint(load_settings(pairs=[f"profile={path}"])) != first
+
+
+ROWS = [Sample(id=str(i), response="word " * i) for i in range(1, 9)]
+
+
+def write_rows(path, rows):
+    path.write_text("".join(r.model_dump_json(exclude_none=True) + "\n" for r in rows))
+    return path
+
+
+def test_rows_that_it_was_fitted_on_are_counted_and_refused_unless_they_are_allowed(path, tmp_path):
+    made(path, contents=[content_hash(r) for r in ROWS[:3]])
+    rows = write_rows(tmp_path / "in.jsonl", [r.model_copy(update={"id": f"new{r.id}"}) for r in ROWS])
+    with pytest.raises(InputError, match="fitted on 3 rows of it.*--allow-fitted"):
+        detect(Checker(Settings(profile=path)), rows, tmp_path / "out.jsonl")
+    assert not (tmp_path / "out.jsonl").exists()
+    assert detect(Checker(Settings(profile=path, allow_fitted=True)), rows, tmp_path / "out.jsonl").samples == 8
+    assert detect(Checker(Settings(profile=path)), write_rows(rows, ROWS[3:]), tmp_path / "rest.jsonl").samples == 5
+
+
+def test_a_band_and_a_scaling_are_applied_by_set_and_said(path, tmp_path):
+    made(path, decision=Decision(low=0.5, high=0.9), sets={"short": Fit(settings={"trivial": {"border": 1.0}})})
+    named = [ROWS[4], ROWS[1].model_copy(update={"meta": {"set": "short"}}), ROWS[1]]
+    rows = write_rows(tmp_path / "in.jsonl", [r.model_copy(update={"id": str(i)}) for i, r in enumerate(named)])
+    detect(Checker(Settings(profile=path)), rows, tmp_path / "out.jsonl")
+    lines = (tmp_path / "out.jsonl").read_text().splitlines()
+    found = [parse_outcome(line) for line in lines[1:]]
+    assert [o.hallucinated for o in found] == [None, True, False]
+    assert "between 0.500 and 0.900: left open" in found[0].reason
+    assert json.loads(lines[0])["run"]["profile"] == read_profile(path).seal
