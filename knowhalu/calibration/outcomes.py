@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from knowhalu.errors import InputError
 from knowhalu.evaluation.figures import Flags, Floats, Said
 from knowhalu.evaluation.rows import Rows
-from knowhalu.methods.deciding import SET
 from knowhalu.records import id_hash, read_samples
+from knowhalu.types import SET
 
 Places = NDArray[np.intp]
 Lines = list[tuple[int, dict[str, Any]]]

@@ -6,11 +6,8 @@ from typing import Any, Protocol
 from knowhalu.decisions import Decision
 from knowhalu.methods.concluding import hallucinated
 from knowhalu.steps import Steps
-from knowhalu.types import Label, Sample
+from knowhalu.types import SET, Label, Sample
 from knowhalu.verdicts import Verdict
-
-SET = "set"
-"""The name in a sample's `meta` of the set that it belongs to."""
 
 
 class Checks(Protocol):

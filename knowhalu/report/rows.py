@@ -12,10 +12,8 @@ from knowhalu.errors import InputError
 from knowhalu.evaluation.groups import group_numbers, sharing_keys
 from knowhalu.records import content_hash, id_hash, read_samples
 from knowhalu.text import word_count
-from knowhalu.types import Sample
+from knowhalu.types import TYPE, Sample
 
-TYPE = "type"
-"""Name in a sample's `meta`: what kind of error its label is about."""
 UNKNOWN, FAITHFUL, HALLUCINATED = -1, 0, 1
 
 
