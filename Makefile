@@ -26,8 +26,9 @@ help: ## list these commands
 demo: $(VENV)/.runtime ## set up, build an index, check the prepared items, show verdicts with evidence
 	@$(PY) scripts/demo.py $(ARGS)
 
+# one thread for each test process: the models of the tests are so small that more only get in each other's way
 test: $(VENV)/.dev ## run the tests (ARGS="-k engine" for some of them)
-	@$(PY) -m pytest $(ARGS)
+	@OMP_NUM_THREADS=1 $(PY) -m pytest -n auto --maxprocesses 8 $(ARGS)
 
 lint: $(VENV)/.dev ## check style and types
 	@$(PY) -m ruff check .

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from knowhalu.calibration.choosing import decided
@@ -40,6 +40,7 @@ def test_no_border_has_a_better_average_accuracy(drawn):
     assert figure(told, low, high, "average") == pytest.approx(best)
 
 
+@settings(max_examples=30)
 @given(rows, st.sampled_from([0.0, 0.25, 0.5]))
 def test_no_band_of_as_few_open_rows_decides_the_others_better(drawn, most):
     told = made(drawn)
