@@ -106,15 +106,18 @@ class FaissIndex:
         alive = rows >= 0
         if len(self.store.edits.rows):
             alive &= ~self.store.edits.is_dead(rows)
-        known = np.where(alive, rows, 0)
-        scores = np.where(alive, scores_of(queries, self._vectors, known), -np.inf)
+        each, is_whole = np.arange(len(rows))[:, None], bool(alive.all())
+        known = rows if is_whole else np.where(alive, rows, 0)
+        scores = scores_of(queries, self._vectors, known)
+        if not is_whole:
+            scores[~alive] = -np.inf
         order = np.argsort(-scores, axis=1)
-        best = np.take_along_axis(scores, order, 1)
+        best = scores[each, order]
         if np.any((best[:, 1:] == best[:, :-1]) & (best[:, 1:] > -np.inf)):
             places = self.store.places(known.ravel()).reshape(*rows.shape, 4)
             order = np.lexsort((places[..., 1], places[..., 0], -scores))
         order, best = order[:, :k], best[:, :k]
-        return Nearest(np.where(best > -np.inf, np.take_along_axis(rows, order, 1), -1), best)
+        return Nearest(np.where(best > -np.inf, rows[each, order], -1), best)
 
 
 def vectors_of(folder: Path, manifest: Manifest) -> Vectors:
