@@ -109,9 +109,14 @@ def read_profile(path: Path) -> Profile:
 def write_profile(profile: Profile, path: Path) -> None:
     """Write a profile at once: another process sees the old file or the new one."""
     fields = profile.model_dump(mode="json", exclude_defaults=True)
-    beside = path.with_name(f".{path.name}.tmp")
-    beside.write_text("\n".join([HEAD, *_toml(fields)]) + "\n", encoding="utf-8")
-    os.replace(beside, path)
+    new = path.with_name(f".{path.name}.tmp")
+    new.write_text("\n".join([HEAD, *_toml(fields)]) + "\n", encoding="utf-8")
+    os.replace(new, path)
+
+
+def beside(profile: Path) -> Path:
+    """Return where the figures of a profile lie."""
+    return profile.with_suffix(".json")
 
 
 def with_profile(settings: Settings) -> Settings:
@@ -167,7 +172,7 @@ def _toml(fields: Mapping[str, Any], above: str = "") -> Iterator[str]:
     """Write a table: its values first, then the tables in it."""
     for name, value in fields.items():
         if not isinstance(value, Mapping):
-            yield f"{_key(name)} = {_quoted(value)}"
+            yield f"{_key(name)} = {quoted(value)}"
     for name, value in fields.items():
         if isinstance(value, Mapping):
             if any(not isinstance(v, Mapping) for v in value.values()):
@@ -176,9 +181,10 @@ def _toml(fields: Mapping[str, Any], above: str = "") -> Iterator[str]:
 
 
 def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else quoted(name)
 
 
-def _quoted(value: Any) -> str:
+def quoted(value: Any) -> str:
+    """Return a value as TOML has it."""
     # of what JSON leaves as it is in a text, TOML allows all but one character
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

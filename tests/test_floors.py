@@ -12,7 +12,7 @@ FLOORS = {
     "llm": 3, "retrieval": 3, "encoder": 3,
     "methods": 4, "reasoners": 4,
     "names": 5, "settings": 5, "batching": 5, "engine": 5, "searching": 5, "retrievers": 5, "parts": 5, "api": 5, "doubles": 5,
-    "training": 5,
+    "training": 5, "outputs": 5,
     "fields": 6, "records": 6, "datasets": 6, "ledger": 6, "scoring": 6, "batch": 6, "evaluation": 6, "calibration": 6,
     "server": 7, "report": 7,
     "cli": 8,

@@ -27,9 +27,12 @@ from knowhalu.evaluation.intervals import Figure
 from knowhalu.evaluation.rows import Rows, read_rows
 from knowhalu.methods.cascade import ENCODER, LLM, RULES
 from knowhalu.options import Settings
-from knowhalu.profiles import Basis, Fit, Profile, hashes_of, write_profile
+from knowhalu.outputs import refuse_others
+from knowhalu.profiles import HEAD, Basis, Fit, Profile, beside, hashes_of, write_profile
 
 Figures = dict[str, Figure]
+OPENS = '{\n "profile": {'
+"""How the file beside a profile begins; see `knowhalu.calibration.report`."""
 PARTS = ("verifier", "prompts", "index")
 RISK = 0.05
 
@@ -83,6 +86,7 @@ def calibrate(
     again, it checks only what has no verdict yet. Raises InputError for rows and for goals out of reach, SettingsError for
     settings, ResumeError where the outcomes beside the profile are of another run.
     """
+    _refuse_outputs(output, [input, *([outcomes] if outcomes else [])])
     rows = read_rows(input)
     if rows.missing:
         raise InputError(f"{input}: no row is {rows.missing}, so nothing can be chosen on it. Give rows of both labels.")
@@ -97,6 +101,14 @@ def calibrate(
     found = _calibrated(rows, lines, settings, head, _goal(goal, settings, scaling), scaling, by_set)
     write_profile(found.profile, output)
     return found
+
+
+def _refuse_outputs(output: Path, inputs: Sequence[Path]) -> None:
+    """Refuse a name by which the profile, or what is written beside it, would take the place of something else."""
+    if output.suffix != ".toml":
+        raise InputError(f"{output}: is no name for a profile. Let it end in .toml; its figures are written beside it, in .json.")
+    refuse_others(output, HEAD, "a profile", inputs)
+    refuse_others(beside(output), OPENS, "the figures of a profile", inputs)
 
 
 def _goal(given: Goal | None, settings: Settings, scaling: Kind) -> Goal:

@@ -11,6 +11,7 @@ from knowhalu.calibration.forms import QUANTILES, Grid
 from knowhalu.calibration.measures import MEANINGS, MEASURES
 from knowhalu.evaluation.intervals import DRAWS, Figure
 from knowhalu.evaluation.report import Sheet, percent
+from knowhalu.profiles import beside
 
 SHARES = ("brier", "ece")
 """Measures that are not shown in percent."""
@@ -65,7 +66,7 @@ def remarks(found: Calibration) -> list[str]:
 
 def write(found: Calibration, profile: Path) -> Path:
     """Write all figures and the grid beside a profile; return the path."""
-    path = profile.with_suffix(".json")
+    path = beside(profile)
     path.write_text(json.dumps(as_json(found), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return path
 

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import click
-from rich.table import Table
 
 from knowhalu.calibration.calibrate import calibrate as calibrated
 from knowhalu.calibration.goals import Aim, Goal
 from knowhalu.calibration.report import chosen, remarks, sheets, write
+from knowhalu.cli.compare import table_of
 from knowhalu.cli.detect import kept_when_interrupted, shown_progress
 from knowhalu.cli.options import FILE, make_settings, with_cache, with_index, with_method, with_settings
 from knowhalu.cli.show import make_console, short
@@ -71,12 +71,7 @@ def calibrate(
         console.print(short(line, 600))
     for sheet in sheets(found):
         console.print()
-        table = Table(title=sheet.title, title_justify="left", box=None, pad_edge=False)
-        for i, name in enumerate(sheet.head):
-            table.add_column(name, justify="right" if i else "left", no_wrap=not i)
-        for row in sheet.rows:
-            table.add_row(*(short(cell, 60) for cell in row))
-        console.print(table)
+        console.print(table_of(sheet))
     for line in remarks(found):
         console.print(line, style="dim")
     click.echo(f"written: {output}, {write(found, output)}; outcomes: {kept}")

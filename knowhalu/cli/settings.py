@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 
 from knowhalu.cli.options import make_settings, with_settings
 from knowhalu.options import Settings
+from knowhalu.profiles import quoted
 
 
 @click.command()
@@ -65,4 +66,4 @@ def _choices(annotation: Any) -> list[str]:
 def _toml(value: Any) -> str:
     if isinstance(value, Enum):
         value = value.value
-    return json.dumps(str(value) if isinstance(value, Path) else value, ensure_ascii=False)
+    return quoted(str(value) if isinstance(value, Path) else value)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from knowhalu.errors import InputError
+from knowhalu.outputs import refuse_others
 from knowhalu.report import machine, page, textual
 from knowhalu.report.content import Report
 
@@ -18,10 +19,7 @@ def check_outputs(outputs: Mapping[str, Path], inputs: Sequence[Path]) -> None:
     for form, path in outputs.items():
         if places.count(path.resolve()) > 1:
             raise InputError(f"{path}: is named for two forms of the report. Give each its own file.")
-        if path.resolve() in {p.resolve() for p in inputs}:
-            raise InputError(f"{path}: is an input of the report. Give another file.")
-        if path.exists() and path.stat().st_size and not _begins(path, STARTS[form]):
-            raise InputError(f"{path}: exists and is not a report of KnowHalu as {form}. Nothing was changed. Give another file.")
+        refuse_others(path, STARTS[form], f"a report of KnowHalu as {form}", inputs)
 
 
 def write_all(report: Report, outputs: Mapping[str, Path]) -> None:
@@ -33,9 +31,3 @@ def write_all(report: Report, outputs: Mapping[str, Path]) -> None:
         beside = path.with_name(f".{path.name}.tmp")
         beside.write_text(text, encoding="utf-8", newline="\n")
         os.replace(beside, path)
-
-
-def _begins(path: Path, start: str) -> bool:
-    wanted = start.encode("utf-8")
-    with path.open("rb") as file:
-        return file.read(len(wanted)) == wanted

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from pypdf import PageObject, PdfReader
 
 FAULTS = (*BREAKS, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, NotImplementedError)
-"""What the reader raises, besides its own errors, on files that only look like PDF."""
+"""What the reader raises, besides its own errors, on files that only look like PDF, or that are encrypted in a way that it does
+not know (its NotImplementedError): such a file is reported as broken, with its reason."""
 SCANNED = "no text but pictures, as in a scan; run text recognition (OCR) on the file first"
 
 

@@ -39,6 +39,28 @@ def test_a_profile_is_made_shown_and_used(run, tmp_path):
     assert 'method = "trivial-length"' in run("settings", "--set", "profile=p.toml").stdout
 
 
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [("in.jsonl", "Let it end in .toml"), ("p.json", "Let it end in .toml"), ("mine.toml", "exists and is not a profile"),
+     ("data.toml", "data.json: exists and is not the figures of a profile"), ("rows.toml", "rows.json: is an input")],
+)  # fmt: skip
+def test_nothing_else_is_written_over(run, tmp_path, output, said):
+    rows = [json.loads(line) for line in (tmp_path / "in.jsonl").read_text().splitlines()]
+    for name, text in (("mine.toml", "[a]\n"), ("data.json", '{"a": 1}'), ("rows.json", json.dumps(rows))):
+        (tmp_path / name).write_text(text)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    result = run("calibrate", "rows.json", "-o", output, *LENGTH)
+    assert (result.exit_code, said in result.stderr) == (2, True), result.output
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_profile_may_be_made_anew(run, tmp_path):
+    assert all(
+        run("calibrate", "in.jsonl", "-o", "p.toml", *LENGTH, *goal).exit_code == 0 for goal in ((), ("--scaling", "platt"))
+    )
+    assert "platt" in (tmp_path / "p.toml").read_text()
+
+
 def test_rows_that_it_was_fitted_on_are_refused_unless_asked_for(run):
     run("calibrate", "in.jsonl", "-o", "p.toml", *LENGTH)
     result = run("detect", "in.jsonl", "-o", "out.jsonl", "--profile", "p.toml")

@@ -27,8 +27,8 @@ def test_all_three_forms_are_written_and_written_again(knowhalu, files, tmp_path
 
 
 @pytest.mark.parametrize(("args", "said"), [
-    (("-o", "said.jsonl"), "said.jsonl: is an input of the report"),
-    (("-o", "rows.jsonl", "--rows", "rows.jsonl"), "rows.jsonl: is an input of the report"),
+    (("-o", "said.jsonl"), "said.jsonl: is an input. Nothing was changed"),
+    (("-o", "rows.jsonl", "--rows", "rows.jsonl"), "rows.jsonl: is an input. Nothing was changed"),
     (("-o", "mine.txt"), "mine.txt: exists and is not a report of KnowHalu as html. Nothing was changed"),
     (("-o", "r.html", "--json", "r.html"), "r.html: is named for two forms"),
     (("-o", "r.html", "--profile", "mine.txt"), "mine.txt: not the figures of a calibration"),

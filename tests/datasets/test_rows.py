@@ -81,7 +81,7 @@ def test_class_labels_get_their_names(tmp_path):
     ("d.csv", b'a,b\n"1,2\n', "not a table"),
     ("d.csv", b"a,b\n\xff,2\n", "not UTF-8"),
     ("d.csv.gz", b"a,b\n", "cannot be read"),
-    ("d.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99)[:-12], "cannot be read"),
+    ("d.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99, mtime=0)[:-12], "cannot be read"),
     ("d.parquet", b"PAR1 no", "cannot be read"),
     ("d.arrow", b"no arrow", "cannot be read"),
     ("d.jsonl", b"[1]\n", "not an object"),
