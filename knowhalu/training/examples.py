@@ -5,31 +5,49 @@ What an example is made of depends only on the row, the row before it and a rand
 
 import random
 import re
+from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from knowhalu.text import content_words, sentences, windows
-from knowhalu.training.edits import MONTHS, NAME, NUMBER, details_in, edit
+from knowhalu.training.edits import UNSURE, Edit, details_in, edit
 from knowhalu.training.rephrase import rephrase, tidy
 from knowhalu.training.rows import Row, text_of
 
 SUPPORTED, CONTRADICTED, NEUTRAL, UNSUPPORTED = range(4)
 """Targets; UNSUPPORTED means contradicted or neutral, the data does not say which."""
-_TARGET = {
+TARGETS = {
     "supported": SUPPORTED,
     "contradicted": CONTRADICTED,
     "neutral": NEUTRAL,
     "not_in_source": NEUTRAL,
     "unsupported": UNSUPPORTED,
 }
+"""The target of each label that rows have."""
+
+
+NEARLY = 0.7
+"""Share of words in common from which a statement counts as an edit of another."""
+Stretch = tuple[int, int]
+"""Start and end of some characters."""
 
 
 class Example(NamedTuple):
-    """One training example; `question` is empty for a plain statement."""
+    """One training example; `question` is empty for a plain statement.
+
+    `wrong` are the stretches of the claim that the premise does not bear out; None where they are not known. In a supported
+    claim there are none.
+    """
 
     premise: str
     question: str
     claim: str
     target: int
+    wrong: tuple[Stretch, ...] | None = None
+
+    @property
+    def marks(self) -> tuple[Stretch, ...] | None:
+        """Return what is known of the wrong stretches."""
+        return () if self.target == SUPPORTED else self.wrong
 
 
 def near(document: str, claim: str, rng: random.Random) -> str:
@@ -45,7 +63,7 @@ def near(document: str, claim: str, rng: random.Random) -> str:
 def labelled(row: Row, other: Row, rng: random.Random) -> Example:
     """Take a labelled (source, claim) row as it is, long sources cut near the claim."""
     label = row.get("label3") or row["label"]
-    target = _TARGET.get(label, UNSUPPORTED if row["label"] == "unsupported" else SUPPORTED)
+    target = TARGETS.get(label, UNSUPPORTED if row["label"] == "unsupported" else SUPPORTED)
     source = row["source"] if len(row["source"]) < 900 else near(row["source"], row["claim"], rng)
     return Example(source, "", row["claim"], target)
 
@@ -72,7 +90,7 @@ def edited(example: Example, names: list[str], rng: random.Random) -> Example:
     """Make a supported example false by one edit, in the claim or in the premise, so that neither alone tells."""
     if rng.random() < 0.5 or example.question:
         changed = edit(example.claim, rng, names)
-        return example if changed is None else example._replace(claim=changed.text, target=_edited_target(changed.kind))
+        return example if changed is None else falsified(example, changed)
     wanted = set(content_words(example.claim))
     best = max(sentences(example.premise), key=lambda s: len(wanted.intersection(content_words(s.text))), default=None)
     changed = None if best is None else edit(best.text, rng, names)
@@ -82,8 +100,13 @@ def edited(example: Example, names: list[str], rng: random.Random) -> Example:
     return example._replace(premise=premise, target=_edited_target(changed.kind))
 
 
+def falsified(example: Example, changed: Edit) -> Example:
+    """Put an edit into a supported claim: the changed characters are those that are wrong."""
+    return example._replace(claim=changed.text, target=_edited_target(changed.kind), wrong=((changed.start, changed.end),))
+
+
 def _edited_target(kind: str) -> int:
-    return UNSUPPORTED if kind in ("name", "roles") else CONTRADICTED
+    return UNSUPPORTED if kind in UNSURE else CONTRADICTED
 
 
 def _touches(before: str, after: str, wanted: set[str]) -> bool:
@@ -125,78 +148,19 @@ def summary(row: Row, other: Row, rng: random.Random) -> Example:
     claim = rng.choice(telling) if telling and rng.random() < 0.6 else " ".join(side)
     if supported and rng.random() < 0.3:
         claim = rephrase(claim, rng)
-    return Example(near(tidy(row["document"]), claim, rng), "", claim, SUPPORTED if supported else UNSUPPORTED)
+    wrong = None if supported else changed(max(right, key=lambda s: _alike(s, claim), default=""), claim)
+    return Example(near(tidy(row["document"]), claim, rng), "", claim, SUPPORTED if supported else UNSUPPORTED, wrong)
 
 
-_DETAIL = re.compile(rf"\b(?:{'|'.join(MONTHS)})\b|{NUMBER.pattern}|{NAME.pattern}")
+def _alike(one: str, two: str) -> int:
+    return len(set(one.split()) & set(two.split()))
 
 
-def _kind(detail: str) -> str:
-    if detail in MONTHS:
-        return "which month"
-    if not detail[0].isdigit():
-        return "who or what"
-    return "which year" if re.fullmatch(r"1\d{3}|20\d\d", detail) else "how many"
-
-
-def asked(row: Row, other: Row, rng: random.Random) -> Example:
-    """Ask for a name or number of a document; the answer is it, another of its kind, or of another kind."""
-    document = tidy(text_of(row))
-    places = [(s, m) for s in sentences(document)[:8] for m in _DETAIL.finditer(s.text) if m.start() > 0]
-    if not places:
-        return extracted(row, other, rng)
-    sentence, match = rng.choice(places)
-    right, kind = match.group(), _kind(match.group())
-    before = sentence.text[: match.start()]
-    question = f"{before}{kind}{sentence.text[match.end() :].rstrip('.')}?"
-    others = sorted({m.group() for _, m in places if m.group() not in right and right not in m.group()})
-    alike = [d for d in others if _kind(d) == kind]
-    unlike = [d for d in others if _kind(d) != kind]
-    roll = rng.random()
-    if roll < 0.4 and alike:
-        return Example(document, question, rng.choice(alike), UNSUPPORTED if kind == "who or what" else CONTRADICTED)
-    if roll < 0.5 and unlike:
-        return Example(document, question, rng.choice(unlike), NEUTRAL)
-    if roll < 0.6 and len(sentences(document)) > 1:
-        rest = " ".join(s.text for s in sentences(document) if right not in s.text)
-        return Example(rest or tidy(text_of(other)), question, right, NEUTRAL)
-    return Example(document, question, sentence.text if rng.random() < 0.15 else right, SUPPORTED)
-
-
-def _quoted(document: str, support: list[str], claim: str, rng: random.Random) -> str:
-    """Return the sentences that hold the quotes, sometimes with neighbours, or what a retriever would find."""
-    if not support or rng.random() < 0.4:
-        return near(document, claim, rng)
-    pieces = sentences(document)
-    keep = {i for i, p in enumerate(pieces) if any(q in p.text or p.text in q for q in support)}
-    if not keep:
-        return near(document, claim, rng)
-    if rng.random() < 0.5:
-        keep |= {i + d for i in keep for d in (-1, 1) if 0 <= i + d < len(pieces)}
-    return " ".join(pieces[i].text for i in sorted(keep))
-
-
-def written_claim(row: Row, other: Row, rng: random.Random) -> Example:
-    """Take one claim of a written document."""
-    claim = rng.choice(row["claims"])
-    target = _TARGET[claim["label"]]
-    premise = _quoted(row["document"], claim["support"], claim["text"], rng)
-    if target == SUPPORTED and rng.random() < 0.15:
-        return Example(near(other["document"], claim["text"], rng), "", claim["text"], NEUTRAL)
-    if target == SUPPORTED and rng.random() < 0.3:
-        return edited(Example(premise, "", claim["text"], target), details_in(row["document"]), rng)
-    return Example(premise, "", claim["text"], target)
-
-
-def written_answer(row: Row, other: Row, rng: random.Random) -> Example:
-    """Take one answer to a written question; off-target and refused answers are neutral towards the question."""
-    answer = rng.choice([a for a in row["answers"] if a["label"] != "refusal"])
-    whole = row["knowledge"]
-    if len(whole) >= 1200 and rng.random() >= 0.2:
-        whole = near(whole, answer["text"], rng)
-    target = {"correct": SUPPORTED, "fabricated": CONTRADICTED, "off_target": NEUTRAL}[answer["label"]]
-    if target == SUPPORTED and rng.random() < 0.12:
-        return Example(near(other["knowledge"], answer["text"], rng), row["question"], answer["text"], NEUTRAL)
-    if answer["label"] != "off_target" and len(answer["text"].split()) > 6 and rng.random() < 0.4:
-        return Example(whole, "", answer["text"], target)
-    return Example(whole, row["question"], answer["text"], target)
+def changed(before: str, after: str) -> tuple[Stretch, ...] | None:
+    """Return the stretches of `after` that an edit of `before` put there; None where one is hardly an edit of the other."""
+    old, new = before.split(), list(re.finditer(r"\S+", after))
+    matcher = SequenceMatcher(None, old, [m.group() for m in new], autojunk=False)
+    if matcher.ratio() < NEARLY:
+        return None
+    changes = [(j, k) for tag, _, _, j, k in matcher.get_opcodes() if tag in ("replace", "insert")]
+    return tuple((new[j].start(), new[k - 1].end()) for j, k in changes) or None

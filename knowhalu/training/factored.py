@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from knowhalu.combination import RULES, combined, fit_theta
 from knowhalu.reasoners.features import coverage
 from knowhalu.training.judgment import average_accuracy
-from knowhalu.training.recipes import CLAIMS, MODELS, SYNTHETIC
+from knowhalu.training.recipes import CLAIMS, MODELS, SYNTHETIC, located
 from knowhalu.training.rows import Row, held_out, read_rows, text_of
 from knowhalu.types import Label, Sample
 
@@ -41,7 +41,7 @@ class Measured(NamedTuple):
 def texts(data: Path, seed: int = 0) -> Iterator[Text]:
     """Draw texts in equal numbers of both classes: composed of written claims, one wrong or none, and pairs of summaries."""
     rng = random.Random(seed)
-    for row in (r for r in read_rows(data / CLAIMS) if held_out(text_of(r)) and _has_both(r)):
+    for row in (r for r in read_rows(located(CLAIMS, data)) if held_out(text_of(r)) and _has_both(r)):
         for _ in range(TEXTS):
             for faithful in (True, False):
                 yield Text(_sample(row["document"], _composed(row, faithful, rng)), faithful, "written claims, composed")

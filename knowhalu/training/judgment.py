@@ -19,7 +19,7 @@ from knowhalu.aggregation import Thresholds, aggregate
 from knowhalu.reasoners.features import coverage
 from knowhalu.reasoners.judge_model import FITTED
 from knowhalu.training.examples import NEUTRAL, SUPPORTED
-from knowhalu.training.recipes import ANSWERS, CLAIMS, MIX, RECIPES, rows_of
+from knowhalu.training.recipes import ANSWERS, CLAIMS, MIX, RECIPES, located, rows_of
 from knowhalu.training.rephrase import tidy
 from knowhalu.training.rows import held_out, read_rows, text_of
 from knowhalu.types import Form, Judgment, Label, Sample
@@ -69,7 +69,7 @@ def claim_rows(data: Path, seed: int = 0) -> Iterator[FitRow]:
     yield from _other_evidence(labelled)
     for name in ("FIB summaries, edited", "FIB summaries, by models", "FIB documents, own sentences", "Wikipedia, own sentences"):
         yield from _made(name, data, seed)
-    for row in read_rows(data / CLAIMS):
+    for row in read_rows(located(CLAIMS, data)):
         if held_out(text_of(row)):
             for claim in row["claims"]:
                 if len(claim["text"].split()) <= WORDS:
@@ -116,7 +116,7 @@ def _made(name: str, data: Path, seed: int, weight: float = 1.0, limit: int = 25
 def answer_rows(data: Path, validation: Path | None = None, seed: int = 0) -> Iterator[FitRow]:
     """Draw held-out answers, written and made, and the validation split (never the test split) of the paper's answers."""
     yield from (r for r in _made("Wikipedia, questions on details", data, seed, 0.3) if r.sample.question)
-    for row in read_rows(data / ANSWERS):
+    for row in read_rows(located(ANSWERS, data)):
         if held_out(text_of(row)):
             for a in row["answers"]:
                 if a["label"] != "refusal":

@@ -19,11 +19,16 @@ from knowhalu.errors import ResumeError
 from knowhalu.training.batches import Batch, batches, prefetched
 from knowhalu.training.examples import UNSUPPORTED
 from knowhalu.training.leakage import Leakage
+from knowhalu.training.marks import mark_loss
+from knowhalu.training.recipes import RECIPES, UNLICENSED
 
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """What decides the result of a run; `minutes` or `tokens` is the budget, the other is 0."""
+    """What decides the result of a run; `minutes` or `tokens` is the budget, the other is 0.
+
+    `marking` is what the loss of the marks weighs beside that of the classes; `unlicensed` adds the sets without a licence.
+    """
 
     minutes: float = 0.0
     tokens: int = 0
@@ -33,6 +38,8 @@ class TrainSettings:
     weight_decay: float = 0.01
     dropout: float = 0.0
     freeze_words: bool = True
+    marking: float = 0.5
+    unlicensed: bool = False
 
 
 @dataclass
@@ -90,8 +97,10 @@ class Trainer:
     def run(self, report: Callable[[Progress], None], *, every: float = 300.0) -> Verifier:
         """Train until the budget is used, writing a checkpoint every `every` seconds; returns the model."""
         p = self.progress
+        recipes = RECIPES + UNLICENSED if self.settings.unlicensed else RECIPES
+        start = (p.pool, p.index)
         stream = prefetched(
-            batches(self.data, self.vocabulary, self.settings.seed, start=(p.pool, p.index), leakage=self.leakage)
+            batches(self.data, self.vocabulary, self.settings.seed, start=start, recipes=recipes, leakage=self.leakage)
         )
         saved = began = time.monotonic()
         before = p.seconds
@@ -113,10 +122,10 @@ class Trainer:
         torch.manual_seed(self.settings.seed * 1_000_003 + self.progress.step)  # dropout, too, is the same after a resume
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.progress.share(self.settings), self.settings)
-        ids, mask, types, targets = (t.to(self.device) for t in batch[:4])
+        ids, mask, types, targets, wrong = (t.to(self.device) for t in batch[:5])
         with torch.autocast(self.device.type, torch.bfloat16):
-            logits = self.model(ids, mask, types)
-        loss = class_loss(logits, targets)
+            logits, marks = self.model.marked(ids, mask, types)
+        loss = class_loss(logits, targets) + self.settings.marking * mark_loss(marks, wrong)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_([p for p in self.model.parameters() if p.requires_grad], 1.0)

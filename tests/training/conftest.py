@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import save_file
 
 from knowhalu.encoder.bert import _NAMES, Bert, BertShape
-from knowhalu.training.recipes import ANSWERS, CLAIMS, MIX, MODELS, SYNTHETIC, WIKIPEDIA
+from knowhalu.training.recipes import ANSWERS, CLAIMS, MARKED, MIX, MODELS, SYNTHETIC, WIKIPEDIA
 from tests.tiny import VOCABULARY, write_tokenizer
 
 SHAPE = BertShape(vocab_size=len(VOCABULARY), hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
@@ -55,8 +55,16 @@ def rows(count=60):
         }
         for i in range(count)
     ]  # fmt: skip
+    marked = [
+        {
+            "source": document(i), "claim": f"The {i} bridge was closed.", "label": "unsupported", "label3": "partial",
+            "claim_tokens": ["The", str(i), "bridge", "was", "closed", "."],
+            "non_supported": [False, False, False, False, True, False],
+        }
+        for i in range(count)
+    ]  # fmt: skip
     return {
-        MIX: mix, SYNTHETIC: pairs, MODELS: pairs, WIKIPEDIA: articles, CLAIMS: claims, ANSWERS: answers,
+        MIX: mix, SYNTHETIC: pairs, MODELS: pairs, WIKIPEDIA: articles, CLAIMS: claims, ANSWERS: answers, MARKED: marked,
     }  # fmt: skip
 
 

@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, UNSUPPORTED, asked, extracted, fever, summary
+from knowhalu.training.asked import asked
+from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, UNSUPPORTED, changed, extracted, fever, summary
 from knowhalu.training.rows import text_of
 from tests.training.conftest import document
 
@@ -68,3 +69,13 @@ def test_yes_and_no_are_right_of_what_is_true_and_false(label, yes, no):
     asked_rows = [e for e in many(fever, row, {"source": text_of(OTHER)}) if e.question]
     assert {e.claim for e in asked_rows} == {"Yes", "No"}
     assert all(e.target == (yes if e.claim == "Yes" else no) for e in asked_rows)
+
+
+def test_the_words_that_an_edit_put_there_are_the_wrong_ones():
+    after = "It opened in 1809, after the great flood."
+    assert [after[a:b] for a, b in changed("It opened in 1807, after the flood.", after)] == ["1809,", "great"]
+    assert changed("It opened in 1807.", "Nobody knows when the harbour was built.") is None
+
+
+def test_nothing_is_wrong_in_what_is_supported():
+    assert all(e.marks == () for e in many(extracted, ROW) if e.target == SUPPORTED)

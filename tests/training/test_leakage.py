@@ -11,26 +11,42 @@ from knowhalu.training.recipes import RECIPES, rows_of
 
 TEXT = "The long bridge over the wide river was opened by the old queen in the wet spring of 1887, and it stood for ninety years."
 OTHER = "Nobody knows when the first stone of the harbour wall was laid: the papers of the town were burnt in the great fire."
+CLAIM = "The old queen opened the long bridge in the spring of 1887."
 
 
-def test_a_text_that_overlaps_leaks_in_any_spelling():
+def test_a_source_that_overlaps_leaks_in_any_spelling():
     leakage = Leakage([{"source": TEXT}])
-    assert TEXT in leakage
-    assert TEXT.upper().replace(",", " -") in leakage
-    assert f"{TEXT} {OTHER}" in leakage
-    assert OTHER not in leakage
-    assert leakage.left_out == 3
+    assert {"source": TEXT} in leakage
+    assert {"document": TEXT.upper().replace(",", " -")} in leakage
+    assert {"text": f"{TEXT} {OTHER}"} in leakage
+    assert {"source": OTHER} not in leakage
+    assert leakage.left_out == (3, 0)
 
 
 def test_one_shared_phrase_is_no_leak():
     leakage = Leakage([{"document": TEXT}])
-    assert OTHER + " The long bridge over the wide river was opened by someone." not in leakage
+    assert {"source": OTHER + " The long bridge over the wide river was opened by someone."} not in leakage
 
 
-def test_a_short_text_leaks_only_if_it_is_the_same():
+def test_a_short_source_leaks_only_if_it_is_the_same():
     leakage = Leakage([{"knowledge": "Rome is old."}])
-    assert "Rome is old." in leakage
-    assert "Rome is new." not in leakage
+    assert {"source": "Rome is old."} in leakage
+    assert {"source": "Rome is new."} not in leakage
+
+
+@pytest.mark.parametrize(
+    ("row", "leaks"),
+    [
+        ({"source": OTHER, "claim": CLAIM}, True),
+        ({"source": OTHER, "claim": "The old queen opened the long bridge in the spring of 1888."}, True),
+        ({"document": OTHER, "claims": [{"text": "Rome is old."}, {"text": CLAIM}]}, True),
+        ({"document": OTHER, "right_summary": "A bridge was opened.", "hallucinated_summary": CLAIM}, True),
+        ({"source": OTHER, "claim": "The old king closed the long bridge before the autumn of 1887."}, False),
+        ({"source": OTHER, "claim": "Yes"}, False),
+    ],
+)
+def test_a_claim_that_is_nearly_that_of_an_evaluation_file_leaks(row, leaks):
+    assert (row in Leakage([{"source": TEXT, "claim": CLAIM}, {"source": TEXT, "claim": "Yes"}])) is leaks
 
 
 def test_leaking_rows_are_left_out_of_a_recipe(data, tmp_path):

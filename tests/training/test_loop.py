@@ -19,7 +19,7 @@ SETTINGS = TrainSettings(tokens=40_000, seed=5, rate=1e-3)
 def small(monkeypatch):
     original = loop_module.batches
     monkeypatch.setattr(batches_module, "POOL", 64)
-    monkeypatch.setattr(loop_module, "batches", lambda *args, **kwargs: original(*args, **kwargs, recipes=TINY))
+    monkeypatch.setattr(loop_module, "batches", lambda *args, **kwargs: original(*args, **{**kwargs, "recipes": TINY}))
 
 
 def weights(model):

@@ -1,0 +1,88 @@
+"""Examples of the rows that were written for this project: claims on documents, answers to questions, and marked claims."""
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from knowhalu.text import sentences
+from knowhalu.training.edits import details_in
+from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, TARGETS, Example, Stretch, edited, near
+from knowhalu.training.rows import Row
+
+
+def marked(item: Mapping[str, Any]) -> tuple[Stretch, ...] | None:
+    """Return the stretch of an item's text that its writer named as wrong; None where none is named."""
+    wrong = item.get("wrong")
+    at = item["text"].find(wrong) if wrong else -1
+    return ((at, at + len(wrong)),) if wrong and at >= 0 else None
+
+
+def quoted(document: str, support: list[str], claim: str, rng: random.Random) -> str:
+    """Return the sentences that hold the quotes, sometimes with neighbours, or what a retriever would find."""
+    if not support or rng.random() < 0.4:
+        return near(document, claim, rng)
+    pieces = sentences(document)
+    keep = {i for i, p in enumerate(pieces) if any(q in p.text or p.text in q for q in support)}
+    if not keep:
+        return near(document, claim, rng)
+    if rng.random() < 0.5:
+        keep |= {i + d for i in keep for d in (-1, 1) if 0 <= i + d < len(pieces)}
+    return " ".join(pieces[i].text for i in sorted(keep))
+
+
+def written_claim(row: Row, other: Row, rng: random.Random) -> Example:
+    """Take one claim of a written document."""
+    claim = rng.choice(row["claims"])
+    target = TARGETS[claim["label"]]
+    premise = quoted(row["document"], claim["support"], claim["text"], rng)
+    if target == SUPPORTED and rng.random() < 0.1:
+        return Example(near(other["document"], claim["text"], rng), "", claim["text"], NEUTRAL)
+    if target == SUPPORTED and rng.random() < 0.2:
+        return edited(Example(premise, "", claim["text"], target), details_in(row["document"]), rng)
+    return Example(premise, "", claim["text"], target, marked(claim))
+
+
+def written_answer(row: Row, other: Row, rng: random.Random) -> Example:
+    """Take one answer to a written question; off-target answers are neutral towards the question."""
+    answer = rng.choice([a for a in row["answers"] if a["label"] != "refusal"])
+    whole = row["knowledge"]
+    if len(whole) >= 1200 and rng.random() >= 0.2:
+        whole = near(whole, answer["text"], rng)
+    target = {"correct": SUPPORTED, "fabricated": CONTRADICTED, "off_target": NEUTRAL}[answer["label"]]
+    if target == SUPPORTED and rng.random() < 0.12:
+        return Example(near(other["knowledge"], answer["text"], rng), row["question"], answer["text"], NEUTRAL)
+    wrong = marked(answer)
+    if answer["label"] != "off_target" and len(answer["text"].split()) > 6 and rng.random() < 0.4:
+        return Example(whole, "", answer["text"], target, wrong)
+    return Example(whole, row["question"], answer["text"], target, wrong)
+
+
+def delivered(row: Row, other: Row, rng: random.Random) -> Example:
+    """Ask without any source whether a written answer delivers what is asked for: right and wrong ones do, others evade."""
+    evading = [a for a in row["answers"] if a["label"] in ("off_target", "refusal")]
+    giving = [a for a in row["answers"] if a["label"] in ("correct", "fabricated")]
+    evades = bool(evading) and rng.random() < 0.5
+    answer = rng.choice(evading if evades else giving)
+    return Example("", row["question"], answer["text"], NEUTRAL if evades else SUPPORTED)
+
+
+def marked_claim(row: Row, other: Row, rng: random.Random) -> Example:
+    """Take a claim with the stretches that its source does not bear out, the source cut near it."""
+    source = row["source"] if len(row["source"]) < 900 else near(row["source"], row["claim"], rng)
+    return Example(source, "", row["claim"], NEUTRAL, unsupported(row))
+
+
+def unsupported(row: Row) -> tuple[Stretch, ...] | None:
+    """Return the stretches of a claim whose tokens its row names as not supported; None where they do not fit the claim."""
+    found: list[Stretch] = []
+    at = 0
+    for token, wrong in zip(row["claim_tokens"], row["non_supported"], strict=True):
+        start = row["claim"].find(token, at)
+        if start < 0:
+            return None
+        at = start + len(token)
+        if wrong and found and not row["claim"][found[-1][1] : start].strip():
+            found[-1] = (found[-1][0], at)
+        elif wrong:
+            found.append((start, at))
+    return tuple(found)
