@@ -24,6 +24,7 @@ def main() -> int:
     budget.add_argument("--tokens", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rate", type=float, default=1e-4)
+    parser.add_argument("--snapshots", type=float, default=0.0, help="million tokens between models kept for the learning curve")
     parser.add_argument("--unlicensed", action="store_true", help="also train on sets without a stated licence, to measure them")
     args = parser.parse_args()
 
@@ -35,15 +36,25 @@ def main() -> int:
     leakage = Leakage.of_folder(args.leave_out) if args.leave_out else None
     trainer = Trainer(args.base, args.data, args.out, settings, leakage)
 
+    every = int(1e6 * args.snapshots)
+    kept = trainer.progress.tokens // every if every else 0
+
     def report(p: Progress) -> None:
+        nonlocal kept
         if p.step % 100 == 0:
             share, speed = p.share(trainer.settings), p.tokens / p.seconds
             print(f"step {p.step}  {share:6.1%}  tokens {p.tokens / 1e6:.2f}M  {speed:,.0f}/s  loss {p.loss:.4f}", flush=True)
+        if every and p.tokens // every > kept:
+            kept = p.tokens // every
+            trainer.model.save(args.out / "snapshots" / f"{kept * args.snapshots:g}M", trainer.vocabulary.tokenizer)
 
     model = trainer.run(report)
     folder = args.out / "model"
     model.save(folder, trainer.vocabulary.tokenizer)
     parts = []
+    if trainer.leakage is not None:
+        sources, claims = trainer.leakage.left_out
+        print(f"left out, since an evaluation file holds them: {sources} sources, {claims} claims", flush=True)
     for part in evaluate(model, trainer.vocabulary, args.data):
         print(f"held out  {part.name:36} {part.examples:4}  AUC {part.auc:.3f}  accuracy {part.accuracy:.3f}", flush=True)
         parts.append(part)
