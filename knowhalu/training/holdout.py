@@ -31,7 +31,7 @@ def evaluate(model: Verifier, vocabulary: Vocabulary, data: Path, *, limit: int 
     Recipes without held-out rows are left out.
     """
     for recipe in RECIPES:
-        examples = list(islice(_held(recipe, data, seed), limit))
+        examples = list(islice(held_examples(recipe, data, seed), limit))
         if not examples:
             continue
         predicted = _probabilities(model, vocabulary, examples)
@@ -43,7 +43,8 @@ def evaluate(model: Verifier, vocabulary: Vocabulary, data: Path, *, limit: int 
         yield Part(recipe.name, len(examples), auc, float(met.mean()))
 
 
-def _held(recipe: Recipe, data: Path, seed: int) -> Iterator[Example]:
+def held_examples(recipe: Recipe, data: Path, seed: int = 0) -> Iterator[Example]:
+    """Make the examples of a recipe's held-out sources, shuffled; the same seed makes the same."""
     rows = list(rows_of(recipe, data, held=True))
     random.Random(seed).shuffle(rows)
     for i, row in enumerate(rows):
