@@ -1,4 +1,4 @@
-"""How rows of different lengths are put into batches: near neighbours in length together, so that little of a batch is padding."""
+"""Rows of different lengths in batches: near neighbours in length together, so that little of a batch is padding."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
