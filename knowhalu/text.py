@@ -39,6 +39,9 @@ _BOUNDARY = re.compile(
     r"""(?<![.!?。！？…])([.!?。！？…]+)(["'”’)\]]*)(?=\s|$|[A-Z"“](?=[a-z]))|[。！？]+["'”’)」』]*|\n\s*\n|\n(?=\s*[-•*–]\s)|(?<=[:;.!?])\n|\n"""
 )  # noqa: RUF001
 _WORD = re.compile(r"\w+(?:['’.,:/-]\w+)*%?|[$€£¥%]")  # noqa: RUF001
+_CLOSED = re.compile(r"""[.!?。！？…]["'”’)\]」』]*$""")  # noqa: RUF001
+HEADING = 12
+"""Words that a heading has at most."""
 _CLAUSE = re.compile(r"(?<=[;:,–—])\s+|(?<!\s)\s++(?=(?:and|but|which|who|while|because|although|after|before|when)\b)")  # noqa: RUF001
 
 
@@ -185,8 +188,32 @@ def few_segments(text: str, limit: int, most: int) -> list[Span]:
 
 
 def chunks(text: str, limit: int = 40) -> list[Span]:
-    """Split a document into sentence-packed passages of at most `limit` words (KnowHalu, section 4.3)."""
-    return segments(text, limit)
+    """Split a document into sentence-packed passages of at most `limit` words (KnowHalu, section 4.3).
+
+    Packing begins anew after a paragraph, so that a paragraph put in elsewhere moves no border. A line that does not end as
+    sentences do, such as a heading, stays with what follows.
+    """
+    return [c for part in _paragraphs(text) for c in pack(text, [p for s in part for p in _shorten(text, s, limit)], limit)]
+
+
+def _paragraphs(text: str) -> list[list[Span]]:
+    """Group sentences by the blank lines between them."""
+    groups: list[list[Span]] = []
+    for span in sentences(text):
+        if groups and not (_parted(text[groups[-1][-1].end : span.start]) and _is_closed(groups[-1][-1].text)):
+            groups[-1].append(span)
+        else:
+            groups.append([span])
+    return groups
+
+
+def _parted(gap: str) -> bool:
+    return gap.count("\n") > 1
+
+
+def _is_closed(sentence: str) -> bool:
+    """Tell whether a sentence ends as such, or is too long for a heading."""
+    return bool(_CLOSED.search(sentence)) or word_count(sentence) > HEADING
 
 
 def windows(text: str, limit: int = 150, overlap: int = 50) -> list[Span]:

@@ -59,6 +59,28 @@ def test_chunks_keep_the_limit(text, limit):
     assert all(word_count(s.text) <= limit for s in found)
 
 
+PARAGRAPH = st.lists(st.sampled_from(["The bridge is old.", "It was closed in spring, they said;", "Why?", "A list:", "x" * 9]))
+
+
+@given(st.lists(PARAGRAPH.map(lambda p: " ".join([*p, "It ends."])), min_size=3, max_size=6), limits)
+def test_paragraphs_around_a_text_move_none_of_its_chunks(paragraphs, limit):
+    alone = [[c.text for c in chunks(p, limit)] for p in paragraphs]
+    assert [c.text for c in chunks("\n\n".join(paragraphs), limit)] == sum(alone, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One is here. Two is.\n\nThree is.", ["One is here. Two is.", "Three is."]),
+        ("The title\n\nOne is here.\n \nTwo is.", ["The title\n\nOne is here.", "Two is."]),
+        ("One is here.\nTwo is.", ["One is here.\nTwo is."]),
+        ("“One is here.”\n\nThings:\n\n- eggs\n\n- flour", ["“One is here.”", "Things:\n\n- eggs\n\n- flour"]),
+    ],
+)
+def test_chunks_begin_anew_after_a_paragraph_but_not_after_a_heading(text, expected):
+    assert [c.text for c in chunks(text, 40)] == expected
+
+
 @given(texts, st.integers(2, 60), st.data())
 def test_windows_cover_every_word(text, limit, data):
     overlap = data.draw(st.integers(0, limit - 1))

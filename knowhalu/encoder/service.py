@@ -1,4 +1,4 @@
-"""The verifier as a backend: answers `Entail` requests in fixed-shape batches; long sources are read in windows."""
+"""The verifier as a backend: answers `Entail` requests in batches of like lengths; long sources are read in windows."""
 
 import os
 from collections.abc import Sequence
@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import torch
 
+from knowhalu.encoder.batches import batches
 from knowhalu.encoder.device import Precision, choose
-from knowhalu.encoder.verifier import Tokens, Verifier, Vocabulary, shape_for
+from knowhalu.encoder.verifier import Tokens, Verifier, Vocabulary
 from knowhalu.errors import ModelError
 from knowhalu.steps import Entail, Hypothesis, Probabilities
 from knowhalu.text import segments, windows
@@ -96,17 +97,14 @@ class EncoderBackend:
 
     @torch.inference_mode()
     def _forward(self, rows: list[Tokens]) -> list[Probabilities]:
-        """Run rows sorted by length, each batch padded to one of the fixed shapes."""
-        order = sorted(range(len(rows)), key=lambda i: len(rows[i].ids))
-        found: list[Probabilities | None] = [None] * len(rows)
-        start = 0
-        while start < len(order):
-            shape = shape_for(len(rows[order[start]].ids))
-            size = max(1, self.tokens // shape)
-            part = [i for i in order[start : start + size] if len(rows[i].ids) <= shape]
-            tensors = (t.to(self.device) for t in self.vocabulary.batch([rows[i] for i in part], shape))
+        """Score rows, in order; equal ones are computed once."""
+        unique = {(tuple(row.ids), row.border): row for row in rows}
+        distinct = list(unique.values())
+        found: dict[tuple[tuple[int, ...], int], Probabilities] = {}
+        keys = list(unique)
+        for batch in batches([len(row.ids) for row in distinct], self.tokens):
+            tensors = (t.to(self.device) for t in self.vocabulary.batch([distinct[i] for i in batch.rows], batch.length))
             logits = self.model(*tensors).float()
-            for i, row in zip(part, logits.softmax(-1).tolist(), strict=True):
-                found[i] = Probabilities(*row)
-            start += len(part)
-        return [f for f in found if f is not None]
+            for i, scores in zip(batch.rows, logits.softmax(-1).tolist(), strict=True):
+                found[keys[i]] = Probabilities(*scores)
+        return [found[tuple(row.ids), row.border] for row in rows]

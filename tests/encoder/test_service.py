@@ -44,6 +44,33 @@ def test_probabilities_add_up_and_come_in_order(backend):
     assert len({round(p.supported, 4) for p in together}) == 3
 
 
+PAIRS = [
+    Hypothesis("snow is white. " * n, "the snow " * m) for n, m in ((1, 1), (40, 2), (9, 30), (41, 2), (10, 30), (1, 2), (70, 5))
+]
+
+
+@pytest.fixture(scope="module")
+def alone(backend):
+    return {p: backend.score([p])[0] for p in PAIRS}
+
+
+@settings(max_examples=25)
+@given(st.permutations(PAIRS + PAIRS[:3]), st.integers(1, len(PAIRS)), st.sampled_from([40, 300, 4096]))
+def test_neither_order_nor_company_changes_what_is_said_of_a_pair(folder, alone, pairs, size, budget):
+    backend = EncoderBackend(folder, precision="fp32", tokens=budget)
+    found = [p for a in range(0, len(pairs), size) for p in backend.score(pairs[a : a + size])]
+    for pair, said in zip(pairs, found, strict=True):
+        assert said == pytest.approx(alone[pair], abs=1e-3)
+
+
+def test_rows_of_equal_tokens_are_computed_once(backend, monkeypatch):
+    computed = []
+    model = backend.model
+    monkeypatch.setattr(backend, "model", lambda *t: computed.append(len(t[0])) or model(*t))
+    one, other, same = backend.score([Hypothesis("snow", "white"), Hypothesis("snow", "the"), Hypothesis("snow ", "white")])
+    assert sum(computed) == 2 and one == same != other
+
+
 def test_a_question_changes_what_is_asked(backend):
     with_question, without = backend.score([Hypothesis("snow", "white", "is the snow"), Hypothesis("snow", "white")])
     assert with_question != without
