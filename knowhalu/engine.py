@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 
 from knowhalu.batching import Asking, Batcher, Blocking
 from knowhalu.errors import BackendError, KnowHaluError, StageError
-from knowhalu.steps import Entail, Generate, Request, Search, Steps
+from knowhalu.steps import Entail, Generate, Mark, Request, Search, Steps
 from knowhalu.types import Record, Sample
 from knowhalu.verdicts import Failure, Usage
 
@@ -29,7 +29,7 @@ class Method(Protocol[R_co]):
 
 
 class Backends:
-    """The outside worlds of a run: who answers `Entail`, `Search` and `Generate`.
+    """The outside worlds of a run: who answers `Entail` and `Mark`, `Search` and `Generate`.
 
     Each is a blocking library (`answer_many`) or an async client (`answer`).
     """
@@ -49,11 +49,12 @@ class Backends:
     def open(self) -> dict[type, Asking]:
         """Make every backend awaitable, for the running event loop."""
         self._open[asyncio.get_running_loop()] += 1
-        return {
+        desks = {
             kind: Batcher(cast(Blocking, backend), self._batch) if hasattr(backend, "answer_many") else backend
             for kind, backend in self._given.items()
             if backend is not None
         }
+        return desks | ({Mark: desks[Entail]} if Entail in desks else {})
 
     async def close(self, desks: dict[type, Asking]) -> None:
         """Stop the batchers of one `open`; the last one of an event loop also closes the clients' connections there."""
@@ -62,7 +63,8 @@ class Backends:
         last = not self._open[loop]
         if last:
             del self._open[loop]
-        await asyncio.gather(*(d.close() for d in desks.values() if isinstance(d, Batcher) or (last and hasattr(d, "close"))))
+        each = {id(d): d for d in desks.values()}.values()  # one desk may answer two kinds of requests
+        await asyncio.gather(*(d.close() for d in each if isinstance(d, Batcher) or (last and hasattr(d, "close"))))
 
 
 class Engine(Generic[R]):
@@ -236,7 +238,7 @@ class _Meter:
 
     def _count(self, request: Request, reply: Any) -> None:
         match request:
-            case Entail(pairs):
+            case Entail(pairs) | Mark(pairs):
                 found = {"pairs": len(pairs)}
             case Search(queries):
                 self.asked_index |= not request.documents

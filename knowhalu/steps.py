@@ -34,6 +34,21 @@ class Entail:
     pairs: tuple[Hypothesis, ...]
 
 
+class Doubtful(NamedTuple):
+    """Characters of a claim that its premise does not bear out, and how probably it does not."""
+
+    start: int
+    end: int
+    probability: float
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Ask the encoder which words of each claim its premise does not bear out. Reply: `list[tuple[Doubtful, ...]]`, in order."""
+
+    pairs: tuple[Hypothesis, ...]
+
+
 @dataclass(frozen=True)
 class Search:
     """Ask a retriever for the `k` best passages of each query. Reply: `list[list[Passage]]`, best first.
@@ -92,5 +107,5 @@ class Completion:
     reused: bool = False
 
 
-Request = Entail | Search | Generate
-Reply = list[Probabilities] | list[list[Passage]] | Completion
+Request = Entail | Mark | Search | Generate
+Reply = list[Probabilities] | list[tuple[Doubtful, ...]] | list[list[Passage]] | Completion

@@ -27,13 +27,13 @@ class Evidence(Record):
 
 
 class Finding(Record):
-    """A claim, an entity or a citation of a segment, judged alone; it stands in `response[start:end]`.
+    """A claim, an entity or a citation of a segment, judged alone, or words that the sources do not bear out.
 
-    `text` says it in words of its own where the response does not. `type` is that of the entity or the citation. `supported` is
-    the probability that the sources bear it out.
+    It stands in `response[start:end]`; `text` says it in words of its own where the response does not. `type` is that of the
+    entity or the citation. `supported` is the probability that the sources bear it out.
     """
 
-    unit: Literal["claim", "entity", "citation"]
+    unit: Literal["claim", "entity", "citation", "words"]
     start: int
     end: int
     text: str

@@ -4,15 +4,15 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
 from threading import Lock
-from typing import Protocol
+from typing import Any, Protocol
 
-from knowhalu.steps import Entail, Hypothesis, Probabilities
+from knowhalu.steps import Entail, Hypothesis, Mark, Probabilities
 
 
 class Scoring(Protocol):
     """A backend that judges pairs."""
 
-    def answer_many(self, requests: list[Entail]) -> Sequence[list[Probabilities]]:
+    def answer_many(self, requests: list[Any]) -> Sequence[list[Any]]:
         """Answer every request, in order."""
 
 
@@ -24,15 +24,19 @@ class Recollection:
         self._known: OrderedDict[bytes, Probabilities] = OrderedDict()
         self._lock = Lock()
 
-    def answer_many(self, requests: Sequence[Entail]) -> list[list[Probabilities]]:
-        """Answer all requests; an error of the verifier is raised, and nothing of its call is kept."""
-        keys = {pair: _key(pair) for request in requests for pair in request.pairs}
+    def answer_many(self, requests: Sequence[Entail | Mark]) -> list[list[Any]]:
+        """Answer all requests; an error of the verifier is raised, and nothing of its call is kept. Marks are not kept."""
+        keys = {pair: _key(pair) for request in requests if isinstance(request, Entail) for pair in request.pairs}
         found = self._recalled(keys)
         missing = tuple(pair for pair in keys if pair not in found)
+        marks = [request for request in requests if isinstance(request, Mark)]
+        asked = [*([Entail(missing)] if missing else []), *marks]
+        replies = list(self.backend.answer_many(asked)) if asked else []
         if missing:
-            found.update(zip(missing, self.backend.answer_many([Entail(missing)])[0], strict=True))
+            found.update(zip(missing, replies.pop(0), strict=True))
             self._keep({keys[pair]: found[pair] for pair in missing})
-        return [[found[pair] for pair in request.pairs] for request in requests]
+        marked = iter(replies)
+        return [next(marked) if isinstance(r, Mark) else [found[pair] for pair in r.pairs] for r in requests]
 
     def _recalled(self, keys: dict[Hypothesis, bytes]) -> dict[Hypothesis, Probabilities]:
         with self._lock:

@@ -1,17 +1,18 @@
-"""The verifier as a backend: answers `Entail` requests in batches of like lengths; long sources are read in windows."""
+"""The verifier as a backend: answers `Entail` and `Mark` in batches of like lengths; long sources are read in windows."""
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
 from knowhalu.encoder.batches import batches
 from knowhalu.encoder.device import Precision, choose
+from knowhalu.encoder.marking import doubtful
 from knowhalu.encoder.verifier import Tokens, Verifier, Vocabulary
 from knowhalu.errors import ModelError
-from knowhalu.steps import Entail, Hypothesis, Probabilities
+from knowhalu.steps import Doubtful, Entail, Hypothesis, Mark, Probabilities
 from knowhalu.text import segments, windows
 
 PACKAGED = Path(__file__).parent.parent / "models" / "verifier"
@@ -30,7 +31,7 @@ class _Work(NamedTuple):
 
 
 class EncoderBackend:
-    """Answer `Entail` requests with a verifier from a local folder.
+    """Answer `Entail` and `Mark` requests with a verifier from a local folder.
 
     Raises ModelError where the folder is missing or damaged.
     """
@@ -50,11 +51,13 @@ class EncoderBackend:
         self.vocabulary = Vocabulary.load(self.folder)
         self.tokens = tokens
 
-    def answer_many(self, requests: Sequence[Entail]) -> list[list[Probabilities]]:
-        """Answer all requests together; equal pairs are computed once."""
-        unique = list(dict.fromkeys(p for r in requests for p in r.pairs))
-        known = dict(zip(unique, self.score(unique), strict=True))
-        return [[known[p] for p in r.pairs] for r in requests]
+    def answer_many(self, requests: Sequence[Entail | Mark]) -> list[list[Any]]:
+        """Answer all requests together, each by `Probabilities` or by tuples of `Doubtful`; equal pairs are computed once."""
+        asked, marked = ([r for r in requests if isinstance(r, kind)] for kind in (Entail, Mark))
+        unique, doubted = (list(dict.fromkeys(p for r in some for p in r.pairs)) for some in (asked, marked))
+        scores = dict(zip(unique, self.score(unique), strict=True))
+        marks = dict(zip(doubted, self.mark(doubted), strict=True))
+        return [[marks[p] if isinstance(r, Mark) else scores[p] for p in r.pairs] for r in requests]
 
     def score(self, pairs: Sequence[Hypothesis]) -> list[Probabilities]:
         """Score pairs, in order.
@@ -73,6 +76,24 @@ class EncoderBackend:
             if pair not in worst or score.supported < worst[pair].supported:
                 worst[pair] = score
         return [worst[i] for i in range(len(pairs))]
+
+    def mark(self, pairs: Sequence[Hypothesis]) -> list[tuple[Doubtful, ...]]:
+        """Mark the words of each claim that its premise does not bear out; of several windows the best supporting one counts.
+
+        Nothing is marked by weights that were trained without marks, nor in a claim that is too long to be read whole.
+        """
+        whole = [i for i, ids in enumerate(self.vocabulary.pieces([p.claim for p in pairs])) if 0 < len(ids) <= CLAIM]
+        found: list[tuple[Doubtful, ...]] = [()] * len(pairs)
+        if self.model.marker is None or not whole:
+            return found
+        work = self._work([pairs[i] for i in whole])
+        best: dict[int, tuple[float, list[float]]] = {}
+        for row, (supported, marks) in zip(work, self._marked([w.tokens for w in work]), strict=True):
+            if row.pair not in best or supported > best[row.pair][0]:
+                best[row.pair] = supported, marks
+        for n, places in enumerate(self.vocabulary.places([pairs[i].claim for i in whole])):
+            found[whole[n]] = doubtful(pairs[whole[n]].claim, places, best[n][1])
+        return found
 
     def _work(self, pairs: Sequence[Hypothesis]) -> list[_Work]:
         """Cut pairs into rows that the model can read at once."""
@@ -108,3 +129,15 @@ class EncoderBackend:
             for i, scores in zip(batch.rows, logits.softmax(-1).tolist(), strict=True):
                 found[keys[i]] = Probabilities(*scores)
         return [found[tuple(row.ids), row.border] for row in rows]
+
+    @torch.inference_mode()
+    def _marked(self, rows: list[Tokens]) -> list[tuple[float, list[float]]]:
+        """Return P(supported) and P(not borne out) of every token of the claim, for each row."""
+        found: list[tuple[float, list[float]]] = [(0.0, [])] * len(rows)
+        for batch in batches([len(row.ids) for row in rows], self.tokens):
+            tensors = (t.to(self.device) for t in self.vocabulary.batch([rows[i] for i in batch.rows], batch.length))
+            logits, marks = self.model.marked(*tensors)
+            supported, doubts = logits.float().softmax(-1)[:, 0].tolist(), marks.float().sigmoid().tolist()
+            for i, p, values in zip(batch.rows, supported, doubts, strict=True):
+                found[i] = p, values[rows[i].said : len(rows[i].ids) - 1]
+        return found

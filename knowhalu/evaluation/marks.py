@@ -5,7 +5,7 @@ from typing import Any
 
 from knowhalu.errors import InputError
 from knowhalu.types import SPANS, Label, Sample
-from knowhalu.verdicts import Segment, Verdict
+from knowhalu.verdicts import Finding, Segment, Verdict
 
 Spans = Sequence[tuple[int, int]]
 
@@ -13,8 +13,9 @@ Spans = Sequence[tuple[int, int]]
 def marked(verdict: Verdict) -> list[tuple[int, int]]:
     """Return the characters of the response that a verdict holds to be unsupported: parted stretches in their order.
 
-    Of an INCORRECT segment these are its INCORRECT findings, or else all of it; of either only what evidence contradicts, where
-    it names that. A text that was not cut into segments (an off-target answer) has no marks.
+    Of an INCORRECT segment these are the words that were marked; without marks its INCORRECT findings, or else all of it, and of
+    either only what evidence contradicts, where it names that. A text that was not cut into segments (an off-target answer) has
+    no marks.
     """
     return joined(stretch for segment in verdict.segments for stretch in _of_segment(segment))
 
@@ -23,7 +24,7 @@ def mistakes(verdict: Verdict) -> int:
     """Count what a verdict found wrong: INCORRECT findings, segments that are INCORRECT without one, or an off-target answer."""
     if not verdict.segments:
         return int(verdict.label is Label.INCORRECT)
-    return sum(len(_wrong(s)) or int(s.label is Label.INCORRECT) for s in verdict.segments)
+    return sum(len([f for f in _wrong(s) if f.unit != "words"]) or int(s.label is Label.INCORRECT) for s in verdict.segments)
 
 
 def overlap(found: Spans, gold: Spans) -> tuple[int, int, int]:
@@ -68,14 +69,18 @@ def joined(stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 def _of_segment(segment: Segment) -> Iterable[tuple[int, int]]:
     if segment.label is not Label.INCORRECT:
         return
+    wrong = _wrong(segment)
+    if words := [(f.start, f.end) for f in wrong if f.unit == "words"]:
+        yield from words
+        return
     against = [(e.response_start, e.response_end) for e in segment.evidence if e.relation == "contradicts"]
-    for start, end in _wrong(segment) or [(segment.start, segment.end)]:
+    for start, end in [(f.start, f.end) for f in wrong] or [(segment.start, segment.end)]:
         inside = [(max(start, a), min(end, b)) for a, b in against if max(start, a) < min(end, b)]
         yield from inside or [(start, end)]
 
 
-def _wrong(segment: Segment) -> list[tuple[int, int]]:
-    return [(f.start, f.end) for f in segment.findings if f.label is Label.INCORRECT]
+def _wrong(segment: Segment) -> list[Finding]:
+    return [f for f in segment.findings if f.label is Label.INCORRECT]
 
 
 def _length(spans: Spans) -> int:

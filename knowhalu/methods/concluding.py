@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 
+from knowhalu.steps import Doubtful
+from knowhalu.text import Span
 from knowhalu.types import Extraction, Judgment, Kind, Label, Relation, Sample, Task
-from knowhalu.verdicts import Segment, Verdict
+from knowhalu.verdicts import Finding, Segment, Verdict
 
 NOTHING = "the sources say nothing of this"
+NOT_BORNE_OUT = "the evidence does not bear these words out"
 RELATIONS = {
     Label.CORRECT: Relation.ENTAILMENT, Label.INCORRECT: Relation.CONTRADICTION, Label.INCONCLUSIVE: Relation.NEUTRAL,
 }  # fmt: skip
@@ -27,6 +30,14 @@ def left_open(task: Task, why: str) -> Judgment:
     label = settled(Label.INCONCLUSIVE, task)
     supported = 0.0 if label is Label.INCORRECT else 0.5
     return Judgment(label=label, confidence=0.0, supported=supported, rationale=why, measured="nowhere")
+
+
+def words(piece: Span, place: Doubtful) -> Finding:
+    """Make the finding of marked words of a piece of the response; `place` counts from the piece's start."""
+    return Finding(
+        unit="words", start=piece.start + place.start, end=piece.start + place.end, text=piece.text[place.start : place.end],
+        label=Label.INCORRECT, supported=1 - place.probability, reason=NOT_BORNE_OUT,
+    )  # fmt: skip
 
 
 def worst_of(found: Sequence[Segment]) -> Segment:

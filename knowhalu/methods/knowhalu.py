@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from knowhalu.aggregation import Thresholds, aggregate, needs_second_opinion
-from knowhalu.methods.concluding import conclude, settled
+from knowhalu.methods.concluding import conclude, settled, words
 from knowhalu.methods.evidence import link
 from knowhalu.methods.sources import retrieve
 from knowhalu.options import KnowHaluOptions
-from knowhalu.steps import Steps
+from knowhalu.steps import Doubtful, Steps
 from knowhalu.text import Span, segments
 from knowhalu.types import Extraction, Form, Judgment, Kind, Knowledge, Label, Passage, Query, Sample, Step
 from knowhalu.verdicts import Segment, Verdict
@@ -39,6 +39,9 @@ class KnowHaluReasoner(Protocol):
 
     def judge(self, part: Sample, steps: Sequence[Step], form: Form, of: int) -> Steps[Judgment]:
         """Judge the segment, one of `of` segments of its response, by the knowledge of all steps."""
+
+    def doubted(self, part: Sample, judgment: Judgment) -> Steps[tuple[Doubtful, ...]]:
+        """Return the words of a segment judged INCORRECT that the knowledge does not bear out; none where it cannot tell."""
 
 
 class KnowHalu:
@@ -77,9 +80,11 @@ class KnowHalu:
         if options.second_opinion == "always" or (options.second_opinion == "needed" and needs_second_opinion(base, limits)):
             supplement = yield from self._judge_by(other_form, part, of)
             final = aggregate(base, supplement, limits)
+        doubted = (yield from self.reasoner.doubted(part, final)) if final.label is Label.INCORRECT else ()
         return Segment(
             start=span.start, end=span.end, text=span.text, label=settled(final.label, sample.task),
             probability=1 - final.supported, base=base, supplement=supplement, evidence=link(span, final),
+            findings=tuple(words(span, place) for place in doubted),
         )  # fmt: skip
 
     def _judge_by(self, form: Form, part: Sample, of: int) -> Steps[Judgment]:

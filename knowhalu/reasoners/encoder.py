@@ -12,7 +12,7 @@ from knowhalu.reasoners.lexicon import NAME
 from knowhalu.reasoners.off_target import extract
 from knowhalu.reasoners.questions import general_form
 from knowhalu.reasoners.reading import READS, Evidence, candidates, gathered, read, window
-from knowhalu.steps import Entail, Hypothesis, Probabilities, Steps
+from knowhalu.steps import Doubtful, Entail, Hypothesis, Mark, Probabilities, Steps
 from knowhalu.text import sentences
 from knowhalu.types import Extraction, Form, Judgment, Kind, Knowledge, Label, Passage, Query, Sample, Step
 
@@ -88,6 +88,15 @@ class EncoderReasoner:
             form=form, label=label, confidence=confidence, supported=p, rationale=rationale, kind=kind,
             steps=tuple(steps), features=features,
         )  # fmt: skip
+
+    def doubted(self, part: Sample, judgment: Judgment) -> Steps[tuple[Doubtful, ...]]:
+        """Let the verifier mark words, against the same evidence in sentences, unless the whole answer misses its question."""
+        evidence = gathered(judgment.steps, Form.UNSTRUCTURED)
+        if judgment.kind is Kind.OFF_TARGET or not evidence.shaped:
+            return ()
+        joint = window(part, Form.UNSTRUCTURED) or evidence.joint
+        found: list[tuple[Doubtful, ...]] = yield Mark((Hypothesis(joint, part.response, part.question),))
+        return found[0]
 
 
 def _task(sample: Sample) -> str:

@@ -14,7 +14,7 @@ from knowhalu.reasoners.layout import ASKED_FOR, ENTITY, GENERAL, KNOWLEDGE, REA
 from knowhalu.reasoners.prompt_book import PromptBook
 from knowhalu.reasoners.replies import QUERY, Hop, Piece, Sections, is_end, read_hop, read_piece, sections, whole_sentences
 from knowhalu.reasoners.statements import read_sentences, read_triplets
-from knowhalu.steps import Completion, Steps
+from knowhalu.steps import Completion, Doubtful, Steps
 from knowhalu.text import words
 from knowhalu.types import Extraction, Form, Judgment, Knowledge, Passage, Query, Sample, Step, Task, Triplet
 
@@ -111,6 +111,11 @@ class LLMReasoner:
     def judge(self, part: Sample, steps: Sequence[Step], form: Form, of: int) -> Steps[Judgment]:
         """Judge by queries and knowledge: first the reasons, then a label out of three; thoughts are left out."""
         return (yield from judged(self.book.judge(part, steps, form), part, steps, form, self.options.votes))
+
+    def doubted(self, part: Sample, judgment: Judgment) -> Steps[tuple[Doubtful, ...]]:
+        """Mark nothing: where the evidence contradicts, its quotes say which words of the text they speak of."""
+        yield from ()
+        return ()
 
 
 def _reason(reply: Completion) -> tuple[str, str]:

@@ -7,7 +7,7 @@ import pytest
 from knowhalu.aggregation import Thresholds
 from knowhalu.methods.knowhalu import KnowHalu
 from knowhalu.options import KnowHaluOptions
-from knowhalu.steps import Search, Steps
+from knowhalu.steps import Doubtful, Search, Steps
 from knowhalu.types import Extraction, Form, Judgment, Kind, Knowledge, Label, Passage, Query, Quote, Sample, Step
 
 SOURCE = "Ada Lovelace wrote the notes in 1843. She was born in London."
@@ -52,6 +52,10 @@ class Script:
         return Judgment(
             form=form, label=label, confidence=confidence, supported=supported, rationale=f"by {form}", steps=tuple(steps)
         )
+
+    def doubted(self, part: Sample, judgment: Judgment) -> Steps[tuple[Doubtful, ...]]:
+        yield from ()
+        return (Doubtful(0, 3, 0.75),)
 
 
 def drive(method: KnowHalu, sample: Sample, passages: list[list[Passage]] | None = None):
