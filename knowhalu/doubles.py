@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from knowhalu.errors import StageError
-from knowhalu.steps import Completion, Entail, Generate, Hypothesis, Probabilities
+from knowhalu.steps import Completion, Doubtful, Entail, Generate, Hypothesis, Mark, Probabilities
 
 Said = str | Completion
 Scored = Probabilities | tuple[float, float, float]
@@ -44,20 +44,28 @@ class ScriptedLLM:
 class ScriptedEncoder:
     """Answer `Entail` requests from a script: `{(premise, claim): probabilities}`, or a function of the hypothesis.
 
+    `Mark` requests are answered by `marks`; by default nothing is marked.
+
     Probabilities are (supported, contradicted, neutral). A pair that the script does not know is a StageError, never a
     default label.
     """
 
-    def __init__(self, probabilities: Mapping[tuple[str, str], Scored] | Callable[[Hypothesis], Scored]) -> None:
-        self.probabilities = probabilities
-        self.history: list[Entail] = []
+    def __init__(
+        self,
+        probabilities: Mapping[tuple[str, str], Scored] | Callable[[Hypothesis], Scored],
+        marks: Callable[[Hypothesis], tuple[Doubtful, ...]] = lambda pair: (),
+    ) -> None:
+        self.probabilities, self.marks = probabilities, marks
+        self.history: list[Entail | Mark] = []
 
-    def answer_many(self, requests: list[Any]) -> list[list[Probabilities] | StageError]:
+    def answer_many(self, requests: list[Any]) -> list[Any]:
         """Answer every request, in order."""
         return [self._answer(r) for r in requests]
 
-    def _answer(self, request: Entail) -> list[Probabilities] | StageError:
+    def _answer(self, request: Entail | Mark) -> list[Probabilities] | list[tuple[Doubtful, ...]] | StageError:
         self.history.append(request)
+        if isinstance(request, Mark):
+            return [self.marks(pair) for pair in request.pairs]
         try:
             return [self._scored(pair) for pair in request.pairs]
         except StageError as error:

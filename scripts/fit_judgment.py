@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from knowhalu.api import Checker
+from knowhalu.encoder.service import EncoderBackend
 from knowhalu.options import EncoderOptions, KnowHaluOptions, Settings
 from knowhalu.reasoners.encoder import decide
 from knowhalu.reasoners.features import logit
@@ -18,6 +19,8 @@ from knowhalu.training.judgment import (
     answer_rows,
     average_accuracy,
     claim_rows,
+    delivered_pairs,
+    evades_border,
     fit,
     fit_slack,
     grid_thresholds,
@@ -91,6 +94,13 @@ def main() -> int:
     runs = {task: checked(args.folder, rows, whole=True) for task, rows in tasks.items()}
     for task, found in runs.items():
         data["weights"] |= fit_task(task, found)
+    path.write_text(json.dumps(data))
+    deliveries = list(dict.fromkeys(delivered_pairs(args.data)))
+    said = EncoderBackend(args.folder).score([pair for pair, _ in deliveries])
+    answers = [(1 - p.supported, evades) for p, (_, evades) in zip(said, deliveries, strict=True)]
+    data["evades"] = evades_border(answers)
+    caught = sum(p >= data["evades"] for p, evades in answers if evades) / sum(evades for _, evades in answers)
+    print(f"evading answers: {len(answers)} held-out, border {data['evades']}, {caught:.1%} of those that evade are found")
     path.write_text(json.dumps(data))
     if args.summaries is not None:
         softer = slack(checked(args.folder, list(summary_rows(args.summaries)), whole=False))

@@ -18,6 +18,7 @@ from knowhalu.types import Extraction, Form, Judgment, Kind, Knowledge, Label, P
 
 ELSEWHERE = "the sources speak of something else"
 BESIDE = "the sources bear it out, but it does not answer the question"
+UNDELIVERED = "the answer does not give what the question asks for"
 ON_TOPIC = 0.34
 """Share of a question's (or a claim's) content words under which sources are taken to speak of something else."""
 
@@ -51,9 +52,15 @@ class EncoderReasoner:
         return self.model.thresholds(_task(sample))
 
     def extract(self, question: str, answer: str) -> Steps[Extraction]:
-        """Take from the answer what the question asks for."""
-        yield from ()
-        return extract(question, answer)
+        """Take from the answer what the question asks for: by rules, then by the verifier, which is shown no source."""
+        found = extract(question, answer)
+        if self.model.evades is None or found.refusal or found.is_none:
+            return found
+        scores: list[Probabilities] = yield Entail((Hypothesis("", answer, question),))
+        evading = 1 - scores[0].supported
+        if evading < self.model.evades:
+            return found
+        return found.model_copy(update={"entity": None, "reason": UNDELIVERED, "confidence": evading})
 
     def next_query(self, part: Sample, steps: Sequence[Step], form: Form) -> Steps[tuple[str, Query] | None]:
         """Return the next thought and one-hop query, or None when there is nothing left to ask."""

@@ -34,7 +34,11 @@ class Weights:
 
 
 class JudgeModel:
-    """The weights for each task and form, and the thresholds of the aggregation, from `judgment.json`."""
+    """The weights for each task and form, and the thresholds of the aggregation, from `judgment.json`.
+
+    `evades` is the probability from which an answer does not deliver what was asked for; None where the verifier was not trained
+    to tell.
+    """
 
     def __init__(self, folder: Path) -> None:
         path = folder / "judgment.json"
@@ -42,6 +46,7 @@ class JudgeModel:
             data = json.loads(path.read_text(encoding="utf-8"))
             self._weights = {k: Weights(v["bias"], v["weights"], v["cut"], v["slack"]) for k, v in data["weights"].items()}
             self._thresholds = {k: Thresholds(*v) for k, v in data["thresholds"].items()}
+            self.evades = None if data.get("evades") is None else float(data["evades"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ModelError(
                 f"{path}: cannot read the judgment weights ({error}); fit them with scripts/fit_judgment.py"

@@ -18,6 +18,7 @@ from scipy.optimize import minimize
 from knowhalu.aggregation import Thresholds, aggregate
 from knowhalu.reasoners.features import coverage
 from knowhalu.reasoners.judge_model import FITTED
+from knowhalu.steps import Hypothesis
 from knowhalu.training.examples import NEUTRAL, SUPPORTED
 from knowhalu.training.recipes import ANSWERS, CLAIMS, MIX, RECIPES, located, rows_of
 from knowhalu.training.rephrase import tidy
@@ -129,6 +130,17 @@ def answer_rows(data: Path, validation: Path | None = None, seed: int = 0) -> It
                 yield FitRow(_sample(row["knowledge"], row[key], row["question"]), supported, "KnowHalu QA, validation", 1.0)
 
 
+def delivered_pairs(data: Path, seed: int = 0) -> Iterator[tuple[Hypothesis, bool]]:
+    """Draw held-out answers as the off-target check sees them, without a source, and whether each evades its question."""
+    for name in ("Wikipedia, questions answered or evaded", "written answers, delivered or evaded"):
+        recipe = next(r for r in RECIPES if r.name == name)
+        for row in rows_of(recipe, data, held=True):
+            for draw in range(6):
+                example = recipe.make(row, row, random.Random(f"{seed}:{text_of(row)}:{draw}"))
+                if not example.premise:
+                    yield Hypothesis("", example.claim, example.question), example.target != SUPPORTED
+
+
 def fit(
     features: Sequence[dict[str, float]], gold: Sequence[bool], weights: Sequence[float], ridge: float = 0.5
 ) -> dict[str, object]:
@@ -192,6 +204,17 @@ def grid_thresholds(pairs: Iterable[tuple[Judgment, Judgment, bool]]) -> Thresho
     candidates = [Thresholds(0.0, 1.0)]
     candidates += [Thresholds(float(base[i]), float(other[j])) for i in range(len(steps)) for j in range(i, len(steps))]
     return max(candidates, key=lambda t: average_accuracy((aggregate(b, s, t).label, gold) for b, s, gold in rows))
+
+
+def evades_border(answers: Sequence[tuple[float, bool]], most: float = 0.02) -> float:
+    """Choose the lowest probability of evading from which at most a share `most` of the delivering answers is accused.
+
+    `answers` are probabilities and whether the answer evades. An accused answer is called hallucinated, so the border is careful.
+    """
+    delivering = np.array([p for p, evades in answers if not evades])
+    grid = np.arange(0.5, 1.0, 0.01)
+    fitting = [g for g in grid if (delivering >= g).mean() <= most]
+    return round(float(fitting[0] if fitting else 1.0), 2)
 
 
 def average_accuracy(labels: Iterable[tuple[Label, bool]]) -> float:

@@ -8,7 +8,7 @@ import pytest
 from knowhalu.errors import ModelError
 from knowhalu.methods.knowhalu import KnowHalu
 from knowhalu.reasoners.encoder import EncoderReasoner
-from knowhalu.steps import Entail, Hypothesis, Probabilities, Search
+from knowhalu.steps import Doubtful, Entail, Hypothesis, Mark, Probabilities, Search
 from knowhalu.types import Form, Kind, Label, Passage, Sample
 from knowhalu.verdicts import Verdict
 
@@ -34,13 +34,20 @@ def drive(
     sample: Sample,
     says: Callable[[Hypothesis], Probabilities],
     index: Callable[[str], list[Passage]] = lambda q: [],
+    marks: Callable[[Hypothesis], tuple[Doubtful, ...]] = lambda p: (),
 ):
     conversation, requests = method.check(sample), []
     try:
         request = next(conversation)
         while True:
             requests.append(request)
-            reply = [says(p) for p in request.pairs] if isinstance(request, Entail) else [index(q) for q in request.queries]
+            match request:
+                case Entail(pairs):
+                    reply = [says(p) for p in pairs]
+                case Mark(pairs):
+                    reply = [marks(p) for p in pairs]
+                case _:
+                    reply = [index(q) for q in request.queries]
             request = conversation.send(reply)
     except StopIteration as end:
         verdict: Verdict = end.value
@@ -127,3 +134,38 @@ def test_both_forms_are_read_when_asked_for(reasoner):
 def test_a_folder_without_judgment_weights_is_a_clear_error(tmp_path):
     with pytest.raises(ModelError, match=r"judgment\.json.*fit_judgment"):
         EncoderReasoner(tmp_path)
+
+
+def test_the_words_that_the_evidence_does_not_bear_out_are_named_in_the_response(reasoner):
+    response = "It is tall. It was built in 1789."
+    sample = Sample(id="1", response=response, knowledge="The tower is tall. It was built in 1889.")
+    at = response.index("1789")
+    verdict, requests = drive(KnowHalu(reasoner), sample, lambda p: NO, marks=lambda p: (Doubtful(at, at + 4, 0.9),))
+    (finding,) = verdict.segments[0].findings
+    assert finding.unit == "words" and response[finding.start : finding.end] == finding.text == "1789"
+    assert finding.supported == pytest.approx(0.1)
+    (asked,) = [r for r in requests if isinstance(r, Mark)]
+    assert "1889" in asked.pairs[0].premise and asked.pairs[0].claim == response
+
+
+def test_no_words_are_asked_for_where_nothing_is_wrong(reasoner):
+    sample = Sample(id="1", response="The tower is tall.", knowledge="The tower is tall.")
+    verdict, requests = drive(KnowHalu(reasoner), sample, lambda p: YES, marks=lambda p: (Doubtful(0, 3, 0.9),))
+    assert verdict.segments[0].findings == () and not any(isinstance(r, Mark) for r in requests)
+
+
+@pytest.mark.parametrize(("evading", "kind"), [(0.95, Kind.OFF_TARGET), (0.05, None)])
+def test_an_answer_that_evades_is_off_target_and_no_source_is_shown_for_that(tmp_path, reasoner, evading, kind):
+    data = json.loads((tmp_path / "judgment.json").read_text())
+    (tmp_path / "judgment.json").write_text(json.dumps({**data, "evades": 0.8}))
+    sample = Sample(
+        id="1", question="Who built the tower?", response="Gustave of Lyon", knowledge="Gustave of Lyon built the tower."
+    )
+
+    def says(pair):
+        return Probabilities(1 - evading, 0.0, evading) if not pair.premise else YES
+
+    verdict, requests = drive(KnowHalu(EncoderReasoner(tmp_path)), sample, says)
+    assert requests[0] == Entail((Hypothesis("", "Gustave of Lyon", "Who built the tower?"),))
+    assert verdict.kind is kind and verdict.hallucinated is (kind is not None)
+    assert (verdict.extraction.entity is None) is (kind is not None)
