@@ -9,7 +9,7 @@ import torch
 
 from knowhalu.encoder.batches import batches
 from knowhalu.encoder.device import Precision, choose
-from knowhalu.encoder.marking import doubtful
+from knowhalu.encoder.marking import doubtful, word_doubts
 from knowhalu.encoder.verifier import Tokens, Verifier, Vocabulary
 from knowhalu.errors import ModelError
 from knowhalu.steps import Doubtful, Entail, Hypothesis, Mark, Probabilities
@@ -78,12 +78,17 @@ class EncoderBackend:
         return [worst[i] for i in range(len(pairs))]
 
     def mark(self, pairs: Sequence[Hypothesis]) -> list[tuple[Doubtful, ...]]:
-        """Mark the words of each claim that its premise does not bear out; of several windows the best supporting one counts.
+        """Mark the words of each claim that its premise does not bear out, from `DOUBTED` on."""
+        return [doubtful(p.claim, d) if d else () for p, d in zip(pairs, self.doubts(pairs), strict=True)]
 
-        Nothing is marked by weights that were trained without marks, nor in a claim that is too long to be read whole.
+    def doubts(self, pairs: Sequence[Hypothesis]) -> list[list[float]]:
+        """Return for every word of each claim how probably the premise does not bear it out.
+
+        Of several windows the best supporting one counts. The list is empty with weights that were trained without marks, and
+        for a claim that is too long to be read whole.
         """
         whole = [i for i, ids in enumerate(self.vocabulary.pieces([p.claim for p in pairs])) if 0 < len(ids) <= CLAIM]
-        found: list[tuple[Doubtful, ...]] = [()] * len(pairs)
+        found: list[list[float]] = [[] for _ in pairs]
         if self.model.marker is None or not whole:
             return found
         work = self._work([pairs[i] for i in whole])
@@ -92,7 +97,7 @@ class EncoderBackend:
             if row.pair not in best or supported > best[row.pair][0]:
                 best[row.pair] = supported, marks
         for n, places in enumerate(self.vocabulary.places([pairs[i].claim for i in whole])):
-            found[whole[n]] = doubtful(pairs[whole[n]].claim, places, best[n][1])
+            found[whole[n]] = word_doubts(pairs[whole[n]].claim, places, best[n][1])
         return found
 
     def _work(self, pairs: Sequence[Hypothesis]) -> list[_Work]:

@@ -4,12 +4,11 @@ import pytest
 import torch
 
 from knowhalu.encoder.bert import Bert, BertShape
-from knowhalu.encoder.marking import doubtful
+from knowhalu.encoder.marking import doubtful, word_doubts
 from knowhalu.encoder.memory import Recollection
 from knowhalu.encoder.service import EncoderBackend
 from knowhalu.encoder.verifier import Verifier, Vocabulary
 from knowhalu.steps import Entail, Hypothesis, Mark
-from knowhalu.text import words
 from tests.tiny import VOCABULARY, write_tokenizer
 
 CLAIM = "It was built in 1887, in Rome."
@@ -17,8 +16,7 @@ PAIR = Hypothesis("the bridge is in rome", "the bridge was opened in rome")
 
 
 def marked(values):
-    tokens = [(w.start, w.end) for w in words(CLAIM)]
-    return doubtful(CLAIM, tokens, values)
+    return doubtful(CLAIM, values)
 
 
 def test_neighbouring_words_are_one_stretch_with_the_highest_value():
@@ -31,7 +29,7 @@ def test_what_is_borne_out_is_not_marked():
 
 
 def test_a_word_counts_by_its_most_doubtful_token():
-    assert doubtful("unbelievable", [(0, 2), (2, 9), (9, 12)], [0.1, 0.7, 0.2]) == ((0, 12, 0.7),)
+    assert word_doubts("not unbelievable", [(0, 3), (4, 6), (6, 13), (13, 16)], [0.3, 0.1, 0.7, 0.2]) == [0.3, 0.7]
 
 
 @pytest.fixture

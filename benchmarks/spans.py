@@ -1,0 +1,152 @@
+#!/usr/bin/env python
+"""Marked words against gold words: what the verifier's second head marks in wrong claims, and in right ones beside them.
+
+Gold: the words that the writers of the project's own test set named, those by which a wrong summary of BUMP differs from its right
+twin, and the unsupported tokens of held-out WiCE claims. Beside it stands the rule that marks every content word the source lacks.
+"""
+
+import argparse
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from eval_rows import read
+from metrics import interval
+
+from knowhalu.encoder.marking import DOUBTED
+from knowhalu.encoder.service import EncoderBackend
+from knowhalu.steps import Hypothesis
+from knowhalu.text import content_words, words
+from knowhalu.training.examples import Stretch, changed
+from knowhalu.training.recipes import MARKED
+from knowhalu.training.rows import held_out
+from knowhalu.training.written import marked, unsupported
+
+
+class Claim(NamedTuple):
+    """A claim, its source, and its wrong stretches: none in a right claim."""
+
+    source: str
+    text: str
+    wrong: tuple[Stretch, ...]
+
+
+def written(data: Path) -> Iterator[Claim]:
+    """Yield the written test claims, and those answers that are full sentences."""
+    for row in read(data / "written_claims.jsonl.gz"):
+        for claim in row["claims"]:
+            stretches = () if claim["label"] == "supported" else marked(claim)
+            if stretches is not None:
+                yield Claim(row["document"], claim["text"], stretches)
+
+
+def bump(data: Path) -> Iterator[Claim]:
+    """Yield both summaries of every pair whose wrong one is hardly more than an edit of the right one."""
+    for row in read(data / "bump_pairs.jsonl.gz"):
+        right, wrong = row["right_summary"], row["hallucinated_summary"]
+        stretches = changed(right, wrong)
+        if stretches:
+            yield Claim(row["document"], wrong, stretches)
+            yield Claim(row["document"], right, ())
+
+
+def wice(training: Path) -> Iterator[Claim]:
+    """Yield the held-out claims with unsupported tokens; right ones are not among them."""
+    for row in read(training / MARKED):
+        if held_out(row["source"]) and (stretches := unsupported(row)):
+            yield Claim(row["source"], row["claim"], stretches)
+
+
+def gold(claim: Claim) -> list[bool]:
+    """Tell for every word whether it is wrong."""
+    return [any(a < w.end and w.start < b for a, b in claim.wrong) for w in words(claim.text)]
+
+
+def novel(claim: Claim) -> list[float]:
+    """Mark every content word that the source lacks: the rule to beat."""
+    there = set(content_words(claim.source))
+    return [float(bool(c := content_words(w.text)) and not set(c) <= there) for w in words(claim.text)]
+
+
+def measured(claims: Sequence[Claim], doubts: Sequence[Sequence[float]]) -> dict[str, Any]:
+    """Return word precision, recall and F1 in wrong claims, hits, and how much of the right claims is marked."""
+    wrong = [(gold(c), d) for c, d in zip(claims, doubts, strict=True) if c.wrong]
+    right = [d for c, d in zip(claims, doubts, strict=True) if not c.wrong]
+    counts = np.array([_counts(g, d) for g, d in wrong])
+
+    def f1(i: Any) -> float:
+        hit, said, there = counts[i].sum(0)[:3]
+        return float(2 * hit / max(1, said + there))
+
+    groups = [str(i) for i in range(len(wrong))]
+    hit, said, there = counts.sum(0)[:3]
+    low, high = interval(f1, groups)
+    first, (at, to) = counts[:, 3], interval(lambda i: float(counts[i, 3].mean()), groups)
+    return {
+        "wrong": len(wrong), "right": len(right), "precision": float(hit / max(1, said)), "recall": float(hit / there),
+        "f1": f1(slice(None)), "f1_low": low, "f1_high": high, "any": float((counts[:, 0] > 0).mean()),
+        "first": float(first.mean()), "first_low": at, "first_high": to,
+        "chance": float(np.mean([sum(g) / len(g) for g, _ in wrong])),
+        "right_marked": float(np.mean([any(v >= DOUBTED for v in d) for d in right])) if right else None,
+    }  # fmt: skip
+
+
+def _counts(wrong: Sequence[bool], doubts: Sequence[float]) -> tuple[float, float, float, float]:
+    """Return words that are marked and wrong, marked, and wrong, and the share of the most doubtful words that are wrong."""
+    said = [v >= DOUBTED for v in doubts]
+    best = [w for w, v in zip(wrong, doubts, strict=True) if v == max(doubts)]
+    return sum(a and b for a, b in zip(wrong, said, strict=True)), sum(said), sum(wrong), sum(best) / len(best)
+
+
+def table(found: dict[str, dict[str, dict[str, Any]]]) -> str:
+    """Lay out the figures as Markdown."""
+    lines = [
+        "Words, not characters. *First*: the most doubtful word is a wrong one (*chance*: a word drawn at random is). *Any*: at least",
+        "one wrong word is marked. Precision, recall and F1 over the words of wrong claims; *right, marked*: right claims with a mark.",
+        "In brackets: 95 % bootstrap interval over claims. *Rule*: content words that the source lacks.", "",
+        "| set | by | wrong claims | F1 | precision | recall | any | first | chance | right, marked |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for name, by in found.items():
+        for who, r in by.items():
+            beside = "-" if r["right_marked"] is None else f"{r['right_marked']:.1%} of {r['right']}"
+            lines.append(
+                f"| {name} | {who} | {r['wrong']} | {r['f1']:.3f} [{r['f1_low']:.3f}, {r['f1_high']:.3f}] | {r['precision']:.3f} | "
+                f"{r['recall']:.3f} | {r['any']:.1%} | {r['first']:.1%} [{r['first_low']:.1%}, {r['first_high']:.1%}] | "
+                f"{r['chance']:.1%} | {beside} |"
+            )
+    return re.sub(r" %", "%", "\n".join(lines).replace("95% ", "95 % ")) + "\n"
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
+    parser.add_argument("--training", type=Path, required=True, help="folder with the training files, for held-out WiCE")
+    parser.add_argument("--folder", type=Path, help="verifier; default: the shipped one")
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/spans.json"))
+    args = parser.parse_args()
+    backend = EncoderBackend(args.folder)
+    found = {}
+    for name, claims in (
+        ("written claims", written(args.data)),
+        ("BUMP", bump(args.data)),
+        ("WiCE, held out", wice(args.training)),
+    ):
+        some = [c for c in claims if words(c.text)][: args.rows]
+        doubts = backend.doubts([Hypothesis(c.source, c.text) for c in some])
+        kept = [(c, d) for c, d in zip(some, doubts, strict=True) if d]
+        rules = {"marks": [d for _, d in kept], "rule": [novel(c) for c, _ in kept]}
+        found[name] = {who: measured([c for c, _ in kept], said) for who, said in rules.items()}
+        print(name, json.dumps(found[name]), flush=True)
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    args.out.write_text(json.dumps(found, indent=1) + "\n")
+    args.out.with_suffix(".md").write_text(table(found))
+
+
+if __name__ == "__main__":
+    main()
