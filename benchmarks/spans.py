@@ -1,13 +1,12 @@
 #!/usr/bin/env python
 """Marked words against gold words: what the verifier's second head marks in wrong claims, and in right ones beside them.
 
-Gold: the words that the writers of the project's own test set named, those by which a wrong summary of BUMP differs from its right
-twin, and the unsupported tokens of held-out WiCE claims. Beside it stands the rule that marks every content word the source lacks.
+Gold: the words that the writers of the project's own test set named, those by which a wrong summary of BUMP differs from its
+right twin, and the unsupported tokens of held-out WiCE claims. Beside it stands a rule: every content word the source lacks.
 """
 
 import argparse
 import json
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -104,21 +103,22 @@ def _counts(wrong: Sequence[bool], doubts: Sequence[float]) -> tuple[float, floa
 def table(found: dict[str, dict[str, dict[str, Any]]]) -> str:
     """Lay out the figures as Markdown."""
     lines = [
-        "Words, not characters. *First*: the most doubtful word is a wrong one (*chance*: a word drawn at random is). *Any*: at least",
-        "one wrong word is marked. Precision, recall and F1 over the words of wrong claims; *right, marked*: right claims with a mark.",
-        "In brackets: 95 % bootstrap interval over claims. *Rule*: content words that the source lacks.", "",
+        "Words, not characters. *First*: the most doubtful word is a wrong one (*chance*: a word drawn at random is). *Any*: one",
+        "wrong word or more is marked. Precision, recall and F1: over the words of wrong claims. *Right, marked*: right ones with",
+        "a mark. In brackets: 95 % bootstrap interval over claims. *Rule*: content words that the source lacks.", "",
         "| set | by | wrong claims | F1 | precision | recall | any | first | chance | right, marked |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     for name, by in found.items():
         for who, r in by.items():
             beside = "-" if r["right_marked"] is None else f"{r['right_marked']:.1%} of {r['right']}"
-            lines.append(
-                f"| {name} | {who} | {r['wrong']} | {r['f1']:.3f} [{r['f1_low']:.3f}, {r['f1_high']:.3f}] | {r['precision']:.3f} | "
-                f"{r['recall']:.3f} | {r['any']:.1%} | {r['first']:.1%} [{r['first_low']:.1%}, {r['first_high']:.1%}] | "
-                f"{r['chance']:.1%} | {beside} |"
-            )
-    return re.sub(r" %", "%", "\n".join(lines).replace("95% ", "95 % ")) + "\n"
+            cells = [
+                name, who, str(r["wrong"]), f"{r['f1']:.3f} [{r['f1_low']:.3f}, {r['f1_high']:.3f}]", f"{r['precision']:.3f}",
+                f"{r['recall']:.3f}", f"{r['any']:.1%}", f"{r['first']:.1%} [{r['first_low']:.1%}, {r['first_high']:.1%}]",
+                f"{r['chance']:.1%}", beside,
+            ]  # fmt: skip
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
