@@ -104,8 +104,8 @@ def table(found: dict[str, dict[str, dict[str, Any]]]) -> str:
     """Lay out the figures as Markdown."""
     lines = [
         "Words, not characters. *First*: the most doubtful word is a wrong one (*chance*: a word drawn at random is). *Any*: one",
-        "wrong word or more is marked. Precision, recall and F1: over the words of wrong claims. *Right, marked*: right ones with",
-        "a mark. In brackets: 95 % bootstrap interval over claims. *Rule*: content words that the source lacks.", "",
+        "wrong word or more is marked. Precision, recall and F1 count the words of wrong claims. *Right, marked*: right ones",
+        "with a mark. In brackets: 95 % bootstrap interval over claims. *Rule*: content words that the source lacks.", "",
         "| set | by | wrong claims | F1 | precision | recall | any | first | chance | right, marked |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]  # fmt: skip
