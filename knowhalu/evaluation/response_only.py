@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import knowhalu
 from knowhalu.evaluation.figures import Flags, Floats
+from knowhalu.evaluation.groups import group_numbers
 from knowhalu.evaluation.rows import Rows
 from knowhalu.evaluation.running import Told, read_outcomes
 from knowhalu.records import outcome_line, read_samples
@@ -21,7 +22,7 @@ from knowhalu.verdicts import Segment, Verdict
 RESPONSE_ONLY = "response-only"
 FOLDS = 5
 OTHERS = "other groups of the same rows"
-"""What it is learned on where there are no other rows: each fold on the groups of the other folds."""
+"""What it is learned on where there are no other rows: each fold on the groups of the other folds, which share no response."""
 
 
 class Learned(NamedTuple):
@@ -34,7 +35,8 @@ class Learned(NamedTuple):
 def response_only(rows: Rows, basis: Rows, output: Path) -> Learned | None:
     """Learn a logistic regression on the words and word pairs of responses, and say what it makes of the rows.
 
-    It learns on `basis`, or, where that is the rows themselves, for each fold on the groups of the others. The outcomes are
+    It learns on `basis`, or, where that is the rows themselves, for each fold on the groups of the others. A response that it is
+    asked about it has never learned, whatever the row: labels of responses that return could be looked up. The outcomes are
     written to `output`. Returns None where it cannot be had: scikit-learn is not installed, a label or a second group is missing.
     """
     began = time.perf_counter()
@@ -60,14 +62,16 @@ def _model() -> Any:
 
 
 def _crossed(rows: Rows) -> Floats | None:
-    """Return the probabilities of all rows, each from a model that saw no row of its group."""
+    """Return the probabilities of all rows, each from a model that saw no row of its group, nor its response in another."""
     from sklearn.model_selection import GroupKFold
 
     texts, found = _texts(rows), np.full(len(rows.gold), np.nan)
-    folds = min(FOLDS, len(np.unique(rows.groups)))
+    keys = zip(rows.groups.tolist(), map(_folded, texts), strict=True)
+    groups = group_numbers((("group", group), ("response", text)) for group, text in keys)
+    folds = min(FOLDS, len(np.unique(groups)))
     if folds < 2:
         return None
-    for learn, ask in GroupKFold(folds).split(rows.gold, rows.gold, rows.groups):
+    for learn, ask in GroupKFold(folds).split(rows.gold, rows.gold, groups):
         said = _learned([texts[i] for i in learn], rows.gold[learn], [texts[i] for i in ask])
         if said is None:
             return None
@@ -76,7 +80,14 @@ def _crossed(rows: Rows) -> Floats | None:
 
 
 def _fitted(rows: Rows, basis: Rows) -> Floats | None:
-    return _learned(_texts(basis), basis.gold, _texts(rows))
+    texts, others = _texts(rows), _texts(basis)
+    asked = set(map(_folded, texts))
+    known = [i for i, text in enumerate(others) if _folded(text) not in asked]
+    return _learned([others[i] for i in known], basis.gold[known], texts)
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split()).casefold()
 
 
 def _learned(texts: Sequence[str], gold: Flags, asked: Sequence[str]) -> Floats | None:

@@ -6,7 +6,7 @@ from knowhalu.evaluation.comparison import Comparison
 from knowhalu.evaluation.figures import FIGURES
 from knowhalu.evaluation.intervals import Figure
 from knowhalu.evaluation.report import COST, QUALITY, Sheet, percent, sheets, title_of
-from knowhalu.report.content import Report, Section
+from knowhalu.report.content import Report, Section, is_trivial
 from knowhalu.report.parts import Breakdown, Part
 from knowhalu.report.published import Published
 
@@ -15,6 +15,9 @@ FIRST = ("average", "balanced", "macro_f1")
 """Figures by which published systems are ordered: the first of them that they have, or else any other."""
 BEST = 5
 """Published figures in the chart at most; the table has all."""
+OVERVIEW = "Avg Acc of all sets"
+ACROSS = 6
+"""Methods side by side in a table of sets by methods at most."""
 LEGEND = "TPR / TNR in percent (rows): the share of the hallucinated that was found, and of the faithful that was passed."
 
 
@@ -74,14 +77,27 @@ def cost_sheet(section: Section) -> Sheet | None:
     return Sheet("Cost and time per row with a verdict", tuple(columns), list(zip(*columns.values(), strict=True)))
 
 
-def overview_sheet(report: Report) -> Sheet | None:
-    """Lay out Avg Acc of every method on every set; None for a single set."""
+def overview_sheets(report: Report) -> list[Sheet]:
+    """Lay out Avg Acc, sets by methods, beside the best trivial rule of each set; nothing for a single set.
+
+    Many methods are shared out among several tables, so that none runs off the page.
+    """
     compared = [(s.name, s.comparison) for s in report.sections if s.comparison is not None]
     if len(compared) < 2:
-        return None
-    names = dict.fromkeys(r.name for _, c in compared for r in c.results)
-    rows = [(name, *(_of(name, comparison) for _, comparison in compared)) for name in names]
-    return Sheet("Avg Acc of all sets", ("", *(name for name, _ in compared)), rows)
+        return []
+    results = [r for _, c in compared for r in c.results]
+    names = list(dict.fromkeys(r.name for r in results if not is_trivial(r.method))) or list(
+        dict.fromkeys(r.name for r in results)
+    )
+    tables = -(-len(names) // ACROSS)
+    shares = [names[len(names) * i // tables : len(names) * (i + 1) // tables] for i in range(tables)]
+    titles = [f"{OVERVIEW}, {i} of {tables}" if tables > 1 else OVERVIEW for i in range(1, tables + 1)]
+    return [
+        Sheet(title, ("", "rows", *share, "best trivial rule"), [
+            (name, f"{c.rows:,}", *(_of(method, c) for method in share), _best_rule(c)) for name, c in compared
+        ])
+        for title, share in zip(titles, shares, strict=True)
+    ]  # fmt: skip
 
 
 def run_sheet(section: Section) -> Sheet:
@@ -134,6 +150,15 @@ def _cached(cost: dict[str, float | None]) -> str:
 
 def _of(name: str, comparison: Comparison) -> str:
     return next((percent(r.figures["average"]) for r in comparison.results if r.name == name), "-")
+
+
+def _best_rule(comparison: Comparison) -> str:
+    rules = [r for r in comparison.results if is_trivial(r.method) and r.figures["average"].value is not None]
+    best = max(rules, key=lambda r: r.figures["average"].value or 0.0, default=None)
+    if best is None:
+        return "-"
+    bound = ", upper bound" if title_of(best) != best.name else ""
+    return f"{_share(best.figures['average'].value)} ({best.name}{bound})"
 
 
 def cells(row: Sequence[str]) -> list[tuple[str, str]]:

@@ -18,7 +18,9 @@ def as_json(report: Report) -> str:
     """Write the report as JSON; what is not a number is null."""
     fields = {
         "knowhalu_report": 1, "version": report.version, "title": report.title, "outcomes": report.outcomes,
-        "sample": say.sample_note(report), "sets": [_section(section) for section in report.sections],
+        "sample": say.sample_note(report) if report.items else None,
+        "overview": [_table(sheet) for sheet in layout.overview_sheets(report)],
+        "sets": [_section(section) for section in report.sections],
         "calibration": _plain(report.grids), "items": [_plain(as_fields(item)) for item in report.items],
     }  # fmt: skip
     return json.dumps(fields, indent=1, allow_nan=False) + "\n"

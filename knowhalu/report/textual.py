@@ -19,12 +19,11 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$-])")
 def as_markdown(report: Report) -> str:
     """Write the report as Markdown; what a text holds of Markdown or HTML is shown, not obeyed."""
     parts = [f"{START} {report.version} -->", f"# {plain(report.title)}"]
-    overview = layout.overview_sheet(report)
-    parts += [_table(overview)] if overview is not None else []
+    parts += map(_table, layout.overview_sheets(report))
     for section in report.sections:
         parts += _section(section)
     parts += ["## Calibration", *(_grid(name, grid) for name, grid in report.grids.items())] if report.grids else []
-    parts += ["## Items", say.sample_note(report), *map(_item, report.items)]
+    parts += ["## Items", say.sample_note(report), *map(_item, report.items)] if report.items else []
     return "\n\n".join(parts) + "\n"
 
 

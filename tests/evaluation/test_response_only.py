@@ -51,11 +51,33 @@ def test_a_group_never_learns_of_itself(rows, tmp_path):
     assert found.told.said.probability == pytest.approx([0.5] * 40, abs=0.1)
 
 
+def test_a_response_that_returns_in_other_groups_is_not_looked_up(rows, tmp_path):
+    """Each response has words of its own and always the same label, under three sources, in other letters and spaces."""
+    some = [
+        {
+            "response": f"{'  ' * (i % 3)}{'wW'[i % 2]}{i // 3}",
+            "knowledge": f"k{i}",
+            "label": ["faithful", "hallucinated"][i // 3 % 2],
+        }
+        for i in range(60)
+    ]
+    data = rows(some)
+    found = response_only(data, data, tmp_path / "out.jsonl")
+    assert found.told.said.probability == pytest.approx([0.5] * 60, abs=0.1)
+
+
 def test_on_a_validation_split_it_learns_there(rows, tmp_path):
-    turned = [{**s, "label": "faithful" if s["label"] == "hallucinated" else "hallucinated"} for s in TELLING]
+    turned = [said(i + 100, "surely" if i % 2 else "perhaps", "hallucinated" if i % 2 else "faithful") for i in range(20)]
     found = response_only(rows(TELLING), rows(turned, "val.jsonl"), tmp_path / "out.jsonl")
     assert not found.told.said.right.any()
     assert found.fitted.endswith("val.jsonl")
+
+
+def test_of_a_validation_split_it_learns_no_response_that_it_is_asked(rows, tmp_path):
+    words = [{"response": f"w{i}", "knowledge": f"k{i}", "label": ["faithful", "hallucinated"][i % 2]} for i in range(20)]
+    repeated = [{**s, "knowledge": f"other {i}"} for i, s in enumerate(words)]
+    found = response_only(rows(words), rows([*repeated, *TELLING], "val.jsonl"), tmp_path / "out.jsonl")
+    assert found.told.said.probability == pytest.approx([0.5] * 20, abs=0.1)
 
 
 @pytest.mark.parametrize("some", [
@@ -63,6 +85,7 @@ def test_on_a_validation_split_it_learns_there(rows, tmp_path):
     [{**s, "label": "faithful"} for s in TELLING],
     [{**s, "response": "?"} for s in TELLING],
     [said(0, "a", "faithful"), said(1, "b", "hallucinated")],
+    [{**s, "response": "one and the same"} for s in TELLING],
 ])  # fmt: skip
 def test_what_cannot_be_learned_is_not_run(rows, tmp_path, some):
     data = rows(some)

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+import shutil
 
 import pytest
 
@@ -69,6 +70,42 @@ def test_several_sets_are_sections_with_an_overview(tmp_path):
     assert "one, two" in page.texts["span"]
     assert "Avg Acc of all sets" in page.text() and len(page.all("section", id="s2")) == 1
     assert {a["data-run"] for a in page.all("details", class_="item")} == {"one", "two"}
+
+
+def test_the_overview_of_many_sets_and_methods_has_sets_as_lines_and_no_table_is_wide(tmp_path):
+    compared(tmp_path / "runs/first")
+    path = tmp_path / "runs/first/comparison.json"
+    fields = json.loads(path.read_text())
+    one, *rules = fields["results"]
+    fields["results"] = [{**one, "name": f"m{i}", "method": "knowhalu"} for i in range(7)] + rules
+    for i in range(17):
+        folder = tmp_path / f"runs/set{i}"
+        folder.mkdir()
+        for file in (tmp_path / "runs/first").glob("*.jsonl"):
+            shutil.copy(file, folder)
+        for k in range(7):
+            shutil.copy(folder / f"{one['name']}.jsonl", folder / f"m{k}.jsonl")
+        (folder / "comparison.json").write_text(json.dumps({**fields, "input": str(folder / "rows.jsonl")}))
+    shutil.rmtree(tmp_path / "runs/first")
+    report = make_report(find_runs([tmp_path / "runs"]), items=0)
+    two, three = layout.overview_sheets(report)
+    assert two.head == ("", "rows", "m0", "m1", "m2", "best trivial rule")
+    assert three.head[2:-1] == ("m3", "m4", "m5", "m6")
+    assert [row[0] for row in two.rows] == sorted(f"set{i}" for i in range(17))
+    assert "(trivial-length" in two.rows[0][-1]
+    lines = as_markdown(report).splitlines()
+    assert max(line.count(" | ") for line in lines[: lines.index("## set0")] if line.startswith("|")) <= layout.ACROSS + 2
+    assert Page(as_html(report)).text().count("Avg Acc of all sets, ") == 2
+
+
+def test_without_items_nothing_speaks_of_them(reported):
+    report = reported(items=0)
+    page = Page(as_html(report))
+    assert "Items" not in page.text() and "to look at" not in page.text() and not page.all("section", id="items")
+    assert not page.all("a", href="#items") and not page.all("form") and not page.all("script")
+    assert "Items" not in as_markdown(report)
+    fields = json.loads(as_json(report))
+    assert fields["items"] == [] and fields["sample"] is None
 
 
 def test_hostile_texts_stay_texts(reported):
@@ -152,7 +189,7 @@ def test_a_run_without_an_outcome_yet_is_shown_as_that(reported, tmp_path):
     path = write_outcomes(tmp_path / "none.jsonl", [], [])
     report = make_report(find_runs([path], write_rows(tmp_path / "all.jsonl", labelled()[0])))
     assert "none: 12 of 12 rows have no outcome yet." in " ".join(report.sections[0].warnings)
-    assert "All 0 outcomes" in Page(as_html(report)).text() and as_markdown(report) and as_json(report)
+    assert "have no outcome yet" in Page(as_html(report)).text() and as_markdown(report) and as_json(report)
     assert as_html(make_report(find_runs([path])))
 
 
