@@ -7,8 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from knowhalu.api import Checker
+from knowhalu.calibration.scaling import fit_scaling
 from knowhalu.encoder.service import EncoderBackend
+from knowhalu.evaluation.curves import reliability
 from knowhalu.options import EncoderOptions, KnowHaluOptions, Settings
 from knowhalu.reasoners.encoder import decide
 from knowhalu.reasoners.features import logit
@@ -24,6 +28,7 @@ from knowhalu.training.judgment import (
     fit,
     fit_slack,
     grid_thresholds,
+    out_of_fold,
     summary_rows,
 )
 from knowhalu.types import Judgment
@@ -44,17 +49,32 @@ def checked(folder: Path, rows: list[FitRow], *, whole: bool) -> Checked:
     return found
 
 
-def fit_task(name: str, found: Checked) -> dict[str, Any]:
-    """Fit the weights of one task in both forms."""
+def fit_task(name: str, found: Checked) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Fit the weights of one task in both forms, and the temperature of what they say of rows that they were not fitted on."""
     weights: dict[str, Any] = {}
+    measured: dict[str, Any] = {}
     for form in FORMS:
         rows = [
             (r, j) for r, v in found for s in v.segments for j in (s.base, s.supplement) if j and j.form is form and j.features
         ]
         share = {o: sum(r.origin == o for r, _ in rows) for o in {r.origin for r, _ in rows}}
         importance = [100 * r.weight / share[r.origin] for r, _ in rows]
-        weights[f"{name}.{form}"] = fit([j.features for _, j in rows], [r.supported for r, _ in rows], importance)
-    return weights
+        features, gold = [j.features for _, j in rows], [r.supported for r, _ in rows]
+        groups = [" ".join((*r.sample.knowledge, *(d.text for d in r.sample.documents))) for r, _ in rows]
+        said, wrong = 1 - out_of_fold(features, gold, importance, groups), ~np.array(gold)
+        scaling = fit_scaling("temperature", said, wrong)
+        before, after = reliability(wrong, said), reliability(wrong, scaling(said))
+        weights[f"{name}.{form}"] = {**fit(features, gold, importance), "slope": scaling.slope}
+        measured[f"{name}.{form}"] = {
+            "rows": len(rows), "ece_unscaled": _rounded(before.ece), "ece": _rounded(after.ece),
+            "bins": [[int(n), *map(_rounded, pair)] for n, *pair in zip(after.rows, after.probability, after.share, strict=True)],
+        }  # fmt: skip
+        print(f"{name}.{form}: temperature {1 / scaling.slope:.2f}, ECE {before.ece:.3f} -> {after.ece:.3f}, cross-fitted")
+    return weights, measured
+
+
+def _rounded(value: float | None) -> float:
+    return round(float(value or 0.0), 4)
 
 
 def judgments(model: JudgeModel, task: str, verdict: Verdict) -> tuple[Judgment, Judgment]:
@@ -92,8 +112,11 @@ def main() -> int:
     }
     path.write_text(json.dumps(data))
     runs = {task: checked(args.folder, rows, whole=True) for task, rows in tasks.items()}
+    data["reliability"] = {}
     for task, found in runs.items():
-        data["weights"] |= fit_task(task, found)
+        weights, measured = fit_task(task, found)
+        data["weights"] |= weights
+        data["reliability"] |= measured
     path.write_text(json.dumps(data))
     deliveries = list(dict.fromkeys(delivered_pairs(args.data)))
     said = EncoderBackend(args.folder).score([pair for pair, _ in deliveries])

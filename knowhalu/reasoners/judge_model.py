@@ -17,19 +17,21 @@ FITTED = 4
 class Weights:
     """One logistic regression on raw features.
 
-    P(supported) = sigmoid(bias + sum of weight x feature - cut + slack x ln(segments)): of many segments the worst looks
-    doubtful by chance, so each of them is doubted less.
+    P(supported) = sigmoid(slope x (bias + sum of weight x feature - cut + slack x ln(segments))): of many segments the worst
+    looks doubtful by chance, so each of them is doubted less. The slope is one over the temperature, fitted on rows that the
+    weights were not.
     """
 
     bias: float
     weights: Mapping[str, float]
     cut: float
     slack: float = 0.0
+    slope: float = 1.0
 
     def probability(self, features: Mapping[str, float], segments: int = 1) -> float:
         """Return P(supported) of one of `segments` segments, moved so that the fitted decision border lies at 0.5."""
         score = self.bias + sum(w * features[name] for name, w in self.weights.items())
-        score += self.slack * math.log(min(segments, FITTED)) - self.cut
+        score = self.slope * (score + self.slack * math.log(min(segments, FITTED)) - self.cut)
         return 1 / (1 + math.exp(-max(-30.0, min(30.0, score))))
 
 
@@ -44,7 +46,9 @@ class JudgeModel:
         path = folder / "judgment.json"
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
-            self._weights = {k: Weights(v["bias"], v["weights"], v["cut"], v["slack"]) for k, v in data["weights"].items()}
+            self._weights = {
+                k: Weights(v["bias"], v["weights"], v["cut"], v["slack"], v.get("slope", 1.0)) for k, v in data["weights"].items()
+            }
             self._thresholds = {k: Thresholds(*v) for k, v in data["thresholds"].items()}
             self.evades = None if data.get("evades") is None else float(data["evades"])
         except (OSError, ValueError, KeyError, TypeError) as error:

@@ -4,12 +4,14 @@ Rows come from held-out sources only, which the verifier has not seen. Weights k
 never counts against a claim, a missing number never for it), so that the fit cannot learn a quirk of one data set.
 """
 
+import hashlib
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +19,7 @@ from scipy.optimize import minimize
 
 from knowhalu.aggregation import Thresholds, aggregate
 from knowhalu.reasoners.features import coverage
-from knowhalu.reasoners.judge_model import FITTED
+from knowhalu.reasoners.judge_model import FITTED, Weights
 from knowhalu.steps import Hypothesis
 from knowhalu.training.examples import NEUTRAL, SUPPORTED
 from knowhalu.training.recipes import ANSWERS, CLAIMS, MIX, RECIPES, located, rows_of
@@ -143,7 +145,7 @@ def delivered_pairs(data: Path, seed: int = 0) -> Iterator[tuple[Hypothesis, boo
 
 def fit(
     features: Sequence[dict[str, float]], gold: Sequence[bool], weights: Sequence[float], ridge: float = 0.5
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Fit one logistic regression with sign constraints; returns bias, raw weights and the decision border."""
     names = [n for n in features[0] if n != "on_topic"]
     x = np.array([[f[n] for n in names] for f in features])
@@ -164,6 +166,20 @@ def fit(
     scores = x @ raw + (bias := float(best[0] - mean @ raw))
     named = {n: round(float(v), 5) for n, v in zip(names, raw, strict=True)}
     return {"bias": round(bias, 5), "cut": round(border(scores, y, w), 5), "slack": 0.0, "weights": named}
+
+
+def out_of_fold(
+    features: Sequence[dict[str, float]], gold: Sequence[bool], weights: Sequence[float], groups: Sequence[str], folds: int = 5
+) -> NDArray[np.float64]:
+    """Return P(supported) of every row by weights that were fitted on the other folds; rows of one group share a fold."""
+    place = np.array([int(hashlib.sha256(g.encode()).hexdigest(), 16) % folds for g in groups])
+    found = np.full(len(gold), 0.5)
+    for fold in range(folds):
+        learn, ask = np.flatnonzero(place != fold), np.flatnonzero(place == fold)
+        model = fit([features[i] for i in learn], [gold[i] for i in learn], [weights[i] for i in learn])
+        fitted = Weights(model["bias"], model["weights"], model["cut"])
+        found[ask] = [fitted.probability(features[i]) for i in ask]
+    return found
 
 
 def border(scores: NDArray[np.float64], gold: NDArray[np.float64], weights: NDArray[np.float64]) -> float:

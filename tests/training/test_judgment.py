@@ -7,7 +7,17 @@ import pytest
 
 from knowhalu.aggregation import aggregate
 from knowhalu.reasoners.judge_model import Weights
-from knowhalu.training.judgment import AGAINST, FOR, average_accuracy, border, fit, fit_slack, grid_thresholds
+from knowhalu.training.judgment import (
+    AGAINST,
+    FOR,
+    average_accuracy,
+    border,
+    evades_border,
+    fit,
+    fit_slack,
+    grid_thresholds,
+    out_of_fold,
+)
 from knowhalu.types import Form, Judgment, Label
 
 
@@ -35,6 +45,33 @@ def test_the_fit_separates_what_can_be_separated_and_keeps_the_signs():
     assert model["weights"]["joint_supported"] > 0 > model["weights"]["numbers_missing"]
     assert model["weights"]["coverage"] == 0  # never against a claim, though these rows say so
     assert not FOR & AGAINST
+
+
+def test_what_is_said_out_of_fold_is_no_memory():
+    rng = random.Random(0)
+    noise = [{f"f{i}": rng.gauss(0, 1) for i in range(40)} for _ in range(120)]
+    gold = [rng.random() < 0.5 for _ in noise]
+    groups = [str(i // 2) for i in range(120)]
+    said = out_of_fold(noise, gold, [1.0] * 120, groups)
+    assert 0.3 < np.mean((said >= 0.5) == np.array(gold)) < 0.7, "noise cannot be learned"
+    features, truth = rows(400)
+    assert np.mean((out_of_fold(features, truth, [1.0] * 400, [str(i) for i in range(400)]) >= 0.5) == np.array(truth)) > 0.8
+
+
+def test_a_slope_makes_probabilities_surer_or_less_sure_and_moves_no_border():
+    plain = Weights(0.5, {"joint_supported": 1.0}, 0.2)
+    flat = Weights(0.5, {"joint_supported": 1.0}, 0.2, slope=0.5)
+    for value in (-3.0, -0.3, 2.0):
+        one, two = plain.probability({"joint_supported": value}), flat.probability({"joint_supported": value})
+        assert (one >= 0.5) == (two >= 0.5) and abs(two - 0.5) < abs(one - 0.5) or value == -0.3
+    assert flat.probability({"joint_supported": -0.3}) == pytest.approx(0.5)
+
+
+def test_few_delivering_answers_are_accused_of_evading():
+    answers = [(i / 100, False) for i in range(100)] + [(0.99, True)] * 10
+    assert evades_border(answers, most=0.05) == 0.95
+    assert evades_border([(0.1, False), (0.99, True)]) == 0.5
+    assert evades_border([(1.0, False)] * 3) == 1.0
 
 
 def test_the_border_parts_two_classes():

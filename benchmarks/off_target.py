@@ -1,0 +1,180 @@
+#!/usr/bin/env python
+"""The off-target check alone: what it finds of answers that evade their question, and what it accuses of those that do not.
+
+Three sets: the written answers of the test split (five ways to evade, refusals apart); answers made by templates that no training
+has seen, on questions about held-out articles; and of the KnowHalu paper's test rows the wrong answers that name nothing, by a
+stated rule (see `bare`), beside the right ones.
+"""
+
+import argparse
+import json
+import random
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from eval_rows import read
+from metrics import interval
+
+from knowhalu.encoder.service import PACKAGED, EncoderBackend
+from knowhalu.engine import Backends, Engine
+from knowhalu.reasoners.encoder import EncoderReasoner
+from knowhalu.steps import Steps
+from knowhalu.text import content_words
+from knowhalu.training.asked import Asked, question_on
+from knowhalu.training.recipes import RECIPES, rows_of
+from knowhalu.training.rephrase import tidy
+from knowhalu.training.rows import text_of
+from knowhalu.types import Kind, Label, Sample
+from knowhalu.verdicts import Failure, Verdict
+
+UNSEEN = {
+    "too broad": ("one of several", "a date that can be looked up", "a figure in that range", "some member of the family"),
+    "parroting": ("That is what is asked: {}", "You would like to know {}", "{} - a fair question."),
+    "overgeneral": (
+        "Views on that have changed a good deal.", "It has a place in the history of its region.",
+        "As with much else, the circumstances count.", "There is more than one side to it.",
+    ),
+    "negation": ("Anything but {}.", "{} can be ruled out.", "Hardly {}."),
+    "refusal": ("The documents are silent on that.", "Nothing I was shown settles it.", "That goes beyond what I can tell."),
+}  # fmt: skip
+"""Templates that were written after the training's and never trained on."""
+
+
+class Answer(NamedTuple):
+    """A question, an answer, and the way in which it evades; empty where it delivers."""
+
+    question: str
+    text: str
+    way: str
+
+
+def written(data: Path) -> Iterator[Answer]:
+    """Yield the written test answers; a refusal is no hallucination, so it is not asked for here."""
+    for row in read(data / "written_answers.jsonl.gz"):
+        for a in row["answers"]:
+            if a["label"] != "refusal":
+                yield Answer(row["question"], a["text"], a["kind"] if a["label"] == "off_target" else "")
+
+
+def made(training: Path, limit: int) -> Iterator[Answer]:
+    """Yield answers by unseen templates to questions on held-out articles, and as many that deliver, right or wrong."""
+    recipe = next(r for r in RECIPES if r.name == "Wikipedia, questions answered or evaded")
+    rng = random.Random(0)
+    questions = (q for row in rows_of(recipe, training, held=True) if (q := question_on(tidy(text_of(row)), rng)) is not None)
+    for _, asked in zip(range(limit), questions, strict=False):
+        way = rng.choice(list(UNSEEN))
+        if way != "refusal":
+            yield Answer(asked.question, _filled(way, asked, rng), way)
+        yield Answer(asked.question, rng.choice(asked.alike) if asked.alike and rng.random() < 0.5 else asked.right, "")
+
+
+def _filled(way: str, asked: Asked, rng: random.Random) -> str:
+    other = rng.choice(asked.alike or asked.unlike or ("that",))
+    text = rng.choice(UNSEEN[way]).format(asked.question.rstrip("?") if way == "parroting" else other)
+    return text[:1].upper() + text[1:]
+
+
+def bare(question: str, answer: str) -> bool:
+    """Tell whether an answer names nothing: no digit, no capital but the first, and at most two content words of its own."""
+    own = set(content_words(answer)) - set(content_words(question))
+    return not re.search(r"\d|(?<!^)(?<![.!?] )\b[A-Z]", answer) and len(own) <= 2 and len(answer.split()) >= 3
+
+
+def paper(data: Path) -> Iterator[Answer]:
+    """Yield the paper's bare wrong answers, and its right ones but those to yes-or-no questions, which are bare by nature."""
+    for row in read(data / "knowhalu_qa_pairs.jsonl.gz"):
+        if row["split"] == "test" and not re.match(r"(?i)(yes|no)\b", row["right_answer"]):
+            if bare(row["question"], row["hallucinated_answer"]):
+                yield Answer(row["question"], row["hallucinated_answer"], "bare")
+            yield Answer(row["question"], row["right_answer"], "")
+
+
+class Check:
+    """The off-target check as a method of its own."""
+
+    name = "off-target"
+
+    def __init__(self, reasoner: EncoderReasoner) -> None:
+        self.reasoner = reasoner
+
+    def check(self, sample: Sample) -> Steps[Verdict]:
+        """Say whether the answer delivers."""
+        found = yield from self.reasoner.extract(sample.question or "", sample.response)
+        off = found.is_none and not found.refusal
+        return Verdict(
+            id=sample.id, task=sample.task, method=self.name, label=Label.INCORRECT if off else Label.CORRECT, hallucinated=off,
+            kind=Kind.OFF_TARGET if off else None, probability=found.confidence, reason=found.reason,
+        )  # fmt: skip
+
+
+def accused(folder: Path, answers: Sequence[Answer], *, by_rules: bool) -> list[bool]:
+    """Tell of every answer whether it is called off-target, by rules alone or with the verifier."""
+    reasoner = EncoderReasoner(folder)
+    if by_rules:
+        reasoner.model.evades = None
+    samples = [Sample(id=str(i), question=a.question, response=a.text, knowledge=("-",)) for i, a in enumerate(answers)]
+    outcomes = list(Engine(Check(reasoner), Backends(entail=EncoderBackend(folder))).run(samples))
+    if failed := [o for o in outcomes if isinstance(o, Failure)]:
+        raise SystemExit(str(failed[0]))
+    return [bool(o.hallucinated) for o in outcomes if isinstance(o, Verdict)]
+
+
+def measured(answers: Sequence[Answer], said: Sequence[bool]) -> dict[str, Any]:
+    """Return the shares of evading answers that are found, by way, and of delivering ones that are accused."""
+    ways: dict[str, list[bool]] = defaultdict(list)
+    for answer, flag in zip(answers, said, strict=True):
+        ways[answer.way].append(flag)
+    delivering = ways.pop("")
+    evading = np.array([f for flags in ways.values() for f in flags], float)
+    groups = [a.question for a in answers if a.way]
+    low, high = interval(lambda i: float(evading[i].mean()), groups)
+    return {
+        "evading": len(evading), "found": float(evading.mean()), "low": low, "high": high,
+        "delivering": len(delivering), "accused": float(np.mean(delivering)),
+        "ways": {way: [len(flags), float(np.mean(flags))] for way, flags in sorted(ways.items())},
+    }  # fmt: skip
+
+
+def table(found: dict[str, dict[str, dict[str, Any]]]) -> str:
+    """Lay out the figures as Markdown."""
+    lines = [
+        "*Found*: evading answers that are called off-target, with a 95 % bootstrap interval over questions. *Accused*: answers",
+        "that deliver, right or wrong, and are called off-target all the same.", "",
+        "| set | by | evading | found | delivering | accused | by way |", "|---|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for name, by in found.items():
+        for who, r in by.items():
+            ways = ", ".join(f"{way} {share:.0%} of {count}" for way, (count, share) in r["ways"].items())
+            shares = f"{r['found']:.1%} [{r['low']:.1%}, {r['high']:.1%}] | {r['delivering']} | {r['accused']:.1%}"
+            lines.append(f"| {name} | {who} | {r['evading']} | {shares} | {ways} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
+    parser.add_argument("--training", type=Path, required=True, help="folder with the training files, for held-out articles")
+    parser.add_argument("--folder", type=Path, default=PACKAGED, help="verifier; default: the shipped one")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/off_target.json"))
+    args = parser.parse_args()
+    sets = {
+        "written answers": list(written(args.data)), "unseen templates": list(made(args.training, 400)),
+        "KnowHalu QA, bare answers": list(paper(args.data)),
+    }  # fmt: skip
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for name, answers in sets.items():
+        by = {"rules": True, "rules and verifier": False}
+        found[name] = {who: measured(answers, accused(args.folder, answers, by_rules=rules)) for who, rules in by.items()}
+        print(name, json.dumps(found[name]), flush=True)
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    args.out.write_text(json.dumps(found, indent=1) + "\n")
+    args.out.with_suffix(".md").write_text(table(found))
+
+
+if __name__ == "__main__":
+    main()
