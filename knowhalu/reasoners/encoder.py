@@ -19,8 +19,12 @@ from knowhalu.types import Extraction, Form, Judgment, Kind, Knowledge, Label, P
 ELSEWHERE = "the sources speak of something else"
 BESIDE = "the sources bear it out, but it does not answer the question"
 UNDELIVERED = "the answer does not give what the question asks for"
-ON_TOPIC = 0.34
-"""Share of a question's (or a claim's) content words under which sources are taken to speak of something else."""
+ON_TOPIC, ON_TOPIC_NAMELESS = 0.34, 0.2
+"""Shares of a question's (or a claim's) words and names under which sources are taken to speak of something else.
+
+On training rows the first leaves open 80 % of the claims that are held against evidence of another claim, and 11 % of supported
+ones of FEVER, 8 % of those of Fool Me Twice.
+"""
 
 
 class Decision(NamedTuple):
@@ -118,11 +122,15 @@ def _misses_question(asked: Probabilities, plain: Probabilities, features: dict[
 
 
 def _on_topic(part: Sample, told: str) -> float:
-    """Return how far the evidence speaks of the matter: the share of its words, or of its names where that is less."""
+    """Return how far the evidence speaks of the matter: the mean share of its words and of its names.
+
+    A text without names may share few words with the source of which it is a paraphrase, so its words count for more.
+    """
     asked = part.question or part.response
-    names = facts(asked).names
-    there = len(names & set(facts(told).content)) / len(names) if names else 1.0
-    return min(coverage(asked, told), there)
+    names, share = facts(asked).names, coverage(asked, told)
+    if not names:
+        return min(1.0, share * ON_TOPIC / ON_TOPIC_NAMELESS)
+    return (share + len(names & set(facts(told).content)) / len(names)) / 2
 
 
 def _features(part: Sample, evidence: Evidence, joint: str, scores: Sequence[Probabilities]) -> dict[str, float]:

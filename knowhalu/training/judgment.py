@@ -42,6 +42,8 @@ AGAINST = frozenset(
 )
 WORDS = 30
 """The longest claim that is judged in one piece."""
+WRITTEN = 700
+"""Written claims, and written answers, that are taken at most."""
 SHARES = {
     "fever_dev_claims": (400, 1.0), "fm2": (150, 1.0), "wice_claim_oracle": (130, 1.0), "scifact": (90, 1.0),
     "begin": (100, 1.0), "nli_mnli10k_taxinli": (150, 0.3), "nli_cad_snli": (150, 0.3),
@@ -72,11 +74,20 @@ def claim_rows(data: Path, seed: int = 0) -> Iterator[FitRow]:
     yield from _other_evidence(labelled)
     for name in ("FIB summaries, edited", "FIB summaries, by models", "FIB documents, own sentences", "Wikipedia, own sentences"):
         yield from _made(name, data, seed)
+    yield from _some(_written_claims(data), WRITTEN, seed)
+
+
+def _written_claims(data: Path) -> Iterator[FitRow]:
     for row in read_rows(located(CLAIMS, data)):
         if held_out(text_of(row)):
             for claim in row["claims"]:
                 if len(claim["text"].split()) <= WORDS:
                     yield FitRow(_sample(row["document"], claim["text"]), claim["label"] == "supported", "written claims", 1.5)
+
+
+def _some(rows: Iterable[FitRow], most: int, seed: int) -> list[FitRow]:
+    found = list(rows)
+    return random.Random(seed).sample(found, min(most, len(found)))
 
 
 def _labelled(data: Path) -> Iterator[FitRow]:
@@ -119,17 +130,20 @@ def _made(name: str, data: Path, seed: int, weight: float = 1.0, limit: int = 25
 def answer_rows(data: Path, validation: Path | None = None, seed: int = 0) -> Iterator[FitRow]:
     """Draw held-out answers, written and made, and the validation split (never the test split) of the paper's answers."""
     yield from (r for r in _made("Wikipedia, questions on details", data, seed, 0.3) if r.sample.question)
-    for row in read_rows(located(ANSWERS, data)):
-        if held_out(text_of(row)):
-            for a in row["answers"]:
-                if a["label"] != "refusal":
-                    yield FitRow(
-                        _sample(row["knowledge"], a["text"], row["question"]), a["label"] == "correct", "written answers", 1.0
-                    )
+    yield from _some(_written_answers(data), WRITTEN, seed)
     if validation is not None:
         for row in islice((r for r in read_rows(validation) if r["split"] == "val"), 100):
             for key, supported in (("right_answer", True), ("hallucinated_answer", False)):
                 yield FitRow(_sample(row["knowledge"], row[key], row["question"]), supported, "KnowHalu QA, validation", 1.0)
+
+
+def _written_answers(data: Path) -> Iterator[FitRow]:
+    for row in read_rows(located(ANSWERS, data)):
+        if held_out(text_of(row)):
+            for a in row["answers"]:
+                if a["label"] != "refusal":
+                    sample = _sample(row["knowledge"], a["text"], row["question"])
+                    yield FitRow(sample, a["label"] == "correct", "written answers", 1.0)
 
 
 def delivered_pairs(data: Path, seed: int = 0) -> Iterator[tuple[Hypothesis, bool]]:
@@ -228,7 +242,7 @@ def evades_border(answers: Sequence[tuple[float, bool]], most: float = 0.02) -> 
     `answers` are probabilities and whether the answer evades. An accused answer is called hallucinated, so the border is careful.
     """
     delivering = np.array([p for p, evades in answers if not evades])
-    grid = np.arange(0.5, 1.0, 0.01)
+    grid = np.arange(50, 100) / 100
     fitting = [g for g in grid if (delivering >= g).mean() <= most]
     return round(float(fitting[0] if fitting else 1.0), 2)
 

@@ -1,0 +1,68 @@
+"""The sets written for this project: every row is whole, its quotes stand where they say, and no cue gives a label away."""
+
+import gzip
+import json
+from collections import Counter
+from statistics import mean
+
+import pytest
+
+from knowhalu.reasoners.features import coverage
+from knowhalu.training.recipes import ANSWERS, CLAIMS, OWN
+
+FILES = [f"{kind}.{part}.jsonl.gz" for kind in ("claims", "answers") for part in ("train", "test")]
+LABELS = {
+    "claims": {"supported", "contradicted", "not_in_source"}, "answers": {"correct", "fabricated", "off_target", "refusal"},
+}  # fmt: skip
+RIGHT, WRONG = {"supported", "correct"}, {"contradicted", "not_in_source", "fabricated"}
+
+
+def read(name):
+    with gzip.open(OWN / "written" / name, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def items(row):
+    return row.get("claims") or row["answers"]
+
+
+def source(row):
+    return row.get("document") or row["knowledge"]
+
+
+SETS = {name: read(name) for name in FILES}
+
+
+def test_the_recipes_read_these_files():
+    assert {OWN / CLAIMS, OWN / ANSWERS} == {OWN / "written" / f"{kind}.train.jsonl.gz" for kind in LABELS}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_row_is_whole(name):
+    for row in SETS[name]:
+        assert len(source(row).split()) >= 40 and len(items(row)) >= 6, row["id"]
+        for item in items(row):
+            assert item["label"] in LABELS[name.split(".")[0]], row["id"]
+            assert item["text"].strip(), row["id"]
+            assert all(quote in source(row) for quote in item["support"]), row["id"]
+            assert bool(item["support"]) or item["label"] not in RIGHT, row["id"]
+            assert bool(item["wrong"]) == (item["label"] in WRONG) and (item["wrong"] or "") in item["text"], row["id"]
+
+
+def test_ids_and_sources_stand_once_and_train_and_test_share_none():
+    ids = Counter(row["id"] for rows in SETS.values() for row in rows)
+    sources = Counter(source(row) for rows in SETS.values() for row in rows)
+    assert not [i for i, n in ids.items() if n > 1]
+    assert not [s[:60] for s, n in sources.items() if n > 1]
+
+
+@pytest.mark.parametrize("name", [n for n in FILES if "train" in n])
+def test_neither_length_nor_overlap_gives_the_label_away(name):
+    sides = {True: [], False: []}
+    for row in SETS[name]:
+        for item in items(row):
+            if item["label"] in RIGHT | WRONG:
+                sides[item["label"] in RIGHT].append((len(item["text"].split()), coverage(item["text"], source(row))))
+    for measure in (0, 1):
+        right, wrong = (mean(v[measure] for v in sides[side]) for side in (True, False))
+        assert abs(right - wrong) <= 0.15 * right, (right, wrong)
