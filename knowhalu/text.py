@@ -136,10 +136,10 @@ def _without_orphans(text: str, spans: Iterable[Span]) -> Iterator[Span]:
         yield held if end == held.end else Span(held.start, end, text[held.start : end])
 
 
-def pack(text: str, pieces: Iterable[Span], limit: int) -> list[Span]:
+def pack(text: str, parts: Iterable[Span], limit: int) -> list[Span]:
     """Join neighbouring pieces while the words stay within `limit`; a longer single piece stays alone."""
     packed: list[Span] = []
-    for piece in pieces:
+    for piece in parts:
         if packed:
             joined = text[packed[-1].start : piece.end]
             if word_count(joined) <= limit:
@@ -159,14 +159,19 @@ def _shorten(text: str, span: Span, limit: int) -> list[Span]:
     """Cut one long sentence at clause borders, and where a clause is still too long, between words."""
     if word_count(span.text) <= limit:
         return [span]
-    pieces: list[Span] = []
+    found: list[Span] = []
     for clause in pack(text, clauses(text, span), limit):
         tokens = list(re.finditer(r"\S+", clause.text))
         for i in range(0, len(tokens), limit):
             group = tokens[i : i + limit]
             a, b = clause.start + group[0].start(), clause.start + group[-1].end()
-            pieces.append(Span(a, b, text[a:b]))
-    return pieces
+            found.append(Span(a, b, text[a:b]))
+    return found
+
+
+def pieces(text: str, limit: int) -> list[Span]:
+    """Split a text into sentences, those of more than `limit` words into smaller pieces."""
+    return [p for s in sentences(text) for p in _shorten(text, s, limit)]
 
 
 def segments(text: str, limit: int = 30) -> list[Span]:
@@ -174,8 +179,7 @@ def segments(text: str, limit: int = 30) -> list[Span]:
 
     Sentences are packed; a longer sentence is cut at clause borders, so no segment is empty and none is over the limit.
     """
-    pieces = [p for s in sentences(text) for p in _shorten(text, s, limit)]
-    return pack(text, pieces, limit)
+    return pack(text, pieces(text, limit), limit)
 
 
 def few_segments(text: str, limit: int, most: int) -> list[Span]:
@@ -218,18 +222,18 @@ def _is_closed(sentence: str) -> bool:
 
 def windows(text: str, limit: int = 150, overlap: int = 50) -> list[Span]:
     """Cover a text by overlapping runs of whole sentences, each of at most `limit` words where sentences allow."""
-    pieces = [p for s in sentences(text) for p in _shorten(text, s, limit)]
-    sizes = [word_count(p.text) for p in pieces]
+    parts = pieces(text, limit)
+    sizes = [word_count(p.text) for p in parts]
     found: list[Span] = []
     first = 0
-    while first < len(pieces):
+    while first < len(parts):
         last, size = first, sizes[first]
-        while last + 1 < len(pieces) and size + sizes[last + 1] <= limit:
+        while last + 1 < len(parts) and size + sizes[last + 1] <= limit:
             last += 1
             size += sizes[last]
-        a, b = pieces[first].start, pieces[last].end
+        a, b = parts[first].start, parts[last].end
         found.append(Span(a, b, text[a:b]))
-        if last + 1 == len(pieces):
+        if last + 1 == len(parts):
             break
         back, kept = last, sizes[last]
         while back - 1 > first and kept + sizes[back - 1] <= overlap:

@@ -110,7 +110,7 @@ _NAMES = {
 }
 
 
-def _own_name(name: str) -> str | None:
+def own_name(name: str) -> str | None:
     """Translate a weight name of the library; None for weights this encoder has no use for (pooler, position ids)."""
     name = name.removeprefix("bert.").replace("encoder.layer.", "layers.")
     head, _, leaf = name.rpartition(".")
@@ -131,7 +131,7 @@ def load_bert(folder: Path, dropout: float = 0.0) -> Bert:
         weights = load_file(folder / "model.safetensors")
     except Exception as error:  # safetensors raises its own classes, which share no public root
         raise ModelError(f"{folder / 'model.safetensors'}: cannot read the weights ({error})") from error
-    own = {new: value.float() for old, value in weights.items() if (new := _own_name(old)) is not None}
+    own = {new: value.float() for old, value in weights.items() if (new := own_name(old)) is not None}
     try:
         model.load_state_dict(own)
     except RuntimeError as error:

@@ -11,7 +11,7 @@ from knowhalu.reasoners.judge_model import JudgeModel
 from knowhalu.reasoners.lexicon import NAME
 from knowhalu.reasoners.off_target import extract
 from knowhalu.reasoners.questions import general_form
-from knowhalu.reasoners.reading import READS, Evidence, candidates, gathered, read, window
+from knowhalu.reasoners.reading import READS, Evidence, candidates, gathered, read, stretch
 from knowhalu.steps import Doubtful, Entail, Hypothesis, Mark, Probabilities, Steps
 from knowhalu.text import sentences
 from knowhalu.types import Extraction, Form, Judgment, Kind, Knowledge, Label, Passage, Query, Sample, Step
@@ -84,7 +84,7 @@ class EncoderReasoner:
         evidence = gathered(steps, form)
         if not evidence.shaped:
             return Judgment(form=form, label=Label.INCONCLUSIVE, confidence=1.0, rationale=NOTHING, steps=tuple(steps))
-        joint = window(part, form) or evidence.joint
+        joint = stretch(part, form) or evidence.joint
         pairs = [Hypothesis(joint, part.response, part.question)]
         if part.question:
             pairs.append(Hypothesis(joint, part.response))
@@ -105,7 +105,7 @@ class EncoderReasoner:
         evidence = gathered(judgment.steps, Form.UNSTRUCTURED)
         if judgment.kind is Kind.OFF_TARGET or not evidence.shaped:
             return ()
-        joint = window(part, Form.UNSTRUCTURED) or evidence.joint
+        joint = stretch(part, Form.UNSTRUCTURED) or evidence.joint
         found: list[tuple[Doubtful, ...]] = yield Mark((Hypothesis(joint, part.response, part.question),))
         return found[0]
 

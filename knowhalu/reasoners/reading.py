@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from knowhalu.reasoners.features import coverage
 from knowhalu.reasoners.triplets import as_text, triplets
+from knowhalu.reasoners.window import window
 from knowhalu.steps import Entail, Hypothesis, Probabilities, Steps
-from knowhalu.text import sentences, windows, word_count
+from knowhalu.text import sentences, word_count
 from knowhalu.types import Form, Knowledge, Passage, Query, Quote, Sample, Step, Triplet
 
 READS = 8
@@ -78,18 +79,18 @@ def read(part: Sample, query: Query, found: Sequence[Candidate], form: Form) -> 
     return known.model_copy(update={"text": " ".join(told)})
 
 
-def window(part: Sample, form: Form) -> str | None:
-    """Return the window of a sample's own documents that has most of the claim's words, in the shape of a form; None without.
+def stretch(part: Sample, form: Form) -> str | None:
+    """Return the stretch of a sample's own documents that shares most words with the claim, in the shape of a form.
 
-    Neighbouring sentences explain one another ("he", "the match"), which sentences picked one by one do not.
+    None without documents, or where they share no word with it. Neighbouring sentences explain one another ("he", "the
+    match"), which sentences picked one by one do not.
     """
-    if not part.documents:
+    found = window(f"{part.question or ''} {part.response}", [d.text for d in part.documents], JOINT_WORDS)
+    if found is None:
         return None
-    views = [(d.title, w.text) for d in part.documents for w in windows(d.text, JOINT_WORDS, JOINT_WORDS // 3)]
-    asked = f"{part.question or ''} {part.response}"
-    title, text = max(views, key=lambda v: coverage(asked, v[1]), default=("", ""))
+    number, (_, _, text) = found
     if form is Form.STRUCTURED:
-        return as_text([t for s in sentences(text) for t in triplets(s.text, title)])
+        return as_text([t for s in sentences(text) for t in triplets(s.text, part.documents[number].title)])
     return text
 
 

@@ -1,0 +1,208 @@
+#!/usr/bin/env python
+"""Speed of the verifier's service beside two usual ways to judge the same pairs, taken in turn in one run.
+
+- its own weights in sentence-transformers' `CrossEncoder` as it comes: fp32, batches of 32, its own tokenizing and padding;
+- a model of the size of RoBERTa-large in fp32, with random weights, on fewer of the pairs: the same tokens, sorted by length,
+  in batches of 32 that are padded to their longest.
+
+The pairs are those that the pipeline asks for drawn rows of the evaluation files.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import torch
+from eval_rows import rows_of
+from padded_context import FILES
+
+from knowhalu.encoder.bert import own_name
+from knowhalu.encoder.service import EncoderBackend
+from knowhalu.engine import Backends, Engine
+from knowhalu.options import Settings
+from knowhalu.parts import build_engine
+from knowhalu.searching import Searcher
+from knowhalu.steps import Entail, Hypothesis
+from knowhalu.types import Sample
+
+ROWS = 32
+"""Rows of a batch of the others: `CrossEncoder`'s own default."""
+GOALS = {"cross_encoder": 3.0, "roberta_large": 15.0}
+NAMES = {
+    "cross_encoder": "the same weights in sentence-transformers' `CrossEncoder`, fp32",
+    "roberta_large": "RoBERTa-large's size (24 layers of 1024), fp32, random weights",
+}
+Timed = Callable[[], float]
+
+
+class Listener:
+    """Pass requests on, and keep the pairs of each, so that they can be judged again."""
+
+    def __init__(self, backend: EncoderBackend) -> None:
+        self.backend, self.pairs = backend, dict[Hypothesis, None]()
+
+    def answer_many(self, requests: Sequence[Entail]) -> list[Any]:
+        """Answer and remember."""
+        self.pairs |= dict.fromkeys(p for r in requests for p in r.pairs)
+        return list(self.backend.answer_many(requests))
+
+
+def asked(data: Path, backend: EncoderBackend, count: int, seed: int) -> list[Hypothesis]:
+    """Draw from the distinct pairs that the pipeline asks for some rows of each file."""
+    draw, samples = Random(seed), list[Sample]()
+    for name in FILES:
+        samples += [r.sample for r in draw.sample(rows_of(data, name), 20)]
+    listener, settings = Listener(backend), Settings()
+    backends = Backends(entail=listener, search=Searcher(settings.retrieval))
+    list(Engine(build_engine(settings).method, backends).run(samples))
+    return draw.sample(list(listener.pairs), min(count, len(listener.pairs)))
+
+
+def second(pair: Hypothesis) -> str:
+    """Return what is put beside the premise: the claim, after its question if it has one."""
+    return f"{pair.question} {pair.claim}" if pair.question else pair.claim
+
+
+def cross_encoder(backend: EncoderBackend, folder: Path) -> Any:
+    """Load the verifier's weights as a `CrossEncoder`; its head is new, which takes the same time."""
+    from sentence_transformers import CrossEncoder
+    from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
+
+    shape = backend.model.bert.shape
+    model = BertForSequenceClassification(BertConfig(**vars(shape), num_labels=3))
+    own = {name: value.float() for name, value in backend.model.bert.state_dict().items()}
+    theirs = {name: own[mine] for name in model.state_dict() if (mine := own_name(name)) in own}
+    if len(theirs) != len(own):
+        raise SystemExit(f"only {len(theirs)} of {len(own)} weights were found in the library's model")
+    model.load_state_dict(theirs, strict=False)
+    model.save_pretrained(folder)
+    special = {"unk_token": "[UNK]", "sep_token": "[SEP]", "pad_token": "[PAD]", "cls_token": "[CLS]"}
+    names = ["input_ids", "token_type_ids", "attention_mask"]
+    PreTrainedTokenizerFast(
+        tokenizer_object=backend.vocabulary.tokenizer, model_max_length=512, model_input_names=names, **special
+    ).save_pretrained(folder)
+    return CrossEncoder(str(folder), device="cpu", local_files_only=True)
+
+
+def roberta_large() -> Any:
+    """Make a model of RoBERTa-large's sizes."""
+    from transformers import RobertaConfig, RobertaForSequenceClassification
+
+    sizes = RobertaConfig(
+        vocab_size=50265, hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096,
+        max_position_embeddings=514, type_vocab_size=1, num_labels=3,
+    )  # fmt: skip
+    return RobertaForSequenceClassification(sizes).eval()
+
+
+@torch.inference_mode()
+def forward(model: Any, backend: EncoderBackend, pairs: Sequence[Hypothesis]) -> None:
+    """Judge pairs by a model of the library, on the verifier's tokens."""
+    rows = sorted((w.tokens for w in backend._work(pairs)), key=lambda t: len(t.ids))
+    for start in range(0, len(rows), ROWS):
+        part = rows[start : start + ROWS]
+        ids, mask, _ = backend.vocabulary.batch(part, len(part[-1].ids))
+        model(input_ids=ids, attention_mask=mask)
+
+
+def timed(work: Callable[[], Any], pairs: int) -> Timed:
+    """Return a measurement of pairs a second."""
+
+    def measure() -> float:
+        start = time.perf_counter()
+        work()
+        return pairs / (time.perf_counter() - start)
+
+    return measure
+
+
+def spread(backend: EncoderBackend, pairs: Sequence[Hypothesis], count: int) -> list[Hypothesis]:
+    """Take pairs at equal steps of length, so that few have the lengths of all."""
+    order = sorted(pairs, key=lambda p: len(backend.vocabulary.pieces([p.premise, second(p)])[0]))
+    return [order[(2 * i + 1) * len(order) // (2 * count)] for i in range(count)]
+
+
+def rounds(ways: dict[str, Timed], count: int) -> dict[str, list[float]]:
+    """Measure all ways in turn, `count` times, after one that does not count."""
+    found: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range(count + 1):
+        for name, measure in ways.items():
+            rate = measure()
+            if number:
+                found[name].append(rate)
+    return found
+
+
+def figures(rates: dict[str, list[float]]) -> dict[str, dict[str, float]]:
+    """Return by how much the service is faster than each other way, round by round: median, least and most."""
+    found = {}
+    for name, goal in GOALS.items():
+        ratios = [ours / theirs for ours, theirs in zip(rates["service"], rates[name], strict=True)]
+        found[name] = {
+            "pairs_per_second": statistics.median(rates[name]), "times": statistics.median(ratios), "least": min(ratios),
+            "most": max(ratios), "goal": goal,
+        }  # fmt: skip
+    return found
+
+
+def markdown(result: dict[str, Any]) -> str:
+    """Lay out the table."""
+    lines = [
+        f"{result['pairs']} pairs that the pipeline asks for, median {result['median_tokens']:.0f} tokens; RoBERTa-large's",
+        f"size on {result['few_pairs']} of them, at equal steps of length. {result['rounds']} rounds, all ways in turn;",
+        f"{result['threads']} threads. The service runs in {result['precision']}.",
+        "",
+        "| | pairs/s | the service is faster by (least, most) | goal |",
+        "|---|---|---|---|",
+        f"| the service | {result['service_pairs_per_second']:.0f} | 1 | |",
+    ]
+    for name, row in result["others"].items():
+        times = f"{row['times']:.1f} ({row['least']:.1f}, {row['most']:.1f})"
+        lines.append(f"| {NAMES[name]} | {row['pairs_per_second']:.1f} | {times} | {row['goal']:.0f} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
+    parser.add_argument("--pairs", type=int, default=320)
+    parser.add_argument("--few", type=int, default=24, help="pairs for the large model")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/encoder_speed.json"))
+    args = parser.parse_args()
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    backend = EncoderBackend()
+    pairs = asked(args.data, backend, args.pairs, args.seed)
+    few = spread(backend, pairs, args.few)
+    with tempfile.TemporaryDirectory() as folder:
+        crossed, large = cross_encoder(backend, Path(folder)), roberta_large()
+    texts = [(p.premise, second(p)) for p in pairs]
+    ways = {
+        "service": timed(lambda: backend.score(pairs), len(pairs)),
+        "cross_encoder": timed(lambda: crossed.predict(texts, show_progress_bar=False), len(pairs)),
+        "roberta_large": timed(lambda: forward(large, backend, few), len(few)),
+    }
+    rates = rounds(ways, args.rounds)
+    result = {
+        "pairs": len(pairs), "few_pairs": len(few), "rounds": args.rounds, "seed": args.seed,
+        "median_tokens": statistics.median(len(w.tokens.ids) for w in backend._work(pairs)), "threads": torch.get_num_threads(),
+        "precision": str(next(backend.model.parameters()).dtype).removeprefix("torch."),
+        "service_pairs_per_second": statistics.median(rates["service"]), "others": figures(rates), "rates": rates,
+    }  # fmt: skip
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    args.out.write_text(json.dumps(result, indent=1) + "\n")
+    args.out.with_suffix(".md").write_text(markdown(result))
+    print(markdown(result), end="")
+
+
+if __name__ == "__main__":
+    main()

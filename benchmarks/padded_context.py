@@ -1,0 +1,133 @@
+#!/usr/bin/env python
+"""Whether unrelated text changes verdicts: each row is checked by its own source, and by the same among 5,000 other words.
+
+The words are whole documents of other rows of the file, put before the source, after it or on both sides as paragraphs of
+their own. Every source is checked as a document, however short it is, so that nothing but the words differs.
+"""
+
+import argparse
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from eval_rows import EvalRow, rows_of, source
+
+from knowhalu.api import Checker
+from knowhalu.options import Settings
+from knowhalu.types import Document, Sample
+from knowhalu.verdicts import Verdict
+
+FILES = ("wice_claim_oracle", "scifact", "qags_cnndm", "summedits8", "bump_pairs", "written_claims")
+SIDES = ("before", "after", "both")
+GOAL = 0.02
+
+
+class Change(NamedTuple):
+    """What the added words changed in one row."""
+
+    label: bool
+    hallucinated: bool
+    probability: float
+
+
+def padding(own: str, others: Sequence[str], words: int, draw: Random) -> str:
+    """Put other documents around a source, in a drawn order on a drawn side, until `words` words are added."""
+    added: list[str] = []
+    room = words
+    for other in draw.sample(others, len(others)):
+        if room > 0 and other != own:
+            added.append(other)
+            room -= len(other.split())
+    side = draw.choice(SIDES)
+    before = {"before": len(added), "after": 0, "both": len(added) // 2}[side]
+    return "\n\n".join([*added[:before], own, *added[before:]])
+
+
+def with_source(sample: Sample, text: str) -> Sample:
+    """Give a sample one document as its source."""
+    return sample.model_copy(update={"documents": (Document(id="document-1", text=text),), "knowledge": ()})
+
+
+def wilson(hits: int, of: int, z: float = 1.96) -> tuple[float, float]:
+    """Return the 95 % interval of a share."""
+    share, slack = hits / of, z * z / of
+    middle, half = share + slack / 2, z * math.sqrt((share * (1 - share) + slack / 4) / of)
+    return (middle - half) / (1 + slack), (middle + half) / (1 + slack)
+
+
+def verdicts(checker: Checker, samples: Sequence[Sample]) -> list[Verdict]:
+    """Check all samples, in order; any failure ends the benchmark."""
+    outcomes = list(checker.engine.run(samples, ordered=True))
+    found = [o for o in outcomes if isinstance(o, Verdict)]
+    if len(found) < len(outcomes):
+        raise SystemExit(f"{len(outcomes) - len(found)} checks failed; see `knowhalu detect`")
+    return found
+
+
+def measured(checker: Checker, rows: Sequence[EvalRow], pool: Sequence[str], words: int, draw: Random) -> list[Change]:
+    """Check rows with and without other documents around their sources."""
+    own = [source(r.sample) for r in rows]
+    plain = verdicts(checker, [with_source(r.sample, text) for r, text in zip(rows, own, strict=True)])
+    around = [with_source(r.sample, padding(text, pool, words, draw)) for r, text in zip(rows, own, strict=True)]
+    return [
+        Change(a.label != b.label, a.hallucinated != b.hallucinated, abs(a.probability - b.probability))
+        for a, b in zip(plain, verdicts(checker, around), strict=True)
+    ]
+
+
+def summed(changes: Sequence[Change]) -> dict[str, float]:
+    """Return the shares of what changed, with their intervals, and the mean change of P(hallucinated)."""
+    n = len(changes)
+    found: dict[str, float] = {"rows": n, "mean_change_of_probability": sum(c.probability for c in changes) / n}
+    for name, hits in (("labels", sum(c.label for c in changes)), ("hallucinated", sum(c.hallucinated for c in changes))):
+        low, high = wilson(hits, n)
+        found |= {f"{name}_changed": hits / n, f"{name}_low": low, f"{name}_high": high}
+    return found
+
+
+def markdown(result: dict[str, dict[str, float]], words: int) -> str:
+    """Lay out the table."""
+    lines = [
+        f"Every row was checked by its source alone, and by the same source among {words:,} words of other rows' documents",
+        "(before it, after it or on both sides). In brackets: 95 % Wilson interval.",
+        "",
+        "| set | rows | label changed | hallucinated changed | mean change of P(hallucinated) |",
+        "|---|---|---|---|---|",
+    ]
+    for name, row in result.items():
+        cells = [f"{row[f'{n}_changed']:.1%} [{row[f'{n}_low']:.1%}, {row[f'{n}_high']:.1%}]" for n in ("labels", "hallucinated")]
+        lines.append(f"| {name} | {row['rows']:.0f} | {' | '.join(cells)} | {row['mean_change_of_probability']:.4f} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
+    parser.add_argument("--rows", type=int, default=100, help="rows of each file")
+    parser.add_argument("--words", type=int, default=5000, help="words that are added to each source")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/padded_context.json"))
+    args = parser.parse_args()
+    checker, result, every = Checker(Settings()), {}, list[Change]()
+    for name in FILES:
+        draw = Random(f"{args.seed}:{name}")
+        rows = rows_of(args.data, name)
+        pool = sorted({source(r.sample) for r in rows})
+        changes = measured(checker, draw.sample(rows, min(args.rows, len(rows))), pool, args.words, draw)
+        result[name] = summed(changes)
+        every += changes
+        print(f"{name:20} {result[name]['labels_changed']:.1%} of {len(changes)} labels changed", flush=True)
+    result["all"] = summed(every)
+    print(f"{'all':20} {result['all']['labels_changed']:.2%} of {len(every)} labels changed (goal: under {GOAL:.0%})")
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    about = {"words": args.words, "seed": args.seed, "goal": GOAL, "sets": result}
+    args.out.write_text(json.dumps(about, indent=1) + "\n")
+    args.out.with_suffix(".md").write_text(markdown(result, args.words))
+
+
+if __name__ == "__main__":
+    main()
