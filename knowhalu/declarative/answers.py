@@ -27,8 +27,8 @@ _REFUSES = re.compile(
     r"available|provided|applicable)|no (?:answer|information)|cannot (?:say|tell|answer)|\?+)\b"
     r"|\b(?:i|we)(?:'m| am|'re| are)? ?(?:sorry|afraid|unable|unsure|not (?:sure|able|certain|aware))\b"
     r"|\b(?:i|we) (?:cannot|can't|can not|could not|couldn't|do not|don't|did not|didn't) (?:know|answer|say|tell|find|determine|recall|have)\b"
-    r"|\b(?:do|does|did|is|are|was|were)(?:n't| not) (?:\w+ )?(?:say|state|mention|specify|tell|contain|provide|known|stated|mentioned|given|"
-    r"specified|provided)\b|\b(?:no|not enough|insufficient) information\b|\bcan(?:not|'t| not) be (?:answered|determined|said|told)\b",
+    r"|\b(?:do|does|did|is|are|was|were)(?:n't| not) (?:\w+ )?(?:say|state|mention|specify|tell|contain|provide|stated|mentioned|given|"
+    r"specified|provided)\b|\b(?:is|are|was|were) (?:not known|unknown)$|\b(?:no|not enough|insufficient) information\b|\bcan(?:not|'t| not) be (?:answered|determined|said|told)\b",
     re.IGNORECASE,
 )
 _SETTLES = re.compile(r"^(yes|yeah|yep|correct|true|no|nope|false|incorrect)\b[\s,.;:!–—-]*(.*)$", re.IGNORECASE | re.DOTALL)  # noqa: RUF001
@@ -117,7 +117,13 @@ def _finite(words: Sequence[str], at: int, w: str) -> int:
     pronoun = at == past_adverbs(words, 1) and word(words[0]) in PRONOUNS - {"that", "this", "these", "those"}
     if pronoun:
         return 2
+    if w in verbs.THIRDS and w not in verbs.NOUN_THIRDS:
+        return 2
     if w in verbs.BASES and not verbs.is_past(w):
+        joined = w not in verbs.NOUNS_TOO and (low(words[at - 1]).endswith("s") or "and" in map(low, words[: at - 1]))
+        joined = joined and not RELATIVES.intersection(map(low, words[1:at]))
+        if joined and low(words[at - 1]) != "to":
+            return 2
         return 1 if low(words[at - 1]) != "to" else 0
     naming = w in ("called", "named", "titled", "entitled", "nicknamed", "dubbed")
     noun = w in verbs.NOUN_THIRDS

@@ -17,6 +17,7 @@ from knowhalu.declarative.words import (
     MODALS,
     PREPOSITIONS,
     PRONOUNS,
+    RELATIVES,
     is_adjective,
     is_name,
     is_possessive,
@@ -75,11 +76,18 @@ def _beside_copula(rest: Sequence[str], answer: str, *, name_first: bool) -> str
     be, noun = rest[0], rest[1:]
     if not noun or word(noun[0]) in PRONOUNS - {"this", "that", "these", "those", "it"}:
         return None
-    if stranded(noun) is not None or naming(noun) is not None:
+    if (stranded(noun) is not None or naming(noun) is not None) and not _told_of(be, noun):
         return _in_gap(be, noun, answer)
     if name_first and any(map(is_name, tokens(answer))) and low(tokens(answer)[0]) not in ("a", "an") and not _is_plain_name(noun):
         return " ".join([answer, _agreeing(word(be), answer, True), *noun])
     return " ".join([*noun, word(be), answer])
+
+
+def _told_of(be: str, noun: Sequence[str]) -> bool:
+    """Tell whether the preposition without a noun belongs to a clause about the noun: "the colony that they came from"."""
+    clause = declared(be, noun)
+    own = any(low(w) in RELATIVES or low(w) in verbs.ONLY_PAST for w in noun[1:])
+    return own and (clause is None or clause.verb == clause.helper)
 
 
 def _is_plain_name(noun: Sequence[str]) -> bool:
@@ -114,6 +122,8 @@ def which(words: Sequence[str], answer: str, *, what: bool) -> str | None:
         return None
     if not noun:
         return who(rest, answer, name_first=not what)
+    if low(noun[-1]) in ("and", "or") or ("and" in map(low, noun) and low(rest[0]) in ("have", "share")):
+        return None  # a verb that is not known, or "did" left out
     aux = word(rest[0])
     if head(noun) in TIMES and aux in AUXILIARIES:
         return _with_time(noun, rest, answer)
@@ -198,9 +208,8 @@ def _of_verb(noun: Sequence[str], rest: Sequence[str], answer: str) -> str | Non
     if clause is None:
         return " ".join([named(noun, answer), *rest]) if word(rest[0]) in HAVE else None
     main = low(clause.words[clause.verb])
-    if head(noun) in SHARED and (main == "share" or "common" in map(low, clause.words)):
-        told = [w for w in clause.words if low(w) not in ()]
-        return " ".join(["the", *noun, "that", *told, "is", answer])
+    if head(noun) in SHARED and (main in ("share", "have") or "common" in map(low, clause.words)):
+        return " ".join(["the", *noun, "that", *clause.words, "is", answer])
     what = f"number {answer}" if head(noun) == "number" and answer[0].isdigit() else named(noun, answer)
     if head(noun) in PLACES and stranded(clause.words, clause.verb) is None and main in _STAYED:
         return " ".join(with_adjunct(clause, place_phrase(answer, main)))

@@ -34,6 +34,11 @@ def _main(words: Sequence[str]) -> list[bool]:
     found, waiting, i = [], False, 0
     while i < len(words):
         w = low(words[i])
+        aside = _aside_end(words, i)
+        if aside:
+            found.extend([False] * (aside - i))
+            i, waiting = aside, False
+            continue
         if i and w in RELATIVES and low(words[i - 1]) not in PREPOSITIONS | ARTICLES:
             waiting = True
             found.append(False)
@@ -51,6 +56,16 @@ def _main(words: Sequence[str]) -> list[bool]:
             found.append(not waiting)
         i += 1
     return found
+
+
+def _aside_end(words: Sequence[str], at: int) -> int:
+    """Return where an aside between commas ends that opens at a place: ", founded in 1919,"; 0 where none does."""
+    if not at or not words[at - 1].endswith(","):
+        return 0
+    w = low(words[at])
+    if not (w in RELATIVES | ARTICLES or verbs.is_participle(w)):
+        return 0
+    return next((i + 1 for i in range(at, len(words) - 1) if words[i].endswith(",")), 0)
 
 
 def _is_base_after_relative(words: Sequence[str], at: int) -> bool:
@@ -72,7 +87,11 @@ def _modified(words: Sequence[str], at: int) -> bool:
 def verb_at(words: Sequence[str], wanted: Callable[[str], bool]) -> int | None:
     """Return the place of the verb that an auxiliary before the subject belongs to, or None."""
     main = _main(words)
-    found = [i for i in range(1, len(words)) if main[i] and wanted(low(words[i])) and not _modified(words, i)]
+    last = len(words) - 1
+    found = [
+        i for i in range(1, len(words))
+        if main[i] and wanted(low(words[i])) and not _modified(words, i) and (i == last or not words[i].endswith(",") or main[i + 1])
+    ]  # fmt: skip
     if not found:
         return None
     best = found[0]
@@ -166,7 +185,7 @@ def _is_predicate(words: Sequence[str], at: int) -> bool:
 
 def _nominal(words: Sequence[str], main: Sequence[bool]) -> int | None:
     """Find a second noun: "Etna | an active volcano", "Napoleon | emperor of France", "Ann Lee and Bo Chan | both actors"."""
-    named = is_name(words[0])
+    named = is_name(words[0]) or low(words[0]) == "both"
     for i in range(1, len(words)):
         before = low(words[i - 1])
         free = main[i] and not _modified(words, i) and not words[i - 1].endswith(",") and before not in ("or", "as", "than")
@@ -196,7 +215,7 @@ def noun_end(words: Sequence[str]) -> int:
     main = _main(words)
     for i, token in enumerate(words):
         w = low(token)
-        if not main[i] or not w:
+        if not main[i] or not w or (i and low(words[i - 1]) in MODIFIERS and w.endswith("ed")):
             continue
         if w in AUXILIARIES:
             return i
@@ -214,13 +233,14 @@ def _is_plural(words: Sequence[str], at: int) -> bool:
     if w not in verbs.NOUN_THIRDS and w not in verbs.NOUNS_TOO:
         return False
     after = low(words[at + 1]) if at + 1 < len(words) else ""
-    return after in AUXILIARIES or (verbs.is_past(after) and after not in verbs.BASES) or after in verbs.THIRDS or at == 0
+    numbered = at > 0 and (low(words[at - 1]) in MODIFIERS or (low(words[at - 1]).endswith("ed") and after == "of"))
+    return numbered or after in AUXILIARIES or (verbs.is_past(after) and after not in verbs.BASES) or after in verbs.THIRDS or at == 0
 
 
 def _is_reduced(words: Sequence[str], at: int, main: Sequence[bool]) -> bool:
     """Tell whether a participle belongs to the noun before it: a preposition follows, and further on a finite verb."""
     after = low(words[at + 1]) if at + 1 < len(words) else ""
-    if not verbs.is_participle(low(words[at])) or (after not in PREPOSITIONS and not is_adverb(words[min(at + 1, len(words) - 1)])):
+    if not verbs.is_participle(low(words[at])) or low(words[at]) in ("put", "come", "become", "let") or (after not in PREPOSITIONS and not is_adverb(words[min(at + 1, len(words) - 1)])):
         return False
     for i in range(at + 2, len(words)):
         w = low(words[i])

@@ -14,6 +14,7 @@ _COMPARATIVES = frozenset(
     """.split()
 )
 _TAIL = re.compile(r"(?:,|:| -| –|\?)\s+(?:is it |was it )?(?:either )?([^,:?]+?),?\s+or\s+([^,:?]+)$", re.IGNORECASE)  # noqa: RUF001
+_AMID = re.compile(r"^((?:which|who|what)\b[^,]*), (?:either )?([^,?]+?),? or ([^,?]+), (.+)$", re.IGNORECASE)
 _NEITHER = frozenset("both neither either none equal same".split())
 
 
@@ -26,6 +27,9 @@ class Choice(NamedTuple):
 
 def choice(question: str) -> Choice | None:
     """Take the options from the end of a question: "who is older, A or B"."""
+    found = _AMID.match(question)
+    if found is not None:
+        return Choice(f"{found[1]} {found[4]}", (found[2].strip(), found[3].strip()))
     found = _TAIL.search(question)
     if found is None or len(question[: found.start()].split()) < 2:
         return None
@@ -34,8 +38,8 @@ def choice(question: str) -> Choice | None:
 
 def other_option(options: Sequence[str], answer: str) -> str | None:
     """Return the option that was not chosen, or None where it is not clear which one was."""
-    said = _bare(answer)
-    hits = [bool(said) and (said in _bare(o) or _bare(o) in said) for o in options]
+    said = set(_bare(answer).split())
+    hits = [bool(said) and (said <= set(_bare(o).split()) or set(_bare(o).split()) <= said) for o in options]
     return options[1 - hits.index(True)] if hits.count(True) == 1 else None
 
 
@@ -118,6 +122,9 @@ def chosen(words: Sequence[str], answer: str) -> list[str] | None:
     wanted = wanted[1:] if len(wanted) > 1 and wanted[0] in ARTICLES else wanted
     n = len(wanted)
     for at in [i for i, w in enumerate(words) if low(w) == "or"]:
+        whole = _parallel(words, at, wanted)
+        if whole is not None:
+            return whole
         if lows[max(0, at - n) : at] == wanted:
             end = _right_end(words, at, n, low(words[at - n - 1]) in ARTICLES if at > n else False)
             return [*words[: at - 1], words[at - 1].rstrip(","), *words[end:]]
@@ -126,6 +133,20 @@ def chosen(words: Sequence[str], answer: str) -> list[str] | None:
             left = _left_start(words, at, n)
             return [*words[:left], *words[at + 1 :]]
     return None
+
+
+def _parallel(words: Sequence[str], at: int, wanted: Sequence[str]) -> list[str] | None:
+    """Choose between two nouns that open with an article each: "a fruit or a vegetable", "the magazine A or the magazine B"."""
+    left = next((i for i in range(at - 1, 0, -1) if low(words[i]) in ARTICLES), None)
+    if left is None or at + 2 >= len(words) or low(words[at + 1]) not in ARTICLES:
+        return None
+    end = at + 1 + (at - left)
+    if is_name(words[at - 1]) and end <= len(words):
+        while end < len(words) and is_name(words[end]):
+            end += 1
+    sides = [words[left:at], words[at + 1 : end]]
+    hits = [set(wanted) <= {word(w) for w in side} for side in sides]
+    return None if hits.count(True) != 1 else [*words[:left], *sides[hits.index(True)], *words[end:]]
 
 
 def _right_end(words: Sequence[str], at: int, n: int, with_article: bool) -> int:

@@ -19,7 +19,7 @@ ATTRIBUTES = frozenset(
     "nationality color colour genre religion size shape age gender sex breed ethnicity race denomination species ".split()
 )
 KINDS = frozenset("kind type sort form style breed genre".split())
-SHARED = frozenset("profession occupation nationality genre job career trait religion ethnicity".split())
+SHARED = frozenset("job profession occupation nationality genre career trait religion ethnicity".split())
 CALLED = frozenset("name title pseudonym alias nickname pen".split())
 _PEOPLE = frozenset(
     """
@@ -67,6 +67,8 @@ def named(noun: Sequence[str], answer: str) -> str:
     if stem(head(noun)) in said or low(noun[0]) in _NUMBER_WORDS:
         return answer
     text = " ".join(noun).rstrip(",")
+    if low(noun[0]) == "number":
+        return answer
     if at + 1 < len(noun):
         return f"{answer}, the {text},"
     people = head(noun) in _PEOPLE and any(is_name(w) and NATIONAL.match(word(w).capitalize()) for w in noun[:-1])

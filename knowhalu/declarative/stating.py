@@ -13,7 +13,7 @@ from knowhalu.declarative.measures import how
 from knowhalu.declarative.words import ASKING, AUXILIARIES, PREPOSITIONS, low, tokens, word
 from knowhalu.text import content_words, sentences
 
-_SHORT = re.compile(r"^(what|who|where|when|which|how)(?:'s|’s|'re|’re)\b", re.IGNORECASE)  # noqa: RUF001
+_SHORT = re.compile(r"^(what|who|where|when|which|how)(?:'s|’s|'re|’re)\b(?! [A-Z][a-z]+ing)", re.IGNORECASE)  # noqa: RUF001
 _OPENING = re.compile(r"^(?:and|but|so|then|well|also)\b,? ", re.IGNORECASE)
 _LEADS = frozenset("born founded released known based located according between when while if as following besides".split()) | PREPOSITIONS
 
@@ -43,11 +43,17 @@ def declarative(question: str, answer: str) -> str | None:
 def _question(text: str) -> str:
     """Return a question on one line without its mark; nothing where there is not exactly one sentence."""
     text = " ".join(text.split())
-    if len(sentences(text)) != 1 or not any(c.isalnum() for c in text):
+    if not _is_one(text) or not any(c.isalnum() for c in text):
         return ""
-    text = re.sub(r"[\s?!.,;:]+$", "", text)
+    text = re.sub(r"\?(?=[\"”]$)", "", re.sub(r"[\s?!.,;:]+$", "", text))
     text = _OPENING.sub("", text)
     return _SHORT.sub(lambda m: f"{m[1]} {'are' if m[0][-2:] == 're' else 'is'}", text)
+
+
+def _is_one(text: str) -> bool:
+    """Tell whether a text is one sentence; initials inside a name do not end it."""
+    found = sentences(text)
+    return bool(found) and all(re.search(r"\b[A-Z][\w.]{0,5}\.$", s.text) for s in found[:-1])
 
 
 def _as_it_is(question: str, said: str) -> str | None:
@@ -58,7 +64,7 @@ def _as_it_is(question: str, said: str) -> str | None:
     if not is_sentence(said, question):
         return None
     first = sentences(said)[0].text
-    return finished(said) if is_sentence(first, question) else ""
+    return finished(said) if _is_one(said) or is_sentence(first, question) else ""
 
 
 def _stated(question: str, answer: str) -> str | None:
@@ -154,6 +160,8 @@ def _circumstance(asks: str, rest: Sequence[str], answer: str) -> str | None:
         return " ".join(put_in(clause.words, at, answer))
     if asks == "when":
         return " ".join(with_adjunct(clause, time_phrase(answer), time=True))
+    if asks == "where" and low(answer.split()[0]) == low(clause.words[-1]) != "":
+        return " ".join([*clause.words[:-1], answer])  # "located in Tirana" after "is located"
     if asks == "where":
         return " ".join(with_adjunct(clause, place_phrase(answer, low(clause.words[clause.verb]))))
     phrase = reason_phrase(answer, clause=is_sentence(answer))

@@ -71,7 +71,7 @@ headquarter hinder honour honor imitate induct inscribe intersect invest irritat
 mistake mourn muster nationalise nationalize notify oust outperform overlap overlook overrule parody patronize penetrate peak
 propel reappear rebel rebrand reclaim reconstruct redesign refurbish reinstate reissue relaunch relinquish relieve render repay
 replenish reproduce reunite revert revoke rival scrap seize signify skate ski spark spur stab strengthen stretch
-summon surface surf suspend sustain swap team terrorise thrive thwart tackle topple torture tow trail undermine unite
+summon surface surf suspend sustain swap service terrorise thrive thwart tackle topple torture tow trail undermine unite
 upgrade usher utter venture veto vow wage wander weaken wield wrestle debate deem halt pen contest debunk dub entitle adjoin straddle
 """
 _NOUNS_TOO = """
@@ -88,7 +88,11 @@ rest result return reward ride ring rise rule run sail sample scan score scout s
 sign signal sleep smell smoke sound split sponsor spread spring stage star start state stay stem step stick store strike study
 suit supply support surround switch swing talk target taste tax test throw tie top total touch tour trace trade train transfer
 transport travel treat trigger tune turn twin use value visit voice vote wait walk watch welcome win wind wish witness work worry
-yield host last pen light like found saw
+yield respect trust doubt hug boo bully mock cheer blow brew mix fry grill orbit rain snow thunder hack stream google tweet
+edit scroll type click download upload premier peak parody mentor mint jail surf ski spark spur stab stretch surface swap tackle
+torture tow trail upgrade venture veto vow wage rebel rival scrap honour honor forge grace headline service bloom bark growl
+shine sneeze yawn blink sting crawl glide nod stir roast chop flash stitch comfort console flood haunt lure respect
+host last pen light like found saw
 """
 _DOUBLED = frozenset(
     "admit ban commit debut drop equip hop jog occur permit plan prefer refer regret rob scan ship shop stem stop submit transfer "
@@ -139,7 +143,7 @@ ONLY_PAST = frozenset(p for b, (p, d) in _TABLE.items() if p not in (d, b)) - {"
 PASTS = frozenset(past(b) for b in BASES) | {_with_ed(b.rstrip("l") + "l") for b in _ONE_L} | {f"{b}ed" for b in _ONE_L}
 PARTICIPLES = (frozenset(participle(b) for b in BASES) | {f"{b}ed" for b in _ONE_L} | {"born", "gotten", "been", "hanged"}) - {"like"}
 THIRDS = {third(b): b for b in BASES}
-NOUN_THIRDS = frozenset(third(b) for b in NOUNS_TOO)
+NOUN_THIRDS = frozenset(third(b) for b in NOUNS_TOO) | {"leaves", "lives", "means", "does"}
 
 _NO_VERBS = frozenset(
     "red bed need seed speed breed feed weed deed shed hundred sacred naked wicked indeed exceed proceed succeed united limited "
