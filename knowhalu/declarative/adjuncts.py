@@ -80,9 +80,14 @@ def reason_phrase(answer: str, *, clause: bool) -> str | None:
     return f"because {answer}" if clause else f"because of {answer}"
 
 
-def manner_phrase(answer: str) -> str | None:
+_BY = frozenset("suicide assassination execution poison electrocution".split())
+
+
+def manner_phrase(answer: str, verb: str = "") -> str | None:
     """Join a way of doing: a phrase as it is, a gerund with "by"; None of others, whose preposition is not sure."""
     first = tokens(answer)[0]
     if opens_phrase(answer) or word(first).endswith("ly"):
         return answer
-    return f"by {answer}" if verbs.is_gerund(word(first)) else None
+    if verb in ("die", "dies", "died") and not verbs.is_gerund(word(first)):
+        return f"{'by' if word(answer) in _BY else 'of'} {answer}"
+    return (answer if word(first) == "using" else f"by {answer}") if verbs.is_gerund(word(first)) else None

@@ -39,7 +39,8 @@ def who(rest: Sequence[str], answer: str, *, name_first: bool = True) -> str | N
     if aux not in AUXILIARIES:
         return " ".join([answer, *rest])
     ahead = past_adverbs(rest, 1)
-    if ahead < len(rest) and _goes_on(aux, rest, ahead):
+    thing = not name_first and aux in BE and ahead < len(rest) and low(rest[ahead]) in ("a", "an")
+    if ahead < len(rest) and not thing and _goes_on(aux, rest, ahead):
         return " ".join([answer, _agreeing(rest[0], answer, name_first), *rest[1:]])
     if aux not in BE:
         clause = declared(aux, rest[1:])
@@ -234,6 +235,8 @@ def fronted(preposition: str, words: Sequence[str], answer: str, *, noun: bool) 
         phrase = time_phrase(answer, prep)
     elif head(of) in CALLED:
         phrase = f"{prep} the {' '.join(of)} {answer}"
+    elif prep == "on" and head(of) == "continent":
+        phrase = f"in {answer}"
     else:
         own = word(tokens(answer)[0]) in PREPOSITIONS and low(answer.split()[0]) != ""
         phrase = answer if own else f"{prep} {named(of, answer)}"

@@ -26,6 +26,7 @@ from knowhalu.declarative.words import (
 _CHAINS = frozenset("help let make go come dare need".split())
 _PLURAL = frozenset("people men women children police both".split())
 _BASED = frozenset("based named called known titled entitled inspired".split())
+_MADE = frozenset("awarded given named called elected appointed made considered crowned declared granted dubbed offered voted paid".split())
 _NAMING = frozenset("kind type sort name number".split())
 
 
@@ -49,6 +50,7 @@ def _main(words: Sequence[str]) -> list[bool]:
                 end += 1 + (low(words[end]) in ("be", "been"))
             else:
                 end = i + 1
+            end += end < len(words) and low(words[end]) in ARTICLES  # its object is no predicate of the sentence
             found.extend([False] * (min(end, len(words)) - i))
             i = end
             continue
@@ -81,7 +83,7 @@ def _modified(words: Sequence[str], at: int) -> bool:
     before = low(words[at - 1])
     if is_possessive(words[at - 1]) or before in MODIFIERS or before in AUXILIARIES:
         return True
-    return before in DETERMINERS - {"that", "this", "all"} or before in PREPOSITIONS or before == "and"
+    return before in DETERMINERS - {"that", "this", "all", "both", "each"} or before in PREPOSITIONS or before == "and"
 
 
 def verb_at(words: Sequence[str], wanted: Callable[[str], bool]) -> int | None:
@@ -111,11 +113,13 @@ def verb_at(words: Sequence[str], wanted: Callable[[str], bool]) -> int | None:
 def base_at(words: Sequence[str]) -> int | None:
     """Return the place of the infinitive after "did" and a subject; an unknown verb is known by the name before it."""
     at = verb_at(words, verbs.BASES.__contains__)
-    if at is not None:
-        return at
+    return _unknown_verb(words) if at is None else at
+
+
+def _unknown_verb(words: Sequence[str]) -> int | None:
     for i in range(1, len(words)):
         w = low(words[i])
-        if w.isalpha() and is_name(words[i - 1]) and w not in PREPOSITIONS | DETERMINERS | ADVERBS | {"and", "or"} | RELATIVES:
+        if w.isalpha() and (is_name(words[i - 1]) or low(words[i - 1]) in PRONOUNS) and w not in PREPOSITIONS | DETERMINERS | ADVERBS | {"and", "or"} | RELATIVES:
             return i if not is_adverb(words[i]) and not words[i - 1].endswith(",") else None
     return None
 
@@ -131,7 +135,8 @@ def participle_at(words: Sequence[str]) -> int | None:
 
 def infinitive_at(words: Sequence[str]) -> int | None:
     """Return the place of the infinitive after a modal verb and a subject."""
-    return verb_at(words, lambda w: w in verbs.BASES or w == "be")
+    at = verb_at(words, lambda w: w in verbs.BASES or w == "be")
+    return _unknown_verb(words) if at is None else at
 
 
 def predicate_at(words: Sequence[str], *, prepositions: bool) -> int | None:
@@ -167,7 +172,7 @@ def _verbal(words: Sequence[str], main: Sequence[bool]) -> int | None:
         after = low(words[best + 1]) if best + 1 < len(words) else ""
         between = {low(w) for w in words[best + 1 : later]}
         own = low(words[best]) not in _BASED and after in PREPOSITIONS and not is_adjective(words[best])
-        if not own or between & (SUBORDINATE | {"and", "or", "to", "that"}) or not is_name(words[later - 1]):
+        if not own or between & (SUBORDINATE | {"and", "or", "to"}) or not is_name(words[later - 1]):
             break
         best = later
     return best
@@ -175,6 +180,8 @@ def _verbal(words: Sequence[str], main: Sequence[bool]) -> int | None:
 
 def _is_predicate(words: Sequence[str], at: int) -> bool:
     w = low(words[at])
+    if verbs.is_participle(w) and at + 1 < len(words) and low(words[at + 1]) in ARTICLES and w not in _MADE:
+        return False
     if verbs.is_participle(w) or verbs.is_gerund(w):
         return w not in verbs.NOUNS_TOO or at + 1 == len(words) or low(words[at + 1]) in PREPOSITIONS
     if not is_adjective(words[at]):
@@ -188,7 +195,8 @@ def _nominal(words: Sequence[str], main: Sequence[bool]) -> int | None:
     named = is_name(words[0]) or low(words[0]) == "both"
     for i in range(1, len(words)):
         before = low(words[i - 1])
-        free = main[i] and not _modified(words, i) and not words[i - 1].endswith(",") and before not in ("or", "as", "than")
+        told = before in verbs.ONLY_PAST or (before in verbs.PASTS and before not in _MADE)
+        free = main[i] and not told and not _modified(words, i) and not words[i - 1].endswith(",") and before not in ("or", "as", "than")
         if not free:
             continue
         if low(words[i]) in ARTICLES | {"both", "also", "still", "not", "ever", "never", "originally"}:

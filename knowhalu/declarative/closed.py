@@ -85,22 +85,25 @@ def _expletive(rest: Sequence[str]) -> bool:
     return low(rest[0]) in PRONOUNS
 
 
+_TURNS = {"ever": "never", "still": "no longer"}
+
+
 def _denied(aux: str, rest: Sequence[str], words: Sequence[str], helper: int, *, both: bool) -> list[str]:
     if "not" in [low(w) for w in words]:
         return [w for w in words if low(w) != "not"]
     joint = ["both"] if both else []
     if aux in DO:
         at = helper
-        while at > 1 and low(words[at - 1]) in ("ever", "both", "also", "still", "always"):
+        while at > 1 and low(words[at - 1]) in ("ever", "both", "also", "still", "always", "all"):
             at -= 1
         put = [] if low(words[at]) == "ever" else joint
         verb = [*words[at:helper], *rest[helper:]]
-        if verb and low(verb[0]) == "ever":
-            return [*words[:at], "never", inflected(rest[helper], aux), *rest[helper + 1 :]]
+        if verb and low(verb[0]) in _TURNS:
+            return [*words[:at], _TURNS[low(verb[0])], inflected(rest[helper], aux), *rest[helper + 1 :]]
         return [*words[:at], aux, "not", *put, *verb]
     after = list(words[helper + 1 :])
-    if after and low(after[0]) == "ever":
-        return [*words[: helper + 1], "never", *after[1:]]
+    if after and low(after[0]) in _TURNS:
+        return [*words[: helper + 1], _TURNS[low(after[0])], *after[1:]]
     if aux == "can":
         return [*words[:helper], "cannot", *joint, *after]
     return [*words[: helper + 1], "not", *joint, *after]

@@ -115,6 +115,8 @@ def _much(words: Sequence[str], answer: str) -> str | None:
     worth = next((i for i, w in enumerate(clause.words) if low(w) == "worth" and i > clause.helper), None)
     if worth is not None:
         return " ".join(put_in(clause.words, worth + 1, what))
+    if low(clause.words[clause.verb]) in ("cost", "costs"):
+        return " ".join(put_in(clause.words, clause.verb + 1, what))
     filled = with_object(clause, what)
     return " ".join(filled) if filled else None
 
@@ -183,5 +185,5 @@ def _manner(words: Sequence[str], answer: str) -> str | None:
     clause = _clause(words)
     if clause is None or clause.verb == len(clause.words) - 1 and clause.helper == clause.verb and word(words[0]) in BE:
         return None
-    phrase = manner_phrase(answer)
+    phrase = manner_phrase(answer, low(clause.words[clause.verb]))
     return None if phrase is None else " ".join(with_adjunct(clause, phrase))

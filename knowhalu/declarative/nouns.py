@@ -18,7 +18,7 @@ PLACES = frozenset(
 ATTRIBUTES = frozenset(
     "nationality color colour genre religion size shape age gender sex breed ethnicity race denomination species ".split()
 )
-KINDS = frozenset("kind type sort form style breed genre".split())
+KINDS = frozenset("part side section kind type sort form style breed genre".split())
 SHARED = frozenset("job profession occupation nationality genre career trait religion ethnicity".split())
 CALLED = frozenset("name title pseudonym alias nickname pen".split())
 _PEOPLE = frozenset(

@@ -10,11 +10,12 @@ from knowhalu.declarative.clauses import declared, put_in, stranded, with_adjunc
 from knowhalu.declarative.closed import choice, chosen, compared, denied_statement, other_option, takes_no_side, yes_or_no
 from knowhalu.declarative.inside import inside
 from knowhalu.declarative.measures import how
-from knowhalu.declarative.words import ASKING, AUXILIARIES, PREPOSITIONS, low, tokens, word
+from knowhalu.declarative.words import ASKING, AUXILIARIES, PARTICLES, PREPOSITIONS, low, tokens, word
 from knowhalu.text import content_words, sentences
 
 _SHORT = re.compile(r"^(what|who|where|when|which|how)(?:'s|’s|'re|’re)\b(?! [A-Z][a-z]+ing)", re.IGNORECASE)  # noqa: RUF001
 _OPENING = re.compile(r"^(?:and|but|so|then|well|also)\b,? ", re.IGNORECASE)
+_TIME_BOUND = frozenset("from since until till after before".split())
 _LEADS = frozenset("born founded released known based located according between when while if as following besides".split()) | PREPOSITIONS
 
 
@@ -77,9 +78,18 @@ def _stated(question: str, answer: str) -> str | None:
         plain = _open(tokens(options.question), answer)
         return None if plain is None else compared(plain, other)
     words = tokens(question)
+    if _asks_twice(words):
+        return None
     if word(words[0]) in AUXILIARIES or word(words[0]).endswith(("n't", "n’t")):  # noqa: RUF001
         return _closed(words, answer)
     return _open(words, answer)
+
+
+def _asks_twice(words: Sequence[str]) -> bool:
+    """Tell whether a second thing is asked for ("... and when"), or something beside what is named ("who else")."""
+    pairs = {(word(a), low(b)) for a, b in zip(words, words[1:], strict=False)}
+    also = word(words[-2]) == "and" and low(words[-1]) in ASKING if len(words) > 2 else False
+    return also or bool(pairs & {("who", "else"), ("who", "other"), ("what", "else"), ("what", "other")})
 
 
 def _closed(words: Sequence[str], answer: str) -> str | None:
@@ -156,14 +166,16 @@ def _circumstance(asks: str, rest: Sequence[str], answer: str) -> str | None:
     if clause.helper == len(rest) - 1 and len(rest) > 2 and low(rest[-1]) in PREPOSITIONS:  # "where is X from"
         return " ".join([*rest[1:-1], rest[0].lower(), rest[-1], answer])
     at = stranded(clause.words, clause.verb)
-    if at is not None and asks != "why":
+    bound = _TIME_BOUND if asks == "when" else PREPOSITIONS - PARTICLES if asks == "where" else frozenset()
+    if at is not None and low(clause.words[at - 1]) in bound:
         return " ".join(put_in(clause.words, at, answer))
     if asks == "when":
         return " ".join(with_adjunct(clause, time_phrase(answer), time=True))
     if asks == "where" and low(answer.split()[0]) == low(clause.words[-1]) != "":
         return " ".join([*clause.words[:-1], answer])  # "located in Tirana" after "is located"
     if asks == "where":
-        return " ".join(with_adjunct(clause, place_phrase(answer, low(clause.words[clause.verb]))))
+        main = "" if "to" in map(low, clause.words[clause.verb :]) else low(clause.words[clause.verb])
+        return " ".join(with_adjunct(clause, place_phrase(answer, main)))
     phrase = reason_phrase(answer, clause=is_sentence(answer))
     return None if phrase is None else " ".join([*clause.words, phrase])
 

@@ -71,7 +71,7 @@ headquarter hinder honour honor imitate induct inscribe intersect invest irritat
 mistake mourn muster nationalise nationalize notify oust outperform overlap overlook overrule parody patronize penetrate peak
 propel reappear rebel rebrand reclaim reconstruct redesign refurbish reinstate reissue relaunch relinquish relieve render repay
 replenish reproduce reunite revert revoke rival scrap seize signify skate ski spark spur stab strengthen stretch
-summon surface surf suspend sustain swap service terrorise thrive thwart tackle topple torture tow trail undermine unite
+summon surface surf suspend sustain swap service water terrorise thrive thwart tackle topple torture tow trail undermine unite
 upgrade usher utter venture veto vow wage wander weaken wield wrestle debate deem halt pen contest debunk dub entitle adjoin straddle
 """
 _NOUNS_TOO = """
@@ -90,7 +90,7 @@ suit supply support surround switch swing talk target taste tax test throw tie t
 transport travel treat trigger tune turn twin use value visit voice vote wait walk watch welcome win wind wish witness work worry
 yield respect trust doubt hug boo bully mock cheer blow brew mix fry grill orbit rain snow thunder hack stream google tweet
 edit scroll type click download upload premier peak parody mentor mint jail surf ski spark spur stab stretch surface swap tackle
-torture tow trail upgrade venture veto vow wage rebel rival scrap honour honor forge grace headline service bloom bark growl
+torture tow trail upgrade venture veto vow wage rebel rival scrap honour honor forge grace headline service water bloom bark growl
 shine sneeze yawn blink sting crawl glide nod stir roast chop flash stitch comfort console flood haunt lure respect
 host last pen light like found saw
 """
@@ -163,10 +163,10 @@ def is_past(word: str) -> bool:
 
 def is_gerund(word: str) -> bool:
     """Tell whether a word ends as a present participle does, and is not one of the common nouns that do."""
-    return word.endswith("ing") and len(word) > 5 and word.isalpha() and word not in _INGS
+    return word.endswith("ing") and len(word) > 4 and word.isalpha() and word not in _INGS and word not in BASES
 
 
 _INGS = frozenset(
-    "during nothing something anything everything evening morning building spring string ceiling wedding painting meeting "
+    "thing king wing being during nothing something anything everything evening morning building spring string ceiling wedding painting meeting "
     "following according beginning king being sibling darling pudding sterling ruling housing".split()
 )
