@@ -8,11 +8,20 @@ from knowhalu.declarative.words import ADVERBS, OPENERS, tokens, word
 _MONTH = r"(?:January|February|March|April|May|June|July|August|September|October|November|December|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.?"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _WEEKDAY = r"(?:Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)"
-_RANGE = re.compile(rf"^((?:{_DAY} )?(?:{_MONTH} )?(?:{_DAY},? )?\d{{3,4}})\s*(?:to|until|till|-|–|—)\s*(?:the )?.*\d", re.IGNORECASE)  # noqa: RUF001
-_DATE = re.compile(rf"\b(?:{_DAY}(?: of)? {_MONTH}|{_MONTH} {_DAY}(?!\d)|\d{{1,2}}[./]\d{{1,2}}[./]\d{{2,4}})|\d{{4}}-\d\d-\d\d", re.IGNORECASE)
+_RANGE = re.compile(
+    rf"^((?:{_DAY} )?(?:{_MONTH} )?(?:{_DAY},? )?\d{{3,4}})\s*(?:to|until|till|-|–|—)\s*(?:the )?.*\d", re.IGNORECASE
+)  # noqa: RUF001
+_DATE = re.compile(
+    rf"\b(?:{_DAY}(?: of)? {_MONTH}|{_MONTH} {_DAY}(?!\d)|\d{{1,2}}[./]\d{{1,2}}[./]\d{{2,4}})|\d{{4}}-\d\d-\d\d", re.IGNORECASE
+)
 _ON = re.compile(rf"\b{_WEEKDAY}s?\b|\b(?:day|eve)\b|\bweekend\b", re.IGNORECASE)
-_AT = re.compile(r"^\d{1,2}(?:[:.]\d\d)? ?(?:a\.?m|p\.?m|o'clock)|^(?:the (?:age|end|beginning|start|turn)\b|noon|midnight|christmas$|easter$|night$)", re.IGNORECASE)
-_DURING = re.compile(r"\bwar\b|\breign\b|\brule of\b|\bdynasty\b|\brevolution\b|\bceremony\b|\bfestival\b|\bgames\b|\bolympics\b", re.IGNORECASE)
+_AT = re.compile(
+    r"^\d{1,2}(?:[:.]\d\d)? ?(?:a\.?m|p\.?m|o'clock)|^(?:the (?:age|end|beginning|start|turn)\b|noon|midnight|christmas$|easter$|night$)",
+    re.IGNORECASE,
+)
+_DURING = re.compile(
+    r"\bwar\b|\breign\b|\brule of\b|\bdynasty\b|\brevolution\b|\bceremony\b|\bfestival\b|\bgames\b|\bolympics\b", re.IGNORECASE
+)
 _AS_IS = re.compile(
     r"^(?:last|next|this|every|each|yesterday|today|tomorrow|tonight|now|never|always|recently|annually|monthly|weekly|daily|yearly|later|"
     r"earlier|immediately|twice|once)\b|\bago$|\blater$|\bearlier$",
@@ -53,9 +62,17 @@ _GROUNDS = re.compile(
     r"floor|beach|square|side|continent|planet|farm)\b",
     re.IGNORECASE,
 )
-_PLACED = frozenset("here there abroad home everywhere nowhere worldwide overseas next close north south east west offshore near".split())
-TOWARDS = frozenset("go move travel sail emigrate immigrate flee migrate return relocate retire march fly send deport exile get".split())
-_MOVED = frozenset(f for b in TOWARDS for f in (b, verbs.past(b), verbs.third(b), verbs.participle(b))) - {"retired", "get", "got"}
+_PLACED = frozenset(
+    "here there abroad home everywhere nowhere worldwide overseas next close north south east west offshore near".split()
+)
+TOWARDS = frozenset(
+    "go move travel sail emigrate immigrate flee migrate return relocate retire march fly send deport exile get".split()
+)
+_MOVED = frozenset(f for b in TOWARDS for f in (b, verbs.past(b), verbs.third(b), verbs.participle(b))) - {
+    "retired",
+    "get",
+    "got",
+}
 
 
 def place_phrase(answer: str, verb: str = "") -> str:

@@ -33,7 +33,9 @@ _REFUSES = re.compile(
 )
 _SETTLES = re.compile(r"^(yes|yeah|yep|correct|true|no|nope|false|incorrect)\b[\s,.;:!–—-]*(.*)$", re.IGNORECASE | re.DOTALL)  # noqa: RUF001
 _AGREES = frozenset("yes yeah yep correct true".split())
-_ABBREVIATED = re.compile(r"(?:\b(?:Jr|Sr|St|Inc|Ltd|Co|Corp|etc|Mt|Dr|No|Bros|B\.C|A\.D|a\.m|p\.m|U\.S|U\.K|D\.C|U\.S\.A)|\b[A-Z]|\.\w)\.$")
+_ABBREVIATED = re.compile(
+    r"(?:\b(?:Jr|Sr|St|Inc|Ltd|Co|Corp|etc|Mt|Dr|No|Bros|B\.C|A\.D|a\.m|p\.m|U\.S|U\.K|D\.C|U\.S\.A)|\b[A-Z]|\.\w)\.$"
+)
 LONGEST = 40
 """Words of an answer that is no sentence, at most."""
 
@@ -68,7 +70,11 @@ def inner(answer: str) -> str:
         return answer
     first = found[0].lower()
     alone = len(found) == 1 or found[1][0].isupper() or found[1][0] in "\"“'"
-    small = first in OPENERS | {"to"} and first not in ("up", "per") if not alone else first in ("in", "on", "at", "because") and len(found) > 1
+    small = (
+        first in OPENERS | {"to"} and first not in ("up", "per")
+        if not alone
+        else first in ("in", "on", "at", "because") and len(found) > 1
+    )
     if small or (first in DETERMINERS | PRONOUNS and not alone and first != "i"):
         return answer[0].lower() + answer[1:]
     return answer
@@ -108,7 +114,18 @@ _SAYS = frozenset("says said state states stated claim claims claimed is was bel
 
 def _finite(words: Sequence[str], at: int, w: str) -> int:
     """Return 2 for a verb that is finite, 1 for one that may be, 0 for none."""
-    if w in AUXILIARIES or w in ("isn't", "wasn't", "aren't", "weren't", "didn't", "doesn't", "don't", "cannot", "can't", "hasn't"):
+    if w in AUXILIARIES or w in (
+        "isn't",
+        "wasn't",
+        "aren't",
+        "weren't",
+        "didn't",
+        "doesn't",
+        "don't",
+        "cannot",
+        "can't",
+        "hasn't",
+    ):
         return 2 if w not in ("may", "might", "will") or at + 1 < len(words) else 0
     if w in verbs.ONLY_PAST:
         return 2
@@ -154,5 +171,3 @@ def finished(text: str) -> str:
     if first[:1].islower() and not any(c.isupper() for c in first):
         text = text[0].upper() + text[1:]
     return text if text.endswith((".", '."', ".”")) else f"{text}."
-
-

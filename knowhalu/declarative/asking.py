@@ -65,7 +65,13 @@ def _goes_on(aux: str, rest: Sequence[str], at: int) -> bool:
     if w in ("a", "an") or w in PREPOSITIONS or w == "there":
         return w != "there"
     verbal = verbs.is_participle(w) or verbs.is_gerund(w)
-    return (verbal and w not in verbs.NOUNS_TOO) or is_adjective(rest[at]) or w in ADJECTIVES or w in ("more", "less") or (bool(_SUPERLATIVE.match(w)) and low(rest[min(at + 1, len(rest) - 1)]) in PREPOSITIONS)
+    return (
+        (verbal and w not in verbs.NOUNS_TOO)
+        or is_adjective(rest[at])
+        or w in ADJECTIVES
+        or w in ("more", "less")
+        or (bool(_SUPERLATIVE.match(w)) and low(rest[min(at + 1, len(rest) - 1)]) in PREPOSITIONS)
+    )
 
 
 def _agreeing(aux: str, answer: str, people: bool) -> str:
@@ -79,7 +85,12 @@ def _beside_copula(rest: Sequence[str], answer: str, *, name_first: bool) -> str
         return None
     if (stranded(noun) is not None or naming(noun) is not None) and not _told_of(be, noun):
         return _in_gap(be, noun, answer)
-    if name_first and any(map(is_name, tokens(answer))) and low(tokens(answer)[0]) not in ("a", "an") and not _is_plain_name(noun):
+    if (
+        name_first
+        and any(map(is_name, tokens(answer)))
+        and low(tokens(answer)[0]) not in ("a", "an")
+        and not _is_plain_name(noun)
+    ):
         return " ".join([answer, _agreeing(word(be), answer, True), *noun])
     return " ".join([*noun, word(be), answer])
 
@@ -140,7 +151,9 @@ def _is_verb(words: Sequence[str]) -> bool:
     w, after = low(words[0]), low(words[1]) if len(words) > 1 else ""
     if w in AUXILIARIES:
         return False
-    return verbs.is_past(w) or (w in verbs.THIRDS and after not in AUXILIARIES and not (verbs.is_past(after) and after not in PREPOSITIONS))
+    return verbs.is_past(w) or (
+        w in verbs.THIRDS and after not in AUXILIARIES and not (verbs.is_past(after) and after not in PREPOSITIONS)
+    )
 
 
 def _with_time(noun: Sequence[str], rest: Sequence[str], answer: str) -> str | None:
@@ -153,7 +166,9 @@ def _with_time(noun: Sequence[str], rest: Sequence[str], answer: str) -> str | N
     at = stranded(clause.words, clause.verb)
     if at is not None:
         return " ".join(put_in(clause.words, at, answer))
-    return " ".join(with_adjunct(clause, time_phrase(answer, "in" if head(noun) in ("year", "century", "month") else ""), time=True))
+    return " ".join(
+        with_adjunct(clause, time_phrase(answer, "in" if head(noun) in ("year", "century", "month") else ""), time=True)
+    )
 
 
 def _only_noun(rest: Sequence[str]) -> bool:
@@ -262,6 +277,11 @@ def whose(words: Sequence[str], answer: str) -> str | None:
 
 def owner_of(answer: str) -> str:
     """Return an answer in the possessive."""
-    if is_possessive(answer) and not re.match(r"the\b.*[^'’]s$", answer, re.IGNORECASE) and answer[-1] in "s'’" and "'" in answer[-2:]:  # noqa: RUF001
+    if (
+        is_possessive(answer)
+        and not re.match(r"the\b.*[^'’]s$", answer, re.IGNORECASE)
+        and answer[-1] in "s'’"
+        and "'" in answer[-2:]
+    ):  # noqa: RUF001
         return answer
     return f"{answer}'" if re.match(r"the\b.*s$", answer, re.IGNORECASE) else f"{answer}'s"

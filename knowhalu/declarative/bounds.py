@@ -26,7 +26,9 @@ from knowhalu.declarative.words import (
 _CHAINS = frozenset("help let make go come dare need".split())
 _PLURAL = frozenset("people men women children police both".split())
 _BASED = frozenset("based named called known titled entitled inspired".split())
-_MADE = frozenset("awarded given named called elected appointed made considered crowned declared granted dubbed offered voted paid".split())
+_MADE = frozenset(
+    "awarded given named called elected appointed made considered crowned declared granted dubbed offered voted paid".split()
+)
 _NAMING = frozenset("kind type sort name number".split())
 
 
@@ -119,7 +121,11 @@ def base_at(words: Sequence[str]) -> int | None:
 def _unknown_verb(words: Sequence[str]) -> int | None:
     for i in range(1, len(words)):
         w = low(words[i])
-        if w.isalpha() and (is_name(words[i - 1]) or low(words[i - 1]) in PRONOUNS) and w not in PREPOSITIONS | DETERMINERS | ADVERBS | {"and", "or"} | RELATIVES:
+        if (
+            w.isalpha()
+            and (is_name(words[i - 1]) or low(words[i - 1]) in PRONOUNS)
+            and w not in PREPOSITIONS | DETERMINERS | ADVERBS | {"and", "or"} | RELATIVES
+        ):
             return i if not is_adverb(words[i]) and not words[i - 1].endswith(",") else None
     return None
 
@@ -187,7 +193,11 @@ def _is_predicate(words: Sequence[str], at: int) -> bool:
     if not is_adjective(words[at]):
         return False
     after = low(words[at + 1]) if at + 1 < len(words) else ""
-    return at + 1 == len(words) or after in PREPOSITIONS | SUBORDINATE | {"than", "and", "or", "enough", "to"} or w in ("part", "worth")
+    return (
+        at + 1 == len(words)
+        or after in PREPOSITIONS | SUBORDINATE | {"than", "and", "or", "enough", "to"}
+        or w in ("part", "worth")
+    )
 
 
 def _nominal(words: Sequence[str], main: Sequence[bool]) -> int | None:
@@ -196,12 +206,23 @@ def _nominal(words: Sequence[str], main: Sequence[bool]) -> int | None:
     for i in range(1, len(words)):
         before = low(words[i - 1])
         told = before in verbs.ONLY_PAST or (before in verbs.PASTS and before not in _MADE)
-        free = main[i] and not told and not _modified(words, i) and not words[i - 1].endswith(",") and before not in ("or", "as", "than")
+        free = (
+            main[i]
+            and not told
+            and not _modified(words, i)
+            and not words[i - 1].endswith(",")
+            and before not in ("or", "as", "than")
+        )
         if not free:
             continue
         if low(words[i]) in ARTICLES | {"both", "also", "still", "not", "ever", "never", "originally"}:
             return i
-        if NATIONAL.match(word(words[i]).capitalize()) and words[i][0].isupper() and named and (i + 1 == len(words) or low(words[i + 1])):
+        if (
+            NATIONAL.match(word(words[i]).capitalize())
+            and words[i][0].isupper()
+            and named
+            and (i + 1 == len(words) or low(words[i + 1]))
+        ):
             return i
         if named and low(words[i]).isalpha() and low(words[i]) not in PREPOSITIONS | {"and", "or"} | RELATIVES | _NAMING:
             return i
@@ -230,7 +251,12 @@ def noun_end(words: Sequence[str]) -> int:
         finite = verbs.is_past(w) or (w in verbs.THIRDS and not _is_plural(words, i))
         if finite and not _is_reduced(words, i, main):
             return i
-        if i and w in verbs.BASES and (low(words[i - 1]).endswith("s") or low(words[i - 1]) in _PLURAL) and not _is_plural(words, i):
+        if (
+            i
+            and w in verbs.BASES
+            and (low(words[i - 1]).endswith("s") or low(words[i - 1]) in _PLURAL)
+            and not _is_plural(words, i)
+        ):
             return i
     return len(words)
 
@@ -242,13 +268,23 @@ def _is_plural(words: Sequence[str], at: int) -> bool:
         return False
     after = low(words[at + 1]) if at + 1 < len(words) else ""
     numbered = at > 0 and (low(words[at - 1]) in MODIFIERS or (low(words[at - 1]).endswith("ed") and after == "of"))
-    return numbered or after in AUXILIARIES or (verbs.is_past(after) and after not in verbs.BASES) or after in verbs.THIRDS or at == 0
+    return (
+        numbered
+        or after in AUXILIARIES
+        or (verbs.is_past(after) and after not in verbs.BASES)
+        or after in verbs.THIRDS
+        or at == 0
+    )
 
 
 def _is_reduced(words: Sequence[str], at: int, main: Sequence[bool]) -> bool:
     """Tell whether a participle belongs to the noun before it: a preposition follows, and further on a finite verb."""
     after = low(words[at + 1]) if at + 1 < len(words) else ""
-    if not verbs.is_participle(low(words[at])) or low(words[at]) in ("put", "come", "become", "let") or (after not in PREPOSITIONS and not is_adverb(words[min(at + 1, len(words) - 1)])):
+    if (
+        not verbs.is_participle(low(words[at]))
+        or low(words[at]) in ("put", "come", "become", "let")
+        or (after not in PREPOSITIONS and not is_adverb(words[min(at + 1, len(words) - 1)]))
+    ):
         return False
     for i in range(at + 2, len(words)):
         w = low(words[i])

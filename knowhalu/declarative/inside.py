@@ -75,7 +75,9 @@ def _asks(words: Sequence[str], at: int) -> bool:
         return not last and after not in AUXILIARIES | PREPOSITIONS | ARTICLES and bool(_noun_follows(words, at))
     if w == "how":
         return after == "many"
-    return w in ("who", "whom", "where", "when") and (last or (w == "whom" and after in PREPOSITIONS and low(words[at - 1]) in PREPOSITIONS))
+    return w in ("who", "whom", "where", "when") and (
+        last or (w == "whom" and after in PREPOSITIONS and low(words[at - 1]) in PREPOSITIONS)
+    )
 
 
 def _noun_follows(words: Sequence[str], at: int) -> bool:
@@ -96,8 +98,6 @@ def _end(words: Sequence[str]) -> int:
         if token.endswith(","):
             return i + 1
     return len(words)
-
-
 
 
 def _joins(words: Sequence[str], at: int) -> bool:

@@ -174,7 +174,9 @@ def _told(adjective: str, answer: str, *, beside: bool) -> str | None:
     if adjective == "old":
         aged = is_bare_number(answer) or bool(_UNITS.search(answer))
         return f"{answer} years old" if is_bare_number(answer) else f"{answer} old" if aged else None
-    if not re.match(r"\W*(?:\d|about|around|over|nearly|almost|approximately|more|less|at|up)", answer) and not is_bare_number(said[0]):
+    if not re.match(r"\W*(?:\d|about|around|over|nearly|almost|approximately|more|less|at|up)", answer) and not is_bare_number(
+        said[0]
+    ):
         return None
     if adjective == "far":
         return answer if beside else f"{answer} away"

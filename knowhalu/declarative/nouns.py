@@ -46,7 +46,9 @@ def head_at(noun: Sequence[str]) -> int:
     """Return the place of a noun phrase's head: the last word before what follows it."""
     for i in range(1, len(noun)):
         w = low(noun[i])
-        if w in PREPOSITIONS | RELATIVES or (i > 0 and (verbs.is_participle(w) or verbs.is_gerund(w)) and w not in verbs.NOUNS_TOO):
+        if w in PREPOSITIONS | RELATIVES or (
+            i > 0 and (verbs.is_participle(w) or verbs.is_gerund(w)) and w not in verbs.NOUNS_TOO
+        ):
             return i - 1
         if noun[i - 1].endswith(","):
             return i - 1
@@ -105,7 +107,11 @@ def counted(noun: Sequence[str], answer: str) -> str:
 def poured(noun: Sequence[str], answer: str) -> str:
     """Join an amount and what it is an amount of: "200 litres of water"."""
     mass = head(noun)
-    if mass in _MONEY or stem(mass) in {stem(word(w)) for w in answer.split()} or re.search(r"[$€£¥]|dollars|euros|pounds", answer):
+    if (
+        mass in _MONEY
+        or stem(mass) in {stem(word(w)) for w in answer.split()}
+        or re.search(r"[$€£¥]|dollars|euros|pounds", answer)
+    ):
         return answer
     return f"{answer} {' '.join(noun)}" if is_bare_number(answer) else f"{answer} of {' '.join(noun)}"
 

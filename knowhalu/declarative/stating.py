@@ -16,7 +16,10 @@ from knowhalu.text import content_words, sentences
 _SHORT = re.compile(r"^(what|who|where|when|which|how)(?:'s|’s|'re|’re)\b(?! [A-Z][a-z]+ing)", re.IGNORECASE)  # noqa: RUF001
 _OPENING = re.compile(r"^(?:and|but|so|then|well|also)\b,? ", re.IGNORECASE)
 _TIME_BOUND = frozenset("from since until till after before".split())
-_LEADS = frozenset("born founded released known based located according between when while if as following besides".split()) | PREPOSITIONS
+_LEADS = (
+    frozenset("born founded released known based located according between when while if as following besides".split())
+    | PREPOSITIONS
+)
 
 
 def declarative(question: str, answer: str) -> str | None:
@@ -178,5 +181,3 @@ def _circumstance(asks: str, rest: Sequence[str], answer: str) -> str | None:
         return " ".join(with_adjunct(clause, place_phrase(answer, main)))
     phrase = reason_phrase(answer, clause=is_sentence(answer))
     return None if phrase is None else " ".join([*clause.words, phrase])
-
-

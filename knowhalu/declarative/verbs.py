@@ -141,7 +141,9 @@ def third(base: str) -> str:
 ONLY_PAST = frozenset(p for b, (p, d) in _TABLE.items() if p not in (d, b)) - {"lay", "bore", "saw", "wound"}
 """Pasts that are nothing else: finite wherever they stand."""
 PASTS = frozenset(past(b) for b in BASES) | {_with_ed(b.rstrip("l") + "l") for b in _ONE_L} | {f"{b}ed" for b in _ONE_L}
-PARTICIPLES = (frozenset(participle(b) for b in BASES) | {f"{b}ed" for b in _ONE_L} | {"born", "gotten", "been", "hanged"}) - {"like"}
+PARTICIPLES = (frozenset(participle(b) for b in BASES) | {f"{b}ed" for b in _ONE_L} | {"born", "gotten", "been", "hanged"}) - {
+    "like"
+}
 THIRDS = {third(b): b for b in BASES}
 NOUN_THIRDS = frozenset(third(b) for b in NOUNS_TOO) | {"leaves", "lives", "means", "does"}
 

@@ -25,7 +25,9 @@ PREPOSITIONS = frozenset(
     """.split()
 )
 PARTICLES = frozenset("up out off away back down over".split())
-OPENERS = PREPOSITIONS | frozenset("because due thanks owing according every each once twice when while if where whenever".split())
+OPENERS = PREPOSITIONS | frozenset(
+    "because due thanks owing according every each once twice when while if where whenever".split()
+)
 """Words with which an answer opens that can stand at the end of a sentence as it is."""
 SUBORDINATE = frozenset("when while because if until although though whereas once whenever".split())
 MODIFIERS = frozenset(

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,10 @@ class Weights:
     weights: Mapping[str, float]
     cut: float
     slack: float = 0.0
+
+    def read(self, names: Collection[str]) -> bool:
+        """Tell whether any of these features is read, be it with a weight of zero."""
+        return any(n in self.weights for n in names)
 
     def probability(self, features: Mapping[str, float], segments: int = 1) -> float:
         """Return P(supported) of one of `segments` segments, moved so that the fitted decision border lies at 0.5."""

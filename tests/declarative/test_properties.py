@@ -9,7 +9,9 @@ from knowhalu.text import content_words
 NAMES = st.sampled_from("Ann Lee,Kestrel,Mount Orrin,the Beacon,St. Ives,iPhone,1987,J. R. Holm,red wine,O'Neil".split(","))
 WORDS = st.sampled_from(
     "who what which when where how many much long old did does is was were has can born win wrote founded the a of in by to "
-    "film director city year and or both not that X's Kestrel 1990 \"Iron Fields\" , ? ' \" ( called named for because yes".split(" ")
+    'film director city year and or both not that X\'s Kestrel 1990 "Iron Fields" , ? \' " ( called named for because yes'.split(
+        " "
+    )
 )
 TEMPLATES = st.sampled_from(
     """
