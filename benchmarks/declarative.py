@@ -26,8 +26,9 @@ NEAR = 2
 """Words by which the two answers of a length-matched pair differ at most."""
 _HEAD = """\
 ROC-AUC of the verifier alone, its log-odds of support, on questions with answers. *Declarative*: question and answer as one
-statement, raw where they cannot be stated. In brackets: 95 % bootstrap interval, rows of one pair or source drawn together. *Gain*:
-mean less raw, on the same draws. *Length*: the AUC of "the shorter, the truer". Where a set has more rows, whole pairs or sources were drawn.
+statement, raw where they cannot be stated. In brackets: 95 % bootstrap interval, rows of one pair or source drawn together.
+*Gain*: mean less raw, on the same draws. *Length*: the AUC of "the shorter, the truer". Where a set has more rows, whole pairs
+or sources were drawn.
 
 | set | rows | stated | raw | declarative | mean | maximum | gain of the mean | length |
 |---|---|---|---|---|---|---|---|---|"""

@@ -5,7 +5,10 @@ import re
 from knowhalu.declarative import verbs
 from knowhalu.declarative.words import ADVERBS, OPENERS, tokens, word
 
-_MONTH = r"(?:January|February|March|April|May|June|July|August|September|October|November|December|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.?"
+_MONTH = (
+    r"(?:January|February|March|April|May|June|July|August|September|October|November|December|"
+    r"Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.?"
+)
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _WEEKDAY = r"(?:Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)"
 _RANGE = re.compile(
@@ -16,7 +19,8 @@ _DATE = re.compile(
 )
 _ON = re.compile(rf"\b{_WEEKDAY}s?\b|\b(?:day|eve)\b|\bweekend\b", re.IGNORECASE)
 _AT = re.compile(
-    r"^\d{1,2}(?:[:.]\d\d)? ?(?:a\.?m|p\.?m|o'clock)|^(?:the (?:age|end|beginning|start|turn)\b|noon|midnight|christmas$|easter$|night$)",
+    r"^\d{1,2}(?:[:.]\d\d)? ?(?:a\.?m|p\.?m|o'clock)"
+    r"|^(?:the (?:age|end|beginning|start|turn)\b|noon|midnight|christmas$|easter$|night$)",
     re.IGNORECASE,
 )
 _DURING = re.compile(
@@ -27,7 +31,6 @@ _AS_IS = re.compile(
     r"earlier|immediately|twice|once)\b|\bago$|\blater$|\bearlier$",
     re.IGNORECASE,
 )
-_FREE = re.compile(r"^(?:about|around|approximately|circa|c\.|early|late|mid)", re.IGNORECASE)
 
 
 def opens_phrase(answer: str) -> bool:
@@ -52,8 +55,8 @@ def time_phrase(answer: str, preposition: str = "") -> str:
 
 
 _SITES = re.compile(
-    r"\b(?:university|college|school|institute|academy|conservatory|stadium|arena|palace|airport|hospital|theatre|theater|hall|museum|"
-    r"court|church|cathedral|abbey|station|hotel|monastery|observatory|laboratory|gallery|castle|harvard|yale|oxford university|mit|"
+    r"\b(?:university|college|school|institute|academy|conservatory|stadium|arena|palace|airport|hospital|theatre|theater|hall|"
+    r"museum|court|church|cathedral|abbey|station|hotel|monastery|observatory|laboratory|gallery|castle|harvard|yale|mit|"
     r"centre|center|battle|festival|cemetery|racecourse|circuit|circus|home|house|headquarters|clinic|library|studios?)\b",
     re.IGNORECASE,
 )

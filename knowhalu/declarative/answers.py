@@ -23,12 +23,14 @@ from knowhalu.text import STOPWORDS, stem
 from knowhalu.text import words as words_of
 
 _REFUSES = re.compile(
-    r"^(?:sorry|unknown|unclear|unanswerable|unsure|no idea|apologies|n/?a|none|null|nothing|not (?:sure|stated|mentioned|known|given|specified|"
-    r"available|provided|applicable)|no (?:answer|information)|cannot (?:say|tell|answer)|\?+)\b"
+    r"^(?:sorry|unknown|unclear|unanswerable|unsure|no idea|apologies|n/?a|none|null|nothing|not (?:sure|stated|mentioned|"
+    r"known|given|specified|available|provided|applicable)|no (?:answer|information)|cannot (?:say|tell|answer)|\?+)\b"
     r"|\b(?:i|we)(?:'m| am|'re| are)? ?(?:sorry|afraid|unable|unsure|not (?:sure|able|certain|aware))\b"
-    r"|\b(?:i|we) (?:cannot|can't|can not|could not|couldn't|do not|don't|did not|didn't) (?:know|answer|say|tell|find|determine|recall|have)\b"
-    r"|\b(?:do|does|did|is|are|was|were)(?:n't| not) (?:\w+ )?(?:say|state|mention|specify|tell|contain|provide|stated|mentioned|given|"
-    r"specified|provided)\b|\b(?:is|are|was|were) (?:not known|unknown)$|\b(?:no|not enough|insufficient) information\b|\bcan(?:not|'t| not) be (?:answered|determined|said|told)\b",
+    r"|\b(?:i|we) (?:cannot|can't|can not|could not|couldn't|do not|don't|did not|didn't) "
+    r"(?:know|answer|say|tell|find|determine|recall|have)\b"
+    r"|\b(?:do|does|did|is|are|was|were)(?:n't| not) (?:\w+ )?(?:say|state|mention|specify|tell|contain|provide|stated|mentioned|"
+    r"given|specified|provided)\b|\b(?:is|are|was|were) (?:not known|unknown)$|\b(?:no|not enough|insufficient) information\b"
+    r"|\bcan(?:not|'t| not) be (?:answered|determined|said|told)\b",
     re.IGNORECASE,
 )
 _SETTLES = re.compile(r"^(yes|yeah|yep|correct|true|no|nope|false|incorrect)\b[\s,.;:!–—-]*(.*)$", re.IGNORECASE | re.DOTALL)  # noqa: RUF001

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from knowhalu.declarative import verbs
-from knowhalu.declarative.bounds import base_at, infinitive_at, participle_at, predicate_at
+from knowhalu.declarative.bounds import base_at, infinitive_at, participle_at
+from knowhalu.declarative.predicates import predicate_at
 from knowhalu.declarative.words import (
     BE,
     DO,

@@ -9,8 +9,9 @@ from knowhalu.declarative.words import ARTICLES, AUXILIARIES, BE, DO, PRONOUNS, 
 
 _COMPARATIVES = frozenset(
     """
-    older younger taller larger bigger smaller longer shorter higher lower earlier later more less fewer further farther closer heavier
-    lighter faster slower deeper wider richer poorer newer greater better worse sooner hotter colder nearer stronger broader
+    older younger taller larger bigger smaller longer shorter higher lower earlier later more less fewer further farther closer
+    heavier lighter faster slower deeper wider richer poorer newer greater better worse sooner hotter colder nearer stronger
+    broader
     """.split()
 )
 _TAIL = re.compile(r"(?:,|:| -| –|\?)\s+(?:is it |was it )?(?:either )?([^,:?]+?),?\s+or\s+([^,:?]+)$", re.IGNORECASE)  # noqa: RUF001

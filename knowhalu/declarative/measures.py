@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 from knowhalu.declarative import verbs
 from knowhalu.declarative.adjuncts import manner_phrase, opens_phrase
-from knowhalu.declarative.bounds import noun_end, predicate_at
 from knowhalu.declarative.clauses import Clause, declared, put_in, stranded, with_adjunct, with_object
 from knowhalu.declarative.nouns import counted, head, is_bare_number, poured
+from knowhalu.declarative.predicates import predicate_at
+from knowhalu.declarative.spans import noun_end
 from knowhalu.declarative.words import (
     AUXILIARIES,
     BE,

@@ -33,13 +33,14 @@ _PEOPLE = frozenset(
 _MONEY = frozenset("money cash profit revenue".split())
 _NUMBER_WORDS = frozenset(
     """
-    one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty
-    thirty forty fifty sixty seventy eighty ninety hundred thousand million billion trillion dozen hundreds thousands millions billions
-    dozens several few many more fewer half none zero no hundred
+    one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen
+    twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion trillion dozen hundreds thousands
+    millions billions dozens several few many more fewer half none zero no hundred
     """.split()
 )
-_SINGULAR = {"children": "child", "people": "person", "men": "man", "women": "woman", "wives": "wife", "feet": "foot", "teeth": "tooth",
-             "mice": "mouse", "lives": "life", "movies": "movie", "species": "species", "series": "series", "times": "time"}  # fmt: skip
+_SINGULAR = {"children": "child", "people": "person", "men": "man", "women": "woman", "wives": "wife", "feet": "foot",
+             "teeth": "tooth", "mice": "mouse", "lives": "life", "movies": "movie", "species": "species", "series": "series",
+             "times": "time"}  # fmt: skip
 
 
 def head_at(noun: Sequence[str]) -> int:

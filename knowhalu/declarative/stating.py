@@ -5,11 +5,13 @@ from collections.abc import Sequence
 
 from knowhalu.declarative.adjuncts import place_phrase, reason_phrase, time_phrase
 from knowhalu.declarative.answers import LONGEST, cleaned, finished, inner, is_refusal, is_sentence, settled
-from knowhalu.declarative.asking import fronted, which, who, whose
+from knowhalu.declarative.asking import who
 from knowhalu.declarative.clauses import declared, put_in, stranded, with_adjunct
 from knowhalu.declarative.closed import choice, chosen, compared, denied_statement, other_option, takes_no_side, yes_or_no
+from knowhalu.declarative.fronted import fronted, whose
 from knowhalu.declarative.inside import inside
 from knowhalu.declarative.measures import how
+from knowhalu.declarative.which import which
 from knowhalu.declarative.words import ASKING, AUXILIARIES, PARTICLES, PREPOSITIONS, low, tokens, word
 from knowhalu.text import content_words, sentences
 

@@ -32,9 +32,9 @@ OPENERS = PREPOSITIONS | frozenset(
 SUBORDINATE = frozenset("when while because if until although though whereas once whenever".split())
 MODIFIERS = frozenset(
     """
-    first second third fourth fifth last next new old own other only main major best worst most more largest biggest smallest highest
-    longest oldest youngest great top final early late original national international official real full former current same such
-    two three four five six seven eight nine ten many several few very
+    first second third fourth fifth last next new old own other only main major best worst most more largest biggest smallest
+    highest longest oldest youngest great top final early late original national international official real full former current
+    same such two three four five six seven eight nine ten many several few very
     """.split()
 )
 ADVERBS = frozenset(
@@ -44,12 +44,13 @@ ADVERBS = frozenset(
 ADJECTIVES = frozenset(
     """
     famous responsible able unable similar different close near dead alive available popular native active blue red green white
-    black yellow brown grey gray old older young younger tall taller large larger big bigger small smaller long longer short shorter
-    high higher low lower fast faster slow slower heavy heavier light lighter rich richer poor poorer new newer late later early
-    earlier closer nearer bigger hotter colder deeper wider worth true false real alive extinct edible poisonous toxic safe
-    dangerous illegal legal open closed free independent home part full empty common rare important essential necessary pregnant
-    bankrupt present absent unique notable prominent due eligible subject immune capable aware afraid proud guilty innocent
-    visible invisible flat round wet dry hot cold better worse greater more less fewer best worst synonymous contemporary
+    black yellow brown grey gray old older young younger tall taller large larger big bigger small smaller long longer short
+    shorter high higher low lower fast faster slow slower heavy heavier light lighter rich richer poor poorer new newer late
+    later early earlier closer nearer bigger hotter colder deeper wider worth true false real alive extinct edible poisonous
+    toxic safe dangerous illegal legal open closed free independent home part full empty common rare important essential
+    necessary pregnant bankrupt present absent unique notable prominent due eligible subject immune capable aware afraid proud
+    guilty innocent visible invisible flat round wet dry hot cold better worse greater more less fewer best worst synonymous
+    contemporary
     """.split()
 )
 _ADJECTIVAL = re.compile(r"[a-z]{3,}(?:ous|able|ible|ful|less|ive|ical|ish)$")

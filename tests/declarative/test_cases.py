@@ -27,3 +27,8 @@ def test_a_prepared_case_is_stated_as_an_editor_would(question, answer, expected
 @pytest.mark.parametrize(("question", "answer", "expected"), [c for c in CASES if c[2] != "NONE"])
 def test_a_statement_stays_as_it_is(question, answer, expected):
     assert declarative(question, expected) == expected
+
+
+def test_most_held_out_cases_are_stated_as_an_editor_would():
+    held = triples("held_out.txt")
+    assert sum((declarative(q, a) or "NONE") == expected for q, a, expected in held) >= 0.9 * len(held)
