@@ -15,7 +15,7 @@ from knowhalu.encoder.service import EncoderBackend
 from knowhalu.evaluation.curves import reliability
 from knowhalu.options import EncoderOptions, KnowHaluOptions, Settings
 from knowhalu.reasoners.encoder import decide
-from knowhalu.reasoners.features import logit
+from knowhalu.reasoners.features import STATED, logit
 from knowhalu.reasoners.judge_model import JudgeModel
 from knowhalu.training.judgment import (
     FORMS,
@@ -105,9 +105,11 @@ def main() -> int:
 
     tasks = {"claim": list(claim_rows(args.data)), "answer": list(answer_rows(args.data, args.answers))}
     path = args.folder / "judgment.json"
-    start = {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": {"joint_supported": 1.0}}
+    plain = {"joint_supported": 1.0}
+    asked = plain | dict.fromkeys(STATED, 0.0)  # only what weights name is measured
+    start = {t: {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": asked if t == "answer" else plain} for t in tasks}
     data: dict[str, Any] = {
-        "weights": {f"{t}.{f}": start for t in tasks for f in FORMS},
+        "weights": {f"{t}.{f}": start[t] for t in tasks for f in FORMS},
         "thresholds": {t: [0.0, 1.0] for t in tasks},
     }
     path.write_text(json.dumps(data))

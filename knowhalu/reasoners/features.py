@@ -106,6 +106,15 @@ def claim_features(claim: str, reading: Reading, source: str) -> dict[str, float
     }
 
 
+STATED = frozenset({"stated_supported", "stated_contradicted"})
+"""What the verifier says of question and answer as one statement: it costs a pair more, so only what weights name is asked."""
+
+
+def stated_features(stated: Probabilities) -> dict[str, float]:
+    """Return what the verifier says of question and answer as one statement."""
+    return {"stated_supported": logit(stated.supported), "stated_contradicted": logit(stated.contradicted)}
+
+
 def answer_features(question: str, answer: str, entity: str, asked: Reading, source: str) -> dict[str, float]:
     """Return what is added for an answer: the verifier with the question, and where the new words of the answer stand."""
     known = set(content_words(question))

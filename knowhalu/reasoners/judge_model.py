@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +27,10 @@ class Weights:
     cut: float
     slack: float = 0.0
     slope: float = 1.0
+
+    def read(self, names: Collection[str]) -> bool:
+        """Tell whether any of these features is read, be it with a weight of zero."""
+        return any(n in self.weights for n in names)
 
     def probability(self, features: Mapping[str, float], segments: int = 1) -> float:
         """Return P(supported) of one of `segments` segments, moved so that the fitted decision border lies at 0.5."""

@@ -30,14 +30,14 @@ from knowhalu.types import Form, Judgment, Label, Sample
 FOR = frozenset(
     """
     joint_supported weakest_supported nearest_supported coverage coverage_best pairs asked_supported asked_best fresh_covered
-    entity_verbatim question_near_answer covered supported
+    entity_verbatim question_near_answer covered supported stated_supported
     """.split()
 )
 AGAINST = frozenset(
     """
     joint_contradicted nearest_contradicted best_contradicted numbers_missing numbers_elsewhere dates_missing
     counts_missing names_missing negation_differs asked_contradicted absent count_absent
-    apart contradicted other_count
+    apart contradicted other_count stated_contradicted
     """.split()
 )
 WORDS = 30

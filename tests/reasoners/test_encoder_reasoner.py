@@ -19,14 +19,21 @@ WEIGHTS = {
 }
 
 
-@pytest.fixture()
-def reasoner(tmp_path):
+STATING = {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": {"stated_supported": 1.0, "stated_contradicted": -1.0}}
+
+
+def thinking_by(weights, folder):
     data = {
-        "weights": {f"{t}.{f}": WEIGHTS[t] for t in WEIGHTS for f in Form},
+        "weights": {f"{t}.{f}": weights[t] for t in weights for f in Form},
         "thresholds": {"claim": [0.0, 1.0], "answer": [0.0, 1.0]},
     }
-    (tmp_path / "judgment.json").write_text(json.dumps(data))
-    return EncoderReasoner(tmp_path)
+    (folder / "judgment.json").write_text(json.dumps(data))
+    return EncoderReasoner(folder)
+
+
+@pytest.fixture()
+def reasoner(tmp_path):
+    return thinking_by(WEIGHTS, tmp_path)
 
 
 def drive(
@@ -129,6 +136,37 @@ def test_both_forms_are_read_when_asked_for(reasoner):
     premises = [p.premise for r in requests if isinstance(r, Entail) for p in r.pairs]
     assert verdict.segments[0].supplement is not None and verdict.segments[0].supplement.steps[0].knowledge.triplets
     assert any("is described as born 1815" in p for p in premises)
+
+
+def asked_of(requests):
+    return [(p.claim, p.question) for r in requests if isinstance(r, Entail) for p in r.pairs]
+
+
+TOWER = Sample(id="1", question="When was the tower built?", response="1889", knowledge="The tower was built in 1889.")
+STATEMENT = ("The tower was built in 1889.", None)
+
+
+def test_question_and_answer_are_read_as_one_statement_where_weights_name_it(tmp_path):
+    stating = thinking_by(WEIGHTS | {"answer": STATING}, tmp_path)
+    verdict, requests = drive(KnowHalu(stating), TOWER, lambda p: YES if (p.claim, p.question) == STATEMENT else NO)
+    assert asked_of(requests).count(STATEMENT) == 1
+    assert verdict.label is Label.CORRECT
+    assert verdict.segments[0].base.features["stated_supported"] > 0 > verdict.segments[0].base.features["asked_supported"]
+
+
+def test_what_cannot_be_stated_counts_as_the_question_with_its_answer(tmp_path):
+    stating = thinking_by(WEIGHTS | {"answer": STATING}, tmp_path)
+    sample = TOWER.model_copy(update={"question": "The tower?"})
+    verdict, requests = drive(KnowHalu(stating), sample, lambda p: YES if p.question else NO)
+    features = verdict.segments[0].base.features
+    assert {claim for claim, _ in asked_of(requests)} == {"1889"}
+    assert features["stated_supported"] == features["asked_supported"] > 0
+
+
+def test_no_statement_is_asked_for_where_no_weight_names_it(reasoner):
+    verdict, requests = drive(KnowHalu(reasoner), TOWER, lambda p: YES)
+    assert STATEMENT not in asked_of(requests)
+    assert not any(name.startswith("stated") for name in verdict.segments[0].base.features)
 
 
 def test_a_folder_without_judgment_weights_is_a_clear_error(tmp_path):
