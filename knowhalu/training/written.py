@@ -4,6 +4,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
+from knowhalu.declarative import declarative
 from knowhalu.text import sentences
 from knowhalu.training.edits import details_in
 from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, TARGETS, Example, Stretch, edited, near
@@ -51,10 +52,19 @@ def written_answer(row: Row, other: Row, rng: random.Random) -> Example:
     target = {"correct": SUPPORTED, "fabricated": CONTRADICTED, "off_target": NEUTRAL}[answer["label"]]
     if target == SUPPORTED and rng.random() < 0.12:
         return Example(near(other["knowledge"], answer["text"], rng), row["question"], answer["text"], NEUTRAL)
-    wrong = marked(answer)
-    if answer["label"] != "off_target" and len(answer["text"].split()) > 6 and rng.random() < 0.4:
-        return Example(whole, "", answer["text"], target, wrong)
-    return Example(whole, row["question"], answer["text"], target, wrong)
+    example = Example(whole, row["question"], answer["text"], target, marked(answer))
+    return example if answer["label"] == "off_target" or rng.random() < 0.6 else stated(example, answer.get("wrong") or "")
+
+
+def stated(example: Example, wrong: str) -> Example:
+    """Say question and answer as one statement, a long answer without its question; as it is where that cannot be done."""
+    if len(example.claim.split()) > 6:
+        return example._replace(question="")
+    statement = declarative(example.question, example.claim)
+    if statement is None:
+        return example
+    at = statement.lower().find(wrong.lower()) if wrong else -1
+    return example._replace(question="", claim=statement, wrong=((at, at + len(wrong)),) if at >= 0 else None)
 
 
 def delivered(row: Row, other: Row, rng: random.Random) -> Example:

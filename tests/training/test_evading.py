@@ -5,8 +5,8 @@ from statistics import mean
 
 from knowhalu.training.asked import question_on
 from knowhalu.training.evading import WAYS, evading, negation, parroting, too_broad
-from knowhalu.training.examples import NEUTRAL, SUPPORTED
-from knowhalu.training.written import delivered
+from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, Example
+from knowhalu.training.written import delivered, stated
 
 TEXT = (
     "Ada Lovelace was born in 1815 in London. Her father was Lord Byron, who left in 1816. She worked with Charles Babbage "
@@ -49,3 +49,14 @@ def test_of_written_answers_the_wrong_ones_deliver_and_refusals_do_not():
     row = {"question": "When?", "answers": [{"text": t, "label": label} for t, label in labels.items()]}
     found = {(e.claim, e.target) for e in (delivered(row, row, random.Random(s)) for s in range(100))}
     assert found == {("1815", SUPPORTED), ("1816", SUPPORTED), ("Long ago.", NEUTRAL), ("I cannot say.", NEUTRAL)}
+
+
+def test_a_short_answer_is_stated_with_its_question_and_keeps_its_wrong_words():
+    example = Example("Ada was born in 1815.", "When was Ada born?", "1816", CONTRADICTED, ((0, 4),))
+    found = stated(example, "1816")
+    assert (found.question, found.claim) == ("", "Ada was born in 1816.")
+    assert [found.claim[a:b] for a, b in found.wrong] == ["1816"]
+    long = example._replace(claim="It was in the spring of 1816, they say.")
+    assert stated(long, "1816").claim == long.claim and stated(long, "1816").question == ""
+    odd = example._replace(question="?", claim="perhaps")
+    assert stated(odd, "") == odd
