@@ -85,7 +85,7 @@ class EncoderReasoner:
         evidence = gathered(steps, form)
         if not evidence.shaped:
             return Judgment(form=form, label=Label.INCONCLUSIVE, confidence=1.0, rationale=NOTHING, steps=tuple(steps))
-        joint = stretch(part, form) or evidence.joint
+        joint = stretch(part, steps, form) or evidence.joint
         pairs = [Hypothesis(joint, part.response, part.question)]
         if part.question:
             pairs.append(Hypothesis(joint, part.response))

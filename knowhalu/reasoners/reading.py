@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from knowhalu.reasoners.features import coverage
 from knowhalu.reasoners.triplets import as_text, triplets
-from knowhalu.reasoners.window import window
+from knowhalu.reasoners.window import Source, window
 from knowhalu.steps import Entail, Hypothesis, Probabilities, Steps
 from knowhalu.text import sentences, word_count
 from knowhalu.types import Form, Knowledge, Passage, Query, Quote, Sample, Step, Triplet
@@ -79,13 +79,18 @@ def read(part: Sample, query: Query, found: Sequence[Candidate], form: Form) -> 
     return known.model_copy(update={"text": " ".join(told)})
 
 
-def stretch(part: Sample, form: Form) -> str | None:
-    """Return the stretch of a sample's own documents that shares most words with the claim, in the shape of a form.
+def stretch(part: Sample, steps: Sequence[Step], form: Form) -> str | None:
+    """Return the stretch of a sample's own documents, about what was found, that shares most words with the claim, in a form.
 
     None without documents, or where they share no word with it. Neighbouring sentences explain one another ("he", "the
     match"), which sentences picked one by one do not.
     """
-    found = window(f"{part.question or ''} {part.response}", [d.text for d in part.documents], JOINT_WORDS)
+    places = {p.id: p for s in steps for p in s.passages}.values()
+    sources = [
+        Source(d.text, [(p.start, p.end) for p in places if p.document == (d.id or f"document-{number}")])
+        for number, d in enumerate(part.documents, 1)
+    ]
+    found = window(f"{part.question or ''} {part.response}", sources, JOINT_WORDS)
     if found is None:
         return None
     number, (_, _, text) = found

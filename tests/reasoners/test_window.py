@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.reasoners.window import window
+from knowhalu.reasoners.window import Source, window
 from knowhalu.text import word_count
 
 BRIDGE = "The harbour bridge opened in 1932. It was closed for repairs last spring. Nobody had expected that."
@@ -12,42 +12,59 @@ RAIN = "Rain fell all week. The fields were wet and the cows stayed inside."
 CLAIM = "The harbour bridge was closed for repairs."
 
 
+def choose(claim, texts, limit, found=None):
+    """Choose where a search found all of every text, or only the stretch `found`."""
+    spans = [[(t.index(found), t.index(found) + len(found))] if found and found in t else [] for t in texts]
+    return window(claim, [Source(t, s if found else [(0, len(t))]) for t, s in zip(texts, spans, strict=True)], limit)
+
+
 def test_the_stretch_with_most_of_the_words_is_found_in_any_document():
-    number, span = window(CLAIM, [RAIN, f"{RAIN}\n\n{BRIDGE}\n\n{RAIN}"], 60)
+    number, span = choose(CLAIM, [RAIN, f"{RAIN}\n\n{BRIDGE}\n\n{RAIN}"], 60)
     assert number == 1 and span.text == BRIDGE
 
 
 def test_of_equal_stretches_the_shortest_counts_then_the_first():
     far = "The harbour was old. Nobody knew how old. Then came the bridge."
-    assert window("A harbour bridge", [far, "A harbour bridge stood there.", "The harbour bridge fell."], 12)[0] == 2
-    assert window("A harbour bridge", ["The harbour bridge stood.", "The harbour bridge fell."], 4)[0] == 0
+    assert choose("A harbour bridge", [far, "A harbour bridge stood there.", "The harbour bridge fell."], 12)[0] == 2
+    assert choose("A harbour bridge", ["The harbour bridge stood.", "The harbour bridge fell."], 4)[0] == 0
 
 
 def test_a_repeated_word_counts_once():
     text = "Bridge, bridge, bridge and bridge.\n\nThe bridge has repairs."
-    assert window("The bridge repairs", [text], 5)[1].text == "The bridge has repairs."
+    assert choose("The bridge repairs", [text], 5)[1].text == "The bridge has repairs."
 
 
 @pytest.mark.parametrize(
     ("limit", "first", "last"), [(7, "It was", "last spring."), (13, "The harbour", "last spring."), (17, "The", "that.")]
 )
 def test_neighbours_before_and_after_fill_the_limit(limit, first, last):
-    _, span = window("closed for repairs last spring", [f"{RAIN}\n\n{BRIDGE}"], limit)
+    _, span = choose("closed for repairs last spring", [f"{RAIN}\n\n{BRIDGE}"], limit)
     assert span.text.startswith(first) and span.text.endswith(last)
 
 
+def test_a_stretch_without_anything_that_was_found_does_not_count():
+    worse = "The bridge has rails."
+    _, span = choose(CLAIM, [f"{BRIDGE}\n\n{RAIN}\n\n{worse}"], 60, found=worse)
+    assert span.text == worse
+
+
+def test_a_neighbour_of_what_was_found_is_taken_in_for_its_words():
+    _, span = choose(CLAIM, [f"{RAIN}\n\n{BRIDGE}"], 14, found="Nobody had expected that.")
+    assert span.text == "It was closed for repairs last spring. Nobody had expected that."
+
+
 def test_sources_without_a_shared_word_have_no_stretch():
-    assert window(CLAIM, [], 60) is None and window(CLAIM, [RAIN, ""], 60) is None and window("of the", [RAIN], 60) is None
+    assert choose(CLAIM, [], 60) is None and choose(CLAIM, [RAIN, ""], 60) is None and choose("of the", [RAIN], 60) is None
 
 
 SENTENCES = st.lists(
-    st.sampled_from(["Rain fell.", "Cows sleep a lot in winter.", "He left!", "A title", "12 men came."]), min_size=1
+    st.sampled_from(["Rain fell.", "A bridge, closed for repairs!", "He left!", "A title", "12 came."]), min_size=1
 )
 PADDING = st.lists(SENTENCES.map(" ".join), max_size=8).map("\n\n".join)
 
 
-@given(PADDING, PADDING, st.integers(4, 60))
-def test_paragraphs_that_share_no_word_change_nothing(before, after, limit):
-    _, alone = window(CLAIM, [BRIDGE], limit)
-    _, among = window(CLAIM, [f"{before}\n\n{BRIDGE}\n\n{after}"], limit)
+@given(PADDING, PADDING, st.integers(7, 60))
+def test_paragraphs_around_what_was_found_change_nothing(before, after, limit):
+    _, alone = choose(CLAIM, [BRIDGE], limit, found=BRIDGE)
+    _, among = choose(CLAIM, [f"{before}\n\n{BRIDGE}\n\n{after}"], limit, found=BRIDGE)
     assert among.text == alone.text and word_count(alone.text) <= limit
