@@ -43,7 +43,7 @@ def who(rest: Sequence[str], answer: str, *, name_first: bool = True) -> str | N
         clause = declared(aux, rest[1:])
         if clause is None and aux in HAVE and name_first:
             return " ".join([answer, _agreeing(rest[0], answer, name_first), *rest[1:]])
-        filled = clause and with_object(clause, answer)
+        filled = None if clause is None else with_object(clause, answer)
         return " ".join(filled) if filled else None
     return _beside_copula(rest, answer, name_first=name_first)
 

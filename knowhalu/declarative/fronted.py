@@ -53,22 +53,18 @@ def whose(words: Sequence[str], answer: str) -> str | None:
         return None
     owner = owner_of(answer)
     aux = word(rest[0])
-    if aux in BE and len(rest) > 1 and not goes_on(aux, rest, past_adverbs(rest, 1) if past_adverbs(rest, 1) < len(rest) else 1):
+    subject = goes_on(aux, rest, min(past_adverbs(rest, 1), len(rest) - 1))
+    if aux in BE and len(rest) > 1 and not subject:
         return " ".join([*rest[1:], aux, owner, *owned])
-    if aux in AUXILIARIES and aux not in BE and not goes_on(aux, rest, min(past_adverbs(rest, 1), len(rest) - 1)):
+    if aux in AUXILIARIES - BE and not subject:
         clause = declared(aux, rest[1:])
-        filled = clause and with_object(clause, " ".join([owner, *owned]))
+        filled = None if clause is None else with_object(clause, " ".join([owner, *owned]))
         return " ".join(filled) if filled else None
     return " ".join([owner, *owned, *rest])
 
 
 def owner_of(answer: str) -> str:
     """Return an answer in the possessive."""
-    if (
-        is_possessive(answer)
-        and not re.match(r"the\b.*[^'’]s$", answer, re.IGNORECASE)
-        and answer[-1] in "s'’"
-        and "'" in answer[-2:]
-    ):  # noqa: RUF001
+    if is_possessive(answer):
         return answer
     return f"{answer}'" if re.match(r"the\b.*s$", answer, re.IGNORECASE) else f"{answer}'s"

@@ -171,7 +171,7 @@ def _circumstance(asks: str, rest: Sequence[str], answer: str) -> str | None:
     if clause.helper == len(rest) - 1 and len(rest) > 2 and low(rest[-1]) in PREPOSITIONS:  # "where is X from"
         return " ".join([*rest[1:-1], rest[0].lower(), rest[-1], answer])
     at = stranded(clause.words, clause.verb)
-    bound = _TIME_BOUND if asks == "when" else PREPOSITIONS - PARTICLES if asks == "where" else frozenset()
+    bound: frozenset[str] = _TIME_BOUND if asks == "when" else PREPOSITIONS - PARTICLES if asks == "where" else frozenset()
     if at is not None and low(clause.words[at - 1]) in bound:
         return " ".join(put_in(clause.words, at, answer))
     if asks == "when":
