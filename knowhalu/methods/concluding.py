@@ -70,7 +70,7 @@ def how_wrong(
     told = {f.relation for f in findings if f.label is Label.INCORRECT} & {Relation.CONTRADICTION, Relation.NEUTRAL}
     if told:
         return Relation.CONTRADICTION if Relation.CONTRADICTION in told else Relation.NEUTRAL
-    if decisive.relation is not None or decisive.open is not None:
+    if decisive.relation is not None or decisive.label is Label.INCONCLUSIVE or decisive.open is not None:
         return decisive.relation or Relation.NEUTRAL
     return Relation.CONTRADICTION if any(e.relation == "contradicts" for e in evidence) else None
 
