@@ -1,11 +1,17 @@
 """What a check ends in: a verdict with its segments and evidence on two sides, or a failure with its reason."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field, model_validator
 
 from knowhalu.reasons import OpenReason
 from knowhalu.types import Extraction, Judgment, Kind, Label, Record, Relation, Task
+
+STANDS: Mapping[Relation, str] = {
+    Relation.CONTRADICTION: "the sources contradict it", Relation.NEUTRAL: "the sources do not say it",
+}  # fmt: skip
+"""How the sources stand to a wrong text, in words."""
 
 
 class Evidence(Record):
@@ -45,6 +51,10 @@ class Finding(Record):
     reason: str
 
 
+def _why(reason: OpenReason | None, relation: Relation | None) -> str:
+    return reason.says if reason is not None else STANDS[relation] if relation is not None else ""
+
+
 def _refuse_unfitting(label: Label, why: OpenReason | None, relation: Relation | None) -> None:
     """Raise ValueError for a reason that does not belong to a label; outcomes of older versions have none."""
     if why is not None and label is not Label.INCONCLUSIVE:
@@ -75,6 +85,11 @@ class Segment(Record):
     def _has_fitting_reasons(self) -> "Segment":
         _refuse_unfitting(self.label, self.open, self.relation)
         return self
+
+    @property
+    def why(self) -> str:
+        """Return in words why it is open, or how the sources stand to what is wrong; nothing where that is not known."""
+        return _why(self.open, self.relation)
 
     @property
     def forms_agree(self) -> bool | None:
@@ -147,6 +162,11 @@ class Verdict(Record):
     def _has_fitting_reasons(self) -> "Verdict":
         _refuse_unfitting(self.label, self.open, self.relation)
         return self
+
+    @property
+    def why(self) -> str:
+        """Return in words why it is open, or how the sources stand to what is wrong; nothing where that is not known."""
+        return _why(self.open, self.relation)
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
