@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from knowhalu.reasons import OpenReason
+
 NO_INFORMATION = "No specific information is available."
 GROUP, PAIR, SET, PART, TYPE, SPANS = "group", "pair", "set", "part", "type", "spans"
 """Names in a sample's `meta` that have a meaning: a group that is not independent, what makes two rows a pair, the data set and
@@ -210,7 +212,9 @@ class Judgment(Record):
     """A label from one form of knowledge, or from the sources as they are, how sure it is, why, and by which steps.
 
     `confidence` is the probability of the label; `supported` that of the text being true, also where the label leaves it open.
-    `measured` says where the confidence comes from: a probability, the share of equal votes, or nowhere.
+    `measured` says where the confidence comes from: a probability, the share of equal votes, or nowhere. `open` says why the
+    sources leave the text open, also where that counts as INCORRECT; `relation` of what is INCORRECT, whether they contradict it
+    or are silent (neutral), where that is known.
     """
 
     form: Form | None = None
@@ -218,6 +222,8 @@ class Judgment(Record):
     confidence: float = Field(ge=0.0, le=1.0)
     supported: float = Field(0.5, ge=0.0, le=1.0)
     rationale: str
+    open: OpenReason | None = None
+    relation: Relation | None = None
     measured: Literal["probability", "votes", "nowhere"] = "probability"
     kind: Kind | None = None
     steps: tuple[Step, ...] = ()

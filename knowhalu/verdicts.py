@@ -1,10 +1,17 @@
 """What a check ends in: a verdict with its segments and evidence on two sides, or a failure with its reason."""
 
+from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from knowhalu.reasons import OpenReason
 from knowhalu.types import Extraction, Judgment, Kind, Label, Record, Relation, Task
+
+STANDS: Mapping[Relation, str] = {
+    Relation.CONTRADICTION: "the sources contradict it", Relation.NEUTRAL: "the sources do not say it",
+}  # fmt: skip
+"""How the sources stand to a wrong text, in words."""
 
 
 class Evidence(Record):
@@ -44,18 +51,45 @@ class Finding(Record):
     reason: str
 
 
+def _why(reason: OpenReason | None, relation: Relation | None) -> str:
+    return reason.says if reason is not None else STANDS[relation] if relation is not None else ""
+
+
+def _refuse_unfitting(label: Label, why: OpenReason | None, relation: Relation | None) -> None:
+    """Raise ValueError for a reason that does not belong to a label; outcomes of older versions have none."""
+    if why is not None and label is not Label.INCONCLUSIVE:
+        raise ValueError(f"open says why a text is INCONCLUSIVE, and this one is {label}")
+    if relation is not None and (label is not Label.INCORRECT or relation is Relation.ENTAILMENT):
+        raise ValueError("relation says of what is INCORRECT whether the sources contradict it or are neutral")
+
+
 class Segment(Record):
-    """A piece of the response and what was found of it: `text == response[start:end]`."""
+    """A piece of the response and what was found of it: `text == response[start:end]`.
+
+    `open` and `relation` are as in the verdict.
+    """
 
     start: int
     end: int
     text: str
     label: Label
+    open: OpenReason | None = None
+    relation: Relation | None = None
     probability: float
     base: Judgment
     supplement: Judgment | None = None
     findings: tuple[Finding, ...] = ()
     evidence: tuple[Evidence, ...] = ()
+
+    @model_validator(mode="after")
+    def _has_fitting_reasons(self) -> "Segment":
+        _refuse_unfitting(self.label, self.open, self.relation)
+        return self
+
+    @property
+    def why(self) -> str:
+        """Return in words why it is open, or how the sources stand to what is wrong; nothing where that is not known."""
+        return _why(self.open, self.relation)
 
     @property
     def forms_agree(self) -> bool | None:
@@ -99,8 +133,10 @@ class Usage(Record):
 class Verdict(Record):
     """The final word on a sample, with every step that led to it.
 
-    `probability` is that of the text being hallucinated; `reason` says in words why. Where a profile has scaled it, `unscaled` is
-    what the method said. `index` is the seal of the index that was searched for it, `stages` are those of a cascade.
+    `probability` is that of the text being hallucinated; `reason` says in words why. `open` is why an INCONCLUSIVE text was left
+    open, and nothing else has it. `relation` says of an INCORRECT one whether the sources contradict it or do not say it
+    (neutral); None where it was not held against sources, or where that was not asked. Where a profile has scaled it, `unscaled`
+    is what the method said. `index` is the seal of the index that was searched for it, `stages` are those of a cascade.
     """
 
     id: str
@@ -108,6 +144,8 @@ class Verdict(Record):
     method: str
     label: Label
     hallucinated: bool | None
+    open: OpenReason | None = None
+    relation: Relation | None = None
     kind: Kind | None
     probability: float = Field(ge=0.0, le=1.0)
     reason: str
@@ -119,6 +157,16 @@ class Verdict(Record):
     stages: tuple[Stage, ...] = ()
     usage: Usage = Usage()
     seconds: dict[str, float] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _has_fitting_reasons(self) -> "Verdict":
+        _refuse_unfitting(self.label, self.open, self.relation)
+        return self
+
+    @property
+    def why(self) -> str:
+        """Return in words why it is open, or how the sources stand to what is wrong; nothing where that is not known."""
+        return _why(self.open, self.relation)
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:

@@ -128,6 +128,23 @@ def test_one_item_is_read_from_any_layout_and_several_are_refused():
         read_item(b" \n", "stdin")
 
 
+def test_outcomes_of_versions_that_did_not_tell_why_are_read():
+    """A line as it was written before verdicts had `open` and `relation`."""
+    judgment = (
+        '{"form":null,"label":"INCONCLUSIVE","confidence":0.0,"supported":0.5,"rationale":"-","measured":"nowhere","kind":null,'
+        '"steps":[],"features":{}}'
+    )
+    line = (
+        '{"id":"1","task":"claim","method":"m","label":"INCONCLUSIVE","hallucinated":null,"kind":null,"probability":0.5,'
+        '"reason":"-","segments":[{"start":0,"end":1,"text":"x","label":"INCONCLUSIVE","probability":0.5,"base":'
+        + judgment
+        + "}]}"
+    )
+    verdict = parse_outcome(line)
+    assert (verdict.open, verdict.relation, verdict.segments[0].open, verdict.segments[0].base.open) == (None,) * 4
+    assert parse_outcome(outcome_line(verdict)) == verdict and verdict.why == ""
+
+
 def test_the_content_hash_changes_with_what_is_checked_and_not_with_labels():
     base = Sample(id="a", response="x", question="q")
     assert content_hash(base) == content_hash(base.model_copy(update={"id": "b", "label": "faithful"}))

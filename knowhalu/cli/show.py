@@ -54,8 +54,8 @@ def show_outcome(console: Console, sample: Sample, outcome: Outcome, *, steps: b
         if outcome.reply is not None:
             print_section(console, "The reply that could not be used", [Text(safe(outcome.reply))])
         return
-    if outcome.reason:
-        console.print(Text(f"  {short(outcome.reason, 600)}"))
+    for line in _why(outcome):
+        console.print(Text("  ") + line)
     if sample.question:
         print_section(console, "Question", [Text(safe(sample.question))])
     marked = marked_response(sample.response, outcome.segments, coloured=is_coloured(console))
@@ -163,6 +163,14 @@ def print_section(console: Console, title: str, lines: list[Text]) -> None:
             console.print(Text("  ") + part)
 
 
+def _why(verdict: Verdict) -> list[Text]:
+    """Return why it was so decided, in a word and by the method, and what to do where it was left open."""
+    _, style = LABELS[_said(verdict)]
+    lines = [Text(verdict.why, style=style.removeprefix("bold "))] if verdict.why else []
+    lines += [Text(short(verdict.reason, 600))] if verdict.reason else []
+    return [*lines, *([Text(f"Next: {verdict.open.next_action}")] if verdict.open is not None else [])]
+
+
 def _extraction(verdict: Verdict) -> list[Text]:
     found = verdict.extraction
     if found is None:
@@ -183,7 +191,8 @@ def _both(segment: Segment) -> list[Judgment]:
 
 
 def _judgments(number: int, segment: Segment) -> list[Text]:
-    head = f"segment {number}: {segment.label}, P(hallucinated) = {segment.probability:.2f}, “{short(segment.text, 100)}”"
+    label = f"{segment.label} ({segment.why})" if segment.why else segment.label
+    head = f"segment {number}: {label}, P(hallucinated) = {segment.probability:.2f}, “{short(segment.text, 100)}”"
     agree = segment.forms_agree
     both = (
         []

@@ -11,7 +11,7 @@ from knowhalu.errors import InputError
 from knowhalu.evaluation.figures import Said
 from knowhalu.evaluation.intervals import Figure, draws, with_intervals
 from knowhalu.evaluation.rows import Rows, read_rows
-from knowhalu.methods.concluding import hallucinated, settled, worst_of
+from knowhalu.methods.concluding import hallucinated, how_wrong, settled, why_open, worst_of
 from knowhalu.names import METHODS, method_card
 from knowhalu.records import id_hash, parse_outcome
 from knowhalu.types import Form, Judgment, Task
@@ -91,14 +91,22 @@ def by_one_form(verdict: Verdict, form: Form) -> Verdict | None:
     if len(segments) < len(judged):
         return None
     worst = worst_of(segments)
-    said = {"label": worst.label, "hallucinated": hallucinated(worst.label), "probability": worst.probability}
+    said = {"label": worst.label, "hallucinated": hallucinated(worst.label), "probability": worst.probability,
+            "open": worst.open, "relation": worst.relation}  # fmt: skip
     return verdict.model_copy(update={**said, "segments": tuple(segments)})
 
 
 def _alone(segment: Segment, judgment: Judgment, task: Task) -> Segment:
     label = settled(judgment.label, task)
     return segment.model_copy(
-        update={"base": judgment, "supplement": None, "label": label, "probability": 1 - judgment.supported}
+        update={
+            "base": judgment,
+            "supplement": None,
+            "label": label,
+            "probability": 1 - judgment.supported,
+            "open": why_open(label, judgment),
+            "relation": how_wrong(label, judgment, segment.findings),
+        }
     )
 
 

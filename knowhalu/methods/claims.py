@@ -31,6 +31,6 @@ def finding(claim: str, judgment: Judgment, piece: Span) -> Finding:
     """Make the finding of a claim that was judged alone."""
     at = place(claim, piece)
     return Finding(
-        unit="claim", start=at.start, end=at.end, text=claim, label=judgment.label, relation=RELATIONS[judgment.label],
-        supported=judgment.supported, reason=judgment.rationale,
+        unit="claim", start=at.start, end=at.end, text=claim, label=judgment.label,
+        relation=judgment.relation or RELATIONS[judgment.label], supported=judgment.supported, reason=judgment.rationale,
     )  # fmt: skip

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
+from knowhalu.methods.evidence import on_both_sides
+from knowhalu.reasons import OpenReason
 from knowhalu.steps import Doubtful
 from knowhalu.text import Span
 from knowhalu.types import Extraction, Judgment, Kind, Label, Relation, Sample, Task
-from knowhalu.verdicts import Finding, Segment, Verdict
+from knowhalu.verdicts import Evidence, Finding, Segment, Verdict
 
 NOTHING = "the sources say nothing of this"
 NOT_BORNE_OUT = "the evidence does not bear these words out"
@@ -25,11 +27,55 @@ def hallucinated(label: Label) -> bool | None:
     return {Label.INCORRECT: True, Label.CORRECT: False, Label.INCONCLUSIVE: None}[label]
 
 
-def left_open(task: Task, why: str) -> Judgment:
+def left_open(task: Task, why: str, reason: OpenReason = OpenReason.NOTHING_RETRIEVED) -> Judgment:
     """Make the judgment of what nobody was asked about: a model that is asked without sources answers from memory."""
     label = settled(Label.INCONCLUSIVE, task)
-    supported = 0.0 if label is Label.INCORRECT else 0.5
-    return Judgment(label=label, confidence=0.0, supported=supported, rationale=why, measured="nowhere")
+    counts = label is Label.INCORRECT
+    return Judgment(
+        label=label, confidence=0.0, supported=0.0 if counts else 0.5, rationale=why, measured="nowhere", open=reason,
+        relation=Relation.NEUTRAL if counts else None,
+    )  # fmt: skip
+
+
+def why_open(label: Label, base: Judgment, supplement: Judgment | None = None) -> OpenReason | None:
+    """Say why a piece with this label was left open; None where it was not.
+
+    Of two reasons, that of the judgment that got further counts. Quotes on both sides are a reason where a judge had none but
+    that it was not sure.
+    """
+    if label is not Label.INCONCLUSIVE:
+        return None
+    if supplement is not None and supplement.label is not base.label:
+        return OpenReason.FORMS_DISAGREE
+    found = {j.open for j in (base, supplement) if j is not None}
+    known = next((r for r in (OpenReason.UNSURE, OpenReason.OFF_TOPIC, *OpenReason) if r in found), OpenReason.UNSURE)
+    unsure = known is OpenReason.UNSURE and on_both_sides(j for j in (base, supplement) if j is not None)
+    return OpenReason.CONFLICTING if unsure else known
+
+
+def why_undecided(found: Sequence[Segment]) -> OpenReason:
+    """Say why a probability is between two borders, by the segment that is most doubtful."""
+    if not found:
+        return OpenReason.UNSURE
+    worst = worst_of(found)
+    return why_open(Label.INCONCLUSIVE, worst.base, worst.supplement) or OpenReason.UNSURE
+
+
+def how_wrong(
+    label: Label, decisive: Judgment, findings: Sequence[Finding] = (), evidence: Sequence[Evidence] = ()
+) -> Relation | None:
+    """Say whether the sources contradict a piece that is INCORRECT, or are silent; None where nobody knows, or it is not so.
+
+    What was found of its parts counts first, then what was judged of the whole, then the quotes.
+    """
+    if label is not Label.INCORRECT or decisive.kind is Kind.OFF_TARGET:
+        return None
+    told = {f.relation for f in findings if f.label is Label.INCORRECT} & {Relation.CONTRADICTION, Relation.NEUTRAL}
+    if told:
+        return Relation.CONTRADICTION if Relation.CONTRADICTION in told else Relation.NEUTRAL
+    if decisive.relation is not None or decisive.label is Label.INCONCLUSIVE or decisive.open is not None:
+        return decisive.relation or Relation.NEUTRAL
+    return Relation.CONTRADICTION if any(e.relation == "contradicts" for e in evidence) else None
 
 
 def words(piece: Span, place: Doubtful) -> Finding:
@@ -61,6 +107,7 @@ def conclude(
     decisive = worst.base if worst.supplement is None or worst.base.label is worst.label else worst.supplement
     return Verdict(
         id=sample.id, task=sample.task, method=method, label=worst.label, hallucinated=hallucinated(worst.label),
+        open=worst.open, relation=worst.relation,
         kind=(decisive.kind or kind) if worst.label is Label.INCORRECT else None, probability=worst.probability,
         reason=decisive.rationale, extraction=extraction, segments=tuple(found),
     )  # fmt: skip

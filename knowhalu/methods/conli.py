@@ -7,11 +7,12 @@ contradict and what they leave open (neutral) both count as hallucinated.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from knowhalu.methods.concluding import NOTHING, RELATIONS, hallucinated, left_open
+from knowhalu.methods.concluding import NOTHING, RELATIONS, hallucinated, how_wrong, left_open, why_open
 from knowhalu.methods.evidence import link
 from knowhalu.methods.selection import Selection, select
 from knowhalu.methods.sources import whole_or_retrieved
 from knowhalu.options import ConliOptions
+from knowhalu.reasons import OpenReason
 from knowhalu.steps import Steps
 from knowhalu.text import Span
 from knowhalu.types import Entity, Judgment, Kind, Label, Passage, Sample, Task
@@ -98,7 +99,10 @@ def _unchecked(chosen: Selection) -> list[Unchecked]:
 def _open(span: Span, task: Task) -> Segment:
     """Leave a sentence open where there is nothing at all to hold it against."""
     base = left_open(task, NOTHING)
-    return Segment(**span._asdict(), label=base.label, probability=1 - base.supported, base=base)
+    return Segment(
+        **span._asdict(), label=base.label, open=why_open(base.label, base), relation=base.relation,
+        probability=1 - base.supported, base=base,
+    )  # fmt: skip
 
 
 def _segment(span: Span, base: Judgment | None, judged: Sequence[tuple[Entity, Judgment]]) -> Segment:
@@ -106,8 +110,9 @@ def _segment(span: Span, base: Judgment | None, judged: Sequence[tuple[Entity, J
     findings = tuple(_finding(span, entity, judgment) for entity, judgment in judged)
     whole = base or min((j for _, j in judged), key=lambda j: j.supported)
     passes = all(j.label is Label.CORRECT for j in (whole, *(j for _, j in judged)))
+    label = Label.CORRECT if passes else Label.INCORRECT
     return Segment(
-        **span._asdict(), label=Label.CORRECT if passes else Label.INCORRECT,
+        **span._asdict(), label=label, relation=how_wrong(label, whole, findings),
         probability=1 - min(whole.supported, *(f.supported for f in findings), 1.0), base=whole, findings=findings,
         evidence=_evidence(span, whole, judged, passes=passes),
     )  # fmt: skip
@@ -132,11 +137,14 @@ def _evidence(span: Span, base: Judgment, judged: Sequence[tuple[Entity, Judgmen
 def _verdict(sample: Sample, found: Sequence[Segment], unchecked: Sequence[Unchecked]) -> Verdict:
     """Put sentences together: one that fails makes the text hallucinated, else one that is open leaves it open."""
     label, probability, reason = Label.INCONCLUSIVE, 0.5, NO_CLAIM
+    open_, relation = None if found else OpenReason.NOTHING_TO_CHECK, None
     if found:
         worst = max(found, key=lambda s: (s.label is Label.INCORRECT, s.label is Label.INCONCLUSIVE, s.probability))
         label, probability, reason = worst.label, max(s.probability for s in found), _reason(worst)
+        open_, relation = worst.open, worst.relation
     return Verdict(
         id=sample.id, task=sample.task, method=CoNLI.name, label=label, hallucinated=hallucinated(label),
+        open=open_, relation=relation,
         kind=Kind.FACTUAL if label is Label.INCORRECT else None, probability=probability, reason=reason, segments=tuple(found),
         unchecked=tuple(unchecked),
     )  # fmt: skip

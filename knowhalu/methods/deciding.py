@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from knowhalu.decisions import Decision
-from knowhalu.methods.concluding import hallucinated
+from knowhalu.methods.concluding import hallucinated, why_undecided
 from knowhalu.steps import Steps
 from knowhalu.types import SET, Label, Sample
 from knowhalu.verdicts import Verdict
@@ -45,7 +45,7 @@ def decided(verdict: Verdict, decision: Decision) -> Verdict:
     """Scale the probability of a verdict and decide it anew.
 
     What the method left open stays open: a border cannot tell what sources do not say. A hallucination that only the border
-    found has no kind.
+    found has no kind, and how the sources stand to it is not known.
     """
     if not decision.changes:
         return verdict
@@ -56,7 +56,9 @@ def decided(verdict: Verdict, decision: Decision) -> Verdict:
     if decision.low is not None and not was_open:
         said = decision.says(p)
         label = next(label for label in Label if hallucinated(label) is said)
-        found |= {"label": label, "hallucinated": said, "kind": verdict.kind if said else None}
+        found |= {"label": label, "hallucinated": said, "kind": verdict.kind if said else None,
+                  "relation": verdict.relation if said else None,
+                  "open": why_undecided(verdict.segments) if said is None else None}  # fmt: skip
     return verdict.model_copy(update=found)
 
 

@@ -1,5 +1,7 @@
 """Evidence on two sides: characters of the response beside characters of a source, taken from the quotes of a judgment."""
 
+from collections.abc import Iterable
+
 from knowhalu.text import Span, content_words, words
 from knowhalu.types import Judgment, Label, Passage, Quote
 from knowhalu.verdicts import Evidence
@@ -23,6 +25,12 @@ def link(segment: Span, judgment: Judgment, limit: int = 3) -> tuple[Evidence, .
             pair = _pair(segment, quote, passages[quote.passage], supports, probability)
             found.append((probability * quote.relevance, pair))
     return tuple(pair for _, pair in sorted(found, key=lambda f: -f[0])[:limit])
+
+
+def on_both_sides(judgments: Iterable[Judgment]) -> bool:
+    """Tell whether quotes that are sure and speak of the matter stand on both sides."""
+    quotes = [q for j in judgments for s in j.steps for q in s.knowledge.quotes if q.relevance >= SPEAKS]
+    return any(q.supported >= TELLS for q in quotes) and any(q.contradicted >= TELLS for q in quotes)
 
 
 def _pair(segment: Span, quote: Quote, passage: Passage, supports: bool, probability: float) -> Evidence:

@@ -7,7 +7,7 @@ from knowhalu.methods.citations import citations
 from knowhalu.methods.cited import bare, cited, sources, why_not
 from knowhalu.methods.factored import Factored, Sourced
 from knowhalu.text import Span
-from knowhalu.types import Document, Label, Sample
+from knowhalu.types import Document, Label, Relation, Sample
 from knowhalu.verdicts import Finding
 
 
@@ -55,7 +55,8 @@ class FactoredAcademic(Factored):
                 findings.append(Finding(
                     unit="citation", start=span.start + citation.start, end=span.start + citation.end,
                     text=span.text[citation.start : citation.end], type=citation.style,
-                    label=Label.CORRECT if fitting else made_up, supported=1.0 if fitting else 0.0,
+                    label=Label.CORRECT if fitting else made_up, relation=None if fitting else Relation.NEUTRAL,
+                    supported=1.0 if fitting else 0.0,
                     reason=several if fitting else why_not(citation, documents),
                 ))  # fmt: skip
         return tuple(d for d in documents if d in named), tuple(dict.fromkeys(findings))

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from knowhalu.combination import NAMES, Standard, combined, doubt
-from knowhalu.methods.concluding import NOTHING
+from knowhalu.methods.concluding import NOTHING, RELATIONS, how_wrong
 from knowhalu.methods.evidence import link, trimmed
 from knowhalu.options import FactoredOptions
+from knowhalu.reasons import OpenReason
 from knowhalu.text import Span
 from knowhalu.types import Claim, Judgment, Kind, Label, Sample
 from knowhalu.verdicts import Finding, Segment, Verdict
@@ -42,6 +43,12 @@ class Part(NamedTuple):
         claims = [j.judgment.supported for j in self.judged if not j.is_open]
         return claims + [c.supported for c in self.citations if c.label is Label.INCORRECT]
 
+    @property
+    def why_open(self) -> list[OpenReason]:
+        """Return why claims and citations were left open; a citation that fits no source lacks one."""
+        claims = [j.judgment.open or OpenReason.NOTHING_RETRIEVED for j in self.judged if j.is_open]
+        return claims + [OpenReason.NOTHING_RETRIEVED for c in self.citations if c.label is Label.INCONCLUSIVE]
+
 
 def concluded(
     sample: Sample, parts: Sequence[Part], standard: Standard, options: FactoredOptions, notes: Sequence[str], method: str
@@ -54,17 +61,20 @@ def concluded(
     if counted:
         features |= {str(k): v for k, v in combined(counted, standard.typical, standard.reference).items()}
     segments = tuple(_segment(sample.response, part, features) for part in parts)
+    why = next(iter(why for part in parts for why in part.why_open), OpenReason.NOTHING_TO_CHECK)
     if not counted:
         reason = "; ".join(["nothing could be checked" if parts else "there is nothing to check", *_open(segments), *notes])
-        return Verdict(**said, label=Label.INCONCLUSIVE, hallucinated=None, kind=None, probability=0.5, reason=reason,
-                       segments=segments)  # fmt: skip
+        return Verdict(**said, label=Label.INCONCLUSIVE, hallucinated=None, open=why, kind=None, probability=0.5,
+                       reason=reason, segments=segments)  # fmt: skip
     value = features[options.rule]
-    hallucinated, left = value < theta, _open(segments)
+    hallucinated, left, worst = value < theta, _open(segments), _least(segments)
+    how = worst.relation if worst.label is Label.INCORRECT else None
     label = Label.INCORRECT if hallucinated else Label.INCONCLUSIVE if left else Label.CORRECT
     return Verdict(
         **said, label=label, hallucinated=None if label is Label.INCONCLUSIVE else hallucinated,
+        open=why if label is Label.INCONCLUSIVE else None, relation=how if hallucinated else None,
         kind=Kind.FACTUAL if hallucinated else None, probability=0.5 if label is Label.INCONCLUSIVE else doubt(value, theta),
-        reason="; ".join([_sum(value, theta, parts, options), *_worst(segments), *left, *_unmeasured(parts), *notes]),
+        reason="; ".join([_sum(value, theta, parts, options), *_worst(worst), *left, *_unmeasured(parts), *notes]),
         segments=segments,
     )  # fmt: skip
 
@@ -77,10 +87,13 @@ def _sum(value: float, theta: float, parts: Sequence[Part], options: FactoredOpt
     return f"P(supported) = {value:.3g}, {many}, is {'under' if value < theta else 'not under'} theta {theta:.3g}"
 
 
-def _worst(segments: Iterable[Segment]) -> list[str]:
-    """Name what is supported least."""
+def _least(segments: Iterable[Segment]) -> Finding:
+    """Return what is supported least."""
     found = [f for s in segments for f in s.findings if f.label is not Label.INCONCLUSIVE]
-    worst = min(found, key=lambda f: f.supported)
+    return min(found, key=lambda f: f.supported)
+
+
+def _worst(worst: Finding) -> list[str]:
     return [f"least supported ({worst.supported:.2f}): “{worst.text}” ({worst.reason})"]
 
 
@@ -106,6 +119,8 @@ def _segment(response: str, part: Part, features: dict[str, float]) -> Segment:
     how = {j.measured for j in judgments} | ({"nowhere"} if worst.label is Label.INCONCLUSIVE else set())
     base = Judgment(
         label=worst.label, confidence=sure, supported=supported, rationale=f"“{worst.text}”: {worst.reason}", features=features,
+        open=part.why_open[0] if worst.label is Label.INCONCLUSIVE else None,
+        relation=worst.relation if worst.label is Label.INCORRECT else None,
         measured="nowhere" if "nowhere" in how else "votes" if "votes" in how else "probability",
         steps=tuple(step for j in judgments for step in j.steps),
     )  # fmt: skip
@@ -114,15 +129,17 @@ def _segment(response: str, part: Part, features: dict[str, float]) -> Segment:
         for pair in link(Span(j.claim.start, j.claim.end, response[j.claim.start : j.claim.end]), judgment)
     ]  # fmt: skip
     return Segment(
-        start=span.start, end=span.end, text=span.text, label=worst.label, probability=1 - supported, base=base,
-        findings=findings, evidence=tuple(dict.fromkeys(pairs)),
+        start=span.start, end=span.end, text=span.text, label=worst.label, open=base.open, relation=base.relation,
+        probability=1 - supported, base=base, findings=findings, evidence=tuple(dict.fromkeys(pairs)),
     )  # fmt: skip
 
 
 def _finding(judged: Judged) -> Finding:
     claim, judgment = judged
     label = Label.CORRECT if judgment.supported >= SUPPORTED else Label.INCORRECT
+    label = Label.INCONCLUSIVE if judged.is_open else label
+    relation = how_wrong(label, judgment) if label is Label.INCORRECT else RELATIONS[label]
     return Finding(
-        unit="claim", start=claim.start, end=claim.end, text=claim.text, label=Label.INCONCLUSIVE if judged.is_open else label,
+        unit="claim", start=claim.start, end=claim.end, text=claim.text, label=label, relation=relation,
         supported=judgment.supported, reason=judgment.rationale,
     )  # fmt: skip

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Protocol
 
 from knowhalu.methods.claims import place
-from knowhalu.methods.concluding import NOTHING, RELATIONS, conclude, left_open, settled
+from knowhalu.methods.concluding import NOTHING, RELATIONS, conclude, how_wrong, left_open, settled, why_open
 from knowhalu.methods.sources import whole_or_retrieved
 from knowhalu.options import BaselineOptions
 from knowhalu.steps import Steps
@@ -59,9 +59,10 @@ class Judge:
         else:
             judgment = left_open(sample.task, NOTHING)
         whole = Span(0, len(sample.response), sample.response)
+        label, findings = settled(judgment.label, sample.task), tuple(_findings(claims, whole))
         segment = Segment(
-            start=0, end=whole.end, text=whole.text, label=settled(judgment.label, sample.task),
-            probability=1 - judgment.supported, base=judgment, findings=tuple(_findings(claims, whole)),
+            start=0, end=whole.end, text=whole.text, label=label, open=why_open(label, judgment),
+            relation=how_wrong(label, judgment, findings), probability=1 - judgment.supported, base=judgment, findings=findings,
         )  # fmt: skip
         return conclude(sample, (segment,), self.name, kind=None)
 

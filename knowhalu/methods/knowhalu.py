@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from knowhalu.aggregation import Thresholds, aggregate, needs_second_opinion
-from knowhalu.methods.concluding import conclude, settled, words
+from knowhalu.methods.concluding import conclude, how_wrong, settled, why_open, words
 from knowhalu.methods.evidence import link
 from knowhalu.methods.sources import retrieve
 from knowhalu.options import KnowHaluOptions
@@ -81,10 +81,11 @@ class KnowHalu:
             supplement = yield from self._judge_by(other_form, part, of)
             final = aggregate(base, supplement, limits)
         doubted = (yield from self.reasoner.doubted(part, final)) if final.label is Label.INCORRECT else ()
+        label, evidence = settled(final.label, sample.task), link(span, final)
         return Segment(
-            start=span.start, end=span.end, text=span.text, label=settled(final.label, sample.task),
-            probability=1 - final.supported, base=base, supplement=supplement, evidence=link(span, final),
-            findings=tuple(words(span, place) for place in doubted),
+            start=span.start, end=span.end, text=span.text, label=label, probability=1 - final.supported,
+            open=why_open(label, base, supplement), relation=how_wrong(label, final, evidence=evidence), base=base,
+            supplement=supplement, findings=tuple(words(span, place) for place in doubted), evidence=evidence,
         )  # fmt: skip
 
     def _judge_by(self, form: Form, part: Sample, of: int) -> Steps[Judgment]:

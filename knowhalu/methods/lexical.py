@@ -7,9 +7,10 @@ a text, since what an index gives is never all that it has.
 from collections.abc import Sequence
 from typing import Protocol
 
-from knowhalu.methods.concluding import hallucinated
+from knowhalu.methods.concluding import hallucinated, how_wrong
 from knowhalu.methods.sources import given
 from knowhalu.options import LexicalOptions, LexicalRule
+from knowhalu.reasons import OpenReason
 from knowhalu.steps import Steps
 from knowhalu.types import Judgment, Kind, Label, Passage, Sample
 from knowhalu.verdicts import Finding, Segment, Verdict
@@ -39,18 +40,22 @@ class Lexical:
         yield from ()
         sources = given(sample)
         found = self.reasoner.findings(sample, sources, self.options.rules) if sources else ()
-        return _verdict(sample, found, OPEN if sources else BARE)
+        return _verdict(sample, found, *(OPEN, OpenReason.UNSURE) if sources else (BARE, OpenReason.NOTHING_RETRIEVED))
 
 
-def _verdict(sample: Sample, found: Sequence[Finding], otherwise: str) -> Verdict:
+def _verdict(sample: Sample, found: Sequence[Finding], otherwise: str, why: OpenReason) -> Verdict:
     label = found[0].label if found else Label.INCONCLUSIVE
     p = {Label.CORRECT: 1 - SURE, Label.INCORRECT: SURE, Label.INCONCLUSIVE: 0.5}[label]
     reason = "; ".join(dict.fromkeys(f.reason for f in found)) or otherwise
-    judgment = Judgment(label=label, confidence=max(p, 1 - p), supported=1 - p, rationale=reason, measured="nowhere")
-    whole = Segment(
-        start=0, end=len(sample.response), text=sample.response, label=label, probability=p, base=judgment, findings=tuple(found)
+    judgment = Judgment(
+        label=label, confidence=max(p, 1 - p), supported=1 - p, rationale=reason, measured="nowhere", open=None if found else why
     )
+    whole = Segment(
+        start=0, end=len(sample.response), text=sample.response, label=label, open=judgment.open,
+        relation=how_wrong(label, judgment, found), probability=p, base=judgment, findings=tuple(found),
+    )  # fmt: skip
     return Verdict(
         id=sample.id, task=sample.task, method=Lexical.name, label=label, hallucinated=hallucinated(label),
+        open=whole.open, relation=whole.relation,
         kind=Kind.FACTUAL if label is Label.INCORRECT else None, probability=p, reason=reason, segments=(whole,),
     )  # fmt: skip

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from knowhalu.errors import StageError
-from knowhalu.methods.concluding import conclude, hallucinated, settled
+from knowhalu.methods.concluding import conclude, hallucinated, settled, why_open
 from knowhalu.methods.judge import queries
 from knowhalu.methods.sources import whole_or_retrieved
 from knowhalu.options import BaselineOptions
+from knowhalu.reasons import OpenReason
 from knowhalu.steps import Steps
 from knowhalu.text import Span, few_segments, sentences
 from knowhalu.types import Judgment, Label, Passage, Sample, Task
@@ -82,14 +83,23 @@ class SelfCheck:
         pairs = list(zip(drawn.items(), told, strict=True))
         score = sum(n * (0.5 if value is None else value) for (_, n), value in pairs) / drawn.total()
         label = Label.INCORRECT if score >= self.options.threshold else Label.CORRECT
-        if all(value is None for value in told):
+        silent = all(value is None for value in told)
+        if silent:
             label = Label.INCONCLUSIVE
         base = Judgment(
             label=label, confidence=score if label is Label.INCORRECT else 1 - score, supported=1 - score,
             measured="votes" if set(told) <= {0.0, 1.0, None} else "probability", rationale=_reason(pairs, drawn.total()),
+            open=OpenReason.OFF_TOPIC if silent else None,
         )  # fmt: skip
+        label = settled(label, sample.task)
         return Segment(
-            start=piece.start, end=piece.end, text=piece.text, label=settled(label, sample.task), probability=score, base=base
+            start=piece.start,
+            end=piece.end,
+            text=piece.text,
+            label=label,
+            open=why_open(label, base),
+            probability=score,
+            base=base,
         )
 
     def _by_mean(self, verdict: Verdict) -> Verdict:
@@ -99,7 +109,8 @@ class SelfCheck:
         if all(s.base.label is Label.INCONCLUSIVE for s in verdict.segments):
             label = settled(Label.INCONCLUSIVE, verdict.task)
         reason = f"mean inconsistency of {len(verdict.segments)} pieces {score:.2f}; the worst: {verdict.reason}"
-        decided = {"label": label, "hallucinated": hallucinated(label), "probability": score, "reason": reason}
+        left = OpenReason.OFF_TOPIC if label is Label.INCONCLUSIVE else None
+        decided = {"label": label, "hallucinated": hallucinated(label), "probability": score, "reason": reason, "open": left}
         return verdict.model_copy(update=decided)
 
 

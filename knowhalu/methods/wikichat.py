@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from knowhalu.methods.claims import finding, place
-from knowhalu.methods.concluding import NOTHING, conclude, left_open, settled
+from knowhalu.methods.concluding import NOTHING, conclude, how_wrong, left_open, settled, why_open
 from knowhalu.methods.evidence import link
 from knowhalu.methods.sources import whole_or_retrieved
 from knowhalu.options import BaselineOptions
+from knowhalu.reasons import OpenReason
 from knowhalu.steps import Steps
 from knowhalu.text import Span, few_segments
 from knowhalu.types import Judgment, Label, Passage, Sample
@@ -71,9 +72,10 @@ def _segment(sample: Sample, piece: Span, claims: dict[str, Judgment]) -> Segmen
         steps = tuple(step for j in claims.values() for step in j.steps)
         base = worst.model_copy(update={"supported": supported, "steps": steps})
     else:
-        base = left_open(sample.task, NO_CLAIM)
+        base = left_open(sample.task, NO_CLAIM, OpenReason.NOTHING_TO_CHECK)
+    label, findings = settled(base.label, sample.task), tuple(finding(claim, j, piece) for claim, j in claims.items())
     return Segment(
-        start=piece.start, end=piece.end, text=piece.text, label=settled(base.label, sample.task), probability=1 - base.supported,
-        base=base, findings=tuple(finding(claim, judgment, piece) for claim, judgment in claims.items()),
+        start=piece.start, end=piece.end, text=piece.text, label=label, open=why_open(label, base),
+        relation=how_wrong(label, base, findings), probability=1 - base.supported, base=base, findings=findings,
         evidence=tuple(e for claim, judgment in claims.items() for e in link(place(claim, piece), judgment)),
     )  # fmt: skip

@@ -7,6 +7,7 @@ logistic regression over these gives P(borne out); its border is where a sentenc
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from knowhalu.methods.concluding import NOTHING
 from knowhalu.methods.conli import Hypothesis
@@ -15,6 +16,7 @@ from knowhalu.reasoners.entailing import Entailment, relation
 from knowhalu.reasoners.features import coverage
 from knowhalu.reasoners.judge_model import Weights
 from knowhalu.reasoners.standing import Standing, View, entity_features, standing, views
+from knowhalu.reasons import OpenReason
 from knowhalu.steps import Entail, Probabilities, Steps
 from knowhalu.steps import Hypothesis as Pair
 from knowhalu.text import Span, clauses, word_count
@@ -65,13 +67,22 @@ class ConliEncoder:
         judgment = yield from self.entailment.judge(sample.model_copy(update={"response": text}), passages, of)
         label = LABELS[relation(judgment)]
         sure = max(judgment.supported, 1 - judgment.supported)
-        return judgment.model_copy(update={"form": None, "label": label, "confidence": sure, "kind": None})
+        told = _reasons(label, judgment.open or OpenReason.UNSURE)
+        return judgment.model_copy(update={"form": None, "label": label, "confidence": sure, "kind": None, **told})
+
+
+def _reasons(label: Label, why: OpenReason) -> dict[str, Any]:
+    return {
+        "open": why if label is Label.INCONCLUSIVE else None,
+        "relation": Relation.CONTRADICTION if label is Label.INCORRECT else None,
+    }
 
 
 def judged_alone(hypotheses: Sequence[tuple[str, Entity]], there: Sequence[View]) -> Steps[list[Judgment]]:
     """Judge entities, each with the sentence that it stands in, by the views of the sources."""
     if not there:
-        return [Judgment(label=Label.INCONCLUSIVE, confidence=1.0, supported=0.0, rationale=NOTHING)] * len(hypotheses)
+        none = OpenReason.NOTHING_RETRIEVED
+        return [Judgment(label=Label.INCONCLUSIVE, confidence=1.0, supported=0.0, rationale=NOTHING, open=none)] * len(hypotheses)
     found = [standing(text, entity, there) for text, entity in hypotheses]
     asked = [(view.near, clause_of(*h)) for h, s in zip(hypotheses, found, strict=True) for view in (s.place, s.matter)]
     pairs = list(dict.fromkeys(asked))
@@ -86,8 +97,9 @@ def _alone(text: str, entity: Entity, found: Standing, scores: tuple[Probabiliti
     p = WEIGHTS.probability(features)
     label = Label.CORRECT if p >= 0.5 else Label.INCORRECT if _told_otherwise(features) else Label.INCONCLUSIVE
     judgment = Judgment(
-        label=label, confidence=max(p, 1 - p), supported=p, rationale=_rationale(label, found, scores), features=features
-    )
+        label=label, confidence=max(p, 1 - p), supported=p, rationale=_rationale(label, found, scores), features=features,
+        **_reasons(label, OpenReason.OFF_TOPIC if found.held < 1 else OpenReason.UNSURE),
+    )  # fmt: skip
     return judgment.model_copy(update={"steps": (_step(text, entity, found, judgment),)})
 
 

@@ -22,7 +22,7 @@ from knowhalu.reasoners.inference_prompts import (
     inference_prompt,
     source_lines,
 )
-from knowhalu.reasoners.judging import Scale, decided
+from knowhalu.reasoners.judging import Scale, decided, reasons
 from knowhalu.reasoners.layout import JUDGMENT, LABEL
 from knowhalu.reasoners.numbered import Answer, read_answers
 from knowhalu.steps import Completion, Generate, Steps
@@ -84,7 +84,7 @@ class ConliLLM:
         for hypothesis, (reason, label) in zip(hypotheses, answers, strict=True):
             judgment = Judgment(
                 label=label, confidence=0.0, supported=float(label is Label.CORRECT), rationale=f"{reason} {UNMEASURED}",
-                measured="nowhere",
+                measured="nowhere", **reasons(label, SCALE),
             )  # fmt: skip
             judged.append(_with_quotes(judgment, sample, hypothesis, passages, float(label is Label.INCORRECT)))
         return judged

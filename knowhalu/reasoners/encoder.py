@@ -13,9 +13,10 @@ from knowhalu.reasoners.lexicon import NAME
 from knowhalu.reasoners.off_target import extract
 from knowhalu.reasoners.questions import general_form
 from knowhalu.reasoners.reading import READS, Evidence, candidates, gathered, read, stretch
+from knowhalu.reasons import OpenReason
 from knowhalu.steps import Doubtful, Entail, Hypothesis, Mark, Probabilities, Steps
 from knowhalu.text import sentences
-from knowhalu.types import Extraction, Form, Judgment, Kind, Knowledge, Label, Passage, Query, Sample, Step
+from knowhalu.types import Extraction, Form, Judgment, Kind, Knowledge, Label, Passage, Query, Relation, Sample, Step
 
 ELSEWHERE = "the sources speak of something else"
 BESIDE = "the sources bear it out, but it does not answer the question"
@@ -42,6 +43,12 @@ def decide(supported: float, features: Mapping[str, float]) -> Decision:
     if features["on_topic"] < ON_TOPIC and features["joint_contradicted"] < 0:
         return Decision(Label.INCONCLUSIVE, 1 - features["on_topic"])
     return Decision(Label.INCORRECT, 1 - supported)
+
+
+def against(features: Mapping[str, float]) -> Relation:
+    """Tell whether sources that do not bear out a statement contradict it, or are silent."""
+    told = features.get("joint_contradicted", 0.0) > 0 or features.get("nearest_contradicted", 0.0) > 0
+    return Relation.CONTRADICTION if told else Relation.NEUTRAL
 
 
 class EncoderReasoner:
@@ -84,7 +91,11 @@ class EncoderReasoner:
         """Judge the claim by all knowledge of one form, thoughts left out."""
         evidence = gathered(steps, form)
         if not evidence.shaped:
-            return Judgment(form=form, label=Label.INCONCLUSIVE, confidence=1.0, rationale=NOTHING, steps=tuple(steps))
+            found = any(step.passages for step in steps)
+            return Judgment(
+                form=form, label=Label.INCONCLUSIVE, confidence=1.0, rationale=NOTHING, steps=tuple(steps),
+                open=OpenReason.OFF_TOPIC if found else OpenReason.NOTHING_RETRIEVED,
+            )  # fmt: skip
         joint = stretch(part, steps, form) or evidence.joint
         pairs = [Hypothesis(joint, part.response, part.question)]
         if part.question:
@@ -102,8 +113,10 @@ class EncoderReasoner:
         rationale = ELSEWHERE if label is Label.INCONCLUSIVE else _rationale(scores[0], features, label)
         if label is Label.INCORRECT and part.question and _misses_question(scores[0], scores[1], features):
             kind, rationale = Kind.OFF_TARGET, BESIDE
+        wrong = label is Label.INCORRECT and kind is None
         return Judgment(
             form=form, label=label, confidence=confidence, supported=p, rationale=rationale, kind=kind,
+            open=OpenReason.OFF_TOPIC if label is Label.INCONCLUSIVE else None, relation=against(features) if wrong else None,
             steps=tuple(steps), features=features,
         )  # fmt: skip
 
@@ -112,7 +125,7 @@ class EncoderReasoner:
         evidence = gathered(judgment.steps, Form.UNSTRUCTURED)
         if judgment.kind is Kind.OFF_TARGET or not evidence.shaped:
             return ()
-        joint = stretch(part, Form.UNSTRUCTURED) or evidence.joint
+        joint = stretch(part, judgment.steps, Form.UNSTRUCTURED) or evidence.joint
         found: list[tuple[Doubtful, ...]] = yield Mark((Hypothesis(joint, part.response, part.question),))
         return found[0]
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from knowhalu.reasoners.encoder import EncoderReasoner
+from knowhalu.reasoners.encoder import EncoderReasoner, against
 from knowhalu.steps import Steps
 from knowhalu.types import Form, Judgment, Passage, Query, Relation, Sample, Step
 
@@ -27,5 +27,4 @@ def relation(judgment: Judgment) -> Relation:
     """Read a judgment as natural language inference: what is not entailed is contradicted, or else neutral."""
     if judgment.supported >= 0.5:
         return Relation.ENTAILMENT
-    told = judgment.features.get("joint_contradicted", 0.0) > 0 or judgment.features.get("nearest_contradicted", 0.0) > 0
-    return Relation.CONTRADICTION if told else Relation.NEUTRAL
+    return against(judgment.features)

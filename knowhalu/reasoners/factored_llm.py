@@ -19,7 +19,7 @@ from knowhalu.reasoners.quoting import quoting
 from knowhalu.reasoners.replies import sections, whole_sentences
 from knowhalu.steps import Completion, Generate, Steps
 from knowhalu.text import Span, word_count
-from knowhalu.types import Claim, Judgment, Label, Passage, Sample
+from knowhalu.types import Claim, Judgment, Label, Passage, Relation, Sample
 
 STANDARD = Standard(dict.fromkeys(RULES, 0.5), typical=0.95, reference=4.0)
 """What claims are measured by where nothing was fitted: a text is hallucinated if it is so more likely than not.
@@ -74,9 +74,11 @@ class FactoredLLM:
             rationale, says, probability = yield from self._said(request)
             p = float(says) if probability is None else probability
             measured = "nowhere" if probability is None else "probability"
+        step = quoting(part.response, rationale, passages, p)
+        against = Relation.CONTRADICTION if step.knowledge.quotes else Relation.NEUTRAL  # silence cannot be quoted
         return Judgment(
             label=Label.CORRECT if p >= 0.5 else Label.INCORRECT, supported=p, rationale=rationale, measured=measured,
-            confidence=0.0 if measured == "nowhere" else max(p, 1 - p), steps=(quoting(part.response, rationale, passages, p),),
+            confidence=0.0 if measured == "nowhere" else max(p, 1 - p), relation=None if p >= 0.5 else against, steps=(step,),
         )  # fmt: skip
 
     def _voted(self, request: Generate, votes: int) -> Steps[tuple[str, float]]:

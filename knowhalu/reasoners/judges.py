@@ -66,7 +66,7 @@ class PromptJudge:
             "claims": partial(_by_claims, scale=how.scale, lists=lists),
         }[how.before]
         judgment, shares = yield from decided(
-            self.book.judge(how.prompt, sample, passages), None, votes or self.options.votes, think=think,
+            self.book.judge(how.prompt, sample, passages), None, votes or self.options.votes, how.scale, think=think,
             temperature=self.method.temperature if votes else 1.0,
         )  # fmt: skip
         steps = (read_whole(sample, passages),) if passages else ()

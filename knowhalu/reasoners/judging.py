@@ -7,7 +7,7 @@ of the label among the three (KnowHalu, section 3.2 e), or the share of equal vo
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from knowhalu.errors import ReplyError
 from knowhalu.methods.concluding import NOTHING
@@ -15,8 +15,9 @@ from knowhalu.reasoners.asking import asked_twice, begun
 from knowhalu.reasoners.grounding import weighed
 from knowhalu.reasoners.layout import JUDGMENT, LABEL
 from knowhalu.reasoners.replies import read_label, sections, whole_sentences
+from knowhalu.reasons import OpenReason
 from knowhalu.steps import Completion, Generate, Steps
-from knowhalu.types import Form, Judgment, Label, Sample, Step, Task
+from knowhalu.types import Form, Judgment, Label, Relation, Sample, Step, Task
 
 LABEL_TOKENS = 16
 CAREFUL = (Label.INCONCLUSIVE, Label.INCORRECT, Label.CORRECT)
@@ -51,12 +52,27 @@ def judged(request: Generate, part: Sample, steps: Sequence[Step], form: Form, v
     """
     shares: Shares = {Label.INCONCLUSIVE: 1.0}
     if all(step.knowledge.is_empty for step in steps):
-        judgment = Judgment(form=form, label=Label.INCONCLUSIVE, confidence=0.0, rationale=NOTHING, measured="nowhere")
+        judgment = Judgment(
+            form=form, label=Label.INCONCLUSIVE, confidence=0.0, rationale=NOTHING, measured="nowhere", open=silent(steps)
+        )
     else:
         judgment, shares = yield from decided(request, form, votes)
     judgment = judgment.model_copy(update={"supported": supported(shares, part.task)})
     found = weighed(steps, judgment, contradicted=shares.get(Label.INCORRECT, 0.0))
     return judgment.model_copy(update={"steps": found})
+
+
+def silent(steps: Sequence[Step]) -> OpenReason:
+    """Say why no step has any knowledge: nothing was found, or nothing in what was found speaks of the matter."""
+    return OpenReason.OFF_TOPIC if any(step.passages for step in steps) else OpenReason.NOTHING_RETRIEVED
+
+
+def reasons(label: Label, scale: Scale) -> dict[str, Any]:
+    """Return what a label alone tells: a judge that could have left it open, and did not, was contradicted by the sources."""
+    told = label is Label.INCORRECT and Label.INCONCLUSIVE in scale.words.values()
+    return {
+        "open": OpenReason.UNSURE if label is Label.INCONCLUSIVE else None, "relation": Relation.CONTRADICTION if told else None
+    }  # fmt: skip
 
 
 def supported(shares: Shares, task: Task) -> float:
@@ -78,14 +94,16 @@ def decided(
     """
     think = think or (lambda asked: reasoned(asked, scale))
     if votes > 1:
-        return (yield from _by_votes(request, form, votes, think, temperature))
+        judgment, shares = yield from _by_votes(request, form, votes, think, temperature)
+        return judgment.model_copy(update=reasons(judgment.label, scale)), shares
     rationale, label, shares = yield from think(request)
+    why = reasons(label, scale)
     if shares:
-        return Judgment(form=form, label=label, confidence=shares[label], rationale=rationale), shares
+        return Judgment(form=form, label=label, confidence=shares[label], rationale=rationale, **why), shares
     # a confidence of 0 is under every delta1, so Algorithm 1 asks the other form too, and over no delta2, so an unmeasured
     # supplement overrides only what is INCONCLUSIVE
     said = f"{rationale} {UNMEASURED.format(ASKED_TOO if form else MEASURES)}"
-    return Judgment(form=form, label=label, confidence=0.0, rationale=said, measured="nowhere"), {label: 1.0}
+    return Judgment(form=form, label=label, confidence=0.0, rationale=said, measured="nowhere", **why), {label: 1.0}
 
 
 def _by_votes(

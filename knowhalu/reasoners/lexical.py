@@ -8,7 +8,7 @@ from knowhalu.options import LexicalOptions, LexicalRule
 from knowhalu.reasoners.entities import by_rules
 from knowhalu.reasoners.standing import COUNTED, held_in
 from knowhalu.text import sentences
-from knowhalu.types import Label, Passage, Sample
+from knowhalu.types import Label, Passage, Relation, Sample
 from knowhalu.verdicts import Finding
 
 _SPACE = re.compile(r"\s+")
@@ -32,7 +32,7 @@ def _missing(response: str, told: str, rules: Sequence[LexicalRule]) -> Iterator
         if kind in rules and not held_in(entity.text, told):
             yield Finding(
                 unit="entity", start=entity.start, end=entity.end, text=entity.text, type=entity.type, label=Label.INCORRECT,
-                supported=0.0, reason=f"the {kind[:-1]} “{entity.text}” stands in no source",
+                relation=Relation.NEUTRAL, supported=0.0, reason=f"the {kind[:-1]} “{entity.text}” stands in no source",
             )  # fmt: skip
 
 
@@ -48,8 +48,8 @@ def _copied(sample: Sample, sources: Sequence[Passage]) -> tuple[Finding, ...]:
     if sample.question or not spans or not all(any(_plain(s.text) in text for text in texts) for s in spans):
         return ()
     return tuple(
-        Finding(unit="claim", start=s.start, end=s.end, text=s.text, label=Label.CORRECT, supported=1.0,
-                reason="it stands word for word in a source")
+        Finding(unit="claim", start=s.start, end=s.end, text=s.text, label=Label.CORRECT,
+                relation=Relation.ENTAILMENT, supported=1.0, reason="it stands word for word in a source")
         for s in spans
     )  # fmt: skip
 

@@ -14,7 +14,7 @@ from knowhalu.report.dataset import DataSet, read_dataset
 from knowhalu.report.drawn import Drawn, drawn_of
 from knowhalu.report.grid import Grid
 from knowhalu.report.items import STATES, Item, choose, read_items, states_of
-from knowhalu.report.outcomes import Outcomes, read_outcomes
+from knowhalu.report.outcomes import OPEN, WHYS, WRONG, Outcomes, read_outcomes
 from knowhalu.report.parts import Breakdown, breakdowns, read_breakdowns
 from knowhalu.report.published import Published, published
 from knowhalu.report.rows import Texts, read_texts
@@ -34,13 +34,18 @@ def is_trivial(method: str) -> bool:
 
 @dataclass(frozen=True)
 class Entrant:
-    """A method of a run: what decided its results, what it said, and why it said nothing of some rows."""
+    """A method of a run: what decided its results, what it said and why, and why it said nothing of some rows.
+
+    `why` counts texts left open by their reason, and hallucinated ones by how the sources stand to them; "open" and
+    "hallucinated" are those of which that is not known.
+    """
 
     name: str
     method: str
     settings: str
     parts: dict[str, str]
     states: dict[str, int]
+    why: dict[str, int]
     failures: dict[str, int]
 
 
@@ -145,7 +150,15 @@ def _breakdowns(run: Run, texts: Texts | None, outcomes: dict[str, Outcomes]) ->
 def _entrant(name: str, found: Outcomes, texts: Texts | None) -> Entrant:
     parts = {key: value for key, value in found.run.items() if key not in ("settings", "version")}
     states = Counter(states_of(found, texts).tolist())
-    return Entrant(name, found.method or _method_of(found), _settings_of(found), parts, dict(states), found.failures)
+    method, why = found.method or _method_of(found), _whys(found)
+    return Entrant(name, method, _settings_of(found), parts, dict(states), why, found.failures)
+
+
+def _whys(found: Outcomes) -> dict[str, int]:
+    """Count what is open or hallucinated by why, in the order of `WHYS`, and what does not say why last."""
+    counted = Counter(zip(found.said.tolist(), found.why.tolist(), strict=True))
+    known = {WHYS[at]: counted[said, at] for at in range(1, len(WHYS)) for said in (WRONG, OPEN) if counted[said, at]}
+    return known | {name: counted[said, 0] for said, name in ((WRONG, "hallucinated"), (OPEN, "open")) if counted[said, 0]}
 
 
 def _settings(found: Outcomes) -> dict[str, Any]:

@@ -41,6 +41,11 @@ class Item:
         return self.outcome if isinstance(self.outcome, Verdict) else None
 
     @property
+    def why(self) -> str:
+        """Return why the text was left open, or how the sources stand to a hallucinated one."""
+        return str((self.verdict.open or self.verdict.relation or "") if self.verdict is not None else "")
+
+    @property
     def type(self) -> str:
         """Return the kind of hallucination that the verdict names."""
         return str(self.verdict.kind) if self.verdict is not None and self.verdict.kind is not None else ""

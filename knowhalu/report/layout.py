@@ -6,6 +6,7 @@ from knowhalu.evaluation.comparison import Comparison
 from knowhalu.evaluation.figures import FIGURES
 from knowhalu.evaluation.intervals import Figure
 from knowhalu.evaluation.report import COST, QUALITY, Sheet, percent, sheets, title_of
+from knowhalu.reasons import OpenReason
 from knowhalu.report.content import Report, Section, is_trivial
 from knowhalu.report.parts import Breakdown, Part
 from knowhalu.report.published import Published
@@ -18,6 +19,11 @@ BEST = 5
 OVERVIEW = "Avg Acc of all sets"
 ACROSS = 6
 """Methods side by side in a table of sets by methods at most."""
+WHY_TITLE = "Why: texts found hallucinated, and texts left open"
+WHY = {
+    "contradiction": "contradicted", "neutral": "not in the sources", "hallucinated": "hallucinated, not told which",
+    **{reason: f"open: {reason.says}" for reason in OpenReason}, "open": "open, not told why",
+}  # fmt: skip
 LEGEND = "TPR / TNR in percent (rows): the share of the hallucinated that was found, and of the faithful that was passed."
 
 
@@ -105,6 +111,20 @@ def run_sheet(section: Section) -> Sheet:
     keys = list(dict.fromkeys(key for e in section.entrants for key in e.parts))
     rows = [(e.name, e.method, *(e.parts.get(key, "-")[:16] for key in keys)) for e in section.entrants]
     return Sheet("What ran", ("", "method", *keys), rows)
+
+
+def why_sheet(section: Section) -> Sheet | None:
+    """Count what every method left open by the reason, and what it found hallucinated by how the sources stand to it.
+
+    Returns None where no outcome says either.
+    """
+    names = [name for name in WHY if any(name in e.why for e in section.entrants)]
+    if not set(names) - {"open", "hallucinated"}:
+        return None
+    rows = [
+        (e.name, *(f"{e.why.get(name, 0):,}" for name in names)) for e in section.entrants if e.why and not is_trivial(e.method)
+    ]
+    return Sheet(WHY_TITLE, ("", *(WHY[name] for name in names)), rows)
 
 
 def interval_values(section: Section) -> list[tuple[str, Figure]]:

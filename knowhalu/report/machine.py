@@ -27,7 +27,7 @@ def as_json(report: Report) -> str:
 
 
 def _section(section: Section) -> dict[str, Any]:
-    sheets = [*layout.figure_sheets(section), layout.cost_sheet(section), layout.run_sheet(section)]
+    sheets = [*layout.figure_sheets(section), layout.why_sheet(section), layout.cost_sheet(section), layout.run_sheet(section)]
     return {
         "name": section.name, "input": section.input, "rows": section.rows, "dataset": list(section.dataset.facts),
         "warnings": list(section.warnings),

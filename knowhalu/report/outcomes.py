@@ -12,20 +12,24 @@ from numpy.typing import NDArray
 
 from knowhalu.errors import InputError
 from knowhalu.evaluation.figures import Flags, Floats, Said
+from knowhalu.reasons import OpenReason
 from knowhalu.records import id_hash, parse_outcome
 from knowhalu.report.rows import HALLUCINATED, UNKNOWN, Texts
+from knowhalu.types import Relation
 from knowhalu.verdicts import Outcome, Usage
 
 FAITHFUL, WRONG, OPEN, FAILED = 0, 1, 2, 3
 """What an outcome says: faithful, hallucinated, left open, or nothing because the check failed."""
+WHYS = ("", *map(str, (Relation.CONTRADICTION, Relation.NEUTRAL, *OpenReason)))
+"""Why an outcome is open, or how the sources stand to a wrong one; nothing where that was not told."""
 CURE = "Give an output of `knowhalu detect` or `knowhalu compare`."
 
 
 class Outcomes(NamedTuple):
     """All outcomes of a file: arrays of equal length, one entry for each row that has an outcome, and counts of all.
 
-    `place` is the row's, `agree` 1 or 0 where both forms of knowledge were judged by, else -1, `offset` the line's first byte.
-    `torn` tells that the last line broke off, as a kill leaves it.
+    `place` is the row's, `agree` 1 or 0 where both forms of knowledge were judged by, else -1, `offset` the line's first byte,
+    `why` a place in `WHYS`. `torn` tells that the last line broke off, as a kill leaves it.
     """
 
     path: Path
@@ -38,6 +42,7 @@ class Outcomes(NamedTuple):
     steps: NDArray[np.int64]
     agree: NDArray[np.int8]
     offset: NDArray[np.int64]
+    why: NDArray[np.int8]
     failures: dict[str, int]
     usage: dict[str, int]
     torn: bool
@@ -74,6 +79,7 @@ class _Entry(NamedTuple):
     agree: int
     failure: str | None
     usage: tuple[int, ...]
+    why: int = 0
 
 
 def read_outcomes(path: Path, texts: Texts | None) -> Outcomes:
@@ -132,6 +138,7 @@ def _gathered(
         seconds=np.array([e.seconds for e in entries]), steps=np.array([e.steps for e in entries], dtype=np.int64),
         agree=np.array([e.agree for e in entries], dtype=np.int8), failures=dict(failures.most_common()),
         usage=dict(zip(Usage.model_fields, totals, strict=False)), torn=torn,
+        why=np.array([e.why for e in entries], dtype=np.int8),
     )  # fmt: skip
 
 
@@ -148,7 +155,8 @@ def _entry(fields: dict[str, Any], where: str) -> _Entry:
         both = [base["label"] == other["label"] for base, other in pairs if other is not None]
         usage = tuple(int(fields["usage"].get(name, 0)) for name in Usage.model_fields)
         seconds = float(fields["seconds"].get("total", np.nan))
-        return _Entry(said, float(fields["probability"]), seconds, steps, int(all(both)) if both else -1, None, usage)
+        why = WHYS.index(fields.get("open") or fields.get("relation") or "")
+        return _Entry(said, float(fields["probability"]), seconds, steps, int(all(both)) if both else -1, None, usage, why)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{where}: not an outcome of a check ({type(error).__name__}: {error}). {CURE}") from error
 

@@ -56,6 +56,7 @@ def as_html(report: Report) -> str:
         charts=[_charts(f"s{i}", section, styles) for i, section in enumerate(report.sections, 1)],
         grids=[charts.grid_chart(f"grid{i}", name, grid) for i, (name, grid) in enumerate(report.grids.items(), 1)],
         layout=layout, say=say, remarks=remarks, quiet=quiet, states=STATES, signs=SIGNS, labels=LABELS, kinds=KINDS,
+        whys=layout.WHY,
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ import re
 
 from knowhalu.evaluation.comparison import Result
 from knowhalu.evaluation.report import percent, title_of
+from knowhalu.reasons import OpenReason
 from knowhalu.report.content import Report, Section, is_trivial
 from knowhalu.report.items import Item
 
@@ -68,7 +69,7 @@ def shared_warnings(report: Report) -> list[tuple[str, str]]:
 
 def choices(report: Report) -> list[tuple[str, str, list[str]]]:
     """Return what items can be filtered by, where there is more than one value: field, title, values."""
-    fields = (("run", "Set", "run"), ("method", "Method", "method"), ("kind", "Kind said", "type"))
+    fields = (("run", "Set", "run"), ("method", "Method", "method"), ("kind", "Kind said", "type"), ("why", "Why", "why"))
     found = [(name, title, list(dict.fromkeys(getattr(i, attribute) for i in report.items))) for name, title, attribute in fields]
     return [(name, title, sorted(v for v in values if v)) for name, title, values in found if len(values) > 1]
 
@@ -87,6 +88,17 @@ def said(item: Item) -> str:
         return "no verdict"
     words = {True: "hallucinated", False: "faithful", None: "left open"}[verdict.hallucinated]
     return f"said {words} ({verdict.probability:.2f})"
+
+
+def why(item: Item) -> str:
+    """Return in words why a text was left open, or how the sources stand to a wrong one; nothing where that is not known."""
+    return item.verdict.why if item.verdict is not None else ""
+
+
+def actions(section: Section) -> list[tuple[str, str]]:
+    """Return every reason for which a method left a text open, in words, with what to do next."""
+    found = {name for entrant in section.entrants for name in entrant.why}
+    return [(reason.says, reason.next_action) for reason in OpenReason if reason in found]
 
 
 def cost_line(item: Item) -> str:

@@ -57,6 +57,9 @@ def _section(section: Section) -> Iterator[str]:
     if section.breakdowns:
         yield plain(layout.LEGEND)
         yield from (_table(layout.breakdown_sheet(breakdown)) for breakdown in section.breakdowns)
+    if (why := layout.why_sheet(section)) is not None:
+        yield _table(why)
+        yield "\n".join(f"- {plain(says)}: {plain(action)}" for says, action in say.actions(section))
     yield from map(_table, [*([cost] if cost is not None else []), layout.run_sheet(section)])
 
 
@@ -75,7 +78,9 @@ def _item(item: Item) -> str:
     gold = f", gold: {item.sample.label}" if item.sample is not None and item.sample.label is not None else ""
     if isinstance(outcome, Failure):
         return f"{head}{gold}: no verdict: {plain(f'{outcome.stage}: {outcome.reason}')}"
-    lines = [f"{head}{gold}: {outcome.label.lower()}, P(hallucinated) {outcome.probability:.3f}"]
+    why = say.why(item)
+    lines = [f"{head}{gold}: {outcome.label.lower()}{f' ({why})' if why else ''}, P(hallucinated) {outcome.probability:.3f}"]
+    lines += [f"  - Next: {plain(outcome.open.next_action)}"] if outcome.open is not None else []
     if item.sample is not None and item.sample.question:
         lines.append(f"  - Question: {plain(item.sample.question)}")
     lines.append(f"  - Response: {plain(say.snippet(item))}")

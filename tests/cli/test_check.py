@@ -24,6 +24,13 @@ def test_the_first_line_and_the_exit_code_tell_the_verdict(knowhalu, word, code,
     assert result.stdout.split("\n")[0].startswith(line)
 
 
+def test_an_open_verdict_says_why_and_what_to_do_next(knowhalu):
+    given = ("check", "--claim", "unsure", "--knowledge", "Mars is red.")
+    lines = knowhalu(*given).stdout.splitlines()
+    assert lines[1].strip() == "the judge is not sure" and lines[3].startswith("  Next: Ask a stronger judge")
+    assert json.loads(knowhalu(*given, "--json").stdout)["open"] == "unsure"
+
+
 def test_all_that_was_found_is_shown_without_colours_in_a_pipe(knowhalu):
     output = knowhalu("check", "-q", "Which planet?", "-a", "wrong Mars", "--knowledge", "Mars is red.").stdout
     assert "\x1b" not in output

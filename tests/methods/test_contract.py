@@ -16,7 +16,7 @@ from knowhalu.searching import Searcher
 from knowhalu.settings import load_settings
 from knowhalu.steps import Completion
 from knowhalu.text import word_count
-from knowhalu.types import Label
+from knowhalu.types import Kind, Label, Relation
 from knowhalu.verdicts import Failure, Verdict
 from tests.methods.hostile import BARE, LONG, SAMPLES
 from tests.methods.imitating import imitated
@@ -26,6 +26,18 @@ NEEDED = {name: ("trivial.border=0.5",) for name in METHODS if method_card(name)
 """Settings without which a method refuses to be made."""
 EVERYONE = [(name, who) for name, card in METHODS.items() for who in card.reasoners or ("",)]
 SAID = {Label.CORRECT: {False}, Label.INCORRECT: {True}, Label.INCONCLUSIVE: {None}}
+TELLS_HOW = {
+    "knowhalu",
+    "conli",
+    "factored",
+    "factored-academic",
+    "wikichat",
+    "few-shot",
+    "factored-single",
+    "lexical",
+    "cascade",
+}
+"""Methods that hold a text against sources, and know a word for what these leave open."""
 every_method = pytest.mark.parametrize(("name", "who"), EVERYONE, ids=[f"{n}-{w}" if w else n for n, w in EVERYONE])
 
 
@@ -79,12 +91,25 @@ def assert_exact(sample, verdict):
         assert evidence.quote == sources[evidence.document][at : at + len(evidence.quote)]
 
 
+def assert_has_its_reasons(verdict, name):
+    """What is open says why, and nothing else does; what is wrong by the sources says how they stand to it."""
+    for told in (verdict, *verdict.segments):
+        assert (told.open is not None) == (told.label is Label.INCONCLUSIVE), told
+        assert told.relation is None or told.label is Label.INCORRECT
+    for judgment in (j for s in verdict.segments for j in (s.base, s.supplement) if j is not None):
+        assert judgment.open is not None or judgment.label is not Label.INCONCLUSIVE, judgment
+    wrong = verdict.label is Label.INCORRECT and verdict.kind is not Kind.OFF_TARGET
+    if wrong and name in TELLS_HOW and any(s.label is Label.INCORRECT for s in verdict.segments):
+        assert verdict.relation in (Relation.CONTRADICTION, Relation.NEUTRAL)
+
+
 def assert_is_a_verdict(sample, verdict, name):
     assert isinstance(verdict, Verdict)
     assert (verdict.method, verdict.task) == (name, sample.task)
     assert 0.0 <= verdict.probability <= 1.0
     assert verdict.hallucinated in SAID[verdict.label] and verdict.reason
     assert verdict.kind is None or verdict.hallucinated
+    assert_has_its_reasons(verdict, name)
     assert_exact(sample, verdict)
 
 
