@@ -58,12 +58,14 @@ def _probabilities(
     rows = tokenize(examples, vocabulary)
     device = next(model.parameters()).device
     found = np.zeros((len(rows), 3), dtype=np.float32)
-    length = BUCKETS[-1][0]
+    order = sorted(range(len(rows)), key=lambda i: len(rows[i].ids))
     for start in range(0, len(rows), 16):
-        tensors = (t.to(device) for t in vocabulary.batch(rows[start : start + 16], length))
+        part = order[start : start + 16]
+        length = next(size for size, _ in BUCKETS if size >= len(rows[part[-1]].ids))
+        tensors = (t.to(device) for t in vocabulary.batch([rows[i] for i in part], length))
         with torch.autocast(device.type, torch.bfloat16):
             logits = model(*tensors)
-        found[start : start + 16] = logits.float().softmax(-1).cpu().numpy()
+        found[part] = logits.float().softmax(-1).cpu().numpy()
     return found
 
 
