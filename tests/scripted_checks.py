@@ -38,7 +38,7 @@ class Scripted:
             id=sample.id, task=sample.task, method=self.name, label=label, hallucinated=hallucinated,
             kind=Kind.FACTUAL if hallucinated else None, probability={True: 0.97, False: 0.02, None: 0.5}[hallucinated],
             open=OpenReason.UNSURE if hallucinated is None else None, reason="decided by a word",
-        segments=(segment_of(sample, label),),
+            segments=(segment_of(sample, label),),
             extraction=EXTRACTION if sample.question else None,
         )  # fmt: skip
 

@@ -12,14 +12,12 @@ from knowhalu.errors import InputError
 from knowhalu.evaluation.comparison import compare
 from knowhalu.evaluation.report import percent, write
 from knowhalu.evaluation.specs import parse_specs
-from knowhalu.reasons import OpenReason
 from knowhalu.report import layout
 from knowhalu.report.content import make_report
 from knowhalu.report.machine import as_json
 from knowhalu.report.page import as_html
 from knowhalu.report.runs import find_runs
 from knowhalu.report.textual import as_markdown
-from knowhalu.types import Relation
 from tests.report.runs import Page, failure, labelled, sample, verdict, write_outcomes, write_rows
 
 HOSTILE = (
@@ -179,25 +177,6 @@ def test_without_gold_there_are_counts_and_items_only(reported):
     assert report.sections[0].comparison is None and not report.sections[0].drawn.roc
     assert "No row has a gold label" in page.text() and "Avg Acc" not in page.text("script")
     assert {a["data-state"] for a in page.all("details", class_="item")} == {"hallucinated", "faithful"}
-
-
-def test_why_texts_are_open_or_wrong_is_counted_shown_and_filtered_by(reported):
-    samples = [sample(i, label=None) for i in range(4)]
-    told = [
-        verdict(samples[0], 0.9).model_copy(update={"relation": Relation.NEUTRAL}),
-        verdict(samples[1], 0.5, hallucinated=None).model_copy(update={"open": OpenReason.OFF_TOPIC}),
-        verdict(samples[2], 0.5, hallucinated=None),  # as outcomes of older versions are
-        verdict(samples[3], 0.1),
-    ]
-    report = reported(samples, told)
-    assert report.sections[0].entrants[0].why == {"neutral": 1, "off_topic": 1, "open": 1}
-    page = Page(as_html(report))
-    assert OpenReason.OFF_TOPIC.next_action in page.text() and "open, not told why" in page.text()
-    assert [a["data-why"] for a in page.all("details", class_="item")].count("off_topic") == 1
-    assert len(page.all("option", value="neutral")) == 1
-    for text in (as_markdown(report), as_html(report)):
-        assert "the sources speak of something else" in text and "not in the sources" in text
-    assert json.loads(as_json(report))["items"][0]["outcome"]["relation"] == "neutral"
 
 
 def test_without_rows_the_response_is_that_of_the_verdict(reported):
