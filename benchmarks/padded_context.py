@@ -13,16 +13,47 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+import numpy as np
 from eval_rows import EvalRow, rows_of, source
+from numpy.typing import NDArray
 
-from knowhalu.api import Checker
+from knowhalu.encoder.embedder import MiniLMEmbedder
+from knowhalu.encoder.memory import Recollection
+from knowhalu.encoder.service import EncoderBackend
+from knowhalu.engine import Backends, Engine
 from knowhalu.options import Settings
+from knowhalu.parts import build_method
+from knowhalu.searching import Searcher
 from knowhalu.types import Document, Sample
 from knowhalu.verdicts import Verdict
 
 FILES = ("wice_claim_oracle", "scifact", "qags_cnndm", "summedits8", "bump_pairs", "written_claims")
 SIDES = ("before", "after", "both")
 GOAL = 0.02
+POOL = 60
+"""Documents of a file that are put around its sources."""
+
+
+class Remembering(MiniLMEmbedder):
+    """The usual embedder, which embeds each text once: the drawn documents come back in one source after the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: dict[str, NDArray[np.float32]] = {}
+
+    def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
+        """Encode texts in order; a text's vector does not depend on its neighbours."""
+        new = [t for t in dict.fromkeys(texts) if t not in self._seen]
+        self._seen |= dict(zip(new, super().encode(new, query=query), strict=True))
+        return np.array([self._seen[t] for t in texts], dtype=np.float32).reshape(len(texts), self.dimension)
+
+
+def make_engine() -> Engine[Verdict]:
+    """Build the engine of the usual settings, with an embedder and a verifier that answer what they were asked before."""
+    settings = Settings()
+    searcher = Searcher(settings.retrieval)
+    searcher.__dict__["embedder"] = Remembering()
+    return Engine(build_method(settings), Backends(entail=Recollection(EncoderBackend(), 1_000_000), search=searcher))
 
 
 class Change(NamedTuple):
@@ -58,23 +89,23 @@ def wilson(hits: int, of: int, z: float = 1.96) -> tuple[float, float]:
     return (middle - half) / (1 + slack), (middle + half) / (1 + slack)
 
 
-def verdicts(checker: Checker, samples: Sequence[Sample]) -> list[Verdict]:
+def verdicts(engine: Engine[Verdict], samples: Sequence[Sample]) -> list[Verdict]:
     """Check all samples, in order; any failure ends the benchmark."""
-    outcomes = list(checker.engine.run(samples, ordered=True))
+    outcomes = list(engine.run(samples, ordered=True))
     found = [o for o in outcomes if isinstance(o, Verdict)]
     if len(found) < len(outcomes):
         raise SystemExit(f"{len(outcomes) - len(found)} checks failed; see `knowhalu detect`")
     return found
 
 
-def measured(checker: Checker, rows: Sequence[EvalRow], pool: Sequence[str], words: int, draw: Random) -> list[Change]:
+def measured(engine: Engine[Verdict], rows: Sequence[EvalRow], pool: Sequence[str], words: int, draw: Random) -> list[Change]:
     """Check rows with and without other documents around their sources."""
     own = [source(r.sample) for r in rows]
-    plain = verdicts(checker, [with_source(r.sample, text) for r, text in zip(rows, own, strict=True)])
+    plain = verdicts(engine, [with_source(r.sample, text) for r, text in zip(rows, own, strict=True)])
     around = [with_source(r.sample, padding(text, pool, words, draw)) for r, text in zip(rows, own, strict=True)]
     return [
         Change(a.label != b.label, a.hallucinated != b.hallucinated, abs(a.probability - b.probability))
-        for a, b in zip(plain, verdicts(checker, around), strict=True)
+        for a, b in zip(plain, verdicts(engine, around), strict=True)
     ]
 
 
@@ -112,12 +143,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/padded_context.json"))
     args = parser.parse_args()
-    checker, result, every = Checker(Settings()), {}, list[Change]()
+    engine, result, every = make_engine(), {}, list[Change]()
     for name in FILES:
         draw = Random(f"{args.seed}:{name}")
         rows = rows_of(args.data, name)
-        pool = sorted({source(r.sample) for r in rows})
-        changes = measured(checker, draw.sample(rows, min(args.rows, len(rows))), pool, args.words, draw)
+        texts = sorted({source(r.sample) for r in rows})
+        pool = draw.sample(texts, min(POOL, len(texts)))
+        changes = measured(engine, draw.sample(rows, min(args.rows, len(rows))), pool, args.words, draw)
         result[name] = summed(changes)
         every += changes
         print(f"{name:20} {result[name]['labels_changed']:.1%} of {len(changes)} labels changed", flush=True)

@@ -1,12 +1,15 @@
-"""Rows of different lengths in batches: near neighbours in length together, so that little of a batch is padding."""
+"""Rows of different lengths in batches: like lengths together, so that little of a batch is padding.
 
+A row is always padded to the shape of its own length, so neither its neighbours nor its batch change what is said of it; and
+there are few shapes, since CPU kernels are prepared anew for every one.
+"""
+
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-STEP = 8
-"""Padded lengths are multiples of this, so that there are few of them: CPU kernels are prepared anew for every shape."""
-SPREAD = 8
-"""The longest row of a batch is longer than its shortest by at most the shortest's length divided by this, or by one step."""
+SHORTEST = 32
+"""Shorter rows are padded to this length."""
 
 
 class Batch(NamedTuple):
@@ -18,19 +21,15 @@ class Batch(NamedTuple):
 
 def batches(lengths: Sequence[int], budget: int) -> Iterator[Batch]:
     """Yield batches of at most `budget` tokens with their padding; a row that is longer stands alone."""
-    rows: list[int] = []
+    groups: dict[int, list[int]] = defaultdict(list)
     for i in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if rows and not (_near(lengths[rows[0]], lengths[i]) and (len(rows) + 1) * _padded(lengths[i]) <= budget):
-            yield Batch(rows, _padded(lengths[rows[-1]]))
-            rows = []
-        rows.append(i)
-    if rows:
-        yield Batch(rows, _padded(lengths[rows[-1]]))
+        groups[padded(lengths[i])].append(i)
+    for length, rows in groups.items():
+        size = max(1, budget // length)
+        yield from (Batch(rows[a : a + size], length) for a in range(0, len(rows), size))
 
 
-def _near(shortest: int, longest: int) -> bool:
-    return longest - shortest <= max(shortest // SPREAD, STEP)
-
-
-def _padded(length: int) -> int:
-    return -(-length // STEP) * STEP
+def padded(length: int) -> int:
+    """Return the shape of a length: at most an eighth longer, rounded up to a multiple of 8, 16 over 128, 32 over 256."""
+    step = max(8, 1 << (length - 1).bit_length() >> 4)
+    return max(SHORTEST, -(-length // step) * step)
