@@ -82,7 +82,7 @@ def low(token: str) -> str:
 def is_name(token: str) -> bool:
     """Tell whether a token opens like a name, a number or a quotation."""
     found = _CORE.search(token)
-    return bool(found) and (not found.group()[0].islower() or token[0] in '"“')
+    return found is not None and (not found.group()[0].islower() or token[0] in '"“')
 
 
 def swapped(token: str, put: str) -> str:
