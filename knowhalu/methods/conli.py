@@ -137,14 +137,14 @@ def _evidence(span: Span, base: Judgment, judged: Sequence[tuple[Entity, Judgmen
 def _verdict(sample: Sample, found: Sequence[Segment], unchecked: Sequence[Unchecked]) -> Verdict:
     """Put sentences together: one that fails makes the text hallucinated, else one that is open leaves it open."""
     label, probability, reason = Label.INCONCLUSIVE, 0.5, NO_CLAIM
-    open_, relation = None if found else OpenReason.NOTHING_TO_CHECK, None
+    why, relation = None if found else OpenReason.NOTHING_TO_CHECK, None
     if found:
         worst = max(found, key=lambda s: (s.label is Label.INCORRECT, s.label is Label.INCONCLUSIVE, s.probability))
         label, probability, reason = worst.label, max(s.probability for s in found), _reason(worst)
-        open_, relation = worst.open, worst.relation
+        why, relation = worst.open, worst.relation
     return Verdict(
         id=sample.id, task=sample.task, method=CoNLI.name, label=label, hallucinated=hallucinated(label),
-        open=open_, relation=relation,
+        open=why, relation=relation,
         kind=Kind.FACTUAL if label is Label.INCORRECT else None, probability=probability, reason=reason, segments=tuple(found),
         unchecked=tuple(unchecked),
     )  # fmt: skip
