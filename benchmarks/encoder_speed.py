@@ -27,7 +27,7 @@ from knowhalu.encoder.bert import own_name
 from knowhalu.encoder.service import EncoderBackend
 from knowhalu.engine import Backends, Engine
 from knowhalu.options import Settings
-from knowhalu.parts import build_engine
+from knowhalu.parts import build_method
 from knowhalu.searching import Searcher
 from knowhalu.steps import Entail, Hypothesis
 from knowhalu.types import Sample
@@ -63,7 +63,7 @@ def asked(data: Path, backend: EncoderBackend, count: int, seed: int) -> list[Hy
         samples += [r.sample for r in draw.sample(rows_of(data, name), ROWS_OF_EACH)]
     listener, settings = Listener(backend), Settings()
     backends = Backends(entail=listener, search=Searcher(settings.retrieval))
-    list(Engine(build_engine(settings).method, backends).run(samples))
+    list(Engine(build_method(settings), backends).run(samples))
     return draw.sample(list(listener.pairs), min(count, len(listener.pairs)))
 
 
