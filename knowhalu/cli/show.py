@@ -113,17 +113,29 @@ def _agreement(sample: Sample, outcome: Outcome) -> Text:
 
 
 def marked_response(response: str, segments: Iterable[Segment], *, coloured: bool) -> Text:
-    """Return the response with doubtful segments underlined, or without colours in brackets with a mark."""
+    """Return the response with doubtful segments underlined and their marked words reversed; without colours, in brackets."""
     shown, at = Text(), 0
     for segment in sorted(segments, key=lambda s: s.start):
         if segment.label not in MARKS or segment.start < at:
             continue
         mark, style = MARKS[segment.label]
         shown.append(safe(response[at : segment.start]))
-        part = safe(response[segment.start : segment.end])
-        shown.append(part if coloured else f"[{mark} {part}]", style=style)
+        part = _with_words(response, segment, style, coloured=coloured)
+        shown.append_text(part if coloured else Text.assemble((f"[{mark} ", style), part, ("]", style)))
         at = segment.end
     shown.append(safe(response[at:]))
+    return shown
+
+
+def _with_words(response: str, segment: Segment, style: str, *, coloured: bool) -> Text:
+    """Return a segment with the words set apart that the evidence does not bear out."""
+    shown, at = Text(), segment.start
+    for start, end in sorted((f.start, f.end) for f in segment.findings if f.unit == "words"):
+        shown.append(safe(response[at:start]), style=style)
+        word = safe(response[start:end])
+        shown.append(word if coloured else f"«{word}»", style=f"{style} reverse")
+        at = end
+    shown.append(safe(response[at : segment.end]), style=style)
     return shown
 
 

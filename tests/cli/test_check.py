@@ -6,8 +6,10 @@ import pytest
 
 from knowhalu.api import Checker
 from knowhalu.cli.show import make_console, marked_response, show_outcome
+from knowhalu.methods.concluding import words
 from knowhalu.records import parse_outcome
-from knowhalu.text import safe
+from knowhalu.steps import Doubtful
+from knowhalu.text import Span, safe
 from knowhalu.types import Judgment
 from knowhalu.verdicts import Finding, Segment, Unchecked, Verdict
 from tests import scripted_checks
@@ -148,6 +150,17 @@ def test_marks_stand_around_the_doubtful_segments_only():
     coloured = marked_response(text, segments, coloured=True)
     assert coloured.plain == text
     assert [(s.start, s.end) for s in coloured.spans] == [(13, 31), (32, 44)]
+
+
+def test_the_words_that_the_evidence_does_not_bear_out_are_set_apart():
+    text = "Mars is red. It has nine moons."
+    segment = segment_of(Sample(response=text), Label.INCORRECT).model_copy(update={"start": 13, "end": 31, "text": text[13:]})
+    found = words(Span(13, 31, text[13:]), Doubtful(7, 11, 0.9))
+    segment = segment.model_copy(update={"findings": (found,)})
+    assert marked_response(text, [segment], coloured=False).plain == "Mars is red. [✗ It has «nine» moons.]"
+    coloured = marked_response(text, [segment], coloured=True)
+    assert coloured.plain == text
+    assert [(s.start, s.end) for s in coloured.spans if "reverse" in str(s.style)] == [(20, 24)]
 
 
 def test_a_pipe_never_breaks_a_line(capsys):
