@@ -93,8 +93,8 @@ class SelfCheck:
         )  # fmt: skip
         label = settled(label, sample.task)
         return Segment(
-            start=piece.start, end=piece.end, text=piece.text, label=label, open=why_open(label, base),
-            probability=score, base=base,
+            start=piece.start, end=piece.end, text=piece.text, label=label, open=why_open(label, base), probability=score,
+            base=base,
         )  # fmt: skip
 
     def _by_mean(self, verdict: Verdict) -> Verdict:

@@ -20,9 +20,9 @@ OVERVIEW = "Avg Acc of all sets"
 ACROSS = 6
 """Methods side by side in a table of sets by methods at most."""
 WHY_TITLE = "Why: texts found hallucinated, and texts left open"
-WHY = {
+WHY: dict[str, str] = {
     "contradiction": "contradicted", "neutral": "not in the sources", "hallucinated": "hallucinated, not told which",
-    **{reason: f"open: {reason.says}" for reason in OpenReason}, "open": "open, not told why",
+    **{str(reason): f"open: {reason.says}" for reason in OpenReason}, "open": "open, not told why",
 }  # fmt: skip
 LEGEND = "TPR / TNR in percent (rows): the share of the hallucinated that was found, and of the faithful that was passed."
 
