@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from knowhalu.api import Checker
 from knowhalu.calibration.scaling import fit_scaling
@@ -62,15 +63,23 @@ def fit_task(name: str, found: Checked) -> tuple[dict[str, Any], dict[str, Any]]
         features, gold = [j.features for _, j in rows], [r.supported for r, _ in rows]
         groups = [" ".join((*r.sample.knowledge, *(d.text for d in r.sample.documents))) for r, _ in rows]
         said, wrong = 1 - out_of_fold(features, gold, importance, groups), ~np.array(gold)
-        scaling = fit_scaling("temperature", said, wrong)
-        before, after = reliability(wrong, said), reliability(wrong, scaling(said))
+        even = _even(wrong)  # the weights are fitted as if both labels were as frequent
+        scaling = fit_scaling("temperature", said[even], wrong[even])
+        before, after = reliability(wrong[even], said[even]), reliability(wrong[even], scaling(said[even]))
         weights[f"{name}.{form}"] = {**fit(features, gold, importance), "slope": scaling.slope}
         measured[f"{name}.{form}"] = {
-            "rows": len(rows), "ece_unscaled": _rounded(before.ece), "ece": _rounded(after.ece),
+            "rows": int(even.size), "ece_unscaled": _rounded(before.ece), "ece": _rounded(after.ece),
             "bins": [[int(n), *map(_rounded, pair)] for n, *pair in zip(after.rows, after.probability, after.share, strict=True)],
         }  # fmt: skip
         print(f"{name}.{form}: temperature {1 / scaling.slope:.2f}, ECE {before.ece:.3f} -> {after.ece:.3f}, cross-fitted")
     return weights, measured
+
+
+def _even(wrong: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Draw as many rows of the one label as there are of the other."""
+    sides = [np.flatnonzero(wrong), np.flatnonzero(~wrong)]
+    most = min(len(side) for side in sides)
+    return np.concatenate([np.random.default_rng(0).permutation(side)[:most] for side in sides])
 
 
 def _rounded(value: float | None) -> float:

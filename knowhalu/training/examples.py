@@ -148,8 +148,8 @@ def summary(row: Row, other: Row, rng: random.Random) -> Example:
     claim = rng.choice(telling) if telling and rng.random() < 0.6 else " ".join(side)
     if supported and rng.random() < 0.3:
         claim = rephrase(claim, rng)
-    wrong = None if supported else changed(max(right, key=lambda s: _alike(s, claim), default=""), claim)
-    return Example(near(tidy(row["document"]), claim, rng), "", claim, SUPPORTED if supported else UNSUPPORTED, wrong)
+    marks = None if supported else changed(max(right, key=lambda s: _alike(s, claim), default=""), claim)
+    return Example(near(tidy(row["document"]), claim, rng), "", claim, SUPPORTED if supported else UNSUPPORTED, marks)
 
 
 def _alike(one: str, two: str) -> int:

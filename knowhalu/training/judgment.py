@@ -189,7 +189,7 @@ def out_of_fold(
     place = np.array([int(hashlib.sha256(g.encode()).hexdigest(), 16) % folds for g in groups])
     found = np.full(len(gold), 0.5)
     for fold in range(folds):
-        learn, ask = np.flatnonzero(place != fold), np.flatnonzero(place == fold)
+        learn, ask = np.flatnonzero(place != fold).tolist(), np.flatnonzero(place == fold).tolist()
         model = fit([features[i] for i in learn], [gold[i] for i in learn], [weights[i] for i in learn])
         fitted = Weights(model["bias"], model["weights"], model["cut"])
         found[ask] = [fitted.probability(features[i]) for i in ask]
