@@ -7,6 +7,7 @@ No threshold is fitted here: the decision border is the one shipped with the ver
 import argparse
 import json
 import time
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -15,19 +16,44 @@ from metrics import auc, balanced, interval, length_rule, trivial
 from tables import markdown, paper_cells, set_cells
 
 from knowhalu.api import Checker
+from knowhalu.records import parse_outcome
 from knowhalu.settings import load_settings
 from knowhalu.types import Label
-from knowhalu.verdicts import Failure, Segment, Verdict
+from knowhalu.verdicts import Failure, Outcome, Segment, Verdict
 
 
-def run(rows: list[EvalRow], pairs: list[str]) -> tuple[list[Verdict], float, list[Failure]]:
-    """Check all rows; returns verdicts in order, answers a second, and failures."""
+def run(rows: list[EvalRow], pairs: list[str], runs: Path | None = None) -> tuple[list[Verdict], float, list[Failure]]:
+    """Check all rows, or take what a run left; returns verdicts in order, answers a second, and failures."""
+    if runs is not None:
+        return stored(runs, rows)
     checker = Checker(load_settings(pairs=pairs))
     checker.check(rows[0].sample)
     start = time.perf_counter()
     outcomes = list(checker.stream(r.sample for r in rows))
     rate = len(rows) / (time.perf_counter() - start)
     return [o for o in outcomes if isinstance(o, Verdict)], rate, [o for o in outcomes if isinstance(o, Failure)]
+
+
+def stored(folder: Path, rows: list[EvalRow]) -> tuple[list[Verdict], float, list[Failure]]:
+    """Take the verdicts that `knowhalu eval all` left in a folder; raises SystemExit where a row has none."""
+    known = _outcomes(folder)
+    if missing := [r.sample.id for r in rows if r.sample.id not in known]:
+        raise SystemExit(f"{folder}: no outcome of {len(missing)} rows, first: {missing[0]}")
+    found = [known[r.sample.id] for r in rows]
+    seconds = sum(o.seconds.get("total", 0.0) for o in found if isinstance(o, Verdict))
+    return (
+        [o for o in found if isinstance(o, Verdict)],
+        len(rows) / max(seconds, 1e-9),
+        [o for o in found if isinstance(o, Failure)],
+    )
+
+
+@cache
+def _outcomes(folder: Path) -> dict[str, Outcome]:
+    lines = (
+        line for path in sorted(folder.glob("*/knowhalu.jsonl")) for line in path.read_text(encoding="utf-8").splitlines()[1:]
+    )
+    return {outcome.id: outcome for outcome in map(parse_outcome, lines)}
 
 
 def encoder_alone(segment: Segment) -> float:
@@ -67,14 +93,14 @@ def paper(rows: list[EvalRow], verdicts: list[Verdict]) -> dict[str, float]:
     }  # fmt: skip
 
 
-def sets(data: Path, names: list[str], limit: int, pairs: list[str]) -> dict[str, dict[str, float]]:
+def sets(data: Path, names: list[str], limit: int, pairs: list[str], runs: Path | None) -> dict[str, dict[str, float]]:
     """Measure evaluation files; of a file with more than `limit` rows a fixed sample is taken."""
     found = {}
     for name in names:
         rows = rows_of(data, name)
         if len(rows) > limit:
             rows = [rows[i] for i in sorted(np.random.default_rng(0).permutation(len(rows))[:limit])]
-        verdicts, rate, failures = run(rows, pairs)
+        verdicts, rate, failures = run(rows, pairs, runs)
         if failures:
             raise SystemExit(f"{name}: {len(failures)} failures, first: {failures[0]}")
         t_balanced, t_auc = trivial([r.sample for r in rows], np.array([r.faithful for r in rows]), [r.group for r in rows])
@@ -89,13 +115,13 @@ def sets(data: Path, names: list[str], limit: int, pairs: list[str]) -> dict[str
     return found
 
 
-def papers(data: Path, tasks: list[str], pairs: list[str], index: Path | None) -> dict[str, dict[str, float]]:
+def papers(data: Path, tasks: list[str], pairs: list[str], index: Path | None, runs: Path | None) -> dict[str, dict[str, float]]:
     """Measure the KnowHalu paper's test sets, on all rows and on the length-matched pairs, beside the length rule."""
     found: dict[str, dict[str, float]] = {}
     for task in tasks:
         rows = paper_pairs(data, task)
         extra = [f"retrieval.index={index}"] if task == "qa_index" else []
-        verdicts, rate, failures = run(rows, pairs + extra)
+        verdicts, rate, failures = run(rows, pairs + extra, None if extra else runs)
         if failures:
             raise SystemExit(f"{task}: {len(failures)} failures, first: {failures[0]}")
         words = np.array([float(len(r.sample.response.split())) for r in rows])
@@ -120,14 +146,15 @@ def main() -> None:
     parser.add_argument("--index", type=Path, help="index for qa_index")
     parser.add_argument("--limit", type=int, default=100_000)
     parser.add_argument("--set", dest="pairs", action="append", default=[])
+    parser.add_argument("--runs", type=Path, help="folder of `knowhalu eval all` whose outcomes are measured")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/quality.json"))
     args = parser.parse_args()
     names = [*CLAIM_FILES, *PAIR_FILES, *WRITTEN]
     tasks = ["qa", "summary"] + (["qa_index"] if args.index else [])
     chosen = args.only or [*tasks, *names]
     result = {
-        "sets": sets(args.data, [n for n in names if n in chosen], args.limit, args.pairs),
-        "paper": papers(args.data, [t for t in tasks if t in chosen], args.pairs, args.index),
+        "sets": sets(args.data, [n for n in names if n in chosen], args.limit, args.pairs, args.runs),
+        "paper": papers(args.data, [t for t in tasks if t in chosen], args.pairs, args.index, args.runs),
     }
     args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text(json.dumps(result, indent=1) + "\n")
