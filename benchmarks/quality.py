@@ -40,20 +40,18 @@ def stored(folder: Path, rows: list[EvalRow]) -> tuple[list[Verdict], float, lis
     if missing := [r.sample.id for r in rows if r.sample.id not in known]:
         raise SystemExit(f"{folder}: no outcome of {len(missing)} rows, first: {missing[0]}")
     found = [known[r.sample.id] for r in rows]
-    seconds = sum(o.seconds.get("total", 0.0) for o in found if isinstance(o, Verdict))
-    return (
-        [o for o in found if isinstance(o, Verdict)],
-        len(rows) / max(seconds, 1e-9),
-        [o for o in found if isinstance(o, Failure)],
-    )
+    verdicts = [o for o in found if isinstance(o, Verdict)]
+    return verdicts, float("nan"), [o for o in found if isinstance(o, Failure)]
 
 
 @cache
 def _outcomes(folder: Path) -> dict[str, Outcome]:
-    lines = (
-        line for path in sorted(folder.glob("*/knowhalu.jsonl")) for line in path.read_text(encoding="utf-8").splitlines()[1:]
-    )
-    return {outcome.id: outcome for outcome in map(parse_outcome, lines)}
+    found: dict[str, Outcome] = {}
+    for path in sorted(folder.glob("*/knowhalu.jsonl")):
+        with path.open(encoding="utf-8") as lines:
+            next(lines)  # what the run was
+            found |= {outcome.id: outcome for outcome in map(parse_outcome, lines)}
+    return found
 
 
 def encoder_alone(segment: Segment) -> float:
