@@ -66,7 +66,10 @@ def fit_task(name: str, found: Checked) -> tuple[dict[str, Any], dict[str, Any]]
         even = _even(wrong)  # the weights are fitted as if both labels were as frequent
         scaling = fit_scaling("temperature", said[even], wrong[even])
         before, after = reliability(wrong[even], said[even]), reliability(wrong[even], scaling(said[even]))
-        weights[f"{name}.{form}"] = {**fit(features, gold, importance), "slope": scaling.slope}
+        model = fit(features, gold, importance)
+        if not any(model["weights"].get(n) for n in STATED):  # what weighs nothing need not be asked for
+            model["weights"] = {n: w for n, w in model["weights"].items() if n not in STATED}
+        weights[f"{name}.{form}"] = {**model, "slope": scaling.slope}
         measured[f"{name}.{form}"] = {
             "rows": int(even.size), "ece_unscaled": _rounded(before.ece), "ece": _rounded(after.ece),
             "bins": [[int(n), *map(_rounded, pair)] for n, *pair in zip(after.rows, after.probability, after.share, strict=True)],
