@@ -70,7 +70,7 @@ def won(rows: Sequence[EvalRow], supported: Array) -> dict[str, Any]:
     low, high = interval(lambda i: float(found[i].mean()), list(whole))
     kinds: dict[str, list[float]] = defaultdict(list)
     for (_, sides), hit in zip(whole.items(), found, strict=True):
-        kinds[str(rows[sides[False]].sample.meta.get("error_type", "?"))].append(float(hit))
+        kinds[str(rows[sides[False]].sample.meta.get("type", "?"))].append(float(hit))
     return {
         "pairs": len(found), "won": float(found.mean()), "low": low, "high": high,
         "kinds": {k: [len(v), float(np.mean(v))] for k, v in sorted(kinds.items())},
