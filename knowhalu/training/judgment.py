@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from knowhalu.aggregation import Thresholds, aggregate
+from knowhalu.reasoners.encoder import CHECKED_BY_RULES
 from knowhalu.reasoners.features import coverage
 from knowhalu.reasoners.judge_model import FITTED, Weights
+from knowhalu.reasoners.questions import asked_for
 from knowhalu.steps import Hypothesis
 from knowhalu.training.examples import NEUTRAL, SUPPORTED
 from knowhalu.training.recipes import ANSWERS, CLAIMS, MIX, RECIPES, located, rows_of
@@ -153,7 +155,7 @@ def delivered_pairs(data: Path, seed: int = 0) -> Iterator[tuple[Hypothesis, boo
         for row in rows_of(recipe, data, held=True):
             for draw in range(6):
                 example = recipe.make(row, row, random.Random(f"{seed}:{text_of(row)}:{draw}"))
-                if not example.premise:
+                if not example.premise and asked_for(example.question) not in CHECKED_BY_RULES:
                     yield Hypothesis("", example.claim, example.question), example.target != SUPPORTED
 
 
@@ -236,7 +238,7 @@ def grid_thresholds(pairs: Iterable[tuple[Judgment, Judgment, bool]]) -> Thresho
     return max(candidates, key=lambda t: average_accuracy((aggregate(b, s, t).label, gold) for b, s, gold in rows))
 
 
-def evades_border(answers: Sequence[tuple[float, bool]], most: float = 0.02) -> float:
+def evades_border(answers: Sequence[tuple[float, bool]], most: float = 0.01) -> float:
     """Choose the lowest probability of evading from which at most a share `most` of the delivering answers is accused.
 
     `answers` are probabilities and whether the answer evades. An accused answer is called hallucinated, so the border is careful.
