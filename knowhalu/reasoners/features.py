@@ -15,6 +15,8 @@ _NEGATION = re.compile(
     re.IGNORECASE,
 )
 LOGIT_LIMIT = 6.0
+SURE = 1.0
+"""Log-odds from which a contradiction is sure: of those that are surer still, hardly one is supported."""
 
 
 class Facts(NamedTuple):
@@ -84,10 +86,11 @@ def claim_features(claim: str, reading: Reading, source: str) -> dict[str, float
     best = max(range(len(covers)), key=covers.__getitem__)
     near = facts(reading.sentences[best]) if reading.sentences else facts("")
     relevant = [p.contradicted for p, c in zip(reading.single, covers, strict=False) if c >= 0.3] or [0.0]
-    present = frozenset(all_there.content)
+    present, differs = frozenset(all_there.content), (wanted.negations > 0) != (near.negations > 0)
     return {
         "joint_supported": logit(reading.joint.supported),
         "joint_contradicted": logit(reading.joint.contradicted),
+        "sure_contradicted": max(0.0, logit(reading.joint.contradicted) - SURE),
         "weakest_supported": logit(reading.weakest),
         "nearest_supported": logit(reading.nearest.supported),
         "nearest_contradicted": logit(reading.nearest.contradicted),
@@ -102,7 +105,8 @@ def claim_features(claim: str, reading: Reading, source: str) -> dict[str, float
         "dates_missing": dates_missing(claim, source),
         "counts_missing": counts_missing(claim, source),
         "names_missing": 1 - share(set(present), wanted.names),
-        "negation_differs": float((wanted.negations > 0) != (near.negations > 0)),
+        "negation_differs": float(differs),
+        "negated": max(0.0, logit(reading.joint.contradicted)) if differs else 0.0,
     }
 
 
