@@ -9,6 +9,7 @@ import json
 import time
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from eval_rows import CLAIM_FILES, PAIR_FILES, WRITTEN, EvalRow, paper_pairs, rows_of
@@ -22,8 +23,8 @@ from knowhalu.types import Label
 from knowhalu.verdicts import Failure, Outcome, Segment, Verdict
 
 
-def run(rows: list[EvalRow], pairs: list[str], runs: Path | None = None) -> tuple[list[Verdict], float, list[Failure]]:
-    """Check all rows, or take what a run left; returns verdicts in order, answers a second, and failures."""
+def run(rows: list[EvalRow], pairs: list[str], runs: Path | None = None) -> tuple[list[Verdict], float | None, list[Failure]]:
+    """Check all rows, or take what a run left; returns verdicts in order, answers a second where they were made, and failures."""
     if runs is not None:
         return stored(runs, rows)
     checker = Checker(load_settings(pairs=pairs))
@@ -34,14 +35,14 @@ def run(rows: list[EvalRow], pairs: list[str], runs: Path | None = None) -> tupl
     return [o for o in outcomes if isinstance(o, Verdict)], rate, [o for o in outcomes if isinstance(o, Failure)]
 
 
-def stored(folder: Path, rows: list[EvalRow]) -> tuple[list[Verdict], float, list[Failure]]:
+def stored(folder: Path, rows: list[EvalRow]) -> tuple[list[Verdict], None, list[Failure]]:
     """Take the verdicts that `knowhalu eval all` left in a folder; raises SystemExit where a row has none."""
     known = _outcomes(folder)
     if missing := [r.sample.id for r in rows if r.sample.id not in known]:
         raise SystemExit(f"{folder}: no outcome of {len(missing)} rows, first: {missing[0]}")
     found = [known[r.sample.id] for r in rows]
     verdicts = [o for o in found if isinstance(o, Verdict)]
-    return verdicts, float("nan"), [o for o in found if isinstance(o, Failure)]
+    return verdicts, None, [o for o in found if isinstance(o, Failure)]
 
 
 @cache
@@ -91,7 +92,7 @@ def paper(rows: list[EvalRow], verdicts: list[Verdict]) -> dict[str, float]:
     }  # fmt: skip
 
 
-def sets(data: Path, names: list[str], limit: int, pairs: list[str], runs: Path | None) -> dict[str, dict[str, float]]:
+def sets(data: Path, names: list[str], limit: int, pairs: list[str], runs: Path | None) -> dict[str, dict[str, Any]]:
     """Measure evaluation files; of a file with more than `limit` rows a fixed sample is taken."""
     found = {}
     for name in names:
@@ -109,13 +110,13 @@ def sets(data: Path, names: list[str], limit: int, pairs: list[str], runs: Path 
             "trivial_balanced": t_balanced,
             "per_second": rate,
         }
-        print(f"{name:20}", *set_cells(found[name]), f"{rate:.1f}/s", sep="  ", flush=True)
+        print(f"{name:20}", *set_cells(found[name]), f"{rate or 0:.1f}/s", sep="  ", flush=True)
     return found
 
 
-def papers(data: Path, tasks: list[str], pairs: list[str], index: Path | None, runs: Path | None) -> dict[str, dict[str, float]]:
+def papers(data: Path, tasks: list[str], pairs: list[str], index: Path | None, runs: Path | None) -> dict[str, dict[str, Any]]:
     """Measure the KnowHalu paper's test sets, on all rows and on the length-matched pairs, beside the length rule."""
-    found: dict[str, dict[str, float]] = {}
+    found: dict[str, dict[str, Any]] = {}
     for task in tasks:
         rows = paper_pairs(data, task)
         extra = [f"retrieval.index={index}"] if task == "qa_index" else []
@@ -132,7 +133,9 @@ def papers(data: Path, tasks: list[str], pairs: list[str], index: Path | None, r
             result = paper(some, [verdicts[i] for i in part])
             cut, length = length_rule(train, (words[part], np.array([r.faithful for r in some])))
             found[f"{task}, {label}"] = {**result, "length_rule": length, "length_rule_words": cut, "per_second": rate}
-            print(f"{task + ', ' + label:26}", *paper_cells(found[f"{task}, {label}"]), f"{rate:.1f}/s", sep="  ", flush=True)
+            print(
+                f"{task + ', ' + label:26}", *paper_cells(found[f"{task}, {label}"]), f"{rate or 0:.1f}/s", sep="  ", flush=True
+            )
     return found
 
 
