@@ -17,9 +17,9 @@ from metrics import Array, auc, interval
 from knowhalu.declarative import declarative
 from knowhalu.encoder.service import EncoderBackend
 from knowhalu.reasoners.features import logit
-from knowhalu.reasoners.reading import window
+from knowhalu.reasoners.reading import JOINT_WORDS
+from knowhalu.reasoners.window import Source, window
 from knowhalu.steps import Hypothesis
-from knowhalu.types import Form
 
 WAYS = ("raw", "declarative", "mean", "maximum")
 NEAR = 2
@@ -32,6 +32,14 @@ or sources were drawn.
 
 | set | rows | stated | raw | declarative | mean | maximum | gain of the mean | length |
 |---|---|---|---|---|---|---|---|---|"""
+
+
+def premise(row: EvalRow) -> str:
+    """Return the stretch of a long source that shares most words with question and answer; a short source as it is."""
+    whole = source(row.sample)
+    asked = f"{row.sample.question or ''} {row.sample.response}"
+    found = window(asked, [Source(whole, [(0, len(whole))])], JOINT_WORDS) if row.sample.documents else None
+    return whole if found is None else found[1].text
 
 
 def matched(rows: list[EvalRow]) -> list[EvalRow]:
@@ -55,7 +63,7 @@ def drawn(rows: list[EvalRow], limit: int) -> list[EvalRow]:
 
 def scored(rows: list[EvalRow], backend: EncoderBackend) -> tuple[dict[str, Array], float]:
     """Return the scores of every row by every way, and the share of rows that could be stated."""
-    premises = [window(r.sample, Form.UNSTRUCTURED) or source(r.sample) for r in rows]
+    premises = [premise(r) for r in rows]
     told = [declarative(r.sample.question or "", r.sample.response) for r in rows]
     pairs = [Hypothesis(p, r.sample.response, r.sample.question) for p, r in zip(premises, rows, strict=True)]
     pairs += [Hypothesis(p, t) for p, t in zip(premises, told, strict=True) if t is not None]
