@@ -6,13 +6,13 @@ be stated keep their raw score. Beside every figure stands what the length of th
 """
 
 import argparse
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from eval_rows import EvalRow, paper_pairs, rows_of, source
 from metrics import Array, auc, interval
+from tables import write_results
 
 from knowhalu.declarative import declarative
 from knowhalu.encoder.service import EncoderBackend
@@ -115,9 +115,7 @@ def main() -> None:
     sets["written_answers"] = rows_of(args.data, "written_answers")
     backend = EncoderBackend(args.folder, threads=args.threads)
     found = {name: measured(drawn(rows, args.rows), backend) for name, rows in sets.items()}
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    args.out.with_suffix(".md").write_text(markdown(found), encoding="utf-8")
+    write_results(args.out, found, markdown(found), encoding="utf-8")
     print(markdown(found))
 
 

@@ -9,7 +9,6 @@ The pairs are those that the pipeline asks for drawn rows of the evaluation file
 """
 
 import argparse
-import json
 import os
 import statistics
 import tempfile
@@ -22,6 +21,7 @@ from typing import Any
 import torch
 from eval_rows import rows_of
 from padded_context import FILES
+from tables import write_results
 
 from knowhalu.encoder.bert import own_name
 from knowhalu.encoder.service import EncoderBackend
@@ -201,9 +201,7 @@ def main() -> None:
         "precision": str(next(backend.model.parameters()).dtype).removeprefix("torch."),
         "service_pairs_per_second": statistics.median(rates["service"]), "others": figures(rates), "rates": rates,
     }  # fmt: skip
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.write_text(json.dumps(result, indent=1) + "\n")
-    args.out.with_suffix(".md").write_text(markdown(result))
+    write_results(args.out, result, markdown(result))
     print(markdown(result), end="")
 
 

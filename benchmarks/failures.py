@@ -6,7 +6,6 @@ plain rules (a negation, a number, several sentences), so that each share can be
 """
 
 import argparse
-import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from metrics import auc, interval
+from tables import write_results
 
 from knowhalu.encoder.service import EncoderBackend
 from knowhalu.steps import Hypothesis
@@ -121,9 +121,7 @@ def main() -> None:
         "claims": len(found), "auc": auc(right, supported),
         "kinds": by_kind(found, supported), "rules": by_rule(found, supported),
     }  # fmt: skip
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.write_text(json.dumps(result, indent=1) + "\n")
-    args.out.with_suffix(".md").write_text(table(result, surest(found, supported)))
+    write_results(args.out, result, table(result, surest(found, supported)))
     print(args.out.with_suffix(".md").read_text())
 
 

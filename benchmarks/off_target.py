@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from eval_rows import read
 from metrics import interval
+from tables import write_results
 
 from knowhalu.encoder.service import PACKAGED, EncoderBackend
 from knowhalu.engine import Backends, Engine
@@ -171,9 +172,7 @@ def main() -> None:
         by = {"rules": True, "rules and verifier": False}
         found[name] = {who: measured(answers, accused(args.folder, answers, by_rules=rules)) for who, rules in by.items()}
         print(name, json.dumps(found[name]), flush=True)
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.write_text(json.dumps(found, indent=1) + "\n")
-    args.out.with_suffix(".md").write_text(table(found))
+    write_results(args.out, found, table(found))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ No threshold is fitted here: the decision border is the one shipped with the ver
 """
 
 import argparse
-import json
 import time
 from functools import cache
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 from eval_rows import CLAIM_FILES, PAIR_FILES, WRITTEN, EvalRow, paper_pairs, rows_of
 from metrics import auc, balanced, interval, length_rule, trivial
-from tables import markdown, paper_cells, set_cells
+from tables import markdown, paper_cells, set_cells, write_results
 
 from knowhalu.api import Checker
 from knowhalu.records import parse_outcome
@@ -157,9 +156,7 @@ def main() -> None:
         "sets": sets(args.data, [n for n in names if n in chosen], args.limit, args.pairs, args.runs),
         "paper": papers(args.data, [t for t in tasks if t in chosen], args.pairs, args.index, args.runs),
     }
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.write_text(json.dumps(result, indent=1) + "\n")
-    args.out.with_suffix(".md").write_text(markdown(result["sets"], result["paper"]))
+    write_results(args.out, result, markdown(result["sets"], result["paper"]))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from eval_rows import read
 from metrics import interval
+from tables import write_results
 
 from knowhalu.encoder.marking import DOUBTED
 from knowhalu.encoder.service import EncoderBackend
@@ -143,9 +144,7 @@ def main() -> None:
         rules = {"marks": [d for _, d in kept], "rule": [novel(c) for c, _ in kept]}
         found[name] = {who: measured([c for c, _ in kept], said) for who, said in rules.items()}
         print(name, json.dumps(found[name]), flush=True)
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.write_text(json.dumps(found, indent=1) + "\n")
-    args.out.with_suffix(".md").write_text(table(found))
+    write_results(args.out, found, table(found))
 
 
 if __name__ == "__main__":

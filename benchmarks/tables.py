@@ -1,6 +1,9 @@
 """The measured figures as Markdown, for the README and the model card, and as lines for the terminal."""
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 Row = Mapping[str, float]
 _SETS = """\
@@ -41,3 +44,10 @@ def markdown(sets: Mapping[str, Row], paper: Mapping[str, Row]) -> str:
     lines = [_SETS, *(f"| {n} | {' | '.join(set_cells(r))} |" for n, r in sets.items()), ""]
     lines += [_PAPER, *(f"| {n} | {' | '.join(paper_cells(r))} |" for n, r in paper.items())]
     return "\n".join(lines) + "\n"
+
+
+def write_results(path: Path, found: Any, table: str) -> None:
+    """Write what was found as JSON, and its table as Markdown beside it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    path.with_suffix(".md").write_text(table, encoding="utf-8")

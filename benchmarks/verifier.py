@@ -6,7 +6,6 @@ is chosen on held-out training sources, the same for every set. Several folders 
 """
 
 import argparse
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 from eval_rows import EvalRow, rows_of, source
 from metrics import Array, auc, balanced, interval, trivial
+from tables import write_results
 
 from knowhalu.encoder.service import EncoderBackend
 from knowhalu.steps import Hypothesis
@@ -139,9 +139,7 @@ def main() -> None:
     args = parser.parse_args()
     chosen = dict(f.split("=", 1) for f in args.folder) or {"shipped": None}
     found = {n: measured(Path(f) if f else None, args.data, args.training, args.rows) for n, f in chosen.items()}
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.write_text(json.dumps(found, indent=1) + "\n")
-    args.out.with_suffix(".md").write_text(table(found))
+    write_results(args.out, found, table(found))
 
 
 if __name__ == "__main__":

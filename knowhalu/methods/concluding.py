@@ -6,7 +6,7 @@ from knowhalu.methods.evidence import on_both_sides
 from knowhalu.reasons import OpenReason
 from knowhalu.steps import Doubtful
 from knowhalu.text import Span
-from knowhalu.types import Extraction, Judgment, Kind, Label, Relation, Sample, Task
+from knowhalu.types import Extraction, Judgment, Kind, Label, Relation, Sample, Step, Task
 from knowhalu.verdicts import Evidence, Finding, Segment, Verdict
 
 NOTHING = "the sources say nothing of this"
@@ -35,6 +35,11 @@ def left_open(task: Task, why: str, reason: OpenReason = OpenReason.NOTHING_RETR
         label=label, confidence=0.0, supported=0.0 if counts else 0.5, rationale=why, measured="nowhere", open=reason,
         relation=Relation.NEUTRAL if counts else None,
     )  # fmt: skip
+
+
+def silent(steps: Sequence[Step]) -> OpenReason:
+    """Say why no step has any knowledge: nothing was found, or nothing in what was found speaks of the matter."""
+    return OpenReason.OFF_TOPIC if any(step.passages for step in steps) else OpenReason.NOTHING_RETRIEVED
 
 
 def why_open(label: Label, base: Judgment, supplement: Judgment | None = None) -> OpenReason | None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from knowhalu.aggregation import Thresholds
 from knowhalu.declarative import declarative
-from knowhalu.methods.concluding import NOTHING
+from knowhalu.methods.concluding import NOTHING, silent
 from knowhalu.reasoners.features import STATED, Reading, answer_features, claim_features, coverage, facts, stated_features
 from knowhalu.reasoners.judge_model import JudgeModel
 from knowhalu.reasoners.lexicon import NAME
@@ -95,11 +95,9 @@ class EncoderReasoner:
         """Judge the claim by all knowledge of one form, thoughts left out."""
         evidence = gathered(steps, form)
         if not evidence.shaped:
-            found = any(step.passages for step in steps)
             return Judgment(
-                form=form, label=Label.INCONCLUSIVE, confidence=1.0, rationale=NOTHING, steps=tuple(steps),
-                open=OpenReason.OFF_TOPIC if found else OpenReason.NOTHING_RETRIEVED,
-            )  # fmt: skip
+                form=form, label=Label.INCONCLUSIVE, confidence=1.0, rationale=NOTHING, steps=tuple(steps), open=silent(steps)
+            )
         joint = stretch(part, steps, form) or evidence.joint
         pairs = [Hypothesis(joint, part.response, part.question)]
         if part.question:

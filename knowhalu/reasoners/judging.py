@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from knowhalu.errors import ReplyError
-from knowhalu.methods.concluding import NOTHING
+from knowhalu.methods.concluding import NOTHING, silent
 from knowhalu.reasoners.asking import asked_twice, begun
 from knowhalu.reasoners.grounding import weighed
 from knowhalu.reasoners.layout import JUDGMENT, LABEL
@@ -60,11 +60,6 @@ def judged(request: Generate, part: Sample, steps: Sequence[Step], form: Form, v
     judgment = judgment.model_copy(update={"supported": supported(shares, part.task)})
     found = weighed(steps, judgment, contradicted=shares.get(Label.INCORRECT, 0.0))
     return judgment.model_copy(update={"steps": found})
-
-
-def silent(steps: Sequence[Step]) -> OpenReason:
-    """Say why no step has any knowledge: nothing was found, or nothing in what was found speaks of the matter."""
-    return OpenReason.OFF_TOPIC if any(step.passages for step in steps) else OpenReason.NOTHING_RETRIEVED
 
 
 def reasons(label: Label, scale: Scale) -> dict[str, Any]:
