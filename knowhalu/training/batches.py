@@ -3,6 +3,7 @@
 The order depends only on the seed, so the place in it is two numbers (pool, batch) and a run resumes exactly.
 """
 
+import math
 import queue
 import random
 import threading
@@ -24,16 +25,19 @@ BUCKETS = ((32, 96), (64, 48), (96, 32), (128, 24), (192, 16), (256, 12))
 QUESTION, CLAIM = 60, 150
 """Tokens of a question and of a claim that are read; what is longer is cut."""
 POOL = 4096
+NO_VIEW = (math.nan,) * 3
+"""The soft target of an example that has none."""
 
 
 class Batch(NamedTuple):
-    """Model inputs and marks `(rows, length)`, targets `(rows,)`, and the place after which a run goes on."""
+    """Model inputs and marks `(rows, length)`, targets `(rows,)`, soft ones `(rows, 3)`, the place after which a run goes on."""
 
     ids: Tensor
     mask: Tensor
     types: Tensor
     targets: Tensor
     marks: Tensor
+    soft: Tensor
     pool: int
     number: int
 
@@ -90,7 +94,8 @@ def batches(
                 if (pool, number) >= start:
                     tensors = vocabulary.batch([rows[i] for i in part], length)
                     wrong = padded([marks[i] for i in part], length)
-                    yield Batch(*tensors, torch.tensor([targets[i] for i in part]), wrong, pool, number)
+                    soft = torch.tensor([examples[i].soft or NO_VIEW for i in part])
+                    yield Batch(*tensors, torch.tensor([targets[i] for i in part]), wrong, soft, pool, number)
         pool += 1
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from knowhalu.training.loop import Progress, TrainSettings
-from knowhalu.training.recipes import RECIPES, UNLICENSED
+from knowhalu.training.recipes import chosen
 
 _LEFT_OUT = "Sets that state no licence were left out, although they are large. "
 _TEXT = """\
@@ -84,7 +84,7 @@ def write_card(
 
     `failures` is a section on what it gets wrong, as Markdown.
     """
-    recipes = RECIPES + UNLICENSED if settings.unlicensed else RECIPES
+    recipes = chosen(unlicensed=settings.unlicensed, without=settings.without, mined=settings.mined)
     total = sum(r.share for r in recipes)
     parts = "\n".join(f"| {r.name} | {r.share / total:.0%} | {r.licence} |" for r in recipes)
     text = _TEXT.format(

@@ -35,7 +35,7 @@ class Example(NamedTuple):
     """One training example; `question` is empty for a plain statement.
 
     `wrong` are the stretches of the claim that the premise does not bear out; None where they are not known. In a supported
-    claim there are none.
+    claim there are none. `soft` are probabilities of the three classes that a verifier gave another view of the same.
     """
 
     premise: str
@@ -43,6 +43,7 @@ class Example(NamedTuple):
     claim: str
     target: int
     wrong: tuple[Stretch, ...] | None = None
+    soft: tuple[float, ...] | None = None
 
     @property
     def marks(self) -> tuple[Stretch, ...] | None:
@@ -66,6 +67,13 @@ def labelled(row: Row, other: Row, rng: random.Random) -> Example:
     target = TARGETS.get(label, UNSUPPORTED if row["label"] == "unsupported" else SUPPORTED)
     source = row["source"] if len(row["source"]) < 900 else near(row["source"], row["claim"], rng)
     return Example(source, "", row["claim"], target)
+
+
+def as_mined(row: Row, other: Row, rng: random.Random) -> Example:
+    """Take an example that a verifier picked as it is."""
+    wrong = None if row["wrong"] is None else tuple((a, b) for a, b in row["wrong"])
+    soft = tuple(row["soft"]) if row["soft"] else None
+    return Example(row["source"], row["question"], row["claim"], row["target"], wrong, soft)
 
 
 def fever(row: Row, other: Row, rng: random.Random) -> Example:

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from sklearn.metrics import roc_auc_score
 
 from knowhalu.encoder.verifier import Verifier, Vocabulary
-from knowhalu.training.batches import BUCKETS, tokenize
 from knowhalu.training.examples import SUPPORTED, UNSUPPORTED, Example
 from knowhalu.training.recipes import RECIPES, Recipe, rows_of
+from knowhalu.training.scoring import probabilities
 
 
 class Part(NamedTuple):
@@ -34,7 +33,7 @@ def evaluate(model: Verifier, vocabulary: Vocabulary, data: Path, *, limit: int 
         examples = list(islice(held_examples(recipe, data, seed), limit))
         if not examples:
             continue
-        predicted = _probabilities(model, vocabulary, examples)
+        predicted = probabilities(model, vocabulary, examples).numpy()
         targets = np.array([e.target for e in examples])
         best = predicted.argmax(1)
         met = (best == targets) | ((targets == UNSUPPORTED) & (best != SUPPORTED))
@@ -49,24 +48,6 @@ def held_examples(recipe: Recipe, data: Path, seed: int = 0) -> Iterator[Example
     random.Random(seed).shuffle(rows)
     for i, row in enumerate(rows):
         yield recipe.make(row, rows[i - 1], random.Random(f"{seed}:{i}"))
-
-
-@torch.inference_mode()
-def _probabilities(
-    model: Verifier, vocabulary: Vocabulary, examples: list[Example]
-) -> "np.ndarray[tuple[int, int], np.dtype[np.float32]]":
-    rows = tokenize(examples, vocabulary)
-    device = next(model.parameters()).device
-    found = np.zeros((len(rows), 3), dtype=np.float32)
-    order = sorted(range(len(rows)), key=lambda i: len(rows[i].ids))
-    for start in range(0, len(rows), 16):
-        part = order[start : start + 16]
-        length = next(size for size, _ in BUCKETS if size >= len(rows[part[-1]].ids))
-        tensors = (t.to(device) for t in vocabulary.batch([rows[i] for i in part], length))
-        with torch.autocast(device.type, torch.bfloat16):
-            logits = model(*tensors)
-        found[part] = logits.float().softmax(-1).cpu().numpy()
-    return found
 
 
 def as_table(parts: list[Part]) -> str:

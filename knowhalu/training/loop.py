@@ -11,23 +11,22 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
-from torch import Tensor
-from torch.nn import functional as F
 
 from knowhalu.encoder.verifier import Verifier, Vocabulary, load_start
 from knowhalu.errors import ResumeError
 from knowhalu.training.batches import Batch, batches, prefetched
-from knowhalu.training.examples import UNSUPPORTED
 from knowhalu.training.leakage import Leakage
 from knowhalu.training.marks import mark_loss
-from knowhalu.training.recipes import RECIPES, UNLICENSED
+from knowhalu.training.objective import class_loss, groups
+from knowhalu.training.recipes import chosen
 
 
 @dataclass(frozen=True)
 class TrainSettings:
     """What decides the result of a run; `minutes` or `tokens` is the budget, the other is 0.
 
-    `marking` is what the loss of the marks weighs beside that of the classes; `unlicensed` adds the sets without a licence.
+    `marking` is what the loss of the marks weighs beside that of the classes; `unlicensed` adds the sets without a licence;
+    `without` names recipes that are left out, `mined` files of mined examples; the rest is of `objective`.
     """
 
     minutes: float = 0.0
@@ -40,6 +39,11 @@ class TrainSettings:
     freeze_words: bool = True
     marking: float = 0.5
     unlicensed: bool = False
+    smoothing: float = 0.0
+    focus: float = 0.0
+    layer_decay: float = 1.0
+    without: tuple[str, ...] = ()
+    mined: tuple[str, ...] = ()
 
 
 @dataclass
@@ -57,14 +61,6 @@ class Progress:
         """Return the share of the budget that is used, 0 to 1."""
         done = self.tokens / settings.tokens if settings.tokens else self.seconds / (60 * settings.minutes)
         return min(1.0, done)
-
-
-def class_loss(logits: Tensor, targets: Tensor) -> Tensor:
-    """Cross-entropy; for UNSUPPORTED targets the probability of contradicted and neutral together."""
-    logp = F.log_softmax(logits.float(), dim=-1)
-    known = -logp.gather(1, targets.clamp(max=2)[:, None]).squeeze(1)
-    either = -torch.logsumexp(logp[:, 1:], dim=-1)
-    return torch.where(targets == UNSUPPORTED, either, known).mean()
 
 
 def learning_rate(share: float, settings: TrainSettings) -> float:
@@ -85,11 +81,8 @@ class Trainer:
         self.model = load_start(base, settings.dropout).to(self.device).train()
         self.model.bert.words.weight.requires_grad_(not settings.freeze_words)
         self.names = [n for n, p in self.model.named_parameters() if p.requires_grad]
-        parameters = dict(self.model.named_parameters())
-        decayed = [parameters[n] for n in self.names if parameters[n].ndim > 1]
-        others = [parameters[n] for n in self.names if parameters[n].ndim <= 1]
-        groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": others, "weight_decay": 0.0}]
-        self.optimizer = torch.optim.AdamW(groups, lr=settings.rate, fused=True)
+        weights = groups(self.model, rate=settings.rate, weight_decay=settings.weight_decay, layer_decay=settings.layer_decay)
+        self.optimizer = torch.optim.AdamW(weights, lr=settings.rate, fused=True)
         self.progress = Progress()
         folder.mkdir(parents=True, exist_ok=True)
         self._resume()
@@ -97,7 +90,7 @@ class Trainer:
     def run(self, report: Callable[[Progress], None], *, every: float = 300.0) -> Verifier:
         """Train until the budget is used, writing a checkpoint every `every` seconds; returns the model."""
         p = self.progress
-        recipes = RECIPES + UNLICENSED if self.settings.unlicensed else RECIPES
+        recipes = chosen(unlicensed=self.settings.unlicensed, without=self.settings.without, mined=self.settings.mined)
         start = (p.pool, p.index)
         stream = prefetched(
             batches(self.data, self.vocabulary, self.settings.seed, start=start, recipes=recipes, leakage=self.leakage)
@@ -121,11 +114,12 @@ class Trainer:
     def _step(self, batch: Batch) -> float:
         torch.manual_seed(self.settings.seed * 1_000_003 + self.progress.step)  # dropout, too, is the same after a resume
         for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(self.progress.share(self.settings), self.settings)
-        ids, mask, types, targets, wrong = (t.to(self.device) for t in batch[:5])
+            group["lr"] = learning_rate(self.progress.share(self.settings), self.settings) * group["factor"]
+        ids, mask, types, targets, wrong, soft = (t.to(self.device) for t in batch[:6])
         with torch.autocast(self.device.type, torch.bfloat16):
             logits, marks = self.model.marked(ids, mask, types)
-        loss = class_loss(logits, targets) + self.settings.marking * mark_loss(marks, wrong)
+        s = self.settings
+        loss = class_loss(logits, targets, soft, smoothing=s.smoothing, focus=s.focus) + s.marking * mark_loss(marks, wrong)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_([p for p in self.model.parameters() if p.requires_grad], 1.0)
@@ -152,7 +146,7 @@ class Trainer:
             tensors = load_file(path)
         except (OSError, SafetensorError) as error:
             raise ResumeError(f"{path} is damaged ({error}); delete it to start anew, or give another --out") from error
-        if json.loads(about["settings"]) != asdict(self.settings):
+        if json.loads(about["settings"]) != json.loads(json.dumps(asdict(self.settings))):
             raise ResumeError(f"{path} belongs to a run with settings {about['settings']}; give the same, or another --out")
         self.model.load_state_dict({k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")})
         state: dict[int, dict[str, Any]] = {}

@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import save_file
 
 from knowhalu.encoder.bert import _NAMES, Bert, BertShape
-from knowhalu.training.recipes import ANSWERS, CLAIMS, MARKED, MIX, MODELS, SYNTHETIC, WIKIPEDIA
+from knowhalu.training.recipes import ANSWERS, CLAIMS, INFERENCE, MARKED, MIX, MODELS, SYNTHETIC, WIKIPEDIA
 from tests.tiny import VOCABULARY, write_tokenizer
 
 SHAPE = BertShape(vocab_size=len(VOCABULARY), hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
@@ -64,7 +64,8 @@ def rows(count=60):
         for i in range(count)
     ]  # fmt: skip
     return {
-        MIX: mix, SYNTHETIC: pairs, MODELS: pairs, WIKIPEDIA: articles, CLAIMS: claims, ANSWERS: answers, MARKED: marked,
+        MIX: mix, SYNTHETIC: pairs, MODELS: pairs, WIKIPEDIA: articles, CLAIMS: claims, INFERENCE: claims, ANSWERS: answers,
+        MARKED: marked,
     }  # fmt: skip
 
 

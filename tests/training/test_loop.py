@@ -8,8 +8,7 @@ import torch
 from knowhalu.errors import ResumeError
 from knowhalu.training import batches as batches_module
 from knowhalu.training import loop as loop_module
-from knowhalu.training.examples import UNSUPPORTED
-from knowhalu.training.loop import Progress, Trainer, TrainSettings, class_loss, learning_rate
+from knowhalu.training.loop import Progress, Trainer, TrainSettings, learning_rate
 from tests.training.test_rows import TINY
 
 SETTINGS = TrainSettings(tokens=40_000, seed=5, rate=1e-3)
@@ -64,6 +63,17 @@ def test_a_finished_run_does_nothing_more(base, data, tmp_path):
     assert all(torch.equal(done[k], again[k]) for k in done)
 
 
+def test_a_run_with_every_option_ends_the_same_when_killed(base, data, tmp_path):
+    settings = TrainSettings(
+        tokens=20_000, seed=5, rate=1e-3, dropout=0.1, smoothing=0.1, focus=1.0, layer_decay=0.5, without=("BEGIN dev",)
+    )
+    whole = weights(Trainer(base, data, tmp_path / "whole", settings).run(silent))
+    with pytest.raises(Killed):
+        Trainer(base, data, tmp_path / "killed", settings).run(killer(3), every=0.0)
+    found = weights(Trainer(base, data, tmp_path / "killed", settings).run(silent))
+    assert all(torch.equal(found[k], whole[k]) for k in whole)
+
+
 def test_other_settings_refuse_the_checkpoint(base, data, tmp_path):
     Trainer(base, data, tmp_path, SETTINGS).save()
     with pytest.raises(ResumeError, match="give the same, or another --out"):
@@ -85,25 +95,6 @@ def test_training_moves_all_but_the_word_embeddings(base, data, tmp_path):
     still = {k for k in before if torch.equal(before[k], after[k])}
     assert still == {"bert.words.weight"}
     assert not trainer.model.training
-
-
-def test_the_loss_of_a_known_target_is_cross_entropy():
-    logits = torch.randn(20, 3, generator=torch.Generator().manual_seed(0))
-    targets = torch.arange(20) % 3
-    assert torch.allclose(class_loss(logits, targets), torch.nn.functional.cross_entropy(logits, targets))
-
-
-def test_the_loss_of_unsupported_is_that_of_not_supported():
-    logits = torch.randn(20, 3, generator=torch.Generator().manual_seed(1))
-    expected = -torch.log(1 - logits.softmax(-1)[:, 0]).mean()
-    assert torch.allclose(class_loss(logits, torch.full((20,), UNSUPPORTED)), expected, atol=1e-6)
-
-
-def test_the_loss_stays_finite_at_the_ends():
-    logits = torch.tensor([[90.0, -90.0, -90.0], [-90.0, 90.0, 90.0]], requires_grad=True)
-    loss = class_loss(logits, torch.tensor([UNSUPPORTED, 0]))
-    loss.backward()
-    assert torch.isfinite(loss) and torch.isfinite(logits.grad).all()
 
 
 def test_the_rate_warms_up_and_falls():

@@ -8,11 +8,12 @@ from statistics import mean
 import pytest
 
 from knowhalu.reasoners.features import coverage
-from knowhalu.training.recipes import ANSWERS, CLAIMS, OWN
+from knowhalu.training.recipes import ANSWERS, CLAIMS, INFERENCE, OWN
 
-FILES = [f"{kind}.{part}.jsonl.gz" for kind in ("claims", "answers") for part in ("train", "test")]
+FILES = [f"{kind}.{part}.jsonl.gz" for kind in ("claims", "inference", "answers") for part in ("train", "test")]
 LABELS = {
-    "claims": {"supported", "contradicted", "not_in_source"}, "answers": {"correct", "fabricated", "off_target", "refusal"},
+    "claims": {"supported", "contradicted", "not_in_source"}, "inference": {"supported", "contradicted", "not_in_source"},
+    "answers": {"correct", "fabricated", "off_target", "refusal"},
 }  # fmt: skip
 RIGHT, WRONG = {"supported", "correct"}, {"contradicted", "not_in_source", "fabricated"}
 
@@ -34,13 +35,14 @@ SETS = {name: read(name) for name in FILES}
 
 
 def test_the_recipes_read_these_files():
-    assert {OWN / CLAIMS, OWN / ANSWERS} == {OWN / "written" / f"{kind}.train.jsonl.gz" for kind in LABELS}
+    assert {OWN / CLAIMS, OWN / INFERENCE, OWN / ANSWERS} == {OWN / "written" / f"{kind}.train.jsonl.gz" for kind in LABELS}
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_row_is_whole(name):
+    words, least = (10, 5) if "inference" in name else (40, 6)
     for row in SETS[name]:
-        assert len(source(row).split()) >= 40 and len(items(row)) >= 6, row["id"]
+        assert len(source(row).split()) >= words and len(items(row)) >= least, row["id"]
         for item in items(row):
             assert item["label"] in LABELS[name.split(".")[0]], row["id"]
             assert item["text"].strip(), row["id"]

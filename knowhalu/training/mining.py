@@ -1,0 +1,84 @@
+"""Examples that a trained verifier picks for the next round: hard ones, and long premises with its view of the short ones.
+
+Mined rows are JSON lines that a training reads beside its recipes; what they were made of is never a held-out source.
+"""
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TypeVar
+
+from torch import Tensor
+
+from knowhalu.encoder.verifier import Verifier, Vocabulary
+from knowhalu.text import content_words, sentences
+from knowhalu.training.examples import SUPPORTED, Example
+from knowhalu.training.recipes import Recipe
+from knowhalu.training.rows import Row
+from knowhalu.training.scoring import met, probabilities
+
+DOUBTFUL, MET = 0.02, 0.5
+"""A hard example's target has a probability between these: under them the label is more often wrong than the model."""
+LONG, SENTENCES = 80, 3
+"""Words from which a premise is long, and the sentences of its short view."""
+Draw = tuple[Recipe, Row, Row]
+Scorer = Callable[[Sequence[Example]], Tensor]
+_Item = TypeVar("_Item")
+
+
+def scorer(model: Verifier, vocabulary: Vocabulary) -> Scorer:
+    """Return a function from examples to the probabilities of the three classes `(examples, 3)`."""
+    return lambda examples: probabilities(model, vocabulary, examples)
+
+
+def hard(draws: Iterable[Draw], score: Scorer, *, tries: int = 6, seed: int = 0, block: int = 256) -> Iterator[Row]:
+    """Make every draw's row into `tries` examples and yield the one whose target the model finds least likely, if it is wrong.
+
+    As many supported as other examples are yielded, so that what is hard does not tell the label.
+    """
+    ahead = 0
+    waiting: dict[bool, list[Row]] = {True: [], False: []}
+    for number, part in enumerate(_blocks(draws, block)):
+        rngs = [[random.Random(f"{seed}:{number}:{i}:{k}") for k in range(tries)] for i in range(len(part))]
+        made = [[r.make(row, other, rng) for rng in several] for (r, row, other), several in zip(part, rngs, strict=True)]
+        each = score([e for several in made for e in several])
+        for several, found in zip(made, each.split(tries), strict=True):
+            chance, k = min((met(p, e.target), k) for k, (e, p) in enumerate(zip(several, found, strict=True)))
+            if DOUBTFUL <= chance <= MET and several[k].premise:
+                waiting[several[k].target == SUPPORTED].append(row_of(several[k]))
+        ready = min(map(len, waiting.values()))
+        for pair in zip(waiting[True][ahead:ready], waiting[False][ahead:ready], strict=True):
+            yield from pair
+        ahead = ready
+
+
+def views(draws: Iterable[Draw], score: Scorer, *, seed: int = 0, block: int = 256) -> Iterator[Row]:
+    """Yield examples of long premises with the probabilities that the model gives their short view, where it is right there."""
+    for number, part in enumerate(_blocks(draws, block)):
+        made = [r.make(row, other, random.Random(f"{seed}:{number}:{i}")) for i, (r, row, other) in enumerate(part)]
+        long = [e for e in made if len(e.premise.split()) >= LONG]
+        for example, p in zip(long, score([e._replace(premise=short(e)) for e in long]), strict=True):
+            if met(p, example.target) > MET:
+                yield row_of(example, p.tolist())
+
+
+def short(example: Example) -> str:
+    """Return the sentences of the premise that share most words with the claim and its question, in their order."""
+    wanted = set(content_words(f"{example.question} {example.claim}"))
+    pieces = sentences(example.premise)
+    ranked = sorted(range(len(pieces)), key=lambda i: -len(wanted.intersection(content_words(pieces[i].text))))
+    return " ".join(pieces[i].text for i in sorted(ranked[:SENTENCES])) or example.premise
+
+
+def row_of(example: Example, soft: list[float] | None = None) -> Row:
+    """Write an example as a row."""
+    return {
+        "source": example.premise, "question": example.question, "claim": example.claim, "target": example.target,
+        "wrong": example.wrong, "soft": soft,
+    }  # fmt: skip
+
+
+def _blocks(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
+    stream = iter(items)
+    while part := list(islice(stream, size)):
+        yield part

@@ -1,0 +1,55 @@
+"""What a training makes small, and how fast each weight moves: losses of the classes, and rates by layer."""
+
+import re
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from knowhalu.training.examples import UNSUPPORTED
+
+_LAYER = re.compile(r"bert\.layers\.(\d+)\.")
+
+
+def class_loss(
+    logits: Tensor, targets: Tensor, soft: Tensor | None = None, *, smoothing: float = 0.0, focus: float = 0.0
+) -> Tensor:
+    """Cross-entropy; for UNSUPPORTED targets the probability of contradicted and neutral together.
+
+    `smoothing` gives that share of the target to all three classes alike; `focus` weighs an example by (1 - p)^focus, p being
+    the probability of its target (Lin et al. 2017, focal loss). Where `soft` has probabilities `(rows, 3)`, not NaN, half of the
+    loss is the cross-entropy with them (Hinton et al. 2015, distillation).
+    """
+    logp = F.log_softmax(logits.float(), dim=-1)
+    known = logp.gather(1, targets.clamp(max=2)[:, None]).squeeze(1)
+    either = torch.logsumexp(logp[:, 1:], dim=-1)
+    met = torch.where(targets == UNSUPPORTED, either, known)
+    loss = -(1 - smoothing) * met - smoothing * logp.mean(-1)
+    if focus:
+        loss = loss * (1 - met.exp()).clamp(min=0) ** focus
+    if soft is not None:
+        known_view = ~soft[:, 0].isnan()
+        view = -(soft.nan_to_num() * logp).sum(-1)
+        loss = torch.where(known_view, 0.5 * (loss + view), loss)
+    return loss.mean()
+
+
+def groups(model: nn.Module, *, rate: float, weight_decay: float, layer_decay: float) -> list[dict[str, object]]:
+    """Group the weights that are trained for an optimizer: vectors are not decayed, lower layers move by smaller rates.
+
+    Each layer's rate is `layer_decay` times that of the layer above it; the heads have the whole rate.
+    """
+    named = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
+    top = max((int(m.group(1)) for n, _ in named if (m := _LAYER.match(n))), default=-1)
+    kinds: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for name, weight in named:
+        factor = layer_decay ** _depth(name, top)
+        kinds.setdefault((factor, weight_decay if weight.ndim > 1 else 0.0), []).append(weight)
+    return [{"params": p, "weight_decay": d, "factor": f, "lr": rate * f} for (f, d), p in kinds.items()]
+
+
+def _depth(name: str, top: int) -> int:
+    """Return how many layers lie above a weight: 0 for the heads, 1 for the top layer, one more than all for the embeddings."""
+    if match := _LAYER.match(name):
+        return top - int(match.group(1)) + 1
+    return top + 2 if name.startswith("bert.") else 0

@@ -1,0 +1,45 @@
+#!/usr/bin/env python
+"""Let a verifier pick examples for its next round of training: hard ones, or long premises with its view of their short form."""
+
+import argparse
+import gzip
+import json
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from rich.progress import track
+
+from knowhalu.encoder.verifier import Verifier, Vocabulary
+from knowhalu.training.leakage import Leakage
+from knowhalu.training.mining import Draw, hard, scorer, views
+from knowhalu.training.recipes import MADE, RECIPES, draws
+
+
+def main() -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="verifier folder")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the training files")
+    parser.add_argument("--leave-out", type=Path, help="folder of evaluation files: training sources that overlap are left out")
+    parser.add_argument("--kind", choices=("hard", "views"), required=True)
+    parser.add_argument("--count", type=int, default=6000, help="examples to write")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, required=True, help="JSON lines, gzipped; train with --mined FILE")
+    args = parser.parse_args()
+    leakage = Leakage.of_folder(args.leave_out) if args.leave_out else None
+    score = scorer(Verifier.load(args.folder), Vocabulary.load(args.folder))
+    recipes = tuple(r for r in RECIPES if r.name in MADE) if args.kind == "hard" else RECIPES
+    stream: Iterator[Draw] = draws(args.data, args.seed, recipes, leakage)
+    found = hard(stream, score, seed=args.seed) if args.kind == "hard" else views(stream, score, seed=args.seed)
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    draft = args.out.with_suffix(".tmp")
+    with gzip.open(draft, "wt", encoding="utf-8") as file:
+        for row in track(islice(found, args.count), f"{args.kind} examples", args.count):
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    draft.replace(args.out)
+    print(f"wrote {args.count} examples to {args.out}")
+
+
+if __name__ == "__main__":
+    main()
