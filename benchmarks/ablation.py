@@ -64,8 +64,8 @@ def compared(found: Mapping[str, Mapping[str, Array]], rows: Mapping[str, Sequen
         others = [v for n, v in each.items() if n != SAME_COLLECTION]
         low, high = np.nanpercentile(gain, [2.5, 97.5])
         result[variant] = {
-            "held_out": float(np.mean([values[n] for n in parts])), "mean": float(np.mean(list(each.values()))), "low": float(low),
-            "high": float(high), "mean_of_others": float(np.mean(others)), "sets": each,
+            "held_out": float(np.mean([values[n] for n in parts])), "mean": float(np.mean(list(each.values()))),
+            "low": float(low), "high": float(high), "mean_of_others": float(np.mean(others)), "sets": each,
         }  # fmt: skip
     return result
 
@@ -75,8 +75,8 @@ def table(result: Mapping[str, Mapping[str, Any]], rows: Mapping[str, Sequence[E
     first = next(iter(result.values()))
     lines = [
         f"Means of ROC-AUC of P(supported), verifier alone, {sum(map(len, rows.values())):,} rows of {len(rows)} test sets, the",
-        "same for all. *Gain*: against the first line, with the 95 % interval of a paired bootstrap over sources. *Held out*: mean",
-        f"over the held-out parts of the training files. *Without control*: without {SAME_COLLECTION}.", "",
+        "same for all. *Gain*: against the first line, with the 95 % interval of a paired bootstrap over sources. *Held out*:",
+        f"mean over the held-out parts of the training files. *Without control*: without {SAME_COLLECTION}.", "",
         "| verifier | what differs | held out | mean | gain | without control |", "|---|---|---|---|---|---|",
     ]  # fmt: skip
     for name, r in result.items():
