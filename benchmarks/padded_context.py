@@ -6,7 +6,6 @@ their own. Every source is checked as a document, however short it is, so that n
 """
 
 import argparse
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from eval_rows import EvalRow, rows_of, source
 from numpy.typing import NDArray
+from tables import write_results
 
 from knowhalu.encoder.embedder import MiniLMEmbedder
 from knowhalu.encoder.memory import Recollection
@@ -155,10 +155,8 @@ def main() -> None:
         print(f"{name:20} {result[name]['labels_changed']:.1%} of {len(changes)} labels changed", flush=True)
     result["all"] = summed(every)
     print(f"{'all':20} {result['all']['labels_changed']:.2%} of {len(every)} labels changed (goal: under {GOAL:.0%})")
-    args.out.parent.mkdir(parents=True, exist_ok=True)
     about = {"words": args.words, "seed": args.seed, "goal": GOAL, "sets": result}
-    args.out.write_text(json.dumps(about, indent=1) + "\n")
-    args.out.with_suffix(".md").write_text(markdown(result, args.words))
+    write_results(args.out, about, markdown(result, args.words))
 
 
 if __name__ == "__main__":
