@@ -21,9 +21,6 @@ from knowhalu.encoder.service import EncoderBackend
 from knowhalu.encoder.verifier import Verifier, Vocabulary
 from knowhalu.training.holdout import evaluate
 
-SAME_COLLECTION = "nli_control"
-"""The set that is of one collection with a training set without a licence: means are given without it, too."""
-
 HELD = "held out: "
 
 
@@ -61,11 +58,10 @@ def compared(found: Mapping[str, Mapping[str, Array]], rows: Mapping[str, Sequen
     for variant, values in found.items():
         each = {name: auc(gold[name], values[name]) for name in rows}
         gain = np.nanmean(again[variant] - again[first], axis=0)
-        others = [v for n, v in each.items() if n != SAME_COLLECTION]
         low, high = np.nanpercentile(gain, [2.5, 97.5])
         result[variant] = {
             "held_out": float(np.mean([values[n] for n in parts])), "mean": float(np.mean(list(each.values()))),
-            "low": float(low), "high": float(high), "mean_of_others": float(np.mean(others)), "sets": each,
+            "low": float(low), "high": float(high), "sets": each,
         }  # fmt: skip
     return result
 
@@ -76,14 +72,12 @@ def table(result: Mapping[str, Mapping[str, Any]], rows: Mapping[str, Sequence[E
     lines = [
         f"Means of ROC-AUC of P(supported), verifier alone, {sum(map(len, rows.values())):,} rows of {len(rows)} test sets, the",
         "same for all. *Gain*: against the first line, with the 95 % interval of a paired bootstrap over sources. *Held out*:",
-        f"mean over the held-out parts of the training files. *Without control*: without {SAME_COLLECTION}.", "",
-        "| verifier | what differs | held out | mean | gain | without control |", "|---|---|---|---|---|---|",
+        "mean over the held-out parts of the training files.", "",
+        "| verifier | what differs | held out | mean | gain |", "|---|---|---|---|---|",
     ]  # fmt: skip
     for name, r in result.items():
         gain = "" if r is first else f"{r['mean'] - first['mean']:+.3f} [{r['low']:+.3f}, {r['high']:+.3f}]"
-        lines.append(
-            f"| {name} | {notes.get(name, '')} | {r['held_out']:.3f} | {r['mean']:.3f} | {gain} | {r['mean_of_others']:.3f} |"
-        )
+        lines.append(f"| {name} | {notes.get(name, '')} | {r['held_out']:.3f} | {r['mean']:.3f} | {gain} |")
     lines += ["", f"| set | {' | '.join(result)} |", "|---|" + "---|" * len(result)]
     for name in rows:
         cells = [f"{r['sets'][name]:.3f}" for r in result.values()]

@@ -9,6 +9,11 @@ from knowhalu.training.loop import Progress, TrainSettings
 from knowhalu.training.recipes import chosen
 
 _LEFT_OUT = "Sets that state no licence were left out, although they are large. "
+_TAKEN_IN = (
+    "Linguist in the loop and COVID-Fact state no licence. They were kept because equal runs with and without them differ by 1.6 "
+    "and 2.0 points of mean ROC-AUC over the twelve test sets that no trivial rule solves; none of their text is shipped. Without "
+    "`--unlicensed` a training leaves them out. "
+)
 _TEXT = """\
 # The KnowHalu verifier
 
@@ -90,7 +95,7 @@ def write_card(
     text = _TEXT.format(
         settings=f"{_settings(settings, progress)} {note}".strip(),
         parts=parts,
-        unlicensed="" if settings.unlicensed else _LEFT_OUT,
+        unlicensed=_TAKEN_IN if settings.unlicensed else _LEFT_OUT,
         marking=settings.marking,
         weights=_weights(folder / "judgment.json"),
         results=results,
