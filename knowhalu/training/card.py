@@ -10,9 +10,9 @@ from knowhalu.training.recipes import chosen
 
 _LEFT_OUT = "Sets that state no licence were left out, although they are large. "
 _TAKEN_IN = (
-    "Linguist in the loop and COVID-Fact state no licence. They were kept because equal runs with and without them differ by 1.6 "
-    "and 2.0 points of mean ROC-AUC over the twelve test sets that no trivial rule solves; none of their text is shipped. Without "
-    "`--unlicensed` a training leaves them out. "
+    "Linguist in the loop and COVID-Fact state no licence. They were kept because equal runs with and without them differ by "
+    "1.6 and 2.0 points of mean ROC-AUC over the twelve test sets that no trivial rule solves; none of their text is shipped. "
+    "Without `--unlicensed` a training leaves them out. "
 )
 _TEXT = """\
 # The KnowHalu verifier
