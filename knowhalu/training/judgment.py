@@ -24,7 +24,7 @@ from knowhalu.reasoners.judge_model import FITTED, Weights
 from knowhalu.reasoners.questions import asked_for
 from knowhalu.steps import Hypothesis
 from knowhalu.training.examples import NEUTRAL, SUPPORTED
-from knowhalu.training.recipes import ANSWERS, CLAIMS, MIX, RECIPES, located, rows_of
+from knowhalu.training.recipes import ANSWERS, CLAIMS, INFERENCE, MIX, RECIPES, located, rows_of
 from knowhalu.training.rephrase import tidy
 from knowhalu.training.rows import held_out, read_rows, text_of
 from knowhalu.types import Form, Judgment, Label, Sample
@@ -77,15 +77,16 @@ def claim_rows(data: Path, seed: int = 0) -> Iterator[FitRow]:
     yield from _other_evidence(labelled)
     for name in ("FIB summaries, edited", "FIB summaries, by models", "FIB documents, own sentences", "Wikipedia, own sentences"):
         yield from _made(name, data, seed)
-    yield from _some(_written_claims(data), WRITTEN, seed)
+    yield from _some(_written_claims(data, CLAIMS, "written claims", 1.0), WRITTEN, seed)
+    yield from _some(_written_claims(data, INFERENCE, "written inference", 0.6), WRITTEN // 2, seed)
 
 
-def _written_claims(data: Path) -> Iterator[FitRow]:
-    for row in read_rows(located(CLAIMS, data)):
+def _written_claims(data: Path, file: str, origin: str, weight: float) -> Iterator[FitRow]:
+    for row in read_rows(located(file, data)):
         if held_out(text_of(row)):
             for claim in row["claims"]:
                 if len(claim["text"].split()) <= WORDS:
-                    yield FitRow(_sample(row["document"], claim["text"]), claim["label"] == "supported", "written claims", 1.0)
+                    yield FitRow(_sample(row["document"], claim["text"]), claim["label"] == "supported", origin, weight)
 
 
 def _some(rows: Iterable[FitRow], most: int, seed: int) -> list[FitRow]:
