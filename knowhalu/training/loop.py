@@ -80,7 +80,6 @@ class Trainer:
         self.vocabulary = Vocabulary.load(base)
         self.model = load_start(base, settings.dropout).to(self.device).train()
         self.model.bert.words.weight.requires_grad_(not settings.freeze_words)
-        self.names = [n for n, p in self.model.named_parameters() if p.requires_grad]
         weights = groups(self.model, rate=settings.rate, weight_decay=settings.weight_decay, layer_decay=settings.layer_decay)
         self.optimizer = torch.optim.AdamW(weights, lr=settings.rate, fused=True)
         self.progress = Progress()

@@ -4,6 +4,7 @@ Mined rows are JSON lines that a training reads beside its recipes; what they we
 """
 
 import random
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TypeVar
@@ -36,20 +37,18 @@ def hard(draws: Iterable[Draw], score: Scorer, *, tries: int = 6, seed: int = 0,
 
     As many supported as other examples are yielded, so that what is hard does not tell the label.
     """
-    ahead = 0
-    waiting: dict[bool, list[Row]] = {True: [], False: []}
+    waiting: dict[bool, deque[Row]] = {True: deque(), False: deque()}
     for number, part in enumerate(_blocks(draws, block)):
         rngs = [[random.Random(f"{seed}:{number}:{i}:{k}") for k in range(tries)] for i in range(len(part))]
         made = [[r.make(row, other, rng) for rng in several] for (r, row, other), several in zip(part, rngs, strict=True)]
         each = score([e for several in made for e in several])
-        for several, found in zip(made, each.split(tries), strict=True):
+        for i, several in enumerate(made):
+            found = each[i * tries : (i + 1) * tries]
             chance, k = min((met(p, e.target), k) for k, (e, p) in enumerate(zip(several, found, strict=True)))
             if DOUBTFUL <= chance <= MET and several[k].premise:
                 waiting[several[k].target == SUPPORTED].append(row_of(several[k]))
-        ready = min(map(len, waiting.values()))
-        for pair in zip(waiting[True][ahead:ready], waiting[False][ahead:ready], strict=True):
-            yield from pair
-        ahead = ready
+        while all(waiting.values()):
+            yield from (side.popleft() for side in waiting.values())
 
 
 def views(draws: Iterable[Draw], score: Scorer, *, seed: int = 0, block: int = 256) -> Iterator[Row]:
