@@ -48,9 +48,9 @@ def _novelty(claim: Claim) -> float:
     return sum(w not in there for w in mine) / max(1, len(mine))
 
 
-def claims(limit: int) -> Iterator[Claim]:
-    """Yield the test claims of the project's own set."""
-    rows = list(read_rows(OWN / "written" / "claims.test.jsonl.gz"))[:limit]
+def claims(name: str, limit: int) -> Iterator[Claim]:
+    """Yield the test claims of one of the project's own sets."""
+    rows = list(read_rows(OWN / "written" / f"{name}.test.jsonl.gz"))[:limit]
     for row in rows:
         for c in row["claims"]:
             yield Claim(row["document"], c["text"], c["label"] == "supported", c["error_type"] or "", " | ".join(c["support"]))
@@ -92,7 +92,7 @@ def surest(found: list[Claim], supported: Any, most: int = 3) -> dict[str, list[
 def table(result: dict[str, Any], mistakes: dict[str, list[tuple[float, Claim]]]) -> str:
     """Lay out the figures and the mistakes as Markdown."""
     lines = [
-        f"P(supported) of the verifier alone on {result['claims']} test claims of the project's own; AUC {result['auc']:.3f}.",
+        f"P(supported) of the verifier alone on {result['claims']} test claims of `{result['set']}`; AUC {result['auc']:.3f}.",
         "In brackets: 95 % bootstrap interval.", "", "| error | wrong claims | ROC-AUC against all right ones |", "|---|---|---|",
     ]  # fmt: skip
     for name, r in sorted(result["kinds"].items(), key=lambda item: item[1]["auc"]):
@@ -111,14 +111,15 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, help="verifier; default: the shipped one")
+    parser.add_argument("--set", choices=("claims", "inference"), default="claims", help="claims on documents, or short ones")
     parser.add_argument("--limit", type=int, default=100_000, help="documents taken")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/failures.json"))
     args = parser.parse_args()
-    backend, found = EncoderBackend(args.folder), list(claims(args.limit))
+    backend, found = EncoderBackend(args.folder), list(claims(args.set, args.limit))
     supported = np.array([p.supported for p in backend.score([Hypothesis(c.source, c.text) for c in found])])
     right = np.array([c.supported for c in found])
     result = {
-        "claims": len(found), "auc": auc(right, supported),
+        "set": args.set, "claims": len(found), "auc": auc(right, supported),
         "kinds": by_kind(found, supported), "rules": by_rule(found, supported),
     }  # fmt: skip
     write_results(args.out, result, table(result, surest(found, supported)))
