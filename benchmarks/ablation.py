@@ -3,7 +3,8 @@
 
 The difference of mean ROC-AUC over the twelve sets of `verifier.py` has an interval by a paired bootstrap: sources are drawn
 again within every set, the same for both. "Held out" is the mean over sources of the training files that no training reads;
-choices are made by that column, since the twelve sets are test sets. Scores are kept (`--scores`), so a variant is scored once.
+choices are made by that column, since the twelve sets are test sets. Scores are kept by
+the hash of the weights (`--scores`), so a variant is scored once.
 """
 
 import argparse
@@ -13,12 +14,13 @@ from typing import Any
 
 import numpy as np
 from eval_rows import EvalRow
-from metrics import Array, auc
+from metrics import Array, auc, redrawn
 from tables import write_results
 from verifier import SETS, sampled, scores
 
 from knowhalu.encoder.service import EncoderBackend
 from knowhalu.encoder.verifier import Verifier, Vocabulary
+from knowhalu.parts import file_hash
 from knowhalu.training.holdout import evaluate
 
 HELD = "held out: "
@@ -38,20 +40,11 @@ def scored(folder: Path, rows: Mapping[str, Sequence[EvalRow]], training: Path, 
     return found
 
 
-def draws_of(rows: Sequence[EvalRow], count: int, rng: np.random.Generator) -> list[np.ndarray[Any, np.dtype[np.intp]]]:
-    """Draw the sources of a set again, `count` times: row numbers, all rows of a source together."""
-    numbers: dict[str, list[int]] = {}
-    for i, row in enumerate(rows):
-        numbers.setdefault(row.group, []).append(i)
-    members = [np.array(m) for m in numbers.values()]
-    return [np.concatenate([members[j] for j in rng.integers(0, len(members), len(members))]) for _ in range(count)]
-
-
 def compared(found: Mapping[str, Mapping[str, Array]], rows: Mapping[str, Sequence[EvalRow]], count: int) -> dict[str, Any]:
     """Compare every verifier with the first one."""
     rng, first = np.random.default_rng(0), next(iter(found))
     gold = {name: np.array([r.faithful for r in part]) for name, part in rows.items()}
-    drawn = {name: draws_of(part, count, rng) for name, part in rows.items()}
+    drawn = {name: list(redrawn([r.group for r in part], count, rng)) for name, part in rows.items()}
     again = {variant: np.array([[auc(gold[n][d], s[n][d]) for d in drawn[n]] for n in rows]) for variant, s in found.items()}
     parts = [n for n in found[first] if n.startswith(HELD) and all(n in v and not np.isnan(v[n]) for v in found.values())]
     result: dict[str, Any] = {}
@@ -100,7 +93,8 @@ def main() -> None:
     rows = {name: sampled(args.data, name, args.rows) for name in SETS}
     found = {}
     for name, folder in (f.split("=", 1) for f in args.folder):
-        found[name] = scored(Path(folder), rows, args.training, args.scores / f"{name}-{args.rows}.npz")
+        kept = args.scores / f"{file_hash(Path(folder) / 'model.safetensors')}-{args.rows}.npz"
+        found[name] = scored(Path(folder), rows, args.training, kept)
         print(f"{name:24} scored", flush=True)
     result = compared(found, rows, args.draws)
     write_results(args.out, result, table(result, rows, dict(n.split("=", 1) for n in args.note)))

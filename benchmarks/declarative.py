@@ -115,7 +115,7 @@ def main() -> None:
     sets["written_answers"] = rows_of(args.data, "written_answers")
     backend = EncoderBackend(args.folder, threads=args.threads)
     found = {name: measured(drawn(rows, args.rows), backend) for name, rows in sets.items()}
-    write_results(args.out, found, markdown(found), encoding="utf-8")
+    write_results(args.out, found, markdown(found))
     print(markdown(found))
 
 

@@ -1,6 +1,6 @@
 """Metrics with intervals, and what a detector gets that looks at length (and overlap) only."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,19 +16,21 @@ from knowhalu.types import Sample
 Array = NDArray[np.float64]
 
 
-def interval(
-    metric: Callable[[NDArray[np.intp]], float], groups: Sequence[str], draws: int = 1000, seed: int = 0
-) -> tuple[float, float]:
-    """Return the 95 % bootstrap interval of a metric over row numbers; rows of one group are drawn together."""
-    rng = np.random.default_rng(seed)
+def redrawn(groups: Sequence[str], draws: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:
+    """Draw the groups again, `draws` times: row numbers, all rows of a group together."""
     numbers: dict[str, list[int]] = {}
     for i, g in enumerate(groups):
         numbers.setdefault(g, []).append(i)
     members = [np.array(m) for m in numbers.values()]
-    values = []
     for _ in range(draws):
-        drawn = np.concatenate([members[j] for j in rng.integers(0, len(members), len(members))])
-        values.append(metric(drawn))
+        yield np.concatenate([members[j] for j in rng.integers(0, len(members), len(members))])
+
+
+def interval(
+    metric: Callable[[NDArray[np.intp]], float], groups: Sequence[str], draws: int = 1000, seed: int = 0
+) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval of a metric over row numbers; rows of one group are drawn together."""
+    values = [metric(drawn) for drawn in redrawn(groups, draws, np.random.default_rng(seed))]
     low, high = np.nanpercentile(values, [2.5, 97.5])
     return float(low), float(high)
 

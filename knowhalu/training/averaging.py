@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from knowhalu.encoder.verifier import Verifier
 from knowhalu.errors import InputError
@@ -20,13 +19,13 @@ def averaged(folders: Sequence[Path], shares: Sequence[float] = ()) -> Verifier:
     weights = list(shares) or [1.0] * len(folders)
     if len(weights) != len(folders) or min(weights) < 0 or sum(weights) <= 0:
         raise InputError(f"{len(folders)} verifiers need {len(folders)} shares that are not negative, not {list(shares)}")
-    first = Verifier.load(folders[0])
-    total: dict[str, Tensor] = {}
-    for folder, share in zip(folders, weights, strict=True):
-        state = Verifier.load(folder).state_dict()
-        if {k: v.shape for k, v in state.items()} != {k: v.shape for k, v in first.state_dict().items()}:
+    models = [Verifier.load(folder) for folder in folders]
+    shapes = [{k: v.shape for k, v in m.state_dict().items()} for m in models]
+    for folder, shape in zip(folders, shapes, strict=True):
+        if shape != shapes[0]:
             raise InputError(f"{folder}: a verifier of another shape than {folders[0]}")
-        for name, tensor in state.items():
-            total[name] = total.get(name, torch.zeros_like(tensor)) + share / sum(weights) * tensor
-    first.load_state_dict(total)
-    return first
+    states = [m.state_dict() for m in models]
+    parts = [w / sum(weights) for w in weights]
+    mean = {k: sum((p * s[k] for p, s in zip(parts, states, strict=True)), torch.zeros_like(v)) for k, v in states[0].items()}
+    models[0].load_state_dict(mean)
+    return models[0]
