@@ -23,13 +23,14 @@ from knowhalu.training.rows import read_rows
 
 
 class Claim(NamedTuple):
-    """A test claim, its source, what it is, and the kind of its error."""
+    """A test claim, its source and the genre of that, what it is, and the kind of its error."""
 
     source: str
     text: str
     supported: bool
     kind: str
     support: str
+    genre: str = ""
 
 
 RULES: dict[str, Callable[[Claim], bool]] = {
@@ -39,6 +40,9 @@ RULES: dict[str, Callable[[Claim], bool]] = {
     "of at most seven words": lambda c: len(c.text.split()) <= 7,
     "needs two places of its source": lambda c: " | " in c.support,
     "of other words than its source": lambda c: _novelty(c) >= 0.5,
+    "its source has 60 words or more": lambda c: len(c.source.split()) >= 60,
+    "its source is an abstract": lambda c: "abstract" in c.genre or "study" in c.genre,
+    "its source is encyclopedic": lambda c: "encyclopedia" in c.genre,
 }
 
 
@@ -53,7 +57,8 @@ def claims(name: str, limit: int) -> Iterator[Claim]:
     rows = list(read_rows(OWN / "written" / f"{name}.test.jsonl.gz"))[:limit]
     for row in rows:
         for c in row["claims"]:
-            yield Claim(row["document"], c["text"], c["label"] == "supported", c["error_type"] or "", " | ".join(c["support"]))
+            support = " | ".join(c["support"])
+            yield Claim(row["document"], c["text"], c["label"] == "supported", c["error_type"] or "", support, row["genre"])
 
 
 def by_kind(found: list[Claim], supported: Any) -> dict[str, dict[str, Any]]:

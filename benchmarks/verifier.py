@@ -1,12 +1,11 @@
 #!/usr/bin/env python
-"""The verifier alone on the twelve sets that no trivial rule solves: ROC-AUC, balanced accuracy at one border, pairs of BUMP.
+"""The verifier alone on the twelve sets that no trivial rule solves: ROC-AUC and balanced accuracy at one border.
 
 No pipeline, no features, no fit: (source, claim) in, P(supported) out; of several windows of a source the best counts. The border
 is chosen on held-out training sources, the same for every set. Several folders (snapshots of a training) make a learning curve.
 """
 
 import argparse
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -60,23 +59,6 @@ def border(backend: EncoderBackend, data: Path, limit: int = 150) -> float:
     return float(max(grid, key=lambda g: np.mean([balanced(gold, s >= g) for gold, s in parts])))
 
 
-def won(rows: Sequence[EvalRow], supported: Array) -> dict[str, Any]:
-    """Return the share of pairs whose faithful side is scored higher, with its interval, and by type of error."""
-    pairs: dict[str, dict[bool, int]] = defaultdict(dict)
-    for i, row in enumerate(rows):
-        pairs[str(row.sample.meta["pair"])][row.faithful] = i
-    whole = {key: sides for key, sides in pairs.items() if len(sides) == 2}
-    found = np.array([float(supported[s[True]] > supported[s[False]]) for s in whole.values()])
-    low, high = interval(lambda i: float(found[i].mean()), list(whole))
-    kinds: dict[str, list[float]] = defaultdict(list)
-    for (_, sides), hit in zip(whole.items(), found, strict=True):
-        kinds[str(rows[sides[False]].sample.meta.get("type", "?"))].append(float(hit))
-    return {
-        "pairs": len(found), "won": float(found.mean()), "low": low, "high": high,
-        "kinds": {k: [len(v), float(np.mean(v))] for k, v in sorted(kinds.items())},
-    }  # fmt: skip
-
-
 def measured(folder: Path | None, data: Path, training: Path, limit: int) -> dict[str, Any]:
     """Measure one verifier on all sets."""
     backend = EncoderBackend(folder)
@@ -91,13 +73,10 @@ def measured(folder: Path | None, data: Path, training: Path, limit: int) -> dic
             "rows": len(rows), "auc": auc(faithful, supported), "low": low, "high": high,
             "balanced": balanced(faithful, supported >= cut), "trivial": trivial([r.sample for r in rows], faithful, groups)[1],
         }  # fmt: skip
-        if name == "bump_pairs":
-            found["bump"] = won(rows, supported)
         print(f"{name:20} {found['sets'][name]['auc']:.3f}", flush=True)
     for key in ("auc", "balanced", "trivial"):
         found[f"mean_{key}"] = float(np.mean([s[key] for s in found["sets"].values()]))
-    means = f"{found['mean_auc']:.3f}  balanced {found['mean_balanced']:.3f}"
-    print(f"{'mean':20} {means}  BUMP {found['bump']['won']:.3f}", flush=True)
+    print(f"{'mean':20} {found['mean_auc']:.3f}  balanced {found['mean_balanced']:.3f}", flush=True)
     return found
 
 
@@ -115,12 +94,7 @@ def table(found: Mapping[str, Mapping[str, Any]]) -> str:
         cells = [s for n in names for s in _cells(found[n]["sets"][name])]
         lines.append(f"| {name} | {last['sets'][name]['rows']} | {last['sets'][name]['trivial']:.3f} | {' | '.join(cells)} |")
     means = [s for n in names for s in (f"{found[n]['mean_auc']:.3f}", f"{found[n]['mean_balanced']:.3f}")]
-    lines += [f"| **mean** | | {last['mean_trivial']:.3f} | {' | '.join(means)} |", ""]
-    lines += ["| pairs of BUMP | " + " | ".join(names) + " |", "|---|" + "---|" * len(names)]
-    whole = [f"{b['won']:.3f} [{b['low']:.3f}, {b['high']:.3f}]" for b in (found[n]["bump"] for n in names)]
-    lines.append(f"| all ({last['bump']['pairs']}) | {' | '.join(whole)} |")
-    for kind, (count, _) in last["bump"]["kinds"].items():
-        lines.append(f"| {kind} ({count}) | " + " | ".join(f"{found[n]['bump']['kinds'][kind][1]:.3f}" for n in names) + " |")
+    lines.append(f"| **mean** | | {last['mean_trivial']:.3f} | {' | '.join(means)} |")
     return "\n".join(lines) + "\n"
 
 

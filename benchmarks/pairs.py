@@ -1,0 +1,87 @@
+#!/usr/bin/env python
+"""Pairs of BUMP, a faithful summary and the same with one small error: how often the faithful one has the higher score, by type.
+
+A pair of equal scores counts half; how many are equal is shown, for a text's probability is that of its worst sentence, and an
+error in another sentence leaves it as it was. *Overlap* is the share of a summary's content words that the document has.
+"""
+
+import argparse
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from eval_rows import EvalRow, rows_of, source
+from metrics import Array, interval
+from quality import stored
+from tables import write_results
+from verifier import scores
+
+from knowhalu.encoder.service import EncoderBackend
+from knowhalu.methods.trivial import overlap_of
+
+
+def won(rows: Sequence[EvalRow], supported: Array) -> dict[str, Any]:
+    """Return the share of pairs whose faithful side is scored higher, with its interval, and by type of error."""
+    pairs: dict[str, dict[bool, int]] = defaultdict(dict)
+    for i, row in enumerate(rows):
+        pairs[str(row.sample.meta["pair"])][row.faithful] = i
+    whole = {key: sides for key, sides in pairs.items() if len(sides) == 2}
+    gain = np.array([supported[s[True]] - supported[s[False]] for s in whole.values()])
+    hit = (np.sign(gain) + 1) / 2
+    kinds: dict[str, list[float]] = defaultdict(list)
+    for sides, found in zip(whole.values(), hit, strict=True):
+        kinds[str(rows[sides[False]].sample.meta.get("type", "?")).removesuffix(" Error")].append(float(found))
+    return {
+        "equal": float((gain == 0).mean()), **_share(hit, list(whole)),
+        "kinds": {k: _share(np.array(v), [str(i) for i in range(len(v))]) for k, v in sorted(kinds.items()) if len(v) > 1},
+    }  # fmt: skip
+
+
+def _share(hit: Array, groups: Sequence[str]) -> dict[str, float]:
+    low, high = interval(lambda i: float(hit[i].mean()), groups)
+    return {"pairs": len(hit), "won": float(hit.mean()), "low": low, "high": high}
+
+
+def table(found: Mapping[str, Mapping[str, Any]]) -> str:
+    """Lay out the types of error as lines and the scores as columns."""
+    first = next(iter(found.values()))
+    lines = [
+        "Share of pairs whose faithful summary is scored higher than the one with an error; equal scores count half. In",
+        "brackets: 95 % bootstrap interval.", "",
+        f"| type of error | pairs | {' | '.join(found)} |", "|---|---|" + "---|" * len(found),
+    ]  # fmt: skip
+    for kind, part in first["kinds"].items():
+        lines.append(f"| {kind} | {part['pairs']} | {' | '.join(_cell(f['kinds'][kind]) for f in found.values())} |")
+    lines.append(f"| **all** | {first['pairs']} | {' | '.join(_cell(f) for f in found.values())} |")
+    equal = [f"{f['equal']:.1%}" for f in found.values()]
+    lines.append(f"| equal scores | | {' | '.join(equal)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(part: Mapping[str, float]) -> str:
+    return f"{part['won']:.1%} [{part['low']:.1%}, {part['high']:.1%}]"
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
+    parser.add_argument("--folder", action="append", default=[], help="NAME=FOLDER of a verifier; default: the shipped one")
+    parser.add_argument("--runs", type=Path, help="folder of `knowhalu eval all`, for the whole judgment")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/pairs.json"))
+    args = parser.parse_args()
+    rows = rows_of(args.data, "bump_pairs")
+    said = {"overlap": np.array([overlap_of(r.sample.response, source(r.sample)) for r in rows])}
+    for name, folder in (f.split("=", 1) for f in args.folder or ["verifier alone="]):
+        said[name] = scores(EncoderBackend(Path(folder) if folder else None), rows)
+    if args.runs:
+        said["whole judgment"] = np.array([1 - v.probability for v in stored(args.runs, rows)[0]])
+    found = {name: won(rows, values) for name, values in said.items()}
+    write_results(args.out, found, table(found))
+    print(args.out.with_suffix(".md").read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    main()
