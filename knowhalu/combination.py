@@ -1,13 +1,16 @@
-"""Combines the probabilities of a text's claims into one, and decides by a threshold (Factored Verification, section 2.2).
+"""Combines the probabilities of a text's claims or segments into one.
 
-The paper's rule is the product. Its text has the sign of the decision the wrong way round: a text is hallucinated if the
-combined probability is *under* theta.
+`combined`, `doubt` and `fit_theta` are of Factored Verification (section 2.2), whose rule is the product. Its text has the sign
+of the decision the wrong way round: a text is hallucinated if the combined probability is *under* theta.
 """
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, get_args
 
+SHARPNESS = 4.0
+"""How nearly the soft maximum of the segments' log-odds is the maximum."""
+_LEAST = 1e-12
 Rule = Literal["product", "minimum", "geometric", "calibrated"]
 RULES: tuple[Rule, ...] = get_args(Rule)
 NAMES: Mapping[str, str] = {
@@ -64,3 +67,26 @@ def fit_theta(rows: Iterable[tuple[float, bool]]) -> float:
     if not all(classes):
         raise ValueError("theta needs faithful and hallucinated texts")
     return math.fsum(math.fsum(c) / len(c) for c in classes) / 2
+
+
+def softened(deciding: float, every: Sequence[float]) -> float:
+    """Return P(hallucinated) of a text from that of the segment that decides it, and of all its n >= 1 segments.
+
+    The log-odds are a soft maximum, ln(mean(exp(s z))) / s with s = `SHARPNESS`, in which no segment counts for more than the
+    deciding one. They are those of the deciding one where all are as doubtful, and up to ln(n) / s less where the others are not:
+    of many segments the worst looks doubtful by chance. So a change in any segment shows, and texts can be ranked. The result
+    stays on the deciding one's side of 0.5.
+    """
+    if not 0.0 < deciding < 1.0:
+        return deciding
+    most = _log_odds(deciding)
+    less = [min(0.0, _log_odds(p) - most) for p in every]
+    if not any(less):
+        return deciding
+    z = most + math.log(math.fsum(math.exp(SHARPNESS * d) for d in less) / len(less)) / SHARPNESS
+    z = max(z, most / 10) if most > 0 else z
+    return 1 / (1 + math.exp(-z))
+
+
+def _log_odds(p: float) -> float:
+    return math.log(max(p, _LEAST) / max(1 - p, _LEAST))

@@ -133,10 +133,11 @@ class Usage(Record):
 class Verdict(Record):
     """The final word on a sample, with every step that led to it.
 
-    `probability` is that of the text being hallucinated; `reason` says in words why. `open` is why an INCONCLUSIVE text was left
-    open, and nothing else has it. `relation` says of an INCORRECT one whether the sources contradict it or do not say it
-    (neutral); None where it was not held against sources, or where that was not asked. Where a profile has scaled it, `unscaled`
-    is what the method said. `index` is the seal of the index that was searched for it, `stages` are those of a cascade.
+    `probability` is that of the text being hallucinated, from all its segments; `reason` says in words why. `open` is why an
+    INCONCLUSIVE text was left open, and nothing else has it. `relation` says of an INCORRECT one whether the sources
+    contradict it or do not say it (neutral); None where it was not held against sources, or where that was not asked. Where a
+    profile has scaled it, `unscaled` is what the method said. `index` is the seal of the index that was searched for it,
+    `stages` are those of a cascade.
     """
 
     id: str

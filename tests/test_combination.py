@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.combination import RULES, combined, doubt, fit_theta
+from knowhalu.combination import RULES, combined, doubt, fit_theta, softened
 
 shares = st.floats(0.0, 1.0)
 claims = st.lists(shares, min_size=1, max_size=12)
@@ -105,3 +105,29 @@ def test_theta_lies_between_the_class_means(faithful, wrong):
 def test_theta_needs_both_classes(rows):
     with pytest.raises(ValueError, match="faithful and hallucinated"):
         fit_theta(rows)
+
+
+def test_worked_example_of_a_softened_text():
+    z = 2.0 + math.log((1 + math.exp(-4 * 1.0) + math.exp(-4 * 5.0)) / 3) / 4
+    every = [1 / (1 + math.exp(-v)) for v in (2.0, 1.0, -3.0)]
+    assert softened(every[0], every) == pytest.approx(1 / (1 + math.exp(-z)))
+
+
+@given(claims)
+def test_a_softened_text_is_on_the_side_of_its_worst_segment_and_no_worse(found):
+    worst = max(found)
+    said = softened(worst, found)
+    assert 0.0 <= said <= worst + 1e-9 and (said > 0.5) is (worst > 0.5)
+    assert softened(worst, [worst] * len(found)) == worst
+
+
+@given(claims, st.integers(0, 11), shares)
+def test_a_softened_text_grows_with_each_segment(found, at, more):
+    at %= len(found)
+    worse = [*found[:at], max(found[at], more), *found[at + 1 :]]
+    assert softened(max(worse), worse) >= softened(max(found), found) - 1e-9
+
+
+def test_one_error_shows_among_a_thousand_sure_segments():
+    assert 0.5 < softened(0.7, [0.7] + [0.01] * 999) < 0.7
+    assert softened(0.999, [0.999] + [0.01] * 999) > 0.99

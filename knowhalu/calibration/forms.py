@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from knowhalu.aggregation import Thresholds
 from knowhalu.calibration.outcomes import Lines, Places, made_said
+from knowhalu.combination import softened
 from knowhalu.errors import InputError
 from knowhalu.evaluation.figures import Flags, Floats, Said
 from knowhalu.types import Form, Label, Task
@@ -92,7 +93,9 @@ class Forms(NamedTuple):
         if len(self.row):
             starts = self._starts
             worst[self.row[starts]] = np.maximum.reduceat(rank, starts)
-            p[self.row[starts]] = np.maximum.reduceat(np.where(rank == worst[self.row], p_segment, -1.0), starts)
+            deciding = np.maximum.reduceat(np.where(rank == worst[self.row], p_segment, -1.0), starts)
+            every = np.split(p_segment, starts[1:])
+            p[self.row[starts]] = [softened(float(most), part.tolist()) for most, part in zip(deciding, every, strict=True)]
         return made_said(self.gold, worst == WRONG, worst == OPEN, p)
 
     def grid(self, base: int) -> Grid:

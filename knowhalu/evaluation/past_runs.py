@@ -11,7 +11,7 @@ from knowhalu.errors import InputError
 from knowhalu.evaluation.figures import Said
 from knowhalu.evaluation.intervals import Figure, draws, with_intervals
 from knowhalu.evaluation.rows import Rows, read_rows
-from knowhalu.methods.concluding import hallucinated, how_wrong, settled, why_open, worst_of
+from knowhalu.methods.concluding import hallucinated, how_wrong, probability_of, settled, why_open, worst_of
 from knowhalu.names import METHODS, method_card
 from knowhalu.records import id_hash, parse_outcome
 from knowhalu.types import Form, Judgment, Task
@@ -91,7 +91,7 @@ def by_one_form(verdict: Verdict, form: Form) -> Verdict | None:
     if len(segments) < len(judged):
         return None
     worst = worst_of(segments)
-    said = {"label": worst.label, "hallucinated": hallucinated(worst.label), "probability": worst.probability,
+    said = {"label": worst.label, "hallucinated": hallucinated(worst.label), "probability": probability_of(segments),
             "open": worst.open, "relation": worst.relation}  # fmt: skip
     return verdict.model_copy(update={**said, "segments": tuple(segments)})
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from knowhalu.combination import softened
 from knowhalu.methods.evidence import on_both_sides
 from knowhalu.reasons import OpenReason
 from knowhalu.steps import Doubtful
@@ -96,6 +97,11 @@ def worst_of(found: Sequence[Segment]) -> Segment:
     return max(found, key=lambda s: (s.label is Label.INCORRECT, s.label is Label.INCONCLUSIVE, s.probability))
 
 
+def probability_of(found: Sequence[Segment]) -> float:
+    """Return P(hallucinated) of a text from all its segments."""
+    return softened(worst_of(found).probability, [s.probability for s in found])
+
+
 def conclude(
     sample: Sample,
     found: Sequence[Segment],
@@ -103,16 +109,19 @@ def conclude(
     *,
     extraction: Extraction | None = None,
     kind: Kind | None = Kind.FACTUAL,
+    probability: float | None = None,
 ) -> Verdict:
     """Put segments together: one INCORRECT makes the text hallucinated, else one INCONCLUSIVE leaves it open.
 
-    `kind` is that of a hallucination whose judgment names none; a method that cannot tell kinds gives None.
+    `kind` is that of a hallucination whose judgment names none; a method that cannot tell kinds gives None. `probability` is
+    that of the text; left out, it is that of the segment that decides.
     """
     worst = worst_of(found)
     decisive = worst.base if worst.supplement is None or worst.base.label is worst.label else worst.supplement
     return Verdict(
         id=sample.id, task=sample.task, method=method, label=worst.label, hallucinated=hallucinated(worst.label),
         open=worst.open, relation=worst.relation,
-        kind=(decisive.kind or kind) if worst.label is Label.INCORRECT else None, probability=worst.probability,
+        kind=(decisive.kind or kind) if worst.label is Label.INCORRECT else None,
+        probability=worst.probability if probability is None else probability,
         reason=decisive.rationale, extraction=extraction, segments=tuple(found),
     )  # fmt: skip

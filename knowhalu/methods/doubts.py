@@ -14,7 +14,7 @@ from knowhalu.verdicts import Evidence, Segment, Verdict
 class Doubt(NamedTuple):
     """A sentence that is not borne out: its number and place, the segments that say so, and what they say.
 
-    `evidence` speaks of characters of the sentence; the `probability` of being hallucinated is that of the worst segment.
+    `evidence` speaks of characters of the sentence; `probability` is that of the sentence being hallucinated.
     """
 
     number: int

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from knowhalu.aggregation import Thresholds, aggregate, needs_second_opinion
-from knowhalu.methods.concluding import conclude, how_wrong, settled, why_open, words
+from knowhalu.methods.concluding import conclude, how_wrong, probability_of, settled, why_open, words
 from knowhalu.methods.evidence import link
 from knowhalu.methods.sources import retrieve
 from knowhalu.options import KnowHaluOptions
@@ -63,7 +63,7 @@ class KnowHalu:
         found = []
         for span in parts:
             found.append((yield from self._segment(sample, span, len(parts))))
-        return conclude(sample, found, self.name, extraction=extraction)
+        return conclude(sample, found, self.name, extraction=extraction, probability=probability_of(found))
 
     def _segment(self, sample: Sample, span: Span, of: int) -> Steps[Segment]:
         """Judge one segment by the base form, and by the other where the first is not sure (Algorithm 1)."""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from knowhalu.aggregation import Thresholds, aggregate
 from knowhalu.calibration.forms import QUANTILES, read_forms
 from knowhalu.errors import InputError
-from knowhalu.methods.concluding import conclude, settled
+from knowhalu.methods.concluding import conclude, probability_of, settled
 from knowhalu.training.judgment import grid_thresholds
 from knowhalu.types import Judgment, Label, Sample, Task
 from tests.calibration.stored import STRUCTURED, UNSTRUCTURED, fields_of, judgment, segment
@@ -48,7 +48,7 @@ def test_joining_all_rows_at_once_is_the_algorithm_one_by_one(drawn, delta1, del
             final = aggregate(both[base], both[1 - base], limits)
             made = segment(both[base], both[1 - base], task)
             segments.append(made.model_copy(update={"label": settled(final.label, task), "probability": 1 - final.supported}))
-        verdict = conclude(SAMPLES[task], segments, "m")
+        verdict = conclude(SAMPLES[task], segments, "m", probability=probability_of(segments))
         assert found.abstained[i] == (verdict.hallucinated is None)
         assert found.probability[i] == verdict.probability
         assert found.abstained[i] or found.settled[i] == verdict.hallucinated

@@ -134,6 +134,7 @@ def test_one_incorrect_segment_makes_a_summary_hallucinated_and_inconclusive_cou
     assert [s.label for s in verdict.segments] == [Label.CORRECT, Label.INCORRECT]
     assert verdict.hallucinated is True and verdict.kind is Kind.FACTUAL
     assert all(sample.response[s.start : s.end] == s.text for s in verdict.segments)
+    assert 0.5 < verdict.probability < verdict.segments[1].probability
     assert {s.k for s in searches} == {3} and all(s.documents for s in searches)
 
 
