@@ -1,8 +1,8 @@
 #!/usr/bin/env python
 """Pairs of BUMP, a faithful summary and the same with one small error: how often the faithful one has the higher score, by type.
 
-A pair of equal scores counts half; how many are equal is shown, for a text's probability is that of its worst sentence, and an
-error in another sentence leaves it as it was. *Overlap* is the share of a summary's content words that the document has.
+A pair of equal scores counts half, and how many are equal is shown. *Overlap* is the share of a summary's content words that the
+document has.
 """
 
 import argparse
