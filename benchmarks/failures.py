@@ -30,7 +30,7 @@ class Claim(NamedTuple):
     supported: bool
     kind: str
     support: str
-    genre: str = ""
+    genre: str
 
 
 RULES: dict[str, Callable[[Claim], bool]] = {
