@@ -26,7 +26,8 @@ class TrainSettings:
     """What decides the result of a run; `minutes` or `tokens` is the budget, the other is 0.
 
     `marking` is what the loss of the marks weighs beside that of the classes; `unlicensed` adds the sets without a licence;
-    `without` names recipes that are left out, `mined` files of mined examples; the rest is of `objective`.
+    `without` names recipes that are left out, `mined` files of mined examples; `layers`, if not 0, is how many of the lower layers
+    are kept; the rest is of `objective`.
     """
 
     minutes: float = 0.0
@@ -42,6 +43,7 @@ class TrainSettings:
     smoothing: float = 0.0
     focus: float = 0.0
     layer_decay: float = 1.0
+    layers: int = 0
     without: tuple[str, ...] = ()
     mined: tuple[str, ...] = ()
 
@@ -79,6 +81,8 @@ class Trainer:
         torch.manual_seed(settings.seed)
         self.vocabulary = Vocabulary.load(base)
         self.model = load_start(base, settings.dropout).to(self.device).train()
+        if settings.layers:
+            self.model.bert.keep_layers(settings.layers)
         self.model.bert.words.weight.requires_grad_(not settings.freeze_words)
         weights = groups(self.model, rate=settings.rate, weight_decay=settings.weight_decay, layer_decay=settings.layer_decay)
         self.optimizer = torch.optim.AdamW(weights, lr=settings.rate, fused=True)

@@ -55,6 +55,34 @@ def test_it_equals_the_library(reference):
     assert torch.allclose(found[mask.bool()], expected[mask.bool()], atol=1e-5, rtol=0)
 
 
+def test_it_equals_the_library_where_gradients_are_kept_and_so_do_they(reference):
+    model, folder = reference
+    ids, mask, types = inputs([48, 1, 17, 30])
+    own = load_bert(folder)
+    for outputs in (model(ids, attention_mask=mask, token_type_ids=types).last_hidden_state, own(ids, mask, types)):
+        (outputs * mask[:, :, None]).square().sum().backward()
+    with torch.no_grad():
+        assert torch.allclose(own(ids, mask, types)[mask.bool()], outputs[mask.bool()], atol=1e-5, rtol=0)
+    theirs, ours = model.encoder.layer[0].attention.self, own.layers[0]
+    for name in ("query", "key", "value"):
+        expected, found = getattr(theirs, name).weight.grad, getattr(ours, name).weight.grad
+        assert expected.abs().max() > 0.01
+        assert torch.allclose(found, expected, atol=1e-4, rtol=1e-3)
+
+
+@torch.inference_mode()
+def test_the_lower_layers_alone(reference):
+    model, folder = reference
+    ids, mask, types = inputs([48, 20])
+    short = load_bert(folder)
+    short.keep_layers(2)
+    expected = model(ids, attention_mask=mask, token_type_ids=types, output_hidden_states=True).hidden_states[2]
+    assert short.shape.num_hidden_layers == 2
+    assert torch.allclose(short(ids, mask, types)[mask.bool()], expected[mask.bool()], atol=1e-5, rtol=0)
+    with pytest.raises(ModelError, match="3 layers are asked for, of an encoder of 2"):
+        short.keep_layers(3)
+
+
 @torch.inference_mode()
 def test_padding_changes_nothing(reference):
     model = load_bert(reference[1])

@@ -65,7 +65,7 @@ def test_a_finished_run_does_nothing_more(base, data, tmp_path):
 
 def test_a_run_with_every_option_ends_the_same_when_killed(base, data, tmp_path):
     settings = TrainSettings(
-        tokens=20_000, seed=5, rate=1e-3, dropout=0.1, smoothing=0.1, focus=1.0, layer_decay=0.5, without=("BEGIN dev",)
+        tokens=20_000, seed=5, rate=1e-3, dropout=0.1, smoothing=0.1, focus=1.0, layer_decay=0.5, layers=1, without=("BEGIN dev",)
     )
     whole = weights(Trainer(base, data, tmp_path / "whole", settings).run(silent))
     with pytest.raises(Killed):
