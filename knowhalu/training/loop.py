@@ -26,8 +26,8 @@ class TrainSettings:
     """What decides the result of a run; `minutes` or `tokens` is the budget, the other is 0.
 
     `marking` is what the loss of the marks weighs beside that of the classes; `unlicensed` adds the sets without a licence;
-    `without` names recipes that are left out, `mined` files of mined examples; `layers`, if not 0, is how many of the lower layers
-    are kept; the rest is of `objective`.
+    `without` names recipes that are left out, `mined` files of mined examples; `layers`, if not 0, says how many of the lower
+    layers are kept; the rest is of `objective`.
     """
 
     minutes: float = 0.0
