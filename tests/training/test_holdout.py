@@ -30,7 +30,8 @@ def test_the_figures_are_shares(parts):
     assert as_table(parts).count("\n") == len(parts) + 2
 
 
-def test_the_card_names_every_part_with_its_licence_and_the_weights(parts, tmp_path):
+def test_the_card_names_every_part_with_its_licence_and_the_weights(parts, base, tmp_path):
+    Verifier(load_bert(base)).save(tmp_path, Vocabulary.load(base).tokenizer)
     weights = {"bias": 0.25, "cut": 0.5, "slack": 0.1, "weights": {"coverage": 1.5}}
     (tmp_path / "judgment.json").write_text(
         json.dumps({"weights": {"claim.structured": weights}, "thresholds": {"claim": [0.6, 0.9]}})
@@ -39,5 +40,7 @@ def test_the_card_names_every_part_with_its_licence_and_the_weights(parts, tmp_p
     write_card(tmp_path, TrainSettings(minutes=60), progress, as_table(parts), note="A note.")
     card = (tmp_path / "README.md").read_text()
     assert all(f"| {r.name} |" in card and r.licence in card for r in RECIPES)
+    size = sum(p.numel() for p in Verifier(load_bert(base)).parameters()) / 1e6
+    assert f"{size:.1f} million parameters (1 layers, hidden size 8)" in card
     assert "21.0 million tokens" in card and "A note." in card
     assert "| coverage | +1.50 |" in card and "| decision border | +0.25 |" in card and "delta1 0.6" in card

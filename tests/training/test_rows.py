@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from itertools import islice
 
 import pytest
@@ -13,8 +14,8 @@ from knowhalu.errors import InputError
 from knowhalu.training import batches as batches_module
 from knowhalu.training.batches import BUCKETS, batches, tokenize
 from knowhalu.training.examples import Example, labelled
-from knowhalu.training.recipes import ANSWERS, CLAIMS, MIX, RECIPES, Recipe, draws
-from knowhalu.training.rows import held_out, read_rows, text_of
+from knowhalu.training.recipes import ANSWERS, CLAIMS, MIX, RECIPES, Recipe, draws, rows_of
+from knowhalu.training.rows import held_out, in_portion, read_rows, text_of
 from knowhalu.training.written import written_answer, written_claim
 from tests.training.conftest import document, rows
 
@@ -47,6 +48,20 @@ def test_held_out_depends_on_the_source_alone(text):
 def test_about_an_eighth_is_held_out():
     share = sum(held_out(f"source {i}") for i in range(8000)) / 8000
     assert 0.115 < share < 0.135
+
+
+def test_a_portion_of_the_sources_is_trained_on_and_all_held_out_ones_are_kept(data):
+    part = replace(TINY[0], portion=0.5)
+    whole, half = ({text_of(row) for row in rows_of(r, data, held=False)} for r in (TINY[0], part))
+    assert half < whole and 0.3 < len(half) / len(whole) < 0.7
+    assert half == {text for text in whole if in_portion(text, 0.5)}
+    assert list(rows_of(part, data, held=True)) == list(rows_of(TINY[0], data, held=True))
+
+
+@given(st.text(), st.floats(0, 1), st.floats(0, 1))
+def test_a_larger_portion_holds_a_smaller_one(text, one, other):
+    assert in_portion(text, max(one, other)) or not in_portion(text, min(one, other))
+    assert in_portion(text, 1.0) and not in_portion(text, 0.0)
 
 
 def test_shares_are_kept(data):
