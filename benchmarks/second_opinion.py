@@ -17,14 +17,13 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from knowhalu.aggregation import Thresholds
+from knowhalu.calibration.forms import by_segment
 from knowhalu.demonstrations import FIELDS, Example, load_examples
 from knowhalu.methods.knowhalu import KnowHalu
 from knowhalu.options import KnowHaluOptions, LLMOptions
 from knowhalu.reasoners.layout import GENERAL, SPECIFIC
 from knowhalu.reasoners.llm import LLMReasoner
 from knowhalu.steps import Completion, Generate, Search
-from knowhalu.training.judgment import grid_thresholds
 from knowhalu.types import Document, Form, Judgment, Label, Sample, Task
 from knowhalu.verdicts import Verdict
 
@@ -154,9 +153,8 @@ def round_of(seed: int, texts: list[tuple[Sample, Example]], rows: int, reasoner
     rng = random.Random(seed)
     calibration = [draw(rng, i % 2 == 0) for i in range(200)]
     forms = (Form.UNSTRUCTURED, Form.STRUCTURED)
-    limits: Thresholds = grid_thresholds(
-        (judgment(forms[0], d.labels[forms[0]]), judgment(forms[1], d.labels[forms[1]]), d.true) for d in calibration
-    )
+    judged = ((judgment(forms[0], d.labels[forms[0]]), judgment(forms[1], d.labels[forms[1]]), d.true) for d in calibration)
+    limits = by_segment(judged).grid(0).best
     drawn = [draw(rng, i % 2 == 0) for i in range(rows)]
     costs: dict[str, list[Cost]] = {"never": [], "needed": [], "always": []}
     verdicts: dict[str, list[Verdict]] = {"never": [], "needed": [], "always": []}

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.api import Checker
+from knowhalu.calibration.forms import by_segment
 from knowhalu.calibration.scaling import fit_scaling
 from knowhalu.encoder.service import EncoderBackend
 from knowhalu.evaluation.curves import reliability
@@ -28,7 +29,6 @@ from knowhalu.training.judgment import (
     evades_border,
     fit,
     fit_slack,
-    grid_thresholds,
     out_of_fold,
     summary_rows,
 )
@@ -146,7 +146,8 @@ def main() -> int:
     model = JudgeModel(args.folder)
     for task, found in runs.items():
         judged = [(*judgments(model, task, v), r) for r, v in found]
-        data["thresholds"][task] = [round(t, 4) for t in grid_thresholds((b, s, r.supported) for b, s, r in judged)]
+        limits = by_segment((b, s, r.supported) for b, s, r in judged).grid(0).best
+        data["thresholds"][task] = [round(t, 4) for t in limits]
         for origin in sorted({r.origin for r, _ in found}):
             some = [(b.label, r.supported) for b, _, r in judged if r.origin == origin]
             print(f"{task:7} {origin:28} rows {len(some):4}  average accuracy on the fitted rows {average_accuracy(some):.3f}")

@@ -4,6 +4,7 @@ The thresholds are chosen as in the paper (appendix E.3): delta1 at a quantile q
 q2 >= q1 of the supplement's, the pair with the best average accuracy; the base is the form that is better alone.
 """
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from knowhalu.calibration.outcomes import Lines, Places, made_said
 from knowhalu.combination import softened
 from knowhalu.errors import InputError
 from knowhalu.evaluation.figures import Flags, Floats, Said
-from knowhalu.types import Form, Label, Task
+from knowhalu.types import Form, Judgment, Label, Task
 
 RANKS = {Label.CORRECT: 0, Label.INCONCLUSIVE: 1, Label.INCORRECT: 2}
 """Of several segments the one of the highest rank decides."""
@@ -155,3 +156,13 @@ def read_forms(lines: Lines, gold: Flags) -> Forms:
     rank, sure, supported = np.array(judged, dtype=float).reshape(-1, 2, 3).transpose(2, 1, 0)
     return Forms(gold, np.array(row, dtype=np.intp), np.array(strict, dtype=np.bool_), rank.astype(np.int8), sure, supported,
                  rank_alone, p_alone)  # fmt: skip
+
+
+def by_segment(judged: Iterable[tuple[Judgment, Judgment, bool]]) -> Forms:
+    """Take pairs of judgments (unstructured, structured, whether the text is supported) as rows of one segment each."""
+    rows = list(judged)
+    values = [[(RANKS[j.label], j.confidence, j.supported) for j in both] for *both, _ in rows]
+    rank, sure, supported = np.array(values, dtype=float).reshape(-1, 2, 3).transpose(2, 1, 0)
+    count, none = len(rows), np.zeros(len(rows))
+    return Forms(np.array([not good for *_, good in rows], dtype=np.bool_), np.arange(count), none.astype(np.bool_),
+                 rank.astype(np.int8), sure, supported, none.astype(np.int8), none)  # fmt: skip

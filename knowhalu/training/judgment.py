@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from knowhalu.aggregation import Thresholds, aggregate
 from knowhalu.reasoners.encoder import CHECKED_BY_RULES
 from knowhalu.reasoners.features import coverage
 from knowhalu.reasoners.judge_model import FITTED, Weights
@@ -27,7 +26,7 @@ from knowhalu.training.examples import NEUTRAL, SUPPORTED
 from knowhalu.training.recipes import ANSWERS, CLAIMS, INFERENCE, MIX, RECIPES, located, rows_of
 from knowhalu.training.rephrase import tidy
 from knowhalu.training.rows import held_out, read_rows, text_of
-from knowhalu.types import Form, Judgment, Label, Sample
+from knowhalu.types import Form, Label, Sample
 
 FOR = frozenset(
     """
@@ -227,17 +226,6 @@ def fit_slack(texts: Sequence[tuple[Sequence[float], bool]]) -> float:
     hit = ((worst >= 0) & gold).sum(1) / gold.sum() + ((worst < 0) & ~gold).sum(1) / (~gold).sum()
     smooth = np.convolve(np.pad(hit, 2, mode="edge"), np.ones(5) / 5, "valid")
     return round(float(grid[int(smooth.argmax())]), 2)
-
-
-def grid_thresholds(pairs: Iterable[tuple[Judgment, Judgment, bool]]) -> Thresholds:
-    """Choose delta1 and delta2 by quantiles of the confidences (KnowHalu, appendix E.3); the first best pair wins."""
-    rows = list(pairs)
-    steps = np.arange(0.05, 0.951, 0.05)
-    base = np.quantile([b.confidence for b, _, _ in rows], steps)
-    other = np.quantile([s.confidence for _, s, _ in rows], steps)
-    candidates = [Thresholds(0.0, 1.0)]
-    candidates += [Thresholds(float(base[i]), float(other[j])) for i in range(len(steps)) for j in range(i, len(steps))]
-    return max(candidates, key=lambda t: average_accuracy((aggregate(b, s, t).label, gold) for b, s, gold in rows))
 
 
 def evades_border(answers: Sequence[tuple[float, bool]], most: float = 0.01) -> float:

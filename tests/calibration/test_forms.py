@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.aggregation import Thresholds, aggregate
-from knowhalu.calibration.forms import QUANTILES, read_forms
+from knowhalu.calibration.forms import QUANTILES, by_segment, read_forms
 from knowhalu.errors import InputError
 from knowhalu.methods.concluding import conclude, probability_of, settled
-from knowhalu.training.judgment import grid_thresholds
+from knowhalu.training.judgment import average_accuracy
 from knowhalu.types import Judgment, Label, Sample, Task
 from tests.calibration.stored import STRUCTURED, UNSTRUCTURED, fields_of, judgment, segment
 
@@ -82,10 +82,27 @@ def test_the_grid_finds_the_planted_thresholds():
     assert np.isnan(grid.average[10, 3]) and np.isfinite(grid.average[3, 10]) and grid.never < np.nanmax(grid.average)
 
 
-def test_it_is_the_grid_that_fits_the_shipped_thresholds():
+def one_by_one(pairs):
+    """Try every pair of quantiles by Algorithm 1."""
+    deltas = (np.quantile([p[form].confidence for p in pairs], QUANTILES) for form in range(2))
+    first, second = (d.tolist() for d in deltas)
+    tried = [Thresholds(0.0, 1.0)] + [Thresholds(first[i], second[j]) for i in range(19) for j in range(i, 19)]
+    return max(tried, key=lambda t: average_accuracy((aggregate(b, s, t).label, good) for b, s, good in pairs))
+
+
+def test_the_grid_is_the_algorithm_tried_at_every_pair_of_quantiles():
     drawn = planted()[:200]
     pairs = [(judgment(UNSTRUCTURED, *a), judgment(STRUCTURED, *b), not gold) for a, b, gold in drawn]
-    assert forms(drawn).grid(0).best == pytest.approx(grid_thresholds(pairs))
+    assert forms(drawn).grid(0).best == by_segment(pairs).grid(0).best == pytest.approx(one_by_one(pairs))
+
+
+def test_the_grid_lets_a_sure_supplement_overrule_an_unsure_base():
+    sure_right = (judgment(UNSTRUCTURED, Label.CORRECT, 0.95), judgment(STRUCTURED, Label.INCORRECT, 0.6), True)
+    unsure_wrong = (judgment(UNSTRUCTURED, Label.CORRECT, 0.55), judgment(STRUCTURED, Label.INCORRECT, 0.95), False)
+    pairs = [sure_right, unsure_wrong] * 20
+    best = by_segment(pairs).grid(0).best
+    assert best.delta1 > 0.55
+    assert average_accuracy((aggregate(b, s, best).label, good) for b, s, good in pairs) == 1.0
 
 
 def test_the_base_is_the_form_that_is_better_alone():

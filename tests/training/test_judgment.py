@@ -5,7 +5,6 @@ import random
 import numpy as np
 import pytest
 
-from knowhalu.aggregation import aggregate
 from knowhalu.reasoners.judge_model import Weights
 from knowhalu.training.judgment import (
     AGAINST,
@@ -15,10 +14,9 @@ from knowhalu.training.judgment import (
     evades_border,
     fit,
     fit_slack,
-    grid_thresholds,
     out_of_fold,
 )
-from knowhalu.types import Form, Judgment, Label
+from knowhalu.types import Label
 
 
 def rows(count: int, seed: int = 0):
@@ -86,19 +84,6 @@ def test_the_slack_grows_where_long_texts_look_doubtful_by_chance():
     false = [([rng.gauss(0.8, 1.0) for _ in range(5)] + [-3.0], False) for _ in range(100)]
     assert fit_slack(true + false) > 0.3
     assert fit_slack([([2.0], True), ([-2.0], False)]) == 0.0
-
-
-def judgment(label: Label, confidence: float, form: Form = Form.UNSTRUCTURED) -> Judgment:
-    return Judgment(form=form, label=label, confidence=confidence, rationale="")
-
-
-def test_the_grid_lets_a_sure_supplement_overrule_an_unsure_base():
-    sure_right = (judgment(Label.CORRECT, 0.95), judgment(Label.INCORRECT, 0.6), True)
-    unsure_wrong = (judgment(Label.CORRECT, 0.55), judgment(Label.INCORRECT, 0.95), False)
-    pairs = [sure_right, unsure_wrong] * 20
-    best = grid_thresholds(pairs)
-    assert best.delta1 > 0.55
-    assert average_accuracy((aggregate(b, s, best).label, gold) for b, s, gold in pairs) == 1.0
 
 
 def test_an_inconclusive_counts_as_neither():
