@@ -5,11 +5,28 @@ import argparse
 import sys
 from pathlib import Path
 
+from knowhalu.errors import InputError
 from knowhalu.training.card import write_card
 from knowhalu.training.holdout import as_table, evaluate
 from knowhalu.training.leakage import Leakage
 from knowhalu.training.loop import Progress, Trainer, TrainSettings
-from knowhalu.training.recipes import FILES
+from knowhalu.training.recipes import FILES, check_added
+
+
+def own_rows(text: str) -> tuple[str, float]:
+    """Read FILE=SHARE, and the file through."""
+    file, _, share = text.rpartition("=")
+    try:
+        part = float(share)
+    except ValueError:
+        part = 0.0
+    if not file or not 0 < part < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: give FILE=SHARE, the share of all draws between 0 and 1: mine.jsonl=0.2")
+    try:
+        check_added(Path(file))
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return str(Path(file).resolve()), part
 
 
 def main() -> int:
@@ -34,6 +51,9 @@ def main() -> int:
     parser.add_argument("--marking", type=float, default=0.5, help="weight of the loss of marked words")
     parser.add_argument("--without", action="append", default=[], metavar="RECIPE", help="leave a recipe out (see recipes.py)")
     parser.add_argument("--mined", action="append", default=[], metavar="FILE", help="examples by scripts/mine_examples.py")
+    parser.add_argument(
+        "--add", type=own_rows, action="append", default=[], metavar="FILE=SHARE", help="own labelled rows, JSON lines"
+    )
     args = parser.parse_args()
 
     if args.base is None:
@@ -43,7 +63,7 @@ def main() -> int:
     settings = TrainSettings(
         minutes=args.minutes, tokens=args.tokens, seed=args.seed, rate=args.rate, unlicensed=args.unlicensed,
         smoothing=args.smoothing, focus=args.focus, layer_decay=args.layer_decay, marking=args.marking, layers=args.layers,
-        portion=args.portion, without=tuple(args.without),
+        portion=args.portion, without=tuple(args.without), added=tuple(args.add),
         mined=tuple(str(Path(f).resolve()) for f in args.mined),
     )  # fmt: skip
     leakage = Leakage.of_folder(args.leave_out) if args.leave_out else None

@@ -89,7 +89,7 @@ def write_card(
 
     `failures` is a section on what it gets wrong, as Markdown.
     """
-    recipes = chosen(unlicensed=settings.unlicensed, without=settings.without, mined=settings.mined)
+    recipes = chosen(unlicensed=settings.unlicensed, without=settings.without, mined=settings.mined, added=settings.added)
     total = sum(r.share for r in recipes)
     parts = "\n".join(f"| {r.name} | {r.share / total:.0%} | {r.licence} |" for r in recipes)
     text = _TEXT.format(

@@ -69,6 +69,11 @@ def labelled(row: Row, other: Row, rng: random.Random) -> Example:
     return Example(source, "", row["claim"], target)
 
 
+def given(row: Row, other: Row, rng: random.Random) -> Example:
+    """Take a labelled row of a user's own, with a question or without one."""
+    return labelled(row, other, rng)._replace(question=row.get("question") or "")
+
+
 def as_mined(row: Row, other: Row, rng: random.Random) -> Example:
     """Take an example that a verifier picked as it is."""
     wrong = None if row["wrong"] is None else tuple((a, b) for a, b in row["wrong"])

@@ -26,7 +26,8 @@ class TrainSettings:
     """What decides the result of a run; `minutes` or `tokens` is the budget, the other is 0.
 
     `marking` is what the loss of the marks weighs beside that of the classes; `unlicensed` adds the sets without a licence;
-    `without` names recipes that are left out, `mined` files of mined examples; `layers`, if not 0, says how many of the lower
+    `without` names recipes that are left out, `mined` files of mined examples, `added` a user's files with
+    their shares; `layers`, if not 0, says how many of the lower
     layers are kept, `portion` which part of the sources is trained on; the rest is of `objective`.
     """
 
@@ -47,6 +48,7 @@ class TrainSettings:
     portion: float = 1.0
     without: tuple[str, ...] = ()
     mined: tuple[str, ...] = ()
+    added: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass
@@ -95,7 +97,7 @@ class Trainer:
         """Train until the budget is used, writing a checkpoint every `every` seconds; returns the model."""
         p = self.progress
         s = self.settings
-        recipes = chosen(unlicensed=s.unlicensed, without=s.without, mined=s.mined, portion=s.portion)
+        recipes = chosen(unlicensed=s.unlicensed, without=s.without, mined=s.mined, added=s.added, portion=s.portion)
         start = (p.pool, p.index)
         stream = prefetched(
             batches(self.data, self.vocabulary, self.settings.seed, start=start, recipes=recipes, leakage=self.leakage)

@@ -11,7 +11,7 @@ from pathlib import Path
 from knowhalu.errors import InputError
 from knowhalu.training.asked import asked
 from knowhalu.training.evading import evading
-from knowhalu.training.examples import Example, as_mined, extracted, fever, labelled, summary
+from knowhalu.training.examples import TARGETS, Example, as_mined, extracted, fever, given, labelled, summary
 from knowhalu.training.leakage import Leakage
 from knowhalu.training.rows import Row, held_out, in_portion, read_rows, text_of
 from knowhalu.training.written import delivered, marked_claim, written_answer, written_claim
@@ -78,11 +78,17 @@ FILES = tuple(dict.fromkeys(r.file for r in RECIPES))
 
 
 def chosen(
-    *, unlicensed: bool = False, without: Sequence[str] = (), mined: Sequence[str] = (), portion: float = 1.0
+    *,
+    unlicensed: bool = False,
+    without: Sequence[str] = (),
+    mined: Sequence[str] = (),
+    added: Sequence[tuple[str, float]] = (),
+    portion: float = 1.0,
 ) -> tuple[Recipe, ...]:
     """Return the recipes of a training: those left out by name are gone, each file of mined examples gets a tenth of the rest.
 
-    `portion` of the sources are trained on, to see what fewer data do.
+    `added` are files of a user's own labelled rows, each with its share of all draws; `portion` of the sources are trained on, to
+    see what fewer data do.
 
     Raises InputError for a name that no recipe has.
     """
@@ -91,7 +97,21 @@ def chosen(
         raise InputError(f"no recipe {sorted(unknown)[0]!r} to leave out; there are: {', '.join(r.name for r in every)}")
     kept = tuple(replace(r, portion=portion) for r in every if r.name not in without)
     share = 0.1 * sum(r.share for r in kept)
-    return kept + tuple(Recipe(f"mined: {Path(f).name}", f, (), as_mined, share, "of its sources") for f in mined)
+    kept += tuple(Recipe(f"mined: {Path(f).name}", f, (), as_mined, share, "of its sources") for f in mined)
+    rest = 1 - sum(share for _, share in added)
+    if rest <= 0:
+        raise InputError("the added files ask for all draws or more; give shares that leave something to the recipes")
+    whole = sum(r.share for r in kept) / rest
+    return kept + tuple(Recipe(f"added: {Path(f).name}", f, (), given, share * whole, "of whoever gave it") for f, share in added)
+
+
+def check_added(path: Path) -> None:
+    """Read a user's file through; raises InputError with the line where a row has no source, claim or label that is known."""
+    for number, row in enumerate(read_rows(path), 1):
+        texts = [row.get(name) for name in ("source", "claim")] if isinstance(row, dict) else [None]
+        if not all(isinstance(t, str) and t.strip() for t in texts) or row.get("label") not in TARGETS:
+            needs = f'"source", "claim" and "label" ({", ".join(TARGETS)}), and may have "question"'
+            raise InputError(f"{path}:{number}: a row to train on needs {needs}")
 
 
 def located(file: str, folder: Path) -> Path:

@@ -1,0 +1,49 @@
+"""A user's own labelled rows: drawn with their share, question and all, and refused with the line where they are not whole."""
+
+import json
+from itertools import islice
+
+import pytest
+
+from knowhalu.errors import InputError
+from knowhalu.training.examples import CONTRADICTED, SUPPORTED, given
+from knowhalu.training.recipes import RECIPES, check_added, chosen, draws
+
+ROWS = [
+    {"source": f"Source {i}.", "question": f"Which source is number {i}?", "claim": f"Source {i}", "label": "supported"}
+    for i in range(40)
+]
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "mine.jsonl"
+    path.write_text("".join(json.dumps(r) + "\n" for r in ROWS))
+    return path
+
+
+def test_added_rows_get_their_share_of_all_draws(file, data):
+    check_added(file)
+    recipes = chosen(added=((str(file), 0.25),))
+    assert [r.name for r in recipes] == [r.name for r in RECIPES] + ["added: mine.jsonl"]
+    assert recipes[-1].share / sum(r.share for r in recipes) == pytest.approx(0.25)
+    recipe, row, other = next(islice(draws(data, 0, recipes[-1:]), 5, None))
+    example = recipe.make(row, other, None)
+    assert (example.premise, example.question, example.target) == (row["source"], row["question"], SUPPORTED)
+
+
+def test_a_row_without_a_question_is_a_claim():
+    assert given({"source": "A.", "claim": "B.", "label": "contradicted"}, {}, None) == ("A.", "", "B.", CONTRADICTED, None, None)
+
+
+@pytest.mark.parametrize("bad", ['{"source": "A.", "claim": "B."}', '{"source": "A.", "claim": " ", "label": "supported"}', "[1]",
+                                 '{"source": "A.", "claim": "B.", "label": "true"}'])  # fmt: skip
+def test_a_row_that_is_not_whole_is_named_by_its_line(file, bad):
+    file.write_text(file.read_text() + bad + "\n")
+    with pytest.raises(InputError, match=r'mine\.jsonl:41: a row to train on needs "source", "claim" and "label" \(supported'):
+        check_added(file)
+
+
+def test_shares_that_leave_nothing_are_refused(file):
+    with pytest.raises(InputError, match="leave something to the recipes"):
+        chosen(added=((str(file), 0.6), (str(file), 0.4)))
