@@ -2,9 +2,11 @@
 """Average the weights of verifiers that were trained on from the same start, such as runs of several seeds."""
 
 import argparse
+import sys
 from pathlib import Path
 
 from knowhalu.encoder.verifier import Vocabulary
+from knowhalu.errors import KnowHaluError
 from knowhalu.training.averaging import averaged
 
 
@@ -22,4 +24,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KnowHaluError as error:
+        sys.exit(f"error: {error}")

@@ -7,6 +7,7 @@ one that is doubted fails its sentence.
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from sklearn.metrics import roc_auc_score
 
 from knowhalu.api import Checker
 from knowhalu.encoder.service import PACKAGED, EncoderBackend
+from knowhalu.errors import KnowHaluError
 from knowhalu.options import ConliOptions, EncoderOptions, Settings
 from knowhalu.reasoners.conli_encoder import WEIGHTS, judged_alone
 from knowhalu.reasoners.features import LOGIT_LIMIT, logit
@@ -88,4 +90,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KnowHaluError as error:
+        sys.exit(f"error: {error}")

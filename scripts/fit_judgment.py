@@ -14,6 +14,7 @@ from knowhalu.api import Checker
 from knowhalu.calibration.forms import by_segment
 from knowhalu.calibration.scaling import fit_scaling
 from knowhalu.encoder.service import EncoderBackend
+from knowhalu.errors import KnowHaluError
 from knowhalu.evaluation.curves import reliability
 from knowhalu.options import EncoderOptions, KnowHaluOptions, Settings
 from knowhalu.reasoners.encoder import decide
@@ -157,4 +158,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KnowHaluError as error:
+        sys.exit(f"error: {error}")

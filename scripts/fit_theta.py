@@ -10,6 +10,7 @@ from pathlib import Path
 
 from knowhalu.api import Checker
 from knowhalu.combination import RULES
+from knowhalu.errors import KnowHaluError
 from knowhalu.options import EncoderOptions, Settings
 from knowhalu.training.factored import Measured, Text, fitted, texts
 from knowhalu.verdicts import Verdict
@@ -50,4 +51,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KnowHaluError as error:
+        sys.exit(f"error: {error}")

@@ -4,6 +4,7 @@
 import argparse
 import gzip
 import json
+import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from rich.progress import track
 
 from knowhalu.encoder.verifier import Verifier, Vocabulary
+from knowhalu.errors import KnowHaluError
 from knowhalu.training.leakage import Leakage
 from knowhalu.training.mining import Draw, hard, scorer, views
 from knowhalu.training.recipes import MADE, RECIPES, draws
@@ -42,4 +44,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KnowHaluError as error:
+        sys.exit(f"error: {error}")

