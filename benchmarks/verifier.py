@@ -19,7 +19,7 @@ from tables import write_results
 from knowhalu.encoder.service import EncoderBackend
 from knowhalu.steps import Hypothesis
 from knowhalu.training.examples import SUPPORTED
-from knowhalu.training.holdout import held_examples
+from knowhalu.training.holdout import drawn_examples
 from knowhalu.training.recipes import RECIPES
 
 SETS = """
@@ -52,7 +52,7 @@ def border(backend: EncoderBackend, data: Path, limit: int = 150) -> float:
     """Choose P(supported) with the best mean balanced accuracy over held-out training examples."""
     parts = []
     for recipe in (r for r in RECIPES if r.name in FITTED):
-        examples = [e for e in islice(held_examples(recipe, data), limit) if e.premise]
+        examples = [e for e in islice(drawn_examples(recipe, data), limit) if e.premise]
         found = backend.score([Hypothesis(e.premise, e.claim, e.question or None) for e in examples])
         parts.append((np.array([e.target == SUPPORTED for e in examples]), np.array([p.supported for p in found])))
     grid = np.arange(0.02, 0.99, 0.02)

@@ -24,13 +24,15 @@ class Part(NamedTuple):
     accuracy: float
 
 
-def evaluate(model: Verifier, vocabulary: Vocabulary, data: Path, *, limit: int = 400, seed: int = 0) -> Iterator[Part]:
+def evaluate(
+    model: Verifier, vocabulary: Vocabulary, data: Path, *, limit: int = 400, seed: int = 0, held: bool = True
+) -> Iterator[Part]:
     """Score up to `limit` held-out examples of every recipe; UNSUPPORTED is met by either of the two classes.
 
-    Recipes without held-out rows are left out.
+    Recipes without held-out rows are left out. With `held=False` the examples are of sources that were trained on.
     """
     for recipe in RECIPES:
-        examples = list(islice(held_examples(recipe, data, seed), limit))
+        examples = list(islice(drawn_examples(recipe, data, seed, held=held), limit))
         if not examples:
             continue
         predicted = probabilities(model, vocabulary, examples).numpy()
@@ -42,9 +44,9 @@ def evaluate(model: Verifier, vocabulary: Vocabulary, data: Path, *, limit: int 
         yield Part(recipe.name, len(examples), auc, float(met.mean()))
 
 
-def held_examples(recipe: Recipe, data: Path, seed: int = 0) -> Iterator[Example]:
-    """Make the examples of a recipe's held-out sources, shuffled; the same seed makes the same."""
-    rows = list(rows_of(recipe, data, held=True))
+def drawn_examples(recipe: Recipe, data: Path, seed: int = 0, *, held: bool = True) -> Iterator[Example]:
+    """Make the examples of a recipe's held-out sources, or of the others, shuffled; the same seed makes the same."""
+    rows = list(rows_of(recipe, data, held=held))
     random.Random(seed).shuffle(rows)
     for i, row in enumerate(rows):
         yield recipe.make(row, rows[i - 1], random.Random(f"{seed}:{i}"))

@@ -24,6 +24,12 @@ def test_only_held_out_rows_are_scored(parts, data):
     assert all(held_out(text_of(row)) for r in RECIPES for row in rows_of(r, data, held=True))
 
 
+def test_seen_rows_are_scored_where_asked(base, data):
+    seen = evaluate(Verifier(load_bert(base)), Vocabulary.load(base), data, limit=10_000, held=False)
+    sizes = {r.name: sum(1 for _ in rows_of(r, data, held=False)) for r in RECIPES}
+    assert {p.name: p.examples for p in seen} == {n: size for n, size in sizes.items() if size}
+
+
 def test_the_figures_are_shares(parts):
     assert all(0 <= p.accuracy <= 1 for p in parts)
     assert all(0 <= p.auc <= 1 for p in parts if p.auc == p.auc)
