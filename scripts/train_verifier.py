@@ -55,6 +55,8 @@ def main() -> int:
     parser.add_argument("--layer-decay", type=float, default=1.0, help="rate of a layer in relation to that of the layer above")
     parser.add_argument("--layers", type=int, default=0, help="keep the lower so many layers of the base (default: all)")
     parser.add_argument("--portion", type=float, default=1.0, help="train on this part of the sources only, 0 to 1")
+    parser.add_argument("--dropout", type=float, default=0.0)
+    parser.add_argument("--vary", type=float, default=0.0, help="how often a labelled row is seen in another form, 0 to 1")
     parser.add_argument("--marking", type=float, default=0.5, help="weight of the loss of marked words")
     parser.add_argument("--without", action="append", default=[], metavar="RECIPE", help="leave a recipe out (see recipes.py)")
     parser.add_argument(

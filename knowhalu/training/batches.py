@@ -18,7 +18,9 @@ from knowhalu.encoder.verifier import Tokens, Vocabulary
 from knowhalu.training.examples import Example
 from knowhalu.training.leakage import Leakage
 from knowhalu.training.marks import marks_of, padded
-from knowhalu.training.recipes import RECIPES, Recipe, draws
+from knowhalu.training.recipes import MADE, RECIPES, Recipe, draws
+from knowhalu.training.rows import Row, text_of
+from knowhalu.training.vary import varied
 
 BUCKETS = ((32, 96), (64, 48), (96, 32), (128, 24), (192, 16), (256, 12))
 """(tokens, rows) of every batch shape: about 3,072 tokens a step."""
@@ -78,16 +80,15 @@ def batches(
     start: tuple[int, int] = (0, 0),
     recipes: tuple[Recipe, ...] = RECIPES,
     leakage: Leakage | None = None,
+    vary: float = 0.0,
 ) -> Iterator[Batch]:
-    """Yield training batches for ever, from the place `start` (pool, batch) on."""
+    """Yield training batches for ever, from the place `start` (pool, batch) on; rows of labelled sets are varied."""
     stream = draws(folder, seed, recipes, leakage)
     pool = 0
     while True:
         drawn = [next(stream) for _ in range(POOL)]
         if pool >= start[0]:
-            examples = [
-                recipe.make(row, other, random.Random(f"{seed}:{pool}:{i}")) for i, (recipe, row, other) in enumerate(drawn)
-            ]
+            examples = [made(*draw, vary, random.Random(f"{seed}:{pool}:{i}")) for i, draw in enumerate(drawn)]
             rows, targets = tokenize(examples, vocabulary), [e.target for e in examples]
             marks = marks_of(examples, rows, vocabulary)
             for number, (length, part) in enumerate(_pool_batches(rows, targets, random.Random(f"{seed}:{pool}"))):
@@ -97,6 +98,12 @@ def batches(
                     soft = torch.tensor([examples[i].soft or NO_VIEW for i in part])
                     yield Batch(*tensors, torch.tensor([targets[i] for i in part]), wrong, soft, pool, number)
         pool += 1
+
+
+def made(recipe: Recipe, row: Row, other: Row, vary: float, rng: random.Random) -> Example:
+    """Make the example of a draw; rows that are read as they are, again and again, are varied."""
+    example = recipe.make(row, other, rng)
+    return varied(example, text_of(other), vary, rng) if vary and recipe.name not in MADE else example
 
 
 def prefetched(stream: Iterator[Batch], size: int = 128) -> Iterator[Batch]:

@@ -26,9 +26,9 @@ class TrainSettings:
     """What decides the result of a run; `minutes` or `tokens` is the budget, the other is 0.
 
     `marking` is what the loss of the marks weighs beside that of the classes; `unlicensed` adds the sets without a licence;
-    `without` names recipes that are left out, `mined` files of mined examples, `added` a user's files with
-    their shares; `layers`, if not 0, says how many of the lower
-    layers are kept, `portion` which part of the sources is trained on; the rest is of `objective`.
+    `without` names recipes that are left out, `mined` files of mined examples, `added` a user's files with their shares; `layers`,
+    if not 0, says how many of the lower layers are kept, `portion` which part of the sources is trained on, `vary` how often a row
+    is seen in another form; the rest is of `objective`.
     """
 
     minutes: float = 0.0
@@ -46,6 +46,7 @@ class TrainSettings:
     layer_decay: float = 1.0
     layers: int = 0
     portion: float = 1.0
+    vary: float = 0.0
     without: tuple[str, ...] = ()
     mined: tuple[str, ...] = ()
     added: tuple[tuple[str, float], ...] = ()
@@ -100,7 +101,7 @@ class Trainer:
         recipes = chosen(unlicensed=s.unlicensed, without=s.without, mined=s.mined, added=s.added, portion=s.portion)
         start = (p.pool, p.index)
         stream = prefetched(
-            batches(self.data, self.vocabulary, self.settings.seed, start=start, recipes=recipes, leakage=self.leakage)
+            batches(self.data, self.vocabulary, s.seed, start=start, recipes=recipes, leakage=self.leakage, vary=s.vary)
         )
         saved = began = time.monotonic()
         before = p.seconds
