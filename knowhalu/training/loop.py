@@ -26,9 +26,9 @@ class TrainSettings:
     """What decides the result of a run; `minutes` or `tokens` is the budget, the other is 0.
 
     `marking` is what the loss of the marks weighs beside that of the classes; `unlicensed` adds the sets without a licence;
-    `without` names recipes that are left out, `mined` files of mined examples, `added` a user's files with their shares; `layers`,
-    if not 0, says how many of the lower layers are kept, `portion` which part of the sources is trained on, `vary` how often a row
-    is seen in another form; the rest is of `objective`.
+    `without` names recipes that are left out, `mined` files of mined examples, `added` a user's files with their shares;
+    `layers`, if not 0, says how many of the lower layers are kept, `portion` which part of the sources is trained on, `vary` how
+    often a row is seen in another form; the rest is of `objective`.
     """
 
     minutes: float = 0.0

@@ -7,13 +7,13 @@ from knowhalu.training.examples import Example
 from knowhalu.training.rephrase import other_date, other_digits, other_word, tidy
 
 ALIKE = 0.5
-"""Sentences of another source with this share of the claim's words or more may speak of it, and are not put beside its premise."""
+"""Sentences of another source with this share of the claim's words may speak of it, and are not put beside its premise."""
 SAME = (other_word, other_word, other_digits, other_date)
 """Ways to say the same that leave nothing out: a detail that is gone may have been the wrong one."""
 
 
 def varied(example: Example, other: str, share: float, rng: random.Random) -> Example:
-    """With the probability `share` each: say the premise otherwise, say the claim otherwise, put another source's sentences beside.
+    """With probability `share` each: say the premise otherwise, say the claim otherwise, put another source's sentences beside.
 
     Claims with marked words stay as they are, and so do questions, and examples without a premise.
     """
