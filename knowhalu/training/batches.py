@@ -7,7 +7,7 @@ import math
 import queue
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -106,8 +106,11 @@ def made(recipe: Recipe, row: Row, other: Row, vary: float, rng: random.Random) 
     return varied(example, text_of(other), vary, rng) if vary and recipe.name not in MADE else example
 
 
-def prefetched(stream: Iterator[Batch], size: int = 128) -> Iterator[Batch]:
-    """Make batches in a thread of their own, so that the model does not wait for them; order and errors are the same."""
+def prefetched(stream: Iterator[Batch], size: int = 128) -> Generator[Batch, None, None]:
+    """Make batches in a thread of their own, so that the model does not wait for them; order and errors are the same.
+
+    The thread ends when the generator is closed: one that still computes while Python ends would abort the process.
+    """
     ready: queue.Queue[Batch | BaseException] = queue.Queue(size)
     done = threading.Event()
 
@@ -125,7 +128,8 @@ def prefetched(stream: Iterator[Batch], size: int = 128) -> Iterator[Batch]:
         except BaseException as error:  # noqa: BLE001 - raised again where the batches are used
             ready.put(error)
 
-    threading.Thread(target=work, name="batches", daemon=True).start()
+    thread = threading.Thread(target=work, name="batches", daemon=True)
+    thread.start()
     try:
         while True:
             item = ready.get()
@@ -134,3 +138,4 @@ def prefetched(stream: Iterator[Batch], size: int = 128) -> Iterator[Batch]:
             yield item
     finally:
         done.set()
+        thread.join()

@@ -4,6 +4,7 @@ import json
 import math
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -100,22 +101,21 @@ class Trainer:
         s = self.settings
         recipes = chosen(unlicensed=s.unlicensed, without=s.without, mined=s.mined, added=s.added, portion=s.portion)
         start = (p.pool, p.index)
-        stream = prefetched(
-            batches(self.data, self.vocabulary, s.seed, start=start, recipes=recipes, leakage=self.leakage, vary=s.vary)
-        )
+        made = batches(self.data, self.vocabulary, s.seed, start=start, recipes=recipes, leakage=self.leakage, vary=s.vary)
         saved = began = time.monotonic()
         before = p.seconds
-        while p.share(self.settings) < 1.0:
-            batch = next(stream)
-            loss = self._step(batch)
-            p.step, p.tokens, p.pool, p.index = p.step + 1, p.tokens + batch.tokens, batch.pool, batch.number + 1
-            p.loss = loss if math.isnan(p.loss) else 0.98 * p.loss + 0.02 * loss
-            now = time.monotonic()
-            p.seconds = before + now - began
-            report(p)
-            if now - saved >= every:
-                self.save()
-                saved = now
+        with closing(prefetched(made)) as stream:
+            while p.share(self.settings) < 1.0:
+                batch = next(stream)
+                loss = self._step(batch)
+                p.step, p.tokens, p.pool, p.index = p.step + 1, p.tokens + batch.tokens, batch.pool, batch.number + 1
+                p.loss = loss if math.isnan(p.loss) else 0.98 * p.loss + 0.02 * loss
+                now = time.monotonic()
+                p.seconds = before + now - began
+                report(p)
+                if now - saved >= every:
+                    self.save()
+                    saved = now
         self.save()
         return self.model.eval()
 

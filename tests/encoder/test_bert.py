@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertModel
 
-from knowhalu.encoder.bert import load_bert
+from knowhalu.encoder.bert import drop, load_bert
 from knowhalu.encoder.verifier import Verifier, Vocabulary, shape_for
 from knowhalu.errors import ModelError
 from knowhalu.steps import Hypothesis
@@ -68,6 +68,21 @@ def test_it_equals_the_library_where_gradients_are_kept_and_so_do_they(reference
         expected, found = getattr(theirs, name).weight.grad, getattr(ours, name).weight.grad
         assert expected.abs().max() > 0.01
         assert torch.allclose(found, expected, atol=1e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_share_is_dropped_and_the_mean_kept(dtype):
+    torch.manual_seed(0)
+    x = torch.ones(301, 217, dtype=dtype, requires_grad=True)
+    found = drop(x, 0.25)
+    found.sum().backward()
+    found = found.detach()
+    assert torch.equal(x.grad, found)
+    assert found.dtype == dtype and set(found.unique().tolist()) == {0.0, found.max().item()}
+    assert (found == 0).float().mean().item() == pytest.approx(0.25, abs=0.01)
+    assert found.float().mean().item() == pytest.approx(1.0, abs=0.01)
+    torch.manual_seed(0)
+    assert torch.equal(drop(x, 0.25), found) and not torch.equal(drop(x, 0.25), found)
 
 
 @torch.inference_mode()

@@ -12,7 +12,9 @@ from knowhalu.training.recipes import MADE, Recipe
 from knowhalu.training.vary import varied
 
 OTHER = "The ferry to the island was sold in spring. Nobody knows its new owner. It had carried cars."
-EXAMPLE = Example("The firm was founded on 3 May 1990 by two doctors.", "", "The firm was started by two physicians.", CONTRADICTED)
+EXAMPLE = Example(
+    "The firm was founded on 3 May 1990 by two doctors.", "", "The firm was started by two physicians.", CONTRADICTED
+)
 
 
 def forms(example, other=OTHER, share=1.0):
