@@ -115,10 +115,11 @@ def _sizes(folder: Path) -> str:
 def _settings(settings: TrainSettings, progress: Progress) -> str:
     words = "frozen" if settings.freeze_words else "trained"
     portion = "" if settings.portion == 1.0 else f" from {settings.portion:.0%} of the sources"
+    forms = f", rows in other forms with probability {settings.vary:g}" if settings.vary else ""
     return (
         f"{progress.tokens / 1e6:.1f} million tokens (padded){portion} in {progress.step:,} steps of about 3,072, in "
         f"{progress.seconds / 60:.0f} minutes; bf16 autocast, AdamW at {settings.rate:g} with linear warm-up and decay, dropout "
-        f"{settings.dropout}, word embeddings {words}, seed {settings.seed}; final training loss {progress.loss:.3f}. Written by "
+        f"{settings.dropout}{forms}, word embeddings {words}, seed {settings.seed}; final training loss {progress.loss:.3f}. Written by "
         "`scripts/train_verifier.py`."
     )
 
