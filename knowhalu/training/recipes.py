@@ -109,7 +109,7 @@ def check_added(path: Path) -> None:
     """Read a user's file through; raises InputError with the line where a row has no source, claim or label that is known."""
     for number, row in enumerate(read_rows(path), 1):
         texts = [row.get(name) for name in ("source", "claim")] if isinstance(row, dict) else [None]
-        if not all(isinstance(t, str) and t.strip() for t in texts) or row.get("label") not in TARGETS:
+        if not all(isinstance(t, str) and t.strip() for t in texts) or str(row.get("label")) not in TARGETS:
             needs = f'"source", "claim" and "label" ({", ".join(TARGETS)}), and may have "question"'
             raise InputError(f"{path}:{number}: a row to train on needs {needs}")
 
