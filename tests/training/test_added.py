@@ -36,8 +36,13 @@ def test_a_row_without_a_question_is_a_claim():
     assert given({"source": "A.", "claim": "B.", "label": "contradicted"}, {}, None) == ("A.", "", "B.", CONTRADICTED, None, None)
 
 
-@pytest.mark.parametrize("bad", ['{"source": "A.", "claim": "B."}', '{"source": "A.", "claim": " ", "label": "supported"}', "[1]",
-                                 '{"source": "A.", "claim": "B.", "label": "true"}', '{"source": "A.", "claim": "B.", "label": ["supported"]}'])  # fmt: skip
+NOT_WHOLE = [
+    '{"source": "A.", "claim": "B."}', '{"source": "A.", "claim": " ", "label": "supported"}', "[1]",
+    '{"source": "A.", "claim": "B.", "label": "true"}', '{"source": "A.", "claim": "B.", "label": ["supported"]}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("bad", NOT_WHOLE)
 def test_a_row_that_is_not_whole_is_named_by_its_line(file, bad):
     file.write_text(file.read_text() + bad + "\n")
     with pytest.raises(InputError, match=r'mine\.jsonl:41: a row to train on needs "source", "claim" and "label" \(supported'):
