@@ -2,12 +2,11 @@
 """Average the weights of verifiers that were trained on from the same start, such as runs of several seeds."""
 
 import argparse
-import sys
 from pathlib import Path
 
 from knowhalu.encoder.verifier import Vocabulary
-from knowhalu.errors import KnowHaluError
 from knowhalu.training.averaging import averaged
+from knowhalu.training.command import command
 
 
 def main() -> None:
@@ -24,7 +23,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KnowHaluError as error:
-        sys.exit(f"error: {error}")
+    command(main)

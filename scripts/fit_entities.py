@@ -7,7 +7,6 @@ one that is doubted fails its sentence.
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,11 @@ from sklearn.metrics import roc_auc_score
 
 from knowhalu.api import Checker
 from knowhalu.encoder.service import PACKAGED, EncoderBackend
-from knowhalu.errors import KnowHaluError
 from knowhalu.options import ConliOptions, EncoderOptions, Settings
 from knowhalu.reasoners.conli_encoder import WEIGHTS, judged_alone
 from knowhalu.reasoners.features import LOGIT_LIMIT, logit
 from knowhalu.reasoners.standing import views
+from knowhalu.training.command import command
 from knowhalu.training.entities import EntityRow, entity_rows
 from knowhalu.training.judgment import claim_rows, fit
 from knowhalu.types import Judgment, Passage
@@ -90,7 +89,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KnowHaluError as error:
-        sys.exit(f"error: {error}")
+    command(main)

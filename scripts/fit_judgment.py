@@ -3,7 +3,6 @@
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,12 @@ from knowhalu.api import Checker
 from knowhalu.calibration.forms import by_segment
 from knowhalu.calibration.scaling import fit_scaling
 from knowhalu.encoder.service import EncoderBackend
-from knowhalu.errors import KnowHaluError
 from knowhalu.evaluation.curves import reliability
 from knowhalu.options import EncoderOptions, KnowHaluOptions, Settings
 from knowhalu.reasoners.encoder import decide
 from knowhalu.reasoners.features import STATED, logit
 from knowhalu.reasoners.judge_model import JudgeModel
+from knowhalu.training.command import command
 from knowhalu.training.judgment import (
     FORMS,
     FitRow,
@@ -158,7 +157,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KnowHaluError as error:
-        sys.exit(f"error: {error}")
+    command(main)

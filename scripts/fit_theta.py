@@ -3,15 +3,14 @@
 
 import argparse
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from knowhalu.api import Checker
 from knowhalu.combination import RULES
-from knowhalu.errors import KnowHaluError
 from knowhalu.options import EncoderOptions, Settings
+from knowhalu.training.command import command
 from knowhalu.training.factored import Measured, Text, fitted, texts
 from knowhalu.verdicts import Verdict
 
@@ -51,7 +50,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KnowHaluError as error:
-        sys.exit(f"error: {error}")
+    command(main)

@@ -4,7 +4,6 @@
 import argparse
 import gzip
 import json
-import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 from rich.progress import track
 
 from knowhalu.encoder.verifier import Verifier, Vocabulary
-from knowhalu.errors import KnowHaluError
+from knowhalu.training.command import command
 from knowhalu.training.leakage import Leakage
 from knowhalu.training.mining import Draw, hard, scorer, views
 from knowhalu.training.recipes import MADE, RECIPES, draws
@@ -44,7 +43,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KnowHaluError as error:
-        sys.exit(f"error: {error}")
+    command(main)

@@ -7,14 +7,13 @@ Learns from questions on SQuAD's training articles and from SciFact's training c
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 from knowhalu.encoder.embedder import default_folder
 from knowhalu.encoder.tokens import LateMiniLM
-from knowhalu.errors import KnowHaluError
 from knowhalu.retrieval.passages import PassageList
+from knowhalu.training.command import command
 from knowhalu.training.late import LateProgress, LateSettings, LateTrainer
 from knowhalu.training.late_eval import evaluate
 from knowhalu.training.late_pairs import Question, mined, read_corpus, read_rows
@@ -105,7 +104,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KnowHaluError as error:
-        sys.exit(f"error: {error}")
+    command(main)

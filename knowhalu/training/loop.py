@@ -2,7 +2,6 @@
 
 import json
 import math
-import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -19,6 +18,7 @@ from knowhalu.training.batches import Batch, batches, prefetched
 from knowhalu.training.leakage import Leakage
 from knowhalu.training.marks import mark_loss
 from knowhalu.training.objective import class_loss, groups
+from knowhalu.training.pace import paced
 from knowhalu.training.recipes import chosen
 
 
@@ -102,21 +102,15 @@ class Trainer:
         recipes = chosen(unlicensed=s.unlicensed, without=s.without, mined=s.mined, added=s.added, portion=s.portion)
         start = (p.pool, p.index)
         made = batches(self.data, self.vocabulary, s.seed, start=start, recipes=recipes, leakage=self.leakage, vary=s.vary)
-        saved = began = time.monotonic()
-        before = p.seconds
         with closing(prefetched(made)) as stream:
-            while p.share(self.settings) < 1.0:
+
+            def step() -> float:
                 batch = next(stream)
                 loss = self._step(batch)
-                p.step, p.tokens, p.pool, p.index = p.step + 1, p.tokens + batch.tokens, batch.pool, batch.number + 1
-                p.loss = loss if math.isnan(p.loss) else 0.98 * p.loss + 0.02 * loss
-                now = time.monotonic()
-                p.seconds = before + now - began
-                report(p)
-                if now - saved >= every:
-                    self.save()
-                    saved = now
-        self.save()
+                p.tokens, p.pool, p.index = p.tokens + batch.tokens, batch.pool, batch.number + 1
+                return loss
+
+            paced(p, step, done=lambda: p.share(s) >= 1.0, save=self.save, report=report, every=every)
         return self.model.eval()
 
     def _step(self, batch: Batch) -> float:
