@@ -25,6 +25,7 @@ from tables import write_results
 
 from knowhalu.encoder.bert import own_name
 from knowhalu.encoder.service import EncoderBackend
+from knowhalu.encoder.thread import in_one_thread
 from knowhalu.engine import Backends, Engine
 from knowhalu.options import Settings
 from knowhalu.parts import build_method
@@ -72,6 +73,7 @@ def second(pair: Hypothesis) -> str:
     return f"{pair.question} {pair.claim}" if pair.question else pair.claim
 
 
+@in_one_thread
 def cross_encoder(backend: EncoderBackend, folder: Path) -> Any:
     """Load the verifier's weights as a `CrossEncoder`; its head is new, which takes the same time."""
     from sentence_transformers import CrossEncoder
@@ -93,6 +95,7 @@ def cross_encoder(backend: EncoderBackend, folder: Path) -> Any:
     return CrossEncoder(str(folder), device="cpu", local_files_only=True)
 
 
+@in_one_thread
 def roberta_large() -> Any:
     """Make a model of RoBERTa-large's sizes."""
     from transformers import RobertaConfig, RobertaForSequenceClassification
@@ -114,10 +117,12 @@ def forward(model: Any, backend: EncoderBackend, pairs: Sequence[Hypothesis]) ->
         model(input_ids=ids, attention_mask=mask)
 
 
-def timed(work: Callable[[], Any], pairs: int) -> Timed:
-    """Return a measurement of pairs a second."""
+def timed(backend: EncoderBackend, work: Callable[[], Any], pairs: int) -> Timed:
+    """Return a measurement of pairs a second; nothing is kept from the one before."""
 
+    @in_one_thread
     def measure() -> float:
+        backend.forget()
         start = time.perf_counter()
         work()
         return pairs / (time.perf_counter() - start)
@@ -190,9 +195,9 @@ def main() -> None:
         crossed, large = cross_encoder(backend, Path(folder)), roberta_large()
     texts = [(p.premise, second(p)) for p in pairs]
     ways = {
-        "service": timed(lambda: backend.score(pairs), len(pairs)),
-        "cross_encoder": timed(lambda: crossed.predict(texts, show_progress_bar=False), len(pairs)),
-        "roberta_large": timed(lambda: forward(large, backend, few), len(few)),
+        "service": timed(backend, lambda: backend.score(pairs), len(pairs)),
+        "cross_encoder": timed(backend, lambda: crossed.predict(texts, show_progress_bar=False), len(pairs)),
+        "roberta_large": timed(backend, lambda: forward(large, backend, few), len(few)),
     }
     rates = rounds(ways, args.rounds)
     result = {

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from knowhalu.encoder.bert import Bert, load_bert
 from knowhalu.encoder.device import Precision, choose
+from knowhalu.encoder.thread import in_one_thread
 from knowhalu.encoder.verifier import Tokens, Vocabulary
 from knowhalu.errors import ModelError
 
@@ -96,6 +97,7 @@ class MiniLMEmbedder:
 
     symmetric = True
 
+    @in_one_thread
     def __init__(self, folder: Path | None = None, *, precision: Precision = "auto", device: str = "auto") -> None:
         self.folder = folder or default_folder()
         self.name = DEFAULT if folder is None else folder.resolve().name
@@ -122,9 +124,8 @@ class MiniLMEmbedder:
         # half a surrogate pair, as JSON may hold one, would make the tokenizer refuse the whole batch
         clean = [t if t.isascii() else t.encode(errors="replace").decode() for t in texts]
         rows = [self._tokens(ids) for ids in self._words.pieces(clean)] if clean else []
-        with torch.inference_mode():
-            for length, members in self._batches(rows):
-                found[members] = self._forward([rows[i] for i in members], length)
+        for length, members in self._batches(rows):
+            found[members] = self._forward([rows[i] for i in members], length)
         return found
 
     def _tokens(self, ids: list[int]) -> Tokens:
@@ -139,6 +140,8 @@ class MiniLMEmbedder:
             for start in range(0, len(members), self._rows):
                 yield length, members[start : start + self._rows]
 
+    @in_one_thread
+    @torch.inference_mode()
     def _forward(self, rows: list[Tokens], length: int) -> NDArray[np.float32]:
         ids, mask, types = (t.to(self._device) for t in self._words.batch(rows, length))
         states = self._bert(ids, mask, types).float()

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.encoder.device import Precision, choose
+from knowhalu.encoder.thread import in_one_thread
 from knowhalu.errors import MissingExtra, ModelError
 
 READ = (".safetensors", ".json", ".txt", ".model")
@@ -63,6 +64,7 @@ def _checked(vectors: Any, texts: Sequence[str], dimension: int) -> NDArray[np.f
 class SentenceTransformerEmbedder:
     """Any local folder that `sentence-transformers` reads, BGE among them."""
 
+    @in_one_thread
     def __init__(
         self, folder: Path, *, query_prefix: str | None = None, precision: Precision = "auto", device: str = "auto"
     ) -> None:
@@ -90,6 +92,7 @@ class SentenceTransformerEmbedder:
         """Return the sha256 over all files of the model; a query prefix does not count, it leaves passages alone."""
         return folder_fingerprint(self.folder)
 
+    @in_one_thread
     def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
         """Encode texts in order: float32 `(n, dimension)`; queries get the given prefix, else what the folder declares."""
         if not texts:
@@ -107,6 +110,7 @@ class SentenceTransformerEmbedder:
 class FlagEmbedder:
     """A local BGE folder, read by the FlagEmbedding library (extra `bge`)."""
 
+    @in_one_thread
     def __init__(
         self, folder: Path, *, query_prefix: str | None = None, precision: Precision = "auto", device: str = "auto"
     ) -> None:
@@ -133,6 +137,7 @@ class FlagEmbedder:
         """Return the sha256 over all files of the model, told apart from the same folder read by another library."""
         return hashlib.sha256(f"flag {folder_fingerprint(self.folder)}".encode()).hexdigest()
 
+    @in_one_thread
     def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
         """Encode texts in order: float32 `(n, dimension)`; queries get the query prefix."""
         if not texts:

@@ -6,12 +6,14 @@ from typing import Any
 
 from knowhalu.encoder.device import Precision, choose
 from knowhalu.encoder.foreign import go_offline, refuse_unsafe
+from knowhalu.encoder.thread import in_one_thread
 from knowhalu.errors import MissingExtra, ModelError
 
 
 class CrossEncoderScorer:
     """Score (query, passage) pairs with a cross-encoder's folder (extra `embedders`); more is better."""
 
+    @in_one_thread
     def __init__(self, folder: Path, *, precision: Precision = "auto", device: str = "auto") -> None:
         if not folder.is_dir():
             raise ModelError(
@@ -34,6 +36,7 @@ class CrossEncoderScorer:
         if self._model.num_labels != 1:
             raise ModelError(f"{folder}: gives {self._model.num_labels} numbers for a pair; a reranker gives one")
 
+    @in_one_thread
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Score pairs, in order."""
         if not pairs:

@@ -1,7 +1,10 @@
 """The verifier as a backend: answers `Entail` and `Mark` in batches of like lengths; long sources are read in windows."""
 
 import os
+from array import array
+from collections import OrderedDict
 from collections.abc import Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,6 +13,7 @@ import torch
 from knowhalu.encoder.batches import batches
 from knowhalu.encoder.device import Precision, choose
 from knowhalu.encoder.marking import doubtful, word_doubts
+from knowhalu.encoder.thread import in_one_thread
 from knowhalu.encoder.verifier import Tokens, Verifier, Vocabulary
 from knowhalu.errors import ModelError
 from knowhalu.steps import Doubtful, Entail, Hypothesis, Mark, Probabilities
@@ -20,6 +24,8 @@ READS = 256
 """Tokens that the verifier reads at once, as in its training; a longer source is read in windows."""
 CLAIM = 160
 """Tokens of a claim that is read whole; a longer one is read piece by piece."""
+LATELY = 4096
+"""Rows whose reading is kept for a while, some kilobyte each: what is marked was nearly always scored just before."""
 
 
 class _Work(NamedTuple):
@@ -30,12 +36,20 @@ class _Work(NamedTuple):
     piece: int
 
 
+class _Reading(NamedTuple):
+    """What a row says: the classes, and of every token of the claim how probably it is not borne out (none without a marker)."""
+
+    scores: Probabilities
+    marks: Sequence[float]
+
+
 class EncoderBackend:
     """Answer `Entail` and `Mark` requests with a verifier from a local folder.
 
     Raises ModelError where the folder is missing or damaged.
     """
 
+    @in_one_thread
     def __init__(
         self, folder: Path | None = None, *, precision: Precision = "auto", threads: int | None = None, tokens: int = 4096
     ) -> None:
@@ -50,6 +64,11 @@ class EncoderBackend:
         self.model = Verifier.load(self.folder, dtype).to(self.device)
         self.vocabulary = Vocabulary.load(self.folder)
         self.tokens = tokens
+        self._read_lately: OrderedDict[bytes, _Reading] = OrderedDict()
+
+    def forget(self) -> None:
+        """Let go of what was read lately."""
+        self._read_lately.clear()
 
     def answer_many(self, requests: Sequence[Entail | Mark]) -> list[list[Any]]:
         """Answer all requests together, each by `Probabilities` or by tuples of `Doubtful`; equal pairs are computed once."""
@@ -65,9 +84,8 @@ class EncoderBackend:
         Of several windows of a source the best supporting one counts; of several pieces of a long claim the least supported.
         """
         work = self._work(pairs)
-        scores = self._forward([w.tokens for w in work])
         best: dict[tuple[int, int], Probabilities] = {}
-        for row, score in zip(work, scores, strict=True):
+        for row, (score, _) in zip(work, self._read([w.tokens for w in work]), strict=True):
             key = (row.pair, row.piece)
             if key not in best or score.supported > best[key].supported:
                 best[key] = score
@@ -92,12 +110,12 @@ class EncoderBackend:
         if self.model.marker is None or not whole:
             return found
         work = self._work([pairs[i] for i in whole])
-        best: dict[int, tuple[float, list[float]]] = {}
-        for row, (supported, marks) in zip(work, self._marked([w.tokens for w in work]), strict=True):
-            if row.pair not in best or supported > best[row.pair][0]:
-                best[row.pair] = supported, marks
+        best: dict[int, _Reading] = {}
+        for row, reading in zip(work, self._read([w.tokens for w in work]), strict=True):
+            if row.pair not in best or reading.scores.supported > best[row.pair].scores.supported:
+                best[row.pair] = reading
         for n, places in enumerate(self.vocabulary.places([pairs[i].claim for i in whole])):
-            found[whole[n]] = word_doubts(pairs[whole[n]].claim, places, best[n][1])
+            found[whole[n]] = word_doubts(pairs[whole[n]].claim, places, best[n].marks)
         return found
 
     def _work(self, pairs: Sequence[Hypothesis]) -> list[_Work]:
@@ -121,28 +139,33 @@ class EncoderBackend:
         found = self.vocabulary.pieces([s.text for s in segments(claim, 40)])
         return [ids[a : a + CLAIM] for ids in found for a in range(0, len(ids), CLAIM)]
 
-    @torch.inference_mode()
-    def _forward(self, rows: list[Tokens]) -> list[Probabilities]:
-        """Score rows, in order; equal ones are computed once."""
-        unique = {(tuple(row.ids), row.border): row for row in rows}
-        distinct = list(unique.values())
-        found: dict[tuple[tuple[int, ...], int], Probabilities] = {}
-        keys = list(unique)
-        for batch in batches([len(row.ids) for row in distinct], self.tokens):
-            tensors = (t.to(self.device) for t in self.vocabulary.batch([distinct[i] for i in batch.rows], batch.length))
-            logits = self.model(*tensors).float()
-            for i, scores in zip(batch.rows, logits.softmax(-1).tolist(), strict=True):
-                found[keys[i]] = Probabilities(*scores)
-        return [found[tuple(row.ids), row.border] for row in rows]
+    @in_one_thread
+    def _read(self, rows: list[Tokens]) -> list[_Reading]:
+        """Read rows, in order; equal ones, and those that were read lately, are not computed again."""
+        keys = [_key(row) for row in rows]
+        missing = {key: row for key, row in zip(keys, rows, strict=True) if key not in self._read_lately}
+        found = {key: self._read_lately[key] for key in keys if key not in missing}
+        found |= zip(missing, self._forward(list(missing.values())), strict=True)
+        for key, reading in found.items():
+            self._read_lately[key] = reading
+            self._read_lately.move_to_end(key)
+        while len(self._read_lately) > LATELY:
+            self._read_lately.popitem(last=False)
+        return [found[key] for key in keys]
 
     @torch.inference_mode()
-    def _marked(self, rows: list[Tokens]) -> list[tuple[float, list[float]]]:
-        """Return P(supported) and P(not borne out) of every token of the claim, for each row."""
-        found: list[tuple[float, list[float]]] = [(0.0, [])] * len(rows)
+    def _forward(self, rows: list[Tokens]) -> list[_Reading]:
+        """Compute rows, in order."""
+        found: dict[int, _Reading] = {}
         for batch in batches([len(row.ids) for row in rows], self.tokens):
-            tensors = (t.to(self.device) for t in self.vocabulary.batch([rows[i] for i in batch.rows], batch.length))
-            logits, marks = self.model.marked(*tensors)
-            supported, doubts = logits.float().softmax(-1)[:, 0].tolist(), marks.float().sigmoid().tolist()
-            for i, p, values in zip(batch.rows, supported, doubts, strict=True):
-                found[i] = p, values[rows[i].said : len(rows[i].ids) - 1]
-        return found
+            tensors = [t.to(self.device) for t in self.vocabulary.batch([rows[i] for i in batch.rows], batch.length)]
+            logits, doubts = self.model.marked(*tensors) if self.model.marker else (self.model(*tensors), None)
+            scores = logits.float().softmax(-1).tolist()
+            marks = [[]] * len(scores) if doubts is None else doubts.float().sigmoid().tolist()
+            for i, three, values in zip(batch.rows, scores, marks, strict=True):
+                found[i] = _Reading(Probabilities(*three), array("f", values[rows[i].said : len(rows[i].ids) - 1]))
+        return [found[i] for i in range(len(rows))]
+
+
+def _key(row: Tokens) -> bytes:
+    return blake2b(array("i", [row.border, row.said, *row.ids]).tobytes(), digest_size=16).digest()

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from knowhalu.encoder.bert import Bert, load_bert
 from knowhalu.encoder.device import Precision, choose
 from knowhalu.encoder.embedder import SHAPES, default_folder
+from knowhalu.encoder.thread import in_one_thread
 from knowhalu.encoder.verifier import Tokens, Vocabulary
 from knowhalu.errors import MissingExtra, ModelError
 
@@ -94,6 +95,7 @@ def punctuation(words: Vocabulary) -> frozenset[int]:
 class LateMiniLM:
     """The shipped token encoder, or another folder of its kind."""
 
+    @in_one_thread
     def __init__(self, folder: Path | None = None, *, precision: Precision = "auto", device: str = "auto") -> None:
         self.folder, self.name = folder or PACKAGED, DEFAULT if folder is None else folder.resolve().name
         if not (self.folder / HEAD).is_file():
@@ -132,6 +134,7 @@ class LateMiniLM:
                     found[i] = vectors[kept]
         return found
 
+    @in_one_thread
     @torch.inference_mode()
     def _forward(self, rows: list[list[int]], length: int) -> NDArray[np.float32]:
         tensors = (t.to(self._device) for t in self._words.batch([Tokens(row, len(row)) for row in rows], length))
@@ -142,6 +145,7 @@ class LateMiniLM:
 class MultiVectorFolder:
     """Any local ColBERT, PyLate or multi-vector folder that `sentence-transformers` reads (extra `embedders`)."""
 
+    @in_one_thread
     def __init__(self, folder: Path, *, precision: Precision = "auto", device: str = "auto") -> None:
         from knowhalu.encoder.foreign import folder_fingerprint, go_offline, refuse_unsafe
 
@@ -162,6 +166,7 @@ class MultiVectorFolder:
             raise ModelError(f"{folder}: sentence-transformers cannot load this folder ({error})") from error
         self.dimension = int(self.encode(["dimension"])[0].shape[1])
 
+    @in_one_thread
     def encode(self, texts: Sequence[str], *, query: bool = False) -> list[NDArray[np.float32]]:
         """Encode texts in order: for each, float32 `(tokens, dimension)`, rows of length 1."""
         if not texts:

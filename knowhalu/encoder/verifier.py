@@ -50,6 +50,7 @@ class Vocabulary:
             raise ModelError(f"{path}: cannot read the tokenizer ({error})") from error
         tokenizer.no_truncation()
         tokenizer.no_padding()
+        tokenizer.encode_special_tokens = True  # "[SEP]" in a text is a word there, never the border between two texts
         ids = [i for t in ("[CLS]", "[SEP]", "[PAD]") if (i := tokenizer.token_to_id(t)) is not None]
         if len(ids) != 3:
             raise ModelError(f"{path}: no [CLS], [SEP] or [PAD] token; a BERT tokenizer is needed")

@@ -47,6 +47,7 @@ def test_a_claims_marks_are_those_of_its_own_tokens(backend):
         backend.model.marker.bias.fill_(5.0)
     (found,) = backend.mark([PAIR])
     assert [(d.start, d.end) for d in found] == [(0, len(PAIR.claim))]
+    backend.forget()
     backend.model.marker.bias.data.fill_(-5.0)
     assert backend.mark([PAIR, PAIR._replace(claim="")]) == [(), ()]
 

@@ -5,6 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from knowhalu.encoder import service
 from knowhalu.encoder.bert import Bert, BertShape
 from knowhalu.encoder.service import CLAIM, READS, EncoderBackend
 from knowhalu.encoder.verifier import SHAPES, Verifier, Vocabulary, shape_for
@@ -64,11 +65,41 @@ def test_neither_order_nor_company_changes_what_is_said_of_a_pair(folder, alone,
 
 
 def test_rows_of_equal_tokens_are_computed_once(backend, monkeypatch):
-    computed = []
-    model = backend.model
-    monkeypatch.setattr(backend, "model", lambda *t: computed.append(len(t[0])) or model(*t))
+    computed = counted(backend, monkeypatch)
     one, other, same = backend.score([Hypothesis("snow", "white"), Hypothesis("snow", "the"), Hypothesis("snow ", "white")])
     assert sum(computed) == 2 and one == same != other
+
+
+def counted(backend, monkeypatch):
+    """Collect how many rows each call computes."""
+    computed = []
+    forward = backend._forward
+    monkeypatch.setattr(backend, "_forward", lambda rows: computed.append(len(rows)) or forward(rows))
+    return computed
+
+
+def test_what_was_scored_lately_is_marked_without_being_computed_again(backend, monkeypatch):
+    computed, pair = counted(backend, monkeypatch), Hypothesis("the snow", "white", "is the snow")
+    backend.score([pair])
+    marks = backend.mark([pair])
+    assert sum(computed) == 1
+    backend.forget()
+    assert backend.mark([pair]) == marks and sum(computed) == 2
+
+
+@pytest.mark.parametrize("token", ["[SEP]", "[CLS]", "[PAD]", "[UNK]"])
+def test_a_text_that_names_a_special_token_does_not_bring_it_in(backend, token):
+    (ids,) = backend.vocabulary.pieces([f"snow {token} white"])
+    assert not {backend.vocabulary.cls, backend.vocabulary.sep, backend.vocabulary.pad} & set(ids) and len(ids) > 3
+
+
+def test_no_more_rows_are_kept_than_there_is_room_for_and_the_oldest_go_first(backend, monkeypatch):
+    monkeypatch.setattr(service, "LATELY", 2)
+    computed, pairs = counted(backend, monkeypatch), [Hypothesis("snow", claim) for claim in ("white", "the", "is")]
+    first = backend.score(pairs)
+    assert len(backend._read_lately) == 2
+    assert backend.score(pairs[1:]) == first[1:] and computed[-1] == 0
+    assert backend.score(pairs[:1])[0] == pytest.approx(first[0], abs=1e-6) and computed[-1] == 1
 
 
 def test_a_question_changes_what_is_asked(backend):
@@ -102,7 +133,7 @@ def test_a_long_claim_is_read_whole_and_its_weakest_piece_counts(backend):
     ids = [i for w in work for i in w.tokens.ids[w.tokens.border : -1]]
     assert ids == backend.vocabulary.pieces([claim])[0]
     scores = [backend.score([Hypothesis("the snow", s)])[0].supported for s in [claim]]
-    assert scores[0] <= min(p.supported for p in backend._forward([w.tokens for w in work])) + 1e-6
+    assert scores[0] <= min(r.scores.supported for r in backend._read([w.tokens for w in work])) + 1e-6
 
 
 @settings(max_examples=40)
