@@ -22,7 +22,7 @@ from knowhalu.calibration.choosing import decided
 from knowhalu.calibration.goals import Goal
 from knowhalu.calibration.measures import MEANINGS, MEASURES, measured, ratio
 from knowhalu.calibration.outcomes import read_lines
-from knowhalu.calibration.report import as_json
+from knowhalu.calibration.report import SHARES, as_json, as_number
 from knowhalu.calibration.stages import Stages
 from knowhalu.decisions import Kind
 from knowhalu.errors import InputError
@@ -163,9 +163,7 @@ def markdown(found: Mapping[str, Any]) -> str:
 
 
 def _cell(name: str, figure: Figure) -> str:
-    if name not in ("brier", "ece") or figure.value is None:
-        return percent(figure)
-    return f"{figure.value:.3f} [{figure.low:.3f}, {figure.high:.3f}]"
+    return as_number(figure) if name in SHARES else percent(figure)
 
 
 def main() -> None:

@@ -35,8 +35,8 @@ from knowhalu.types import Sample
 
 ROWS_OF_EACH = 8
 """Rows of each file that the pipeline is run on for its pairs."""
-ROWS = 32
-"""Rows of a batch of the others: `CrossEncoder`'s own default."""
+TOGETHER = 4
+"""Neighbours in length that the large model reads in one batch."""
 GOALS = {"cross_encoder": 3.0, "roberta_large": 15.0}
 NAMES = {
     "cross_encoder": "the same weights in sentence-transformers' `CrossEncoder`, fp32",
@@ -109,10 +109,10 @@ def roberta_large() -> Any:
 
 @torch.inference_mode()
 def forward(model: Any, backend: EncoderBackend, pairs: Sequence[Hypothesis]) -> None:
-    """Judge pairs by a model of the library, on the verifier's tokens."""
+    """Judge pairs by a model of the library, on the verifier's tokens, like lengths together."""
     rows = sorted((w.tokens for w in backend._work(pairs)), key=lambda t: len(t.ids))
-    for start in range(0, len(rows), ROWS):
-        part = rows[start : start + ROWS]
+    for start in range(0, len(rows), TOGETHER):
+        part = rows[start : start + TOGETHER]
         ids, mask, _ = backend.vocabulary.batch(part, len(part[-1].ids))
         model(input_ids=ids, attention_mask=mask)
 
@@ -131,9 +131,11 @@ def timed(backend: EncoderBackend, work: Callable[[], Any], pairs: int) -> Timed
 
 
 def spread(backend: EncoderBackend, pairs: Sequence[Hypothesis], count: int) -> list[Hypothesis]:
-    """Take pairs at equal steps of length, so that few have the lengths of all."""
-    order = sorted(pairs, key=lambda p: len(backend.vocabulary.pieces([p.premise, second(p)])[0]))
-    return [order[(2 * i + 1) * len(order) // (2 * count)] for i in range(count)]
+    """Take neighbours at equal steps of length, so that few have the lengths of all and hardly any padding."""
+    order = sorted(pairs, key=lambda p: sum(map(len, backend.vocabulary.pieces([p.premise, second(p)]))))
+    runs = count // TOGETHER
+    firsts = [(2 * i + 1) * len(order) // (2 * runs) - TOGETHER // 2 for i in range(runs)]
+    return [order[first + i] for first in firsts for i in range(TOGETHER)]
 
 
 def rounds(ways: dict[str, Timed], count: int) -> dict[str, list[float]]:
@@ -163,7 +165,7 @@ def markdown(result: dict[str, Any]) -> str:
     """Lay out the table."""
     lines = [
         f"{result['pairs']} pairs that the pipeline asks for, median {result['median_tokens']:.0f} tokens; RoBERTa-large's",
-        f"size on {result['few_pairs']} of them, at equal steps of length. {result['rounds']} rounds, all ways in turn,",
+        f"size on {result['few_pairs']} of them, neighbours at equal steps of length. {result['rounds']} rounds, all in turn,",
         f"threads: {result['threads']}. The service runs in {result['precision']}.",
         "",
         "| | pairs/s | the service is faster by (least, most) | goal |",
@@ -181,7 +183,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
     parser.add_argument("--pairs", type=int, default=320)
-    parser.add_argument("--few", type=int, default=24, help="pairs for the large model")
+    parser.add_argument("--few", type=int, default=24, help=f"pairs for the large model, a multiple of {TOGETHER}")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, help="threads of all ways; one, where others use the cores too")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from knowhalu.datasets.loading import load, open_set, recognise
+from knowhalu.evaluation.groups import group_numbers, sharing_keys
 from knowhalu.types import Sample
 
 CLAIM_FILES = """
@@ -17,7 +18,7 @@ WRITTEN = ("written_claims", "written_answers")
 
 
 class EvalRow(NamedTuple):
-    """A sample, whether it is faithful, and its source."""
+    """A sample, whether it is faithful, and its group: rows of one group are not independent."""
 
     sample: Sample
     faithful: bool
@@ -39,10 +40,11 @@ def sample(key: str, source: str, response: str, question: str | None = None) ->
 
 
 def rows_of(folder: Path, name: str) -> list[EvalRow]:
-    """Return the rows of one evaluation file, of all its splits; sources that begin alike are one group."""
+    """Return the rows of one evaluation file, of all its splits; sources that begin alike are one group, and so is a claim."""
     path = folder / f"{name}.jsonl.gz"
     found = load(open_set(recognise(path) or name, path, "all"))
-    return [EvalRow(s, s.label == "faithful", source(s)[:200]) for s in found]
+    numbers = group_numbers([source(s)[:200], *sharing_keys(s)] for s in found)
+    return [EvalRow(s, s.label == "faithful", str(number)) for s, number in zip(found, numbers, strict=True)]
 
 
 def source(sample: Sample) -> str:

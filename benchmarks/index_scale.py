@@ -103,8 +103,8 @@ def exact(folder: Path, queries: np.ndarray) -> np.ndarray:
 def search(count: int, folder: Path, parameters: SearchParameters | None) -> dict[str, object]:
     """Open the index of a size and search it."""
     embedder = embedder_of(count)
-    numbers = np.random.default_rng(7).choice(count, QUERIES, replace=False)
-    queries = embedder.encode([f"{i} again" for i in numbers])
+    numbers = np.random.default_rng(7).choice(count, 2 * QUERIES, replace=False)
+    queries, others = np.split(embedder.encode([f"{i} again" for i in numbers]), 2)
     import_faiss()
     with memory() as used:
         started = time.perf_counter()
@@ -115,7 +115,7 @@ def search(count: int, folder: Path, parameters: SearchParameters | None) -> dic
         near = index.nearest(queries, K)
         batch = time.perf_counter() - started
         started = time.perf_counter()
-        for query in queries:
+        for query in others:  # the pages that the first ones read are in memory
             index.nearest(query[None], K)
         single = time.perf_counter() - started
     truth = exact(folder, queries)

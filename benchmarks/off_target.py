@@ -130,7 +130,7 @@ def measured(answers: Sequence[Answer], said: Sequence[bool]) -> dict[str, Any]:
     for answer, flag in zip(answers, said, strict=True):
         ways[answer.way].append(flag)
     delivering = ways.pop("")
-    evading = np.array([f for flags in ways.values() for f in flags], float)
+    evading = np.array([flag for answer, flag in zip(answers, said, strict=True) if answer.way], float)
     groups = [a.question for a in answers if a.way]
     low, high = interval(lambda i: float(evading[i].mean()), groups)
     return {

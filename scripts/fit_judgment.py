@@ -3,6 +3,7 @@
 
 import argparse
 import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from knowhalu.options import EncoderOptions, KnowHaluOptions, Settings
 from knowhalu.reasoners.encoder import decide
 from knowhalu.reasoners.features import STATED, logit
 from knowhalu.reasoners.judge_model import JudgeModel
+from knowhalu.steps import Hypothesis
 from knowhalu.training.command import command
+from knowhalu.training.drafts import drafted
 from knowhalu.training.judgment import (
     FORMS,
     FitRow,
@@ -106,6 +109,51 @@ def slack(found: Checked) -> float:
     return fit_slack([([logit(s.base.supported) for s in v.segments], r.supported) for r, v in found])
 
 
+def beginning(tasks: Iterable[str]) -> dict[str, Any]:
+    """Return a judgment that believes the verifier, by which everything is measured that can be weighed."""
+    plain = {"joint_supported": 1.0}
+    asked = plain | dict.fromkeys(STATED, 0.0)  # only what weights name is measured
+    start = {t: {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": asked if t == "answer" else plain} for t in tasks}
+    return {"weights": {f"{t}.{f}": start[t] for t in tasks for f in FORMS}, "thresholds": {t: [0.0, 1.0] for t in tasks}}
+
+
+def fit_all(
+    folder: Path,
+    data: dict[str, Any],
+    tasks: Mapping[str, list[FitRow]],
+    summaries: list[FitRow],
+    deliveries: list[tuple[Hypothesis, bool]],
+) -> None:
+    """Fit weights, temperature, border of evasion, slack and thresholds, each by what was fitted before it."""
+    path = folder / "judgment.json"
+    runs = {task: checked(folder, rows, whole=True) for task, rows in tasks.items()}
+    data["reliability"] = {}
+    for task, found in runs.items():
+        weights, measured = fit_task(task, found)
+        data["weights"] |= weights
+        data["reliability"] |= measured
+    said = EncoderBackend(folder).score([pair for pair, _ in deliveries])
+    answers = [(1 - p.supported, evades) for p, (_, evades) in zip(said, deliveries, strict=True)]
+    data["evades"] = evades_border(answers)
+    caught = sum(p >= data["evades"] for p, evades in answers if evades) / sum(evades for _, evades in answers)
+    print(f"evading answers: {len(answers)} held-out, border {data['evades']}, {caught:.1%} of those that evade are found")
+    path.write_text(json.dumps(data))
+    if summaries:
+        softer = slack(checked(folder, summaries, whole=False))
+        data["weights"] = {name: {**w, "slack": softer} for name, w in data["weights"].items()}
+        path.write_text(json.dumps(data))
+    model = JudgeModel(folder)
+    for task, found in runs.items():
+        judged = [(*judgments(model, task, v), r) for r, v in found]
+        limits = by_segment((b, s, r.supported) for b, s, r in judged).grid(0).best
+        data["thresholds"][task] = [round(t, 4) for t in limits]
+        for origin in sorted({r.origin for r, _ in found}):
+            some = [(b.label, r.supported) for b, _, r in judged if r.origin == origin]
+            print(f"{task:7} {origin:28} rows {len(some):4}  average accuracy on the fitted rows {average_accuracy(some):.3f}")
+    path.write_text(json.dumps(data, indent=1) + "\n")
+    print(f"thresholds {data['thresholds']}, slack {data['weights']['claim.unstructured']['slack']}")
+
+
 def main() -> int:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -116,43 +164,11 @@ def main() -> int:
     args = parser.parse_args()
 
     tasks = {"claim": list(claim_rows(args.data)), "answer": list(answer_rows(args.data, args.answers))}
-    path = args.folder / "judgment.json"
-    plain = {"joint_supported": 1.0}
-    asked = plain | dict.fromkeys(STATED, 0.0)  # only what weights name is measured
-    start = {t: {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": asked if t == "answer" else plain} for t in tasks}
-    data: dict[str, Any] = {
-        "weights": {f"{t}.{f}": start[t] for t in tasks for f in FORMS},
-        "thresholds": {t: [0.0, 1.0] for t in tasks},
-    }
-    path.write_text(json.dumps(data))
-    runs = {task: checked(args.folder, rows, whole=True) for task, rows in tasks.items()}
-    data["reliability"] = {}
-    for task, found in runs.items():
-        weights, measured = fit_task(task, found)
-        data["weights"] |= weights
-        data["reliability"] |= measured
-    path.write_text(json.dumps(data))
+    summaries = list(summary_rows(args.summaries)) if args.summaries else []
     deliveries = list(dict.fromkeys(delivered_pairs(args.data)))
-    said = EncoderBackend(args.folder).score([pair for pair, _ in deliveries])
-    answers = [(1 - p.supported, evades) for p, (_, evades) in zip(said, deliveries, strict=True)]
-    data["evades"] = evades_border(answers)
-    caught = sum(p >= data["evades"] for p, evades in answers if evades) / sum(evades for _, evades in answers)
-    print(f"evading answers: {len(answers)} held-out, border {data['evades']}, {caught:.1%} of those that evade are found")
-    path.write_text(json.dumps(data))
-    if args.summaries is not None:
-        softer = slack(checked(args.folder, list(summary_rows(args.summaries)), whole=False))
-        data["weights"] = {name: {**w, "slack": softer} for name, w in data["weights"].items()}
-        path.write_text(json.dumps(data))
-    model = JudgeModel(args.folder)
-    for task, found in runs.items():
-        judged = [(*judgments(model, task, v), r) for r, v in found]
-        limits = by_segment((b, s, r.supported) for b, s, r in judged).grid(0).best
-        data["thresholds"][task] = [round(t, 4) for t in limits]
-        for origin in sorted({r.origin for r, _ in found}):
-            some = [(b.label, r.supported) for b, _, r in judged if r.origin == origin]
-            print(f"{task:7} {origin:28} rows {len(some):4}  average accuracy on the fitted rows {average_accuracy(some):.3f}")
-    path.write_text(json.dumps(data, indent=1) + "\n")
-    print(f"wrote {path}: thresholds {data['thresholds']}, slack {data['weights']['claim.unstructured']['slack']}")
+    with drafted(args.folder, "judgment.json", start := beginning(tasks)) as folder:
+        fit_all(folder, start, tasks, summaries, deliveries)
+    print(f"wrote {args.folder / 'judgment.json'}")
     return 0
 
 

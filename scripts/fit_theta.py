@@ -11,6 +11,7 @@ from knowhalu.api import Checker
 from knowhalu.combination import RULES
 from knowhalu.options import EncoderOptions, Settings
 from knowhalu.training.command import command
+from knowhalu.training.drafts import drafted
 from knowhalu.training.factored import Measured, Text, fitted, texts
 from knowhalu.verdicts import Verdict
 
@@ -36,15 +37,16 @@ def main() -> int:
     parser.add_argument("--threads", type=int, help="CPU threads; all cores where it is left out")
     args = parser.parse_args()
 
-    path = args.folder / "factored.json"
-    if not path.is_file():  # the method needs one to run at all
-        path.write_text(json.dumps({"thetas": dict.fromkeys(RULES, 0.5), "typical": 1.0, "reference": 1.0}))
-    rows = list(measured(args.folder, list(texts(args.data)), args.threads))
-    for origin in dict.fromkeys(r.origin for r in rows):
-        some = fitted([r for r in rows if r.origin == origin])
-        print(f"{origin:26} rows {some['rows']:4}  claims {some['reference']}  alone: {some['average_accuracy']}")
-    found = fitted(rows) | {"fitted_on": dict(Counter(r.origin for r in rows)), "split": SPLIT}
-    path.write_text(json.dumps(found, indent=1) + "\n")
+    path, known = args.folder / "factored.json", list(texts(args.data))
+    # the method needs thetas to run at all; what is measured here does not depend on them
+    start = {"thetas": dict.fromkeys(RULES, 0.5), "typical": 1.0, "reference": 1.0}
+    with drafted(args.folder, path.name, start) as folder:
+        rows = list(measured(folder, known, args.threads))
+        for origin in dict.fromkeys(r.origin for r in rows):
+            some = fitted([r for r in rows if r.origin == origin])
+            print(f"{origin:26} rows {some['rows']:4}  claims {some['reference']}  alone: {some['average_accuracy']}")
+        found = fitted(rows) | {"fitted_on": dict(Counter(r.origin for r in rows)), "split": SPLIT}
+        (folder / path.name).write_text(json.dumps(found, indent=1) + "\n")
     print(f"wrote {path}: {found}")
     return 0
 

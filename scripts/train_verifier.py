@@ -4,6 +4,7 @@
 import argparse
 from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,23 @@ from knowhalu.training.command import command
 from knowhalu.training.holdout import as_table, evaluate
 from knowhalu.training.leakage import Leakage
 from knowhalu.training.loop import Progress, Trainer, TrainSettings
-from knowhalu.training.recipes import FILES, check_added
+from knowhalu.training.recipes import FILES, RECIPES, check_added
 
 
 def whole(file: str) -> str:
     """Return a file's whole path, by which a resume knows it."""
     return str(Path(file).resolve())
+
+
+def budget_of(kind: Callable[[str], float], text: str) -> float:
+    """Read a budget."""
+    try:
+        value = kind(text)
+    except ValueError:
+        value = 0
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"{text!r}: a budget is a number above 0")
+    return value
 
 
 def own_rows(text: str) -> tuple[str, float]:
@@ -46,8 +58,8 @@ def options() -> argparse.Namespace:
     parser.add_argument("--base", type=Path, help="BERT checkpoint or verifier to start from (default: the packaged MiniLM)")
     parser.add_argument("--out", type=Path, default=Path(".runs/verifier"), help="folder for checkpoints and the result")
     budget = parser.add_mutually_exclusive_group(required=True)
-    budget.add_argument("--minutes", type=float, default=0.0)
-    budget.add_argument("--tokens", type=int, default=0)
+    budget.add_argument("--minutes", type=partial(budget_of, float), default=0.0)
+    budget.add_argument("--tokens", type=partial(budget_of, int), default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rate", type=float, default=1e-4)
     parser.add_argument("--snapshots", type=float, default=0.0, help="million tokens between models kept for the learning curve")
@@ -107,7 +119,8 @@ def finish(trainer: Trainer, model: Verifier) -> None:
     if trainer.leakage is not None:
         sources, claims = trainer.leakage.left_out
         print(f"left out, since an evaluation file holds them: {sources} sources, {claims} claims", flush=True)
-    for part in evaluate(model, trainer.vocabulary, trainer.data):
+    without = trainer.settings.without
+    for part in evaluate(model, trainer.vocabulary, trainer.data, recipes=[r for r in RECIPES if r.name not in without]):
         print(f"held out  {part.name:36} {part.examples:4}  AUC {part.auc:.3f}  accuracy {part.accuracy:.3f}", flush=True)
         parts.append(part)
     (trainer.folder / "heldout.md").write_text(as_table(parts))

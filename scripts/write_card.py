@@ -17,14 +17,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="verifier folder")
     parser.add_argument("--checkpoint", type=Path, required=True, help="checkpoint.safetensors of the run")
-    parser.add_argument("--results", type=Path, default=Path("benchmarks/results/quality.md"), help="by benchmarks/quality.py")
+    parser.add_argument("--results", type=Path, help="what benchmarks/quality.py wrote for this very verifier")
     parser.add_argument("--heldout", type=Path, help="heldout.md of the run")
     parser.add_argument("--failures", type=Path, help="a Markdown section on what it gets wrong")
     parser.add_argument("--note", default="", help="what else a reader should know of the run")
     args = parser.parse_args()
     with safe_open(args.checkpoint, "pt") as file:
         about = file.metadata()
-    results = args.results.read_text() if args.results.exists() else "(not measured yet: run benchmarks/quality.py)"
+    results = args.results.read_text() if args.results else "(not measured yet: run benchmarks/quality.py)"
     if args.heldout is not None:
         results = f"{args.heldout.read_text()}\n{results}"
     settings, progress = TrainSettings(**json.loads(about["settings"])), Progress(**json.loads(about["progress"]))

@@ -78,10 +78,11 @@ def _short(value: Any) -> str:
 
 
 def _cells(figures: Figures) -> tuple[str, ...]:
-    return tuple(_number(figures[name]) if name in SHARES else percent(figures[name]) for name in MEASURES)
+    return tuple(as_number(figures[name]) if name in SHARES else percent(figures[name]) for name in MEASURES)
 
 
-def _number(figure: Figure) -> str:
+def as_number(figure: Figure) -> str:
+    """Write a figure that is no share, with its interval where it has one."""
     if figure.value is None:
         return "-"
     interval = "" if figure.low is None or figure.high is None else f" [{figure.low:.3f}, {figure.high:.3f}]"

@@ -37,7 +37,7 @@ def fever(row: Row) -> Iterator[Sample]:
     named = isinstance(given, list) and any(isinstance(item, list) for item in given)
     texts = [] if named else reader.texts("evidence")
     yield reader.sample(
-        reader.id(("unique_id", "id", "claim_id")), reader.text("claim"), hallucinated=wrong,
+        reader.id(("unique_id", "id", "claim_id")), reader.text("claim"), hallucinated=wrong, claim=True,
         sources=["\n".join(texts)] if texts else [], meta={TYPE: reader.word("label") if wrong else None},
     )  # fmt: skip
 
@@ -48,7 +48,8 @@ def climate_fever(row: Row) -> Iterator[Sample]:
     wrong = reader.is_hallucinated("claim_label", ENTAILED, (*WRONG, "disputed"))
     pieces = [reader.inner("evidences", piece).text("evidence") for piece in reader.items("evidences")]
     yield reader.sample(
-        reader.id(("claim_id",)), reader.text("claim"), hallucinated=wrong, sources=["\n".join(pieces)] if pieces else [],
+        reader.id(("claim_id",)), reader.text("claim"), hallucinated=wrong, claim=True,
+        sources=["\n".join(pieces)] if pieces else [],
         meta={TYPE: reader.word("claim_label") if wrong else None},
     )  # fmt: skip
 
@@ -60,7 +61,8 @@ def fm2(row: Row) -> Iterator[Sample]:
     pieces = [reader.inner("gold_evidence", piece).text("text") for piece in reader.items("gold_evidence")]
     title = f"{page}: " if (page := reader.maybe("wikipedia_page")) else ""
     yield reader.sample(
-        reader.id(), reader.text("text"), hallucinated=wrong, sources=[title + " ".join(pieces)] if pieces else [],
+        reader.id(), reader.text("text"), hallucinated=wrong, claim=True,
+        sources=[title + " ".join(pieces)] if pieces else [],
         meta={TYPE: reader.word("label") if wrong else None},
     )  # fmt: skip
 
@@ -74,7 +76,7 @@ def scifact(row: Row) -> Iterator[Sample]:
         said = [reader.inner("evidence", one).is_hallucinated("label", ENTAILED, REFUTED) for one in rationales]
         wrong = not said or any(said)
         yield reader.sample(
-            f"{reader.id()}-{name}", reader.text("claim"), hallucinated=wrong, sources=[abstract],
+            f"{reader.id()}-{name}", reader.text("claim"), hallucinated=wrong, claim=True, sources=[abstract],
             meta={TYPE: None if not wrong else "contradict" if said else "no evidence"},
         )  # fmt: skip
 

@@ -43,7 +43,7 @@ class Judged:
         wrong = reader.is_hallucinated(self.label, self.faithful, self.hallucinated)
         yield reader.sample(
             reader.id(self.ids), reader.text(self.response), hallucinated=wrong, documents=self.documents,
-            sources=self._sources(reader),
+            sources=self._sources(reader), claim=self.asked is None,
             question=reader.maybe(self.asked) if self.asked else None,
             meta={TYPE: self._type(reader) if wrong else None, PART: self._part(reader), **reader.kept(self.kept)},
         )  # fmt: skip

@@ -100,16 +100,20 @@ class Reader:
         documents: bool | None = None,
         question: str | None = None,
         kind: Kind | None = None,
+        claim: bool = False,
         meta: Mapping[str, Any] | None = None,
     ) -> Sample:
         """Make a sample, in whose `meta` nothing is null.
 
         Sources of over `LONG` words are documents, unless `documents` says what they are. The sample's group is its sources, or
-        else its question: rows of one group are not independent of one another.
+        else its question: rows of one group are not independent of one another. A `claim` may stand against several sources, so
+        rows of one claim are a group as well.
         """
         long = any(len(text.split()) > LONG for text in sources) if documents is None else documents
         shared = [*sources] or ([question] if question else [])
-        group = {GROUP: blake2b("\n\n".join(shared).encode(), digest_size=8).hexdigest()} if shared else {}
+        groups = [*(["\n\n".join(shared)] if shared else []), *([response] if claim else [])]
+        names = [blake2b(text.encode(), digest_size=8).hexdigest() for text in groups]
+        group = {GROUP: names if claim else names[0]} if names else {}
         given = {name: value for name, value in (meta or {}).items() if value is not None}
         return Sample.model_validate(
             {

@@ -22,9 +22,9 @@ def group_numbers(keys: Iterable[Sequence[Hashable]]) -> NDArray[np.intp]:
 
 
 def sharing_keys(sample: Sample) -> list[Hashable]:
-    """Return what a row may share with others: the group it was given, or else its pair, its question and each of its sources."""
-    if sample.meta.get(GROUP) is not None:
-        return [hash((GROUP, str(sample.meta[GROUP])))]
+    """Return what a row may share with others: its own groups, or else its pair, its question and each of its sources."""
+    if (given := sample.meta.get(GROUP)) is not None:
+        return [hash((GROUP, str(name))) for name in (given if isinstance(given, list | tuple) else [given])]
     pair = [str(sample.meta[PAIR])] if sample.meta.get(PAIR) is not None else []
     question = [sample.question] if sample.question else []
     sources = [*(d.text for d in sample.documents), *sample.knowledge]

@@ -63,15 +63,14 @@ def near(document: str, claim: str, rng: random.Random) -> str:
 
 def labelled(row: Row, other: Row, rng: random.Random) -> Example:
     """Take a labelled (source, claim) row as it is, long sources cut near the claim."""
-    label = row.get("label3") or row["label"]
-    target = TARGETS.get(label, UNSUPPORTED if row["label"] == "unsupported" else SUPPORTED)
     source = row["source"] if len(row["source"]) < 900 else near(row["source"], row["claim"], rng)
-    return Example(source, "", row["claim"], target)
+    return Example(source, "", row["claim"], TARGETS[row.get("label3") or row["label"]])
 
 
 def given(row: Row, other: Row, rng: random.Random) -> Example:
     """Take a labelled row of a user's own, with a question or without one."""
-    return labelled(row, other, rng)._replace(question=row.get("question") or "")
+    known = {name: row[name] for name in ("source", "claim", "label")}
+    return labelled(known, other, rng)._replace(question=row.get("question") or "")
 
 
 def as_mined(row: Row, other: Row, rng: random.Random) -> Example:

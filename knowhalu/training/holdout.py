@@ -1,7 +1,7 @@
 """What a trained verifier does on the sources that were held out of its training, part by part."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -25,13 +25,14 @@ class Part(NamedTuple):
 
 
 def evaluate(
-    model: Verifier, vocabulary: Vocabulary, data: Path, *, limit: int = 400, seed: int = 0, held: bool = True
-) -> Iterator[Part]:
+    model: Verifier, vocabulary: Vocabulary, data: Path, *, recipes: Sequence[Recipe] = RECIPES, limit: int = 400, seed: int = 0,
+    held: bool = True,
+) -> Iterator[Part]:  # fmt: skip
     """Score up to `limit` held-out examples of every recipe; UNSUPPORTED is met by either of the two classes.
 
     Recipes without held-out rows are left out. With `held=False` the examples are of sources that were trained on.
     """
-    for recipe in RECIPES:
+    for recipe in recipes:
         examples = list(islice(drawn_examples(recipe, data, seed, held=held), limit))
         if not examples:
             continue

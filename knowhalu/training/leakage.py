@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 from knowhalu.errors import InputError
 from knowhalu.training.rows import Row, read_rows
@@ -11,6 +13,7 @@ WORDS, SHARE = 9, 0.2
 """A source leaks if more than this share of its sequences of so many words stands in an evaluation file."""
 CLAIM_WORDS, CLAIM_SHARE = 5, 0.5
 """The same for a claim, of which less can be shared by chance of wording."""
+_OTHERS = (".csv", ".tsv", ".parquet", ".arrow")
 _SOURCES = ("source", "document", "knowledge", "text")
 _CLAIMS = ("claim", "response", "right_summary", "hallucinated_summary", "right_answer", "hallucinated_answer")
 
@@ -46,20 +49,26 @@ class _Texts:
 class Leakage:
     """Tell whether a training row overlaps with the evaluation rows: `row in leakage`.
 
-    Claims of fewer than five words ("Yes", a name) are no sign of a leak, wherever they stand.
+    Every text of an evaluation row counts, under whichever name it stands. Claims of fewer than five words ("Yes", a name) are no
+    sign of a leak, wherever they stand. `seal` is a hash of all texts.
     """
 
     def __init__(self, rows: Iterable[Row]) -> None:
-        rows = list(rows)
-        self.sources = _Texts({t for r in rows for t in sources_of(r)}, WORDS, SHARE)
-        self.claims = _Texts({t for r in rows for t in claims_of(r)}, CLAIM_WORDS, CLAIM_SHARE)
+        texts = sorted({t for row in rows for t in texts_of(row)})
+        self.seal = blake2b("\0".join(texts).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        self.sources = _Texts(texts, WORDS, SHARE)
+        self.claims = _Texts((t for t in texts if len(t.split()) >= CLAIM_WORDS), CLAIM_WORDS, CLAIM_SHARE)
 
     @classmethod
     def of_folder(cls, folder: Path) -> "Leakage":
-        """Read every `*.jsonl` and `*.jsonl.gz` of a folder; raises InputError where there is none."""
+        """Read every `*.jsonl` and `*.jsonl.gz` of a folder; raises InputError where there is none, or data of another form."""
         paths = sorted(p for p in folder.glob("*.jsonl*") if p.is_file())
         if not paths:
             raise InputError(f"{folder}: no .jsonl or .jsonl.gz file to check the training data against")
+        if others := sorted(p for p in folder.iterdir() if p.name.removesuffix(".gz").endswith(_OTHERS)):
+            raise InputError(
+                f"{others[0]}: training data cannot be checked against this form; make it JSON lines, or move it away"
+            )
         return cls(_rows(paths))
 
     def __contains__(self, row: Row) -> bool:
@@ -69,6 +78,15 @@ class Leakage:
     def left_out(self) -> tuple[int, int]:
         """Count the different sources and claims that were found to leak so far."""
         return sum(self.sources.known.values()), sum(self.claims.known.values())
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """Yield every text that stands in a row, however deep."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from texts_of(inner)
 
 
 def sources_of(row: Row) -> Iterator[str]:

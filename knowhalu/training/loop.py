@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from knowhalu.training.leakage import Leakage
 from knowhalu.training.marks import mark_loss
 from knowhalu.training.objective import class_loss, groups
 from knowhalu.training.pace import paced
-from knowhalu.training.recipes import chosen
+from knowhalu.training.recipes import Recipe, chosen, located
+from knowhalu.training.rows import seal
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,10 @@ class Trainer:
 
     def __init__(self, base: Path, data: Path, folder: Path, settings: TrainSettings, leakage: Leakage | None = None) -> None:
         self.data, self.folder, self.settings, self.leakage = data, folder, settings, leakage
+        self.started_from = {
+            "base": sha256((base / "model.safetensors").read_bytes()).hexdigest()[:16],
+            "data": seal({located(r.file, data) for r in self.recipes}), "leave_out": leakage.seal if leakage else "",
+        }  # fmt: skip
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         torch.manual_seed(settings.seed)
         self.vocabulary = Vocabulary.load(base)
@@ -95,13 +101,18 @@ class Trainer:
         folder.mkdir(parents=True, exist_ok=True)
         self._resume()
 
+    @property
+    def recipes(self) -> tuple[Recipe, ...]:
+        """Return what is trained on."""
+        s = self.settings
+        return chosen(unlicensed=s.unlicensed, without=s.without, mined=s.mined, added=s.added, portion=s.portion)
+
     def run(self, report: Callable[[Progress], None], *, every: float = 300.0) -> Verifier:
         """Train until the budget is used, writing a checkpoint every `every` seconds; returns the model."""
         p = self.progress
         s = self.settings
-        recipes = chosen(unlicensed=s.unlicensed, without=s.without, mined=s.mined, added=s.added, portion=s.portion)
         start = (p.pool, p.index)
-        made = batches(self.data, self.vocabulary, s.seed, start=start, recipes=recipes, leakage=self.leakage, vary=s.vary)
+        made = batches(self.data, self.vocabulary, s.seed, start=start, recipes=self.recipes, leakage=self.leakage, vary=s.vary)
         with closing(prefetched(made)) as stream:
 
             def step() -> float:
@@ -134,7 +145,8 @@ class Trainer:
         for number, state in self.optimizer.state_dict()["state"].items():
             tensors |= {f"adam.{number}.{k}": v for k, v in state.items()}
         draft = self.folder / "checkpoint.tmp"
-        about = {"settings": json.dumps(asdict(self.settings)), "progress": json.dumps(asdict(self.progress))}
+        parts = {"settings": asdict(self.settings), "progress": asdict(self.progress), "started_from": self.started_from}
+        about = {name: json.dumps(part) for name, part in parts.items()}
         save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, draft, about)
         draft.replace(self.folder / "checkpoint.safetensors")
 
@@ -150,6 +162,10 @@ class Trainer:
             raise ResumeError(f"{path} is damaged ({error}); delete it to start anew, or give another --out") from error
         if json.loads(about["settings"]) != json.loads(json.dumps(asdict(self.settings))):
             raise ResumeError(f"{path} belongs to a run with settings {about['settings']}; give the same, or another --out")
+        for name, value in json.loads(about.get("started_from", "{}")).items():
+            if value != self.started_from[name]:
+                option = f"--{name.replace('_', '-')}"
+                raise ResumeError(f"{path} belongs to a run with another {option}; give the same, or another --out")
         self.model.load_state_dict({k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")})
         state: dict[int, dict[str, Any]] = {}
         for key, value in tensors.items():

@@ -107,11 +107,24 @@ def chosen(
 
 def check_added(path: Path) -> None:
     """Read a user's file through; raises InputError with the line where a row has no source, claim or label that is known."""
+    number = 0
     for number, row in enumerate(read_rows(path), 1):
         texts = [row.get(name) for name in ("source", "claim")] if isinstance(row, dict) else [None]
-        if not all(isinstance(t, str) and t.strip() for t in texts) or str(row.get("label")) not in TARGETS:
+        whole = all(isinstance(t, str) and t.strip() for t in texts) and str(row.get("label")) in TARGETS
+        if not whole or not isinstance(row.get("question") or "", str):
             needs = f'"source", "claim" and "label" ({", ".join(TARGETS)}), and may have "question"'
             raise InputError(f"{path}:{number}: a row to train on needs {needs}")
+        if not all(_is_text(t) for t in (*texts, row.get("question") or "")):
+            raise InputError(f"{path}:{number}: a text holds half a character (a lone surrogate); write the file anew as UTF-8")
+    if not number:
+        raise InputError(f"{path}: no rows to train on")
+
+
+def _is_text(text: str) -> bool:
+    try:
+        return bool(text.encode() or True)
+    except UnicodeEncodeError:
+        return False
 
 
 def located(file: str, folder: Path) -> Path:

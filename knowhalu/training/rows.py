@@ -4,7 +4,7 @@ import gzip
 import hashlib
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,12 @@ def held_out(key: str, share: int = 8) -> bool:
 def in_portion(key: str, portion: float) -> bool:
     """Tell whether a source belongs to the portion of all sources, 0 to 1; a larger portion holds a smaller one."""
     return int.from_bytes(hashlib.sha256(key.encode()).digest()[1:5]) < portion * 2**32
+
+
+def seal(paths: Iterable[Path]) -> str:
+    """Return a hash over the names and sizes of files; one that is not there counts as such."""
+    known = sorted((p.name, p.stat().st_size if p.is_file() else -1) for p in paths)
+    return hashlib.sha256(repr(known).encode()).hexdigest()[:16]
 
 
 def read_rows(path: Path) -> Iterator[Row]:

@@ -7,6 +7,7 @@ import pytest
 from knowhalu.datasets.catalog import DATASETS
 from knowhalu.datasets.loading import load, open_set, recognise
 from knowhalu.errors import InputError
+from knowhalu.evaluation.groups import group_numbers, sharing_keys
 
 F, H = "faithful", "hallucinated"
 LONG = " ".join(["word"] * 121)
@@ -210,9 +211,15 @@ def test_a_long_source_is_a_document_and_a_short_one_knowledge_unless_the_form_s
     assert read("qa-pairs", file({**QA, "knowledge": LONG}))[0].knowledge
 
 
-def test_rows_of_one_source_are_one_group(file):
-    first, same, other = read("claims", file(CLAIM, {**CLAIM, "id": "b"}, {**CLAIM, "id": "c", "source": "Another."}))
-    assert first.meta["group"] == same.meta["group"] != other.meta["group"]
+def test_rows_of_one_source_and_rows_of_one_claim_are_one_group(file):
+    rows = read(
+        "claims",
+        file(
+            CLAIM, {**CLAIM, "id": "b", "claim": "Something else."}, {**CLAIM, "id": "c", "source": "Another."},
+            {**CLAIM, "id": "d", "source": "A third.", "claim": "A third."},
+        ),
+    )  # fmt: skip
+    assert list(group_numbers(map(sharing_keys, rows))) == [0, 0, 0, 1]
 
 
 def test_scifact_takes_abstracts_from_the_corpus_beside_it(file):

@@ -75,6 +75,6 @@ def test_rows_that_share_a_source_a_question_or_a_pair_are_one_group_also_by_way
         Sample(response="c", knowledge="D", question="q"),
         Sample(response="d", question="q", documents="F"), Sample(response="e", meta={"pair": 1}),
         Sample(response="f", meta={"pair": "1"}), Sample(response="g"), Sample(response="h", meta={"group": "x"}, documents="D"),
-        Sample(response="i", meta={"group": "x"}),
+        Sample(response="i", meta={"group": "x"}), Sample(response="j", meta={"group": ["y", "x"]}),
     ]  # fmt: skip
-    assert list(group_numbers(sharing_keys(s) for s in rows)) == [0, 1, 0, 0, 2, 2, 3, 4, 4]
+    assert list(group_numbers(sharing_keys(s) for s in rows)) == [0, 1, 0, 0, 2, 2, 3, 4, 4, 4]

@@ -38,7 +38,8 @@ def test_a_row_without_a_question_is_a_claim():
 
 NOT_WHOLE = [
     '{"source": "A.", "claim": "B."}', '{"source": "A.", "claim": " ", "label": "supported"}', "[1]",
-    '{"source": "A.", "claim": "B.", "label": "true"}', '{"source": "A.", "claim": "B.", "label": ["supported"]}',
+    '{"source": "A.", "claim": "B.", "label": "true"}', '{"source": "A.", "claim": "B.", "label": "neutral", "question": ["C?"]}',
+    '{"source": "A.", "claim": "B.", "label": ["supported"]}',
 ]  # fmt: skip
 
 
@@ -47,6 +48,20 @@ def test_a_row_that_is_not_whole_is_named_by_its_line(file, bad):
     file.write_text(file.read_text() + bad + "\n")
     with pytest.raises(InputError, match=r'mine\.jsonl:41: a row to train on needs "source", "claim" and "label" \(supported'):
         check_added(file)
+
+
+def test_half_a_character_and_an_empty_file_are_refused(file):
+    file.write_text('{"source": "A \\ud83d.", "claim": "B.", "label": "supported"}\n')
+    with pytest.raises(InputError, match=r"mine\.jsonl:1: a text holds half a character"):
+        check_added(file)
+    file.write_text("")
+    with pytest.raises(InputError, match=r"mine\.jsonl: no rows"):
+        check_added(file)
+
+
+def test_only_the_label_that_is_asked_for_counts():
+    row = {"source": "A.", "claim": "B.", "label": "contradicted", "label3": "refutes"}
+    assert given(row, {}, None).target == CONTRADICTED
 
 
 def test_shares_that_leave_nothing_are_refused(file):

@@ -49,6 +49,25 @@ def test_a_claim_that_is_nearly_that_of_an_evaluation_file_leaks(row, leaks):
     assert (row in Leakage([{"source": TEXT, "claim": CLAIM}, {"source": TEXT, "claim": "Yes"}])) is leaks
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"premise": TEXT, "hypothesis": "A bridge."}, {"evidence": [{"sentence": TEXT}]}, {"documents": [{"text": TEXT}]},
+        {"context": TEXT, "output": "A bridge."}, {"prompt": "Sum up.", "messages": [{"content": TEXT}]},
+    ],
+)  # fmt: skip
+def test_an_evaluation_row_of_any_form_is_checked_against(row):
+    assert {"source": TEXT} in Leakage([row])
+    assert {"source": OTHER} not in Leakage([row])
+
+
+def test_data_that_cannot_be_checked_against_is_refused(tmp_path):
+    (tmp_path / "a.jsonl").write_text(json.dumps({"source": TEXT}))
+    (tmp_path / "b.csv").write_text("source,claim\n")
+    with pytest.raises(InputError, match=r"b\.csv: .* make it JSON lines"):
+        Leakage.of_folder(tmp_path)
+
+
 def test_leaking_rows_are_left_out_of_a_recipe(data, tmp_path):
     recipe = next(r for r in RECIPES if r.name == "Wikipedia, own sentences")
     rows = list(rows_of(recipe, data, held=False))

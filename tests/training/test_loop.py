@@ -1,13 +1,17 @@
 """The loop: its loss, its budget, and a resume after which nobody can tell that it was killed."""
 
 import math
+import shutil
 
 import pytest
 import torch
 
+from knowhalu.encoder.bert import load_bert
+from knowhalu.encoder.verifier import Verifier, Vocabulary
 from knowhalu.errors import ResumeError
 from knowhalu.training import batches as batches_module
 from knowhalu.training import loop as loop_module
+from knowhalu.training.leakage import Leakage
 from knowhalu.training.loop import Progress, Trainer, TrainSettings, learning_rate
 from tests.training.test_rows import TINY
 
@@ -72,6 +76,18 @@ def test_a_run_with_every_option_ends_the_same_when_killed(base, data, tmp_path)
         Trainer(base, data, tmp_path / "killed", settings).run(killer(3), every=0.0)
     found = weights(Trainer(base, data, tmp_path / "killed", settings).run(silent))
     assert all(torch.equal(found[k], whole[k]) for k in whole)
+
+
+def test_other_data_another_base_and_another_leakage_check_refuse_the_checkpoint(base, data, tmp_path):
+    Trainer(base, data, tmp_path / "run", SETTINGS, Leakage([{"source": "A bridge."}])).save()
+    with pytest.raises(ResumeError, match="another --leave-out; give the same"):
+        Trainer(base, data, tmp_path / "run", SETTINGS)
+    with pytest.raises(ResumeError, match="another --data; give the same"):
+        Trainer(base, tmp_path, tmp_path / "run", SETTINGS, Leakage([{"source": "A bridge."}]))
+    other = shutil.copytree(base, tmp_path / "base")
+    Verifier(load_bert(base)).save(other, Vocabulary.load(base).tokenizer)
+    with pytest.raises(ResumeError, match="another --base; give the same"):
+        Trainer(other, data, tmp_path / "run", SETTINGS, Leakage([{"source": "A bridge."}]))
 
 
 def test_other_settings_refuse_the_checkpoint(base, data, tmp_path):

@@ -1,0 +1,30 @@
+"""A verifier's folder while something is fitted for it: what is there stays as it is until the new file is whole."""
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from knowhalu.errors import InputError
+
+PARTS = ("model.safetensors", "config.json", "tokenizer.json", "judgment.json", "factored.json")
+
+
+@contextmanager
+def drafted(folder: Path, name: str, start: Mapping[str, Any]) -> Iterator[Path]:
+    """Give a folder like a verifier's own in which the file `name` has `start` to begin with; on a clean end it is put in place.
+
+    Raises InputError where the folder has no weights.
+    """
+    if not (folder / PARTS[0]).is_file():
+        raise InputError(f"{folder}: no {PARTS[0]}; give the folder of a verifier")
+    with tempfile.TemporaryDirectory(prefix=".fit-", dir=folder) as made:
+        draft = Path(made)
+        for part in PARTS:
+            if part != name and (folder / part).exists():
+                (draft / part).symlink_to((folder / part).resolve())
+        (draft / name).write_text(json.dumps(start), encoding="utf-8")
+        yield draft
+        (draft / name).replace(folder / name)

@@ -1,0 +1,40 @@
+"""Fitting for a verifier's folder: nothing in it changes before the end."""
+
+import json
+
+import pytest
+
+from knowhalu.errors import InputError
+from knowhalu.training.drafts import drafted
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    (tmp_path / "judgment.json").write_text('{"fitted": 1}')
+    return tmp_path
+
+
+def test_what_was_fitted_before_stays_until_the_new_file_is_whole(folder):
+    with drafted(folder, "judgment.json", {"fitted": 0}) as draft:
+        assert json.loads((draft / "judgment.json").read_text()) == {"fitted": 0}
+        assert (draft / "model.safetensors").read_bytes() == b"weights"
+        assert json.loads((folder / "judgment.json").read_text()) == {"fitted": 1}
+        (draft / "judgment.json").write_text('{"fitted": 2}')
+    assert json.loads((folder / "judgment.json").read_text()) == {"fitted": 2}
+    assert {p.name for p in folder.iterdir()} == {"model.safetensors", "judgment.json"}
+
+
+def test_an_interruption_leaves_everything_as_it_was(folder):
+    with pytest.raises(KeyboardInterrupt), drafted(folder, "judgment.json", {}):
+        raise KeyboardInterrupt
+    assert json.loads((folder / "judgment.json").read_text()) == {"fitted": 1}
+    assert {p.name for p in folder.iterdir()} == {"model.safetensors", "judgment.json"}
+
+
+def test_a_folder_without_weights_is_an_error(tmp_path):
+    with (
+        pytest.raises(InputError, match=r"no model\.safetensors; give the folder of a verifier"),
+        drafted(tmp_path, "a.json", {}),
+    ):
+        pass
