@@ -1,17 +1,17 @@
 """The verifier as a backend: answers `Entail` and `Mark` in batches of like lengths; long sources are read in windows."""
 
-import os
 from array import array
 from collections import OrderedDict
 from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 import torch
 
 from knowhalu.encoder.batches import batches
-from knowhalu.encoder.device import Precision, choose
+from knowhalu.encoder.device import Precision, choose, use_threads
 from knowhalu.encoder.marking import doubtful, word_doubts
 from knowhalu.encoder.thread import in_one_thread
 from knowhalu.encoder.verifier import Tokens, Verifier, Vocabulary
@@ -22,6 +22,8 @@ from knowhalu.text import segments, windows
 PACKAGED = Path(__file__).parent.parent / "models" / "verifier"
 READS = 256
 """Tokens that the verifier reads at once, as in its training; a longer source is read in windows."""
+LONGEST, OVERLAP = 512, 32
+"""Tokens that the verifier can read at all, and those that two parts of a longer window (a list of numbers, say) share."""
 CLAIM = 160
 """Tokens of a claim that is read whole; a longer one is read piece by piece."""
 LATELY = 4096
@@ -59,16 +61,18 @@ class EncoderBackend:
                 f"no verifier in {self.folder}: reinstall knowhalu, or train one with scripts/train_verifier.py "
                 "and name its folder by --set encoder.folder=FOLDER"
             )
-        torch.set_num_threads(threads or os.cpu_count() or 1)
+        use_threads(threads)
         dtype, self.device = choose(precision, "auto")
         self.model = Verifier.load(self.folder, dtype).to(self.device)
         self.vocabulary = Vocabulary.load(self.folder)
         self.tokens = tokens
         self._read_lately: OrderedDict[bytes, _Reading] = OrderedDict()
+        self._lock = Lock()
 
     def forget(self) -> None:
         """Let go of what was read lately."""
-        self._read_lately.clear()
+        with self._lock:
+            self._read_lately.clear()
 
     def answer_many(self, requests: Sequence[Entail | Mark]) -> list[list[Any]]:
         """Answer all requests together, each by `Probabilities` or by tuples of `Doubtful`; equal pairs are computed once."""
@@ -131,7 +135,9 @@ class EncoderBackend:
             if len(premise) + max(map(len, pieces)) + len(asked or ()) + 4 > READS:
                 views = self.vocabulary.pieces([w.text for w in windows(pairs[i].premise, 120, 40)])
             for number, piece in enumerate(pieces):
-                work += [_Work(self.vocabulary.join(v, piece, asked, 512), i, number) for v in views]
+                room = LONGEST - len(piece) - len(asked or ()) - 4
+                parts = [v[a : a + room] for v in views for a in range(0, max(1, len(v) - OVERLAP), room - OVERLAP)]
+                work += [_Work(self.vocabulary.join(part, piece, asked, LONGEST), i, number) for part in parts]
         return work
 
     def _pieces(self, claim: str) -> list[list[int]]:
@@ -139,32 +145,37 @@ class EncoderBackend:
         found = self.vocabulary.pieces([s.text for s in segments(claim, 40)])
         return [ids[a : a + CLAIM] for ids in found for a in range(0, len(ids), CLAIM)]
 
-    @in_one_thread
     def _read(self, rows: list[Tokens]) -> list[_Reading]:
         """Read rows, in order; equal ones, and those that were read lately, are not computed again."""
         keys = [_key(row) for row in rows]
-        missing = {key: row for key, row in zip(keys, rows, strict=True) if key not in self._read_lately}
-        found = {key: self._read_lately[key] for key in keys if key not in missing}
+        with self._lock:
+            found = {key: self._read_lately[key] for key in keys if key in self._read_lately}
+        missing = {key: row for key, row in zip(keys, rows, strict=True) if key not in found}
         found |= zip(missing, self._forward(list(missing.values())), strict=True)
-        for key, reading in found.items():
-            self._read_lately[key] = reading
-            self._read_lately.move_to_end(key)
-        while len(self._read_lately) > LATELY:
-            self._read_lately.popitem(last=False)
+        with self._lock:
+            for key, reading in found.items():
+                self._read_lately[key] = reading
+                self._read_lately.move_to_end(key)
+            while len(self._read_lately) > LATELY:
+                self._read_lately.popitem(last=False)
         return [found[key] for key in keys]
 
-    @torch.inference_mode()
     def _forward(self, rows: list[Tokens]) -> list[_Reading]:
         """Compute rows, in order."""
         found: dict[int, _Reading] = {}
         for batch in batches([len(row.ids) for row in rows], self.tokens):
-            tensors = [t.to(self.device) for t in self.vocabulary.batch([rows[i] for i in batch.rows], batch.length)]
-            logits, doubts = self.model.marked(*tensors) if self.model.marker else (self.model(*tensors), None)
-            scores = logits.float().softmax(-1).tolist()
-            marks = [[]] * len(scores) if doubts is None else doubts.float().sigmoid().tolist()
-            for i, three, values in zip(batch.rows, scores, marks, strict=True):
-                found[i] = _Reading(Probabilities(*three), array("f", values[rows[i].said : len(rows[i].ids) - 1]))
+            found |= zip(batch.rows, self._compute([rows[i] for i in batch.rows], batch.length), strict=True)
         return [found[i] for i in range(len(rows))]
+
+    @in_one_thread
+    @torch.inference_mode()
+    def _compute(self, rows: list[Tokens], length: int) -> list[_Reading]:
+        tensors = [t.to(self.device) for t in self.vocabulary.batch(rows, length)]
+        logits, doubts = self.model.marked(*tensors) if self.model.marker else (self.model(*tensors), None)
+        scores = logits.float().softmax(-1).tolist()
+        marks = [[]] * len(rows) if doubts is None else doubts.float().sigmoid().tolist()
+        said = (array("f", values[row.said : len(row.ids) - 1]) for row, values in zip(rows, marks, strict=True))
+        return [_Reading(Probabilities(*three), own) for three, own in zip(scores, said, strict=True)]
 
 
 def _key(row: Tokens) -> bytes:

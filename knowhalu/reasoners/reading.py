@@ -1,5 +1,6 @@
 """How the encoder reads passages: which sentences, in which shape, and what is kept as knowledge."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ TELLS = 0.5
 """Probability from which a sentence without any of the claim's words still tells something."""
 JOINT_WORDS = 130
 """Words of the sentences that are judged together."""
+BLANK = re.compile(r"[\W_]*(?:n\W?a|none|null|nil|nan)?[\W_]*", re.IGNORECASE)
+"""A sentence that only says that there is none."""
 
 
 class Candidate(NamedTuple):
@@ -38,7 +41,12 @@ class Candidate(NamedTuple):
 
 def candidates(passages: Iterable[Passage], query: Query, read: set[tuple[str, int]], limit: int = READS) -> list[Candidate]:
     """Choose the sentences nearest to a query in words, in the order of the sources, without those already read."""
-    found = [Candidate(p, s.start, s.end, s.text) for p in passages for s in sentences(p.text) if (p.id, s.start) not in read]
+    found = [
+        Candidate(p, s.start, s.end, s.text)
+        for p in passages
+        for s in sentences(p.text)
+        if (p.id, s.start) not in read and not BLANK.fullmatch(s.text)
+    ]
     if len(found) <= limit:
         return found
     wanted = f"{query.specific} {query.general}"

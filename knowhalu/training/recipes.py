@@ -114,7 +114,7 @@ def check_added(path: Path) -> None:
         if not whole or not isinstance(row.get("question") or "", str):
             needs = f'"source", "claim" and "label" ({", ".join(TARGETS)}), and may have "question"'
             raise InputError(f"{path}:{number}: a row to train on needs {needs}")
-        if not all(_is_text(t) for t in (*texts, row.get("question") or "")):
+        if not all(_is_text(str(t)) for t in (*texts, row.get("question") or "")):
             raise InputError(f"{path}:{number}: a text holds half a character (a lone surrogate); write the file anew as UTF-8")
     if not number:
         raise InputError(f"{path}: no rows to train on")

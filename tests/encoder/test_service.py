@@ -126,6 +126,16 @@ def test_of_a_long_source_the_window_that_supports_best_counts(backend):
     assert len(parts) > 2 and whole == pytest.approx(max(parts, key=lambda p: p.supported), abs=1e-5)
 
 
+def test_no_token_of_a_source_is_left_unread_however_many_a_word_has(backend):
+    source = "snow " + " ".join("0,1,2,3,4,5,6,7,8,9.0,1,2,3" for _ in range(100)) + " is white"
+    work = backend._work([Hypothesis(source, "snow is white", "is the snow")])
+    (whole,) = backend.vocabulary.pieces([source])
+    read = [w.tokens.ids[1 : w.tokens.border - 1] for w in work]
+    assert max(len(w.tokens.ids) for w in work) <= 512
+    found = {tuple(part[i : i + 8]) for part in read for i in range(len(part) - 7)}
+    assert all(tuple(whole[i : i + 8]) in found for i in range(len(whole) - 7))
+
+
 def test_a_long_claim_is_read_whole_and_its_weakest_piece_counts(backend):
     claim = " ".join(f"snow {i} is the white." for i in range(120))
     work = backend._work([Hypothesis("the snow", claim)])

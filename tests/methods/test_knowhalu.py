@@ -7,6 +7,7 @@ import pytest
 from knowhalu.aggregation import Thresholds
 from knowhalu.methods.knowhalu import KnowHalu
 from knowhalu.options import KnowHaluOptions
+from knowhalu.reasons import OpenReason
 from knowhalu.steps import Doubtful, Search, Steps
 from knowhalu.types import Extraction, Form, Judgment, Kind, Knowledge, Label, Passage, Query, Quote, Sample, Step
 
@@ -97,6 +98,13 @@ def test_second_opinion_follows_algorithm_1(base, other, expected):
     assert verdict.label is expected
     assert verdict.segments[0].supplement is not None
     assert verdict.hallucinated is {Label.INCORRECT: True, Label.CORRECT: False, Label.INCONCLUSIVE: None}[expected]
+
+
+@pytest.mark.parametrize("response", ["...", "?!", "\u200b\u200b", "\U0001f642"])
+def test_a_response_without_a_word_states_nothing_that_could_be_checked(response):
+    verdict, searches = drive(KnowHalu(Script({})), Sample(id="s", response=response, knowledge=SOURCE))
+    assert (verdict.label, verdict.hallucinated, verdict.open) == (Label.INCONCLUSIVE, None, OpenReason.NOTHING_TO_CHECK)
+    assert not searches
 
 
 def test_an_off_target_answer_needs_no_fact_check():

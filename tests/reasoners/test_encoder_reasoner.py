@@ -8,6 +8,7 @@ import pytest
 from knowhalu.errors import ModelError
 from knowhalu.methods.knowhalu import KnowHalu
 from knowhalu.reasoners.encoder import EncoderReasoner
+from knowhalu.reasons import OpenReason
 from knowhalu.steps import Doubtful, Entail, Hypothesis, Mark, Probabilities, Search
 from knowhalu.types import Form, Kind, Label, Passage, Sample
 from knowhalu.verdicts import Verdict
@@ -98,6 +99,14 @@ def test_sources_on_something_else_leave_it_open(reasoner):
     )
     verdict, _ = drive(KnowHalu(reasoner), sample, lambda p: OPEN)
     assert verdict.label is Label.INCONCLUSIVE and verdict.hallucinated is None and verdict.reason
+
+
+@pytest.mark.parametrize("said", ["N/A", "-", "...", "None.", "\u200b", "null"])
+def test_a_source_that_says_nothing_is_no_evidence(reasoner, said):
+    sample = Sample(id="1", response="The tower was finished in March 1889.", knowledge=said)
+    verdict, requests = drive(KnowHalu(reasoner), sample, lambda p: NO)
+    assert (verdict.label, verdict.open) == (Label.INCONCLUSIVE, OpenReason.OFF_TOPIC)
+    assert not requests
 
 
 def test_the_second_hop_is_built_on_a_name_found_in_the_first(reasoner):
