@@ -8,7 +8,8 @@ import re
 from typing import NamedTuple
 
 from knowhalu.methods.claims import place
-from knowhalu.reasoners.lexicon import DETERMINERS, HELPERS, NAME, PREPOSITIONS, REFUSAL, VERBS
+from knowhalu.reasoners.lexicon import DETERMINERS, HELPERS, NAME, PREPOSITIONS, VERBS
+from knowhalu.reasoners.refusing import declines
 from knowhalu.text import Span
 
 _WHOLE = re.compile(
@@ -65,7 +66,7 @@ def claims_nothing(sentence: str, *, answers: bool) -> bool:
 
     "The report does not say who paid" refuses an answer; in a summary it is a claim like others.
     """
-    refuses = answers and REFUSAL.search(sentence.strip()) is not None
+    refuses = answers and declines(sentence)
     return refuses or _QUESTION.search(sentence) is not None or not any(c.isalnum() for c in sentence)
 
 

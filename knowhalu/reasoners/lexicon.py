@@ -111,13 +111,16 @@ _CANNOT = r"(?:cannot|can't|can not|could not|couldn't|do not|don't)"
 REFUSAL = re.compile(
     "|".join(
         (
-            r"^(?:sorry|unknown|no idea|apologies)\b",
-            r"\b(?:i|we)(?:'m| am|'re| are)? ?(?:sorry|afraid|unable|unsure|not (?:sure|able|certain|aware))\b",
+            r"^(?:sorry, )?no idea\b|^(?:i'm |i am )?(?:very |so )?sorry\W*$",
+            r"^unknown(?=\W*$|\s*[,.;:!(]|\s(?:to me|to us|from|based)\b)",  # not "Unknown Pleasures"
+            r"\b(?:i|we)(?:'m| am|'re| are)? ?(?:unable|unsure|not (?:sure|able|certain|aware))\b",
             rf"\b(?:i|we) {_CANNOT} (?:know|answer|say|tell|find|determine|help|recall|verify|confirm|provide|give|work)\b",
-            r"\bi (?:would|'d) (?:rather|have to|need)\b",
-            rf"\b{_DOES_NOT} (?:say|state|mention|specify|give|tell|contain|provide|record|include|name|reveal)\b[^.]*"
-            r"\b(?:me|who|when|what|where|which|how|why|enough|whether|information|answer|that)\b",
-            r"\bnot (?:stated|mentioned|specified|given|clear|known|possible to say)\b",
+            r"\bi(?: would|'d) (?:rather|have to(?! (?:say|go))|need)\b",
+            rf"\b{_DOES_NOT} (?:say|state|mention|specify|give|tell|contain|provide|record|include|name|reveal)\b"
+            r"(?:(?: it| this| that)?\W*$|"
+            r"[^.]*\b(?:me|who|when|what|where|which|how|why|enough|whether|information|answer|that)\b)",
+            r"\bnot (?:stated|mentioned|specified|given|clear|known|possible to say)\b"
+            r"(?! (?:as|till|before)\b| for (?!certain|sure))",
             r"\b(?:nothing (?:in|here)|no information|not enough (?:information|detail)|insufficient information)\b",
             r"\bcan(?:not|'t) be (?:answered|determined|said|told)\b",
             r"\b(?:beyond (?:my|what)|without (?:more|further) (?:information|details)|(?:is|are) silent on)\b",
@@ -129,12 +132,33 @@ REFUSAL = re.compile(
 
 SPEAKER = re.compile(any_of("i i'm i'd i've me my we us".split()), re.IGNORECASE)
 UNABLE = re.compile(
-    any_of(
-        "not cannot can't don't won't wouldn't couldn't nothing neither unable guess unsure open pass decline impossible".split()
-    ),
+    any_of("not cannot can't don't won't wouldn't couldn't nothing neither unable unsure decline impossible".split())
+    + r"|\b(?:known|unknown|clear|unclear|there) (?:to|for) (?:me|us)\b|\b(?:something|one) i can\b|\b(?:guessing|unanswered)\b"
+    r"|\brather than guess\b|\bleave\b[^.]{0,60} open\b|\bi(?:'ll| will| must)? pass\b",
     re.IGNORECASE,
 )
 """With a speaker and without a number: a refusal in other words."""
+OPINION = re.compile(
+    r"\b(?:i|we)(?:'d| would| do| can only| only)? (?:think|believe|guess|suppose|suspect|assume|imagine)\b"
+    r"|\b(?:my|our) (?:guess|bet|view|opinion|impression)\b",
+    re.IGNORECASE,
+)
+"""A speaker who goes on to say what may be the case, so not a refusal in other words."""
+TURN = re.compile(
+    r"[;:–—]|,(?= (?:i|we) (?:think|believe|guess|suppose|suspect|assume)\b)|,? "  # noqa: RUF001
+    + any_of("but however though although until yet except".split())
+    + r"|, (?:and|so)\b",
+    re.IGNORECASE,
+)
+"""Where a sentence that declines may go on to claim something."""
+BESIDE = re.compile(
+    r"^\W*(?:(?:i'm |i am )?(?:very |so )?sorry|i apologi[sz]e|apologies|unfortunately)(?: (?:about|for) (?:that|this))?\W*$"
+    r"|^\W*i(?: lack|(?:'m| am) missing)\b"
+    r"|^\W*(?:please |perhaps |maybe )?(?:you(?:'d| may| might| could| can| should| would)(?: \w+){0,3} )?"
+    r"(?:ask|contact|check|consult|look|try|refer|search)\b",
+    re.IGNORECASE,
+)
+"""What is said beside a refusal and claims nothing: regret, and where else to ask."""
 
 _NEGATED_VERB = r"\b(?:is|was|were|are|did|does|do|has|had|have|can|could|will|would)(?:n't| not| never)\b"
 NEGATION = re.compile(

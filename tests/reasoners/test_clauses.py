@@ -98,6 +98,10 @@ def test_other_sentences_claim_something(sentence):
     assert not claims_nothing(sentence, answers=False)
 
 
+def test_a_hedge_that_goes_on_to_a_claim_claims_something():
+    assert not claims_nothing("The passage does not state when the bridge opened, but it opened in 1932.", answers=True)
+
+
 WORDS = [
     "The mill", "Ada Lovelace", ", which ", ", who ", " and ", ", ", "; ", "was built", "closed", "it ", "he ", " 1999", ".",
     "\n", "(", "\u202e",

@@ -59,6 +59,61 @@ def test_a_refusal_is_neither_on_nor_off_target(answer):
 
 
 @pytest.mark.parametrize(
+    "answer",
+    [
+        "Sorry.",
+        "Unknown.",
+        "The passage does not say when it opened.",
+        "Sorry, I cannot tell from this text. You may want to ask the museum.",
+        "I'm sorry, but the passage does not say.",
+        "The date of the opening is unknown to me.",
+    ],
+)
+def test_regret_and_advice_beside_a_refusal_claim_nothing(answer):
+    assert extract("When did the bridge open?", answer).refusal
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The passage does not state when the bridge opened, but it opened in 1932.",
+        "It is not clear who built it, but the bridge was paid for by the king.",
+        "The cause was not known until the monk found it.",
+        "The text does not say. The king built it.",
+        "The builder, not known to most, was Gustave Eiffel.",
+        "I don't know, I think it was the king.",
+        "I guess it was the king.",
+        "I'm afraid it was the king.",
+        "Sorry, dogs stay outside.",
+        "We walked over the mountain pass.",
+        "I Can't Get No Satisfaction",
+        "Unknown Pleasures",
+    ],
+)
+def test_a_hedge_that_goes_on_to_a_claim_is_no_refusal(answer):
+    found = extract("What is told of it?", answer)
+    assert not found.refusal and not found.is_none
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("In which month was the treaty signed?", "In May."),
+        ("Which country won the most medals?", "The US won the most medals."),
+        ("Who declared the pandemic?", "The WHO declared the pandemic."),
+        ("Which band recorded Baba O'Riley?", "The Who"),
+        ("Which vitamin prevents night blindness?", "Vitamin A"),
+        ("Who won the 2008 final between Federer and Nadal?", "Nadal won the 2008 final."),
+        ("How many of the 12 jurors voted guilty?", "All 12."),
+        ("What is the capital of Luxembourg?", "Luxembourg"),
+        ("Which of lead and iron is heavier?", "Lead is the heavier of them."),
+    ],
+)
+def test_an_answer_in_words_of_the_question_or_in_small_words_is_no_echo(question, answer):
+    assert not extract(question, answer).is_none
+
+
+@pytest.mark.parametrize(
     ("question", "kind"),
     [
         ("When was Ada born?", Asked.TIME), ("In which year did it end?", Asked.TIME), ("How many people came?", Asked.NUMBER),
