@@ -108,7 +108,7 @@ class CascadeOptions(Record):
     rules: str = Field("lexical", description="a method that nobody thinks in, which begins; empty: the encoder begins")
     encoder: str = Field("knowhalu", min_length=1, description="the method by the encoder")
     llm: str = Field("knowhalu", min_length=1, description="the method by the language model, with --reasoner llm")
-    low: float = Field(0.2, ge=0.0, le=1.0, description="the encoder decides P(hallucinated) of at most this as faithful")
+    low: float = Field(0.2, ge=-1.0, le=1.0, description="the encoder decides P(hallucinated) of at most this as faithful")
     high: float = Field(0.8, ge=0.0, le=1.0, description="and over this as hallucinated; what is between goes on")
     ask: Literal["needed", "always"] = Field("needed", description="later stages where an earlier one has decided: not, or too")
 

@@ -19,6 +19,8 @@ CHOSEN: dict[str, set[str]] = {
 DECIDES = {"backend", "model", "style", "constrain", "system", "votes", "seed", "precision"}
 """Options of a language model that decide what it says."""
 EVERY_STAGE = "--set cascade.ask=always --set cascade.low=0.5 --set cascade.high=0.5"
+CALIBRATED = ("lexical", "")
+"""First stages of a cascade that a calibration knows how to choose of."""
 ALL_RULES = LexicalOptions(rules=("copied", "dates", "numbers", "names"))
 
 
@@ -34,6 +36,11 @@ def asking_all(settings: Settings) -> Settings:
     if isinstance(own, FactoredOptions):
         changes["factored"] = own.model_copy(update={"theta": None})
     if isinstance(own, CascadeOptions):
+        if own.rules not in CALIBRATED:
+            raise SettingsError(
+                f"cascade.rules: calibrate chooses among the rules of 'lexical' alone, so it cannot count what {own.rules!r} "
+                "decides. Set cascade.rules=lexical, or leave it empty"
+            )
         changes |= {"cascade": own.model_copy(update={"ask": "always", "low": 0.5, "high": 0.5}), "lexical": ALL_RULES}
     return settings.model_copy(update=changes)
 

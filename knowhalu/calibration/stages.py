@@ -14,6 +14,8 @@ from knowhalu.methods.cascade import ENCODER, LLM, RULES
 from knowhalu.reasoners.lexical import rule_of
 
 RULE_NAMES = ("copied", "dates", "numbers", "names")
+NEVER_FAITHFUL, NEVER_HALLUCINATED = -1.0, 1.0
+"""Borders of a side that decides nothing: no probability is at most the one, or over the other."""
 TRIED = 50
 """Numbers of rows for which the lowest risk is looked for."""
 
@@ -39,12 +41,10 @@ class Stages(NamedTuple):
         kept = [name for i, name in enumerate(RULE_NAMES) if self._is_safe(rows[self.rules[i, rows]], faithful=name == "copied")]
         left = rows[~self._by_rules(kept)[rows] & ~np.isnan(self.encoder[rows])]
         left = left[np.argsort(self.encoder[left], kind="stable")]
-        low, high = self._border(left, faithful=True), self._border(left[::-1], faithful=False)
+        low, high = self._band(left)
         if low is None and high is None and not kept:
             raise InputError(self._unreachable(left))
-        low, high = 0.0 if low is None else low, 1.0 if high is None else high
-        middle = (low + high) / 2
-        low, high = min(low, middle), max(high, middle)
+        low, high = NEVER_FAITHFUL if low is None else low, NEVER_HALLUCINATED if high is None else high
         return {"lexical": {"rules": kept}, "cascade": {"low": low, "high": high}}
 
     def said(self, settings: dict[str, Any]) -> Said:
@@ -68,6 +68,24 @@ class Stages(NamedTuple):
 
     def _is_safe(self, rows: Places, *, faithful: bool) -> bool:
         return is_held(self.risk, int((self.gold[rows] == faithful).sum()), len(rows))
+
+    def _band(self, ordered: Places) -> tuple[float | None, float | None]:
+        """Return the borders of both sides, rows given by their probability; None for a side that decides nothing.
+
+        Where they cross, one cut near the middle takes the place of both, if either side holds the risk there too; if none does,
+        the side that decides more rows stays.
+        """
+        low, high = self._border(ordered, faithful=True), self._border(ordered[::-1], faithful=False)
+        if low is None or high is None or low <= high:
+            return low, high
+        p = self.encoder[ordered]
+        known, middle = np.unique(p), (low + high) / 2
+        between = [float(cut) for cut in (known[:-1] + known[1:]) / 2 if high <= cut <= low]
+        for cut in sorted((middle, *between), key=lambda cut: abs(cut - middle)):
+            at = np.searchsorted(p, cut, side="right")
+            if self._is_safe(ordered[:at], faithful=True) and self._is_safe(ordered[at:], faithful=False):
+                return cut, cut
+        return (low, None) if (p <= low).sum() >= (p > high).sum() else (None, high)
 
     def _border(self, ordered: Places, *, faithful: bool) -> float | None:
         """Return the border of one side, rows given from the surest on: as far as the risk allows."""

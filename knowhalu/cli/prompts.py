@@ -98,10 +98,9 @@ def specimen(book: PromptBook, name: str, sample: Sample, form: Form) -> Generat
 
 
 def _passages(sample: Sample) -> tuple[Passage, ...]:
-    if sample.knowledge:
-        return tuple(Passage(id=str(i), text=text) for i, text in enumerate(sample.knowledge, 1))
+    known = [Passage(id=str(i), text=text) for i, text in enumerate(sample.knowledge, 1)]
     found = [Passage(id=f"{d.id}#{c.start}", text=c.text, title=d.title) for d in sample.documents for c in chunks(d.text)]
-    return tuple(found[:3]) or (Passage(id="1", title="(title)", text="(a passage that was found)"),)
+    return (*known, *found[:3]) or (Passage(id="1", title="(title)", text="(a passage that was found)"),)
 
 
 class Fault(NamedTuple):

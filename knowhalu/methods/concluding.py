@@ -28,13 +28,13 @@ def hallucinated(label: Label) -> bool | None:
     return {Label.INCORRECT: True, Label.CORRECT: False, Label.INCONCLUSIVE: None}[label]
 
 
-def left_open(task: Task, why: str, reason: OpenReason = OpenReason.NOTHING_RETRIEVED) -> Judgment:
+def left_open(task: Task, why: str) -> Judgment:
     """Make the judgment of what nobody was asked about: a model that is asked without sources answers from memory."""
     label = settled(Label.INCONCLUSIVE, task)
     counts = label is Label.INCORRECT
     return Judgment(
-        label=label, confidence=0.0, supported=0.0 if counts else 0.5, rationale=why, measured="nowhere", open=reason,
-        relation=Relation.NEUTRAL if counts else None,
+        label=label, confidence=0.0, supported=0.0 if counts else 0.5, rationale=why, measured="nowhere",
+        open=OpenReason.NOTHING_RETRIEVED, relation=Relation.NEUTRAL if counts else None,
     )  # fmt: skip
 
 

@@ -113,7 +113,7 @@ def _segment(response: str, part: Part, features: dict[str, float]) -> Segment:
     span = part.span
     findings = (*map(_finding, part.judged), *part.citations)
     worst = min(findings, key=lambda f: (ORDER[f.label], f.supported))
-    supported = min([*part.probabilities, *([0.5] if worst.label is Label.INCONCLUSIVE else [])])
+    supported = min([*part.probabilities, *([0.5] if worst.label is Label.INCONCLUSIVE else [])], default=worst.supported)
     sure = {Label.CORRECT: supported, Label.INCORRECT: 1 - supported, Label.INCONCLUSIVE: 0.0}[worst.label]
     judgments = [trimmed(j.judgment) for j in part.judged]
     how = {j.measured for j in judgments} | ({"nowhere"} if worst.label is Label.INCONCLUSIVE else set())

@@ -17,7 +17,7 @@ BLOCK = 600
 """Characters that pysbd gets at once at most: its time grows with their square."""
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")
 _MARKER = re.compile(r"(?:[ \t]*(?:[-*•–+]|\d{1,3}[.)]|[(]?[a-zA-Z][)])[ \t]+|[ \t]*>[ \t]*)+")  # noqa: RUF001
-_HEADING = re.compile(r"#{1,6}\s.*|(\*\*|__)[^*_]+\1:?|(?:=+|-+)\s*[\w ]+\s*(?:=+|-+)")
+_HEADING = re.compile(r"#{1,6}\s.*|(\*\*|__)[^*_]+\1:?|(?:=+|-+)\s*\w+(?: +\w+)*\s*(?:=+|-+)")
 _TAGS = re.compile(r"</?[a-z][^<>]*>|```\w*|`{3,}|~~~\w*")
 _NAMED = r"(?: (?:there|all|everyone|everybody|again|[A-Z]\w+)){0,2}"
 _POLITE = re.compile(
@@ -32,7 +32,7 @@ _POLITE = re.compile(
     r"|i(?:'|’| a)m (?:happy|glad) to help[^.]{0,40}",  # noqa: RUF001
     re.IGNORECASE,
 )
-_QUESTION = re.compile(r"[?？]+[\s*_)\]]*$")  # noqa: RUF001
+_QUESTION = re.compile(r"[?？][\s*_)\]]*$")  # noqa: RUF001
 _LEAD = 8
 """Words of a line at most that only leads to what follows its colon."""
 

@@ -23,15 +23,16 @@ def given(sample: Sample) -> tuple[Passage, ...]:
 def retrieve(sample: Sample, queries: Sequence[str], k: int) -> Steps[tuple[Passage, ...]]:
     """Fetch the `k` best passages of every query, merged without duplicates; those of documents in their order there.
 
-    Given knowledge is read as it is.
+    Given knowledge is read as it is, before them; where it comes without documents, nothing is searched.
     """
-    if sample.knowledge:
-        return given(sample.model_copy(update={"documents": ()}))
+    known = given(sample.model_copy(update={"documents": ()}))
+    if known and not sample.documents:
+        return known
     found: list[list[Passage]] = yield Search(tuple(queries), k, sample.documents)
     merged = {p.id: p for passages in found for p in passages}
     if sample.documents:
         order = {d.id: i for i, d in enumerate(sample.documents)}
-        return tuple(sorted(merged.values(), key=lambda p: (order.get(p.document, 0), p.start)))
+        return (*known, *sorted(merged.values(), key=lambda p: (order.get(p.document, 0), p.start)))
     return tuple(merged.values())
 
 

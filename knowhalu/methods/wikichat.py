@@ -16,7 +16,7 @@ from knowhalu.reasons import OpenReason
 from knowhalu.steps import Steps
 from knowhalu.text import Span, few_segments
 from knowhalu.types import Judgment, Label, Passage, Sample
-from knowhalu.verdicts import Segment, Verdict
+from knowhalu.verdicts import Segment, Unchecked, Verdict
 
 PIECE_WORDS = 100
 """Words of a piece of the response whose claims are taken out together."""
@@ -43,19 +43,24 @@ class WikiChat:
 
     def check(self, sample: Sample) -> Steps[Verdict]:
         """Check one sample."""
-        found = []
+        found, unchecked = [], []
         judged: dict[str, Judgment] = {}
         for piece in few_segments(sample.response, PIECE_WORDS, self.options.pieces):
-            found.append((yield from self._piece(sample, piece, judged)))
-        return conclude(sample, found, self.name)
+            claims = yield from self._claims(sample, piece, judged)
+            if claims:
+                found.append(_segment(sample, piece, claims))
+            else:
+                unchecked.append(Unchecked(**piece._asdict(), reason=NO_CLAIM))
+        verdict = conclude(sample, found, self.name) if found else _open(sample)
+        return verdict.model_copy(update={"unchecked": tuple(unchecked)})
 
-    def _piece(self, sample: Sample, piece: Span, judged: dict[str, Judgment]) -> Steps[Segment]:
+    def _claims(self, sample: Sample, piece: Span, judged: dict[str, Judgment]) -> Steps[dict[str, Judgment]]:
         """Judge the claims of one piece; one that an earlier piece made too is not judged again."""
         claims = yield from self.reasoner.claims(sample.model_copy(update={"response": piece.text}))
         for claim in claims:
             if claim not in judged:
                 judged[claim] = yield from self._claim(sample, claim)
-        return _segment(sample, piece, {claim: judged[claim] for claim in claims})
+        return {claim: judged[claim] for claim in claims}
 
     def _claim(self, sample: Sample, claim: str) -> Steps[Judgment]:
         part = sample.model_copy(update={"response": claim})
@@ -66,16 +71,21 @@ class WikiChat:
 
 def _segment(sample: Sample, piece: Span, claims: dict[str, Judgment]) -> Segment:
     """Put claims together: one that is refuted makes the piece INCORRECT, else one that is open leaves it open."""
-    if claims:
-        worst = max(claims.values(), key=lambda j: (j.label is Label.INCORRECT, j.label is Label.INCONCLUSIVE, -j.supported))
-        supported = min(j.supported for j in claims.values())
-        steps = tuple(step for j in claims.values() for step in j.steps)
-        base = worst.model_copy(update={"supported": supported, "steps": steps})
-    else:
-        base = left_open(sample.task, NO_CLAIM, OpenReason.NOTHING_TO_CHECK)
+    worst = max(claims.values(), key=lambda j: (j.label is Label.INCORRECT, j.label is Label.INCONCLUSIVE, -j.supported))
+    supported = min(j.supported for j in claims.values())
+    steps = tuple(step for j in claims.values() for step in j.steps)
+    base = worst.model_copy(update={"supported": supported, "steps": steps})
     label, findings = settled(base.label, sample.task), tuple(finding(claim, j, piece) for claim, j in claims.items())
     return Segment(
         start=piece.start, end=piece.end, text=piece.text, label=label, open=why_open(label, base),
         relation=how_wrong(label, base, findings), probability=1 - base.supported, base=base, findings=findings,
         evidence=tuple(e for claim, judgment in claims.items() for e in link(place(claim, piece), judgment)),
+    )  # fmt: skip
+
+
+def _open(sample: Sample) -> Verdict:
+    """Leave a text open of which no piece claims anything, whatever its task: no source says that it is wrong."""
+    return Verdict(
+        id=sample.id, task=sample.task, method=WikiChat.name, label=Label.INCONCLUSIVE, hallucinated=None,
+        open=OpenReason.NOTHING_TO_CHECK, kind=None, probability=0.5, reason=NO_CLAIM,
     )  # fmt: skip

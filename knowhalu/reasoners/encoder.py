@@ -183,7 +183,7 @@ def _next_hop(part: Sample, steps: Sequence[Step]) -> tuple[str, Query] | None:
     if not steps:
         thought = f"Look for what the question asks, and whether it is {answer!r}."
         return thought, Query(specific=f"{question} {answer}", general=question)
-    if part.knowledge and sum(len(sentences(k)) for k in part.knowledge) <= READS:
+    if part.knowledge and not part.documents and sum(len(sentences(k)) for k in part.knowledge) <= READS:
         return None  # all of it has been read
     told = " ".join(q.text for s in steps for q in s.knowledge.quotes)
     last = " ".join(q.text for q in steps[-1].knowledge.quotes)

@@ -183,6 +183,20 @@ def test_stored_stages_that_were_not_all_asked_are_refused(job, tmp_path):
         job(Settings(), rows=ROWS[:4] + ROWS[4:8], outcomes=tmp_path / "usual.jsonl")
 
 
+def test_a_cascade_that_begins_with_other_rules_is_refused_before_and_after_it_ran(job, tmp_path):
+    from knowhalu.batch import detect
+
+    asked = load_settings(pairs=["method=cascade", "cascade.rules=trivial-length", "trivial.border=1"])
+    with pytest.raises(SettingsError, match="cascade.rules: .*'trivial-length'.*Set cascade.rules=lexical"):
+        job(asked, name="c.toml")
+    assert not (tmp_path / "c.outcomes.jsonl").exists()
+    always = asked.cascade.model_copy(update={"ask": "always", "low": 0.5, "high": 0.5})
+    path, stored = written(tmp_path, ROWS[2:6]), tmp_path / "stored.jsonl"
+    detect(Checker(asked.model_copy(update={"cascade": always})), path, stored)
+    with pytest.raises(SettingsError, match="cascade.rules"):
+        job(Settings(), rows=ROWS[2:6], outcomes=stored)
+
+
 def test_sets_are_chosen_for_by_themselves_where_they_are_large_enough(job):
     rows = [{**r, "meta": {"set": "few" if i < 3 else "a" if i % 2 else "b"}} for i, r in enumerate(ROWS)]
     found = job(rows=rows, by_set=True)

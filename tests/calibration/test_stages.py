@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from knowhalu.calibration.measures import upper_limit
-from knowhalu.calibration.stages import read_stages
+from knowhalu.calibration.measures import is_held, upper_limit
+from knowhalu.calibration.stages import Stages, read_stages
 from knowhalu.engine import Backends, Engine
 from knowhalu.errors import InputError
+from knowhalu.evaluation.figures import Said
 from knowhalu.methods.cascade import Cascade
 from knowhalu.methods.lexical import Lexical
 from knowhalu.options import CascadeOptions, LexicalOptions
@@ -90,6 +91,22 @@ def test_an_encoder_that_is_always_right_leaves_no_band():
     p = np.linspace(0.0, 1.0, 400)
     settings = stored(rows_of(p), p > 0.6, False).fit(np.arange(400))
     assert settings["cascade"]["low"] == settings["cascade"]["high"] == pytest.approx(0.6, abs=0.02)
+
+
+@given(st.lists(st.tuples(st.integers(0, 10), st.booleans()), min_size=1, max_size=40), st.sampled_from([0.3, 0.5, 0.7]))
+@example([(1, False)] * 40 + [(6, True)] * 5 + [(8, False), (9, True)] * 2 + [(10, False)], 0.3)  # what is held overlaps
+def test_each_side_of_the_band_holds_the_risk_that_was_asked_for(rows, risk):
+    p, gold = np.array([n / 10 for n, _ in rows]), np.array([wrong for _, wrong in rows])
+    nobody = Said(gold, np.zeros_like(gold), np.ones_like(gold), np.full(len(rows), np.nan))
+    tuned = Stages(gold, np.zeros((len(ALL), len(rows)), dtype=bool), p, nobody, risk)
+    try:
+        settings = tuned.fit(np.arange(len(rows)))
+    except InputError:
+        return
+    decided, said = tuned.stage(settings) == "encoder", tuned.said(settings).settled
+    assert decided.any() and CascadeOptions(**settings["cascade"])
+    for side, wrong in ((decided & ~said, gold), (decided & said, ~gold)):
+        assert not side.any() or is_held(risk, int((side & wrong).sum()), int(side.sum()))
 
 
 def test_a_rule_is_used_where_it_is_right_often_enough():

@@ -27,6 +27,14 @@ def test_knowledge_is_shown_with_the_passages_of_the_text(knowhalu):
     assert output.endswith("### Knowledge:\n")
 
 
+def test_documents_are_shown_after_the_given_knowledge(knowhalu, tmp_path):
+    (tmp_path / "source.txt").write_text("Mars has two moons.")
+    asked = ("--claim", "Mars is red.", "--knowledge", "Mars is dry.", "--document", "source.txt")
+    output = knowhalu("prompts", "show", "knowledge", *asked).stdout
+    shown = output[output.index("### Passage 1: Mars is dry.") :]
+    assert "Mars has two moons." in shown[shown.index("### Passage 2: ") :]
+
+
 def test_extraction_is_shown_without_a_text(knowhalu):
     assert knowhalu("prompts", "show", "extract").stdout.endswith("### Answer: Mary Shelley wrote it.\n### Asked for:\n")
 

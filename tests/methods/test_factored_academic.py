@@ -15,7 +15,11 @@ LING, BENTON = (
 
 
 class Reader(Script):
-    """A reasoner that supports a claim if the sources have its last word."""
+    """A reasoner that supports a claim if the sources have its last word; a question claims nothing."""
+
+    def claims(self, sample, spans):
+        listed = yield from super().claims(sample, spans)
+        return [() if span.text.endswith("?") else claims for span, claims in zip(spans, listed, strict=True)]
 
     def supported(self, part, passages, of):
         yield from ()
@@ -87,6 +91,14 @@ def test_an_ambiguous_citation_is_told_and_one_of_its_sources_is_enough():
         citation.label is Label.CORRECT and citation.reason == "it fits 2 sources, of which one is enough: ling2009a, ling2009b"
     )
     assert verdict.hallucinated is False
+
+
+def test_an_ambiguous_citation_in_a_sentence_that_claims_nothing_decides_nothing():
+    twins = (Document(id="ling2009a", text="x"), Document(id="ling2009b", text="Creatine helps."))
+    question = "Does it agree with Ling (2009)?"
+    verdict = check(f"{question} Benton (2010) found that it helps vegetarians.", (*twins, BENTON))
+    assert [s.label for s in verdict.segments] == [Label.CORRECT, Label.CORRECT] and verdict.hallucinated is False
+    assert check(question, twins).label is Label.INCONCLUSIVE
 
 
 def test_sentences_without_citations_are_left_out_and_said_so():

@@ -97,3 +97,15 @@ def test_long_lines_are_split_in_blocks_without_losing_a_sentence():
     found = split(" ".join([sentence] * 200))
     assert [s.text for s in found] == [sentence] * 200
     assert split("x" * 3 * BLOCK)[0].end == 3 * BLOCK
+
+
+@pytest.mark.parametrize("heading", ["=== Early life ===", "--- 1990 ---", "==\tLife in two  parts\t--", "=_a b_="])
+def test_words_between_rules_are_a_heading(heading):
+    (dropped,) = select(f"{heading}\n\nIt opened in 1990.").dropped
+    assert (dropped.span.text, dropped.reason) == (heading, "a heading")
+
+
+@pytest.mark.parametrize("text", ["=" + " " * 20_000 + "x!", "--" + " a" * 20_000 + "!", "?" * 400_000 + "x"])
+def test_a_long_text_that_is_almost_noise_is_checked_without_trying_all_ways_to_read_it(text):
+    (hypothesis,) = select(text).hypotheses
+    assert hypothesis.text == text

@@ -1,7 +1,5 @@
 """The sources of a check: all that a sample brings along, the nearest chunks of too much, or an index."""
 
-import pytest
-
 from knowhalu.methods.sources import given, retrieve, whole_or_retrieved
 from knowhalu.steps import Search
 from knowhalu.types import Document, Passage, Sample
@@ -54,8 +52,14 @@ def test_without_sources_the_index_is_asked():
     assert passages == (one,)
 
 
-@pytest.mark.parametrize("documents", [(), (A,)])
-def test_given_knowledge_is_read_instead_of_searching(documents):
-    asked, passages = run(retrieve(Sample(response="x", knowledge=("k",), documents=documents), ["q"], 2))
+def test_given_knowledge_alone_is_read_instead_of_searching():
+    asked, passages = run(retrieve(Sample(response="x", knowledge=("k",)), ["q"], 2))
     assert not asked
     assert [p.text for p in passages] == ["k"]
+
+
+def test_documents_are_searched_beside_given_knowledge():
+    early, late = found("a", 0, A.text), found("b", 0, B.text)
+    asked, passages = run(retrieve(Sample(response="x", knowledge=("k",), documents=(A, B)), ["q"], 2), [[late, early]])
+    assert asked == [Search(("q",), 2, (A, B))]
+    assert [p.text for p in passages] == ["k", A.text, B.text]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from knowhalu.reasons import OpenReason
 from knowhalu.steps import Completion
 from knowhalu.types import Kind, Label, Relation, Sample
 from knowhalu.verdicts import Failure
@@ -81,7 +82,23 @@ def test_a_text_without_claims_is_left_open(reply):
     said = model(claims=reply)
     verdict = check("wikichat", QA, said, Shelf(*PAGES))
     assert (verdict.label, verdict.reason) == (Label.INCONCLUSIVE, "it states no fact that can be checked")
-    assert said.stages() == ["claims"] and not verdict.segments[0].findings
+    assert said.stages() == ["claims"] and [u.text for u in verdict.unchecked] == [QA.response]
+
+
+def test_a_summary_without_claims_is_left_open_too():
+    verdict = check("wikichat", Sample(id="s", response="I hope it helps.", documents="x"), model(claims="None"))
+    assert (verdict.label, verdict.open, verdict.probability) == (Label.INCONCLUSIVE, OpenReason.NOTHING_TO_CHECK, 0.5)
+
+
+@pytest.mark.parametrize("documents", ["x", ()])
+def test_a_piece_without_claims_does_not_decide_a_text_that_has_some(documents):
+    courtesy = "I am glad to be of any further help to you."
+    sample = Sample(id="s", response=" ".join([FIRST] * 16 + [courtesy]), documents=documents)
+    said = model(SURE, claims=lambda r: "None" if r.prompt.count(FIRST) < 2 else f"1. {FIRST}")
+    verdict = check("wikichat", sample, said, Shelf(*PAGES))
+    assert verdict.label is Label.CORRECT and len(verdict.segments) == 1
+    (unchecked,) = verdict.unchecked
+    assert courtesy in unchecked.text and sample.response[unchecked.start : unchecked.end] == unchecked.text
 
 
 @pytest.mark.parametrize("reply", ["The text is fine.", "", "Label: CORRECT"])

@@ -128,6 +128,17 @@ def test_the_second_hop_is_built_on_a_name_found_in_the_first(reasoner):
     assert [e.passage for e in verdict.evidence] == ["b"]
 
 
+@pytest.mark.parametrize(("documents", "searches"), [((), 0), (("Its pages are not asked: the search is scripted.",), 2)])
+def test_given_knowledge_ends_the_chain_only_where_no_documents_can_be_searched(reasoner, documents, searches):
+    page = Passage(id="a", text="The film Blue Lamp was directed by Ilse Brand.", end=45)
+    sample = Sample(
+        id="1", question="Where was the director of Blue Lamp born?", response="Oslo", knowledge="Bees make honey.",
+        documents=documents,
+    )  # fmt: skip
+    _, requests = drive(KnowHalu(reasoner), sample, lambda p: OPEN, lambda q: [page])
+    assert sum(isinstance(r, Search) for r in requests) == searches
+
+
 def test_the_chain_ends_when_nothing_new_is_found(reasoner):
     page = Passage(id="a", text="The film Blue Lamp was directed by Ilse Brand.", end=45)
     sample = Sample(id="1", question="Where was the director of Blue Lamp born?", response="Oslo")
