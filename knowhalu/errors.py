@@ -52,7 +52,7 @@ class ResumeError(KnowHaluError):
 
 
 class StageError(KnowHaluError):
-    """A stage of one check that failed; the engine turns it into that sample's Failure."""
+    """A stage of one check that failed; the engine turns it into that sample's Failure. `reply` is None where nothing came."""
 
     def __init__(self, stage: str, reason: str, *, reply: str | None = None) -> None:
         super().__init__(f"{stage}: {reason}")

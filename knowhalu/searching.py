@@ -63,15 +63,20 @@ class Searcher:
         if self.index is not None:
             for k in {requests[i].k for i in others}:
                 same = [i for i in others if requests[i].k == k]
-                try:
-                    flat = iter(self.index.search([q for i in same for q in requests[i].queries], k))
-                except BackendError as error:  # a server that does not answer is no fault of those with their own documents
-                    for i in same:
-                        replies[i] = error
-                    continue
-                for i in same:
-                    replies[i] = [next(flat) for _ in requests[i].queries]
+                for i, reply in zip(same, _together(self.index, [requests[i] for i in same], k), strict=True):
+                    replies[i] = reply
         return replies
+
+
+def _together(index: Retriever, requests: Sequence[Search], k: int) -> list[list[list[Passage]] | Exception]:
+    """Ask for all in one call, or one by one where a server refuses that: one bad query is no fault of the others."""
+    try:
+        flat = iter(index.search([q for r in requests for q in r.queries], k))
+    except BackendError as error:
+        if error.reply is None or len(requests) == 1:  # a server that says nothing would be waited for again and again
+            return [error] * len(requests)
+        return [reply for r in requests for reply in _together(index, [r], k)]
+    return [[next(flat) for _ in r.queries] for r in requests]
 
 
 _NO_SOURCE = (

@@ -40,6 +40,8 @@ _BOUNDARY = re.compile(
 )  # noqa: RUF001
 _WORD = re.compile(r"\w+(?:['’.,:/-]\w+)*%?|[$€£¥%]")  # noqa: RUF001
 _CLOSED = re.compile(r"""[.!?。！？…]["'”’)\]」』]*$""")  # noqa: RUF001
+LONG = 10_000
+"""Characters of a text that is longer than passages and responses are."""
 HEADING = 12
 """Words that a heading has at most."""
 _CLAUSE = re.compile(r"(?<=[;:,–—])\s+|(?<!\s)\s++(?=(?:and|but|which|who|while|because|although|after|before|when)\b)")  # noqa: RUF001
@@ -100,10 +102,9 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     return not after[0].islower()
 
 
-@lru_cache(maxsize=4096)
 def sentences(text: str) -> tuple[Span, ...]:
     """Split a text into sentences; blank lines, list items and line ends also separate."""
-    return split_sentences(text)
+    return (_long_ones if len(text) > LONG else _short_ones)(text)
 
 
 def split_sentences(text: str) -> tuple[Span, ...]:
@@ -121,6 +122,10 @@ def split_sentences(text: str) -> tuple[Span, ...]:
     if last is not None:
         found.append(last)
     return tuple(_without_orphans(text, found))
+
+
+# whole documents would fill the memory: few of them are remembered
+_short_ones, _long_ones = lru_cache(maxsize=4096)(split_sentences), lru_cache(maxsize=16)(split_sentences)
 
 
 def _without_orphans(text: str, spans: Iterable[Span]) -> Iterator[Span]:

@@ -35,6 +35,33 @@ def test_documents_and_index_are_searched_in_one_round_and_replies_keep_their_or
     assert replies[2][0][0].id == "2" and len(replies[2][0]) <= 2
 
 
+class Picky(MemoryRetriever):
+    """Refuse every call that has the query "bad" in it."""
+
+    def __init__(self, reply):
+        super().__init__(PAGES)
+        self.reply, self.calls = reply, 0
+
+    def search(self, queries, k):
+        self.calls += 1
+        if "bad" in queries:
+            raise BackendError("retrieval", "status 400", reply=self.reply)
+        return super().search(queries, k)
+
+
+def test_a_query_that_the_server_refuses_fails_its_own_sample_alone(searcher):
+    searcher.__dict__["index"] = Picky(reply="no")
+    replies = searcher.answer_many([Search(("honey", "tower"), 1), Search(("bad",), 1), Search(("sea",), 1)])
+    assert [[p.id for p in found] for found in replies[0]] == [["0"], ["1"]] and replies[2][0][0].id == "2"
+    assert isinstance(replies[1], BackendError)
+
+
+def test_a_server_that_says_nothing_is_asked_once_for_all(searcher):
+    index = searcher.__dict__["index"] = Picky(reply=None)
+    replies = searcher.answer_many([Search(("honey",), 1), Search(("bad",), 1), Search(("sea",), 1)])
+    assert index.calls == 1 and all(isinstance(reply, BackendError) for reply in replies)
+
+
 def test_without_an_index_only_the_sample_that_needs_one_fails(searcher):
     own = (Document(id="d", text="own text"),)
     missing, found = searcher.answer_many([Search(("honey",), 2), Search(("x",), 3, own)])

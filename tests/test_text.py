@@ -1,5 +1,6 @@
 """Text as characters: every span is what stands in the source, nothing but white space is lost, limits hold."""
 
+import sys
 import time
 
 import pytest
@@ -169,6 +170,15 @@ def test_a_long_text_gets_longer_segments_and_not_more_of_them(most):
     assert len(found) <= most and "".join(s.text for s in found).count("bridge") == 400
     check_spans(text, found)
     assert few_segments("One. Two.", 30, most) == segments("One. Two.", 30)
+
+
+def test_of_whole_documents_few_stay_in_memory():
+    documents = [f"Document {n}. {'It goes on and on. ' * 600}" for n in range(40)]
+    before = sys.getrefcount(documents[0])
+    for document in documents:
+        assert len(chunks(document)) > 1
+    after = sys.getrefcount(documents[0])
+    assert after == before
 
 
 def test_words_keep_numbers_whole():

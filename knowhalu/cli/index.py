@@ -92,9 +92,10 @@ def _on_ray(embedder: str, choice: dict[str, Any]) -> Any:
 @SOURCES
 @click.option("--embedder", help="The model that built the index, where it is not the shipped one.")
 @with_options(READING)
+@click.option("--replace", is_flag=True, help="Let records without an id replace those of the same file name and line.")
 @FORCE
 @with_options(MODEL)
-def add(folder: Path, sources: tuple[Path, ...], embedder: str | None, force: bool, **given: Any) -> None:
+def add(folder: Path, sources: tuple[Path, ...], embedder: str | None, replace: bool, force: bool, **given: Any) -> None:
     """Add or replace documents of an index.
 
     The documents of SOURCES go into the index in FOLDER; one whose id is there already is replaced.
@@ -105,10 +106,11 @@ def add(folder: Path, sources: tuple[Path, ...], embedder: str | None, force: bo
 
     model = embedder_for(folder, embedder, precision=given["precision"], device=given["device"])
     reader = reader_of(sources, given)
+    replaced = list[int]()
     with bar(reader) as progress:
-        made = add_documents(reader, folder, model, force=force, progress=progress)
+        made = add_documents(reader, folder, model, force=force, replace=replace, progress=progress, on_replaced=replaced.append)
     report_left_out(reader)
-    click.echo(summary(folder, made))
+    click.echo(summary(folder, made) + (f", {sum(replaced):,} of its documents replaced" if any(replaced) else ""))
     refresh(folder)
 
 

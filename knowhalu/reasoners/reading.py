@@ -9,7 +9,7 @@ from knowhalu.reasoners.triplets import as_text, triplets
 from knowhalu.reasoners.window import Source, window
 from knowhalu.steps import Entail, Hypothesis, Probabilities, Steps
 from knowhalu.text import sentences, word_count
-from knowhalu.types import Form, Knowledge, Passage, Query, Quote, Sample, Step, Triplet
+from knowhalu.types import Document, Form, Knowledge, Passage, Query, Quote, Sample, Step, Triplet
 
 READS = 8
 """Sentences read for one query."""
@@ -95,8 +95,7 @@ def stretch(part: Sample, steps: Sequence[Step], form: Form) -> str | None:
     """
     places = {p.id: p for s in steps for p in s.passages}.values()
     sources = [
-        Source(d.text, [(p.start, p.end) for p in places if p.document == (d.id or f"document-{number}")])
-        for number, d in enumerate(part.documents, 1)
+        Source(d.text, [(p.start, p.end) for p in places if _is_of(p, d, number)]) for number, d in enumerate(part.documents, 1)
     ]
     found = window(f"{part.question or ''} {part.response}", sources, JOINT_WORDS)
     if found is None:
@@ -105,6 +104,12 @@ def stretch(part: Sample, steps: Sequence[Step], form: Form) -> str | None:
     if form is Form.STRUCTURED:
         return as_text([t for s in sentences(text) for t in triplets(s.text, part.documents[number].title)])
     return text
+
+
+def _is_of(passage: Passage, document: Document, number: int) -> bool:
+    """Tell whether a passage stands in a document; its id alone does not say so where others have the same."""
+    is_named = passage.document == (document.id or f"document-{number}")
+    return is_named and document.text[passage.start : passage.end] == passage.text
 
 
 class Evidence(NamedTuple):

@@ -1,7 +1,7 @@
 """Changing an index without building it anew: adding, replacing and deleting documents."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,24 @@ from knowhalu.retrieval.work import Work
 Ints = NDArray[np.int64]
 
 
+class SeenStore(SeenIndex):
+    """The texts of an index, and its documents, which none may replace that has no id of its own."""
+
+    def __init__(self, store: PassageStore) -> None:
+        super().__init__(store.shards)
+        self._store = store
+
+    def check(self, records: Sequence[SourceRecord]) -> None:
+        """Raise InputError for a document whose file and line are the id of one that is there."""
+        numbered = {record.id: record for record in records if record.numbered}
+        there = find_documents(self._store, list(numbered)) if numbered else {}
+        if taken := next((name for name in there if there[name]), None):
+            raise InputError(
+                f"{numbered[taken].where}: has no id, and {taken!r}, which stands for one, is a document of the index already. "
+                "Name the field of the ids (--id-field), rename the file, or give --replace to replace such documents"
+            )
+
+
 def recipe_of(manifest: Manifest) -> Recipe:
     """Return how an index was made."""
     return Recipe(manifest.embedder, manifest.chunking, manifest.wanted, manifest.storage, manifest.shard)
@@ -44,13 +62,17 @@ def add_documents(
     embedder: Embedder,
     *,
     force: bool = False,
+    replace: bool = False,
     progress: Watch | None = None,
     stage: Stage = embed_here,
+    on_replaced: Callable[[int], None] = lambda count: None,
 ) -> Manifest:
     """Add documents to an index; one whose id is there already is replaced by the new one, which comes last.
 
-    Killed, it goes on like a build. Raises IndexFormatError where the index was built by another embedder, is being changed
-    by another process, or has unfinished work of another kind (`force` drops that), InputError where there is no document.
+    `on_replaced` is told how many are. Records that have no id of their own replace others only with `replace`, else they are
+    an InputError. Killed, it goes on like a build. Raises IndexFormatError where the index was built by another embedder, is
+    being changed by another process, or has unfinished work of another kind (`force` drops that), InputError where there is no
+    document.
     """
     folder, watch = Path(folder).resolve(), progress or (lambda _: None)
     check_embedder(folder, read_manifest(folder), embedder)
@@ -60,13 +82,21 @@ def add_documents(
         manifest = read_manifest(folder)
         recipe, store = recipe_of(manifest), open_store(folder, manifest)
         old = store.shards
-        cuts = cut_all(records, work, recipe, watch, seen=lambda: SeenIndex(old), first_document=store.documents)
+        cuts = cut_all(
+            records,
+            work,
+            recipe,
+            watch,
+            seen=lambda: SeenIndex(old) if replace else SeenStore(store),
+            first_document=store.documents,
+        )
         if not cuts:
             raise InputError("there is no document to add. Give a source with at least one text")
         tasks = tasks_of(cuts, recipe.chunking, recipe.storage, store.documents)
         embed_all(tasks, embedder, stage, watch)
         whole = PassageStore([*old, *(cut.open() for cut in cuts)], store.edits)
         gone = _replaced(whole, len(old))
+        on_replaced(len(gone))
         content = int(manifest.total, 16) + sum(cut.made.content for cut in cuts)
         taken = joinable(manifest, cuts[0].made) if len(cuts) == 1 else 0
         if taken:

@@ -28,7 +28,10 @@ class Cut(NamedTuple):
 
 
 class Seen(Protocol):
-    """Tells which texts are new."""
+    """Tells which texts are new, and which documents may come."""
+
+    def check(self, records: Sequence[SourceRecord]) -> None:
+        """Raise InputError for a document that may not come in."""
 
     def load(self, shard: Shard) -> None:
         """Take in the passages of a shard that was finished before."""
@@ -42,6 +45,9 @@ class SeenNothing:
 
     def __init__(self) -> None:
         self._keys = KeySet()
+
+    def check(self, records: Sequence[SourceRecord]) -> None:
+        """Let every document in."""
 
     def load(self, shard: Shard) -> None:
         """Take in the passages of a shard that was finished before."""
@@ -84,6 +90,7 @@ class Cutter:
         for window in in_windows(pieces(records, self._chunking, self._after)):
             if self._work.steps and "end" in self._work.steps[-1]:
                 raise SourcesChanged
+            self._seen.check([p.record for p in window if p.opens])
             new = iter(self._seen.new([p.key for p in window if p.span]))
             for piece in window:
                 position = piece.position

@@ -26,17 +26,19 @@ class DocumentSearch(NamedTuple):
 class _Embedded(NamedTuple):
     spans: list[Span]
     vectors: "Vectors | None"
+    size: int
 
 
 class DocumentRetriever:
     """Find the chunks of given documents that say most about a query (KnowHalu, section 4.3).
 
-    Chunks have at most `words` words. The last `cache` documents stay embedded, known by their text alone. May be used
-    from several threads; one of them embeds at a time, so no document is ever embedded twice.
+    Chunks have at most `words` words. The last `cache` documents stay embedded, known by their text alone, as long as they
+    have at most `characters` together. May be used from several threads; one of them embeds at a time, so no document is
+    ever embedded twice.
     """
 
-    def __init__(self, embedder: Embedder, words: int = 40, cache: int = 256) -> None:
-        self.embedder, self.words, self.cache = embedder, words, cache
+    def __init__(self, embedder: Embedder, words: int = 40, cache: int = 256, characters: int = 50_000_000) -> None:
+        self.embedder, self.words, self.cache, self.characters = embedder, words, cache, characters
         self._known: OrderedDict[bytes, _Embedded] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -70,7 +72,7 @@ class DocumentRetriever:
             start = 0
             for text, spans in missing.items():
                 rows = vectors[start : start + len(spans)].copy() if vectors is not None else None
-                known[text] = _Embedded(spans, rows)
+                known[text] = _Embedded(spans, rows, len(text))
                 start += len(spans)
             self._remember({keys[text]: known[text] for text in keys})
         return known, self.embedder.encode(queries, query=True) if asked is None else asked
@@ -87,6 +89,9 @@ class DocumentRetriever:
             self._known.move_to_end(key)
         while len(self._known) > self.cache:
             self._known.popitem(last=False)
+        size = sum(value.size for value in self._known.values())
+        while size > self.characters and (oldest := next(iter(self._known))) not in used:
+            size -= self._known.pop(oldest).size
 
 
 def _best(search: DocumentSearch, known: dict[str, _Embedded], query: "Vectors") -> list[Passage]:
@@ -97,17 +102,30 @@ def _best(search: DocumentSearch, known: dict[str, _Embedded], query: "Vectors")
         scores = [] if vectors is None else (vectors @ query).tolist()
         scored += [(-score, d, i) for i, score in enumerate(scores)]
     best = sorted((d, i, -lost) for lost, d, i in heapq.nsmallest(search.k, scored))
-    return [_passage(search.documents[d], d, i, known[search.documents[d].text].spans[i], score) for d, i, score in best]
+    names = _names(search.documents)
+    return [
+        _passage(search.documents[d], names[d], d, i, known[search.documents[d].text].spans[i], score) for d, i, score in best
+    ]
 
 
-def _passage(document: Document, d: int, i: int, span: Span, score: float) -> Passage:
-    name = document.id or f"document-{d + 1}"
+def _names(documents: Sequence[Document]) -> list[str]:
+    """Return a name for each document: its id, with its place behind where an earlier one has the same, as chunks may."""
+    names = dict[str, None]()
+    for place, document in enumerate(documents, 1):
+        name = document.id or f"document-{place}"
+        while name in names:
+            name += f"-{place}"
+        names[name] = None
+    return list(names)
+
+
+def _passage(document: Document, name: str, d: int, i: int, span: Span, score: float) -> Passage:
     return Passage(
         id=f"{name}#{i + 1}",
         text=span.text,
         title=document.title,
         score=score,
-        document=name,
+        document=document.id or f"document-{d + 1}",
         start=span.start,
         end=span.end,
     )

@@ -23,6 +23,9 @@ LARGEST = 2**26
 STAGE = "retrieval"
 BROKEN = (OSError, http.client.HTTPException)
 AGAIN = frozenset({429, 500, 502, 503, 504})
+TOO_LONG = frozenset({413, 414, 431})
+LINE = 2**16 - 100
+"""Bytes of the longest address that is asked by GET; servers in Python read lines of 65,536."""
 
 
 class _Server(NamedTuple):
@@ -36,6 +39,7 @@ class _Server(NamedTuple):
 class HttpRetriever:
     """Search through a server; queries of one call are asked side by side in `concurrency` threads.
 
+    A query that is too long for GET is asked by POST.
     Connection errors, timeouts and the statuses 429 and 5xx are tried again `retries` times, after `pause` seconds that
     double each time. Raises InputError where the address is not a web address.
     """
@@ -78,25 +82,32 @@ class HttpRetriever:
                 if status == 200:
                     return read_reply(body, k, self.url)
                 text = body[:500].decode(errors="replace")
-                failure = BackendError(STAGE, f"{self.url}: status {status}", reply=text)
+                failure = BackendError(STAGE, f"{self.url}: {self._refusal(query, k, status)}", reply=text)
                 if status not in AGAIN:
                     raise failure
             if attempt < self.retries:
                 self._sleep(self.pause * 2**attempt * random.uniform(0.75, 1.25))
         raise failure
 
+    def _refusal(self, query: str, k: int, status: int) -> str:
+        if status in TOO_LONG or (status not in AGAIN and len(self._line(query, k)) > LINE):
+            return f"status {status}: a query of {len(query):,} characters is too long for this server. Shorten it"
+        return f"status {status}"
+
+    def _line(self, query: str, k: int) -> str:
+        given = urllib.parse.urlencode({"query": query, "k": str(k)}, errors="replace")
+        return f"{self._server.path}?{'&'.join(filter(None, (self._server.query, given)))}"
+
     def _send(self, query: str, k: int) -> tuple[int, bytes]:
-        server = self._server
+        server, line = self._server, self._line(query, k)
         connection = server.make(server.host, server.port, timeout=self.timeout)
-        fields = {"query": query, "k": str(k)}
         try:
-            if self.method == "POST":
-                body = json.dumps({"query": query, "k": k}).encode()
+            if self.method == "POST" or len(line) > LINE:
+                body = json.dumps({"query": query.encode(errors="replace").decode(), "k": k}).encode()
                 path = server.path + (f"?{server.query}" if server.query else "")
                 connection.request("POST", path, body, {"Content-Type": "application/json", "Accept": "application/json"})
             else:
-                given = "&".join(filter(None, (server.query, urllib.parse.urlencode(fields, errors="replace"))))
-                connection.request("GET", f"{server.path}?{given}", headers={"Accept": "application/json"})
+                connection.request("GET", line, headers={"Accept": "application/json"})
             return self._received(connection.getresponse())
         finally:
             connection.close()

@@ -20,13 +20,17 @@ LISTED = 1000
 
 
 class SourceRecord(NamedTuple):
-    """A document as it was read; `where` names its file and line or page, `headings` the sections of its text."""
+    """A document as it was read; `where` names its file and line or page, `headings` the sections of its text.
+
+    It is `numbered` where it has no id of its own, so that its file and line stand for one.
+    """
 
     id: str
     title: str
     text: str
     where: str
     headings: tuple[Heading, ...] = ()
+    numbered: bool = False
 
 
 class Sources:
@@ -122,10 +126,13 @@ class Sources:
             raise Broken("the text is empty")
         if "\0" in text:
             raise Broken("the text has NUL characters in it, so it is no text; is the file of another kind?")
-        key = (self._field(row.value, fields.id, numbers=True) or "").strip() or row.fallback_id
+        own = (self._field(row.value, fields.id, numbers=True) or "").strip()
+        key = own or row.fallback_id
         if not self._seen.add(key_of(key)):
-            raise Broken(f"the id {key!r} was there before; ids must differ")
-        return SourceRecord(key, (self._field(row.value, fields.title) or "").strip(), text, row.where, row.headings)
+            cure = "; of folders with files of one name give the folder above them all" if key == row.fallback_id else ""
+            raise Broken(f"the id {key!r} was there before; ids must differ{cure}")
+        title = (self._field(row.value, fields.title) or "").strip()
+        return SourceRecord(key, title, text, row.where, row.headings, not own)
 
     @staticmethod
     def _field(value: Mapping[str, Any], names: Sequence[str], *, numbers: bool = False) -> str | None:

@@ -14,6 +14,8 @@ _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _TITLE = re.compile(r"""title\s*[:=]\s*(?P<quote>["']?)(?P<title>.+?)(?P=quote)\s*$""", re.IGNORECASE)
 FRONT: dict[str, tuple[str, ...]] = {"---": ("---", "..."), "+++": ("+++",)}
 """The lines that open and close the front matter of a Markdown file."""
+_KEY = re.compile(r"""["']?[\w.-]+["']?\s*(?::(?=\s|$)|=)""")
+_MORE = re.compile(r"\s|#|-(?=\s|$)|[\[\]{}]")
 
 
 def read_text(file: File, note: Note) -> Iterator[Row | Job]:
@@ -67,10 +69,16 @@ def _front(text: str) -> tuple[str, str]:
     lines = text.split("\n")
     closing = FRONT.get(lines[0].rstrip(), ())
     end = next((i for i, line in enumerate(lines[1:], 1) if line.rstrip() in closing), None)
-    if end is None:
+    if end is None or not _is_matter(lines[1:end]):
         return "", text
     found = (m["title"].strip() for line in lines[1:end] if (m := _TITLE.match(line)))
     return next(found, ""), "\n".join(lines[end + 1 :])
+
+
+def _is_matter(lines: list[str]) -> bool:
+    """Tell whether lines between two rules are names with values, and not text of the author."""
+    said = [line for line in lines if line.strip()]
+    return not said or (any(map(_KEY.match, said)) and all(_KEY.match(line) or _MORE.match(line) for line in said))
 
 
 def find_headings(text: str) -> Iterator[Heading]:

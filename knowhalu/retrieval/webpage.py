@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from knowhalu.errors import MissingExtra
 from knowhalu.retrieval.rows import Broken, File, Heading, Job, LeftOut, Note, Row
 from knowhalu.retrieval.textfiles import below_title, contents
+from knowhalu.retrieval.wikitemplates import is_power
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -104,6 +105,11 @@ class _Lines:
         """Add text to the open line."""
         self._open.append(text)
 
+    def raise_to(self, text: str) -> None:
+        """Mark the raised text that comes next where it is the exponent of a figure."""
+        if self._open and self._open[-1][-1:].isdecimal() and is_power(text):
+            self.add("^")
+
     def end(self, level: int = 0, *, kept: bool = False) -> None:
         """End the open line; it is a heading where a level is given, and keeps its white space where `kept`."""
         line = "".join(self._open)
@@ -132,12 +138,36 @@ def _walk(body: "LexborNode", lines: _Lines) -> None:
         elif tag == "br":
             lines.end()
         elif tag not in UNSEEN and not tag.startswith(("-", "!")) and not _hidden(step):
+            if tag == "sup":
+                path = _opening(step)
+                if _is_note(path):
+                    continue
+                lines.raise_to(_text_at(path))
             if tag in {"td", "th"}:
                 lines.add(" ")
             elif tag not in INLINE:
                 lines.end()
                 todo.append((int(tag[1]) if tag in {"h1", "h2", "h3", "h4", "h5", "h6"} else 0, tag == "pre"))
             todo += reversed(list(step.iter(include_text=True)))
+
+
+def _opening(node: "LexborNode") -> list["LexborNode"]:
+    """Return a node and its first children, not endlessly deep."""
+    path = [node]
+    while len(path) < 8 and (child := path[-1].child) is not None:
+        path.append(child)
+    return path
+
+
+def _text_at(path: list["LexborNode"]) -> str:
+    return (path[-1].text_content or "").strip() if path[-1].tag == "-text" else ""
+
+
+def _is_note(path: list["LexborNode"]) -> bool:
+    """Tell whether raised text is only the mark of a note: a link into a page, inside or right around it, or in brackets."""
+    alone = path[0].prev is None and path[0].next is None
+    links = [*path, *([path[0].parent] if alone else [])]
+    return _text_at(path).startswith("[") or any("#" in (n.attributes.get("href") or "") for n in links if n and n.tag == "a")
 
 
 def _hidden(node: "LexborNode") -> bool:

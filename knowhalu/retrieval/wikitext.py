@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from knowhalu.errors import MissingExtra
 from knowhalu.retrieval.rows import Heading
+from knowhalu.retrieval.wikitemplates import PHRASES, is_power
 
 if TYPE_CHECKING:
     from mwparserfromhell.nodes import Node, Tag, Template, Wikilink
+    from mwparserfromhell.wikicode import Wikicode
 
 UNSEEN = frozenset(
     "ref references table gallery math chem timeline imagemap score hiero templatestyles style script graph mapframe maplink "
@@ -29,8 +31,8 @@ AMBIGUOUS = frozenset(
     "homonymie desambiguación disambigua".split()
 )
 """Templates that mark a page of disambiguation."""
-LAST = frozenset("lang langx transliteration transl nowrap nobr small big nihongo3 ill interlanguage_link".split())
-FIRST = frozenset("abbr formatnum val nihongo lang-la visible_anchor vanchor sic okina keypress key ship".split())
+LAST = frozenset("lang langx transliteration transl nowrap nobr small big nihongo3".split())
+FIRST = frozenset("abbr formatnum nihongo lang-la visible_anchor vanchor sic okina keypress key sub".split())
 SIGNS = {
     **dict.fromkeys(("snd", "spnd", "spaced_ndash"), " – "),
     **dict.fromkeys(("ndash", "–"), "–"),
@@ -154,10 +156,26 @@ class _Writer:
             return
         if name in BLOCKS and not node.wiki_markup:
             self._parts.append("\n")
-        if node.contents:
+        if node.contents and name == "sup":
+            self._raised(node.contents)
+        elif node.contents:
             self.write(node.contents.nodes)
         if name in BLOCKS and not node.wiki_markup:
             self._parts.append("\n")
+
+    def _said(self, code: "Wikicode") -> str:
+        """Return the words of a piece of markup without writing them."""
+        before, self._parts = self._parts, []
+        self.write(code.nodes)
+        before, self._parts = self._parts, before
+        return "".join(before).strip()
+
+    def _raised(self, code: "Wikicode") -> None:
+        text = self._said(code)
+        self._parts.append(f"^{text}" if is_power(text) and self._ends_in_figure() else text)
+
+    def _ends_in_figure(self) -> bool:
+        return next((part for part in reversed(self._parts) if part), "")[-1:].isdecimal()
 
     def _template(self, node: "Template") -> None:
         name = str(node.name).strip().lower().replace(" ", "_")
@@ -169,12 +187,15 @@ class _Writer:
             self.write(given[-1].nodes)
         elif given and name in FIRST:
             self.write(given[0].nodes)
-        elif name in {"convert", "cvt"} and len(given) > 1:
-            self.write([*given[0].nodes])
-            self._parts.append(f" {given[1]}")
-        elif given and name in {"circa", "c.", "as_of"}:
-            self._parts.append("as of " if name == "as_of" else "c. ")
-            self.write(given[0].nodes)
+        elif given and name == "sup":
+            self._raised(given[0])
+        elif name.startswith("formatnum:"):
+            self._parts.append(self._said(node.name).partition(":")[2])
+        elif given and name in PHRASES:
+            named = {str(p.name).strip(): self._said(p.value) for p in node.params if p.showkey}
+            text = PHRASES[name]([self._said(code) for code in given], named)
+            # a figure right behind another would make a third
+            self._parts.append(f" {text}" if text[:1].isdecimal() and self._ends_in_figure() else text)
 
 
 def tidy(text: str) -> str:

@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from knowhalu.reasoners.reading import stretch
 from knowhalu.reasoners.window import Source, window
 from knowhalu.text import word_count
+from knowhalu.types import Form, Knowledge, Passage, Query, Sample, Step
 
 BRIDGE = "The harbour bridge opened in 1932. It was closed for repairs last spring. Nobody had expected that."
 RAIN = "Rain fell all week. The fields were wet and the cows stayed inside."
@@ -55,6 +57,13 @@ def test_a_neighbour_of_what_was_found_is_taken_in_for_its_words():
 
 def test_sources_without_a_shared_word_have_no_stretch():
     assert choose(CLAIM, [], 60) is None and choose(CLAIM, [RAIN, ""], 60) is None and choose("of the", [RAIN], 60) is None
+
+
+def test_a_place_in_one_document_is_none_in_another_of_the_same_id():
+    sample = Sample(response=CLAIM, documents=[{"id": "report", "text": RAIN}, {"id": "report", "text": BRIDGE}])
+    found = Passage(id="report#1", document="report", text=RAIN[:20], start=0, end=20)
+    query, form = Query(specific=CLAIM, general=""), Form.UNSTRUCTURED
+    assert stretch(sample, [Step(thought="", query=query, passages=(found,), knowledge=Knowledge(form=form))], form) is None
 
 
 SENTENCES = st.lists(

@@ -17,7 +17,7 @@ from knowhalu.retrieval.lexical import LexicalIndex
 from knowhalu.retrieval.lexical_build import build_lexical
 from knowhalu.retrieval.manifest import Chunking, SearchParameters
 from knowhalu.retrieval.rows import Heading
-from knowhalu.retrieval.sources import SourceRecord
+from knowhalu.retrieval.sources import SourceRecord, Sources
 from knowhalu.retrieval.stored import extend, open_stored
 from tests.retrieval.conftest import WordEmbedder, records
 
@@ -25,7 +25,9 @@ WORDS = WordEmbedder(dimension=8)
 SENTENCE = st.sampled_from(["Bees dance.", "Ice melts.", "Bees dance and ice melts.", "Rain falls."])
 TEXT = st.lists(SENTENCE, min_size=1, max_size=4).map(" ".join)
 HEADINGS = st.sampled_from([(), (Heading(0, 4, ("Part",)),), (Heading(0, 4, ("Part", "with\0zeros")),)])
-RECORD = st.builds(SourceRecord, st.sampled_from("abcdef"), st.sampled_from(["", "Title"]), TEXT, st.just(""), HEADINGS)
+RECORD = st.builds(
+    SourceRecord, st.sampled_from("abcdef"), st.sampled_from(["", "Title"]), TEXT, st.just(""), HEADINGS, st.just(False)
+)
 BATCH = st.lists(RECORD, min_size=1, max_size=4, unique_by=lambda r: r.id)
 SCRIPT = st.lists(st.one_of(BATCH, st.sets(st.sampled_from("abcdef"), min_size=1, max_size=3)), max_size=5)
 OPTIONS = {"chunking": Chunking(words=3), "shard": 5}
@@ -113,6 +115,23 @@ def test_of_an_id_that_is_given_twice_the_last_document_counts(folder: Path, wor
     assert [p.text for p in FaissIndex.open(folder, words).search(["version"], 20)[0] if p.document == "x"] == [
         "version 2 of this"
     ]
+
+
+def test_records_without_an_id_replace_others_only_where_that_is_asked_for(tmp_path: Path, words: WordEmbedder) -> None:
+    """Two files of one name have nothing else in common."""
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "part.jsonl").write_text(f'{{"text": "bees {name}"}}\n{{"id": "own", "text": "ice {name}"}}\n')
+    build_index(Sources(tmp_path / "a"), tmp_path / "index", words)
+    before, replaced = bytes_of(tmp_path / "index"), list[int]()
+    with pytest.raises(InputError, match=r"b.part\.jsonl:1: has no id, and 'part\.jsonl:1'.*--id-field.*--replace"):
+        add_documents(Sources(tmp_path / "b"), tmp_path / "index", words, on_replaced=replaced.append)
+    assert bytes_of(tmp_path / "index") == before and not replaced
+    add_documents(Sources(tmp_path / "b"), tmp_path / "index", words, replace=True, on_replaced=replaced.append)
+    assert read_info(tmp_path / "index").counts.documents == 2 and replaced == [2]
+    delete_documents(["part.jsonl:1"], tmp_path / "index")
+    (tmp_path / "b" / "part.jsonl").write_text('{"text": "bees anew"}\n')
+    assert add_documents(Sources(tmp_path / "b"), tmp_path / "index", words).counts.documents == 2
 
 
 def test_a_passage_survives_in_the_other_document_that_has_it(tmp_path: Path, words: WordEmbedder) -> None:

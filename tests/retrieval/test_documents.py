@@ -36,6 +36,17 @@ def test_unnamed_documents_are_numbered(words: WordEmbedder) -> None:
     assert [(p.id, p.document) for p in found] == [("document-1#1", "document-1"), ("document-2#1", "document-2")]
 
 
+def test_documents_with_one_id_keep_their_own_passages(words: WordEmbedder) -> None:
+    """Chunks may carry the id of the text that they were cut from; no passage stands for another."""
+    several = [
+        Document(id=i, text=t) for i, t in (("a", "Bees dance."), ("b", "Bees fly."), ("a", "Bees sing."), ("a-3", "Bees."))
+    ]
+    (found,) = DocumentRetriever(words).search(tuple(several), ["bees"], 5)
+    assert [(p.id, p.document, p.text) for p in found] == [
+        ("a#1", "a", "Bees dance."), ("b#1", "b", "Bees fly."), ("a-3#1", "a", "Bees sing."), ("a-3-4#1", "a-3", "Bees."),
+    ]  # fmt: skip
+
+
 TEXTS = st.text(st.sampled_from("ab é𝄞日.\n \t!?"), min_size=1, max_size=300)
 
 
@@ -69,6 +80,18 @@ def test_a_batch_is_one_call_and_gives_what_single_searches_give() -> None:
     assert [[[(p.id, p.text) for p in q] for q in s] for s in together] == [
         [[(p.id, p.text) for p in q] for q in s] for s in alone
     ]
+
+
+def test_documents_of_many_characters_are_forgotten_earlier_but_not_those_in_use(words: WordEmbedder) -> None:
+    """Memory is bounded by their length too; a document longer than that is still embedded once."""
+    retriever, (short, long) = (
+        DocumentRetriever(words, characters=20),
+        (Document(text="Bees."), Document(text="Plants grow. " * 4)),
+    )
+    for documents, calls in (((short,), 1), ((long,), 2), ((long,), 3), ((short, long), 4), ((short,), 5)):
+        retriever.search(documents, ["bees"], 1)
+        assert len(words.calls) == calls
+    assert [any("Plants" in text for text in call) for call in words.calls] == [False, True, False, False, False]
 
 
 def test_an_asymmetric_model_is_told_which_are_queries() -> None:

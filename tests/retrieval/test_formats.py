@@ -61,6 +61,7 @@ def test_markdown_keeps_its_text_and_knows_its_headings(tmp_path: Path) -> None:
         ("# Top #\ntext\n## Sub\nx", "Top", [("Sub",)]),
         ("Top\n===\ntext", "Top", []),
         ("+++\ntitle = 'Toml'\n+++\n# One\nx", "Toml", [("One",)]),
+        ("---\n# made by hand\ntags:\n- a\ntitle: Listed\nmore: >\n  folded\n---\nx", "Listed", []),
         ("no heading", "n", []),
         ("---\nnever closed: x\n\ntext", "n", []),
         ("#no heading\n####### nor this\n    # nor code", "n", []),
@@ -72,6 +73,15 @@ def test_the_title_of_markdown(tmp_path: Path, text: str, title: str, paths: lis
     """From the front matter, else the first heading, else the name."""
     (found,) = read(tmp_path / "n.md", text)
     assert (found.title, [h.path for h in found.headings]) == (title, paths)
+
+
+@pytest.mark.parametrize(
+    "between", ["This memo says the bridge closed on 3 May.", "- The bridge closed.", "# Bridge", "a: b\nIt closed."]
+)
+def test_text_between_rules_is_no_front_matter(tmp_path: Path, between: str) -> None:
+    """An author may begin with a rule; nothing that is no name with a value is dropped."""
+    text = f"---\n{between}\n\n---\nSigned: Bob\n"
+    assert [r.text for r in read(tmp_path / "n.md", text)] == [text]
 
 
 PAGE = """<!DOCTYPE html><html><head><title> A &amp; B </title><style>p {}</style><script>var x = "no";</script></head>
@@ -87,6 +97,23 @@ def test_html_gives_title_visible_text_and_headings(tmp_path: Path) -> None:
     wanted = ["A & B", "One bold word.", "Next line.", "Sub two", "c1 c2", "i1", "i2", "  x", "  y", "Last café"]
     assert (found.id, found.title, found.text.split("\n")) == ("p.html", "A & B", wanted)
     assert [h.path for h in found.headings] == [("Sub two",)]
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("10<sup>24</sup> kg, 10<sup><i>n</i></sup>, m<sup>2</sup>", "10^24 kg, 10^n, m2"),
+        ("the 19<sup>th</sup> of 1889<sup>2</sup>", "the 19th of 1889^2"),
+        ("1889<sup><a href='#n2'>2</a></sup>, 1890<sup>[3]</sup>", "1889, 1890"),
+        ("1889<a href='/page#n2'><sup>2</sup></a>", "1889"),
+        ("<a href='#big'>10<sup>2</sup> km</a>", "10^2 km"),
+        ("10<sup></sup> 5" + "<sup>" * 20_000, "10 5"),
+    ],
+    ids=range(6),
+)
+def test_raised_figures_are_powers_and_marks_of_notes_are_not_read(tmp_path: Path, page: str, text: str) -> None:
+    """A figure never runs into the one behind it."""
+    assert [r.text for r in read(tmp_path / "p.html", f"<p>{page}")] == [text]
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,19 @@ def test_a_post_carries_the_query_as_json(serve):
     assert server.asked == [{"query": "größe & ?k=9", "k": 3}]
 
 
+def test_a_query_too_long_for_an_address_is_posted(serve):
+    server = serve(TOPK)
+    query = "%" * 30_000 + "\ud83d"
+    client(server).search([query], 2)
+    assert server.asked == [{"query": "%" * 30_000 + "?", "k": 2}]
+
+
+@pytest.mark.parametrize(("query", "status"), [("q", 414), ("%" * 30_000, 405)])
+def test_a_query_too_long_for_the_server_is_told_so(serve, query, status):
+    with pytest.raises(BackendError, match=f"status {status}.*{len(query):,} characters.*Shorten it"):
+        client(serve((status, b"no"))).search([query], 1)
+
+
 def test_odd_characters_reach_the_server_as_they_are(serve):
     server = serve(TOPK)
     client(server).search(["größe & ?k=9 #x\n東京"], 3)

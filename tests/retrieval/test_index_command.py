@@ -56,7 +56,8 @@ def test_add_delete_and_compact(source: Path, tmp_path: Path) -> None:
     run("build", source, "--out", out, "--precision", "fp32", "--factory", "Flat", "--storage", "float16", "--shard", 5)
     row = {"id": "Titanic", "title": "Titanic", "text": "The wreck lies at 3,800 metres."}
     more.write_text(json.dumps(row) + "\n" + json.dumps({"id": "Snow", "text": "Snow is white."}) + "\n")
-    assert "13 passages of 13 documents, generation 2" in run("add", out, more, "--precision", "fp32")
+    said = run("add", out, more, "--precision", "fp32")
+    assert "13 passages of 13 documents, generation 2, 1 of its documents replaced" in said
     (tmp_path / "ids.txt").write_text("Hamlet\nSnow\n")
     assert "10 passages of 10 documents, generation 3" in run("delete", out, "Python", "--file", tmp_path / "ids.txt")
     shown = run("search", out, "Where is the wreck of the ship?", "-k", 1)

@@ -104,6 +104,17 @@ def test_a_broken_line_is_named_or_skipped(tmp_path: Path, line: bytes, message:
     assert reader.skipped == len(reader.problems) == 1 and str(path) in reader.problems[0]
 
 
+@pytest.mark.parametrize(("name", "content"), [("part.jsonl", '{"text": "a"}'), ("notes.txt", "a")])
+def test_files_of_one_name_in_two_folders_are_told_apart_by_the_folder_above(tmp_path: Path, name: str, content: str) -> None:
+    """Their ids meet where the folders are given one by one, and the message says what to give."""
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        folder.mkdir()
+        (folder / name).write_text(content)
+    with pytest.raises(InputError, match="was there before.*give the folder above them all"):
+        list(Sources([tmp_path / "a", tmp_path / "b"]))
+    assert len(list(Sources(tmp_path))) == 2
+
+
 CELLS = [
     (b'b\t"raw" quote', "quotes off"),
     (b"b", r"1 columns where there are 2 \(id, text\)"),

@@ -237,3 +237,27 @@ def test_tidying_closes_the_gaps() -> None:
     assert tidy("'''A''' ( ; , ) is (; b) and (c, ) [ ] here .\n\n\n\n__NOTOC__\nNext  one ''(x)''") == (
         "A is (b) and (c) here.\n\nNext one (x)"
     )
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("It is {{val|5.972|e=24|u=kg}}.", "It is 5.972 × 10^24 kg."),
+        ("It is {{val|938.272|0.006|ul=MeV}}.", "It is 938.272 ± 0.006 MeV."),
+        ("He is {{convert|6|ft|2|in|m}} tall.", "He is 6 ft 2 in tall."),
+        ("They are {{convert|3|to|10|cm|in}} long.", "They are 3 to 10 cm long."),
+        ("A room of {{convert|3|x|5|m|ft|1}}.", "A room of 3 × 5 m."),
+        ("{{convert|3|-|5|km|1}} and {{cvt|9.8|e6km2|sqmi}}", "3–5 km and 9.8 × 10^6 km2"),
+        ("By {{ill|Hans Müller|de}} and {{ill|Erik (arkitekt)|sv|lt=Erik}}.", "By Hans Müller and Erik."),
+        ("At {{interlanguage link|Tokyo Works|ja|東京工場}}.", "At Tokyo Works."),
+        ("The {{ship|USS|Enterprise|CV-6}} and {{HMS|Hood}}.", "The USS Enterprise (CV-6) and HMS Hood."),
+        ("It ran 3{{frac|1|2}} and {{frac|2|3|4}} miles ({{frac|1|2}}).", "It ran 3 1/2 and 2 3/4 miles (1/2)."),
+        ("It has {{formatnum:1234567}} people.", "It has 1234567 people."),
+        ("{{circa|1500|1600}}, {{as of|2010}}", "c. 1500 – c. 1600, as of 2010"),
+        ("5.97 × 10<sup>24</sup> kg, 10{{sup|−3}}, 5{{e|6}}", "5.97 × 10^24 kg, 10^−3, 5 × 10^6"),
+        ("the 19<sup>th</sup>, CO<sub>2</sub>, H{{sub|2}}O, m<sup>2</sup>", "the 19th, CO2, H2O, m2"),
+    ],
+)  # fmt: skip
+def test_figures_and_names_in_templates_stay_what_they_are(source: str, text: str) -> None:
+    """No power, unit, uncertainty, joined value or name is lost: half of it would be a wrong fact."""
+    assert read_wikitext(source, ["file"]).text == text
