@@ -40,6 +40,8 @@ _BOUNDARY = re.compile(
 )  # noqa: RUF001
 _WORD = re.compile(r"\w+(?:['’.,:/-]\w+)*%?|[$€£¥%]")  # noqa: RUF001
 _CLOSED = re.compile(r"""[.!?。！？…]["'”’)\]」』]*$""")  # noqa: RUF001
+SHORT = 10_000
+"""Characters of a text that may be remembered by the thousand; longer ones would fill the memory."""
 HEADING = 12
 """Words that a heading has at most."""
 _CLAUSE = re.compile(r"(?<=[;:,–—])\s+|(?<!\s)\s++(?=(?:and|but|which|who|while|because|although|after|before|when)\b)")  # noqa: RUF001
@@ -100,9 +102,13 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     return not after[0].islower()
 
 
-@lru_cache(maxsize=4096)
 def sentences(text: str) -> tuple[Span, ...]:
     """Split a text into sentences; blank lines, list items and line ends also separate."""
+    return _remembered(text) if len(text) <= SHORT else split_sentences(text)
+
+
+@lru_cache(maxsize=4096)
+def _remembered(text: str) -> tuple[Span, ...]:
     return split_sentences(text)
 
 
