@@ -40,8 +40,8 @@ _BOUNDARY = re.compile(
 )  # noqa: RUF001
 _WORD = re.compile(r"\w+(?:['’.,:/-]\w+)*%?|[$€£¥%]")  # noqa: RUF001
 _CLOSED = re.compile(r"""[.!?。！？…]["'”’)\]」』]*$""")  # noqa: RUF001
-LONG = 10_000
-"""Characters of a text that is longer than passages and responses are."""
+SHORT = 10_000
+"""Characters of a text that may be remembered by the thousand; longer ones would fill the memory."""
 HEADING = 12
 """Words that a heading has at most."""
 _CLAUSE = re.compile(r"(?<=[;:,–—])\s+|(?<!\s)\s++(?=(?:and|but|which|who|while|because|although|after|before|when)\b)")  # noqa: RUF001
@@ -104,7 +104,7 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
 
 def sentences(text: str) -> tuple[Span, ...]:
     """Split a text into sentences; blank lines, list items and line ends also separate."""
-    return (_long_ones if len(text) > LONG else _short_ones)(text)
+    return (_long_ones if len(text) > SHORT else _short_ones)(text)
 
 
 def split_sentences(text: str) -> tuple[Span, ...]:

@@ -63,12 +63,26 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
 
+def _whole(value: Any) -> Any:
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            cure = "read the text anew as UTF-8, or replace the character"
+            raise ValueError(f"character {error.start + 1} is half a character (a lone surrogate): {cure}") from error
+    return value
+
+
+Text = Annotated[str, BeforeValidator(_whole)]
+Filled = Annotated[str, Field(min_length=1), BeforeValidator(_whole)]
+
+
 class Document(Record):
     """A source text that comes with a sample."""
 
-    text: str = Field(min_length=1)
-    title: str = ""
-    id: str = ""
+    text: Filled
+    title: Text = ""
+    id: Text = ""
 
 
 def _as_documents(value: Any) -> Any:
@@ -81,7 +95,7 @@ def _as_documents(value: Any) -> Any:
 
 
 Documents = Annotated[tuple[Document, ...], BeforeValidator(_as_documents)]
-Texts = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(lambda v: (v,) if isinstance(v, str) else v)]
+Texts = Annotated[tuple[Filled, ...], BeforeValidator(lambda v: (v,) if isinstance(v, str) else v)]
 
 
 class Sample(Record):
@@ -91,9 +105,9 @@ class Sample(Record):
     neither, the evidence comes from an index.
     """
 
-    id: str = ""
-    response: str
-    question: str | None = None
+    id: Text = ""
+    response: Text
+    question: Text | None = None
     documents: Documents = ()
     knowledge: Texts = ()
     label: Literal["faithful", "hallucinated"] | None = None

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from knowhalu.text import chunks, content_words, few_segments, segments, sentences, stem, windows, word_count, words
+from knowhalu.text import SHORT, chunks, content_words, few_segments, segments, sentences, stem, windows, word_count, words
 
 PIECES = [
     "Dr.", "Who", "came", "He", "left", "at", "3", "p.m.", "Then", "slept.", "U.S.", "e.g.", "Mr.", "3.14", "1,000", ".", "...",
@@ -192,6 +192,13 @@ def test_inflected_forms_meet():
     for pair in pairs.split(", "):
         one, other = pair.split()
         assert stem(one) == stem(other), pair
+
+
+@pytest.mark.parametrize(("size", "kept"), [(SHORT, True), (SHORT + 1, False)])
+def test_only_short_texts_are_remembered(size, kept):
+    text = ("It rains. " * size)[:size]
+    assert sentences(text) == sentences(text)
+    assert (sentences(text) is sentences(text)) == kept
 
 
 HOSTILE = [

@@ -61,6 +61,12 @@ def test_sources_may_be_written_plainly():
         ({"response": "r", "label": "true"}, "label"),
         ({"question": "q"}, "response"),
         ({"response": None}, "response"),
+        ({"response": "a \ud800"}, "response\n.*character 3 is half a character"),
+        ({"response": "r", "question": "\udc00"}, "question\n.*half a character"),
+        ({"response": "r", "knowledge": "\ud800"}, "knowledge.0\n.*half a character"),
+        ({"response": "r", "documents": ["\ud800"]}, "documents.0.text\n.*half a character"),
+        ({"response": "r", "documents": [{"text": "t", "title": "\ud800"}]}, "documents.0.title\n.*half a character"),
+        ({"response": "r", "id": "\ud800"}, "id\n.*half a character"),
     ],
 )
 def test_what_is_not_a_sample_is_refused(fields, said):

@@ -37,7 +37,7 @@ def who(rest: Sequence[str], answer: str, *, name_first: bool = True) -> str | N
         return " ".join([answer, *rest])
     ahead = past_adverbs(rest, 1)
     thing = not name_first and aux in BE and ahead < len(rest) and low(rest[ahead]) in ("a", "an")
-    if ahead < len(rest) and not thing and goes_on(aux, rest, ahead):
+    if not thing and goes_on(aux, rest, ahead):
         return " ".join([answer, _agreeing(rest[0], answer, name_first), *rest[1:]])
     if aux not in BE:
         clause = declared(aux, rest[1:])
@@ -50,7 +50,7 @@ def who(rest: Sequence[str], answer: str, *, name_first: bool = True) -> str | N
 
 def goes_on(aux: str, rest: Sequence[str], at: int) -> bool:
     """Tell whether a verb, an adjective or a phrase follows the auxiliary, so that the answer is the subject."""
-    w = low(rest[at])
+    w = low(rest[at]) if at < len(rest) else ""
     if not w:
         return False
     if aux in DO:

@@ -85,7 +85,7 @@ def _single_name(answer: str) -> bool:
 
 def is_bare_number(answer: str) -> bool:
     """Tell whether an answer is a number without a unit."""
-    last = answer.split()[-1].lower()
+    last = "".join(answer.split()[-1:]).lower()
     return last in _NUMBER_WORDS or bool(re.fullmatch(r"[\d,.]*\d\+?|\w+-(?:one|two|three|four|five|six|seven|eight|nine)", last))
 
 

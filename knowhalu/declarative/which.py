@@ -38,7 +38,7 @@ def which(words: Sequence[str], answer: str, *, what: bool) -> str | None:
         return _with_time(noun, rest, answer)
     if aux in BE:
         return _which_is(noun, rest, answer)
-    if aux in AUXILIARIES and not (len(rest) > 1 and goes_on(aux, rest, past_adverbs(rest, 1))):
+    if aux in AUXILIARIES and not goes_on(aux, rest, past_adverbs(rest, 1)):
         return _of_verb(noun, rest, answer)
     return " ".join([named(noun, answer), *rest])
 
@@ -80,7 +80,7 @@ def _which_is(noun: Sequence[str], rest: Sequence[str], answer: str) -> str | No
         return None
     kind = head(noun) in ATTRIBUTES or low(noun[0]) in KINDS
     ahead = past_adverbs(rest, 1)
-    if ahead < len(rest) and goes_on(word(rest[0]), rest, ahead) and not (kind and low(rest[ahead]) in ("a", "an")):
+    if goes_on(word(rest[0]), rest, ahead) and not (kind and low(rest[ahead]) in ("a", "an")):
         return " ".join([named(noun, answer), *rest])
     if stranded(inner) is not None or naming(inner) is not None:
         return in_gap(rest[0], inner, named(noun, answer))

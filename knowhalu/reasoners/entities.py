@@ -13,7 +13,8 @@ from knowhalu.reasoners.naming import names
 from knowhalu.reasoners.quantities import dated
 from knowhalu.types import Entity
 
-_FIGURE = r"(?:(?<!\w)[-−])?\d[\d,]*(?:\.\d+)?"  # noqa: RUF001
+_FIGURE = r"(?:(?<!\w)[-−])?\d[\d,]{0,24}(?:\.\d+)?"  # noqa: RUF001
+_ALONE = r"(?<!\w)(?<!\d,)"  # no figure begins within another
 _SCALE = r"(?:hundred|thousand|million|billion|trillion|dozen)"
 _TEENS = "ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
 _TENS = "(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)"
@@ -32,19 +33,19 @@ _NO_NOUN = rf"(?!{_NO_PLURAL}\b|of\b|to\b|in\b|and\b|or\b|for\b|from\b|with\b|by
 PATTERNS: tuple[tuple[str, str], ...] = (
     ("money", rf"(?:US|AU?|CA?|NZ|HK)?[$£€¥]\s?{_FIGURE}(?:\s?(?:{_SCALE}|bn|m|k)\b)?"),
     ("money", rf"\b(?:{_RANGE}|{_VAGUE} of) (?:US |Australian |Canadian )?(?:{'|'.join(CURRENCIES)})\b"),
-    ("percent", rf"(?<!\w){_RANGE}(?:\s?%|[ -](?:per cent|percent(?:age points?)?)\b)"),
+    ("percent", rf"{_ALONE}{_RANGE}(?:\s?%|[ -](?:per cent|percent(?:age points?)?)\b)"),
     ("time", r"\b\d{1,2}(?:[:.]\d\d)? ?(?:[ap]\.m\.|[ap]m\b|o'clock)|\b\d{1,2}:\d\d(?::\d\d)?\b|\b(?:noon|midnight)\b"),
     ("date", rf"\b(?:{_YEAR}|[1-9]0)s\b|\b(?:\d{{1,2}}(?:st|nd|rd|th)|{_RANK}) century(?: BC| AD)?"),
     ("date", rf"\b(?:spring|summer|autumn|winter|christmas|easter|q[1-4])(?: of)? {_YEAR}\b"),
     ("date", r"\b\d{1,2}/\d{1,2}/\d{2,4}\b|\b\d{1,4} (?:BC|AD|BCE|CE)\b"),
     ("date", rf"\b(?:last |next )?{_DAY}(?: (?:morning|afternoon|evening|night))?\b|\b(?:yesterday|today|tomorrow)\b"),
-    ("quantity", rf"(?<!\w){_RANGE}(?:\s?°\s?[CF]?|(?:[ -]|(?<=\d))(?:{_UNIT})\b(?:[ -](?:long|old|tall|high|wide|deep))?)"),
+    ("quantity", rf"{_ALONE}{_RANGE}(?:\s?°\s?[CF]?|(?:[ -]|(?<=\d))(?:{_UNIT})\b(?:[ -](?:long|old|tall|high|wide|deep))?)"),
     ("quantity", rf"\b{_VAGUE} of [a-z]+s\b"),
     ("quantity", rf"\b{_YEAR} {_NO_NOUN}[a-z]+(?<!s)s\b(?! (?:ago|later)\b)"),
     ("date", rf"\b{_YEAR}(?:[-–](?:{_YEAR}|\d\d))?\b(?![,.]?\d)"),  # noqa: RUF001
     ("ordinal", rf"\b\d+(?:st|nd|rd|th)\b|(?<=\bthe ){_RANK}\b|(?<=\bhis ){_RANK}\b|(?<=\bher ){_RANK}\b|(?<=\bits ){_RANK}\b"),
-    ("quantity", rf"(?<!\w){_RANGE} (?:{_NO_NOUN}[a-z]{{3,}} )?{_NO_NOUN}[a-z]+(?<!s)s\b"),
-    ("number", rf"(?<!\w)(?:{_RANGE}|{_VAGUE})\b"),
+    ("quantity", rf"{_ALONE}{_RANGE} (?:{_NO_NOUN}[a-z]{{3,}} )?{_NO_NOUN}[a-z]+(?<!s)s\b"),
+    ("number", rf"{_ALONE}(?:{_RANGE}|{_VAGUE})\b"),
 )
 """What is counted, measured or dated, and how it is written; of what overlaps the first pattern that matches counts."""
 _COMPILED = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in PATTERNS)

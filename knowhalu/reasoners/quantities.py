@@ -59,7 +59,7 @@ def number_of(word: str) -> str | None:
     if match is None:
         return None
     value = float(match.group(1).replace(",", "")) * _SCALE.get(match.group(2) or "", 1.0)
-    return f"{value:g}" if value < 1e15 else None
+    return f"{value:.15g}" if value < 1e15 else None
 
 
 def dated(text: str) -> tuple[tuple[int, int, Date], ...]:

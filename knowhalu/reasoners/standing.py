@@ -88,7 +88,7 @@ def _by_initials(name: str, text: str) -> bool:
     """Tell whether a text has a name by its initials, or initials by their name."""
     letters = re.sub(r"[.\s]", "", name)
     if letters.isupper() and 2 <= len(letters) <= 6:
-        return re.search(r"\b" + r"(?:\w*\s+(?:of |the |and |for )*)".join(letters), text) is not None
+        return re.search(r"\b" + r"(?:\w*\s+(?:of |the |and |for )*)".join(map(re.escape, letters)), text) is not None
     initials = "".join(w[0] for w in name.split() if w[0].isupper())
     return len(initials) > 1 and re.search(rf"\b{'[.]?'.join(initials)}\b", text) is not None
 

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import NamedTuple
 
-from knowhalu.text import Span, content_words, pieces, word_count
+from knowhalu.text import SHORT, Span, content_words, pieces, word_count
 
 
 class Piece(NamedTuple):
@@ -36,15 +36,22 @@ class Run(NamedTuple):
     last: int
 
 
-@lru_cache(maxsize=256)
 def read(text: str, limit: int) -> tuple[Piece, ...]:
     """Read the sentences of a text, those of more than `limit` words in pieces."""
+    return (_short if len(text) <= SHORT else _long)(text, limit)
+
+
+def _read(text: str, limit: int) -> tuple[Piece, ...]:
     found: list[Piece] = []
     for p in pieces(text, limit):
         parted = bool(found) and text.count("\n", found[-1].span.end, p.start) > 1
         paragraph = found[-1].paragraph + parted if found else 0
         found.append(Piece(p, word_count(p.text), frozenset(content_words(p.text)), paragraph))
     return tuple(found)
+
+
+_short = lru_cache(maxsize=256)(_read)
+_long = lru_cache(maxsize=8)(_read)  # a reading takes many times the memory of its text
 
 
 def densest(parts: Sequence[Piece], wanted: AbstractSet[str], near: AbstractSet[int], limit: int) -> Run | None:

@@ -29,6 +29,8 @@ TEXTS = st.one_of(st.text(max_size=80), st.lists(WORDS, max_size=14).map(" ".joi
 @example("Is or", "or")
 @example("in which", "in")
 @example("which ,", ",")
+@example("how long is of 5", "\U0001f642 \xb4 being")
+@example("which __ may most.", "this")
 def test_no_text_raises(question, answer):
     told = declarative(question, answer)
     assert told is None or (told.strip() == told and told)

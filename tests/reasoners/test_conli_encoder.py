@@ -99,6 +99,11 @@ def test_an_entity_is_found_by_value_by_part_and_by_initials(entity, text, share
     assert held_in(entity, text) == share
 
 
+@pytest.mark.parametrize(("entity", "share"), [("(AP", 0.0), ("Q&A)", 0.0), ("*NSYNC", 1.0)])
+def test_marks_in_a_name_are_looked_for_as_they_stand(entity, share):
+    assert held_in(entity, "a boy band, NSYNC") == share
+
+
 def test_the_place_of_the_matter_is_told_from_that_of_the_entity():
     text = "Leeds paid for the paint of 1929."
     focus = next(e for e in by_rules(text) if e.text == "1929")

@@ -158,6 +158,21 @@ def test_spans_are_exact_in_order_and_apart(text):
     assert all(a.end <= b.start for a, b in zip(found, found[1:], strict=False))
 
 
+@pytest.mark.parametrize("text", ["1," * 1000, "1,," * 700, "$" + "1," * 1000])
+def test_a_long_list_of_numbers_is_no_figure(text):
+    assert max(len(e.text) for e in by_rules(text)) <= 30
+
+
+def test_no_figure_begins_within_another():
+    assert [e.text for e in by_rules("1,250 (12 %), 1889, and in Leeds,3 people")] == [
+        "1,250",
+        "12 %",
+        "1889",
+        "Leeds",
+        "3 people",
+    ]
+
+
 def test_of_overlapping_entities_the_first_given_stays():
     whole, part = Entity(start=0, end=5, text="ab cd", type="name"), Entity(start=3, end=5, text="cd", type="name")
     assert apart([whole, part]) == (whole,)

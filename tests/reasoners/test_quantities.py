@@ -15,12 +15,17 @@ SOURCE = (
 @pytest.mark.parametrize(
     ("word", "value"),
     [
-        ("1,000", "1000"), ("1000", "1000"), ("three", "3"), ("Third", "3"), ("3rd", "3"), ("2.3m", "2.3e+06"), ("50%", "50"),
-        ("word", None), ("a1", None),
+        ("1,000", "1000"), ("1000", "1000"), ("three", "3"), ("Third", "3"), ("3rd", "3"), ("2.3m", "2300000"), ("50%", "50"),
+        ("3.0", "3"), ("0.3bn", "300000000"), ("300,000,000", "300000000"), ("word", None), ("a1", None),
     ],
 )  # fmt: skip
 def test_numbers_meet_whatever_their_form(word, value):
     assert number_of(word) == value
+
+
+@pytest.mark.parametrize(("one", "other"), [("8,336,817", "8,336,820"), ("20230115", "20230119"), ("1.2345678", "1.2345681")])
+def test_numbers_that_differ_late_are_different(one, other):
+    assert number_of(one) != number_of(other)
 
 
 @pytest.mark.parametrize(

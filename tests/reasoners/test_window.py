@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.reasoners.reading import stretch
-from knowhalu.reasoners.window import Source, window
-from knowhalu.text import word_count
+from knowhalu.reasoners.window import Source, read, window
+from knowhalu.text import SHORT, word_count
 from knowhalu.types import Form, Knowledge, Passage, Query, Sample, Step
 
 BRIDGE = "The harbour bridge opened in 1932. It was closed for repairs last spring. Nobody had expected that."
@@ -77,3 +77,10 @@ def test_paragraphs_around_what_was_found_change_nothing(before, after, limit):
     _, alone = choose(CLAIM, [BRIDGE], limit, found=BRIDGE)
     _, among = choose(CLAIM, [f"{before}\n\n{BRIDGE}\n\n{after}"], limit, found=BRIDGE)
     assert among.text == alone.text and word_count(alone.text) <= limit
+
+
+def test_many_short_texts_are_remembered_and_few_long_ones():
+    short, *_ = [read(f"Hill {i} is high.", 60) for i in range(100)]
+    long, *_ = [read(f"{i}. {'A hill. ' * SHORT}"[: SHORT + 1], 60) for i in range(12)]
+    assert read("Hill 0 is high.", 60) is short
+    assert read(f"0. {'A hill. ' * SHORT}"[: SHORT + 1], 60) is not long
