@@ -30,7 +30,12 @@ _NAME = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)*")
 _BREAK = r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]"
 _UNSEEN = r"[\u00ad\u200b-\u200f\u2060\ufeff]*"
 _HEADING = rf"[#\uff03\ufe5f](?:{_UNSEEN}[#\uff03\ufe5f])+"
-_CONTROL = r"(?=[|\uff5c][^|\uff5c<>\n]+[|\uff5c]>|/?s>|/?<SYS>>|</?SYS>>|/?INST\]|(?:start|end)_of_turn>|[be]os>)"
+_CONTROL = (
+    r"(?=[|\uff5c][^|\uff5c<>\n]+[|\uff5c]>|[|\uff5c][^|\uff5c\[\]\n]+[|\uff5c]\]|/?s>|/?<SYS>>|</?SYS>>"
+    r"|/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_CONTENT|TOOL_RESULTS|THINK)\]"
+    r"|(?:start|end)_of_turn>|(?:[be]os|pad|unk)>|/?(?:think|tool_call|tool_response)>|extra_id_\d+>)"
+)
+"""What opens a turn or controls one in the chat templates of common models, after its first bracket."""
 
 
 class Shown(str):

@@ -8,7 +8,7 @@ from knowhalu.errors import PromptError, StageError
 from knowhalu.llm.reading import cut
 from knowhalu.options import LLMOptions
 from knowhalu.prompts import SECTION
-from knowhalu.reasoners.rewriting import HOLES, LLMWriter, load_own
+from knowhalu.reasoners.rewriting import LLMWriter, load_own
 from knowhalu.revisions import Fault, Proposal
 from knowhalu.steps import Completion
 from knowhalu.types import Passage
