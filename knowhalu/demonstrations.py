@@ -14,7 +14,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import Field, ValidationError, model_validator
 
 from knowhalu.errors import PromptError
-from knowhalu.prompts import packaged_folder
+from knowhalu.prompts import prompt_folders
 from knowhalu.types import NO_INFORMATION, Form, Knowledge, Label, Passage, Query, Record, Step, Task, Triplet
 
 FAMILY = "knowhalu"
@@ -108,9 +108,8 @@ class _File(Record, Generic[R]):
 
 def examples_file(name: str, folder: Path | None = None, family: str = FAMILY) -> Path:
     """Return where the examples `name` (a task, or a prompt) lie: in the user's folder if it has them, else in the package."""
-    name = f"{family}/examples/{name}.toml"
-    own = folder / name if folder is not None else None
-    return own if own is not None and own.is_file() else packaged_folder() / name
+    tried = [root / family / "examples" / f"{name}.toml" for root in prompt_folders(folder)]
+    return next((file for file in tried if file.is_file()), tried[-1])
 
 
 @lru_cache(maxsize=64)
@@ -154,7 +153,7 @@ def _line(text: str, place: tuple[int | str, ...]) -> str:
 def family_hash(folder: Path | None = None, family: str = FAMILY) -> str:
     """Return one hash over all prompts and examples of a method's family, the user's in place of the packaged ones."""
     found: dict[str, Path] = {}
-    for root in (packaged_folder(), *([folder] if folder is not None else [])):
+    for root in reversed(prompt_folders(folder)):
         files = (f for ending in ("*.txt", "*.toml") for f in (root / family).rglob(ending))
         found |= {f.relative_to(root).as_posix(): f for f in files}
     digest = hashlib.sha256()

@@ -30,7 +30,12 @@ _NAME = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)*")
 _BREAK = r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]"
 _UNSEEN = r"[\u00ad\u200b-\u200f\u2060\ufeff]*"
 _HEADING = rf"[#\uff03\ufe5f](?:{_UNSEEN}[#\uff03\ufe5f])+"
-_CONTROL = r"(?=[|\uff5c][^|\uff5c<>\n]+[|\uff5c]>|/?s>|/?<SYS>>|</?SYS>>|/?INST\]|(?:start|end)_of_turn>|[be]os>)"
+_CONTROL = (
+    r"(?=[|\uff5c][^|\uff5c<>\n]+[|\uff5c]>|[|\uff5c][^|\uff5c\[\]\n]+[|\uff5c]\]|/?s>|/?<SYS>>|</?SYS>>"
+    r"|/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_CONTENT|TOOL_RESULTS|THINK)\]"
+    r"|(?:start|end)_of_turn>|(?:[be]os|pad|unk)>|/?(?:think|tool_call|tool_response)>|extra_id_\d+>)"
+)
+"""What opens a turn or controls one in the chat templates of common models, after its first bracket."""
 
 
 class Shown(str):
@@ -134,6 +139,16 @@ def packaged_folder() -> Path:
     return installed if installed.is_dir() else here.parent / "prompts"
 
 
+def prompt_folders(folder: Path | None) -> list[Path]:
+    """Return where prompts are looked for, a user's `folder` first; raises PromptError where that is no folder."""
+    if folder is None:
+        return [packaged_folder()]
+    own = folder.expanduser()
+    if not own.is_dir():
+        raise PromptError(f"llm.prompts: there is no folder {own}; name the folder of your prompts, or leave the setting out")
+    return [own, packaged_folder()]
+
+
 @lru_cache(maxsize=256)
 def load_prompt(name: str, folder: Path | None = None) -> Prompt:
     """Load a prompt such as "knowhalu/extract", from `folder` if it has it, else from the package.
@@ -142,7 +157,7 @@ def load_prompt(name: str, folder: Path | None = None) -> Prompt:
     """
     if not _NAME.fullmatch(name):
         raise PromptError(f"{name!r} cannot name a prompt; write it as family/name, for example knowhalu/extract")
-    tried = [root / f"{name}.txt" for root in (folder, packaged_folder()) if root is not None]
+    tried = [root / f"{name}.txt" for root in prompt_folders(folder)]
     file = next((f for f in tried if f.is_file()), None)
     if file is None:
         raise PromptError(f"no prompt {name!r}: looked for {', '.join(map(str, tried))}")
@@ -154,8 +169,8 @@ def load_prompt(name: str, folder: Path | None = None) -> Prompt:
 
 def prompt_names(folder: Path | None = None) -> list[str]:
     """List the prompts of the package and of a user's folder."""
-    roots = [r for r in (folder, packaged_folder()) if r is not None]
-    return sorted({f.relative_to(r).with_suffix("").as_posix() for r in roots for f in r.rglob("*.txt")})
+    found = {f.relative_to(r).with_suffix("").as_posix() for r in prompt_folders(folder) for f in r.rglob("*.txt")}
+    return sorted(found)
 
 
 def parse_prompt(name: str, file: Path, text: str) -> Prompt:

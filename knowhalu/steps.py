@@ -67,7 +67,7 @@ class Generate:
 
     A chat model gets `system` and `prompt` as its messages and goes on with a reply that begins with `begun`; a plain
     completion model goes on with all of it as one text. The first `fixed` characters of the prompt are the same for every
-    sample. With `choices`, the reply is one of them, and nothing else.
+    sample. With `choices`, the reply is one of them, and nothing else. A `fresh` request is not answered from what was kept.
     """
 
     prompt: str
@@ -79,6 +79,7 @@ class Generate:
     choices: tuple[str, ...] = ()
     temperature: float = 0.0
     seed: int = 0
+    fresh: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,14 @@
 """Demonstrations: what the packaged ones must hold, how files of one's own are refused, and what the hash covers."""
 
+from functools import partial
+from pathlib import Path
+
 import pytest
 
 from knowhalu.demonstrations import FIELDS, examples_file, family_hash, load_examples
 from knowhalu.errors import PromptError
 from knowhalu.options import LLMOptions
-from knowhalu.prompts import SECTION
+from knowhalu.prompts import SECTION, load_prompt, prompt_names
 from knowhalu.reasoners import layout
 from knowhalu.reasoners.grounding import grounded
 from knowhalu.reasoners.layout import ENTITY, GENERAL, LABEL, SPECIFIC, THOUGHT
@@ -131,6 +134,20 @@ def test_a_users_examples_win_and_change_the_hash(tmp_path):
     assert family_hash(tmp_path) != before
     prompt = PromptBook(LLMOptions(prompts=tmp_path)).query(Sample(response="x"), [], Form.UNSTRUCTURED).prompt
     assert prompt.count("### Claim:") == 2 and "### Claim: Snow is white." in prompt
+
+
+def test_a_users_folder_that_is_not_there_is_named(tmp_path):
+    for find in (family_hash, partial(load_prompt, "knowhalu/judge"), partial(examples_file, Task.QA), prompt_names):
+        with pytest.raises(PromptError, match=r"llm\.prompts: there is no folder .*my_promts; name the folder"):
+            find(tmp_path / "my_promts")
+
+
+def test_a_users_folder_may_lie_under_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "mine/knowhalu/examples").mkdir(parents=True)
+    (tmp_path / "mine/knowhalu/examples/claim.toml").write_text(CLAIM + STEP)
+    assert len(load_examples(Task.CLAIM, Path("~/mine"))) == 1
+    assert family_hash(Path("~/mine")) == family_hash(tmp_path / "mine")
 
 
 def test_a_users_prompt_with_other_holes_is_refused_before_a_run(tmp_path):

@@ -1,6 +1,7 @@
 """`knowhalu serve-model`: the `vllm serve` command that suits this use, run until Ctrl-C."""
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -13,8 +14,9 @@ import click
 from click.exceptions import Exit
 
 from knowhalu.cli.options import make_settings, with_settings
-from knowhalu.cli.serving import Served, is_taken
+from knowhalu.cli.serving import Listed, Served, is_taken
 from knowhalu.errors import InputError, MissingExtra, ModelError, SettingsError
+from knowhalu.llm.wire import server_key
 from knowhalu.options import LLMOptions
 from knowhalu.text import safe
 
@@ -51,14 +53,14 @@ def serve_model(
     """
     options = make_settings(settings_file, pairs).llm
     host, its_port = _place(options.url)
-    name = str(given.pop("name") or Path(model).expanduser().name)
+    name = str(given.pop("name") or Path(os.path.abspath(Path(model).expanduser())).name)
     options = options.model_copy(update={option: value for option, value in given.items() if value})
     address = (host, port or its_port)
     command = serve_command(model, name, address, options, further)
     environment = dict(ENVIRONMENT, **({"VLLM_BATCH_INVARIANT": "1"} if options.deterministic else {}))
     click.echo(" ".join([*(f"{k}={v}" for k, v in environment.items()), shlex.join(command)]))
     if not only_print:
-        _run(command, environment, address, name, verbose=verbose)
+        _run(command, environment, address, name, options, verbose=verbose)
 
 
 def serve_command(
@@ -94,25 +96,28 @@ def _length(model: str) -> int | None:
 
 
 def _place(url: str) -> tuple[str, int]:
-    parts = urlsplit(url)
-    if parts.hostname not in LOCAL:
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise SettingsError(f"llm.url: {url} is no address ({error}); write it as http://127.0.0.1:PORT/v1") from error
+    if host not in LOCAL:
         raise SettingsError(f"llm.url: {url} is not on this machine; set it to http://127.0.0.1:PORT/v1 to serve here")
-    return parts.hostname or LOCAL[0], parts.port or 80
+    return host or LOCAL[0], port or 80
 
 
-def _run(command: list[str], environment: dict[str, str], address: tuple[str, int], name: str, *, verbose: bool) -> None:
+def _run(
+    command: list[str], environment: dict[str, str], address: tuple[str, int], name: str, options: LLMOptions, *, verbose: bool
+) -> None:  # fmt: skip
     if shutil.which(command[0]) is None:
         raise MissingExtra("vllm", "vllm")
     if is_taken(address):
         raise InputError(f"port {address[1]} is in use: something else listens there. Stop it, or give another --port.")
-    url = f"http://{address[0]}:{address[1]}/v1"
+    url, key = f"http://{address[0]}:{address[1]}/v1", server_key(options)
     show = (lambda line: click.echo(safe(line), err=True)) if verbose else None
     with Served(command, environment, show) as server:
         try:
-            _wait(server, url, name)
-            click.echo(f"{name} answers at {url}. Ctrl-C stops it. In another terminal:", err=True)
-            at = "" if address[1] == 8000 else f" --set llm.url={url}"
-            click.echo(f'  knowhalu check --reasoner llm{at} -q "..." -a "..." --index FOLDER', err=True)
+            _tell(_wait(server, url, key), name, url, options.api_key_env)
             server.wait()
         except KeyboardInterrupt as error:
             click.echo("stopping the server", err=True)
@@ -121,10 +126,22 @@ def _run(command: list[str], environment: dict[str, str], address: tuple[str, in
         raise _died(server)
 
 
-def _wait(server: Served, url: str, name: str) -> None:
-    """Wait until the server lists the model, telling from time to time that it is waited for."""
+def _tell(found: Listed, name: str, url: str, variable: str) -> None:
+    """Say that the server is up, and what a client must give it."""
+    given = "" if url.endswith(":8000/v1") else f" --set llm.url={url}"
+    if found.names and name not in found.names:
+        name = found.names[0]
+        given += f" --set llm.model={shlex.quote(name)}"
+    click.echo(safe(f"{name} answers at {url}. Ctrl-C stops it. In another terminal:"), err=True)
+    if found.locked:
+        click.echo(f"  export {variable}=KEY   # the server wants the key that it was given (llm.api_key_env)", err=True)
+    click.echo(safe(f'  knowhalu check --reasoner llm{given} -q "..." -a "..." --index FOLDER'), err=True)
+
+
+def _wait(server: Served, url: str, key: str) -> Listed:
+    """Wait until the server is up, telling from time to time that it is waited for."""
     start = told = time.monotonic()
-    while not server.answers(url, name):
+    while (found := server.models(url, key)) is None:
         if server.poll() is not None:
             raise _died(server)
         if time.monotonic() - told >= (1.0 if sys.stderr.isatty() else TOLD_SECONDS):
@@ -133,6 +150,7 @@ def _wait(server: Served, url: str, name: str) -> None:
             click.echo(f"\r{line} " if sys.stderr.isatty() else line, nl=not sys.stderr.isatty(), err=True)
     if sys.stderr.isatty():
         click.echo(err=True)
+    return found
 
 
 def _died(server: Served) -> ModelError:

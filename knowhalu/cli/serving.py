@@ -6,14 +6,26 @@ import signal
 import socket
 import subprocess
 import threading
+import urllib.error
 import urllib.request
 from collections import deque
 from collections.abc import Callable
 from types import FrameType
+from typing import NamedTuple
 
 POLL_SECONDS = 0.5
 GRACE_SECONDS = 30.0
 KEPT_LINES = 20
+LOCKED = (401, 403)
+ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""What else than Ctrl-C ends a program; SIGHUP comes where the terminal is closed."""
+
+
+class Listed(NamedTuple):
+    """What a server that is up says of its models; one that wants another key names none."""
+
+    names: tuple[str, ...]
+    locked: bool = False
 
 
 class Served:
@@ -29,14 +41,16 @@ class Served:
         )  # fmt: skip
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        self._before = signal.signal(signal.SIGTERM, _interrupt)
+        heard = [s for s in ENDING if signal.getsignal(s) is not signal.SIG_IGN]  # nohup lets SIGHUP be ignored
+        self._before = {s: signal.signal(s, _interrupt) for s in heard}
 
     def __enter__(self) -> "Served":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-        signal.signal(signal.SIGTERM, self._before)
+        for ending, before in self._before.items():
+            signal.signal(ending, before)
 
     def poll(self) -> int | None:
         """Return the exit code if it has ended; wait a moment for that."""
@@ -52,14 +66,18 @@ class Served:
         self._reader.join(GRACE_SECONDS)
         return code
 
-    def answers(self, url: str, name: str) -> bool:
-        """Tell whether it lists the model."""
+    def models(self, url: str, key: str) -> Listed | None:
+        """Return what it lists, asked with the key where there is one; None while it is not up."""
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        asked = urllib.request.Request(f"{url}/models", headers={"Authorization": f"Bearer {key}"} if key else {})
         try:
-            with opener.open(f"{url}/models", timeout=5.0) as reply:
-                return any(card["id"] == name for card in json.load(reply)["data"])
+            with opener.open(asked, timeout=5.0) as reply:
+                names = tuple(str(card["id"]) for card in json.load(reply)["data"])
+                return Listed(names) if names else None
+        except urllib.error.HTTPError as error:
+            return Listed((), locked=True) if error.code in LOCKED else None
         except (OSError, ValueError, KeyError, TypeError):
-            return False
+            return None
 
     def stop(self) -> None:
         """Ask it to end, as Ctrl-C would; whatever is left after a while is killed."""

@@ -56,6 +56,14 @@ class Framing:
         written = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, enable_thinking=False)
         return str(written)
 
+    @cached_property
+    def _borders(self) -> list[str]:
+        """Return the special tokens that begin and end the turns of a chat: inside a text they would do so too."""
+        if not self.is_chat:
+            return []
+        written = self._chat(_user("question")) + str(self.tokenizer.eos_token or "")
+        return [token for token in map(str, self.tokenizer.all_special_tokens) if token in written]
+
     def text(self, request: Generate) -> str:
         """Write the request as the one text that the model goes on with."""
         together = f"{request.system}\n\n{request.prompt}" if request.system else request.prompt
@@ -73,6 +81,7 @@ class Framing:
     def frame(self, request: Generate) -> Framed:
         """Frame one request; raises StageError where the model cannot read so much, or tell the choices apart."""
         text = self.text(request)
+        self._check_borders(request)
         context = self.tokens(text)
         if not context:
             raise StageError("generate", "the prompt is empty")
@@ -91,6 +100,12 @@ class Framing:
                     names = f"{request.choices[i]!r} is the beginning of {request.choices[j]!r}"
                     raise StageError("generate", f"the choices cannot be told apart: {names}")
         return Framed(context[:start], choices)
+
+    def _check_borders(self, request: Generate) -> None:
+        for token in self._borders:
+            if any(token in part for part in (request.system, request.prompt, request.begun)):
+                reason = f"the text holds {token!r}, by which this model parts its turns. Take it out of the text"
+                raise StageError("generate", f"{reason}, or use another model")
 
     def _check_length(self, prompt: int, reply: int) -> None:
         if self.limit is not None and prompt + reply > self.limit:

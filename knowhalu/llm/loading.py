@@ -22,7 +22,10 @@ def checked_folder(model: str, setting: str = "llm.model") -> Path:
         raise ModelError(f"{folder} has no *.safetensors; other formats can run code and are not read: convert the weights")
     index = folder / "model.safetensors.index.json"
     if index.is_file():
-        names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        try:
+            names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ModelError(f"{index}: cannot be read ({type(error).__name__}: {error}); copy the folder again") from error
         if missing := sorted(n for n in names if not (folder / n).is_file()):
             raise ModelError(f"{folder} is not whole: {', '.join(missing)} is missing; copy the folder again")
     return folder

@@ -1,7 +1,8 @@
 """The reply cache: what a model once said is kept on disk, so that a changed threshold never repeats a model call.
 
 A reply is found by the sha256 of all that decides it: which model answers and how it is asked, and every field of the
-request. It is kept as JSON with a checksum; whatever does not fit its checksum counts as absent. Failures are never kept.
+request but `fresh`. It is kept as JSON with a checksum; whatever does not fit its checksum counts as absent. Failures and
+blank replies are never kept; one that a reader cannot read is asked for anew by a `fresh` request, whose reply replaces it.
 """
 
 import asyncio
@@ -42,11 +43,13 @@ class Memory:
     def __init__(self, shelf: Shelf, options: LLMOptions) -> None:
         self.shelf = shelf
         self._options = options.model_dump(mode="json", include=DECISIVE)
-        self.folder = Path(options.model)
+        self.folder = Path(options.model).expanduser()
 
     def key(self, identity: str, request: Generate) -> bytes:
         """Return the digest of all that decides a reply."""
-        decisive = [FORMAT, self._options, identity, asdict(request)]
+        fields = asdict(request)
+        del fields["fresh"]
+        decisive = [FORMAT, self._options, identity, fields]
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).digest()
 
     def get(self, key: bytes) -> Completion | None:
@@ -61,8 +64,9 @@ class Memory:
             return None
 
     def put(self, key: bytes, reply: Completion) -> None:
-        """Keep a reply."""
-        self.shelf.put(key, json.dumps(asdict(reply)))
+        """Keep a reply that says something."""
+        if reply.text.strip():
+            self.shelf.put(key, json.dumps(asdict(reply)))
 
 
 class Recalling:
@@ -76,10 +80,11 @@ class Recalling:
     def answer_many(self, requests: list[Generate]) -> list[Completion | Exception | None]:
         """Answer every request, in order; the same request twice is asked once."""
         keys = [self.memory.key(self._who(), r) for r in requests]
-        found: dict[bytes, Completion | Exception | None] = {k: self.memory.get(k) for k in keys}
-        fresh = {k: r for k, r in zip(keys, requests, strict=True) if found[k] is None}
-        replies = self.backend.answer_many(list(fresh.values())) if fresh else []
-        for key, reply in zip(fresh, replies, strict=True):
+        anew = {k for k, r in zip(keys, requests, strict=True) if r.fresh}
+        found: dict[bytes, Completion | Exception | None] = {k: None if k in anew else self.memory.get(k) for k in keys}
+        asked = {k: r for k, r in zip(keys, requests, strict=True) if found[k] is None}
+        replies = self.backend.answer_many(list(asked.values())) if asked else []
+        for key, reply in zip(asked, replies, strict=True):
             found[key] = reply
             if isinstance(reply, Completion):
                 self.memory.put(key, reply)
@@ -107,8 +112,7 @@ class RecallingClient:
     async def answer(self, request: Generate) -> Completion:
         """Answer one request, from the disk if it was answered before."""
         key = self.memory.key(await self._who(), request)
-        kept = await asyncio.to_thread(self.memory.get, key)
-        if kept is not None:
+        if not request.fresh and (kept := await asyncio.to_thread(self.memory.get, key)) is not None:
             return kept
         reply: Completion = await self.backend.answer(request)
         await asyncio.to_thread(self.memory.put, key, reply)

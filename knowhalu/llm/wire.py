@@ -126,6 +126,15 @@ class Wire:
         return self._pools[loop]
 
 
+def server_key(options: LLMOptions) -> str:
+    """Return the key for the server, "" where none is given; raises SettingsError where it cannot be sent."""
+    key = os.environ.get(options.api_key_env, "").strip()
+    if not (key.isascii() and key.isprintable()):
+        what = "holds a key with characters that cannot be sent"
+        raise SettingsError(f"llm.api_key_env: the variable {options.api_key_env} {what}; set it to the key alone")
+    return key
+
+
 class _Pool:
     """The connections of one event loop, and how many may be in use at once."""
 
@@ -135,7 +144,7 @@ class _Pool:
         except ImportError as error:
             raise MissingExtra("aiohttp", "llm") from error
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
-        if key := os.environ.get(options.api_key_env):
+        if key := server_key(options):
             headers["Authorization"] = f"Bearer {key}"
         self.session: aiohttp.ClientSession = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_SECONDS),

@@ -1,4 +1,7 @@
-"""Asking an LLM: once, and where its reply cannot be read, once more with the reply's beginning given; then it is an error."""
+"""Asking an LLM: once, and where its reply cannot be read, once more with the reply's beginning given; then it is an error.
+
+Where such a reply was kept from an earlier run, the model itself is asked before that.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,22 +32,25 @@ def asked_twice(
     `again` makes the second request. With `joins`, its reply may need what was begun to be read; a server that cannot go on
     with a begun reply writes all of it anew, so the reply is read alone first.
     """
-    completion: Completion = yield request
-    try:
-        return completion, read(completion)
-    except ReplyError:
-        second = again(completion)
-    completion = yield second
-    try:
-        return completion, read(completion)
-    except ReplyError as error:
-        last = error
-    if joins:
-        whole = replace(completion, text=f"{second.begun}{_between(completion.text)}{completion.text}")
+    for fresh in (False, True):
+        first: Completion = yield replace(request, fresh=fresh)
         try:
-            return whole, read(whole)
+            return first, read(first)
+        except ReplyError:
+            second = replace(again(first), fresh=fresh)
+        completion: Completion = yield second
+        try:
+            return completion, read(completion)
         except ReplyError as error:
             last = error
+        if joins:
+            whole = replace(completion, text=f"{second.begun}{_between(completion.text)}{completion.text}")
+            try:
+                return whole, read(whole)
+            except ReplyError as error:
+                last = error
+        if not (first.reused or completion.reused):
+            break
     cut = f"; it was cut off after {second.max_tokens} tokens" if completion.finish_reason == "length" else ""
     raise ReplyError(last.stage, f"{last.reason}{cut}, also when asked again", reply=completion.text)
 

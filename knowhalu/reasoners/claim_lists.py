@@ -9,7 +9,7 @@ from knowhalu.prompts import Shown, joined, shield, unshield
 from knowhalu.steps import Completion
 from knowhalu.types import Label
 
-_ITEM = re.compile(r"\s*(?:\(?(?P<number>\d{1,3})[.):]|[-*\u2022])\s+(?P<text>.*\S)")
+_ITEM = re.compile(r"\s*(?:[*_]{0,2}\(?(?P<number>\d{1,3})[*_]{0,2}[.):][*_]{0,2}|[-*\u2022])\s+(?P<text>.*\S)")
 """The blank after a number matters: a model that goes on from a begun "1." writes one, and one that does not begins anew."""
 _JUDGED = re.compile(r"(?P<text>.*\w.*?)\s*[:.(|\[=>\u2013\u2014-]+\s*[*_\"']*(?P<label>CORRECT|INCORRECT|INCONCLUSIVE)\b\W*")
 _NONE = re.compile(r"\W*(?:none|no claims?)\b[\w\s]{0,30}\W*", re.IGNORECASE)
@@ -48,10 +48,12 @@ def read_judged_claims(reply: Completion) -> list[JudgedClaim]:
 
 
 def _items(reply: Completion, stage: str) -> list[str]:
-    """Return the items of the list; one that does not begin with its first item has lost it."""
+    """Return the items of the list; where a number is missing, a claim is lost."""
     found = [m for line in unshield(reply.text).splitlines() if (m := _ITEM.fullmatch(line)) and any(map(str.isalnum, m["text"]))]
-    if found and found[0]["number"] not in (None, "1"):
-        raise ReplyError(stage, f"the list of claims begins with number {found[0]['number']}", reply=reply.text)
+    numbers = [int(m["number"]) for m in found if m["number"]]
+    for due, number in enumerate(numbers, 1):
+        if number != due:
+            raise ReplyError(stage, f"the list of claims has number {number} where {due} is due", reply=reply.text)
     return [m["text"] for m in found]
 
 

@@ -93,16 +93,15 @@ class ConliLLM:
         self, hypotheses: Sequence[Hypothesis], request: Callable[[Sequence[Hypothesis]], Generate]
     ) -> Steps[list[Answer]]:
         found: dict[int, Answer] = {}
-        last = ""
-        for _ in range(2):
-            missing = [i for i in range(len(hypotheses)) if i not in found]
-            if not missing:
-                break
-            reply: Completion = yield _for_all(request([hypotheses[i] for i in missing]), len(missing))
+        last, asked, fresh = "", 0, False
+        while (missing := [i for i in range(len(hypotheses)) if i not in found]) and asked < 2:
+            wanted = _for_all(request([hypotheses[i] for i in missing]), len(missing))
+            reply: Completion = yield replace(wanted, fresh=fresh)
             last, whole = reply.text, reply.finish_reason != "length"
             read = read_answers(reply.text, len(missing), WORDS, whole=whole)
             found |= {missing[n - 1]: answer for n, answer in read.items()}
-        missing = [i for i in range(len(hypotheses)) if i not in found]
+            asked += fresh or not reply.reused
+            fresh = not read  # the same request comes again: a reply that was kept would be the same too
         if missing:
             which = ", ".join(str(i + 1) for i in missing)
             raise ReplyError(

@@ -99,7 +99,8 @@ class FactoredLLM:
             lead = begun(reply.text, rationale, then=SUPPORTED) + "\n"
         ask = replace(request, begun=lead, stop=(), max_tokens=LABEL_TOKENS, choices=(YES, NO))
         restated = replace(ask, begun=f"{lead}{YES} or {NO}:\n")
-        reply, (says, p) = yield from asked_twice(ask, _label, lambda c: restated)
+        draw = ask.temperature > 0 and not self.method.reasons  # else all votes would be the likelier one
+        reply, (says, p) = yield from asked_twice(ask, lambda c: _label(c, draw), lambda c: restated)
         return rationale, says, p
 
 
@@ -120,8 +121,11 @@ def _last_words(text: str) -> str:
 
 
 def _whole(reply: Completion) -> str:
-    """Return the lines of a reply that are whole; the last one of a reply that was cut off is not."""
-    return reply.text.rpartition("\n")[0] if reply.finish_reason == "length" else reply.text
+    """Return what is whole of a reply; where it was cut off, more may have been to come of its last sentence."""
+    if reply.finish_reason != "length":
+        return reply.text
+    lines = readable(reply.text)
+    return claim_lines((n, shield(claim)) for n, claim in lines if n != lines[-1][0])
 
 
 def _resumed(request: Generate, reply: Completion, count: int) -> Generate:
@@ -140,9 +144,9 @@ def _rationale(reply: Completion) -> str:
     return (whole_sentences(text) or text) if reply.finish_reason == "length" else text
 
 
-def _label(reply: Completion) -> tuple[bool, float | None]:
-    """Return the more probable of Yes and No with P(Yes); without probabilities what the reply says."""
-    given = {name: p for name, p in reply.choices.items() if name in (YES, NO)}
+def _label(reply: Completion, draw: bool) -> tuple[bool, float | None]:
+    """Return the more probable of Yes and No with P(Yes); with `draw`, or without probabilities, what the reply says."""
+    given = {} if draw else {name: p for name, p in reply.choices.items() if name in (YES, NO)}
     total = sum(given.values())
     if all(p >= 0 for p in given.values()) and 0 < total < float("inf"):
         p = given.get(YES, 0.0) / total

@@ -13,6 +13,7 @@ _HEADING = re.compile(
     rf"^[ \t>-]*(?:#{{2,6}})?[ \t]*[*_]{{0,2}}({JUDGMENT}|{LABEL})[ -]?(\d{{1,3}})[*_]{{0,2}}[ \t]*[:\uff1a][*_]{{0,2}}",
     re.MULTILINE | re.IGNORECASE,
 )
+_DENIAL = re.compile(r"\b(?:no|not|nor|neither|never|without)\b|n['\u2019]t\b", re.IGNORECASE)
 
 
 class Answer(NamedTuple):
@@ -40,7 +41,7 @@ def read_answers(reply: str, count: int, words: Mapping[str, Label], *, whole: b
         reasons, labels = texts.get((JUDGMENT, n), []), texts.get((LABEL, n), [])
         if len(reasons) == 1 and len(labels) == 1:
             try:
-                found[n] = Answer(reasons[0], read_label(labels[0], reply, words))
+                found[n] = Answer(line(reasons[0]), _label(labels[0], reply, words))
             except ReplyError:
                 continue
     return found
@@ -48,4 +49,13 @@ def read_answers(reply: str, count: int, words: Mapping[str, Label], *, whole: b
 
 def _keep(texts: dict[tuple[str, int], list[str]], key: tuple[str, int], text: str) -> None:
     if any(c.isalnum() for c in text):
-        texts.setdefault(key, []).append(line(text))
+        texts.setdefault(key, []).append(text)
+
+
+def _label(text: str, reply: str, words: Mapping[str, Label]) -> Label:
+    """Read a label in the first line, as nothing holds a model back from talking on; raises ReplyError unless it names one."""
+    first = line(text.strip().partition("\n")[0])
+    named = list(re.finditer(rf"\b(?:{'|'.join(words)})\b", first))
+    if len({m[0] for m in named}) > 1 or (named and _DENIAL.search(first, 0, named[0].start())):
+        raise ReplyError("judge", "the reply names several labels, or denies one", reply=reply)
+    return read_label(first, reply, words)

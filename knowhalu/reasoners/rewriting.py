@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from knowhalu.errors import PromptError, ReplyError
+from knowhalu.errors import PromptError, ReplyError, StageError
 from knowhalu.options import LLMOptions
-from knowhalu.prompts import SECTION, Prompt, Shown, joined, load_prompt, section, unshield
+from knowhalu.prompts import Prompt, Shown, joined, load_prompt, section, unshield
 from knowhalu.reasoners.asking import asked_twice, asking
 from knowhalu.reasoners.layout import passage_lines
 from knowhalu.revisions import Fault, Proposal
@@ -61,7 +61,9 @@ class LLMWriter:
         doubted += [section(f"Refused {i}", text) for i, text in enumerate(refused, 1)]
         request = self._request("rewrite", sources=_shown(sources), doubted=joined(doubted))
         try:
-            _, text = yield from asked_twice(request, lambda c: _sentence(c, fault.sentence), lambda c: _anew(request))
+            _, text = yield from asked_twice(
+                request, lambda c: _sentence(c, fault.sentence, request.stop), lambda c: _anew(request)
+            )
         except ReplyError:
             return ()
         return (Proposal(text, "rewritten"),) if text and text not in refused else ()
@@ -87,13 +89,17 @@ class LLMWriter:
         return "" if is_none(said) else said
 
     def _remark(self, request: Generate, stage: str) -> Steps[str]:
-        _, text = yield from asked_twice(request, lambda c: _said(c, stage), lambda c: _anew(request))
+        _, text = yield from asked_twice(request, lambda c: _said(c, stage, request.stop), lambda c: _anew(request))
         return text
 
     def _whole(self, name: str, response: str, sources: Sequence[Passage], **values: Shown) -> Steps[str]:
         request = self._request(name, sources=_shown(sources), response=section("Text", response), **values)
+        for stop in request.stop:
+            if stop in f"\n{response}":
+                file = self.prompts[name].file
+                raise StageError("revise", f"the text holds {stop!r}, where {file} ends the reply; change the text, or that stop")
         request = replace(request, max_tokens=max(request.max_tokens, TOKENS_PER_WORD * word_count(response)))
-        _, text = yield from asked_twice(request, lambda c: _said(c, "revise"), lambda c: _anew(request))
+        _, text = yield from asked_twice(request, lambda c: _said(c, "revise", request.stop), lambda c: _anew(request))
         return "" if is_none(text) else text
 
     def _request(self, name: str, **values: Shown) -> Generate:
@@ -114,11 +120,11 @@ def is_none(text: str) -> bool:
     return text.strip(" .*_\"'") == NONE
 
 
-def _said(reply: Completion, stage: str) -> str:
+def _said(reply: Completion, stage: str, stops: Sequence[str]) -> str:
     """Return the text of a reply, with its line breaks; raises ReplyError where it is empty or was cut off."""
-    text = _HEADING.sub("", reply.text.strip(), count=1)
-    opened = SECTION.search(text)
-    text = unshield(text[: opened.start()] if opened else text).strip()
+    text = "\n" + _HEADING.sub("", reply.text.strip(), count=1)
+    text = text[: min((text.index(stop) for stop in stops if stop in text), default=len(text))]
+    text = unshield(text).strip()
     if not any(c.isalnum() for c in text):
         raise ReplyError(stage, "the reply is empty", reply=reply.text)
     if reply.finish_reason == "length":
@@ -126,9 +132,9 @@ def _said(reply: Completion, stage: str) -> str:
     return text
 
 
-def _sentence(reply: Completion, old: str) -> str:
+def _sentence(reply: Completion, old: str, stops: Sequence[str]) -> str:
     """Return the one new sentence of a reply, "" for NONE; raises ReplyError where it is another thing."""
-    text = " ".join(_said(reply, "rewrite").split())
+    text = " ".join(_said(reply, "rewrite", stops).split())
     if is_none(text):
         return ""
     if len(text) > 1 and _QUOTES.get(text[0]) == text[-1] and old[:1] != text[0]:

@@ -29,9 +29,12 @@ class Models(BaseHTTPRequestHandler):
     def do_GET(self):
         seen["asked"] += 1
         write()
-        self.send_response(200 if seen["asked"] > 2 else 503)
+        options = dict(zip(seen["argv"], seen["argv"][1:]))  # of two, the last one counts
+        key = options.get("--api-key")
+        right = key is None or self.headers["Authorization"] == "Bearer " + key
+        self.send_response(503 if seen["asked"] < 3 else 200 if right else 401)
         self.end_headers()
-        name = seen["argv"][seen["argv"].index("--served-model-name") + 1]
+        name = options["--served-model-name"]
         self.wfile.write(json.dumps({{"data": [{{"id": name}}]}}).encode())
     def log_message(self, *_):
         pass
@@ -77,7 +80,7 @@ def started(*arguments):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ)
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_it_waits_until_the_server_answers_and_passes_an_interruption_on(stand_in, folder, port, how):
     record = stand_in()
     ours = started(folder, "--port", port)
@@ -95,6 +98,28 @@ def test_it_waits_until_the_server_answers_and_passes_an_interruption_on(stand_i
     }  # fmt: skip
     assert seen["argv"][:2] == ["serve", str(folder)]
     assert "vllm serve" in printed
+
+
+@pytest.mark.parametrize(("options", "key", "said"), [
+    (("--api-key", "X"), None, "  export KNOWHALU_API_KEY=KEY   # the server wants the key"),
+    (("--api-key", "X"), "X\r", "  knowhalu check --reasoner llm"),
+    (("--served-model-name", "judge"), None, "--set llm.model=judge -q"),
+])  # fmt: skip
+def test_what_clients_must_give_is_told(stand_in, folder, port, monkeypatch, options, key, said):
+    stand_in()
+    monkeypatch.delenv("KNOWHALU_API_KEY", raising=False)
+    if key:
+        monkeypatch.setenv("KNOWHALU_API_KEY", key)
+    ours = started(folder, "--port", port, "--", *options)
+    told = [ours.stderr.readline() for _ in range(2)]
+    ours.send_signal(signal.SIGINT)
+    ours.communicate(timeout=30)
+    assert f"answers at http://127.0.0.1:{port}/v1" in told[0] and said in told[1]
+
+
+def test_the_folder_one_stands_in_has_a_name(knowhalu, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert "--served-model-name Some-7B-Instruct " in knowhalu("serve-model", ".", "--print").stdout
 
 
 def test_a_server_that_dies_is_told_with_its_last_lines(stand_in, folder, port):
@@ -138,6 +163,7 @@ def test_a_short_context_of_the_model_is_kept(knowhalu, folder):
     (("model", "--", "--trust-remote-code"), "would run code that comes with the model"),
     (("model", "--", "--trust_remote_code=true"), "would run code that comes with the model"),
     (("model", "--set", "llm.url=http://far.example/v1"), "is not on this machine"),
+    (("model", "--set", "llm.url=http://127.0.0.1:99999/v1"), "llm.url: http://127.0.0.1:99999/v1 is no address (Port out of"),
     (("model",), "pip install 'knowhalu[vllm]'"),
 ])  # fmt: skip
 def test_what_cannot_be_served_is_told_before_anything_starts(knowhalu, folder, monkeypatch, tmp_path, arguments, said):

@@ -14,9 +14,10 @@ from knowhalu.llm.replies import remembered
 from knowhalu.llm.shelf import Shelf, cache_folder
 from knowhalu.options import LLMOptions, Settings
 from knowhalu.parts import build_engine
-from knowhalu.steps import Generate
+from knowhalu.reasoners.choosing import chosen
+from knowhalu.steps import Completion, Generate
 from knowhalu.types import Sample, Task
-from knowhalu.verdicts import Verdict
+from knowhalu.verdicts import Failure, Verdict
 from tests.llm.memory_models import REPLY, REQUEST, Model, answer, write_many
 
 
@@ -71,7 +72,7 @@ def test_whatever_decides_a_reply_asks_anew(options, kind):
     ask(model, options, REQUEST)
     changes = {"prompt": "x", "system": "x", "begun": "x", "fixed": 0, "stop": ("x",), "max_tokens": 8, "choices": ("b", "a"),
                "temperature": 0.0, "seed": 5}  # fmt: skip
-    assert set(changes) == set(REQUEST.__dict__)
+    assert set(changes) | {"fresh"} == set(REQUEST.__dict__)
     for name, value in changes.items():
         (reply,) = ask(model, options, replace(REQUEST, **{name: value}))
         assert not reply.reused, name
@@ -99,6 +100,22 @@ def test_a_failure_is_not_kept(options, kind):
 
 
 @pytest.mark.parametrize("kind", [Model, Client])
+def test_a_fresh_request_asks_the_model_and_its_reply_replaces_what_was_kept(options, kind):
+    backend, request = remembered(kind(), options), Generate("ab")
+    backend.memory.put(backend.memory.key("m", request), Completion("unreadable"))
+    texts = [ask(kind(), options, asked)[0].text for asked in (request, replace(request, fresh=True), request)]
+    assert texts == ["unreadable", "ba", "ba"]
+
+
+@pytest.mark.parametrize("kind", [Model, Client])
+def test_a_blank_reply_is_not_kept(options, kind):
+    model = kind()
+    for _ in range(2):
+        assert not ask(model, options, Generate(" \n"))[0].reused
+    assert len(model.asked) == 2
+
+
+@pytest.mark.parametrize("kind", [Model, Client])
 def test_other_weights_in_the_same_folder_are_another_model(options, kind, tmp_path):
     class Silent(kind):
         identity = property(lambda self: getattr(self, "nothing"))  # noqa: B009 - hasattr must say no
@@ -111,6 +128,13 @@ def test_other_weights_in_the_same_folder_are_another_model(options, kind, tmp_p
     assert ask(Silent(), options, REQUEST)[0].reused
     weights.write_bytes(b"other")
     assert not ask(Silent(), options, REQUEST)[0].reused
+
+
+def test_other_weights_in_a_folder_under_the_home_folder_are_another_model(options, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "model").mkdir()
+    replies = remembered(Model(), options.model_copy(update={"model": "~/model"}))
+    assert replies.memory.folder == tmp_path / "model"
 
 
 def test_the_same_request_twice_in_a_batch_is_asked_once(options):
@@ -137,6 +161,35 @@ class Twice:
         yield Generate(sample.response + "!")
         return Verdict(id=sample.id, task=Task.CLAIM, method="twice", label="CORRECT", hallucinated=False, kind=None,
                        probability=0.0, reason="")  # fmt: skip
+
+
+class Improving:
+    """A backend whose replies cannot be read the first two times."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def answer_many(self, requests):
+        self.asked += len(requests)
+        return [Completion("Yes" if self.asked > 2 else "who knows") for _ in requests]
+
+
+class Choosing(Twice):
+    """A method that has the model choose."""
+
+    def check(self, sample):
+        choice = yield from chosen(Generate(sample.response), ("Yes", "No"), "choose")
+        verdict = {"label": "CORRECT", "hallucinated": False, "kind": None, "probability": 0.0, "reason": choice}
+        return Verdict(id=sample.id, task=Task.CLAIM, method="twice", **verdict)
+
+
+def test_a_row_whose_kept_replies_cannot_be_read_asks_the_model_again(options):
+    model = Improving()
+    engine = Engine(Choosing(), Backends(generate=remembered(model, options)))
+    outcomes = [one for _ in range(3) for one in engine.run([Sample(id="1", response="x")])]
+    assert isinstance(outcomes[0], Failure)
+    assert [o.reason for o in outcomes[1:]] == ["Yes", "Yes"]
+    assert model.asked == 3
 
 
 @pytest.mark.parametrize("kind", [Model, Client])

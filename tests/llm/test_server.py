@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from knowhalu.errors import BackendError, ReplyError
+from knowhalu.errors import BackendError, ReplyError, SettingsError
 from knowhalu.llm.server import Server
+from knowhalu.llm.wire import server_key
 from knowhalu.options import LLMOptions
 from knowhalu.steps import Generate
 from tests.llm.contract import *  # noqa: F403 - the shared tests run here
@@ -211,6 +212,15 @@ def test_the_key_comes_from_the_environment(fake, monkeypatch):
     monkeypatch.setenv("MY_KEY", "secret")
     ask(fake, FREE, api_key_env="MY_KEY")
     assert fake.requests[-1].headers["authorization"] == "Bearer secret"
+    monkeypatch.setenv("MY_KEY", " secret\r")
+    ask(fake, FREE, api_key_env="MY_KEY")
+    assert fake.requests[-1].headers["authorization"] == "Bearer secret"
+
+
+def test_a_key_that_cannot_be_sent_is_named(monkeypatch):
+    monkeypatch.setenv("MY_KEY", "one\ntwo")
+    with pytest.raises(SettingsError, match=r"llm\.api_key_env: the variable MY_KEY holds a key with characters that cannot"):
+        server_key(LLMOptions(api_key_env="MY_KEY"))
 
 
 def test_no_more_requests_are_under_way_than_allowed(fake):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from knowhalu.engine import Backends, Engine, collect
 from knowhalu.errors import MissingExtra, ModelError, StageError
 from knowhalu.llm.attention import Columns
+from knowhalu.llm.loading import checked_folder
 from knowhalu.llm.transformers import Transformers
 from knowhalu.options import LLMOptions
 from knowhalu.steps import Generate
@@ -220,6 +221,15 @@ def test_a_missing_shard_is_named(tmp_path):
     (folder / "model.safetensors.index.json").write_text(index)
     with pytest.raises(ModelError, match="not whole: model-00002"):
         opened(folder)
+
+
+@pytest.mark.parametrize("text", ['{"metadata": {"total_si', "{}", "[]", '{"weight_map": null}'])
+def test_an_index_of_shards_that_is_not_whole_is_named(tmp_path, text):
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).write_text("{}")
+    (tmp_path / "model.safetensors.index.json").write_text(text)
+    with pytest.raises(ModelError, match=r"model\.safetensors\.index\.json: cannot be read .* copy the folder again"):
+        checked_folder(str(tmp_path))
 
 
 @pytest.mark.parametrize(("precision", "dtype"), [("fp32", torch.float32), ("bf16", torch.bfloat16), ("fp16", torch.float16)])

@@ -88,9 +88,16 @@ def test_claims_are_read_as_models_write_them(line, text, label):
     assert read_judged_claims(Completion(f"Here they are:\n{line}\n")) == [(text, Label(label))]
 
 
-@pytest.mark.parametrize("text", ["It is old.\n2. It is new.", "2. It is new."])
-def test_a_list_that_has_lost_its_first_claim_is_no_list(text):
-    with pytest.raises(ReplyError, match="begins with number 2"):
+def test_numbers_may_be_bold():
+    assert read_claims(Completion("1. It is old.\n**2.** It is new.\n__3__. It won.")) == ["It is old.", "It is new.", "It won."]
+
+
+@pytest.mark.parametrize("text", [
+    "It is old.\n2. It is new.", "2. It is new.", "1. It is old.\n2 It is new.\n3. It won.", "1. It is old.\n2. -\n3. It won.",
+    "1. It is old.\n1. It is new.",
+])  # fmt: skip
+def test_a_list_that_has_lost_a_claim_is_no_list(text):
+    with pytest.raises(ReplyError, match=r"has number \d where \d is due"):
         read_claims(Completion(text))
 
 

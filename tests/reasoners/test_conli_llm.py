@@ -143,6 +143,8 @@ FINE = answers((1, "a b.", "ENTAILMENT"), (2, "c d.", "NEUTRAL"))
         answers((1, "It did.", "ENTAILMENT"), (2, "x y.", "NEUTRAL"), (2, "z.", "ENTAILMENT")),  # it is there twice
         answers((1, "It did.", "ENTAILMENT"), (2, "x y.", "MAYBE")),  # it has no label
         answers((1, "It did.", "ENTAILMENT"), (2, "x y.", "NOT NEUTRAL")),
+        answers((1, "It did.", "ENTAILMENT"), (2, "x y.", "ENTAILMENT. All is there, so there is no CONTRADICTION.")),
+        answers((1, "It did.", "ENTAILMENT"), (2, "x y.", "There is no real CONTRADICTION.")),
         answers((1, "It did.", "ENTAILMENT"), (3, "x y.", "NEUTRAL")),  # it has another number
         answers((1, "It did.", "ENTAILMENT"), (2, "...", "NEUTRAL")),  # it has no reason
     ],
@@ -154,6 +156,18 @@ def test_only_what_has_no_single_answer_is_asked_again(first):
     assert verdict.usage.calls == 2
     second = tail(model.llm.history[1])
     assert FIRST not in second.partition("### Hypothesis 1:")[2] and f"### Hypothesis 1: {SECOND}" in second
+
+
+def test_what_a_model_adds_below_a_label_is_not_the_label():
+    read = read_answers(FINE + "\n\nIn summary, hypothesis 1 is a CONTRADICTION of the sources.", 2, WORDS, whole=True)
+    assert [read[n].label for n in (1, 2)] == [Label.CORRECT, Label.INCONCLUSIVE]
+
+
+def test_a_kept_batch_that_cannot_be_read_is_asked_of_the_model_once_more():
+    model = Model(batches=[Completion(" no idea", reused=True), FINE])
+    verdict = check(model, batched=True, levels="sentence")
+    assert [s.base.label for s in verdict.segments] == [Label.CORRECT, Label.INCONCLUSIVE]
+    assert [request.fresh for request in model.llm.history] == [False, True]
 
 
 def test_what_is_not_answered_twice_is_a_failure_with_the_raw_reply():

@@ -97,6 +97,12 @@ def test_votes_are_drawn_and_their_share_counts():
     assert verdict.segments[0].base.measured == "votes" and "counts as 0 or 1" not in verdict.reason
 
 
+def test_votes_without_reasons_count_what_was_drawn():
+    raw = {("label", i): Completion(word, choices={"Yes": 0.48, "No": 0.52}) for i, word in enumerate(["Yes", "No", "Yes", "No"])}
+    verdict = check(Verifier(raw=raw), sample("Ada Lovelace wrote."), llm={"votes": 4}, reasons=False)
+    assert verdict.segments[0].findings[0].supported == 0.5
+
+
 def test_a_sentence_that_is_said_to_claim_nothing_is_left_out():
     verifier = Verifier(claims={"I hope this helps!": []})
     verdict = check(verifier, sample("Ada Lovelace wrote the notes. I hope this helps!"))
@@ -144,6 +150,15 @@ def test_a_list_that_was_cut_off_goes_on_where_it_ended():
     verdict = check(verifier, sample())
     again = verifier.requests("claims")[1]
     assert again.begun == "\n1: Ada Lovelace wrote the notes in 1843.\n2:" and again.max_tokens == 1600
+    assert [len(s.findings) for s in verdict.segments] == [1, 2]
+
+
+def test_the_last_sentence_of_a_list_that_was_cut_off_is_listed_anew():
+    cut = "\n1: Ada Lovelace wrote the notes in 1843.\n2: Ada Lovelace was born in Leeds.\n2: Ada Lov"
+    told = " Ada Lovelace was born in Leeds.\n2: Ada Lovelace died in 1852."
+    verifier = Verifier(raw={("claims", 0): Completion(cut, finish_reason="length"), ("claims", 1): told})
+    verdict = check(verifier, sample())
+    assert verifier.requests("claims")[1].begun == "\n1: Ada Lovelace wrote the notes in 1843.\n2:"
     assert [len(s.findings) for s in verdict.segments] == [1, 2]
 
 

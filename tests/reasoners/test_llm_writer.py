@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.errors import PromptError
+from knowhalu.errors import PromptError, StageError
+from knowhalu.llm.reading import cut
 from knowhalu.options import LLMOptions
 from knowhalu.prompts import SECTION
-from knowhalu.reasoners.rewriting import HOLES, LLMWriter, load_own
+from knowhalu.reasoners.rewriting import LLMWriter, load_own
 from knowhalu.revisions import Fault, Proposal
 from knowhalu.steps import Completion
 from knowhalu.types import Passage
@@ -111,4 +112,31 @@ def test_a_prompt_of_ones_own_must_have_the_same_holes(tmp_path):
     (tmp_path / "revise/critique.txt").write_text('+++\nholes = ["sources"]\n+++\n$sources\n### Critique:')
     with pytest.raises(PromptError, match=r"critique.txt: needs the holes \['sources', 'sentence'\]"):
         LLMWriter(LLMOptions(prompts=tmp_path))
-    assert all(load_own(name).stop == ("\n### ",) for name in HOLES)
+    assert all(load_own(name).stop == ("\n### ",) for name in ("rewrite", "critique", "correction"))
+
+
+TITLED = "Mars is wrong.\n\n### History\nIt was seen early.\n### Moons: a list\nThere are two."
+
+
+def whole(how, response, replies):
+    """Return what becomes of a whole response, the replies cut where the model would be stopped."""
+    talk = {"response": lambda: WRITER.by_reasons(response, SOURCES, [FAULT]),
+            "revision": lambda: WRITER.by_feedback(response, SOURCES, "Mars is right.")}[how]()  # fmt: skip
+    request = next(talk)
+    try:
+        for reply in replies:
+            request = talk.send(Completion(cut(reply, request.stop)[0]))
+    except StopIteration as end:
+        return end.value
+    raise AssertionError(f"asked again: {request.begun}")
+
+
+@pytest.mark.parametrize("how", ["response", "revision"])
+@pytest.mark.parametrize("copied", [TITLED, TITLED.replace("###", "\\###"), f"{TITLED}\n### Text: Mars is wrong."])
+def test_a_response_keeps_its_headings_when_it_is_written_again(how, copied):
+    assert whole(how, TITLED, [f" {copied.replace('wrong', 'right')}"]) == TITLED.replace("wrong", "right")
+
+
+def test_a_response_that_holds_what_ends_a_reply_is_refused():
+    with pytest.raises(StageError, match=r"the text holds '\\n### Text:', where .*response\.txt ends the reply"):
+        whole("response", "### Text: Mars is wrong.", [])
