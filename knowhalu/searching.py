@@ -33,16 +33,26 @@ class Searcher:
     @cached_property
     def index(self) -> Retriever | None:
         """Return the retriever over the index or server that the settings name, or None."""
-        if not self.options.has_source:
-            return None
-        from knowhalu.retrievers import open_retriever
-
-        # a search by words, by tokens or by a server needs no embedder: it is loaded where a mode asks for it
-        return open_retriever(self.options, self.embedder if self.options.mode in ("dense", "hybrid", "qdrant") else None)
+        return self._opened[0] if self.options.has_source else None
 
     @property
     def seal(self) -> str | None:
-        """Return the seal of the index that is searched; None for a server."""
+        """Return the seal of the index that is searched, as it was opened; None for a server."""
+        return self._opened[1] if self.options.has_source else None
+
+    @cached_property
+    def _opened(self) -> tuple[Retriever, str | None]:
+        from knowhalu.retrievers import open_retriever
+
+        # a search by words, by tokens or by a server needs no embedder: it is loaded where a mode asks for it
+        embedder = self.embedder if self.options.mode in ("dense", "hybrid", "qdrant") else None
+        while True:
+            seal = self._present_seal()
+            opened = open_retriever(self.options, embedder)
+            if seal == self._present_seal():  # else it was changed meanwhile, and which state was opened is unknown
+                return opened, seal
+
+    def _present_seal(self) -> str | None:
         if self.options.index is None or self.options.mode in SERVED:
             return None
         from knowhalu.retrieval.manifest import read_manifest

@@ -4,10 +4,15 @@ import pytest
 
 from knowhalu.errors import BackendError
 from knowhalu.options import RetrievalOptions
+from knowhalu.retrieval.build import build_index
+from knowhalu.retrieval.change import delete_documents
+from knowhalu.retrieval.lexical_build import build_lexical
 from knowhalu.retrieval.memory import MemoryRetriever
+from knowhalu.retrieval.stored import extend, open_stored
 from knowhalu.searching import Searcher
 from knowhalu.steps import Search
 from knowhalu.types import Document, Passage
+from tests.retrieval.conftest import WordEmbedder, records
 
 PAGES = [Passage(id=str(i), text=t) for i, t in enumerate(("Bees make honey.", "The tower is tall.", "Rivers flow to the sea."))]
 
@@ -60,6 +65,16 @@ def test_a_server_that_says_nothing_is_asked_once_for_all(searcher):
     index = searcher.__dict__["index"] = Picky(reply=None)
     replies = searcher.answer_many([Search(("honey",), 1), Search(("bad",), 1), Search(("sea",), 1)])
     assert index.calls == 1 and all(isinstance(reply, BackendError) for reply in replies)
+
+
+def test_the_seal_is_that_of_the_index_as_it_was_opened(tmp_path):
+    build_index(records(), tmp_path / "index", WordEmbedder())
+    extend(open_stored(tmp_path / "index"), "lexical", build_lexical)
+    searcher = Searcher(RetrievalOptions(index=tmp_path / "index", mode="lexical"))
+    before = searcher.seal
+    delete_documents(["d12"], tmp_path / "index")
+    assert searcher.seal == before != Searcher(RetrievalOptions(index=tmp_path / "index", mode="lexical")).seal
+    assert searcher.index.search(["iceberg"], 1)[0]
 
 
 def test_without_an_index_only_the_sample_that_needs_one_fails(searcher):

@@ -4,10 +4,13 @@ The head is 128 bytes: `KNOWHALU`, eight letters of the kind, eight little-endia
 of all that follows it, zeros. A file is written beside its place and renamed when it is whole, so no half file has its name.
 """
 
+import contextlib
+import errno
 import hashlib
 import mmap
 import os
 import struct
+import sys
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -17,11 +20,20 @@ from numpy.typing import NDArray
 
 from knowhalu.errors import IndexFormatError
 
+try:
+    import resource
+except ImportError:  # Windows has no such limits
+    resource = None  # type: ignore[assignment]
+
 HEAD = 128
 MAGIC = b"KNOWHALU"
 MOST = 8
 """Sections of a file."""
 INT = np.dtype("<i8")
+SPARE = 64
+"""Files that may be open beside those of an index."""
+_UNTRACKED: dict[str, Any] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
+"""Where Python can map a file without keeping it open."""
 CURE = "The index is damaged: copy it again or rebuild it (`knowhalu index verify` lists what is wrong)"
 
 
@@ -83,11 +95,14 @@ class Sections:
         self.path = path
         try:
             with path.open("rb") as file:
+                _make_room(file.fileno())
                 found = file.read(HEAD)
                 size = os.fstat(file.fileno()).st_size
-                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ, **_UNTRACKED) if size else b""
         except OSError as error:
-            raise IndexFormatError(f"{path}: cannot be read ({error.strerror}). {CURE}") from error
+            many = error.errno in (errno.EMFILE, errno.ENFILE)
+            cure = "Allow more open files (`ulimit -n 65536`), or build the index with larger shards (--shard)" if many else CURE
+            raise IndexFormatError(f"{path}: cannot be read ({error.strerror}). {cure}") from error
         lengths = list(struct.unpack_from("<8q", found.ljust(HEAD, b"\0"), 16))
         self.digest = found[80:112].hex()
         if found != head(kind, lengths, found[80:112]) or min(lengths) < 0 or sum(lengths) != size - HEAD:
@@ -110,6 +125,18 @@ class Sections:
         if not 0 <= start <= end <= self.lengths[section]:
             raise IndexFormatError(f"{self.path}: bytes {start} to {end} lie outside of the file. {CURE}")
         return self._map[self._starts[section] + start : self._starts[section] + end]
+
+
+def _make_room(used: int) -> None:
+    """Allow the process more open files, as far as it may, where all but a few are open; each mapped file counts as one."""
+    if resource is None:
+        return
+    soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or used + SPARE < soft:
+        return
+    wanted = 2 * soft if most == resource.RLIM_INFINITY else min(2 * soft, most)
+    with contextlib.suppress(ValueError, OSError):  # a system may have limits beside these
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def body_hash(path: Path) -> str:

@@ -43,12 +43,13 @@ class Run(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """The passages of an index, and the shards that they lie in; `deleted` rows are sorted."""
+    """The passages of an index, and the shards that they lie in; `deleted` rows are sorted, `seal` names its state."""
 
     folder: Path
     passages: Passages
     shards: tuple[ShardRows, ...]
     deleted: Ints
+    seal: str = ""
 
 
 class State(NamedTuple):
@@ -67,7 +68,7 @@ def open_stored(folder: Path) -> Stored:
     manifest = read_settled(folder)
     store = open_store(folder, manifest)
     shards = (ShardRows(manifest.files[s.passages].sha256, s.rows) for s in manifest.shards)
-    return Stored(folder, store, tuple(s for s in shards if s.rows), store.edits.rows)
+    return Stored(folder, store, tuple(s for s in shards if s.rows), store.edits.rows, manifest.seal)
 
 
 def _runs(stored: Stored, shard: int, first: int) -> Iterator[Run]:
@@ -117,9 +118,12 @@ def extend(
     """Build what is missing, damaged, out of date or unfit of a kind of parts, and return how many passages were read for it.
 
     Small parts are joined with what comes after them, so that many small additions leave few. Parts of other rows are removed.
-    Raises IndexFormatError where another process is changing the index.
+    An index that was changed since it was opened is opened again. Raises IndexFormatError where another process is changing
+    the index.
     """
     with alone(stored.folder):
+        if stored.seal and stored.seal != read_settled(stored.folder).seal:
+            stored = open_stored(stored.folder)
         home = _home(stored, kind)
         home.mkdir(exist_ok=True)
         kept, built = _kept(stored, kind, fits), 0

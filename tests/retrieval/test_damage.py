@@ -1,8 +1,11 @@
 """Damage: every flipped bit is found, and nothing broken or foreign is opened."""
 
+import errno
 import hashlib
 import json
+import mmap
 import random
+import resource
 import shutil
 import struct
 from pathlib import Path
@@ -14,7 +17,7 @@ from knowhalu.retrieval.build import build_index
 from knowhalu.retrieval.change import delete_documents
 from knowhalu.retrieval.index import FaissIndex, read_info, verify
 from knowhalu.retrieval.manifest import MANIFEST, Chunking, Manifest, hash_file, read_manifest
-from knowhalu.retrieval.sections import HEAD, head
+from knowhalu.retrieval.sections import HEAD, Sections, head
 from tests.retrieval.conftest import WordEmbedder, records
 
 KINDS = ("passages", "vectors", "edits", "search", MANIFEST)
@@ -49,6 +52,31 @@ def change_manifest(folder: Path, **changes: object) -> None:
 def test_an_intact_index_has_no_problems(folder: Path) -> None:
     """The check does not cry wolf."""
     assert verify(folder) == []
+
+
+def test_an_index_of_very_many_shards_opens(made: Path) -> None:
+    """Every opened file counts against a limit that is low on many machines and may be raised."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    path = file_of(made, "passages")
+    with path.open("rb") as file:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (file.fileno() + 20, limits[1]))
+    try:
+        opened = [Sections(path, "passages") for _ in range(60)]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert len({s.digest for s in opened}) == 1
+
+
+def test_too_many_open_files_are_no_damage(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message names the limit, not the index."""
+
+    def refuse(*given: object, **named: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(mmap, "mmap", refuse)
+    with pytest.raises(IndexFormatError, match="Too many open files.*ulimit -n") as caught:
+        Sections(file_of(made, "passages"), "passages")
+    assert "damaged" not in str(caught.value)
 
 
 def test_verify_finds_every_flipped_bit(damaged: Path) -> None:

@@ -88,6 +88,15 @@ def test_deleting_keeps_the_part_and_adding_asks_for_more(folder: Path, words: W
     assert verify(folder) == []
 
 
+def test_an_index_that_changed_since_it_was_opened_is_extended_as_it_is_now(folder: Path, words: WordEmbedder):
+    """Else the part that another process made meanwhile would be removed for one of the rows of before."""
+    opened = open_stored(folder)
+    add_documents([SourceRecord("new", "", "Iceberg again.", "")], folder, words)
+    extend(open_stored(folder), "lexical", build_lexical)
+    assert extend(opened, "lexical", build_lexical) == 0
+    assert len(LexicalIndex.open(open_stored(folder)).search(["iceberg"], 20)[0]) == 2
+
+
 def test_a_part_under_the_name_of_another_is_refused(folder: Path, tmp_path: Path, words: WordEmbedder):
     extend(open_stored(folder), "lexical", build_lexical)
     build_index(records(dict(reversed(FACTS.items()))), tmp_path / "other", words)
