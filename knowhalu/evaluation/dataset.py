@@ -1,7 +1,6 @@
 """A data set evaluated: its rows normalised, every method compared on them, and beside each figure what it must be read with."""
 
-import os
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,12 +11,11 @@ from knowhalu.errors import InputError
 from knowhalu.evaluation.comparison import Comparison, Report, compared, enter, entrants
 from knowhalu.evaluation.honesty import Beside, beside, warnings, withheld
 from knowhalu.evaluation.matching import Places, Seen, by_part, look, matched_pairs, matched_rows
-from knowhalu.evaluation.rows import Rows, limited, read_rows
+from knowhalu.evaluation.rows import Rows, limited, read_rows, write_samples
 from knowhalu.evaluation.running import Told
 from knowhalu.evaluation.specs import Spec
 from knowhalu.evaluation.subsets import LENGTH_MATCHED, Subset, mean_of, subset
 from knowhalu.records import content_hash, read_samples
-from knowhalu.types import Sample
 
 FIT = "validation.jsonl"
 AUTO = (*VALIDATION, "dev")
@@ -83,6 +81,8 @@ def evaluate(
     """
     chosen, plain = entrants(specs, file, pairs)
     inputs = folder / "input"
+    if any(file.resolve().parent == inputs.resolve() for file in source.files):
+        raise InputError(f"{path}: lies where its rows would be written. Nothing was changed. Give another folder.")
     whole = read_rows(write_samples(load(source), inputs / "all.jsonl"))
     fitted = _fit_rows(source, path, fit or Fit(), whole.contents.keys(), inputs)
     rows = limited(whole, limit, folder)
@@ -102,16 +102,6 @@ def evaluate(
         asked=tuple(spec.name for spec in specs), comparison=comparison, dataset=_facts(source, path, len(whole.gold)),
         beside=besides, subsets=subsets, warnings=tuple(warned),
     )  # fmt: skip
-
-
-def write_samples(samples: Iterable[Sample], path: Path) -> Path:
-    """Write samples as rows of our own form, all or nothing; return the path."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.tmp")
-    with beside.open("w", encoding="utf-8") as file:
-        file.writelines(f"{sample.model_dump_json(exclude_none=True)}\n" for sample in samples)
-    os.replace(beside, path)
-    return path
 
 
 def _fit_rows(source: Source, path: Path, fit: Fit, compared: Set[str], inputs: Path) -> Path | None:

@@ -45,16 +45,27 @@ def matched_pairs(seen: Seen, near: int) -> Places:
 
 
 def matched_rows(seen: Seen, near: int) -> Places:
-    """Return the places of as many right as hallucinated rows: each with one of the other label within `near` words."""
-    right, wrong = ([i for i, gold in enumerate(seen.hallucinated) if gold is label] for label in (False, True))
-    waiting = sorted(right, key=lambda i: seen.words[i])
-    chosen, first = [], 0
-    for place in sorted(wrong, key=lambda i: seen.words[i]):
-        while first < len(waiting) and seen.words[waiting[first]] < seen.words[place] - near:
-            first += 1
-        if first < len(waiting) and seen.words[waiting[first]] <= seen.words[place] + near:
-            chosen.append([waiting[first], place])
-            first += 1
+    """Return the places of as many right as hallucinated rows: each with one of the other label within `near` words.
+
+    The nearest are matched first, and of two that are as near the one that evens out what length could tell so far.
+    """
+    free: dict[int, list[int]] = {}
+    for place in reversed(range(len(seen.words))):
+        if not seen.hallucinated[place]:
+            free.setdefault(seen.words[place], []).append(place)
+    waiting = sorted((i for i, gold in enumerate(seen.hallucinated) if gold), key=lambda i: seen.words[i])
+    chosen, longer = [], 0
+    for distance in range(near + 1):
+        left = []
+        for place in waiting:
+            sides = (-distance, distance) if longer > 0 else (distance, -distance)
+            side = next((side for side in sides if free.get(seen.words[place] + side)), None)
+            if side is None:
+                left.append(place)
+            else:
+                chosen.append([free[seen.words[place] + side].pop(), place])
+                longer += side
+        waiting = left
     return _places(chosen)
 
 

@@ -1,7 +1,7 @@
 """The labelled rows of a comparison: what is gold, which rows belong together, and a part of them where all are too many."""
 
 import os
-from collections.abc import Hashable, Iterator, Set
+from collections.abc import Hashable, Iterable, Iterator, Set
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,18 +70,45 @@ def read_rows(path: Path) -> Rows:
 
 
 def limited(rows: Rows, limit: int | None, folder: Path) -> Rows:
-    """Return at most `limit` rows, in a file of their own: group by group in an order drawn once, so that more only adds."""
+    """Return at most `limit` rows, in a file of their own: group by group in an order drawn once, so that more only adds.
+
+    Raises InputError where that file is the input, or holds anything but rows of it.
+    """
     if limit is None or limit >= len(rows.gold):
         return rows
     rank = np.random.default_rng(SEED).permutation(int(rows.groups.max()) + 1)[rows.groups]
     chosen = set(np.argsort(rank, kind="stable")[:limit].tolist())
     path = folder / "input" / "rows.jsonl"
-    path.parent.mkdir(exist_ok=True)
-    beside = path.with_name(".rows.jsonl.tmp")
+    _refuse_other_rows(path, rows.path)
+    return read_rows(write_samples(_chosen(rows.path, chosen), path))
+
+
+def write_samples(samples: Iterable[Sample], path: Path) -> Path:
+    """Write samples as rows of our own form, all or nothing; return the path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.tmp")
     with beside.open("w", encoding="utf-8") as file:
-        file.writelines(f"{sample.model_dump_json(exclude_none=True)}\n" for sample in _chosen(rows.path, chosen))
+        file.writelines(map(_line, samples))
     os.replace(beside, path)
-    return read_rows(path)
+    return path
+
+
+def _line(sample: Sample) -> str:
+    return f"{sample.model_dump_json(exclude_none=True)}\n"
+
+
+def _refuse_other_rows(path: Path, input: Path) -> None:
+    """Refuse to write over the input, and over lines that are not such as would be written of its rows."""
+    if path.resolve() == input.resolve():
+        raise InputError(
+            f"{path}: is the input, of which --limit would leave only a part. It was left as it is. Give another folder."
+        )
+    if not path.exists():
+        return
+    ours = {id_hash(_line(sample)) for sample in read_samples(input)}
+    with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
+        if any(id_hash(line) not in ours for line in file):
+            raise InputError(f"{path}: holds what is not in {input}. It was left as it is. Give another folder, or delete it.")
 
 
 def _chosen(path: Path, places: Set[int]) -> Iterator[Sample]:

@@ -117,6 +117,26 @@ def test_a_limit_takes_the_same_rows_every_time_whole_groups_at_once_and_more_on
     assert set(few) < set(ids())
 
 
+def test_a_limit_takes_no_rows_out_of_the_input_itself(tmp_path):
+    path = tmp_path / "out/input/rows.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text(before := "".join(json.dumps(r) + "\n" for r in ROWS))
+    with pytest.raises(InputError, match="is the input, .* Give another folder"):
+        compare(path, parse_specs([LENGTH]), tmp_path / "out", limit=10)
+    assert path.read_text() == before
+
+
+@pytest.mark.parametrize("there", [json.dumps({**ROWS[0], "meta": {"note": "by hand"}}), "no rows at all"])
+def test_a_limit_is_not_written_over_what_it_did_not_take_of_the_input(job, tmp_path, there):
+    job(LENGTH, limit=6)
+    job(LENGTH, limit=6)
+    path = tmp_path / "out/input/rows.jsonl"
+    path.write_text(there)
+    with pytest.raises(InputError, match=r"rows.jsonl: holds what is not in .*in.jsonl.*Give another folder, or delete it"):
+        job(LENGTH, limit=6)
+    assert path.read_text() == there
+
+
 def test_rows_without_a_label_are_refused_with_the_cure(job):
     with pytest.raises(InputError, match=r"in.jsonl, sample 'r20': has no label.*Give every row a label.*knowhalu detect"):
         job(LENGTH, rows=[*ROWS, {**row(20, 3, None)}])

@@ -1,5 +1,6 @@
-"""Which rows are matched by length: by hand, and as many as there can be."""
+"""Which rows are matched by length: by hand, the nearest first, and as long on either side."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,21 +27,25 @@ def test_rows_that_are_no_pairs_are_matched_one_to_one():
     assert matched_rows(rows, 2).tolist() == [0, 1, 3, 4]
 
 
-@given(st.lists(st.tuples(st.booleans(), st.integers(0, 8), st.none()), max_size=9), st.integers(0, 3))
-def test_no_other_matching_has_more_rows(rows, near):
-    found = matched_rows(seen(*rows), near).tolist()
-    right, wrong = ([i for i in found if rows[i][0] is label] for label in (False, True))
-    assert len(right) == len(wrong) == most([w for g, w, _ in rows if not g], [w for g, w, _ in rows if g], near)
-    pairs = zip(sorted(rows[i][1] for i in right), sorted(rows[i][1] for i in wrong), strict=True)
-    assert all(abs(a - b) <= near for a, b in pairs)
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 8), st.none()), max_size=20), st.integers(0, 3))
+def test_the_nearest_rows_are_matched_and_no_two_are_left_that_could_be(rows, near):
+    found = set(matched_rows(seen(*rows), near).tolist())
+    right, wrong = ([(i in found, n) for i, (gold, n, _) in enumerate(rows) if gold is label] for label in (False, True))
+    chosen = [sorted(n for taken, n in side if taken) for side in (right, wrong)]
+    assert all(abs(a - b) <= near for a, b in zip(*chosen, strict=True))
+    assert not any(abs(a - b) <= near for there, a in right if not there for taken, b in wrong if not taken)
+    for n in range(9):
+        equal = min(sum(own == n for _, own in side) for side in (right, wrong))
+        assert all(side.count(n) >= equal for side in chosen)
 
 
-def most(right, wrong, near):
-    """Count the largest matching by trying all."""
-    if not wrong:
-        return 0
-    tried = (1 + most(right[:i] + right[i + 1 :], wrong[1:], near) for i, w in enumerate(right) if abs(w - wrong[0]) <= near)
-    return max([most(right, wrong[1:], near), *tried])
+@pytest.mark.parametrize("lengths", [(8, 9, 10, 11, 12), (8, 9, 11, 12), (8, 12)])
+def test_length_tells_nothing_of_matched_rows_where_there_are_enough_on_either_side(lengths):
+    rows = [(False, n, None) for n in lengths for _ in range(40)] + [(True, 10, None)] * 30
+    taken = [rows[i][:2] for i in matched_rows(seen(*rows), 2)]
+    right, wrong = ([n for gold, n in taken if gold is label] for label in (False, True))
+    assert len(right) == len(wrong) == 30 and sum(right) == sum(wrong)
+    assert sum(n > 10 for n in right) == sum(n < 10 for n in right)
 
 
 def test_parts_are_those_of_every_row_and_not_too_many():
