@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from knowhalu.cli.index_options import FOLDER, MODEL, with_options
+from knowhalu.text import safe
 
 if TYPE_CHECKING:
+    from knowhalu.options import RetrievalOptions
     from knowhalu.retrieval.base import Retriever
 
 MODES = ("dense", "lexical", "hybrid", "late")
@@ -33,18 +35,31 @@ SEARCHING = (
 
 def _open(folder: Path, mode: str, embedder: str | None, query_prefix: str | None, **given: Any) -> "Retriever":
     """Open an index as the options say; only what the mode needs is loaded."""
-    from knowhalu.options import RetrievalOptions
     from knowhalu.retrievers import open_retriever
 
+    chosen = {name: given[name] for name in ("token_encoder", "fusion", "lexical_weight", "reranker", "rerank")}
+    options = _checked({"index": folder, "mode": mode, "search": given["width"], **chosen})
     model = None
     if mode in ("dense", "hybrid"):
         from knowhalu.cli.index_change import embedder_for
 
         loading = {name: given[name] for name in ("precision", "device")}
         model = embedder_for(folder, embedder, query_prefix=query_prefix, **loading)
-    chosen = {name: given[name] for name in ("token_encoder", "fusion", "lexical_weight", "reranker", "rerank")}
-    options = {"index": folder, "mode": mode, "search": given["width"], **chosen}
-    return open_retriever(RetrievalOptions.model_validate(options), model)
+    return open_retriever(options, model)
+
+
+def _checked(given: dict[str, Any]) -> "RetrievalOptions":
+    from pydantic import ValidationError
+
+    from knowhalu.errors import SettingsError
+    from knowhalu.options import RetrievalOptions
+
+    try:
+        return RetrievalOptions.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0]).replace("_", "-")
+        raise SettingsError(f"--{name} {first['input']}: {first['msg'].lower()}. Give another value") from error
 
 
 @click.command()
@@ -61,10 +76,10 @@ def search(folder: Path, queries: tuple[str, ...], k: int, as_json: bool, **give
             row = {"query": query, "passages": [p.model_dump(mode="json") for p in passages]}
             click.echo(json.dumps(row, ensure_ascii=False))
             continue
-        click.secho(query, bold=True)
+        click.secho(safe(query), bold=True)
         for rank, p in enumerate(passages, 1):
-            click.echo(f"{rank:>3}. {p.score:.3f}  {p.title or p.document}  [{p.id}, characters {p.start}-{p.end}]")
-            click.echo(click.wrap_text(p.text, initial_indent="     ", subsequent_indent="     ", preserve_paragraphs=True))
+            click.echo(safe(f"{rank:>3}. {p.score:.3f}  {p.title or p.document}  [{p.id}, characters {p.start}-{p.end}]"))
+            click.echo(click.wrap_text(safe(p.text), initial_indent="     ", subsequent_indent="     ", preserve_paragraphs=True))
 
 
 @click.command()

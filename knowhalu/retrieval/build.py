@@ -16,7 +16,7 @@ from knowhalu.retrieval.progress import Stage as Kind
 from knowhalu.retrieval.publishing import Recipe, entry_of, publish_whole
 from knowhalu.retrieval.sources import SourceRecord
 from knowhalu.retrieval.vectors import Storage
-from knowhalu.retrieval.work import Work
+from knowhalu.retrieval.work import FORMAT_1, Work
 
 __all__ = ["BATCH", "Progress", "build_index", "cut_all", "embed_all"]
 
@@ -77,7 +77,9 @@ def _check_target(out: Path, force: bool, *, unfinished: bool = False) -> None:
         return
     if not force:
         raise IndexFormatError(f"{out}: exists already. Give another folder, or force the build to replace it")
-    if not out.is_dir() or not (out / MANIFEST).is_file():
+    # the manifest may be damaged or of an older format, but an index always has passages beside it
+    ours = out.is_dir() and any(NAME.fullmatch(path.name) or path.name in FORMAT_1 for path in out.iterdir())
+    if not ours or not (out / MANIFEST).is_file():
         raise IndexFormatError(f"{out}: is not an index, so it is not replaced. Give another folder")
 
 

@@ -112,7 +112,10 @@ def delete_documents(names: Sequence[str], folder: Path, *, force: bool = False)
     """
     folder = Path(folder).resolve()
     read_manifest(folder)
-    ids = hashlib.sha256("\0".join(names).encode()).hexdigest()
+    try:
+        ids = hashlib.sha256("\0".join(names).encode()).hexdigest()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{folder}: has no document {error.object[error.start :]!r}: an id is UTF-8 text") from error
     with Work(folder, lambda: {"command": "delete", "ids": ids}, restart=force) as work:
         if work.published:
             return work.published

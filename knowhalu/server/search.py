@@ -6,6 +6,7 @@ unless another is asked for.
 
 import json
 import math
+import socket
 import threading
 import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -37,6 +38,7 @@ class SearchServer(ThreadingHTTPServer):
 
     def __init__(self, retriever: Retriever, host: str = "127.0.0.1", port: int = 8893, *, info: Any = None) -> None:
         self.retriever, self.info, self.lock = retriever, info, threading.Lock()
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
             super().__init__((host, port), _Handler)
         except OSError as error:
@@ -46,7 +48,7 @@ class SearchServer(ThreadingHTTPServer):
     def url(self) -> str:
         """Return the address of the search, with the port that is really in use."""
         host, port = self.server_address[:2]
-        return f"http://{host!s}:{port}/search"
+        return f"http://{f'[{host!s}]' if ':' in str(host) else host!s}:{port}/search"
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -158,6 +158,8 @@ def test_an_unknown_id_changes_nothing(folder: Path) -> None:
     with pytest.raises(InputError, match="no document 'gone'"):
         delete_documents(["d1", "gone"], folder)
     assert bytes_of(folder) == before
+    with pytest.raises(InputError, match="no document.*udcff.*UTF-8"):
+        delete_documents(["d1", "\udcff"], folder)
     delete_documents(["d1"], folder)
     with pytest.raises(InputError, match="no document 'd1'"):
         delete_documents(["d1"], folder)

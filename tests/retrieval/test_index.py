@@ -101,7 +101,10 @@ def test_force_never_replaces_what_is_no_index(tmp_path: Path, words: WordEmbedd
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(IndexFormatError, match="not an index"):
         build_index(records(), tmp_path, words, force=True)
-    assert (tmp_path / "thesis.txt").exists()
+    (tmp_path / "manifest.json").write_text('{"name": "my web app"}')
+    with pytest.raises(IndexFormatError, match="not an index"):
+        build_index(records(), tmp_path, words, force=True)
+    assert (tmp_path / "thesis.txt").exists() and "web app" in (tmp_path / "manifest.json").read_text()
 
 
 def test_no_documents_is_an_error_and_leaves_nothing(tmp_path: Path, words: WordEmbedder) -> None:

@@ -8,8 +8,12 @@ import pytest
 from click.testing import CliRunner
 
 from knowhalu.cli.index import index
+from knowhalu.errors import SettingsError
+from knowhalu.retrieval.build import build_index
 from knowhalu.retrieval.http import HttpRetriever
+from knowhalu.retrieval.sources import SourceRecord
 from knowhalu.server import search as server_module
+from knowhalu.text import safe
 from tests.retrieval.conftest import FACTS, WordEmbedder
 from tests.retrieval.searching import WordVectors
 
@@ -32,6 +36,20 @@ def test_extend_then_search_by_words_and_tokens(folder, tokens):
         (line,) = run("search", folder, "Which ship hit an iceberg?", "--mode", mode, "-k", 1, "--json").splitlines()
         assert json.loads(line)["passages"][0]["title"] == "Titanic"
     assert "intact" in run("verify", folder)
+
+
+def test_what_a_terminal_would_obey_is_not_printed(tmp_path):
+    record = SourceRecord("\x1b[2J", "\x9b31m", "A ship\x1b]0;owned\x07 sank \u202ekcab.", "")
+    build_index([record], tmp_path / "index", WordEmbedder())
+    run("extend", tmp_path / "index", "--lexical")
+    said = run("search", tmp_path / "index", "ship\x1b", "--mode", "lexical")
+    assert "sank" in said and safe(said) == said
+
+
+@pytest.mark.parametrize(("option", "value"), [("--rerank", "5000"), ("--lexical-weight", "nan")])
+def test_a_value_that_cannot_be_is_told_by_the_option(folder, option, value):
+    with pytest.raises(SettingsError, match=f"{option} {value}: input should be"):
+        run("search", folder, "ship", "--mode", "lexical", option, value)
 
 
 def test_extend_asks_what_to_add(folder):

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import socket
 import threading
 from urllib.parse import urlsplit
 
@@ -97,6 +98,15 @@ def test_the_server_says_what_it_serves_and_listens_here_only(serve):
     server = serve(MemoryRetriever(facts()), info={"passages": 12})
     assert ask(server, "GET", "/info") == (200, {"passages": 12})
     assert server.server_address[0] == "127.0.0.1"
+
+
+def test_the_local_address_may_be_one_of_ipv6(serve):
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    server = serve(MemoryRetriever(facts()), host="::1")
+    assert server.url.startswith("http://[::1]:") and len(HttpRetriever(server.url).search(["iceberg"], 1)[0]) == 1
 
 
 def test_many_clients_at_once_get_their_own_answers(serve):
