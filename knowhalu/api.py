@@ -19,6 +19,8 @@ from knowhalu.verdicts import Failure, Outcome, Verdict
 class _Door(ABC, Generic[R]):
     """What checking and revising share: settings, and an engine that is built when it is first needed."""
 
+    revises = False
+
     def __init__(self, settings: Settings | None = None) -> None:
         """Take settings, with those of the profile that they name; raises SettingsError where that cannot be used."""
         self.settings = with_profile(settings or Settings())
@@ -28,10 +30,19 @@ class _Door(ABC, Generic[R]):
     def engine(self) -> Engine[R]:
         """Return the engine, with its method and backends built on first use."""
 
-    @property
-    @abstractmethod
+    @cached_property
     def fingerprint(self) -> dict[str, str]:
-        """Return what decides the results: version, settings, and the hashes of the model and the index."""
+        """Return what decides the results: version, settings, and the hashes of the verifier, the prompts and the index."""
+        from knowhalu.parts import fingerprint
+
+        return fingerprint(self.settings, revises=self.revises)
+
+    @property
+    def answers(self) -> str:
+        """Return which language model answers, as its server or its folder tells; "" where none thinks."""
+        from knowhalu.parts import who_answers
+
+        return who_answers(self.settings, revises=self.revises)
 
     @property
     def needs_sources(self) -> bool:
@@ -52,13 +63,6 @@ class Checker(_Door[Verdict]):
         from knowhalu.parts import build_engine
 
         return build_engine(self.settings)
-
-    @cached_property
-    def fingerprint(self) -> dict[str, str]:
-        """Return what decides the results: version, settings, and the hashes of the model and the index."""
-        from knowhalu.parts import fingerprint
-
-        return fingerprint(self.settings)
 
     @property
     def needs_sources(self) -> bool:
@@ -88,19 +92,14 @@ class Checker(_Door[Verdict]):
 class Reviser(_Door[Revision]):
     """Revise samples under one set of settings: the method finds the faults, `revise.how` says how they are mended."""
 
+    revises = True
+
     @cached_property
     def engine(self) -> Engine[Revision]:
         """Return the engine, with its detector, writer and backends built on first use."""
         from knowhalu.parts import build_reviser
 
         return build_reviser(self.settings)
-
-    @cached_property
-    def fingerprint(self) -> dict[str, str]:
-        """Return what decides the results: version, settings, and the hashes of the model, the prompts and the index."""
-        from knowhalu.parts import fingerprint
-
-        return fingerprint(self.settings, revises=True)
 
     def revise(self, sample: Sample) -> Revised:
         """Revise one sample; what goes wrong comes back as a Failure with its reason."""

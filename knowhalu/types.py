@@ -12,9 +12,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from knowhalu.reasons import OpenReason
 
 NO_INFORMATION = "No specific information is available."
-GROUP, PAIR, SET, PART, TYPE, SPANS = "group", "pair", "set", "part", "type", "spans"
+GROUP, PAIR, SET, PART, TYPE, SPANS, SAMPLES = "group", "pair", "set", "part", "type", "spans", "samples"
 """Names in a sample's `meta` that have a meaning: a group that is not independent, what makes two rows a pair, the data set and
-the part of it, the error type of a hallucination, and its characters as a list of [start, end]."""
+the part of it, the error type of a hallucination, its characters as a list of [start, end], and further responses to the same."""
 
 
 class Label(StrEnum):
