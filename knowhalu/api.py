@@ -1,7 +1,7 @@
 """The front door for Python: check or revise one text or many, with models and indexes loaded once, when first needed."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Generic
 
@@ -12,12 +12,14 @@ from knowhalu.errors import InputError
 from knowhalu.options import Settings
 from knowhalu.profiles import read_profile, with_profile
 from knowhalu.revisions import Revised, Revision
-from knowhalu.types import Sample
+from knowhalu.types import Document, Sample
 from knowhalu.verdicts import Failure, Outcome, Verdict
 
 
 class _Door(ABC, Generic[R]):
     """What checking and revising share: settings, and an engine that is built when it is first needed."""
+
+    revises = False
 
     def __init__(self, settings: Settings | None = None) -> None:
         """Take settings, with those of the profile that they name; raises SettingsError where that cannot be used."""
@@ -28,10 +30,19 @@ class _Door(ABC, Generic[R]):
     def engine(self) -> Engine[R]:
         """Return the engine, with its method and backends built on first use."""
 
-    @property
-    @abstractmethod
+    @cached_property
     def fingerprint(self) -> dict[str, str]:
-        """Return what decides the results: version, settings, and the hashes of the model and the index."""
+        """Return what decides the results: version, settings, and the hashes of the verifier, the prompts and the index."""
+        from knowhalu.parts import fingerprint
+
+        return fingerprint(self.settings, revises=self.revises)
+
+    @property
+    def answers(self) -> str:
+        """Return which language model answers, as its server or its folder tells; "" where none thinks."""
+        from knowhalu.parts import who_answers
+
+        return who_answers(self.settings, revises=self.revises)
 
     @property
     def needs_sources(self) -> bool:
@@ -52,13 +63,6 @@ class Checker(_Door[Verdict]):
         from knowhalu.parts import build_engine
 
         return build_engine(self.settings)
-
-    @cached_property
-    def fingerprint(self) -> dict[str, str]:
-        """Return what decides the results: version, settings, and the hashes of the model and the index."""
-        from knowhalu.parts import fingerprint
-
-        return fingerprint(self.settings)
 
     @property
     def needs_sources(self) -> bool:
@@ -88,19 +92,14 @@ class Checker(_Door[Verdict]):
 class Reviser(_Door[Revision]):
     """Revise samples under one set of settings: the method finds the faults, `revise.how` says how they are mended."""
 
+    revises = True
+
     @cached_property
     def engine(self) -> Engine[Revision]:
         """Return the engine, with its detector, writer and backends built on first use."""
         from knowhalu.parts import build_reviser
 
         return build_reviser(self.settings)
-
-    @cached_property
-    def fingerprint(self) -> dict[str, str]:
-        """Return what decides the results: version, settings, and the hashes of the model, the prompts and the index."""
-        from knowhalu.parts import fingerprint
-
-        return fingerprint(self.settings, revises=True)
 
     def revise(self, sample: Sample) -> Revised:
         """Revise one sample; what goes wrong comes back as a Failure with its reason."""
@@ -115,7 +114,7 @@ def check(
     summary: str | None = None,
     claim: str | None = None,
     document: str | None = None,
-    documents: Iterable[Any] = (),
+    documents: str | Mapping[str, Any] | Document | Iterable[Any] = (),
     knowledge: str | Iterable[str] = (),
     settings: Settings | None = None,
 ) -> Outcome:
@@ -136,7 +135,7 @@ def revise(
     summary: str | None = None,
     claim: str | None = None,
     document: str | None = None,
-    documents: Iterable[Any] = (),
+    documents: str | Mapping[str, Any] | Document | Iterable[Any] = (),
     knowledge: str | Iterable[str] = (),
     settings: Settings | None = None,
 ) -> Revised:
@@ -153,20 +152,29 @@ def _sample(
     texts: Iterable[str | None],
     question: str | None,
     document: str | None,
-    documents: Iterable[Any],
-    knowledge: str | Iterable[str],
+    documents: Any,
+    knowledge: Any,
 ) -> Sample:
     """Make the sample of the arguments; raises InputError where they do not make one."""
     given = [t for t in texts if t is not None]
     if len(given) != 1:
         raise InputError(f"give exactly one of response, answer, summary, claim (got {len(given)})")
-    sources = [*([document] if document is not None else []), *documents]
-    known = [knowledge] if isinstance(knowledge, str) else list(knowledge)
+    if isinstance(documents, Mapping) and "text" not in documents:
+        raise InputError('documents: an object without "text". Give {"text": ...}, or a list of texts or documents')
+    if isinstance(knowledge, Mapping):
+        raise InputError("knowledge: an object where texts are needed. Give a text or a list of texts")
+    sources = [*([document] if document is not None else []), *_several(documents)]
+    known = _several(knowledge)
     try:
         return Sample(id="1", response=given[0], question=question, documents=sources, knowledge=known)
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(f"{'.'.join(map(str, first['loc'])) or 'sample'}: {first['msg']}") from error
+
+
+def _several(given: Any) -> list[Any]:
+    """Return one text or document as a list of one; what holds several, as a list."""
+    return [given] if isinstance(given, str | Mapping | Document) else list(given)
 
 
 def check_all(samples: Iterable[Sample], *, settings: Settings | None = None) -> Iterator[Outcome]:

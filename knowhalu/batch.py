@@ -13,7 +13,7 @@ from typing import NamedTuple
 from knowhalu.api import Checker, Reviser
 from knowhalu.errors import InputError, KnowHaluError, ResumeError
 from knowhalu.ledger import CURE, Entry, Ledger
-from knowhalu.records import content_hash, id_hash, outcome_line, read_samples
+from knowhalu.records import Inputs, id_hash, outcome_line, read_samples
 from knowhalu.revisions import Revision
 from knowhalu.scoring import Border, Score, best_border, score
 from knowhalu.text import word_count
@@ -121,17 +121,19 @@ def _work(
         raise InputError(f"{output}: outcomes are appended line by line, which gzip cannot do. Leave out .gz.")
     book = Book(input, needs_sources=door.needs_sources)
     if isinstance(door, Checker):
-        door.refuse_fitted((f"{content:016x}" for content in book.contents), str(input))
+        door.refuse_fitted((f"{content:016x}" for content in book.inputs.contents), str(input))
     with Ledger(output, door.fingerprint, restart=restart) as ledger:
         for entry in ledger.entries():
             book.take_entry(entry, retry_failures=retry_failures)
         began, kept = time.perf_counter(), book.done
         if kept < len(book.results):
+            ledger.sign(door.answers)
             # closed at once also where writing fails (a full disk): a run left open would keep the process from ending
             with closing(door.stream(book.waiting())) as outcomes:
                 for outcome in outcomes:
                     place, content = book.find(outcome.id)
-                    book.take(place, _result(outcome), ledger.append(outcome_line(outcome, content)))
+                    result, line = _written(outcome, content)
+                    book.take(place, result, ledger.append(line))
                     if progress is not None:
                         progress(Progress(book.done, len(book.results), kept, book.failed, time.perf_counter() - began))
         if book.done < len(book.results):
@@ -148,13 +150,13 @@ class Book:
         """Read and validate the whole input; raises InputError at the first row that cannot be checked."""
         self.path = path
         self.places: dict[bytes, int] = {}
-        self.contents, self.words, self.golds = array("Q"), array("L"), array("b")
+        self.inputs, self.words, self.golds = Inputs(), array("L"), array("b")
         for place, sample in enumerate(read_samples(path)):
             if needs_sources and not sample.documents and not sample.knowledge:
                 cure = "Add one of them to the row, or an index: --index FOLDER."
                 raise InputError(f"{path}, sample {sample.id!r}: has neither documents nor knowledge to check by. {cure}")
             self.places[id_hash(sample.id)] = place
-            self.contents.append(int(content_hash(sample), 16))
+            self.inputs.add(sample)
             self.words.append(word_count(sample.response))
             self.golds.append({None: UNLABELLED, "faithful": FAITHFUL, "hallucinated": HALLUCINATED}[sample.label])
         self.results: list[Result | None] = [None] * len(self.places)
@@ -168,7 +170,7 @@ class Book:
         place = self.places.get(id_hash(name))
         if place is None:
             raise InputError(f"{self.path}: the sample {name!r} came after the run began. Leave the file alone during a run.")
-        return place, f"{self.contents[place]:016x}"
+        return place, self.inputs[place]
 
     def take(self, place: int, result: Result, offset: int) -> None:
         """Note an outcome and where its line starts."""
@@ -184,11 +186,11 @@ class Book:
 
         Raises ResumeError where its sample is gone from the input or has changed.
         """
-        name, content = str(entry.fields.get("id")), entry.fields.get("input")
+        name = str(entry.fields.get("id"))
         place = self.places.get(id_hash(name))
         if place is None:
             raise ResumeError(f"{entry.place}: the sample {name!r} is not in {self.path}; it is another run's output. {CURE}")
-        if content != f"{self.contents[place]:016x}":
+        if not self.inputs.is_same(place, entry.fields.get("input")):
             raise ResumeError(f"{entry.place}: the sample {name!r} has changed in {self.path} since then. {CURE}")
         earlier = self.results[place]
         if earlier is not None:
@@ -225,6 +227,15 @@ class Book:
             score=score((gold, found) for gold, found, _ in labelled) if labelled else None,
             length=best_border((gold, count) for gold, _, count in labelled),
         )
+
+
+def _written(outcome: Outcome | Revision, content: str) -> tuple[Result, str]:
+    """Return what is held of an outcome, and its line; one that cannot be written, as half a character cannot, is a failure."""
+    try:
+        return _result(outcome), outcome_line(outcome, content)
+    except ValueError as error:
+        failure = Failure(id=outcome.id, stage="write", reason=f"the outcome cannot be written as JSON ({error})")
+        return _result(failure), outcome_line(failure, content)
 
 
 def _result(outcome: Outcome | Revision) -> Result:

@@ -19,6 +19,8 @@ from knowhalu.errors import InputError, ResumeError
 
 HEAD = b'{"run":'
 FSYNC_SECONDS = 1.0
+ANSWERS = "llm"
+"""The name in the first line of what `sign` adds to it."""
 CURE = "Nothing was changed. Give another -o, or --restart to begin anew (the old file is kept beside it)."
 
 
@@ -72,6 +74,20 @@ class Ledger:
                     raise ResumeError(f"{place}: not an outcome of KnowHalu; something else changed this file. {CURE}")
                 offset += len(line)
 
+    def sign(self, who: str) -> None:
+        """Say in the first line which language model answers, which only it can tell, if any; call it after `entries`.
+
+        Raises ResumeError where the outcomes that are there are another's.
+        """
+        signed = {**self.run, ANSWERS: who}
+        changes = list(_changes(self.run, signed))
+        if not who or not changes:
+            return
+        if os.fstat(self._file.fileno()).st_size > self._first:
+            raise ResumeError(f"{self.path}: belongs to another run ({'; '.join(changes)}). {CURE}")
+        self.run = signed
+        self._first = self._begin()
+
     def append(self, line: str) -> int:
         """Write one line so that it survives a kill of this process; return where it starts, in bytes."""
         offset = self._file.seek(0, os.SEEK_END)
@@ -119,10 +135,12 @@ class Ledger:
         run = fields.get("run") if fields is not None else None
         if not isinstance(run, dict):
             raise ResumeError(f"{self.path}: exists and is not an output of `knowhalu detect` or `knowhalu revise`. {CURE}")
-        if changes := list(_changes(run, self.run)):
+        signed = {name: who for name, who in run.items() if name == ANSWERS}  # which `sign` compares, where somebody is asked
+        if changes := list(_changes(run, self.run | signed)):
             if not self._file.read(1):  # a run whose parts could not be built left no outcome that could get lost
                 return self._begin()
             raise ResumeError(f"{self.path}: belongs to another run ({'; '.join(changes)}). {CURE}")
+        self.run |= signed
         if not line.endswith(b"\n"):
             self._mend(0, whole=True)
             return len(line) + 1

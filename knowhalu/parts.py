@@ -12,7 +12,7 @@ from knowhalu.encoder.memory import Recollection
 from knowhalu.encoder.service import PACKAGED, EncoderBackend
 from knowhalu.engine import Backends, Engine, Method, R
 from knowhalu.errors import SettingsError
-from knowhalu.llm.replies import remembered
+from knowhalu.llm.replies import answering, remembered
 from knowhalu.methods.deciding import BySet, Decided
 from knowhalu.names import METHODS, REASONERS, REVISION, WRITERS, imported, llm_backend, method_card
 from knowhalu.options import SERVED, EncoderOptions, LLMOptions, RetrievalOptions, Settings
@@ -175,6 +175,19 @@ def fingerprint(settings: Settings, *, revises: bool = False) -> dict[str, str]:
         **{name: file_hash(path) for name, (_, path) in files.items()},
         "index": index_seal(settings.retrieval),
     }
+
+
+def who_answers(settings: Settings, *, revises: bool = False) -> str:
+    """Return which language model answers in a run, as far as it can be told without loading one; "" where none thinks.
+
+    Raises BackendError where its server does not answer.
+    """
+    if "llm" not in thinkers(settings) | ({settings.reasoner} if revises else set()):
+        return ""
+    from anyio.from_thread import start_blocking_portal
+
+    with start_blocking_portal() as portal:  # also inside a notebook's running loop
+        return portal.call(answering, llm_backend(settings.llm.backend), settings.llm)
 
 
 def _thought_by(settings: Settings) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import zlib
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
@@ -14,7 +15,7 @@ from pydantic import ValidationError
 from knowhalu.errors import InputError
 from knowhalu.fields import to_sample
 from knowhalu.revisions import Revised, Revision
-from knowhalu.types import Sample
+from knowhalu.types import SAMPLES, SET, Sample
 from knowhalu.verdicts import Failure, Outcome, Verdict
 
 R = TypeVar("R", Verdict, Revision)
@@ -70,6 +71,26 @@ def content_hash(sample: Sample) -> str:
     """Return a short hash of all that decides a sample's verdict."""
     content = sample.model_dump_json(include={"question", "response", "documents", "knowledge"})
     return blake2b(content.encode("utf-8"), digest_size=8).hexdigest()
+
+
+class Inputs:
+    """The hashes that outcomes name of many samples: all of what is checked, and of `meta` what decides a verdict."""
+
+    def __init__(self) -> None:
+        self.contents, self._told = array("Q"), array("I")
+
+    def add(self, sample: Sample) -> None:
+        """Note the next sample."""
+        told = json.dumps([sample.meta.get(name) for name in (SET, SAMPLES)], sort_keys=True, default=str)
+        self.contents.append(int(content_hash(sample), 16))
+        self._told.append(int(blake2b(told.encode(), digest_size=4).hexdigest(), 16))
+
+    def __getitem__(self, place: int) -> str:
+        return f"{self.contents[place]:016x}-{self._told[place]:08x}"
+
+    def is_same(self, place: int, named: Any) -> bool:
+        """Tell whether an outcome names this sample as it is; those of older versions say nothing of `meta`."""
+        return named in (self[place], f"{self.contents[place]:016x}")
 
 
 def outcome_line(outcome: Outcome | Revision, content: str = "") -> str:

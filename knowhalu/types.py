@@ -5,6 +5,7 @@ All are frozen and may be written to disk as JSON. Character offsets count Pytho
 
 from collections.abc import Mapping
 from enum import StrEnum
+from itertools import count
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -12,9 +13,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from knowhalu.reasons import OpenReason
 
 NO_INFORMATION = "No specific information is available."
-GROUP, PAIR, SET, PART, TYPE, SPANS = "group", "pair", "set", "part", "type", "spans"
+GROUP, PAIR, SET, PART, TYPE, SPANS, SAMPLES = "group", "pair", "set", "part", "type", "spans", "samples"
 """Names in a sample's `meta` that have a meaning: a group that is not independent, what makes two rows a pair, the data set and
-the part of it, the error type of a hallucination, and its characters as a list of [start, end]."""
+the part of it, the error type of a hallucination, its characters as a list of [start, end], and further responses to the same."""
 
 
 class Label(StrEnum):
@@ -90,8 +91,22 @@ def _as_documents(value: Any) -> Any:
         value = [value]
     if isinstance(value, list | tuple):
         value = [{"text": v} if isinstance(v, str) else v for v in value]
-        return tuple({**v, "id": v.get("id") or f"document-{i}"} if isinstance(v, Mapping) else v for i, v in enumerate(value, 1))
+        taken = {name for v in value if isinstance(name := _id_of(v), str)}
+        return tuple(_named(v, i, taken) for i, v in enumerate(value, 1))
     return value
+
+
+def _id_of(document: Any) -> Any:
+    return document.get("id") if isinstance(document, Mapping) else getattr(document, "id", None)
+
+
+def _named(document: Any, number: int, taken: set[str]) -> Any:
+    """Return a document with an id: its own, or its number, or the next number that no other has."""
+    if _id_of(document) or not isinstance(document, Mapping | Document):
+        return document
+    name = next(f"document-{n}" for n in count(number) if f"document-{n}" not in taken)
+    taken.add(name)
+    return {**document, "id": name} if isinstance(document, Mapping) else document.model_copy(update={"id": name})
 
 
 Documents = Annotated[tuple[Document, ...], BeforeValidator(_as_documents)]

@@ -67,6 +67,7 @@ class ScriptedChecker(Checker):
     """A checker with a scripted engine and a fingerprint of choice."""
 
     run = {"version": "1", "settings": '{"method":"scripted","engine":{"batch":1}}'}
+    answers = ""
 
     @cached_property
     def method(self):

@@ -8,6 +8,7 @@ import pytest
 from knowhalu.batch import detect
 from knowhalu.errors import InputError, ResumeError
 from knowhalu.options import EngineOptions, Settings
+from knowhalu.verdicts import Failure
 from tests.scripted_checks import ROWS, Plain, ScriptedChecker, outcomes, write
 
 
@@ -136,3 +137,40 @@ def test_as_finished_order_is_left_alone(job):
     assert [o.id for o in outcomes(output)] == ["ü\n", "c", "b", "a"]
     detect(Backwards(Settings(engine=EngineOptions(ordered=True))), source, output)
     assert [o.id for o in outcomes(output)] == ["a", "b", "c", "ü\n"]
+
+
+@pytest.mark.parametrize(("was", "changed"), [
+    ({"samples": ["right"]}, {"samples": ["wrong"]}), ({"set": "qa"}, {"set": "summaries"}), ({}, {"set": "qa"}),
+])  # fmt: skip
+def test_a_row_whose_meta_decides_otherwise_than_then_is_told(job, was, changed):
+    source, output = job
+    write(source, [{**ROWS[0], "meta": was}])
+    detect(Plain(), source, output)
+    write(source, [{**ROWS[0], "meta": {**was, "note": "decides nothing"}}])
+    assert detect(Plain(), source, output).kept == 1
+    write(source, [{**ROWS[0], "meta": changed}])
+    with pytest.raises(ResumeError, match="the sample 'a' has changed"):
+        detect(Plain(), source, output)
+
+
+def test_outcomes_of_older_versions_go_by_what_is_checked_alone(job):
+    source, output = job
+    write(source, [{**ROWS[0], "meta": {"set": "qa"}}])
+    detect(Plain(), source, output)
+    head, line, _ = output.read_bytes().split(b"\n")
+    line, _, told = line.rpartition(b"-")
+    assert len(told) == len(b'00112233"}')
+    output.write_bytes(head + b"\n" + line + b'"}\n')
+    assert detect(Plain(), source, output).kept == 1
+
+
+def test_an_outcome_that_cannot_be_written_fails_alone(job):
+    class Half(ScriptedChecker):
+        def stream(self, samples):
+            for outcome in super().stream(samples):
+                yield outcome.model_copy(update={"reason": "half \ud83d"}) if outcome.id == "b" else outcome
+
+    source, output = job
+    assert detect(Half(), source, output).failed == 2
+    assert [o.stage for o in outcomes(output) if isinstance(o, Failure)] == ["write", "judge"]
+    assert detect(ScriptedChecker(), source, output).failed == 1

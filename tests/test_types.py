@@ -5,7 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+import knowhalu
 from knowhalu import types
+from knowhalu.api import Checker
+from knowhalu.errors import InputError
 from knowhalu.types import (
     NO_INFORMATION,
     Document,
@@ -46,7 +49,22 @@ def test_sources_may_be_written_plainly():
     mixed = Sample(
         response="r", documents=["one", {"text": "two", "id": "x"}, {"text": "three", "title": "t"}, Document(text="four")]
     )
-    assert [d.id for d in mixed.documents] == ["document-1", "x", "document-3", ""]
+    assert [d.id for d in mixed.documents] == ["document-1", "x", "document-3", "document-4"]
+    taken = Sample(response="r", documents=[Document(text="one"), {"text": "two", "id": "document-1"}, Document(text="three")])
+    assert [d.id for d in taken.documents] == ["document-2", "document-1", "document-3"]
+
+
+@pytest.mark.parametrize("documents", ["text", {"text": "text"}, Document(text="text"), ["text"], (d for d in ["text"])])
+def test_one_source_is_one_document_however_it_is_given(monkeypatch, documents):
+    monkeypatch.setattr(Checker, "check", lambda self, sample: sample)
+    assert [d.text for d in knowhalu.check(summary="r", documents=documents).documents] == ["text"]
+
+
+@pytest.mark.parametrize("given", [{"documents": {"t": "text"}}, {"knowledge": {"text": "text"}}])
+def test_an_object_in_the_place_of_texts_is_refused_with_the_cure(given):
+    for ask in (knowhalu.check, knowhalu.revise):
+        with pytest.raises(InputError, match=f"{next(iter(given))}: an object .* a list of texts"):
+            ask(summary="r", **given)
 
 
 @pytest.mark.parametrize(

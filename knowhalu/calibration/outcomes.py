@@ -62,12 +62,10 @@ def read_lines(path: Path, rows: Rows) -> Lines:
 
     Raises InputError where an outcome is of no row, or of a row that has changed, and where a row has no outcome at all.
     """
-    contents = {name: content for content, name in rows.contents.items()}
     found: dict[int, dict[str, Any]] = {}
     for number, fields in _outcomes(path):
         place = rows.places.get(id_hash(str(fields.get("id"))))
-        told = contents.get(str(fields.get("id")))
-        if place is None or (told is not None and fields.get("input", told) != told):
+        if place is None or not rows.inputs.is_same(place, fields.get("input", rows.inputs[place])):
             what = "is not in" if place is None else "has changed in"
             raise InputError(
                 f"{path}, line {number}: the sample {fields.get('id')!r} {what} {rows.path}. Give the rows of this run."

@@ -1,6 +1,5 @@
 """`knowhalu eval all`: every file of a folder whose form is known."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -68,14 +67,18 @@ def known_files(folder: Path) -> tuple[dict[str, tuple[Path, str]], list[Path], 
             kinds[path] = recognise(path)
         except KnowHaluError as error:
             broken[str(path)] = str(error)
-    counted = Counter(kinds.values())
-    sets = {
-        (kind if counted[kind] == 1 else f"{kind}-{stem_of(path)}"): (path, kind)
-        for path, kind in kinds.items() if kind is not None
-    }  # fmt: skip
+    sets = {_name(path, kind, kinds): (path, kind) for path, kind in kinds.items() if kind is not None}
     if not sets and not broken:
         raise InputError(f"{folder}: holds no file of a form that is known. See knowhalu eval --help.")
     return sets, [path for path, kind in kinds.items() if kind is None], broken
+
+
+def _name(path: Path, kind: str, kinds: Mapping[Path, str | None]) -> str:
+    """Name the results of a file: by its set, or by its own name where there are several, with the suffix where that tells."""
+    stems = [stem_of(other) for other, its in kinds.items() if its == kind]
+    if len(stems) == 1:
+        return kind
+    return f"{kind}-{stem_of(path) if len(set(stems)) == len(stems) else path.name}"
 
 
 def _places(folder: Path) -> list[Path]:

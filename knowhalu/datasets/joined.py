@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from knowhalu.datasets.reading import Reader
+from knowhalu.datasets.reading import Reader, id_of
 from knowhalu.datasets.rows import read_rows
 from knowhalu.errors import InputError
 from knowhalu.records import Row
@@ -16,10 +16,10 @@ def ragtruth_rows(path: Path) -> Iterator[Row]:
         yield from read_rows(path)  # already put together
         return
     beside = _beside(path, "source_info.jsonl")
-    sources = {Reader(row).id(("source_id",)): row.fields for row in read_rows(beside)}
+    sources = {Reader(row).key("source_id"): row.fields for row in read_rows(beside)}
     for row in read_rows(path):
         reader = Reader(row)
-        name = reader.id(("source_id",))
+        name = reader.key("source_id")
         if name not in sources:
             reader.fault("source_id", f"{name!r:.40} is not in {beside.name}", "Take both files from the same release")
         wanted = {n: sources[name].get(n) for n in ("task_type", "source_info")}
@@ -29,10 +29,10 @@ def ragtruth_rows(path: Path) -> Iterator[Row]:
 def scifact_rows(path: Path) -> Iterator[Row]:
     """Yield the rows of SciFact's claims with the texts of their abstracts; raises InputError where one is missing."""
     beside = _beside(path, "corpus.jsonl")
-    corpus = {Reader(row).id(("doc_id",)): _abstract(row) for row in read_rows(beside)}
+    corpus = {Reader(row).key("doc_id"): _abstract(row) for row in read_rows(beside)}
     for row in read_rows(path):
         reader = Reader(row)
-        names = dict.fromkeys([*map(str, reader.items("cited_doc_ids")), *reader.inner("evidence").fields])
+        names = dict.fromkeys([*(id_of(v) or str(v) for v in reader.items("cited_doc_ids")), *reader.inner("evidence").fields])
         for name in names:
             if name not in corpus:
                 reader.fault("cited_doc_ids", f"{name!r:.40} is not in {beside.name}", "Take both files from the same release")

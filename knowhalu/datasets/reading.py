@@ -77,13 +77,23 @@ class Reader:
 
     def id(self, names: Iterable[str] = ("id",)) -> str:
         """Return the row's own id, or else its place in the file."""
-        for name in names:
-            value = self.fields.get(name)
-            if isinstance(value, str) and value.strip():
-                return self.text(name)
-            if isinstance(value, int) and not isinstance(value, bool):
-                return str(value)
-        return self.row.default_id
+        found = (self.own_id(name) for name in names)
+        return next((name for name in found if name is not None), self.row.default_id)
+
+    def own_id(self, name: str) -> str | None:
+        """Return an id, a text or a whole number; None where there is none."""
+        value = self.fields.get(name)
+        if isinstance(value, str):
+            return self.maybe(name)
+        return id_of(value)
+
+    def key(self, name: str) -> str:
+        """Return the id by which rows of two files are put together."""
+        found = self.own_id(name)
+        if found is None:
+            what = f"{self.fields[name]!r:.40} is no id" if name in self else "is missing"
+            self.fault(name, what, "Write a text or a whole number: the rows of two files are put together by it")
+        return found
 
     def kept(self, names: Iterable[str]) -> dict[str, Any]:
         """Return plain values that are kept as they are."""
@@ -122,6 +132,12 @@ class Reader:
                 "meta": {**group, **given},
             }
         )  # fmt: skip
+
+
+def id_of(number: Any) -> str | None:
+    """Return a whole number as its digits, also where a table made it 12.0; None for anything else."""
+    whole = isinstance(number, float) and number.is_integer()
+    return str(int(number)) if whole or (isinstance(number, int) and not isinstance(number, bool)) else None
 
 
 def pair_of(row: Row) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ def _table(path: Path) -> Iterator[Row]:
         raise InputError(f"{path}, near line {reader.line_num}: not a table ({error}). Write the file again.") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 ({error.reason} at byte {error.start}). Save the file as UTF-8.") from error
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise _unreadable(path, error) from error
 
 

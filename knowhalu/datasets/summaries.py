@@ -7,8 +7,8 @@ from knowhalu.datasets.reading import Reader
 from knowhalu.records import Row
 from knowhalu.types import Sample
 
-PERFECT = 5
-"""The best rating of consistency."""
+WORST, PERFECT = 1, 5
+"""The worst and the best rating of consistency."""
 ROWS = Judged(
     "claim", ("source",), "label", ("supported",), ("unsupported",), types=("edit_types", "error_type", "label3"),
     parts=("set", "source_set", "domain"),
@@ -65,6 +65,6 @@ def qags(row: Row) -> Iterator[Sample]:
 
 
 def _rating(reader: Reader, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        reader.fault("consistency", f"{value!r:.40} is no rating", "Write a number from 1 to 5")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not WORST <= value <= PERFECT:
+        reader.fault("consistency", f"{value!r:.40} is no rating", f"Write a number from {WORST} to {PERFECT}")
     return float(value)

@@ -14,14 +14,14 @@ from knowhalu.evaluation.groups import group_numbers, sharing_keys
 from knowhalu.evaluation.intervals import SEED
 from knowhalu.evaluation.marks import Spans, gold_spans
 from knowhalu.evaluation.traits import RowTraits, traits_of
-from knowhalu.records import content_hash, id_hash, read_samples
+from knowhalu.records import Inputs, content_hash, id_hash, read_samples
 from knowhalu.types import SPANS, Sample
 
 CURE = 'Give every row a label, "faithful" or "hallucinated", or check rows without labels by knowhalu detect.'
 
 
 class Rows(NamedTuple):
-    """A file of labelled samples: the place of every id, gold (true: hallucinated), group numbers, and content hashes.
+    """A file of labelled samples: the place of every id, gold (true: hallucinated), group numbers, and hashes.
 
     `bare` counts those that have neither documents nor knowledge. `spans` are the gold spans of each row, None where they are
     not known; `traits` is what each row says of itself.
@@ -29,6 +29,7 @@ class Rows(NamedTuple):
 
     path: Path
     places: dict[bytes, int]
+    inputs: Inputs
     gold: Flags
     groups: NDArray[np.intp]
     contents: dict[str, str]
@@ -45,6 +46,7 @@ class Rows(NamedTuple):
 def read_rows(path: Path) -> Rows:
     """Read and validate all rows; raises InputError at the first that cannot be used or has no label."""
     places: dict[bytes, int] = {}
+    inputs = Inputs()
     gold: list[bool] = []
     contents: dict[str, str] = {}
     spans: list[Spans | None] = []
@@ -60,13 +62,14 @@ def read_rows(path: Path) -> Rows:
         places[id_hash(sample.id)] = len(gold)
         gold.append(sample.label == "hallucinated")
         contents[content_hash(sample)] = sample.id
+        inputs.add(sample)
         spans.append(gold_spans(sample, str(path)))
         traits.append(traits_of(sample))
         return sharing_keys(sample)
 
     groups = group_numbers(keys(sample) for sample in read_samples(path))
     known = tuple(spans) if has_spans else (None,) * len(spans)
-    return Rows(path, places, np.array(gold, dtype=np.bool_), groups, contents, bare, known, tuple(traits))
+    return Rows(path, places, inputs, np.array(gold, dtype=np.bool_), groups, contents, bare, known, tuple(traits))
 
 
 def limited(rows: Rows, limit: int | None, folder: Path) -> Rows:

@@ -61,7 +61,12 @@ def _text(choice: dict[str, Any], where: str, raw: str) -> str:
         text = choice.get("text")
     if not isinstance(text, str):
         raise ReplyError("generate", f"{where}: the reply has no text", reply=raw)
-    return text
+    return _whole(text)
+
+
+def _whole(text: str) -> str:
+    """Put "?" in the place of every half of a surrogate pair, which JSON may hold and no file."""
+    return text.encode(errors="replace").decode()
 
 
 def _finish(reason: Any, where: str, raw: str) -> str:
@@ -177,4 +182,4 @@ def error_text(body: str) -> str:
     for name in ("error", "message", "detail"):
         if isinstance(payload, dict) and payload.get(name):
             payload = payload[name]
-    return (payload if isinstance(payload, str) else json.dumps(payload))[:600]
+    return _whole(payload if isinstance(payload, str) else json.dumps(payload))[:600]

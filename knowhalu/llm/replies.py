@@ -138,3 +138,19 @@ def _told(backend: Any, folder: Path) -> Any:
     # other weights under the same names have another time of writing
     stats = [(file.name, file.stat()) for file in sorted(folder.iterdir()) if file.is_file()]
     return json.dumps([(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats])
+
+
+async def answering(kind: Any, options: LLMOptions) -> str:
+    """Return name and hash of the model that answers by a kind of backend: a server is asked, no model is loaded.
+
+    Raises BackendError where the server does not answer.
+    """
+    backend = kind(options) if hasattr(kind, "identity") else None
+    try:
+        told = _told(backend, Path(options.model).expanduser())
+        said = str(await told if inspect.isawaitable(told) else told)
+    finally:
+        if backend is not None:
+            await backend.close()
+    name = options.model or (json.loads(said)["model"] if said else "")
+    return f"{Path(name).name} {hashlib.sha256(said.encode()).hexdigest()[:16]}"

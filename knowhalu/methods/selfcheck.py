@@ -16,10 +16,9 @@ from knowhalu.options import BaselineOptions
 from knowhalu.reasons import OpenReason
 from knowhalu.steps import Steps
 from knowhalu.text import Span, few_segments, sentences
-from knowhalu.types import Judgment, Label, Passage, Sample, Task
+from knowhalu.types import SAMPLES, Judgment, Label, Passage, Sample, Task
 from knowhalu.verdicts import Segment, Verdict
 
-SAMPLES = "samples"
 SHOWN = 160
 """Characters of a response that a reason shows."""
 

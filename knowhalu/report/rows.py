@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from knowhalu.errors import InputError
 from knowhalu.evaluation.groups import group_numbers, sharing_keys
-from knowhalu.records import content_hash, id_hash, read_samples
+from knowhalu.records import Inputs, id_hash, read_samples
 from knowhalu.text import word_count
 from knowhalu.types import TYPE, Sample
 
@@ -25,7 +25,7 @@ class Texts(NamedTuple):
     gold: NDArray[np.int8]
     words: NDArray[np.int64]
     groups: NDArray[np.intp]
-    contents: NDArray[np.uint64]
+    inputs: Inputs
     types: list[str | None]
 
     def place(self, name: str, content: str, where: str) -> int:
@@ -33,7 +33,7 @@ class Texts(NamedTuple):
         place = self.places.get(id_hash(name))
         if place is None:
             raise InputError(f"{where}: the row {name!r} is not in {self.path}. Name the file that was checked: --rows FILE.")
-        if content and content != f"{self.contents[place]:016x}":
+        if content and not self.inputs.is_same(place, content):
             raise InputError(f"{where}: the row {name!r} has changed in {self.path} since then. Check it again first.")
         return place
 
@@ -41,20 +41,20 @@ class Texts(NamedTuple):
 def read_texts(path: Path) -> Texts:
     """Read and validate all rows; raises InputError at the first that cannot be used."""
     places: dict[bytes, int] = {}
-    gold, words, contents = array("b"), array("q"), array("Q")
+    gold, words, inputs = array("b"), array("q"), Inputs()
     types: list[str | None] = []
 
     def keys(sample: Sample) -> list[Hashable]:
         places[id_hash(sample.id)] = len(gold)
         gold.append({None: UNKNOWN, "faithful": FAITHFUL, "hallucinated": HALLUCINATED}[sample.label])
         words.append(word_count(sample.response))
-        contents.append(int(content_hash(sample), 16))
+        inputs.add(sample)
         types.append(_type(sample))
         return sharing_keys(sample)
 
     groups = group_numbers(keys(sample) for sample in read_samples(path))
     numbers = np.array(gold, dtype=np.int8), np.array(words, dtype=np.int64)
-    return Texts(path, places, *numbers, groups, np.array(contents, dtype=np.uint64), types)
+    return Texts(path, places, *numbers, groups, inputs, types)
 
 
 def samples_at(path: Path, places: Set[int]) -> Iterator[tuple[int, Sample]]:

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from knowhalu.cli.eval import OTHERS
+from knowhalu.cli.eval_all import known_files
 from knowhalu.cli.main import main
 from knowhalu.datasets.catalog import DATASETS
 
@@ -113,6 +114,14 @@ def test_all_gives_two_files_of_one_set_results_of_their_own(run, tmp_path):
         (tmp_path / f"e/{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in CLAIMS))
     assert run("eval", "all", "--data", "e", *SHORT, "-o", "out").exit_code == 0
     assert {"qags-qags_a", "qags-qags_b"} <= {p.name for p in (tmp_path / "out").iterdir()}
+
+
+def test_all_loses_no_file_of_two_with_one_name(tmp_path):
+    (tmp_path / "mine.jsonl").write_text("".join(json.dumps(r) + "\n" for r in CLAIMS))
+    (tmp_path / "mine.json").write_text(json.dumps(CLAIMS))
+    sets, unknown, broken = known_files(tmp_path)
+    assert {path.name: name.partition("-")[2] for name, (path, _) in sets.items()} == {n: n for n in ("mine.json", "mine.jsonl")}
+    assert not unknown and not broken
 
 
 def test_an_interruption_says_what_is_kept(run, monkeypatch):

@@ -246,6 +246,25 @@ def test_ragtruth_takes_sources_from_the_file_beside_it(file, tmp_path):
         read("ragtruth", file({**row, "source_id": "t"}, name="response.jsonl"))
 
 
+def test_ids_that_join_two_files_are_read_as_whole_numbers_or_refused(file, tmp_path):
+    rows = [{"id": str(i), "source_id": float(i), "model": "m", "labels": [], "response": f"R{i}"} for i in (8, 7)]
+    file(*rows, name="response.jsonl")
+    sources = [{"source_id": i, "task_type": "Summary", "source_info": f"Source {i}."} for i in (7, 8)]
+    file(*sources, name="source_info.jsonl")
+    assert [(s.response, s.documents[0].text) for s in read("ragtruth", tmp_path)] == [("R8", "Source 8."), ("R7", "Source 7.")]
+    for name, said in ((12.5, "12.5 is no id"), (True, "True is no id"), (None, "is missing")):
+        file({**sources[0], "source_id": name}, name="source_info.jsonl")
+        with pytest.raises(InputError, match=f"source_info.jsonl, line 1, field 'source_id': {said}"):
+            read("ragtruth", tmp_path)
+
+
+@pytest.mark.parametrize("rating", [float("nan"), 0, 5.5, True, "5"])
+def test_a_rating_that_is_none_is_refused(file, rating):
+    row = {"id": "d", "text": "T", "machine_summaries": ["S"], "consistency": [rating]}
+    with pytest.raises(InputError, match=r"line 1, field 'consistency': .* is no rating. Write a number from 1 to 5"):
+        read("summeval", file(row))
+
+
 @pytest.mark.parametrize("start", [-1, 6, 99, None, "3"])
 def test_marked_characters_must_stand_in_the_response(file, start):
     row = next(r for n, r, _ in FORMS if n == "ragtruth")

@@ -82,6 +82,7 @@ def test_class_labels_get_their_names(tmp_path):
     ("d.csv", b"a,b\n\xff,2\n", "not UTF-8"),
     ("d.csv.gz", b"a,b\n", "cannot be read"),
     ("d.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99, mtime=0)[:-12], "cannot be read"),
+    ("d.csv.gz", gzip.compress(b"a,b\n1,2\n", mtime=0)[:10] + b"\xff" * 9, "cannot be read"),
     ("d.parquet", b"PAR1 no", "cannot be read"),
     ("d.arrow", b"no arrow", "cannot be read"),
     ("d.jsonl", b"[1]\n", "not an object"),

@@ -10,6 +10,7 @@ from knowhalu.errors import ReplyError
 from knowhalu.llm import wire
 from knowhalu.llm.server import Server
 from knowhalu.options import LLMOptions
+from knowhalu.records import outcome_line, parse_outcome
 from knowhalu.steps import Generate
 from knowhalu.types import Label, Sample, Task
 from knowhalu.verdicts import Failure, Verdict
@@ -121,6 +122,7 @@ FINAL = {
     "a key that is missing": (f.status(401, {"error": "Unauthorized"}), "environment variable KNOWHALU_API_KEY"),
     "a redirect": (f.status(307, b"", ["Location: http://127.0.0.1:1/"]), "sends on to another address"),
     "an unknown refusal": (f.status(400, {"detail": "no such luck"}), "refused (HTTP 400): no such luck"),
+    "half a character": (f.status(400, {"detail": "no \ud83d luck"}), "refused (HTTP 400): no ? luck"),
     "a context that is too short": (
         f.status(400, {"error": {"message": "request (9412 tokens) exceeds the available context size (8192 tokens)"}}),
         "request (9412 tokens) exceeds the available context size (8192 tokens). Serve the model with a longer context",
@@ -173,6 +175,14 @@ def test_a_reply_that_is_no_label_is_a_failure_with_the_raw_reply(kind):
     assert "the reply is none of CORRECT, INCORRECT, INCONCLUSIVE" in outcomes[STRUCK].reason
     assert outcomes[STRUCK].reply == BAD_LABELS[kind]
     others_are_untouched(outcomes)
+
+
+def test_half_a_character_in_a_reply_does_not_keep_it_from_being_written():
+    with running(FakeServer(TinyModel(wants))) as fake:
+        fake.strike(STRUCK, f.sent(lambda payload, choice: None), f.said("It is \ud83d fine"))
+        outcome = check_all(fake)[STRUCK]
+    assert isinstance(outcome, Failure) and outcome.reply == "It is ? fine"
+    assert parse_outcome(outcome_line(outcome)) == outcome
 
 
 def test_a_label_in_the_text_that_is_checked_decides_nothing():

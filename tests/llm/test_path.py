@@ -3,7 +3,10 @@
 import pytest
 
 from knowhalu.api import Checker
+from knowhalu.batch import detect
+from knowhalu.errors import BackendError, ResumeError
 from knowhalu.options import KnowHaluOptions, LLMOptions, Settings
+from knowhalu.records import parse_outcome
 from knowhalu.types import Kind, Label, Sample
 from knowhalu.verdicts import Failure, Verdict
 from tests.llm.fake_server import FakeServer, running
@@ -79,3 +82,43 @@ def test_a_model_that_talks_nonsense_ends_as_a_failure_with_its_words(model_fold
     outcome = Checker(chosen).check(SAMPLE)
     assert isinstance(outcome, Failure) and outcome.stage in ("extract", "query"), outcome
     assert outcome.reason and outcome.reply
+
+
+def job(tmp_path, server, *ids):
+    """Check rows of these ids by whatever the server has; return what the output holds."""
+    source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text("".join(SAMPLE.model_copy(update={"id": i}).model_dump_json(exclude_none=True) + "\n" for i in ids))
+    detect(Checker(settings(tmp_path, url=server.url, retries=0)), source, output)
+    return output.read_bytes()
+
+
+def test_a_job_is_finished_by_the_model_that_began_it_or_not_at_all(server, tmp_path):
+    job(tmp_path, server, "1")
+    server.names = ["other"]
+    with pytest.raises(ResumeError, match="belongs to another run .llm was tiny [0-9a-f]{16}, is other [0-9a-f]{16}"):
+        job(tmp_path, server, "1", "2")
+    server.names = ["tiny"]
+    head, *lines = job(tmp_path, server, "2", "1").splitlines()
+    assert b'"llm":"tiny ' in head and [parse_outcome(line).id for line in lines] == ["2", "1"]
+
+
+def test_a_server_that_is_down_ends_a_job_at_once_and_is_not_missed_by_a_finished_one(server, tmp_path):
+    done = job(tmp_path, server, "1")
+    down = FakeServer()
+    with running(down):
+        pass
+    assert job(tmp_path, down, "1") == done
+    with pytest.raises(BackendError, match="knowhalu serve-model"):
+        job(tmp_path, down, "1", "2")
+    assert (tmp_path / "out.jsonl").read_bytes() == done
+
+
+def test_a_model_in_this_process_is_known_by_its_files_before_it_is_loaded(tmp_path):
+    (tmp_path / "Small").mkdir()
+    weights = tmp_path / "Small" / "model.safetensors"
+    weights.write_bytes(b"one")
+    checker = Checker(settings(tmp_path, backend="transformers", model=str(weights.parent)))
+    first = checker.answers
+    assert first.startswith("Small ") and first == checker.answers
+    weights.write_bytes(b"other")
+    assert checker.answers != first and Checker().answers == ""
