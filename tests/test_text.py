@@ -215,6 +215,6 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_takes_no_quadratic_time(text):
-    began = time.perf_counter()
+    began = time.process_time()
     check_spans(text, segments(text, 30))
-    assert time.perf_counter() - began < 4.0
+    assert time.process_time() - began < 4.0
