@@ -187,7 +187,8 @@ def who_answers(settings: Settings, *, revises: bool = False) -> str:
     from anyio.from_thread import start_blocking_portal
 
     with start_blocking_portal() as portal:  # also inside a notebook's running loop
-        return portal.call(answering, llm_backend(settings.llm.backend), settings.llm)
+        who: str = portal.call(answering, llm_backend(settings.llm.backend), settings.llm)
+    return who
 
 
 def _thought_by(settings: Settings) -> dict[str, str]:

@@ -18,8 +18,8 @@ from rich.text import Text
 import knowhalu
 from knowhalu.cli.options import make_settings, with_settings
 from knowhalu.cli.show import make_console, short
-from knowhalu.errors import KnowHaluError, StageError
-from knowhalu.options import LLMOptions, Settings
+from knowhalu.errors import KnowHaluError, SettingsError, StageError
+from knowhalu.options import LLMOptions, RetrievalOptions, Settings
 
 if TYPE_CHECKING:
     from knowhalu.llm.server import About
@@ -71,8 +71,8 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield _verifier(settings.encoder.folder)
     yield _embedder(settings.retrieval.embedder)
     yield from _indexes(settings.retrieval.index)
-    if (settings.reasoner, settings.llm.backend) == ("llm", "server"):
-        yield _server(settings.llm)
+    yield from _folders(settings.retrieval)
+    yield from _thinking(settings)
     for extra, packages in sorted(_extras().items()):
         missing = [p for p in packages if _version(p) is None]
         text = f"pip install 'knowhalu[{extra}]' (for {', '.join(missing)})" if missing else "installed"
@@ -159,6 +159,49 @@ def _indexes(wanted: Path | None) -> Iterator[Finding]:
         else:
             counts = f"{info.counts.passages:,} passages of {info.counts.documents:,} documents"
             yield Finding("index", GOOD, f"{folder} ({counts}, embedder {info.embedder.name})")
+
+
+def _folders(options: RetrievalOptions) -> Iterator[Finding]:
+    """Look for the folders of the models that a search loads beside the embedder's."""
+    reranker = options.reranker if options.has_source else None
+    encoder = options.token_encoder if options.mode == "late" else None
+    for name, folder in (("reranker", reranker), ("token encoder", encoder)):
+        if folder is None or folder in ("verifier", "minilm-late"):
+            continue
+        there = Path(folder).is_dir()
+        yield Finding(name, there, folder if there else f"{folder}: no such folder. Give a model's folder")
+
+
+def _thinking(settings: Settings) -> Iterator[Finding]:
+    """Say who thinks in the method, and look for the language model where one does."""
+    try:
+        from knowhalu.parts import thinkers
+
+        who = thinkers(settings)
+    except SettingsError as error:
+        yield Finding("method", BAD, str(error))
+    except (ImportError, OSError) as error:
+        yield Finding("method", BAD, f"its code cannot be imported ({error})")
+    else:
+        yield Finding("method", GOOD, f"{settings.method}, by {' and '.join(sorted(who - {''})) or 'rules alone'}")
+        if "llm" in who:
+            yield _server(settings.llm) if settings.llm.backend == "server" else _in_process(settings.llm)
+
+
+def _in_process(options: LLMOptions) -> Finding:
+    """Look for the package and the folder of a language model in this process, without loading it."""
+    from knowhalu.llm.loading import checked_folder
+    from knowhalu.names import llm_backend
+
+    try:
+        llm_backend(options.backend)
+        folder = checked_folder(options.model)
+    except KnowHaluError as error:
+        return Finding("llm.model", BAD, str(error))
+    version = _version(options.backend)  # the package that bears the backend's name
+    if version is None:
+        return Finding("llm.model", BAD, f"{options.backend} is not installed. Run: pip install 'knowhalu[{options.backend}]'")
+    return Finding("llm.model", GOOD, f"{folder} by {options.backend} {version}")
 
 
 def _server(options: LLMOptions) -> Finding:

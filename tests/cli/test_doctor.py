@@ -59,6 +59,36 @@ def test_a_missing_package_is_named_with_its_command(monkeypatch):
     assert "pip install 'knowhalu[vllm]'" in found["[vllm]"].text
 
 
+@pytest.mark.parametrize(("pairs", "name", "said"), [
+    (["method=nonsense"], "method", "unknown method 'nonsense'"),
+    (["method=halueval", "reasoner=encoder"], "method", "Use --reasoner llm"),
+    (["reasoner=llm", "llm.backend=nonsense"], "llm.model", "unknown LLM backend 'nonsense'"),
+    (["reasoner=llm", "llm.backend=vllm"], "llm.model", "set llm.model to the folder of a model"),
+    (["reasoner=llm", "llm.backend=transformers", "llm.model=none"], "llm.model", "no model in none"),
+    (["method=cascade", "reasoner=llm", "llm.backend=vllm"], "llm.model", "set llm.model"),
+    (["retrieval.mode=late", "retrieval.token_encoder=none"], "token encoder", "none: no such folder"),
+    (["retrieval.index=none", "retrieval.reranker=none"], "reranker", "none: no such folder"),
+])  # fmt: skip
+def test_what_a_run_would_fail_by_is_found(pairs, name, said):
+    found = {f.name: f for f in examine(load_settings(pairs=pairs))}
+    assert found[name].good is False and said in found[name].text
+
+
+def test_an_in_process_model_needs_its_folder_and_its_package(tmp_path, monkeypatch):
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).write_bytes(b"{}")
+    settings = Settings(reasoner="llm", llm=LLMOptions(backend="vllm", model=str(tmp_path)))
+    for version, good in ((None, False), ("0.32", True)):
+        monkeypatch.setattr("knowhalu.cli.doctor._version", lambda _, version=version: version)
+        found = {f.name: f for f in examine(settings)}["llm.model"]
+        assert found.good is good and ("pip install 'knowhalu[vllm]'" in found.text) is not good
+
+
+def test_what_no_run_reads_is_not_missed():
+    names = {f.name for f in examine(load_settings(pairs=["method=trivial-length", "reasoner=llm", "retrieval.reranker=none"]))}
+    assert not names & {"llm.url", "llm.model", "reranker"}
+
+
 def ask_server(url, **llm):
     settings = Settings(reasoner="llm", llm=LLMOptions(url=url, **llm))
     (found,) = [f for f in examine(settings) if f.name == "llm.url"]
