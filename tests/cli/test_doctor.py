@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import knowhalu.encoder.service as service
+import knowhalu.parts  # noqa: F401 - takes the packaged folder before a test puts another in its place
 from knowhalu.cli.doctor import VERIFIER_FILES, examine
 from knowhalu.cli.settings import render_settings
 from knowhalu.options import LLMOptions, Settings
