@@ -74,10 +74,14 @@ def stand_in(tmp_path, monkeypatch):
     return put
 
 
+def _heed():
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, also by children
+
+
 def started(*arguments):
     command = [sys.executable, "-m", "knowhalu", "serve-model", *map(str, arguments)]
     environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ, preexec_fn=_heed)
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
