@@ -127,10 +127,12 @@ class Sections:
         return self._map[self._starts[section] + start : self._starts[section] + end]
 
 
-def _make_room(used: int) -> None:
+def _make_room(file: int) -> None:
     """Allow the process more open files, as far as it may, where all but a few are open; each mapped file counts as one."""
     if resource is None:
         return
+    used = os.dup(file)  # the lowest number that is free; that of the file itself may be one that was given back
+    os.close(used)
     soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or used + SPARE < soft:
         return

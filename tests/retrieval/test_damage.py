@@ -17,7 +17,7 @@ from knowhalu.retrieval.build import build_index
 from knowhalu.retrieval.change import delete_documents
 from knowhalu.retrieval.index import FaissIndex, read_info, verify
 from knowhalu.retrieval.manifest import MANIFEST, Chunking, Manifest, hash_file, read_manifest
-from knowhalu.retrieval.sections import HEAD, Sections, head
+from knowhalu.retrieval.sections import HEAD, SPARE, Sections, head
 from tests.retrieval.conftest import WordEmbedder, records
 
 KINDS = ("passages", "vectors", "edits", "search", MANIFEST)
@@ -59,9 +59,9 @@ def test_an_index_of_very_many_shards_opens(made: Path) -> None:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     path = file_of(made, "passages")
     with path.open("rb") as file:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (file.fileno() + 20, limits[1]))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (file.fileno() + SPARE + 20, limits[1]))
     try:
-        opened = [Sections(path, "passages") for _ in range(60)]
+        opened = [Sections(path, "passages") for _ in range(2 * SPARE)]
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     assert len({s.digest for s in opened}) == 1
