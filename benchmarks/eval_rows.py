@@ -42,7 +42,7 @@ def sample(key: str, source: str, response: str, question: str | None = None) ->
 def rows_of(folder: Path, name: str) -> list[EvalRow]:
     """Return the rows of one evaluation file, of all its splits; sources that begin alike are one group, and so is a claim."""
     path = folder / f"{name}.jsonl.gz"
-    found = load(open_set(recognise(path) or name, path, "all"))
+    found = list(load(open_set(recognise(path) or name, path, "all")))
     numbers = group_numbers([source(s)[:200], *sharing_keys(s)] for s in found)
     return [EvalRow(s, s.label == "faithful", str(number)) for s, number in zip(found, numbers, strict=True)]
 

@@ -108,6 +108,8 @@ def any_of(words: list[str]) -> str:
 
 _DOES_NOT = r"(?:does|do|did)(?: not|n't)"
 _CANNOT = r"(?:cannot|can't|can not|could not|couldn't|do not|don't)"
+GOES_ON = re.compile(r"\b(?:but|however|until|although|though|yet|still|i (?:think|guess|believe|suppose))\b", re.IGNORECASE)
+"""How one who declined at first goes on to a claim."""
 REFUSAL = re.compile(
     "|".join(
         (

@@ -46,11 +46,12 @@ def extract(question: str, answer: str) -> Extraction:
 
 
 def is_refusal(question: str, answer: str) -> bool:
-    """Tell whether an answer says that it cannot answer, and gives nothing else: no claim, no number or name of its own."""
+    """Tell whether an answer says that it cannot answer, with no number or name of its own, no "but" and no opinion."""
     if len(answer.split()) > REFUSAL_WORDS or _SETTLES.match(answer):
         return False
     seen = {stem(w.text.lower()) for w in words(question)}
-    return declines(answer, in_other_words=True) and all(stem(w.text.lower()) in seen for w in _details(answer))
+    says = declines(answer, in_other_words=True) or (hedges(answer) and not lexicon.GOES_ON.search(answer))
+    return says and all(stem(w.text.lower()) in seen for w in _details(answer))
 
 
 def _fault(question: str, answer: str, asked: Asked, fresh: list[str]) -> str | None:
