@@ -9,7 +9,7 @@ Row = Mapping[str, float]
 _SETS = """\
 Every file is a test file that was not trained on; the decision border was fixed beforehand. *Trivial* is a logistic
 regression on length and word overlap alone, fitted on the very rows (5 grouped folds). In brackets: 95 % bootstrap
-interval, rows of one source drawn together.
+interval, rows of one source or claim drawn together.
 
 | set | rows | ROC-AUC | encoder alone | trivial | balanced accuracy | trivial |
 |---|---|---|---|---|---|---|"""
