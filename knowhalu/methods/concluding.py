@@ -38,6 +38,14 @@ def left_open(task: Task, why: str) -> Judgment:
     )  # fmt: skip
 
 
+def nothing_to_check(sample: Sample, method: str, why: str = OpenReason.NOTHING_TO_CHECK.says) -> Verdict:
+    """Leave a text open that states nothing, whatever its task: no source says that it is wrong."""
+    return Verdict(
+        id=sample.id, task=sample.task, method=method, label=Label.INCONCLUSIVE, hallucinated=None, kind=None, probability=0.5,
+        open=OpenReason.NOTHING_TO_CHECK, reason=why,
+    )  # fmt: skip
+
+
 def silent(steps: Sequence[Step]) -> OpenReason:
     """Say why no step has any knowledge: nothing was found, or nothing in what was found speaks of the matter."""
     return OpenReason.OFF_TOPIC if any(step.passages for step in steps) else OpenReason.NOTHING_RETRIEVED

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from knowhalu.aggregation import Thresholds, aggregate, needs_second_opinion
-from knowhalu.methods.concluding import conclude, how_wrong, probability_of, settled, why_open, words
+from knowhalu.methods.concluding import conclude, how_wrong, nothing_to_check, probability_of, settled, why_open, words
 from knowhalu.methods.evidence import link
 from knowhalu.methods.sources import retrieve
 from knowhalu.options import KnowHaluOptions
-from knowhalu.reasons import OpenReason
 from knowhalu.steps import Doubtful, Steps
 from knowhalu.text import Span, segments
 from knowhalu.types import Extraction, Form, Judgment, Kind, Knowledge, Label, Passage, Query, Sample, Step
@@ -56,10 +55,7 @@ class KnowHalu:
     def check(self, sample: Sample) -> Steps[Verdict]:
         """Check one sample."""
         if not any(c.isalnum() for c in sample.response):
-            return Verdict(
-                id=sample.id, task=sample.task, method=self.name, label=Label.INCONCLUSIVE, hallucinated=None, kind=None,
-                probability=0.5, open=OpenReason.NOTHING_TO_CHECK, reason=OpenReason.NOTHING_TO_CHECK.says,
-            )  # fmt: skip
+            return nothing_to_check(sample, self.name)
         extraction = None
         if sample.question and self.options.off_target:
             extraction = yield from self.reasoner.extract(sample.question, sample.response)

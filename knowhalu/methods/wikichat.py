@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from knowhalu.methods.claims import finding, place
-from knowhalu.methods.concluding import NOTHING, conclude, how_wrong, left_open, settled, why_open
+from knowhalu.methods.concluding import NOTHING, conclude, how_wrong, left_open, nothing_to_check, settled, why_open
 from knowhalu.methods.evidence import link
 from knowhalu.methods.sources import whole_or_retrieved
 from knowhalu.options import BaselineOptions
-from knowhalu.reasons import OpenReason
 from knowhalu.steps import Steps
 from knowhalu.text import Span, few_segments
 from knowhalu.types import Judgment, Label, Passage, Sample
@@ -51,7 +50,7 @@ class WikiChat:
                 found.append(_segment(sample, piece, claims))
             else:
                 unchecked.append(Unchecked(**piece._asdict(), reason=NO_CLAIM))
-        verdict = conclude(sample, found, self.name) if found else _open(sample)
+        verdict = conclude(sample, found, self.name) if found else nothing_to_check(sample, self.name, NO_CLAIM)
         return verdict.model_copy(update={"unchecked": tuple(unchecked)})
 
     def _claims(self, sample: Sample, piece: Span, judged: dict[str, Judgment]) -> Steps[dict[str, Judgment]]:
@@ -80,12 +79,4 @@ def _segment(sample: Sample, piece: Span, claims: dict[str, Judgment]) -> Segmen
         start=piece.start, end=piece.end, text=piece.text, label=label, open=why_open(label, base),
         relation=how_wrong(label, base, findings), probability=1 - base.supported, base=base, findings=findings,
         evidence=tuple(e for claim, judgment in claims.items() for e in link(place(claim, piece), judgment)),
-    )  # fmt: skip
-
-
-def _open(sample: Sample) -> Verdict:
-    """Leave a text open of which no piece claims anything, whatever its task: no source says that it is wrong."""
-    return Verdict(
-        id=sample.id, task=sample.task, method=WikiChat.name, label=Label.INCONCLUSIVE, hallucinated=None,
-        open=OpenReason.NOTHING_TO_CHECK, kind=None, probability=0.5, reason=NO_CLAIM,
     )  # fmt: skip

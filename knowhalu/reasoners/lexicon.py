@@ -108,8 +108,6 @@ def any_of(words: list[str]) -> str:
 
 _DOES_NOT = r"(?:does|do|did)(?: not|n't)"
 _CANNOT = r"(?:cannot|can't|can not|could not|couldn't|do not|don't)"
-GOES_ON = re.compile(r"\b(?:but|however|until|although|though|yet|still|i (?:think|guess|believe|suppose))\b", re.IGNORECASE)
-"""How one who declined at first goes on to a claim."""
 REFUSAL = re.compile(
     "|".join(
         (
@@ -146,9 +144,11 @@ OPINION = re.compile(
     re.IGNORECASE,
 )
 """A speaker who goes on to say what may be the case, so not a refusal in other words."""
+_CONTRAST = any_of("but however though although until yet except".split())
+CONTRAST = re.compile(_CONTRAST, re.IGNORECASE)
 TURN = re.compile(
     r"[;:–—]|,(?= (?:i|we) (?:think|believe|guess|suppose|suspect|assume)\b)|,? "  # noqa: RUF001
-    + any_of("but however though although until yet except".split())
+    + _CONTRAST
     + r"|, (?:and|so)\b",
     re.IGNORECASE,
 )

@@ -50,7 +50,8 @@ def is_refusal(question: str, answer: str) -> bool:
     if len(answer.split()) > REFUSAL_WORDS or _SETTLES.match(answer):
         return False
     seen = {stem(w.text.lower()) for w in words(question)}
-    says = declines(answer, in_other_words=True) or (hedges(answer) and not lexicon.GOES_ON.search(answer))
+    goes_on = lexicon.CONTRAST.search(answer) or lexicon.OPINION.search(answer)
+    says = declines(answer, in_other_words=True) or (hedges(answer) and not goes_on)
     return says and all(stem(w.text.lower()) in seen for w in _details(answer))
 
 

@@ -11,9 +11,9 @@ from knowhalu.retrieval.rows import Broken, File, Job, LeftOut, Note, Row
 if TYPE_CHECKING:
     from pypdf import PageObject, PdfReader
 
-FAULTS = (*BREAKS, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, NotImplementedError)
-"""What the reader raises, besides its own errors, on files that only look like PDF, or that are encrypted in a way that it does
-not know (its NotImplementedError): such a file is reported as broken, with its reason."""
+FAULTS = (*BREAKS, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError)
+"""What the reader raises, besides its own errors, on files that only look like PDF, nest too deep, or are encrypted in a way that
+it does not know: such a file is reported as broken, with its reason."""
 SCANNED = "no text but pictures, as in a scan; run text recognition (OCR) on the file first"
 
 

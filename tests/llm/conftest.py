@@ -15,3 +15,11 @@ def model_folder(tmp_path_factory):
         return write_model(tmp_path_factory.mktemp(kind), kind, template, **changes)
 
     return folder
+
+
+@pytest.fixture
+def options(tmp_path):
+    """Return the options of a model with a reply cache of its own."""
+    from knowhalu.options import LLMOptions
+
+    return LLMOptions(cache_folder=tmp_path / "cache")

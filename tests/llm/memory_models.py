@@ -1,5 +1,7 @@
 """A model for the tests of the reply cache, and a process that fills one; this module imports little, so it starts fast."""
 
+import asyncio
+
 from knowhalu.errors import BackendError
 from knowhalu.llm.replies import remembered
 from knowhalu.options import LLMOptions
@@ -33,3 +35,15 @@ def write_many(folder, start, barrier):
     barrier.wait()
     backend = remembered(Model(), LLMOptions(cache_folder=folder))
     backend.answer_many([Generate(f"prompt {n % 60}") for n in range(start, start + 60)])
+
+
+def ask(model, options, *requests):
+    """Ask through the cache, as a new process would."""
+    backend = remembered(model, options)
+    if hasattr(backend, "answer_many"):
+        return backend.answer_many(list(requests))
+
+    async def each():
+        return [(await asyncio.gather(backend.answer(r), return_exceptions=True))[0] for r in requests]
+
+    return asyncio.run(each())
