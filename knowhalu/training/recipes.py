@@ -13,8 +13,9 @@ from knowhalu.training.asked import asked
 from knowhalu.training.evading import evading
 from knowhalu.training.examples import TARGETS, Example, as_mined, extracted, fever, given, labelled, summary
 from knowhalu.training.leakage import Leakage
+from knowhalu.training.passages import joined
 from knowhalu.training.rows import Row, held_out, in_portion, read_rows, text_of
-from knowhalu.training.written import delivered, marked_claim, written_answer, written_claim
+from knowhalu.training.written import delivered, marked_claim, passage_claim, written_answer, written_claim
 
 Maker = Callable[[Row, Row, random.Random], Example]
 
@@ -23,7 +24,8 @@ Maker = Callable[[Row, Row, random.Random], Example]
 class Recipe:
     """One ingredient: a file, which of its sets, how its rows become examples, its share of the draws, its licence.
 
-    `portion` of its sources are trained on, by hash; the rest of those that are not held out is left alone.
+    `portion` of its sources are trained on, by hash; the rest of those that are not held out is left alone. Where the rows only
+    name their texts, those are in the files `texts`.
     """
 
     name: str
@@ -33,12 +35,16 @@ class Recipe:
     share: float
     licence: str
     portion: float = 1.0
+    texts: tuple[str, ...] = ()
 
 
 MIX = "train/mix.jsonl.gz"
-CLAIMS, ANSWERS, INFERENCE = (f"written/{kind}.train.jsonl.gz" for kind in ("claims", "answers", "inference"))
+CLAIMS, ANSWERS, INFERENCE, PASSAGES = (
+    f"written/{kind}.train.jsonl.gz" for kind in ("claims", "answers", "inference", "passages")
+)
 SYNTHETIC, MODELS = "train/fib_synth_pairs.jsonl.gz", "train/fib_model_pairs.jsonl.gz"
 MARKED, WIKIPEDIA = "train/wice_nonsupported_tokens.jsonl.gz", "retrieval/wiki_passages_2wiki.corpus.jsonl.gz"
+ABSTRACTS = "retrieval/scifact_retrieval.corpus.jsonl.gz"
 OWN = Path(__file__).parent.parent.parent / "data"
 """The sets that were written for this project and stand in its repository."""
 _OURS = "Apache-2.0 (written for this project)"
@@ -60,6 +66,7 @@ RECIPES = (
     Recipe("BEGIN dev", MIX, ("begin",), labelled, 0.01, "CC BY 4.0 / CDLA"),
     Recipe("written claims", CLAIMS, (), written_claim, 0.16, _OURS),
     Recipe("written inference", INFERENCE, (), written_claim, 0.12, _OURS),
+    Recipe("written claims on real passages", PASSAGES, (), passage_claim, 0.5, _OURS, texts=(MIX, WIKIPEDIA, ABSTRACTS, SYNTHETIC)),
     Recipe("written claims, own sentences", CLAIMS, (), extracted, 0.03, _OURS),
     Recipe("written answers", ANSWERS, (), written_answer, 0.07, _OURS),
     Recipe("written answers, delivered or evaded", ANSWERS, (), delivered, 0.03, _OURS),
@@ -74,7 +81,7 @@ MADE = (
     "written claims, own sentences",
 )  # fmt: skip
 """Recipes that make their own errors, so that of several tries the hardest can be taken."""
-FILES = tuple(dict.fromkeys(r.file for r in RECIPES))
+FILES = tuple(dict.fromkeys(f for r in RECIPES for f in (r.file, *r.texts)))
 
 
 def chosen(
@@ -134,7 +141,8 @@ def located(file: str, folder: Path) -> Path:
 
 def rows_of(recipe: Recipe, folder: Path, *, held: bool, leakage: Leakage | None = None) -> Iterator[Row]:
     """Read a recipe's rows once: those of the held-out sources, or all others; never those that an evaluation file holds."""
-    for row in read_rows(located(recipe.file, folder)):
+    rows = read_rows(located(recipe.file, folder))
+    for row in joined(rows, [located(f, folder) for f in recipe.texts]) if recipe.texts else rows:
         named = not recipe.sets or row.get("set", row.get("dataset")) in recipe.sets
         source = text_of(row)
         if named and held_out(source) is held and (held or in_portion(source, recipe.portion)):

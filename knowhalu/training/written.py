@@ -43,6 +43,15 @@ def written_claim(row: Row, other: Row, rng: random.Random) -> Example:
     return Example(premise, "", claim["text"], target, marked(claim))
 
 
+def passage_claim(row: Row, other: Row, rng: random.Random) -> Example:
+    """Take one claim that was written on a real passage; sometimes a true one beside another passage, which does not tell."""
+    claim = rng.choice(row["claims"])
+    target = TARGETS[claim["label"]]
+    if target == SUPPORTED and rng.random() < 0.07:
+        return Example(other["document"], "", claim["text"], NEUTRAL)
+    return Example(row["document"], "", claim["text"], target, marked(claim))
+
+
 def written_answer(row: Row, other: Row, rng: random.Random) -> Example:
     """Take one answer to a written question; off-target answers are neutral towards the question."""
     answer = rng.choice([a for a in row["answers"] if a["label"] != "refusal"])

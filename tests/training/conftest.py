@@ -8,7 +8,10 @@ import torch
 from safetensors.torch import save_file
 
 from knowhalu.encoder.bert import _NAMES, Bert, BertShape
-from knowhalu.training.recipes import ANSWERS, CLAIMS, INFERENCE, MARKED, MIX, MODELS, SYNTHETIC, WIKIPEDIA
+from knowhalu.training.passages import key_of
+from knowhalu.training.recipes import (
+    ABSTRACTS, ANSWERS, CLAIMS, INFERENCE, MARKED, MIX, MODELS, PASSAGES, SYNTHETIC, WIKIPEDIA,
+)  # fmt: skip
 from tests.tiny import VOCABULARY, write_tokenizer
 
 SHAPE = BertShape(vocab_size=len(VOCABULARY), hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
@@ -63,9 +66,16 @@ def rows(count=60):
         }
         for i in range(count)
     ]  # fmt: skip
+    passages = [
+        {
+            "id": f"p{i}", "of": key_of(document(i)), "start": 0, "end": len(SENTENCES[0].format(n=i)),
+            "claims": [{"text": f"Rome opened bridge {i}.", "label": "supported", "wrong": None}],
+        }
+        for i in range(count)
+    ]  # fmt: skip
     return {
         MIX: mix, SYNTHETIC: pairs, MODELS: pairs, WIKIPEDIA: articles, CLAIMS: claims, INFERENCE: claims, ANSWERS: answers,
-        MARKED: marked,
+        MARKED: marked, PASSAGES: passages, ABSTRACTS: articles[:5],
     }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from statistics import mean
 import pytest
 
 from knowhalu.reasoners.features import coverage
-from knowhalu.training.recipes import ANSWERS, CLAIMS, INFERENCE, OWN
+from knowhalu.training.recipes import ANSWERS, CLAIMS, INFERENCE, OWN, PASSAGES
 
 FILES = [f"{kind}.{part}.jsonl.gz" for kind in ("claims", "inference", "answers") for part in ("train", "test")]
 LABELS = {
@@ -32,10 +32,13 @@ def source(row):
 
 
 SETS = {name: read(name) for name in FILES}
+ON_PASSAGES = read("passages.train.jsonl.gz")
+"""Claims on passages of public texts, which the project does not hold."""
 
 
 def test_the_recipes_read_these_files():
     assert {OWN / CLAIMS, OWN / INFERENCE, OWN / ANSWERS} == {OWN / "written" / f"{kind}.train.jsonl.gz" for kind in LABELS}
+    assert (OWN / PASSAGES).is_file()
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -68,3 +71,21 @@ def test_neither_length_nor_overlap_gives_the_label_away(name):
     for measure in (0, 1):
         right, wrong = (mean(v[measure] for v in sides[side]) for side in (True, False))
         assert abs(right - wrong) <= 0.15 * right, (right, wrong)
+
+
+def test_claims_on_passages_name_their_text_and_hold_none_of_it():
+    for row in ON_PASSAGES:
+        assert set(row) == {"id", "of", "start", "end", "claims"} and len(row["of"]) == 16 and row["start"] < row["end"]
+        assert len({c["text"] for c in row["claims"]}) == len(row["claims"]) >= 2, row["id"]
+        for claim in row["claims"]:
+            assert claim["label"] in LABELS["claims"] and len(claim["text"].split()) >= 3, row["id"]
+            assert (claim["wrong"] or "") in claim["text"] and not (claim["wrong"] and claim["label"] in RIGHT), row["id"]
+    assert len({row["id"] for row in ON_PASSAGES}) == len(ON_PASSAGES)
+
+
+def test_the_length_of_a_claim_on_a_passage_does_not_give_its_label_away():
+    kinds = {row["id"].split("-")[0] for row in ON_PASSAGES}
+    for kind in kinds:
+        claims = [c for row in ON_PASSAGES if row["id"].startswith(f"{kind}-") for c in row["claims"]]
+        right, wrong = (mean(len(c["text"].split()) for c in claims if (c["label"] in RIGHT) is side) for side in (True, False))
+        assert abs(right - wrong) <= 0.15 * right, (kind, right, wrong)
