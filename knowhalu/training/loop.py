@@ -86,8 +86,9 @@ class Trainer:
         self.data, self.folder, self.settings, self.leakage = data, folder, settings, leakage
         self.started_from = {
             "base": sha256((base / "model.safetensors").read_bytes()).hexdigest()[:16],
-            "data": seal({located(f, data) for r in self.recipes for f in (r.file, *r.texts)}), "leave_out": leakage.seal if leakage else "",
-        }  # fmt: skip
+            "data": seal({located(f, data) for r in self.recipes for f in (r.file, *r.texts)}),
+            "leave_out": leakage.seal if leakage else "",
+        }
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         torch.manual_seed(settings.seed)
         self.vocabulary = Vocabulary.load(base)

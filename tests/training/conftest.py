@@ -10,8 +10,17 @@ from safetensors.torch import save_file
 from knowhalu.encoder.bert import _NAMES, Bert, BertShape
 from knowhalu.training.passages import key_of
 from knowhalu.training.recipes import (
-    ABSTRACTS, ANSWERS, CLAIMS, INFERENCE, MARKED, MIX, MODELS, PASSAGES, SYNTHETIC, WIKIPEDIA,
-)  # fmt: skip
+    ABSTRACTS,
+    ANSWERS,
+    CLAIMS,
+    INFERENCE,
+    MARKED,
+    MIX,
+    MODELS,
+    PASSAGES,
+    SYNTHETIC,
+    WIKIPEDIA,
+)
 from tests.tiny import VOCABULARY, write_tokenizer
 
 SHAPE = BertShape(vocab_size=len(VOCABULARY), hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
