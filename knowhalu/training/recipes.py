@@ -44,8 +44,8 @@ CLAIMS, ANSWERS, INFERENCE, PASSAGES = (
 )
 SYNTHETIC, MODELS = "train/fib_synth_pairs.jsonl.gz", "train/fib_model_pairs.jsonl.gz"
 MARKED, WIKIPEDIA = "train/wice_nonsupported_tokens.jsonl.gz", "retrieval/wiki_passages_2wiki.corpus.jsonl.gz"
-ABSTRACTS = "retrieval/scifact_retrieval.corpus.jsonl.gz"
-TEXTS = (MIX, WIKIPEDIA, ABSTRACTS, SYNTHETIC)
+ABSTRACTS, SQUAD = (f"retrieval/{name}_retrieval.corpus.jsonl.gz" for name in ("scifact", "squad_sentence"))
+TEXTS = (MIX, WIKIPEDIA, ABSTRACTS, SYNTHETIC, SQUAD)
 """Files whose texts the claims on passages name."""
 OWN = Path(__file__).parent.parent.parent / "data"
 """The sets that were written for this project and stand in its repository."""

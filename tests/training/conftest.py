@@ -18,6 +18,7 @@ from knowhalu.training.recipes import (
     MIX,
     MODELS,
     PASSAGES,
+    SQUAD,
     SYNTHETIC,
     WIKIPEDIA,
 )
@@ -84,7 +85,7 @@ def rows(count=60):
     ]  # fmt: skip
     return {
         MIX: mix, SYNTHETIC: pairs, MODELS: pairs, WIKIPEDIA: articles, CLAIMS: claims, INFERENCE: claims, ANSWERS: answers,
-        MARKED: marked, PASSAGES: passages, ABSTRACTS: articles[:5],
+        MARKED: marked, PASSAGES: passages, ABSTRACTS: articles[:5], SQUAD: articles[:5],
     }  # fmt: skip
 
 
