@@ -69,7 +69,7 @@ RECIPES = (
     Recipe("written claims", CLAIMS, (), written_claim, 0.16, _OURS),
     Recipe("written inference", INFERENCE, (), written_claim, 0.12, _OURS),
     Recipe(
-        "written claims on real passages", PASSAGES, (), passage_claim, 0.5, _OURS, texts=(MIX, WIKIPEDIA, ABSTRACTS, SYNTHETIC)
+        "written claims on real passages", PASSAGES, (), passage_claim, 0.5, _OURS, texts=TEXTS
     ),
     Recipe("written claims, own sentences", CLAIMS, (), extracted, 0.03, _OURS),
     Recipe("written answers", ANSWERS, (), written_answer, 0.07, _OURS),

@@ -28,9 +28,9 @@ def test_a_passage_is_held_out_where_its_whole_text_is(data):
 
 
 def test_a_text_that_no_file_holds_is_an_error_that_names_the_files(data):
-    row = {"id": "p1", "of": key_of("gone"), "start": 0, "end": 4, "claims": []}
+    here, gone = ({"id": f"p{n}", "of": key_of(text), "start": 0, "end": 4} for n, text in enumerate((document(1), "gone")))
     with pytest.raises(InputError, match=r"p1: its text \w{16} is not in mix.jsonl.gz; take the files"):
-        list(joined([row], [data / "train/mix.jsonl.gz"]))
+        next(joined([here, gone], [data / "train/mix.jsonl.gz"]))
 
 
 def test_a_claim_is_asked_of_its_passage_and_a_true_one_sometimes_of_another():
