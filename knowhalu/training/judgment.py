@@ -23,7 +23,7 @@ from knowhalu.reasoners.judge_model import FITTED, Weights
 from knowhalu.reasoners.questions import asked_for
 from knowhalu.steps import Hypothesis
 from knowhalu.training.examples import NEUTRAL, SUPPORTED
-from knowhalu.training.recipes import ANSWERS, CLAIMS, INFERENCE, MIX, PASSAGES, RECIPES, located, rows_of
+from knowhalu.training.recipes import ANSWERS, CLAIMS, INFERENCE, MIX, RECIPES, located, rows_of
 from knowhalu.training.rephrase import tidy
 from knowhalu.training.rows import held_out, read_rows, text_of
 from knowhalu.types import Form, Label, Sample
@@ -78,7 +78,6 @@ def claim_rows(data: Path, seed: int = 0) -> Iterator[FitRow]:
         yield from _made(name, data, seed)
     yield from _some(_written_claims(data, CLAIMS, "written claims", 1.0), WRITTEN, seed)
     yield from _some(_written_claims(data, INFERENCE, "written inference", 0.6), WRITTEN // 2, seed)
-    yield from _some(_on_passages(data), WRITTEN, seed)
 
 
 def _written_claims(data: Path, file: str, origin: str, weight: float) -> Iterator[FitRow]:
@@ -87,13 +86,6 @@ def _written_claims(data: Path, file: str, origin: str, weight: float) -> Iterat
             for claim in row["claims"]:
                 if len(claim["text"].split()) <= WORDS:
                     yield FitRow(_sample(row["document"], claim["text"]), claim["label"] == "supported", origin, weight)
-
-
-def _on_passages(data: Path) -> Iterator[FitRow]:
-    recipe = next(r for r in RECIPES if r.file == PASSAGES)
-    for row in rows_of(recipe, data, held=True):
-        for claim in row["claims"]:
-            yield FitRow(_sample(row["document"], claim["text"]), claim["label"] == "supported", recipe.name, 0.6)
 
 
 def _some(rows: Iterable[FitRow], most: int, seed: int) -> list[FitRow]:
