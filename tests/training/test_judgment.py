@@ -86,6 +86,14 @@ def test_the_slack_grows_where_long_texts_look_doubtful_by_chance():
     assert fit_slack([([2.0], True), ([-2.0], False)]) == 0.0
 
 
+def test_a_few_texts_do_not_soften_the_border():
+    """Two of twenty true texts are rescued by a slack: less than one standard error, so there is none."""
+    true = [([1.0, 2.0, 0.5], True)] * 16 + [([-1.0, 2.0, 0.5], True)] * 2 + [([-9.0, 1.0, 1.0], True)] * 2
+    false = [([-9.0, 1.0, 1.0], False)] * 16 + [([1.0, 1.0, 1.0], False)] * 4
+    assert fit_slack(true + false) == 0.0
+    assert fit_slack((true + false) * 20) > 0.5
+
+
 def test_an_inconclusive_counts_as_neither():
     labels = [(Label.INCONCLUSIVE, True), (Label.CORRECT, True), (Label.INCORRECT, False), (Label.INCONCLUSIVE, False)]
     assert average_accuracy(labels) == pytest.approx(0.5)
