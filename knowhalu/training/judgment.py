@@ -218,8 +218,8 @@ def summary_rows(validation: Path) -> Iterator[FitRow]:
 def fit_slack(texts: Sequence[tuple[Sequence[float], bool]]) -> float:
     """Choose by how much ln(segments) softens each segment's border; `texts` are segments' log-odds of support and gold.
 
-    Average accuracy decides, smoothed over its neighbours: the smallest within one standard error of the best, so that a few texts
-    do not move all borders (Breiman et al., Classification and Regression Trees, 1984, section 3.4.3).
+    Average accuracy decides, smoothed over its neighbours: the smallest within one standard error of the best, so that a few
+    texts do not move all borders (Breiman et al., Classification and Regression Trees, 1984, section 3.4.3).
     """
     grid = np.arange(0.0, 3.01, 0.1)
     gold = np.array([g for _, g in texts])
