@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from knowhalu.encoder.bert import load_bert
+from knowhalu.encoder.device import mixed
 from knowhalu.encoder.tokens import LateBert, punctuation
 from knowhalu.encoder.verifier import Tokens, Vocabulary, shape_for
 from knowhalu.errors import ResumeError
@@ -163,7 +164,7 @@ class LateTrainer:
         for shape in sorted({shape_for(len(row)) for row in rows}):
             members = [i for i, row in enumerate(rows) if shape_for(len(row)) == shape]
             ids, mask, types = (t.to(self.device) for t in words.batch([Tokens(rows[i], len(rows[i])) for i in members], shape))
-            with torch.autocast(self.device.type, torch.bfloat16):
+            with mixed(self.device):
                 vectors = self.model(ids, mask, types).float()
             counts = mask.bool() if query else mask.bool() & ~torch.isin(ids, self.skipped)
             parts.append((F.pad(vectors, (0, 0, 0, longest - shape)), F.pad(counts, (0, longest - shape))))

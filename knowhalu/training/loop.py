@@ -1,4 +1,4 @@
-"""The training loop: bf16 autocast, AdamW, a budget in minutes or tokens, checkpoints and exact resume."""
+"""The training loop: mixed precision, AdamW, a budget in minutes or tokens, checkpoints and exact resume."""
 
 import json
 import math
@@ -13,6 +13,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 
+from knowhalu.encoder.device import mixed
 from knowhalu.encoder.verifier import Verifier, Vocabulary, load_start
 from knowhalu.errors import ResumeError
 from knowhalu.training.batches import Batch, batches, prefetched
@@ -130,7 +131,7 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.progress.share(self.settings), self.settings) * group["factor"]
         ids, mask, types, targets, wrong, soft = (t.to(self.device) for t in batch[:6])
-        with torch.autocast(self.device.type, torch.bfloat16):
+        with mixed(self.device):
             logits, marks = self.model.marked(ids, mask, types)
         s = self.settings
         loss = class_loss(logits, targets, soft, smoothing=s.smoothing, focus=s.focus) + s.marking * mark_loss(marks, wrong)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from knowhalu.encoder.device import mixed
 from knowhalu.encoder.verifier import Tokens, Verifier, Vocabulary
 from knowhalu.training.batches import BUCKETS, tokenize
 from knowhalu.training.examples import UNSUPPORTED, Example
@@ -21,7 +22,7 @@ def probabilities(model: Verifier, vocabulary: Vocabulary, examples: Sequence[Ex
         part = order[start : start + 16]
         length = next(size for size, _ in BUCKETS if size >= len(rows[part[-1]].ids))
         tensors = (t.to(device) for t in vocabulary.batch([rows[i] for i in part], length))
-        with torch.autocast(device.type, torch.bfloat16):
+        with mixed(device):
             logits = model(*tensors)
         found[part] = logits.float().softmax(-1).cpu()
     return found
