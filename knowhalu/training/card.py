@@ -118,7 +118,8 @@ def _settings(settings: TrainSettings, progress: Progress) -> str:
     forms = f", rows in other forms with probability {settings.vary:g}" if settings.vary else ""
     return (
         f"{progress.tokens / 1e6:.1f} million tokens (padded){portion} in {progress.step:,} steps of about 3,072, in "
-        f"{progress.seconds / 60:.0f} minutes; bf16 autocast where the hardware has it, AdamW at {settings.rate:g} with linear warm-up and decay, dropout "
+        f"{progress.seconds / 60:.0f} minutes; "
+        f"bf16 autocast where the hardware has it, AdamW at {settings.rate:g} with linear warm-up and decay, dropout "
         f"{settings.dropout}{forms}, word embeddings {words}, seed {settings.seed}; final training loss {progress.loss:.3f}. "
         "Written by `scripts/train_verifier.py`."
     )
