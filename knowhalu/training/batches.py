@@ -22,11 +22,11 @@ from knowhalu.training.recipes import MADE, RECIPES, Recipe, draws
 from knowhalu.training.rows import Row, text_of
 from knowhalu.training.vary import varied
 
-BUCKETS = ((32, 96), (64, 48), (96, 32), (128, 24), (192, 16), (256, 12))
-"""(tokens, rows) of every batch shape: about 3,072 tokens a step."""
+BUCKETS = tuple((length, round(3072 / length)) for length in (32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256))
+"""(tokens, rows) of each batch shape: about 3,072 tokens a step, an eighth of them padding (of half as many shapes a fifth)."""
 QUESTION, CLAIM = 60, 150
 """Tokens of a question and of a claim that are read; what is longer is cut."""
-POOL = 4096
+POOL = 8192
 NO_VIEW = (math.nan,) * 3
 """The soft target of an example that has none."""
 
