@@ -1,0 +1,67 @@
+#!/usr/bin/env python
+"""Measure everything that is published of the shipped verifier, one benchmark after the other.
+
+What is done is noted in the folder `--work` under the hash of the verifier's files, so a run that was stopped goes on with
+the next benchmark, and another verifier begins anew. Afterwards: `scripts/write_card.py`, then `benchmarks/publish.py` puts the
+tables into the pages.
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+from hashlib import sha256
+from pathlib import Path
+
+from knowhalu.encoder.service import PACKAGED
+
+HERE = Path(__file__).parent
+STEPS = {
+    "outcomes": "-m knowhalu eval all --data {data} -o {runs}",
+    "quality": "{here}/quality.py --data {data} --runs {runs}",
+    "pairs": "{here}/pairs.py --data {data} --runs {runs}",
+    "failures": "{here}/failures.py",
+    "failures_inference": "{here}/failures.py --set inference --out {here}/results/failures_inference.json",
+    "off_target": "{here}/off_target.py --data {data} --training {training}",
+    "spans": "{here}/spans.py --data {data} --training {training}",
+    "declarative": "{here}/declarative.py --data {data} --rows 200",
+    "padded_context": "{here}/padded_context.py --data {data} --rows 25",
+    "calibration": "{here}/calibration.py --data {data} --work {runs}/calibration",
+}
+
+
+def seal(folder: Path) -> str:
+    """Return the hash of a verifier's weights and judgments."""
+    files = [folder / name for name in ("model.safetensors", "judgment.json", "factored.json")]
+    return sha256(b"".join(sha256(f.read_bytes()).digest() for f in files)).hexdigest()[:12]
+
+
+def main() -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
+    parser.add_argument("--training", type=Path, required=True, help="folder with the training files, for held-out sources")
+    parser.add_argument("--work", type=Path, default=Path(".runs/remeasure"), help="folder for outcomes, logs and what is done")
+    parser.add_argument("--only", nargs="*", choices=STEPS, default=list(STEPS), help="some of the benchmarks")
+    args = parser.parse_args()
+    work = args.work.resolve() / seal(PACKAGED)
+    work.mkdir(parents=True, exist_ok=True)
+    places = {"data": args.data.resolve(), "training": args.training.resolve(), "runs": work / "runs", "here": HERE}
+    for name in args.only:
+        done, log = work / f"{name}.done", work / f"{name}.log"
+        if done.exists():
+            print(f"{name:20} done before")
+            continue
+        start = time.monotonic()
+        with log.open("w", encoding="utf-8") as out:
+            command = [sys.executable, *(part.format(**places) for part in STEPS[name].split())]
+            code = subprocess.run(command, cwd=HERE.parent, stdout=out, stderr=subprocess.STDOUT, check=False).returncode
+        print(f"{name:20} {'failed: see ' + str(log) if code else 'done'}  {(time.monotonic() - start) / 60:.1f} min", flush=True)
+        if code:
+            return code
+        done.touch()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

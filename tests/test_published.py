@@ -1,0 +1,30 @@
+"""The tables that the pages show are those that were measured."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+_SPEC = importlib.util.spec_from_file_location("publish", ROOT / "benchmarks/publish.py")
+assert _SPEC and _SPEC.loader
+publish = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(publish)
+
+FIRST = "| set | AUC |\n|---|---|\n| a | 0.1 |\n| b | 0.2 |\n"
+OTHER = "| set | AUC |\n|---|---|\n| x | 0.3 |\n| y | 0.4 |\n"
+
+
+@pytest.mark.parametrize("page", publish.PAGES, ids=lambda p: p.name)
+def test_a_page_shows_its_tables_as_measured(page):
+    text = page.read_text()
+    assert publish.published(text, publish.measured(ROOT / "benchmarks/results")) == text, "run benchmarks/publish.py"
+
+
+def test_an_old_table_is_exchanged_for_the_one_with_its_rows():
+    page = "Before.\n\n" + OTHER.replace("0.3", "0.9") + "\nAfter.\n"
+    assert publish.published(page, {"| set | AUC |": [FIRST, OTHER]}) == f"Before.\n\n{OTHER}\nAfter.\n"
+
+
+def test_a_table_that_no_result_has_is_left_alone():
+    assert publish.published(f"# A\n\n{FIRST}", {"| set | other |": [OTHER]}) == f"# A\n\n{FIRST}"
