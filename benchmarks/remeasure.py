@@ -27,6 +27,8 @@ STEPS = {
     "declarative": "{here}/declarative.py --data {data} --rows 200",
     "padded_context": "{here}/padded_context.py --data {data} --rows 25",
     "calibration": "{here}/calibration.py --data {data} --work {runs}/calibration",
+    "methods": "{here}/methods.py --data {data} --work {runs}/methods",
+    "revision": "{here}/revision.py --data {data}",
 }
 
 
