@@ -78,6 +78,7 @@ def claim_rows(data: Path, seed: int = 0) -> Iterator[FitRow]:
         yield from _made(name, data, seed)
     yield from _some(_written_claims(data, CLAIMS, "written claims", 1.0), WRITTEN, seed)
     yield from _some(_written_claims(data, INFERENCE, "written inference", 0.6), WRITTEN // 2, seed)
+    yield from _some(_on_passages("written claims on real passages", data), WRITTEN, seed)
 
 
 def _written_claims(data: Path, file: str, origin: str, weight: float) -> Iterator[FitRow]:
@@ -86,6 +87,14 @@ def _written_claims(data: Path, file: str, origin: str, weight: float) -> Iterat
             for claim in row["claims"]:
                 if len(claim["text"].split()) <= WORDS:
                     yield FitRow(_sample(row["document"], claim["text"]), claim["label"] == "supported", origin, weight)
+
+
+def _on_passages(name: str, data: Path) -> Iterator[FitRow]:
+    """Yield what was written on held-out passages of public texts: claims, or answers with their questions."""
+    for row in rows_of(next(r for r in RECIPES if r.name == name), data, held=True):
+        for item in row.get("claims") or row["answers"]:
+            if len(item["text"].split()) <= WORDS:
+                yield FitRow(_sample(row["document"], item["text"], row.get("question")), item["label"] == "supported", name, 1.0)
 
 
 def _some(rows: Iterable[FitRow], most: int, seed: int) -> list[FitRow]:
@@ -134,6 +143,7 @@ def answer_rows(data: Path, validation: Path | None = None, seed: int = 0) -> It
     """Draw held-out answers, written and made, and the validation split (never the test split) of the paper's answers."""
     yield from (r for r in _made("Wikipedia, questions on details", data, seed, 0.3) if r.sample.question)
     yield from _some(_written_answers(data), WRITTEN, seed)
+    yield from _some(_on_passages("written answers on real passages", data), WRITTEN, seed)
     if validation is not None:
         for row in islice((r for r in read_rows(validation) if r["split"] == "val"), 100):
             for key, supported in (("right_answer", True), ("hallucinated_answer", False)):

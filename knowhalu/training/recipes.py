@@ -15,7 +15,7 @@ from knowhalu.training.examples import TARGETS, Example, as_mined, extracted, fe
 from knowhalu.training.leakage import Leakage
 from knowhalu.training.passages import joined
 from knowhalu.training.rows import Row, held_out, in_portion, read_rows, text_of
-from knowhalu.training.written import delivered, marked_claim, passage_claim, written_answer, written_claim
+from knowhalu.training.written import delivered, marked_claim, passage_answer, passage_claim, written_answer, written_claim
 
 Maker = Callable[[Row, Row, random.Random], Example]
 
@@ -39,22 +39,22 @@ class Recipe:
 
 
 MIX = "train/mix.jsonl.gz"
-CLAIMS, ANSWERS, INFERENCE, PASSAGES = (
-    f"written/{kind}.train.jsonl.gz" for kind in ("claims", "answers", "inference", "passages")
+CLAIMS, ANSWERS, INFERENCE, PASSAGES, PASSAGE_ANSWERS = (
+    f"written/{kind}.train.jsonl.gz" for kind in ("claims", "answers", "inference", "passages", "passage_answers")
 )
 SYNTHETIC, MODELS = "train/fib_synth_pairs.jsonl.gz", "train/fib_model_pairs.jsonl.gz"
 MARKED, WIKIPEDIA = "train/wice_nonsupported_tokens.jsonl.gz", "retrieval/wiki_passages_2wiki.corpus.jsonl.gz"
 ABSTRACTS, SQUAD = (f"retrieval/{name}_retrieval.corpus.jsonl.gz" for name in ("scifact", "squad_sentence"))
 TEXTS = (MIX, WIKIPEDIA, ABSTRACTS, SYNTHETIC, SQUAD)
-"""Files whose texts the claims on passages name."""
+"""Files whose texts the claims and answers on passages name."""
 OWN = Path(__file__).parent.parent.parent / "data"
 """The sets that were written for this project and stand in its repository."""
 _OURS = "Apache-2.0 (written for this project)"
 RECIPES = (
-    Recipe("MNLI (TaxiNLI's 10k)", MIX, ("nli_mnli10k_taxinli",), labelled, 0.06, "C-UDA 1.0"),
-    Recipe("SNLI, counterfactually revised", MIX, ("nli_cad_snli",), labelled, 0.05, "Apache-2.0"),
+    Recipe("MNLI (TaxiNLI's 10k)", MIX, ("nli_mnli10k_taxinli",), labelled, 0.05, "C-UDA 1.0"),
+    Recipe("SNLI, counterfactually revised", MIX, ("nli_cad_snli",), labelled, 0.04, "Apache-2.0"),
     Recipe("Breaking NLI", MIX, ("nli_breaking",), labelled, 0.01, "CC BY-SA 4.0"),
-    Recipe("FEVER dev claims", MIX, ("fever_dev_claims",), fever, 0.06, "CC BY-SA 3.0"),
+    Recipe("FEVER dev claims", MIX, ("fever_dev_claims",), fever, 0.05, "CC BY-SA 3.0"),
     Recipe("Fool Me Twice", MIX, ("fm2",), fever, 0.03, "Apache-2.0 / CC BY-SA"),
     Recipe("FIB summaries, edited", SYNTHETIC, (), summary, 0.04, "CC BY 4.0"),
     Recipe("FIB summaries, by models", MODELS, ("xsum",), summary, 0.01, "CC BY 4.0"),
@@ -66,11 +66,12 @@ RECIPES = (
     Recipe("WiCE, unsupported tokens", MARKED, (), marked_claim, 0.01, "CC BY-SA / ODC-BY"),
     Recipe("SciFact train", MIX, ("scifact",), labelled, 0.02, "CC BY 4.0 / ODC-By"),
     Recipe("BEGIN dev", MIX, ("begin",), labelled, 0.01, "CC BY 4.0 / CDLA"),
-    Recipe("written claims", CLAIMS, (), written_claim, 0.10, _OURS),
-    Recipe("written inference", INFERENCE, (), written_claim, 0.08, _OURS),
-    Recipe("written claims on real passages", PASSAGES, (), passage_claim, 0.30, _OURS, texts=TEXTS),
+    Recipe("written claims", CLAIMS, (), written_claim, 0.09, _OURS),
+    Recipe("written inference", INFERENCE, (), written_claim, 0.07, _OURS),
+    Recipe("written claims on real passages", PASSAGES, (), passage_claim, 0.31, _OURS, texts=TEXTS),
+    Recipe("written answers on real passages", PASSAGE_ANSWERS, (), passage_answer, 0.05, _OURS, texts=TEXTS),
     Recipe("written claims, own sentences", CLAIMS, (), extracted, 0.02, _OURS),
-    Recipe("written answers", ANSWERS, (), written_answer, 0.05, _OURS),
+    Recipe("written answers", ANSWERS, (), written_answer, 0.04, _OURS),
     Recipe("written answers, delivered or evaded", ANSWERS, (), delivered, 0.03, _OURS),
 )
 UNLICENSED = (

@@ -52,6 +52,16 @@ def passage_claim(row: Row, other: Row, rng: random.Random) -> Example:
     return Example(row["document"], "", claim["text"], target, marked(claim))
 
 
+def passage_answer(row: Row, other: Row, rng: random.Random) -> Example:
+    """Take one answer to a question on a real passage, often as a statement; sometimes a right one beside another passage."""
+    answer = rng.choice(row["answers"])
+    target = TARGETS[answer["label"]]
+    if target == SUPPORTED and rng.random() < 0.1:
+        return Example(other["document"], row["question"], answer["text"], NEUTRAL)
+    example = Example(row["document"], row["question"], answer["text"], target, marked(answer))
+    return example if rng.random() < 0.6 else stated(example, answer["wrong"] or "")
+
+
 def written_answer(row: Row, other: Row, rng: random.Random) -> Example:
     """Take one answer to a written question; off-target answers are neutral towards the question."""
     answer = rng.choice([a for a in row["answers"] if a["label"] != "refusal"])

@@ -17,6 +17,7 @@ from knowhalu.training.recipes import (
     MARKED,
     MIX,
     MODELS,
+    PASSAGE_ANSWERS,
     PASSAGES,
     SQUAD,
     SYNTHETIC,
@@ -83,9 +84,12 @@ def rows(count=60):
         }
         for i in range(count)
     ]  # fmt: skip
+    replies = [{"text": t, "label": s, "wrong": w} for t, s, w in (("Rome", "supported", None), ("Pisa", "contradicted", "Pisa"))]
+    named = ("id", "of", "start", "end")
+    asked = [{**{k: row[k] for k in named}, "question": "Who opened it?", "answers": replies} for row in passages]
     return {
         MIX: mix, SYNTHETIC: pairs, MODELS: pairs, WIKIPEDIA: articles, CLAIMS: claims, INFERENCE: claims, ANSWERS: answers,
-        MARKED: marked, PASSAGES: passages, ABSTRACTS: articles[:5], SQUAD: articles[:5],
+        MARKED: marked, PASSAGES: passages, PASSAGE_ANSWERS: asked, ABSTRACTS: articles[:5], SQUAD: articles[:5],
     }  # fmt: skip
 
 

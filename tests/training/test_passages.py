@@ -5,11 +5,11 @@ import random
 import pytest
 
 from knowhalu.errors import InputError
-from knowhalu.training.examples import NEUTRAL, SUPPORTED
+from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED
 from knowhalu.training.passages import joined, key_of
 from knowhalu.training.recipes import PASSAGES, RECIPES, rows_of
 from knowhalu.training.rows import held_out
-from knowhalu.training.written import passage_claim
+from knowhalu.training.written import passage_answer, passage_claim
 from tests.training.conftest import SENTENCES, document, rows
 
 RECIPE = next(r for r in RECIPES if r.file == PASSAGES)
@@ -37,3 +37,17 @@ def test_a_claim_is_asked_of_its_passage_and_a_true_one_sometimes_of_another():
     other = {"document": "It rained.", "claims": []}
     made = {passage_claim(row, other, random.Random(n))[::3] for n in range(200)}
     assert made == {("Ann phoned Ben.", SUPPORTED), ("It rained.", NEUTRAL)}
+
+
+def test_an_answer_is_asked_of_its_passage_with_its_question_or_as_a_statement():
+    right, wrong = (
+        {"text": t, "label": s, "wrong": w} for t, s, w in (("Ann", "supported", None), ("Ben", "contradicted", "Ben"))
+    )
+    row = {"document": "Ann phoned Ben.", "question": "Who phoned Ben?", "answers": [right, wrong]}
+    made = {passage_answer(row, {"document": "It rained."}, random.Random(n)) for n in range(300)}
+    assert {e[:4] for e in made if e.premise == "It rained."} == {("It rained.", "Who phoned Ben?", "Ann", NEUTRAL)}
+    assert {e[1:4] for e in made if e.premise == "Ann phoned Ben."} == {
+        ("Who phoned Ben?", "Ann", SUPPORTED), ("", "Ann phoned Ben.", SUPPORTED),
+        ("Who phoned Ben?", "Ben", CONTRADICTED), ("", "Ben phoned Ben.", CONTRADICTED),
+    }  # fmt: skip
+    assert all(e.wrong == ((0, 3),) for e in made if e.target == CONTRADICTED)

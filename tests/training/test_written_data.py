@@ -8,7 +8,7 @@ from statistics import mean
 import pytest
 
 from knowhalu.reasoners.features import coverage
-from knowhalu.training.recipes import ANSWERS, CLAIMS, INFERENCE, OWN, PASSAGES
+from knowhalu.training.recipes import ANSWERS, CLAIMS, INFERENCE, OWN, PASSAGE_ANSWERS, PASSAGES
 
 FILES = [f"{kind}.{part}.jsonl.gz" for kind in ("claims", "inference", "answers") for part in ("train", "test")]
 LABELS = {
@@ -33,12 +33,13 @@ def source(row):
 
 SETS = {name: read(name) for name in FILES}
 ON_PASSAGES = read("passages.train.jsonl.gz")
-"""Claims on passages of public texts, which the project does not hold."""
+ASKED_OF_PASSAGES = read("passage_answers.train.jsonl.gz")
+"""Claims, and answers to questions, on passages of public texts, which the project does not hold."""
 
 
 def test_the_recipes_read_these_files():
     assert {OWN / CLAIMS, OWN / INFERENCE, OWN / ANSWERS} == {OWN / "written" / f"{kind}.train.jsonl.gz" for kind in LABELS}
-    assert (OWN / PASSAGES).is_file()
+    assert (OWN / PASSAGES).is_file() and (OWN / PASSAGE_ANSWERS).is_file()
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -73,19 +74,32 @@ def test_neither_length_nor_overlap_gives_the_label_away(name):
         assert abs(right - wrong) <= 0.15 * right, (right, wrong)
 
 
+def check_items(row, found, least):
+    """Every item has a label and words, and says where it is wrong only if it is."""
+    assert len(row["of"]) == 16 and row["start"] < row["end"]
+    assert len({item["text"] for item in found}) == len(found) >= 2, row["id"]
+    for item in found:
+        assert item["label"] in LABELS["claims"] and len(item["text"].split()) >= least, row["id"]
+        assert (item["wrong"] or "") in item["text"] and not (item["wrong"] and item["label"] in RIGHT), row["id"]
+
+
 def test_claims_on_passages_name_their_text_and_hold_none_of_it():
     for row in ON_PASSAGES:
-        assert set(row) == {"id", "of", "start", "end", "claims"} and len(row["of"]) == 16 and row["start"] < row["end"]
-        assert len({c["text"] for c in row["claims"]}) == len(row["claims"]) >= 2, row["id"]
-        for claim in row["claims"]:
-            assert claim["label"] in LABELS["claims"] and len(claim["text"].split()) >= 3, row["id"]
-            assert (claim["wrong"] or "") in claim["text"] and not (claim["wrong"] and claim["label"] in RIGHT), row["id"]
+        assert set(row) == {"id", "of", "start", "end", "claims"}
+        check_items(row, row["claims"], least=3)
     assert len({row["id"] for row in ON_PASSAGES}) == len(ON_PASSAGES)
 
 
-def test_the_length_of_a_claim_on_a_passage_does_not_give_its_label_away():
-    kinds = {row["id"].split("-")[0] for row in ON_PASSAGES}
-    for kind in kinds:
-        claims = [c for row in ON_PASSAGES if row["id"].startswith(f"{kind}-") for c in row["claims"]]
-        right, wrong = (mean(len(c["text"].split()) for c in claims if (c["label"] in RIGHT) is side) for side in (True, False))
+def test_answers_on_passages_name_their_text_and_hold_none_of_it():
+    for row in ASKED_OF_PASSAGES:
+        assert set(row) == {"id", "of", "start", "end", "question", "answers"} and row["question"].endswith("?")
+        check_items(row, row["answers"], least=1)
+    assert len({row["id"] for row in ASKED_OF_PASSAGES}) == len(ASKED_OF_PASSAGES)
+
+
+@pytest.mark.parametrize("rows", [ON_PASSAGES, ASKED_OF_PASSAGES], ids=["claims", "answers"])
+def test_the_length_of_what_is_said_of_a_passage_does_not_give_its_label_away(rows):
+    for kind in {row["id"].split("-")[0] for row in rows}:
+        said = [item for row in rows if row["id"].startswith(f"{kind}-") for item in items(row)]
+        right, wrong = (mean(len(c["text"].split()) for c in said if (c["label"] in RIGHT) is side) for side in (True, False))
         assert abs(right - wrong) <= 0.15 * right, (kind, right, wrong)
