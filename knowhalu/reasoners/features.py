@@ -80,8 +80,12 @@ class Reading(NamedTuple):
 
 
 def claim_features(claim: str, reading: Reading, source: str) -> dict[str, float]:
-    """Return the features of a plain claim: verifier log-odds, and how much of the claim stands in the source."""
-    wanted, all_there = facts(claim), facts(source)
+    """Return the features of a plain claim: verifier log-odds, and how much of the claim stands in the source.
+
+    `coverage_open` is coverage as far as nothing is contradicted: where roles are exchanged or a "not" is put in, all words are
+    there and say nothing.
+    """
+    wanted, all_there, covered = facts(claim), facts(source), coverage(claim, source)
     covers = [coverage(claim, s) for s in reading.sentences] or [0.0]
     best = max(range(len(covers)), key=covers.__getitem__)
     near = facts(reading.sentences[best]) if reading.sentences else facts("")
@@ -95,9 +99,10 @@ def claim_features(claim: str, reading: Reading, source: str) -> dict[str, float
         "nearest_supported": logit(reading.nearest.supported),
         "nearest_contradicted": logit(reading.nearest.contradicted),
         "best_contradicted": logit(max(relevant)),
-        "coverage": coverage(claim, source),
+        "coverage": covered,
+        "coverage_open": covered * (1 - reading.joint.contradicted),
         "coverage_best": covers[best],
-        "pairs": len(wanted.pairs & all_there.pairs) / len(wanted.pairs) if wanted.pairs else coverage(claim, source),
+        "pairs": len(wanted.pairs & all_there.pairs) / len(wanted.pairs) if wanted.pairs else covered,
         "numbers_missing": 1 - share(set(all_there.numbers), wanted.numbers),
         "numbers_elsewhere": float(
             bool(wanted.numbers) and wanted.numbers <= all_there.numbers and not wanted.numbers <= near.numbers

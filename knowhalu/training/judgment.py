@@ -30,7 +30,7 @@ from knowhalu.types import Form, Label, Sample
 
 FOR = frozenset(
     """
-    joint_supported weakest_supported nearest_supported coverage coverage_best pairs asked_supported asked_best fresh_covered
+    joint_supported weakest_supported nearest_supported coverage_open coverage_best pairs asked_supported asked_best fresh_covered
     entity_verbatim question_near_answer covered supported stated_supported
     """.split()
 )
@@ -41,6 +41,8 @@ AGAINST = frozenset(
     apart contradicted other_count stated_contradicted
     """.split()
 )
+TOLD = frozenset({"on_topic", "coverage"})
+"""Features that a verdict tells of and that are not weighed."""
 WORDS = 30
 """The longest claim that is judged in one piece."""
 WRITTEN = 700
@@ -174,7 +176,7 @@ def fit(
     features: Sequence[dict[str, float]], gold: Sequence[bool], weights: Sequence[float], ridge: float = 0.5
 ) -> dict[str, Any]:
     """Fit one logistic regression with sign constraints; returns bias, raw weights and the decision border."""
-    names = [n for n in features[0] if n != "on_topic"]
+    names = [n for n in features[0] if n not in TOLD]
     x = np.array([[f[n] for n in names] for f in features])
     y, w = np.array(gold, float), np.array(weights)
     w = w * np.where(y == 1, 0.5 / (w * y).sum(), 0.5 / (w * (1 - y)).sum()) * len(y)

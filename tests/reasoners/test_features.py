@@ -28,6 +28,13 @@ def test_a_negation_on_one_side_differs():
     assert features("The bridge is not open.", "The bridge never opened.")["negation_differs"] == 0
 
 
+def test_words_that_stand_there_count_for_little_where_the_source_says_the_contrary():
+    exchanged = Probabilities(0.05, 0.9, 0.05)
+    reading = Reading(exchanged, (exchanged,), ("Ann phoned Ben.",), 0.05, exchanged)
+    found = claim_features("Ben phoned Ann.", reading, "Ann phoned Ben.")
+    assert (found["coverage"], found["coverage_open"]) == (1.0, pytest.approx(0.1))
+
+
 def test_coverage_counts_content_words_in_any_form():
     assert coverage("The cities voted", "a city that votes") == 1
     assert coverage("green cheese", "the moon") == 0

@@ -20,14 +20,14 @@ from knowhalu.types import Label
 
 
 def rows(count: int, seed: int = 0):
-    """Make rows in which support speaks for, missing numbers against, and coverage (wrongly) against the label."""
+    """Make rows in which support speaks for, missing numbers against, and covered pairs (wrongly) against the label."""
     rng = random.Random(seed)
     features, gold = [], []
     for _ in range(count):
         truth = rng.random() < 0.4
         features.append({
             "joint_supported": rng.gauss(1.5 if truth else -1.5, 1.5), "numbers_missing": float(not truth and rng.random() < 0.5),
-            "coverage": rng.gauss(0.4 if truth else 0.6, 0.2), "question_covered": rng.random(),
+            "pairs": rng.gauss(0.4 if truth else 0.6, 0.2), "question_covered": rng.random(),
         })  # fmt: skip
         gold.append(truth)
     return features, gold
@@ -41,8 +41,15 @@ def test_the_fit_separates_what_can_be_separated_and_keeps_the_signs():
     right = np.mean([(weights.probability(f) >= 0.5) == t for f, t in zip(new, truth, strict=True)])
     assert right > 0.85
     assert model["weights"]["joint_supported"] > 0 > model["weights"]["numbers_missing"]
-    assert model["weights"]["coverage"] == 0  # never against a claim, though these rows say so
+    assert model["weights"]["pairs"] == 0  # never against a claim, though these rows say so
     assert not FOR & AGAINST
+
+
+def test_what_a_verdict_only_tells_of_is_not_weighed():
+    features, gold = rows(100)
+    told = [{**f, "coverage": float(g), "on_topic": float(g)} for f, g in zip(features, gold, strict=True)]
+    model = fit(told, gold, [1.0] * 100)
+    assert model["weights"].keys() == features[0].keys()
 
 
 def test_what_is_said_out_of_fold_is_no_memory():
