@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import track
 
 from knowhalu.api import Checker
 from knowhalu.calibration.forms import by_segment
@@ -41,12 +43,13 @@ from knowhalu.verdicts import Verdict
 Checked = list[tuple[FitRow, Verdict]]
 
 
-def checked(folder: Path, rows: list[FitRow], *, whole: bool) -> Checked:
-    """Run the pipeline in both forms; `whole` judges a text in one piece."""
+def checked(folder: Path, rows: list[FitRow], name: str, *, whole: bool) -> Checked:
+    """Run the pipeline in both forms; `whole` judges a text in one piece, `name` stands beside the bar of progress."""
     options = KnowHaluOptions(second_opinion="always", off_target=False, segment_words=200 if whole else 30)
     checker = Checker(Settings(encoder=EncoderOptions(folder=folder), knowhalu=options))
     found = []
-    for row, outcome in zip(rows, checker.stream(r.sample for r in rows), strict=True):
+    outcomes = zip(rows, checker.stream(r.sample for r in rows), strict=True)
+    for row, outcome in track(outcomes, f"{len(rows):,} {name}", len(rows), console=Console(stderr=True)):
         if not isinstance(outcome, Verdict):
             raise SystemExit(f"{row.origin}: {outcome}")
         found.append((row, outcome))
@@ -126,7 +129,7 @@ def fit_all(
 ) -> None:
     """Fit weights, temperature, border of evasion, slack and thresholds, each by what was fitted before it."""
     path = folder / "judgment.json"
-    runs = {task: checked(folder, rows, whole=True) for task, rows in tasks.items()}
+    runs = {task: checked(folder, rows, f"{task}s", whole=True) for task, rows in tasks.items()}
     data["reliability"] = {}
     for task, found in runs.items():
         weights, measured = fit_task(task, found)
@@ -139,7 +142,7 @@ def fit_all(
     print(f"evading answers: {len(answers)} held-out, border {data['evades']}, {caught:.1%} of those that evade are found")
     path.write_text(json.dumps(data))
     if summaries:
-        softer = slack(checked(folder, summaries, whole=False))
+        softer = slack(checked(folder, summaries, "summaries", whole=False))
         data["weights"] = {name: {**w, "slack": softer} for name, w in data["weights"].items()}
         path.write_text(json.dumps(data))
     model = JudgeModel(folder)
