@@ -108,7 +108,10 @@ def main() -> None:
         sections = [overview(found), ablation(levels), *(f"##{markdown(e).rstrip()}" for e in found.values())]
         parts = {"methods": found, "conli_levels": levels}
         plain = {part: {n: as_json(e) for n, e in sets.items()} for part, sets in parts.items()}
-        args.out.write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")
+        told = json.dumps(plain, indent=1)
+        for folder in (args.work, args.data):  # a result names no folder of the machine that measured it
+            told = told.replace(f'"{folder.as_posix()}/', '"')
+        args.out.write_text(f"{told}\n", encoding="utf-8")
         args.out.with_suffix(".md").write_text("\n\n".join(sections) + "\n", encoding="utf-8")
     print(overview(found), ablation(levels), sep="\n\n")
 

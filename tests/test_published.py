@@ -1,6 +1,7 @@
 """The tables that the pages show are those that were measured."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,11 @@ OTHER = "| set | AUC |\n|---|---|\n| x | 0.3 |\n| y | 0.4 |\n"
 def test_a_page_shows_its_tables_as_measured(page):
     text = page.read_text()
     assert publish.published(text, publish.measured(ROOT / "benchmarks/results")) == text, "run benchmarks/publish.py"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks/results").iterdir()), ids=lambda p: p.name)
+def test_a_result_names_no_folder_of_the_machine_that_measured_it(path):
+    assert not re.findall(r'"(?:/|[A-Z]:\\)[^"]*"', path.read_text())
 
 
 def test_an_old_table_is_exchanged_for_the_one_with_its_rows():
