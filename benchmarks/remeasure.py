@@ -7,6 +7,7 @@ tables into the pages.
 """
 
 import argparse
+import shlex
 import subprocess
 import sys
 import time
@@ -17,17 +18,20 @@ from knowhalu.encoder.service import PACKAGED
 
 HERE = Path(__file__).parent
 STEPS = {
-    "outcomes": "-m knowhalu eval all --data {data} -o {runs}",
-    "quality": "{here}/quality.py --data {data} --runs {runs}",
-    "pairs": "{here}/pairs.py --data {data} --runs {runs}",
+    "outcomes": "-m knowhalu eval all --data {data} -o {work}/runs",
+    "quality": "{here}/quality.py --data {data} --runs {work}/runs",
+    "pairs": "{here}/pairs.py --data {data} --runs {work}/runs",
+    "report": "-m knowhalu report {work}/runs -o {work}/report.html --markdown docs/example_report.md --items 0"
+    " --title 'Every evaluation set, with the encoder'",
     "failures": "{here}/failures.py",
     "failures_inference": "{here}/failures.py --set inference --out {here}/results/failures_inference.json",
     "off_target": "{here}/off_target.py --data {data} --training {training}",
     "spans": "{here}/spans.py --data {data} --training {training}",
     "declarative": "{here}/declarative.py --data {data} --rows 200",
     "padded_context": "{here}/padded_context.py --data {data} --rows 25",
-    "calibration": "{here}/calibration.py --data {data} --work {runs}/calibration",
-    "methods": "{here}/methods.py --data {data} --work {runs}/methods",
+    "calibration": "{here}/calibration.py --data {data} --work {work}/calibration",
+    "methods": "{here}/methods.py --data {data} --work {work}/methods",
+    "methods_chart": "{here}/methods_chart.py",
     "revision": "{here}/revision.py --data {data}",
 }
 
@@ -48,7 +52,7 @@ def main() -> int:
     args = parser.parse_args()
     work = args.work.resolve() / seal(PACKAGED)
     work.mkdir(parents=True, exist_ok=True)
-    places = {"data": args.data.resolve(), "training": args.training.resolve(), "runs": work / "runs", "here": HERE}
+    places = {"data": args.data.resolve(), "training": args.training.resolve(), "work": work, "here": HERE}
     for name in args.only:
         done, log = work / f"{name}.done", work / f"{name}.log"
         if done.exists():
@@ -56,7 +60,7 @@ def main() -> int:
             continue
         start = time.monotonic()
         with log.open("w", encoding="utf-8") as out:
-            command = [sys.executable, *(part.format(**places) for part in STEPS[name].split())]
+            command = [sys.executable, *(part.format(**places) for part in shlex.split(STEPS[name]))]
             code = subprocess.run(command, cwd=HERE.parent, stdout=out, stderr=subprocess.STDOUT, check=False).returncode
         print(f"{name:20} {'failed: see ' + str(log) if code else 'done'}  {(time.monotonic() - start) / 60:.1f} min", flush=True)
         if code:
