@@ -19,6 +19,7 @@ from knowhalu.training.recipes import (
     MODELS,
     PASSAGE_ANSWERS,
     PASSAGES,
+    PLAIN,
     SQUAD,
     SYNTHETIC,
     WIKIPEDIA,
@@ -89,7 +90,8 @@ def rows(count=60):
     asked = [{**{k: row[k] for k in named}, "question": "Who opened it?", "answers": replies} for row in passages]
     return {
         MIX: mix, SYNTHETIC: pairs, MODELS: pairs, WIKIPEDIA: articles, CLAIMS: claims, INFERENCE: claims, ANSWERS: answers,
-        MARKED: marked, PASSAGES: passages, PASSAGE_ANSWERS: asked, ABSTRACTS: articles[:5], SQUAD: articles[:5],
+        MARKED: marked, PASSAGES: passages, PLAIN: passages[::2], PASSAGE_ANSWERS: asked, ABSTRACTS: articles[:5],
+        SQUAD: articles[:5],
     }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from statistics import mean
 import pytest
 
 from knowhalu.reasoners.features import coverage
-from knowhalu.training.recipes import ANSWERS, CLAIMS, INFERENCE, OWN, PASSAGE_ANSWERS, PASSAGES
+from knowhalu.training.recipes import ANSWERS, CLAIMS, INFERENCE, OWN, PASSAGE_ANSWERS, PASSAGES, PLAIN
 
 FILES = [f"{kind}.{part}.jsonl.gz" for kind in ("claims", "inference", "answers") for part in ("train", "test")]
 LABELS = {
@@ -32,14 +32,14 @@ def source(row):
 
 
 SETS = {name: read(name) for name in FILES}
-ON_PASSAGES = read("passages.train.jsonl.gz")
+ON_PASSAGES = read("passages.train.jsonl.gz") + read("plain.train.jsonl.gz")
 ASKED_OF_PASSAGES = read("passage_answers.train.jsonl.gz")
 """Claims, and answers to questions, on passages of public texts, which the project does not hold."""
 
 
 def test_the_recipes_read_these_files():
     assert {OWN / CLAIMS, OWN / INFERENCE, OWN / ANSWERS} == {OWN / "written" / f"{kind}.train.jsonl.gz" for kind in LABELS}
-    assert (OWN / PASSAGES).is_file() and (OWN / PASSAGE_ANSWERS).is_file()
+    assert all((OWN / name).is_file() for name in (PASSAGES, PLAIN, PASSAGE_ANSWERS))
 
 
 @pytest.mark.parametrize("name", FILES)
