@@ -39,8 +39,9 @@ class Recipe:
 
 
 MIX = "train/mix.jsonl.gz"
-CLAIMS, ANSWERS, INFERENCE, PASSAGES, PLAIN, PASSAGE_ANSWERS = (
-    f"written/{kind}.train.jsonl.gz" for kind in ("claims", "answers", "inference", "passages", "plain", "passage_answers")
+CLAIMS, ANSWERS, INFERENCE, INVENTED, PASSAGES, PLAIN, PASSAGE_ANSWERS = (
+    f"written/{kind}.train.jsonl.gz"
+    for kind in ("claims", "answers", "inference", "invented", "passages", "plain", "passage_answers")
 )
 SYNTHETIC, MODELS = "train/fib_synth_pairs.jsonl.gz", "train/fib_model_pairs.jsonl.gz"
 MARKED, WIKIPEDIA = "train/wice_nonsupported_tokens.jsonl.gz", "retrieval/wiki_passages_2wiki.corpus.jsonl.gz"
@@ -67,9 +68,10 @@ RECIPES = (
     Recipe("SciFact train", MIX, ("scifact",), labelled, 0.02, "CC BY 4.0 / ODC-By"),
     Recipe("BEGIN dev", MIX, ("begin",), labelled, 0.01, "CC BY 4.0 / CDLA"),
     Recipe("written claims", CLAIMS, (), written_claim, 0.08, _OURS),
-    Recipe("written inference", INFERENCE, (), written_claim, 0.06, _OURS),
-    Recipe("written claims on real passages", PASSAGES, (), passage_claim, 0.18, _OURS, texts=TEXTS),
-    Recipe("written plain claims on real passages", PLAIN, (), passage_claim, 0.24, _OURS, texts=TEXTS),
+    Recipe("written inference", INFERENCE, (), written_claim, 0.05, _OURS),
+    Recipe("written claims on real passages", PASSAGES, (), passage_claim, 0.16, _OURS, texts=TEXTS),
+    Recipe("written plain claims on real passages", PLAIN, (), passage_claim, 0.22, _OURS, texts=TEXTS),
+    Recipe("written plain claims on invented passages", INVENTED, (), passage_claim, 0.05, _OURS),
     Recipe("written answers on real passages", PASSAGE_ANSWERS, (), passage_answer, 0.04, _OURS, texts=TEXTS),
     Recipe("written claims, own sentences", CLAIMS, (), extracted, 0.01, _OURS),
     Recipe("written answers", ANSWERS, (), written_answer, 0.03, _OURS),

@@ -14,6 +14,7 @@ from knowhalu.training.recipes import (
     ANSWERS,
     CLAIMS,
     INFERENCE,
+    INVENTED,
     MARKED,
     MIX,
     MODELS,
@@ -89,8 +90,8 @@ def rows(count=60):
     named = ("id", "of", "start", "end")
     asked = [{**{k: row[k] for k in named}, "question": "Who opened it?", "answers": replies} for row in passages]
     return {
-        MIX: mix, SYNTHETIC: pairs, MODELS: pairs, WIKIPEDIA: articles, CLAIMS: claims, INFERENCE: claims, ANSWERS: answers,
-        MARKED: marked, PASSAGES: passages, PLAIN: passages[::2], PASSAGE_ANSWERS: asked, ABSTRACTS: articles[:5],
+        MIX: mix, SYNTHETIC: pairs, MODELS: pairs, WIKIPEDIA: articles, CLAIMS: claims, INFERENCE: claims, INVENTED: claims,
+        ANSWERS: answers, MARKED: marked, PASSAGES: passages, PLAIN: passages[::2], PASSAGE_ANSWERS: asked, ABSTRACTS: articles[:5],
         SQUAD: articles[:5],
     }  # fmt: skip
 

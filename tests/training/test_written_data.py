@@ -8,7 +8,7 @@ from statistics import mean
 import pytest
 
 from knowhalu.reasoners.features import coverage
-from knowhalu.training.recipes import ANSWERS, CLAIMS, INFERENCE, OWN, PASSAGE_ANSWERS, PASSAGES, PLAIN
+from knowhalu.training.recipes import ANSWERS, CLAIMS, INFERENCE, INVENTED, OWN, PASSAGE_ANSWERS, PASSAGES, PLAIN
 
 FILES = [f"{kind}.{part}.jsonl.gz" for kind in ("claims", "inference", "answers") for part in ("train", "test")]
 LABELS = {
@@ -35,11 +35,12 @@ SETS = {name: read(name) for name in FILES}
 ON_PASSAGES = read("passages.train.jsonl.gz") + read("plain.train.jsonl.gz")
 ASKED_OF_PASSAGES = read("passage_answers.train.jsonl.gz")
 """Claims, and answers to questions, on passages of public texts, which the project does not hold."""
+ON_INVENTED = read("invented.train.jsonl.gz")
 
 
 def test_the_recipes_read_these_files():
     assert {OWN / CLAIMS, OWN / INFERENCE, OWN / ANSWERS} == {OWN / "written" / f"{kind}.train.jsonl.gz" for kind in LABELS}
-    assert all((OWN / name).is_file() for name in (PASSAGES, PLAIN, PASSAGE_ANSWERS))
+    assert all((OWN / name).is_file() for name in (INVENTED, PASSAGES, PLAIN, PASSAGE_ANSWERS))
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -75,8 +76,8 @@ def test_neither_length_nor_overlap_gives_the_label_away(name):
 
 
 def check_items(row, found, least):
-    """Every item has a label and words, and says where it is wrong only if it is."""
-    assert len(row["of"]) == 16 and row["start"] < row["end"]
+    """Every item has a label and words, and says where it is wrong only if it is; a text that is not there is named."""
+    assert row["document"].strip() if "document" in row else len(row["of"]) == 16 and row["start"] < row["end"]
     assert len({item["text"] for item in found}) == len(found) >= 2, row["id"]
     for item in found:
         assert item["label"] in LABELS["claims"] and len(item["text"].split()) >= least, row["id"]
@@ -90,6 +91,14 @@ def test_claims_on_passages_name_their_text_and_hold_none_of_it():
     assert len({row["id"] for row in ON_PASSAGES}) == len(ON_PASSAGES)
 
 
+def test_claims_on_invented_passages_are_whole():
+    for row in ON_INVENTED:
+        assert set(row) == {"id", "genre", "document", "claims"}
+        check_items(row, row["claims"], least=2)
+    for name in ("id", "document"):
+        assert len({row[name] for row in ON_INVENTED}) == len(ON_INVENTED)
+
+
 def test_answers_on_passages_name_their_text_and_hold_none_of_it():
     for row in ASKED_OF_PASSAGES:
         assert set(row) == {"id", "of", "start", "end", "question", "answers"} and row["question"].endswith("?")
@@ -97,7 +106,7 @@ def test_answers_on_passages_name_their_text_and_hold_none_of_it():
     assert len({row["id"] for row in ASKED_OF_PASSAGES}) == len(ASKED_OF_PASSAGES)
 
 
-@pytest.mark.parametrize("rows", [ON_PASSAGES, ASKED_OF_PASSAGES], ids=["claims", "answers"])
+@pytest.mark.parametrize("rows", [ON_PASSAGES, ON_INVENTED, ASKED_OF_PASSAGES], ids=["claims", "invented", "answers"])
 def test_the_length_of_what_is_said_of_a_passage_does_not_give_its_label_away(rows):
     for kind in {row["id"].split("-")[0] for row in rows}:
         said = [item for row in rows if row["id"].startswith(f"{kind}-") for item in items(row)]
