@@ -91,7 +91,7 @@ def rows(count=60):
     asked = [{**{k: row[k] for k in named}, "question": "Who opened it?", "answers": replies} for row in passages]
     return {
         MIX: mix, SYNTHETIC: pairs, MODELS: pairs, WIKIPEDIA: articles, CLAIMS: claims, INFERENCE: claims, INVENTED: claims,
-        ANSWERS: answers, MARKED: marked, PASSAGES: passages, PLAIN: passages[::2], PASSAGE_ANSWERS: asked,
+        ANSWERS: answers, MARKED: marked, PASSAGES: passages, PLAIN: passages, PASSAGE_ANSWERS: asked,
         ABSTRACTS: articles[:5], SQUAD: articles[:5],
     }  # fmt: skip
 
