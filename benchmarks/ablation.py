@@ -22,18 +22,19 @@ from knowhalu.encoder.service import EncoderBackend
 from knowhalu.encoder.verifier import Verifier, Vocabulary
 from knowhalu.parts import file_hash
 from knowhalu.training.holdout import evaluate
+from knowhalu.training.unseen import Unseen
 
 HELD = "held out: "
 
 
-def scored(folder: Path, rows: Mapping[str, Sequence[EvalRow]], training: Path, kept: Path) -> dict[str, Array]:
+def scored(folder: Path, rows: Mapping[str, Sequence[EvalRow]], held: Unseen, kept: Path) -> dict[str, Array]:
     """Return P(supported) of all rows of the sets, and the ROC-AUC of the held-out parts; read again where they are kept."""
     if kept.exists():
         with np.load(kept) as file:
             return {k: file[k] for k in file.files}
     backend = EncoderBackend(folder)
     found = {name: scores(backend, part) for name, part in rows.items()}
-    parts = evaluate(Verifier.load(folder), Vocabulary.load(folder), training, limit=200)
+    parts = evaluate(Verifier.load(folder), Vocabulary.load(folder), held.of, limit=200)
     found |= {f"{HELD}{p.name}": np.array(p.auc) for p in parts}
     kept.parent.mkdir(parents=True, exist_ok=True)
     np.savez(kept, **found)  # type: ignore[arg-type]
@@ -91,10 +92,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/ablation.json"))
     args = parser.parse_args()
     rows = {name: sampled(args.data, name, args.rows) for name in SETS}
-    found = {}
+    held, found = Unseen(args.training, args.data), {}
     for name, folder in (f.split("=", 1) for f in args.folder):
         kept = args.scores / f"{file_hash(Path(folder) / 'model.safetensors')}-{args.rows}.npz"
-        found[name] = scored(Path(folder), rows, args.training, kept)
+        found[name] = scored(Path(folder), rows, held, kept)
         print(f"{name:24} scored", flush=True)
     result = compared(found, rows, args.draws)
     write_results(args.out, result, table(result, rows, dict(n.split("=", 1) for n in args.note)))

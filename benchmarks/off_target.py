@@ -26,9 +26,10 @@ from knowhalu.reasoners.encoder import EncoderReasoner
 from knowhalu.steps import Steps
 from knowhalu.text import content_words
 from knowhalu.training.asked import Asked, question_on
-from knowhalu.training.recipes import RECIPES, rows_of
+from knowhalu.training.recipes import RECIPES
 from knowhalu.training.rephrase import tidy
 from knowhalu.training.rows import text_of
+from knowhalu.training.unseen import Unseen
 from knowhalu.types import Kind, Label, Sample
 from knowhalu.verdicts import Failure, Verdict
 
@@ -61,11 +62,11 @@ def written(data: Path) -> Iterator[Answer]:
                 yield Answer(row["question"], a["text"], a["kind"] if a["label"] == "off_target" else "")
 
 
-def made(training: Path, limit: int) -> Iterator[Answer]:
+def made(held: Unseen, limit: int) -> Iterator[Answer]:
     """Yield answers by unseen templates to questions on held-out articles, and as many that deliver, right or wrong."""
     recipe = next(r for r in RECIPES if r.name == "Wikipedia, questions answered or evaded")
     rng = random.Random(0)
-    questions = (q for row in rows_of(recipe, training, held=True) if (q := question_on(tidy(text_of(row)), rng)) is not None)
+    questions = (q for row in held.of(recipe) if (q := question_on(tidy(text_of(row)), rng)) is not None)
     for _, asked in zip(range(limit), questions, strict=False):
         way = rng.choice(list(UNSEEN))
         if way != "refusal":
@@ -164,7 +165,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/off_target.json"))
     args = parser.parse_args()
     sets = {
-        "written answers": list(written(args.data)), "unseen templates": list(made(args.training, 400)),
+        "written answers": list(written(args.data)), "unseen templates": list(made(Unseen(args.training, args.data), 400)),
         "KnowHalu QA, bare answers": list(paper(args.data)),
     }  # fmt: skip
     found: dict[str, dict[str, dict[str, Any]]] = {}

@@ -7,6 +7,7 @@ model is too small for them. Made examples (edits, questions on details) are mad
 
 import argparse
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -15,13 +16,16 @@ from tables import write_results
 
 from knowhalu.encoder.service import PACKAGED
 from knowhalu.encoder.verifier import Verifier, Vocabulary
-from knowhalu.training.holdout import Part, evaluate
+from knowhalu.training.holdout import Part, Rows, evaluate
+from knowhalu.training.recipes import rows_of
+from knowhalu.training.unseen import Unseen
 
 
 def compared(folder: Path, data: Path, limit: int) -> dict[str, dict[str, Any]]:
     """Return the ROC-AUC on seen and on held-out sources of every part that has both classes."""
     model, vocabulary = Verifier.load(folder), Vocabulary.load(folder)
-    seen, held = ({p.name: p for p in evaluate(model, vocabulary, data, limit=limit, held=h)} for h in (False, True))
+    rows: tuple[Rows, Rows] = (partial(rows_of, folder=data, held=False), Unseen(data).of)
+    seen, held = ({p.name: p for p in evaluate(model, vocabulary, some, limit=limit)} for some in rows)
     both = {n: (seen[n], p) for n, p in held.items() if n in seen and p.auc == p.auc and seen[n].auc == seen[n].auc}
     return {name: {"seen": shown(a), "held_out": shown(b)} for name, (a, b) in both.items()}
 

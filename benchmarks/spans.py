@@ -22,7 +22,7 @@ from knowhalu.steps import Hypothesis
 from knowhalu.text import content_words, words
 from knowhalu.training.examples import Stretch, changed
 from knowhalu.training.recipes import MARKED
-from knowhalu.training.rows import held_out
+from knowhalu.training.unseen import Unseen
 from knowhalu.training.written import marked, unsupported
 
 
@@ -53,10 +53,10 @@ def bump(data: Path) -> Iterator[Claim]:
             yield Claim(row["document"], right, ())
 
 
-def wice(training: Path) -> Iterator[Claim]:
+def wice(training: Path, data: Path) -> Iterator[Claim]:
     """Yield the held-out claims with unsupported tokens; right ones are not among them."""
-    for row in read(training / MARKED):
-        if held_out(row["source"]) and (stretches := unsupported(row)):
+    for row in Unseen(training, data).among(read(training / MARKED)):
+        if stretches := unsupported(row):
             yield Claim(row["source"], row["claim"], stretches)
 
 
@@ -136,7 +136,7 @@ def main() -> None:
     for name, claims in (
         ("written claims", written(args.data)),
         ("BUMP", bump(args.data)),
-        ("WiCE, held out", wice(args.training)),
+        ("WiCE, held out", wice(args.training, args.data)),
     ):
         some = [c for c in claims if words(c.text)][: args.rows]
         doubts = backend.doubts([Hypothesis(c.source, c.text) for c in some])

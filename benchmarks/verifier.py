@@ -21,6 +21,7 @@ from knowhalu.steps import Hypothesis
 from knowhalu.training.examples import SUPPORTED
 from knowhalu.training.holdout import drawn_examples
 from knowhalu.training.recipes import RECIPES
+from knowhalu.training.unseen import Unseen
 
 SETS = """
     summedits8 wice_claim_oracle fm2 fever_symmetric_v2 bump_pairs healthver scifact qags_cnndm nli_control nli_cad_snli
@@ -48,13 +49,15 @@ def scores(backend: EncoderBackend, rows: Sequence[EvalRow]) -> Array:
     return np.array([p.supported for p in backend.score(pairs)])
 
 
-def border(backend: EncoderBackend, data: Path, limit: int = 150) -> float:
+def border(backend: EncoderBackend, held: Unseen, limit: int = 150) -> float:
     """Choose P(supported) with the best mean balanced accuracy over held-out training examples."""
     parts = []
     for recipe in (r for r in RECIPES if r.name in FITTED):
-        examples = [e for e in islice(drawn_examples(recipe, data), limit) if e.premise]
+        examples = [e for e in islice(drawn_examples(recipe, held.of), limit) if e.premise]
         found = backend.score([Hypothesis(e.premise, e.claim, e.question or None) for e in examples])
-        parts.append((np.array([e.target == SUPPORTED for e in examples]), np.array([p.supported for p in found])))
+        gold = np.array([e.target == SUPPORTED for e in examples])
+        if 0 < gold.sum() < gold.size:  # few unseen rows of a set may all be of one class
+            parts.append((gold, np.array([p.supported for p in found])))
     grid = np.arange(0.02, 0.99, 0.02)
     return float(max(grid, key=lambda g: np.mean([balanced(gold, s >= g) for gold, s in parts])))
 
@@ -62,7 +65,7 @@ def border(backend: EncoderBackend, data: Path, limit: int = 150) -> float:
 def measured(folder: Path | None, data: Path, training: Path, limit: int) -> dict[str, Any]:
     """Measure one verifier on all sets."""
     backend = EncoderBackend(folder)
-    cut = border(backend, training)
+    cut = border(backend, Unseen(training, data))
     found: dict[str, Any] = {"border": cut, "sets": {}}
     for name in SETS:
         rows = sampled(data, name, limit)

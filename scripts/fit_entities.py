@@ -22,6 +22,7 @@ from knowhalu.reasoners.standing import views
 from knowhalu.training.command import command
 from knowhalu.training.entities import EntityRow, entity_rows
 from knowhalu.training.judgment import claim_rows, fit
+from knowhalu.training.unseen import Unseen
 from knowhalu.types import Judgment, Passage
 from knowhalu.verdicts import Verdict
 
@@ -47,9 +48,9 @@ def _sent(conversation: Any, reply: Any) -> Judgment:
     raise RuntimeError("an entity is judged by one request")
 
 
-def cut(data: Path, folder: Path, threads: int) -> None:
+def cut(held: Unseen, folder: Path, threads: int) -> None:
     """Print the average accuracy of both levels on held-out claims, border by border; that of sentences alone comes first."""
-    rows = list(claim_rows(data))
+    rows = list(claim_rows(held))
     settings = Settings(method="conli", encoder=EncoderOptions(folder=folder, threads=threads), conli=ConliOptions(select=False))
     found = []
     for row, outcome in zip(rows, Checker(settings).stream(r.sample for r in rows), strict=True):
@@ -67,14 +68,16 @@ def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder of the training files")
+    parser.add_argument("--leave-out", type=Path, help="folder of evaluation files: rows that overlap with them are left out")
     parser.add_argument("--folder", type=Path, default=PACKAGED, help="verifier folder")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cut", action="store_true", help="fit the border of the weights that are in the code")
     args = parser.parse_args()
+    held = Unseen(args.data, args.leave_out)
     if args.cut:
-        cut(args.data, args.folder, args.threads)
+        cut(held, args.folder, args.threads)
         return
-    rows = list(entity_rows(args.data))
+    rows = list(entity_rows(held))
     read = features(rows, EncoderBackend(args.folder, threads=args.threads))
     gold = [r.supported for r in rows]
     sizes = {o: sum(r.origin == o for r in rows) for o in {r.origin for r in rows}}

@@ -37,6 +37,7 @@ from knowhalu.training.judgment import (
     out_of_fold,
     summary_rows,
 )
+from knowhalu.training.unseen import Unseen
 from knowhalu.types import Judgment
 from knowhalu.verdicts import Verdict
 
@@ -162,13 +163,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="verifier folder; judgment.json is written into it")
     parser.add_argument("--data", type=Path, required=True, help="folder of the training files")
+    parser.add_argument("--leave-out", type=Path, help="folder of evaluation files: rows that overlap with them are left out")
     parser.add_argument("--answers", type=Path, help="knowhalu_qa_pairs.jsonl.gz; only its validation split is read")
     parser.add_argument("--summaries", type=Path, help="knowhalu_summ_pairs.jsonl.gz; only its validation split is read")
     args = parser.parse_args()
 
-    tasks = {"claim": list(claim_rows(args.data)), "answer": list(answer_rows(args.data, args.answers))}
+    held = Unseen(args.data, args.leave_out)
+    tasks = {"claim": list(claim_rows(held)), "answer": list(answer_rows(held, args.answers))}
     summaries = list(summary_rows(args.summaries)) if args.summaries else []
-    deliveries = list(dict.fromkeys(delivered_pairs(args.data)))
+    deliveries = list(dict.fromkeys(delivered_pairs(held)))
     with drafted(args.folder, "judgment.json", start := beginning(tasks)) as folder:
         fit_all(folder, start, tasks, summaries, deliveries)
     print(f"wrote {args.folder / 'judgment.json'}")

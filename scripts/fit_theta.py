@@ -13,6 +13,7 @@ from knowhalu.options import EncoderOptions, Settings
 from knowhalu.training.command import command
 from knowhalu.training.drafts import drafted
 from knowhalu.training.factored import Measured, Text, fitted, texts
+from knowhalu.training.unseen import Unseen
 from knowhalu.verdicts import Verdict
 
 SPLIT = "held-out sources of the training files; no evaluation file was read"
@@ -34,10 +35,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="verifier folder; factored.json is written into it")
     parser.add_argument("--data", type=Path, required=True, help="folder of the training files")
+    parser.add_argument("--leave-out", type=Path, help="folder of evaluation files: rows that overlap with them are left out")
     parser.add_argument("--threads", type=int, help="CPU threads; all cores where it is left out")
     args = parser.parse_args()
 
-    path, known = args.folder / "factored.json", list(texts(args.data))
+    path, known = args.folder / "factored.json", list(texts(Unseen(args.data, args.leave_out)))
     # the method needs thetas to run at all; what is measured here does not depend on them
     start = {"thetas": dict.fromkeys(RULES, 0.5), "typical": 1.0, "reference": 1.0}
     with drafted(args.folder, path.name, start) as folder:

@@ -7,16 +7,18 @@ Learns from questions on SQuAD's training articles and from SciFact's training c
 
 import argparse
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from knowhalu.encoder.embedder import default_folder
 from knowhalu.encoder.tokens import LateMiniLM
 from knowhalu.retrieval.passages import PassageList
-from knowhalu.training.command import command
+from knowhalu.training.command import budget_of, command
 from knowhalu.training.late import LateProgress, LateSettings, LateTrainer
 from knowhalu.training.late_eval import evaluate
-from knowhalu.training.late_pairs import Question, mined, read_corpus, read_rows
+from knowhalu.training.late_pairs import Question, mined, read_corpus
+from knowhalu.training.rows import read_rows
 
 LEARNED = {"squad_sentence_retrieval": "test", "scifact_retrieval": "train"}
 """Each set and its split to learn from. The `test` split of the first comes from SQuAD's training articles."""
@@ -69,8 +71,8 @@ def main() -> int:
     parser.add_argument("--data", type=Path, required=True, help=f"folder with the files of {', '.join(LEARNED)}")
     parser.add_argument("--out", type=Path, default=Path(".runs/late"), help="folder for checkpoints and the result")
     budget = parser.add_mutually_exclusive_group(required=True)
-    budget.add_argument("--minutes", type=float, default=0.0)
-    budget.add_argument("--steps", type=int, default=0)
+    budget.add_argument("--minutes", type=partial(budget_of, float), default=0.0)
+    budget.add_argument("--steps", type=partial(budget_of, int), default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rate", type=float, default=LateSettings.rate)
     parser.add_argument("--layers", type=int, default=LateSettings.layers, help="layers of MiniLM, from the top, that learn too")

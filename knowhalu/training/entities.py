@@ -1,13 +1,12 @@
 """Entities with gold labels, to fit how the encoder judges one alone: from written claims, edited summaries and own sentences.
 
-Only held-out sources are read, which the verifier has not seen. What an edit changed, or a writer marked as wrong, is not borne
-out; the entities of true statements are. Other entities of false statements are left out: what they are is not known.
+Only held-out sources are read that overlap with nothing the verifier has seen. What an edit changed, or a writer marked as wrong,
+is not borne out; the entities of true statements are. Of other entities of false statements that is not known; they are left out.
 """
 
 import random
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 from typing import NamedTuple
 
 from knowhalu.reasoners.entities import by_rules
@@ -15,7 +14,8 @@ from knowhalu.text import sentences
 from knowhalu.training.edits import details_in, swap_listed, swap_name, swap_number, swap_roles
 from knowhalu.training.recipes import CLAIMS, SYNTHETIC, WIKIPEDIA, located
 from knowhalu.training.rephrase import rephrase, tidy
-from knowhalu.training.rows import Row, held_out, read_rows, text_of
+from knowhalu.training.rows import Row, read_rows, text_of
+from knowhalu.training.unseen import Unseen
 from knowhalu.types import Entity
 
 SWAPS = (swap_number, swap_listed, swap_name, swap_name, swap_roles)
@@ -33,26 +33,22 @@ class EntityRow(NamedTuple):
     origin: str
 
 
-def entity_rows(data: Path, seed: int = 0, documents: int = 250) -> Iterator[EntityRow]:
+def entity_rows(held: Unseen, seed: int = 0, documents: int = 250) -> Iterator[EntityRow]:
     """Yield the labelled entities of all parts, each once."""
-    yield from dict.fromkeys(_rows(data, seed, documents))
+    yield from dict.fromkeys(_rows(held, seed, documents))
 
 
-def _rows(data: Path, seed: int, documents: int) -> Iterator[EntityRow]:
-    for row in _held(located(CLAIMS, data)):
+def _rows(held: Unseen, seed: int, documents: int) -> Iterator[EntityRow]:
+    for row in held.among(read_rows(located(CLAIMS, held.data))):
         yield from _written(row)
-    for row in _held(data / SYNTHETIC):
+    for row in held.among(read_rows(held.data / SYNTHETIC)):
         if row.get("dataset") == "xsum":  # the other summaries are in small letters, so they show no names
             yield from _edited_summary(row)
     rng = random.Random(seed)
     for file in (WIKIPEDIA, SYNTHETIC):
-        cased = (r for r in _held(data / file) if r.get("dataset") != "cnn_dm")
+        cased = (r for r in held.among(read_rows(held.data / file)) if r.get("dataset") != "cnn_dm")
         for row in islice(cased, documents):
             yield from _own_sentences(tidy(text_of(row)), rng)
-
-
-def _held(path: Path) -> Iterator[Row]:
-    return (row for row in read_rows(path) if held_out(text_of(row)))
 
 
 def _written(row: Row) -> Iterator[EntityRow]:

@@ -1,11 +1,10 @@
 """Fits what Factored Verification measures by: thetas as midpoints of class means, on training texts (section 2.3).
 
-Rows come from held-out sources of the training files only, which the verifier has not seen; no evaluation file is read.
+Rows come from held-out sources of the training files that overlap with nothing the verifier has seen, nor with evaluation files.
 """
 
 import random
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
@@ -13,7 +12,8 @@ from knowhalu.combination import RULES, combined, fit_theta
 from knowhalu.reasoners.features import coverage
 from knowhalu.training.judgment import average_accuracy
 from knowhalu.training.recipes import CLAIMS, MODELS, SYNTHETIC, located
-from knowhalu.training.rows import Row, held_out, read_rows, text_of
+from knowhalu.training.rows import Row, read_rows, text_of
+from knowhalu.training.unseen import Unseen
 from knowhalu.types import Label, Sample
 
 MOST, TEXTS, PAIRS = 5, 3, 60
@@ -38,16 +38,16 @@ class Measured(NamedTuple):
     origin: str
 
 
-def texts(data: Path, seed: int = 0) -> Iterator[Text]:
+def texts(held: Unseen, seed: int = 0) -> Iterator[Text]:
     """Draw texts in equal numbers of both classes: composed of written claims, one wrong or none, and pairs of summaries."""
     rng = random.Random(seed)
-    for row in (r for r in read_rows(located(CLAIMS, data)) if held_out(text_of(r)) and _has_both(r)):
+    for row in filter(_has_both, held.among(read_rows(located(CLAIMS, held.data)))):
         for _ in range(TEXTS):
             for faithful in (True, False):
                 yield Text(_sample(row["document"], _composed(row, faithful, rng)), faithful, "written claims, composed")
     for file, name in ((SYNTHETIC, "FIB summaries, edited"), (MODELS, "FIB summaries, by models")):
         seen: set[str] = set()
-        for row in (r for r in read_rows(data / file) if held_out(text_of(r))):
+        for row in held.among(read_rows(held.data / file)):
             if text_of(row) not in seen and len(seen) < PAIRS:
                 seen.add(text_of(row))
                 yield Text(_sample(row["document"], row["right_summary"]), True, name)

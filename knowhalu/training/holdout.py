@@ -1,9 +1,8 @@
 """What a trained verifier does on the sources that were held out of its training, part by part."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -11,8 +10,12 @@ from sklearn.metrics import roc_auc_score
 
 from knowhalu.encoder.verifier import Verifier, Vocabulary
 from knowhalu.training.examples import SUPPORTED, UNSUPPORTED, Example
-from knowhalu.training.recipes import RECIPES, Recipe, rows_of
+from knowhalu.training.recipes import RECIPES, Recipe
+from knowhalu.training.rows import Row
 from knowhalu.training.scoring import probabilities
+
+Rows = Callable[[Recipe], Iterable[Row]]
+"""Where the rows of a recipe come from: `Unseen(...).of` for those that no training reads."""
 
 
 class Part(NamedTuple):
@@ -25,15 +28,14 @@ class Part(NamedTuple):
 
 
 def evaluate(
-    model: Verifier, vocabulary: Vocabulary, data: Path, *, recipes: Sequence[Recipe] = RECIPES, limit: int = 400, seed: int = 0,
-    held: bool = True,
-) -> Iterator[Part]:  # fmt: skip
-    """Score up to `limit` held-out examples of every recipe; UNSUPPORTED is met by either of the two classes.
+    model: Verifier, vocabulary: Vocabulary, rows: Rows, *, recipes: Sequence[Recipe] = RECIPES, limit: int = 400, seed: int = 0
+) -> Iterator[Part]:
+    """Score up to `limit` examples of every recipe; UNSUPPORTED is met by either of the two classes.
 
-    Recipes without held-out rows are left out. With `held=False` the examples are of sources that were trained on.
+    Recipes without rows are left out.
     """
     for recipe in recipes:
-        examples = list(islice(drawn_examples(recipe, data, seed, held=held), limit))
+        examples = list(islice(drawn_examples(recipe, rows, seed), limit))
         if not examples:
             continue
         predicted = probabilities(model, vocabulary, examples).numpy()
@@ -45,12 +47,12 @@ def evaluate(
         yield Part(recipe.name, len(examples), auc, float(met.mean()))
 
 
-def drawn_examples(recipe: Recipe, data: Path, seed: int = 0, *, held: bool = True) -> Iterator[Example]:
-    """Make the examples of a recipe's held-out sources, or of the others, shuffled; the same seed makes the same."""
-    rows = list(rows_of(recipe, data, held=held))
-    random.Random(seed).shuffle(rows)
-    for i, row in enumerate(rows):
-        yield recipe.make(row, rows[i - 1], random.Random(f"{seed}:{i}"))
+def drawn_examples(recipe: Recipe, rows: Rows, seed: int = 0) -> Iterator[Example]:
+    """Make the examples of a recipe's rows, shuffled; the same seed makes the same."""
+    drawn = list(rows(recipe))
+    random.Random(seed).shuffle(drawn)
+    for i, row in enumerate(drawn):
+        yield recipe.make(row, drawn[i - 1], random.Random(f"{seed}:{i}"))
 
 
 def as_table(parts: list[Part]) -> str:

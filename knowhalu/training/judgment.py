@@ -1,7 +1,7 @@
 """Fits the judgment over evidence features: one logistic regression a task and form, and the aggregation's thresholds.
 
-Rows come from held-out sources only, which the verifier has not seen. Weights keep the sign that makes sense (support
-never counts against a claim, a missing number never for it), so that the fit cannot learn a quirk of one data set.
+Rows come from held-out sources only that overlap with nothing the verifier has seen. Weights keep the sign that makes sense
+(support never counts against a claim, a missing number never for it), so that the fit cannot learn a quirk of one data set.
 """
 
 import hashlib
@@ -17,15 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from knowhalu.errors import InputError
 from knowhalu.reasoners.encoder import CHECKED_BY_RULES
 from knowhalu.reasoners.features import coverage
 from knowhalu.reasoners.judge_model import FITTED, Weights
 from knowhalu.reasoners.questions import asked_for
 from knowhalu.steps import Hypothesis
 from knowhalu.training.examples import NEUTRAL, SUPPORTED
-from knowhalu.training.recipes import ANSWERS, CLAIMS, INFERENCE, MIX, RECIPES, located, rows_of
+from knowhalu.training.recipes import ANSWERS, CLAIMS, INFERENCE, MIX, RECIPES, located
 from knowhalu.training.rephrase import tidy
-from knowhalu.training.rows import held_out, read_rows, text_of
+from knowhalu.training.rows import read_rows, text_of
+from knowhalu.training.unseen import Unseen
 from knowhalu.types import Form, Label, Sample
 
 FOR = frozenset(
@@ -51,8 +53,7 @@ SHARES = {
     "fever_dev_claims": (400, 1.0), "fm2": (150, 1.0), "wice_claim_oracle": (130, 0.3), "scifact": (90, 1.0),
     "begin": (100, 0.3), "nli_mnli10k_taxinli": (150, 0.6), "nli_cad_snli": (150, 0.6),
 }  # fmt: skip
-"""Rows taken of each set, and what a set weighs in the fit: less where copying tells, or where held-out sources have claims that
-were trained on with other sources (WiCE)."""
+"""Rows taken of each set, and what a set weighs in the fit: less where copying tells."""
 
 
 @dataclass(frozen=True)
@@ -71,29 +72,28 @@ def _sample(source: str, claim: str, question: str | None = None) -> Sample:
     return Sample.model_validate({"id": "-", "response": claim, "question": question, **where})
 
 
-def claim_rows(data: Path, seed: int = 0) -> Iterator[FitRow]:
+def claim_rows(held: Unseen, seed: int = 0) -> Iterator[FitRow]:
     """Draw held-out claims: labelled ones, summaries, own sentences of documents and the written claims."""
-    labelled = list(_labelled(data))
+    labelled = list(_labelled(held))
     yield from labelled
     yield from _other_evidence(labelled)
     for name in ("FIB summaries, edited", "FIB summaries, by models", "FIB documents, own sentences", "Wikipedia, own sentences"):
-        yield from _made(name, data, seed)
-    yield from _some(_written_claims(data, CLAIMS, "written claims", 1.0), WRITTEN, seed)
-    yield from _some(_written_claims(data, INFERENCE, "written inference", 0.6), WRITTEN // 2, seed)
-    yield from _some(_on_passages("written claims on real passages", data), WRITTEN, seed)
+        yield from _made(name, held, seed)
+    yield from _some(_written_claims(held, CLAIMS, "written claims", 1.0), WRITTEN, seed)
+    yield from _some(_written_claims(held, INFERENCE, "written inference", 0.6), WRITTEN // 2, seed)
+    yield from _some(_on_passages("written claims on real passages", held), WRITTEN, seed)
 
 
-def _written_claims(data: Path, file: str, origin: str, weight: float) -> Iterator[FitRow]:
-    for row in read_rows(located(file, data)):
-        if held_out(text_of(row)):
-            for claim in row["claims"]:
-                if len(claim["text"].split()) <= WORDS:
-                    yield FitRow(_sample(row["document"], claim["text"]), claim["label"] == "supported", origin, weight)
+def _written_claims(held: Unseen, file: str, origin: str, weight: float) -> Iterator[FitRow]:
+    for row in held.among(read_rows(located(file, held.data))):
+        for claim in row["claims"]:
+            if len(claim["text"].split()) <= WORDS:
+                yield FitRow(_sample(row["document"], claim["text"]), claim["label"] == "supported", origin, weight)
 
 
-def _on_passages(name: str, data: Path) -> Iterator[FitRow]:
+def _on_passages(name: str, held: Unseen) -> Iterator[FitRow]:
     """Yield what was written on held-out passages of public texts: claims, or answers with their questions."""
-    for row in rows_of(next(r for r in RECIPES if r.name == name), data, held=True):
+    for row in held.of(next(r for r in RECIPES if r.name == name)):
         for item in row.get("claims") or row["answers"]:
             if len(item["text"].split()) <= WORDS:
                 yield FitRow(_sample(row["document"], item["text"], row.get("question")), item["label"] == "supported", name, 1.0)
@@ -104,13 +104,11 @@ def _some(rows: Iterable[FitRow], most: int, seed: int) -> list[FitRow]:
     return random.Random(seed).sample(found, min(most, len(found)))
 
 
-def _labelled(data: Path) -> Iterator[FitRow]:
+def _labelled(held: Unseen) -> Iterator[FitRow]:
     """Draw labelled claims by `SHARES`."""
     taken: Counter[str] = Counter()
-    for row in read_rows(data / MIX):
+    for row in held.among(r for r in read_rows(held.data / MIX) if r["set"] in SHARES):
         name = row["set"]
-        if name not in SHARES or not held_out(text_of(row)):
-            continue
         if taken[name] < SHARES[name][0] and len(row["claim"].split()) <= WORDS:
             taken[name] += 1
             yield FitRow(_sample(row["source"], row["claim"]), row["label"] == "supported", name, SHARES[name][1])
@@ -126,10 +124,10 @@ def _other_evidence(rows: list[FitRow]) -> Iterator[FitRow]:
             yield FitRow(_sample(best, row.sample.response), False, "other evidence", 0.6)
 
 
-def _made(name: str, data: Path, seed: int, weight: float = 1.0, limit: int = 250) -> Iterator[FitRow]:
+def _made(name: str, held: Unseen, seed: int, weight: float = 1.0, limit: int = 250) -> Iterator[FitRow]:
     """Make rows of held-out documents as the training does, and hold them against the whole document where it is unchanged."""
     recipe, rng = next(r for r in RECIPES if r.name == name), random.Random(f"{seed}:{name}")
-    rows = list(rows_of(recipe, data, held=True))
+    rows = list(held.of(recipe))
     rng.shuffle(rows)
     for row, other in islice(pairwise(rows), limit):
         example = recipe.make(row, other, rng)
@@ -141,31 +139,30 @@ def _made(name: str, data: Path, seed: int, weight: float = 1.0, limit: int = 25
             )
 
 
-def answer_rows(data: Path, validation: Path | None = None, seed: int = 0) -> Iterator[FitRow]:
+def answer_rows(held: Unseen, validation: Path | None = None, seed: int = 0) -> Iterator[FitRow]:
     """Draw held-out answers, written and made, and the validation split (never the test split) of the paper's answers."""
-    yield from (r for r in _made("Wikipedia, questions on details", data, seed, 0.3) if r.sample.question)
-    yield from _some(_written_answers(data), WRITTEN, seed)
-    yield from _some(_on_passages("written answers on real passages", data), WRITTEN, seed)
+    yield from (r for r in _made("Wikipedia, questions on details", held, seed, 0.3) if r.sample.question)
+    yield from _some(_written_answers(held), WRITTEN, seed)
+    yield from _some(_on_passages("written answers on real passages", held), WRITTEN, seed)
     if validation is not None:
         for row in islice((r for r in read_rows(validation) if r["split"] == "val"), 100):
             for key, supported in (("right_answer", True), ("hallucinated_answer", False)):
                 yield FitRow(_sample(row["knowledge"], row[key], row["question"]), supported, "KnowHalu QA, validation", 1.0)
 
 
-def _written_answers(data: Path) -> Iterator[FitRow]:
-    for row in read_rows(located(ANSWERS, data)):
-        if held_out(text_of(row)):
-            for a in row["answers"]:
-                if a["label"] != "refusal":
-                    sample = _sample(row["knowledge"], a["text"], row["question"])
-                    yield FitRow(sample, a["label"] == "correct", "written answers", 1.0)
+def _written_answers(held: Unseen) -> Iterator[FitRow]:
+    for row in held.among(read_rows(located(ANSWERS, held.data))):
+        for a in row["answers"]:
+            if a["label"] != "refusal":
+                sample = _sample(row["knowledge"], a["text"], row["question"])
+                yield FitRow(sample, a["label"] == "correct", "written answers", 1.0)
 
 
-def delivered_pairs(data: Path, seed: int = 0) -> Iterator[tuple[Hypothesis, bool]]:
+def delivered_pairs(held: Unseen, seed: int = 0) -> Iterator[tuple[Hypothesis, bool]]:
     """Draw held-out answers as the off-target check sees them, without a source, and whether each evades its question."""
     for name in ("Wikipedia, questions answered or evaded", "written answers, delivered or evaded"):
         recipe = next(r for r in RECIPES if r.name == name)
-        for row in rows_of(recipe, data, held=True):
+        for row in held.of(recipe):
             for draw in range(6):
                 example = recipe.make(row, row, random.Random(f"{seed}:{text_of(row)}:{draw}"))
                 if not example.premise and asked_for(example.question) not in CHECKED_BY_RULES:
@@ -175,7 +172,12 @@ def delivered_pairs(data: Path, seed: int = 0) -> Iterator[tuple[Hypothesis, boo
 def fit(
     features: Sequence[dict[str, float]], gold: Sequence[bool], weights: Sequence[float], ridge: float = 0.5
 ) -> dict[str, Any]:
-    """Fit one logistic regression with sign constraints; returns bias, raw weights and the decision border."""
+    """Fit one logistic regression with sign constraints; returns bias, raw weights and the decision border.
+
+    Raises InputError where a class is missing.
+    """
+    if len(set(gold)) < 2:
+        raise InputError("a judgment is fitted on supported and on unsupported rows; there is but one kind (check --data)")
     names = [n for n in features[0] if n not in TOLD]
     x = np.array([[f[n] for n in names] for f in features])
     y, w = np.array(gold, float), np.array(weights)

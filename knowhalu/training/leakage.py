@@ -6,44 +6,74 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from knowhalu.errors import InputError
 from knowhalu.training.rows import Row, read_rows
 
 WORDS, SHARE = 9, 0.2
 """A source leaks if more than this share of its sequences of so many words stands in an evaluation file."""
+WHOLE = 0.8
+"""It leaks, too, if this share of the sequences of any text of an evaluation file stands in it."""
 CLAIM_WORDS, CLAIM_SHARE = 5, 0.5
-"""The same for a claim, of which less can be shared by chance of wording."""
-_OTHERS = (".csv", ".tsv", ".parquet", ".arrow")
+"""As `WORDS` and `SHARE` for a claim, of which less can be shared by chance of wording."""
+_BESIDE = (".md", "LICENSE", "NOTICE")
 _SOURCES = ("source", "document", "knowledge", "text")
 _CLAIMS = ("claim", "response", "right_summary", "hallucinated_summary", "right_answer", "hallucinated_answer")
 
 
+def words_of(text: str) -> list[str]:
+    """Return a text's words in lower case, letters and digits of any script."""
+    return re.findall(r"\w+", text.lower())
+
+
 def sequences(text: str, size: int = WORDS) -> set[int]:
-    """Return the hashes of a text's sequences of `size` words (lower case, letters and digits only)."""
-    words = re.findall(r"[a-z0-9]+", text.lower())
+    """Return the hashes of a text's sequences of `size` words."""
+    words = words_of(text)
     return {hash(tuple(words[i : i + size])) for i in range(len(words) - size + 1)}
 
 
 class _Texts:
-    """Texts of evaluation files; a text without a sequence of so many words leaks only if it is the same."""
+    """Texts to check against; one without a sequence of so many words leaks only if it has the same words.
 
-    def __init__(self, texts: Iterable[str], size: int, share: float) -> None:
-        self.size, self.share = size, share
+    With `whole`, a text leaks as well if that share of the sequences of a single one of these stands in it.
+    """
+
+    def __init__(self, texts: Iterable[str], size: int, share: float, whole: float = np.inf) -> None:
+        self.size, self.share, self.whole = size, share, whole
         self.known: dict[str, bool] = {}
-        self._sequences: set[int] = set()
         self._short: set[str] = set()
+        found: list[np.ndarray[Any, np.dtype[np.int64]]] = []
         for text in texts:
-            found = sequences(text, size)
-            self._sequences |= found
-            if not found:
-                self._short.add(text)
+            found.append(self._sequences(text))
+            if not found[-1].size:
+                self._short.add(" ".join(words_of(text)))
+        self._sizes = np.array([f.size for f in found], np.int64)
+        keys = np.concatenate([np.empty(0, np.int64), *found])
+        order = keys.argsort()
+        self._keys, self._owners = keys[order], np.repeat(np.arange(len(found)), self._sizes)[order]
 
     def __contains__(self, text: str) -> bool:
         if (known := self.known.get(text)) is None:
-            found = sequences(text, self.size)
-            known = len(found & self._sequences) > self.share * len(found) if found else text in self._short
-            self.known[text] = known
+            known = self.known[text] = self._leaks(text)
         return known
+
+    def _sequences(self, text: str) -> "np.ndarray[Any, np.dtype[np.int64]]":
+        return np.fromiter(sequences(text, self.size), np.int64)
+
+    def _leaks(self, text: str) -> bool:
+        found = self._sequences(text)
+        if not found.size:
+            return " ".join(words_of(text)) in self._short
+        first, last = (np.searchsorted(self._keys, found, side) for side in ("left", "right"))
+        there = last > first
+        if there.sum() > self.share * found.size:
+            return True
+        if not there.any():
+            return False
+        holders = np.concatenate([self._owners[a:b] for a, b in zip(first[there], last[there], strict=True)])
+        owners, counts = np.unique(holders, return_counts=True)
+        return bool((counts >= self.whole * self._sizes[owners]).any())
 
 
 class Leakage:
@@ -56,20 +86,13 @@ class Leakage:
     def __init__(self, rows: Iterable[Row]) -> None:
         texts = sorted({t for row in rows for t in texts_of(row)})
         self.seal = blake2b("\0".join(texts).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-        self.sources = _Texts(texts, WORDS, SHARE)
+        self.sources = _Texts(texts, WORDS, SHARE, WHOLE)
         self.claims = _Texts((t for t in texts if len(t.split()) >= CLAIM_WORDS), CLAIM_WORDS, CLAIM_SHARE)
 
     @classmethod
     def of_folder(cls, folder: Path) -> "Leakage":
-        """Read every `*.jsonl` and `*.jsonl.gz` of a folder; raises InputError where there is none, or data of another form."""
-        paths = sorted(p for p in folder.glob("*.jsonl*") if p.is_file())
-        if not paths:
-            raise InputError(f"{folder}: no .jsonl or .jsonl.gz file to check the training data against")
-        if others := sorted(p for p in folder.iterdir() if p.name.removesuffix(".gz").endswith(_OTHERS)):
-            raise InputError(
-                f"{others[0]}: training data cannot be checked against this form; make it JSON lines, or move it away"
-            )
-        return cls(_rows(paths))
+        """Read every `.jsonl` and `.jsonl.gz` below a folder; raises InputError where there is none, or data of another form."""
+        return cls(rows_below(folder))
 
     def __contains__(self, row: Row) -> bool:
         return any(t in self.sources for t in sources_of(row)) or any(t in self.claims for t in claims_of(row))
@@ -100,6 +123,12 @@ def claims_of(row: Row) -> Iterator[str]:
     yield from (t for t in said if isinstance(t, str) and len(t.split()) >= CLAIM_WORDS)
 
 
-def _rows(paths: Iterable[Path]) -> Iterator[Row]:
+def rows_below(folder: Path) -> Iterator[Row]:
+    """Read every row below a folder; raises InputError, before the first one, for a file that cannot be checked against."""
+    paths = sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.endswith(_BESIDE))
+    if not paths:
+        raise InputError(f"{folder}: no .jsonl or .jsonl.gz file to check the training data against")
+    if others := [p for p in paths if not p.name.removesuffix(".gz").endswith(".jsonl")]:
+        raise InputError(f"{others[0]}: training data cannot be checked against this form; make it JSON lines, or move it away")
     for path in paths:
         yield from read_rows(path)

@@ -6,24 +6,26 @@ import json
 import pytest
 
 from knowhalu.training.factored import PAIRS, TEXTS, Measured, fitted, texts
-from knowhalu.training.recipes import CLAIMS, MODELS, SYNTHETIC
+from knowhalu.training.recipes import CLAIMS, FILES, SYNTHETIC
 from knowhalu.training.rows import held_out
+from knowhalu.training.unseen import Unseen
 
 NAMES = ["bridge", "tower", "mill", "harbour", "school", "market"]
 
 
 @pytest.fixture()
 def folder(tmp_path):
-    def claim(name, label):
-        return {"text": f"The {name} {label} was opened by the mayor of {name}ville.", "label": label}
+    def claim(name, label, i):
+        return {"text": f"The {name}{i} {label} was opened{i} by the mayor{i} of {name}ville{i}.", "label": label}
 
-    claims = [claim(n, label) for n in NAMES for label in ("supported", "contradicted")]
+    def claims(i):
+        return [claim(n, label, i) for n in NAMES for label in ("supported", "contradicted")]
+
     documents = [f"Document {i} tells of many things." for i in range(200)]
-    found = {
-        CLAIMS: [{"document": d, "claims": claims} for d in documents],
+    found = dict.fromkeys(FILES, []) | {
+        CLAIMS: [{"document": d, "claims": claims(i)} for i, d in enumerate(documents)],
         SYNTHETIC: [{"document": d, "right_summary": "Right.", "hallucinated_summary": "Wrong."} for d in documents] * 2,
-        MODELS: [],
-    }  # fmt: skip
+    }
     for name, rows in found.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         with gzip.open(tmp_path / name, "wt") as file:
@@ -32,7 +34,7 @@ def folder(tmp_path):
 
 
 def test_texts_are_held_out_balanced_and_wrong_in_one_claim(folder):
-    found = list(texts(folder))
+    found = list(texts(Unseen(folder)))
     assert found and all(held_out(t.sample.documents[0].text) for t in found)
     assert sum(t.faithful for t in found) == len(found) / 2
     composed = [t for t in found if t.origin.startswith("written")]

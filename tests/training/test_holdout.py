@@ -1,6 +1,7 @@
 """The evaluation at the end of a training, and the model card that it goes into."""
 
 import json
+from functools import partial
 
 import pytest
 
@@ -11,21 +12,23 @@ from knowhalu.training.holdout import as_table, evaluate
 from knowhalu.training.loop import Progress, TrainSettings
 from knowhalu.training.recipes import RECIPES, rows_of
 from knowhalu.training.rows import held_out, text_of
+from knowhalu.training.unseen import Unseen
 
 
 @pytest.fixture(scope="module")
 def parts(base, data):
-    return list(evaluate(Verifier(load_bert(base)), Vocabulary.load(base), data, limit=20))
+    return list(evaluate(Verifier(load_bert(base)), Vocabulary.load(base), Unseen(data).of, limit=20))
 
 
 def test_only_held_out_rows_are_scored(parts, data):
-    sizes = {r.name: sum(1 for _ in rows_of(r, data, held=True)) for r in RECIPES}
-    assert {p.name: p.examples for p in parts} == {n: min(20, size) for n, size in sizes.items() if size}
-    assert all(held_out(text_of(row)) for r in RECIPES for row in rows_of(r, data, held=True))
+    unseen = Unseen(data)
+    rows = {r.name: list(unseen.of(r)) for r in RECIPES}
+    assert {p.name: p.examples for p in parts} == {n: min(20, len(some)) for n, some in rows.items() if some}
+    assert all(held_out(text_of(row)) for some in rows.values() for row in some)
 
 
 def test_seen_rows_are_scored_where_asked(base, data):
-    seen = evaluate(Verifier(load_bert(base)), Vocabulary.load(base), data, limit=10_000, held=False)
+    seen = evaluate(Verifier(load_bert(base)), Vocabulary.load(base), partial(rows_of, folder=data, held=False), limit=10_000)
     sizes = {r.name: sum(1 for _ in rows_of(r, data, held=False)) for r in RECIPES}
     assert {p.name: p.examples for p in seen} == {n: size for n, size in sizes.items() if size}
 

@@ -23,14 +23,23 @@ def test_a_source_that_overlaps_leaks_in_any_spelling():
     assert leakage.left_out == (3, 0)
 
 
+def test_a_source_that_holds_a_whole_evaluation_text_leaks_however_long_it_is():
+    filler = " ".join(f"word{i}" for i in range(400))
+    assert {"source": f"{filler} {TEXT} {filler}"} in Leakage([{"source": TEXT}, {"source": OTHER}])
+    half = " ".join(TEXT.split()[:12])
+    assert {"source": f"{filler} {half} {filler}"} not in Leakage([{"source": TEXT}, {"source": OTHER}])
+
+
 def test_one_shared_phrase_is_no_leak():
     leakage = Leakage([{"document": TEXT}])
     assert {"source": OTHER + " The long bridge over the wide river was opened by someone."} not in leakage
 
 
 def test_a_short_source_leaks_only_if_it_is_the_same():
-    leakage = Leakage([{"knowledge": "Rome is old."}])
-    assert {"source": "Rome is old."} in leakage
+    leakage = Leakage([{"knowledge": "Rome is old."}, {"knowledge": "Рим очень стар"}])
+    assert {"source": "rome, is old"} in leakage
+    assert {"source": "Рим очень стар."} in leakage
+    assert {"source": "Рим очень нов."} not in leakage
     assert {"source": "Rome is new."} not in leakage
 
 
@@ -61,11 +70,20 @@ def test_an_evaluation_row_of_any_form_is_checked_against(row):
     assert {"source": OTHER} not in Leakage([row])
 
 
-def test_data_that_cannot_be_checked_against_is_refused(tmp_path):
+@pytest.mark.parametrize("name", ["b.csv", "b.json", "b.txt", "below/b.parquet"])
+def test_data_that_cannot_be_checked_against_is_refused(name, tmp_path):
     (tmp_path / "a.jsonl").write_text(json.dumps({"source": TEXT}))
-    (tmp_path / "b.csv").write_text("source,claim\n")
-    with pytest.raises(InputError, match=r"b\.csv: .* make it JSON lines"):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("source,claim\n")
+    with pytest.raises(InputError, match=rf"{name}: .* make it JSON lines"):
         Leakage.of_folder(tmp_path)
+
+
+def test_folders_below_are_checked_against_too(tmp_path):
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below/a.jsonl").write_text(json.dumps({"source": TEXT}))
+    (tmp_path / "README.md").write_text("Where the rows come from.")
+    assert {"source": TEXT} in Leakage.of_folder(tmp_path)
 
 
 def test_leaking_rows_are_left_out_of_a_recipe(data, tmp_path):
