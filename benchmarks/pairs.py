@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from eval_rows import EvalRow, rows_of, source
 from metrics import Array, interval
+from numpy.typing import NDArray
 from quality import stored
 from tables import write_results
 from verifier import scores
@@ -29,18 +30,19 @@ def won(rows: Sequence[EvalRow], supported: Array) -> dict[str, Any]:
         pairs[str(row.sample.meta["pair"])][row.faithful] = i
     whole = {key: sides for key, sides in pairs.items() if len(sides) == 2}
     gain = np.array([supported[s[True]] - supported[s[False]] for s in whole.values()])
+    groups = np.array([rows[s[True]].group for s in whole.values()])
     hit = (np.sign(gain) + 1) / 2
-    kinds: dict[str, list[float]] = defaultdict(list)
-    for sides, found in zip(whole.values(), hit, strict=True):
-        kinds[str(rows[sides[False]].sample.meta.get("type", "?")).removesuffix(" Error")].append(float(found))
+    kinds: dict[str, list[int]] = defaultdict(list)
+    for number, sides in enumerate(whole.values()):
+        kinds[str(rows[sides[False]].sample.meta.get("type", "?")).removesuffix(" Error")].append(number)
     return {
-        "equal": float((gain == 0).mean()), **_share(hit, list(whole)),
-        "kinds": {k: _share(np.array(v), [str(i) for i in range(len(v))]) for k, v in sorted(kinds.items()) if len(v) > 1},
+        "equal": float((gain == 0).mean()), **_share(hit, groups),
+        "kinds": {k: _share(hit[v], groups[v]) for k, v in sorted(kinds.items()) if len(v) > 1},
     }  # fmt: skip
 
 
-def _share(hit: Array, groups: Sequence[str]) -> dict[str, float]:
-    low, high = interval(lambda i: float(hit[i].mean()), groups)
+def _share(hit: Array, groups: NDArray[np.str_]) -> dict[str, float]:
+    low, high = interval(lambda i: float(hit[i].mean()), groups.tolist())
     return {"pairs": len(hit), "won": float(hit.mean()), "low": low, "high": high}
 
 
@@ -49,7 +51,7 @@ def table(found: Mapping[str, Mapping[str, Any]]) -> str:
     first = next(iter(found.values()))
     lines = [
         "Share of pairs whose faithful summary is scored higher than the one with an error; equal scores count half. In",
-        "brackets: 95 % bootstrap interval.", "",
+        "brackets: 95 % bootstrap interval, pairs of one document drawn together.", "",
         f"| type of error | pairs | {' | '.join(found)} |", "|---|---|" + "---|" * len(found),
     ]  # fmt: skip
     for kind, part in first["kinds"].items():

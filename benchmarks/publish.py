@@ -36,8 +36,9 @@ def published(text: str, known: dict[str, list[str]]) -> str:
     """Return a page's text with the measured tables."""
 
     def table(match: re.Match[str]) -> str:
-        candidates = known.get(match[0].splitlines()[0], [match[0]])
-        return max(candidates, key=lambda c: len(_names(c) & _names(match[0])) / len(_names(c) | _names(match[0])))
+        mine, candidates = _names(match[0]), known.get(match[0].splitlines()[0], ())
+        alike = {c: len(_names(c) & mine) / len(_names(c) | mine) for c in candidates}
+        return max((c for c in alike if alike[c]), key=alike.__getitem__, default=match[0])
 
     return _TABLE.sub(table, text)
 

@@ -29,7 +29,7 @@ from knowhalu.retrieval.sources import SourceRecord
 from knowhalu.retrieval.stored import extend, open_stored
 from knowhalu.retrievers import open_retriever
 from knowhalu.training.late_eval import quality
-from knowhalu.training.late_pairs import read_rows
+from knowhalu.training.rows import read_rows
 
 DEPTH = 100
 """Passages of a ranking that are looked at; a right one behind them counts as missed."""

@@ -85,7 +85,8 @@ def softened(deciding: float, every: Sequence[float]) -> float:
         return deciding
     z = most + math.log(math.fsum(math.exp(SHARPNESS * d) for d in less) / len(less)) / SHARPNESS
     z = max(z, most / 10) if most > 0 else z
-    return 1 / (1 + math.exp(-z))
+    p = 1 / (1 + math.exp(-z))
+    return max(p, math.nextafter(0.5, 1)) if deciding > 0.5 else p
 
 
 def _log_odds(p: float) -> float:

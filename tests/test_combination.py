@@ -121,6 +121,11 @@ def test_a_softened_text_is_on_the_side_of_its_worst_segment_and_no_worse(found)
     assert softened(worst, [worst] * len(found)) == worst
 
 
+def test_a_text_that_is_barely_doubted_stays_doubted():
+    barely = math.nextafter(0.5, 1)
+    assert softened(barely, [barely, 0.1]) > 0.5
+
+
 @given(claims, st.integers(0, 11), shares)
 def test_a_softened_text_grows_with_each_segment(found, at, more):
     at %= len(found)

@@ -32,5 +32,9 @@ def test_an_old_table_is_exchanged_for_the_one_with_its_rows():
     assert publish.published(page, {"| set | AUC |": [FIRST, OTHER]}) == f"Before.\n\n{OTHER}\nAfter.\n"
 
 
+def test_a_table_that_shares_no_row_with_a_result_is_left_alone():
+    assert publish.published(FIRST, {"| set | AUC |": [OTHER]}) == FIRST
+
+
 def test_a_table_that_no_result_has_is_left_alone():
     assert publish.published(f"# A\n\n{FIRST}", {"| set | other |": [OTHER]}) == f"# A\n\n{FIRST}"

@@ -114,19 +114,20 @@ def prefetched(stream: Iterator[Batch], size: int = 128) -> Generator[Batch, Non
     ready: queue.Queue[Batch | BaseException] = queue.Queue(size)
     done = threading.Event()
 
+    def put(item: Batch | BaseException) -> bool:
+        while not done.is_set():
+            try:
+                ready.put(item, timeout=0.2)
+            except queue.Full:
+                continue
+            return True
+        return False
+
     def work() -> None:
         try:
-            for batch in stream:
-                while not done.is_set():
-                    try:
-                        ready.put(batch, timeout=0.2)
-                        break
-                    except queue.Full:
-                        continue
-                if done.is_set():
-                    return
+            all(map(put, stream))
         except BaseException as error:  # noqa: BLE001 - raised again where the batches are used
-            ready.put(error)
+            put(error)
 
     thread = threading.Thread(target=work, name="batches", daemon=True)
     thread.start()

@@ -19,6 +19,7 @@ from knowhalu.encoder.tokens import LateBert, punctuation
 from knowhalu.encoder.verifier import Tokens, Vocabulary, shape_for
 from knowhalu.errors import ResumeError
 from knowhalu.training.late_pairs import Question
+from knowhalu.training.objective import descend
 from knowhalu.training.pace import paced
 
 
@@ -146,11 +147,7 @@ class LateTrainer:
         texts = {n: q.passages[n] for q in batch for n in (*q.right, *q.wrong)}
         found = self._scores([q.text for q in batch], [texts[n] for n in names])
         loss = contrast(found, own.to(self.device), self.settings.temperature)
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_([p for p in self.model.parameters() if p.requires_grad], 1.0)
-        self.optimizer.step()
-        return float(loss.detach())
+        return descend(loss, self.model, self.optimizer)
 
     def _scores(self, queries: list[str], passages: list[str]) -> Tensor:
         return scores(*self._encoded(queries, query=True), *self._encoded(passages, query=False))

@@ -1,17 +1,15 @@
 """What the token encoder learns from: questions with their right passages, and wrong ones that share their words."""
 
-import gzip
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from knowhalu.errors import InputError
 from knowhalu.retrieval.lexical import LexicalIndex
 from knowhalu.retrieval.lexical_build import build_lexical
 from knowhalu.retrieval.part import Part
 from knowhalu.retrieval.passages import PassageList
+from knowhalu.training.rows import read_rows
 from knowhalu.types import Passage
 
 
@@ -22,20 +20,6 @@ class Question(NamedTuple):
     right: list[str]
     wrong: list[str]
     passages: dict[str, str]
-
-
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Read a `.jsonl.gz` file; raises InputError naming file and line."""
-    if not path.is_file():
-        raise InputError(f"{path}: no such file. Name the folder of retrieval sets with --data")
-    rows = []
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                rows.append(json.loads(line))
-            except ValueError as error:
-                raise InputError(f"{path}:{number}: not JSON ({error})") from error
-    return rows
 
 
 def read_corpus(path: Path) -> PassageList:

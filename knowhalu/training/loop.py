@@ -19,7 +19,7 @@ from knowhalu.errors import ResumeError
 from knowhalu.training.batches import Batch, batches, prefetched
 from knowhalu.training.leakage import Leakage
 from knowhalu.training.marks import mark_loss
-from knowhalu.training.objective import class_loss, groups
+from knowhalu.training.objective import class_loss, descend, groups
 from knowhalu.training.pace import paced
 from knowhalu.training.recipes import Recipe, chosen, located
 from knowhalu.training.rows import seal
@@ -135,11 +135,7 @@ class Trainer:
             logits, marks = self.model.marked(ids, mask, types)
         s = self.settings
         loss = class_loss(logits, targets, soft, smoothing=s.smoothing, focus=s.focus) + s.marking * mark_loss(marks, wrong)
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_([p for p in self.model.parameters() if p.requires_grad], 1.0)
-        self.optimizer.step()
-        return float(loss.detach())
+        return descend(loss, self.model, self.optimizer)
 
     def save(self) -> None:
         """Write a checkpoint; the last one stays whole if this is interrupted."""

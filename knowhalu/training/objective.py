@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from knowhalu.errors import KnowHaluError
 from knowhalu.training.examples import UNSUPPORTED
 
 _LAYER = re.compile(r"bert\.layers\.(\d+)\.")
@@ -26,12 +27,26 @@ def class_loss(
     met = torch.where(targets == UNSUPPORTED, either, known)
     loss = -(1 - smoothing) * met - smoothing * logp.mean(-1)
     if focus:
-        loss = loss * (1 - met.exp()).clamp(min=0) ** focus
+        loss = loss * (1 - met.exp()).clamp(min=1e-6) ** focus  # at 0 a power below 1 has no slope
     if soft is not None:
         known_view = ~soft[:, 0].isnan()
         view = -(soft.nan_to_num() * logp).sum(-1)
         loss = torch.where(known_view, 0.5 * (loss + view), loss)
     return loss.mean()
+
+
+def descend(loss: Tensor, model: nn.Module, optimizer: torch.optim.Optimizer) -> float:
+    """Move the weights down the gradient, clipped to norm 1, and return the loss.
+
+    Raises KnowHaluError, before a weight has moved, where the loss or its gradient is not finite.
+    """
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()  # type: ignore[no-untyped-call]
+    norm = torch.nn.utils.clip_grad_norm_([p for p in model.parameters() if p.requires_grad], 1.0)
+    if not torch.isfinite(loss) or not torch.isfinite(norm):
+        raise KnowHaluError("the training has diverged: its loss or gradient is no number; start anew with a lower --rate")
+    optimizer.step()
+    return float(loss.detach())
 
 
 def groups(model: nn.Module, *, rate: float, weight_decay: float, layer_decay: float) -> list[dict[str, object]]:

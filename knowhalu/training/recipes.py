@@ -122,7 +122,7 @@ def check_added(path: Path) -> None:
     """Read a user's file through; raises InputError with the line where a row has no source, claim or label that is known."""
     number = 0
     for number, row in enumerate(read_rows(path), 1):
-        texts = [row.get(name) for name in ("source", "claim")] if isinstance(row, dict) else [None]
+        texts = [row.get(name) for name in ("source", "claim")]
         whole = all(isinstance(t, str) and t.strip() for t in texts) and str(row.get("label")) in TARGETS
         if not whole or not isinstance(row.get("question") or "", str):
             needs = f'"source", "claim" and "label" ({", ".join(TARGETS)}), and may have "question"'
@@ -151,7 +151,8 @@ def rows_of(recipe: Recipe, folder: Path, *, held: bool, leakage: Leakage | None
     for row in joined(rows, [located(f, folder) for f in recipe.texts]) if recipe.texts else rows:
         named = not recipe.sets or row.get("set", row.get("dataset")) in recipe.sets
         source = text_of(row)
-        if named and held_out(source) is held and (held or in_portion(source, recipe.portion)):
+        out = held_out(source) and recipe.make is not as_mined  # what was mined was made of sources that are not held out
+        if named and out is held and (held or in_portion(source, recipe.portion)):
             if leakage is None or row not in leakage:
                 yield row
 

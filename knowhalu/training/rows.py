@@ -36,9 +36,12 @@ def read_rows(path: Path) -> Iterator[Row]:
         with opener(path, "rt", encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
                 try:
-                    yield json.loads(line)
+                    row = json.loads(line)
                 except ValueError as error:
                     raise InputError(f"{path}:{number}: not a JSON object ({error})") from error
+                if not isinstance(row, dict):
+                    raise InputError(f"{path}:{number}: not a JSON object but {type(row).__name__}; write one row a line")
+                yield row
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise InputError(f"{path}: cannot read the training data ({error})") from error
 

@@ -1,6 +1,7 @@
 """Examples of the rows that were written for this project: claims on documents, answers to questions, and marked claims."""
 
 import random
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,9 +14,14 @@ from knowhalu.training.rows import Row
 
 def marked(item: Mapping[str, Any]) -> tuple[Stretch, ...] | None:
     """Return the stretch of an item's text that its writer named as wrong; None where none is named."""
-    wrong = item.get("wrong")
-    at = item["text"].find(wrong) if wrong else -1
-    return ((at, at + len(wrong)),) if wrong and at >= 0 else None
+    return _stretch(item["text"], item.get("wrong") or "")
+
+
+def _stretch(text: str, wrong: str) -> tuple[Stretch, ...] | None:
+    """Find wrong words in a text, in any case, as whole words where there are such ("11" rather than in "1911")."""
+    part = re.escape(wrong)
+    found = wrong and (re.search(rf"(?<!\w){part}(?!\w)", text, re.IGNORECASE) or re.search(part, text, re.IGNORECASE))
+    return (found.span(),) if found else None
 
 
 def quoted(document: str, support: list[str], claim: str, rng: random.Random) -> str:
@@ -82,8 +88,7 @@ def stated(example: Example, wrong: str) -> Example:
     statement = declarative(example.question, example.claim)
     if statement is None:
         return example
-    at = statement.lower().find(wrong.lower()) if wrong else -1
-    return example._replace(question="", claim=statement, wrong=((at, at + len(wrong)),) if at >= 0 else None)
+    return example._replace(question="", claim=statement, wrong=_stretch(statement, wrong))
 
 
 def delivered(row: Row, other: Row, rng: random.Random) -> Example:

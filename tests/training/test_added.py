@@ -37,7 +37,7 @@ def test_a_row_without_a_question_is_a_claim():
 
 
 NOT_WHOLE = [
-    '{"source": "A.", "claim": "B."}', '{"source": "A.", "claim": " ", "label": "supported"}', "[1]",
+    '{"source": "A.", "claim": "B."}', '{"source": "A.", "claim": " ", "label": "supported"}',
     '{"source": "A.", "claim": "B.", "label": "true"}', '{"source": "A.", "claim": "B.", "label": "neutral", "question": ["C?"]}',
     '{"source": "A.", "claim": "B.", "label": ["supported"]}',
 ]  # fmt: skip

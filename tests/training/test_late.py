@@ -11,7 +11,7 @@ from knowhalu.encoder.bert import Bert, BertShape
 from knowhalu.errors import InputError, ResumeError
 from knowhalu.training.late import LateSettings, LateTrainer, contrast, scores
 from knowhalu.training.late_eval import evaluate, quality
-from knowhalu.training.late_pairs import Question, mined, read_corpus, read_rows
+from knowhalu.training.late_pairs import Question, mined, read_corpus
 from tests.retrieval.searching import WordVectors, corpus
 from tests.tiny import VOCABULARY, write_tokenizer
 
@@ -123,7 +123,7 @@ def test_evaluation_ranks_every_passage():
 def test_a_broken_line_is_named(tmp_path):
     path = tmp_path / "x.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"doc_id": "1", "text": "x"}\nbroken\n'))
-    with pytest.raises(InputError, match="x.jsonl.gz:2: not JSON"):
+    with pytest.raises(InputError, match="x.jsonl.gz:2: not a JSON"):
         read_corpus(path)
-    with pytest.raises(InputError, match="--data"):
-        read_rows(tmp_path / "gone")
+    with pytest.raises(InputError, match="gone: cannot read"):
+        read_corpus(tmp_path / "gone")

@@ -58,3 +58,5 @@ def test_marked_tokens_of_a_row_become_stretches_of_its_claim():
 def test_the_writers_word_is_found():
     assert marked({"text": "It is nine metres long.", "wrong": "nine"}) == ((6, 10),)
     assert marked({"text": "It is long.", "wrong": None}) is None
+    assert marked({"text": "In 1911 it was 11 metres long.", "wrong": "11"}) == ((15, 17),)
+    assert marked({"text": "İsmet came after Atatürk.", "wrong": "Atatürk"}) == ((17, 24),)

@@ -7,8 +7,9 @@ import torch
 
 from knowhalu.encoder.bert import Bert
 from knowhalu.encoder.verifier import Verifier
+from knowhalu.errors import KnowHaluError
 from knowhalu.training.examples import UNSUPPORTED
-from knowhalu.training.objective import class_loss, groups
+from knowhalu.training.objective import class_loss, descend, groups
 from tests.training.conftest import SHAPE
 
 
@@ -69,3 +70,19 @@ def test_lower_layers_move_by_smaller_rates_and_every_weight_is_in_one_group():
     assert rates[id(model.bert.layers[top].up.weight)] == 0.5
     assert rates[id(model.bert.words.weight)] == 0.5 ** (top + 2)
     assert all(g["weight_decay"] == 0.0 for g in found if all(p.ndim == 1 for p in g["params"]))
+
+
+@pytest.mark.parametrize("focus", [0.25, 0.5, 1.0, 2.0])
+def test_a_focal_loss_has_a_slope_where_the_target_is_certain(focus):
+    logits = torch.tensor([[200.0, -200.0, -200.0]], requires_grad=True)
+    class_loss(logits, torch.tensor([0]), focus=focus).backward()
+    assert torch.isfinite(logits.grad).all()
+
+
+@pytest.mark.parametrize("loss", [lambda w: w.sum() * float("nan"), lambda w: (w * 0).sqrt().sum()])
+def test_a_step_without_a_finite_gradient_moves_nothing(loss):
+    model = torch.nn.Linear(2, 1)
+    before = [p.clone() for p in model.parameters()]
+    with pytest.raises(KnowHaluError, match="diverged"):
+        descend(loss(model.weight), model, torch.optim.AdamW(model.parameters()))
+    assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))

@@ -121,9 +121,10 @@ def test_every_recipe_makes_examples(recipe, data):
         assert example == recipe.make(row, other, random.Random(i))
 
 
-def test_a_faulty_line_is_named(tmp_path):
+@pytest.mark.parametrize("line", ["{", "[1]", "null"])
+def test_a_faulty_line_is_named(line, tmp_path):
     path = tmp_path / "mix.jsonl"
-    path.write_text(json.dumps({"a": 1}) + "\n{\n")
+    path.write_text(json.dumps({"a": 1}) + f"\n{line}\n")
     with pytest.raises(InputError, match=r"mix\.jsonl:2: not a JSON object"):
         list(read_rows(path))
     with pytest.raises(InputError, match="cannot read"):

@@ -1,0 +1,26 @@
+"""Batches that are made in a thread of their own: order, errors, and an end without waiting for anybody."""
+
+import threading
+
+import pytest
+
+from knowhalu.training.batches import prefetched
+
+
+def failing(count):
+    yield from range(count)
+    raise ValueError("a broken row")
+
+
+def test_batches_come_in_order_and_the_error_after_them():
+    stream = prefetched(failing(5), size=2)
+    assert [next(stream) for _ in range(5)] == [0, 1, 2, 3, 4]
+    with pytest.raises(ValueError, match="a broken row"):
+        next(stream)
+
+
+def test_an_error_that_nobody_takes_does_not_keep_the_thread():
+    stream = prefetched(failing(3), size=2)
+    next(stream)
+    stream.close()
+    assert not any(t.name == "batches" for t in threading.enumerate())
