@@ -20,7 +20,7 @@ from verifier import SETS, sampled, scores
 
 from knowhalu.encoder.service import EncoderBackend
 from knowhalu.encoder.verifier import Verifier, Vocabulary
-from knowhalu.parts import file_hash
+from knowhalu.fits import weights_hash
 from knowhalu.training.holdout import evaluate
 from knowhalu.training.unseen import Unseen
 
@@ -94,7 +94,7 @@ def main() -> None:
     rows = {name: sampled(args.data, name, args.rows) for name in SETS}
     held, found = Unseen(args.training, args.data), {}
     for name, folder in (f.split("=", 1) for f in args.folder):
-        kept = args.scores / f"{file_hash(Path(folder) / 'model.safetensors')}-{args.rows}.npz"
+        kept = args.scores / f"{weights_hash(Path(folder))}-{args.rows}.npz"
         found[name] = scored(Path(folder), rows, held, kept)
         print(f"{name:24} scored", flush=True)
     result = compared(found, rows, args.draws)

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PAGES = (*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "knowhalu/models/verifier/README.md")
+_OTHERS = ("README.md", "indexes/README.md", "knowhalu/models/verifier/README.md")
+PAGES = (*sorted((ROOT / "docs").glob("*.md")), *(ROOT / page for page in _OTHERS))
 _TABLE = re.compile(r"(?:^\|.*\|[ ]*\n){3,}", re.MULTILINE)
 
 

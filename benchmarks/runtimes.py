@@ -114,7 +114,7 @@ def markdown(result: dict[str, Any]) -> str:
     lines = [
         f"{result['pairs']} pairs that the pipeline asks for, {result['rounds']} rounds, all in turn, threads: "
         f"{result['threads']}.",
-        f"To become an extra, a runtime must be {NEEDED} times as fast as the service, and no further off.",
+        f"To become an extra, a runtime must be {NEEDED} times as fast as the service, with probabilities no further off.",
         "",
         "| runtime | pairs/s | of the service's speed (least, most) | difference of P(supported): mean | largest |",
         "|---|---|---|---|---|",

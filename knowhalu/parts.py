@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from knowhalu.encoder.memory import Recollection
 from knowhalu.encoder.service import PACKAGED, EncoderBackend
 from knowhalu.engine import Backends, Engine, Method, R
 from knowhalu.errors import SettingsError
+from knowhalu.fits import file_hash
 from knowhalu.llm.replies import answering, remembered
 from knowhalu.methods.deciding import BySet, Decided
 from knowhalu.names import METHODS, REASONERS, REVISION, WRITERS, imported, llm_backend, method_card
@@ -226,12 +226,3 @@ def folder_hash(folder: Path) -> str:
     """Return one hash over the files that make a verifier."""
     names = ("model.safetensors", "config.json", "tokenizer.json", "judgment.json", "factored.json")
     return hashlib.sha256("".join(file_hash(folder / name) for name in names).encode()).hexdigest()[:16]
-
-
-@lru_cache(maxsize=64)
-def file_hash(path: Path) -> str:
-    """Return the first 16 hexadecimal digits of a file's sha256; "missing" where there is none."""
-    if not path.is_file():
-        return "missing"
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]

@@ -126,7 +126,9 @@ class Verifier(nn.Module):
     def save(self, folder: Path, tokenizer: Tokenizer) -> None:
         """Write a self-contained folder: weights in fp16, `config.json` and `tokenizer.json`."""
         folder.mkdir(parents=True, exist_ok=True)
-        save_file({k: v.detach().cpu().half().contiguous() for k, v in self.state_dict().items()}, folder / "model.safetensors")
+        draft = folder / "model.tmp"
+        save_file({k: v.detach().cpu().half().contiguous() for k, v in self.state_dict().items()}, draft)
+        draft.replace(folder / "model.safetensors")
         (folder / "config.json").write_text(json.dumps({"model_type": "bert", **asdict(self.bert.shape)}, indent=1) + "\n")
         tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
 

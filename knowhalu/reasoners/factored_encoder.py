@@ -6,6 +6,7 @@ from pathlib import Path
 
 from knowhalu.combination import RULES, Standard
 from knowhalu.errors import ModelError
+from knowhalu.fits import refuse_other_weights
 from knowhalu.reasoners.clauses import claims_nothing, clauses
 from knowhalu.reasoners.entailing import Entailment
 from knowhalu.steps import Steps
@@ -42,6 +43,7 @@ def load_standard(folder: Path) -> Standard:
     path = folder / "factored.json"
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
+        refuse_other_weights(path, data, "scripts/fit_theta.py")
         found = Standard({rule: float(data["thetas"][rule]) for rule in RULES}, float(data["typical"]), float(data["reference"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(f"{path}: cannot read the thetas of Factored Verification ({error}); "

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from knowhalu.aggregation import Thresholds
 from knowhalu.errors import ModelError
+from knowhalu.fits import refuse_other_weights
 
 FITTED = 4
 """Segments of the longest texts that the slack was fitted on; longer texts get no more of it, so that one error still shows."""
@@ -50,6 +51,7 @@ class JudgeModel:
         path = folder / "judgment.json"
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
+            refuse_other_weights(path, data, "scripts/fit_judgment.py")
             self._weights = {
                 k: Weights(v["bias"], v["weights"], v["cut"], v["slack"], v.get("slope", 1.0)) for k, v in data["weights"].items()
             }

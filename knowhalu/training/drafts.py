@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from knowhalu.errors import InputError
+from knowhalu.fits import NAME, weights_hash
 
 PARTS = ("model.safetensors", "config.json", "tokenizer.json", "judgment.json", "factored.json")
 
 
 @contextmanager
 def drafted(folder: Path, name: str, start: Mapping[str, Any]) -> Iterator[Path]:
-    """Give a folder like a verifier's own in which the file `name` has `start` to begin with; on a clean end it is put in place.
+    """Give a folder like a verifier's own in which the file `name` has `start` to begin with; on a clean end it is put in place,
+    with the hash of the weights that it was fitted to.
 
     Raises InputError where the folder has no weights.
     """
@@ -27,4 +29,6 @@ def drafted(folder: Path, name: str, start: Mapping[str, Any]) -> Iterator[Path]
                 (draft / part).symlink_to((folder / part).resolve())
         (draft / name).write_text(json.dumps(start), encoding="utf-8")
         yield draft
+        fit = json.loads((draft / name).read_text(encoding="utf-8"))
+        (draft / name).write_text(json.dumps(fit | {NAME: weights_hash(folder)}, indent=1) + "\n", encoding="utf-8")
         (draft / name).replace(folder / name)

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from knowhalu.errors import InputError
+from knowhalu.fits import NAME, weights_hash
 from knowhalu.training.drafts import drafted
 
 
@@ -21,7 +22,7 @@ def test_what_was_fitted_before_stays_until_the_new_file_is_whole(folder):
         assert (draft / "model.safetensors").read_bytes() == b"weights"
         assert json.loads((folder / "judgment.json").read_text()) == {"fitted": 1}
         (draft / "judgment.json").write_text('{"fitted": 2}')
-    assert json.loads((folder / "judgment.json").read_text()) == {"fitted": 2}
+    assert json.loads((folder / "judgment.json").read_text()) == {"fitted": 2, NAME: weights_hash(folder)}
     assert {p.name for p in folder.iterdir()} == {"model.safetensors", "judgment.json"}
 
 
