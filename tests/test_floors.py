@@ -7,7 +7,8 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "knowhalu"
 FLOORS = {
-    "reasons": 1, "types": 1, "verdicts": 1, "revisions": 1, "errors": 1, "text": 1, "aggregation": 1, "combination": 1, "fits": 1,
+    "reasons": 1, "types": 1, "verdicts": 1, "revisions": 1, "errors": 1, "text": 1, "aggregation": 1, "combination": 1,
+    "fits": 1,
     "steps": 2, "prompts": 2, "demonstrations": 2, "options": 2, "decisions": 2, "profiles": 2, "declarative": 2,
     "llm": 3, "retrieval": 3, "encoder": 3,
     "methods": 4, "reasoners": 4,

@@ -15,10 +15,9 @@ PARTS = ("model.safetensors", "config.json", "tokenizer.json", "judgment.json", 
 
 @contextmanager
 def drafted(folder: Path, name: str, start: Mapping[str, Any]) -> Iterator[Path]:
-    """Give a folder like a verifier's own in which the file `name` has `start` to begin with; on a clean end it is put in place,
-    with the hash of the weights that it was fitted to.
+    """Give a folder like a verifier's own in which the file `name` has `start` to begin with; on a clean end it is put in place.
 
-    Raises InputError where the folder has no weights.
+    It then names the weights that it was fitted to. Raises InputError where the folder has no weights.
     """
     if not (folder / PARTS[0]).is_file():
         raise InputError(f"{folder}: no {PARTS[0]}; give the folder of a verifier")
