@@ -25,6 +25,8 @@ from knowhalu.training.holdout import evaluate
 from knowhalu.training.unseen import Unseen
 
 HELD = "held out: "
+FEWEST = 30
+"""Examples below which a held-out part tells nothing."""
 
 
 def scored(folder: Path, rows: Mapping[str, Sequence[EvalRow]], held: Unseen, kept: Path) -> dict[str, Array]:
@@ -34,7 +36,7 @@ def scored(folder: Path, rows: Mapping[str, Sequence[EvalRow]], held: Unseen, ke
             return {k: file[k] for k in file.files}
     backend = EncoderBackend(folder)
     found = {name: scores(backend, part) for name, part in rows.items()}
-    parts = evaluate(Verifier.load(folder), Vocabulary.load(folder), held.of, limit=200)
+    parts = evaluate(Verifier.load(folder), Vocabulary.load(folder), held.of, limit=200, fewest=FEWEST)
     found |= {f"{HELD}{p.name}": np.array(p.auc) for p in parts}
     kept.parent.mkdir(parents=True, exist_ok=True)
     np.savez(kept, **found)  # type: ignore[arg-type]

@@ -42,6 +42,8 @@ from knowhalu.types import Judgment
 from knowhalu.verdicts import Verdict
 
 Checked = list[tuple[FitRow, Verdict]]
+FEW = 100
+"""Rows from which a set has its whole weight in the fit; the rows of a smaller one weigh no more than those of such a set."""
 
 
 def checked(folder: Path, rows: list[FitRow], name: str, *, whole: bool) -> Checked:
@@ -66,7 +68,7 @@ def fit_task(name: str, found: Checked) -> tuple[dict[str, Any], dict[str, Any]]
             (r, j) for r, v in found for s in v.segments for j in (s.base, s.supplement) if j and j.form is form and j.features
         ]
         share = {o: sum(r.origin == o for r, _ in rows) for o in {r.origin for r, _ in rows}}
-        importance = [100 * r.weight / share[r.origin] for r, _ in rows]
+        importance = [100 * r.weight / max(share[r.origin], FEW) for r, _ in rows]
         features, gold = [j.features for _, j in rows], [r.supported for r, _ in rows]
         groups = [" ".join((*r.sample.knowledge, *(d.text for d in r.sample.documents))) for r, _ in rows]
         said, wrong = 1 - out_of_fold(features, gold, importance, groups), ~np.array(gold)

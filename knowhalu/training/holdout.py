@@ -28,15 +28,16 @@ class Part(NamedTuple):
 
 
 def evaluate(
-    model: Verifier, vocabulary: Vocabulary, rows: Rows, *, recipes: Sequence[Recipe] = RECIPES, limit: int = 400, seed: int = 0
-) -> Iterator[Part]:
+    model: Verifier, vocabulary: Vocabulary, rows: Rows, *, recipes: Sequence[Recipe] = RECIPES, limit: int = 400, seed: int = 0,
+    fewest: int = 1,
+) -> Iterator[Part]:  # fmt: skip
     """Score up to `limit` examples of every recipe; UNSUPPORTED is met by either of the two classes.
 
-    Recipes without rows are left out.
+    Recipes with fewer than `fewest` rows are left out.
     """
     for recipe in recipes:
         examples = list(islice(drawn_examples(recipe, rows, seed), limit))
-        if not examples:
+        if len(examples) < fewest:
             continue
         predicted = probabilities(model, vocabulary, examples).numpy()
         targets = np.array([e.target for e in examples])
