@@ -5,6 +5,7 @@ import math
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
 
 import torch
@@ -18,6 +19,7 @@ from knowhalu.encoder.device import mixed
 from knowhalu.encoder.tokens import LateBert, punctuation
 from knowhalu.encoder.verifier import Tokens, Vocabulary, shape_for
 from knowhalu.errors import ResumeError
+from knowhalu.fits import weights_hash
 from knowhalu.training.late_pairs import Question
 from knowhalu.training.objective import descend
 from knowhalu.training.pace import paced
@@ -77,6 +79,8 @@ class LateTrainer:
 
     def __init__(self, base: Path, groups: list[list[Question]], folder: Path, settings: LateSettings) -> None:
         self.base, self.groups, self.folder, self.settings = base, groups, folder, settings
+        asked = [(q.text, q.right, q.wrong, [q.passages[n] for n in (*q.right, *q.wrong)]) for group in groups for q in group]
+        self.started_from = {"base": weights_hash(base), "data": sha256(repr(asked).encode("utf-8", "replace")).hexdigest()[:16]}
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         torch.manual_seed(settings.seed)
         self.vocabulary = Vocabulary.load(base)
@@ -176,7 +180,8 @@ class LateTrainer:
         for number, state in self.optimizer.state_dict()["state"].items():
             tensors |= {f"adam.{number}.{k}": v for k, v in state.items()}
         draft = self.folder / "checkpoint.tmp"
-        about = {"settings": json.dumps(asdict(self.settings)), "progress": json.dumps(asdict(self.progress))}
+        parts = {"settings": asdict(self.settings), "progress": asdict(self.progress), "started_from": self.started_from}
+        about = {name: json.dumps(part) for name, part in parts.items()}
         save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, draft, about)
         draft.replace(self.folder / "checkpoint.safetensors")
 
@@ -192,6 +197,10 @@ class LateTrainer:
             raise ResumeError(f"{path} is damaged ({error}); delete it to start anew, or give another --out") from error
         if json.loads(about["settings"]) != asdict(self.settings):
             raise ResumeError(f"{path} belongs to a run with settings {about['settings']}; give the same, or another --out")
+        if json.loads(about.get("started_from", "{}")) not in ({}, self.started_from):
+            raise ResumeError(
+                f"{path} belongs to a run from another base or on other questions; give the same, or another --out"
+            )
         self.model.load_state_dict(
             {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}, strict=False
         )

@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from knowhalu.encoder.device import mixed
 from knowhalu.encoder.verifier import Verifier, Vocabulary, load_start
 from knowhalu.errors import ResumeError
+from knowhalu.fits import weights_hash
 from knowhalu.training.batches import Batch, batches, prefetched
 from knowhalu.training.leakage import Leakage
 from knowhalu.training.marks import mark_loss
@@ -86,9 +87,10 @@ class Trainer:
     def __init__(self, base: Path, data: Path, folder: Path, settings: TrainSettings, leakage: Leakage | None = None) -> None:
         self.data, self.folder, self.settings, self.leakage = data, folder, settings, leakage
         self.started_from = {
-            "base": sha256((base / "model.safetensors").read_bytes()).hexdigest()[:16],
+            "base": weights_hash(base),
             "data": seal({located(f, data) for r in self.recipes for f in (r.file, *r.texts)}),
             "leave_out": leakage.seal if leakage else "",
+            "mixture": sha256(repr([(r.name, r.sets, r.share, r.portion) for r in self.recipes]).encode()).hexdigest()[:16],
         }
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         torch.manual_seed(settings.seed)
@@ -162,8 +164,8 @@ class Trainer:
             raise ResumeError(f"{path} belongs to a run with settings {about['settings']}; give the same, or another --out")
         for name, value in json.loads(about.get("started_from", "{}")).items():
             if value != self.started_from[name]:
-                option = f"--{name.replace('_', '-')}"
-                raise ResumeError(f"{path} belongs to a run with another {option}; give the same, or another --out")
+                what = "mixture of recipes" if name == "mixture" else f"--{name.replace('_', '-')}"
+                raise ResumeError(f"{path} belongs to a run with another {what}; give the same, or another --out")
         self.model.load_state_dict({k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")})
         state: dict[int, dict[str, Any]] = {}
         for key, value in tensors.items():

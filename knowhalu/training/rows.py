@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from knowhalu.errors import InputError
+from knowhalu.fits import file_hash
 
 Row = dict[str, Any]
 
@@ -24,8 +25,8 @@ def in_portion(key: str, portion: float) -> bool:
 
 
 def seal(paths: Iterable[Path]) -> str:
-    """Return a hash over the names and sizes of files; one that is not there counts as such."""
-    known = sorted((p.name, p.stat().st_size if p.is_file() else -1) for p in paths)
+    """Return a hash over the names and contents of files; one that is not there counts as such."""
+    known = sorted((p.name, file_hash(p)) for p in paths)
     return hashlib.sha256(repr(known).encode()).hexdigest()[:16]
 
 

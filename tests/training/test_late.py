@@ -97,6 +97,8 @@ def test_another_run_or_a_damaged_checkpoint_is_refused(base, tmp_path):
     LateTrainer(base, [QUESTIONS], tmp_path, SETTINGS).save()
     with pytest.raises(ResumeError, match="another --out"):
         LateTrainer(base, [QUESTIONS], tmp_path, replace(SETTINGS, seed=1))
+    with pytest.raises(ResumeError, match="on other questions"):
+        LateTrainer(base, [QUESTIONS[:-1]], tmp_path, SETTINGS)
     (tmp_path / "checkpoint.safetensors").write_bytes(b"broken")
     with pytest.raises(ResumeError, match="damaged"):
         LateTrainer(base, [QUESTIONS], tmp_path, SETTINGS)

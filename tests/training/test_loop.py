@@ -13,6 +13,7 @@ from knowhalu.training import batches as batches_module
 from knowhalu.training import loop as loop_module
 from knowhalu.training.leakage import Leakage
 from knowhalu.training.loop import Progress, Trainer, TrainSettings, learning_rate
+from knowhalu.training.recipes import MIX, RECIPES
 from tests.training.test_rows import TINY
 
 SETTINGS = TrainSettings(tokens=40_000, seed=5, rate=1e-3)
@@ -88,6 +89,20 @@ def test_other_data_another_base_and_another_leakage_check_refuse_the_checkpoint
     Verifier(load_bert(base)).save(other, Vocabulary.load(base).tokenizer)
     with pytest.raises(ResumeError, match="another --base; give the same"):
         Trainer(other, data, tmp_path / "run", SETTINGS, Leakage([{"source": "A bridge."}]))
+
+
+def test_a_file_of_the_same_size_and_another_mixture_refuse_the_checkpoint(base, data, tmp_path, monkeypatch):
+    Trainer(base, data, tmp_path / "run", SETTINGS).save()
+    with monkeypatch.context() as patch:
+        patch.setattr("knowhalu.training.loop.chosen", lambda **_: RECIPES[:-1])
+        with pytest.raises(ResumeError, match="another mixture of recipes"):
+            Trainer(base, data, tmp_path / "run", SETTINGS)
+    other = shutil.copytree(data, tmp_path / "other")
+    changed = bytearray((other / MIX).read_bytes())
+    changed[-1] ^= 1
+    (other / MIX).write_bytes(changed)
+    with pytest.raises(ResumeError, match="another --data"):
+        Trainer(base, other, tmp_path / "run", SETTINGS)
 
 
 def test_other_settings_refuse_the_checkpoint(base, data, tmp_path):
