@@ -83,7 +83,8 @@ def fit_task(name: str, found: Checked) -> tuple[dict[str, Any], dict[str, Any]]
             "rows": int(even.size), "ece_unscaled": _rounded(before.ece), "ece": _rounded(after.ece),
             "bins": [[int(n), *map(_rounded, pair)] for n, *pair in zip(after.rows, after.probability, after.share, strict=True)],
         }  # fmt: skip
-        print(f"{name}.{form}: temperature {1 / scaling.slope:.2f}, ECE {before.ece:.3f} -> {after.ece:.3f}, cross-fitted")
+        said_of = "by weights of the other folds"
+        print(f"{name}.{form}: temperature {1 / scaling.slope:.2f}, ECE {before.ece:.3f} -> {after.ece:.3f} {said_of}")
     return weights, measured
 
 

@@ -71,7 +71,7 @@ fitted on rows of held-out sources by weights fitted on the others (5 folds); EC
 - Weak where a claim must be computed (sums, durations, comparisons) or put together from sentences far apart.
 - It confuses things of one kind that stand side by side: two probes, two dates in one passage.
 - One wrong detail in a long statement is often missed, and a fluent addition more often than a changed number or name.
-- On whole summaries it is hardly better than chance.
+- On whole summaries it is no better than chance, and where their length tells nothing, worse: do not use it there alone.
 
 {failures}
 ## Intended use
@@ -94,7 +94,7 @@ def write_card(
     parts = "\n".join(f"| {r.name} | {r.share / total:.0%} | {r.licence} |" for r in recipes)
     text = _TEXT.format(
         sizes=_sizes(folder),
-        settings=f"{_settings(settings, progress)} {note}".strip(),
+        settings=f"{note} {_settings(settings, progress)}".strip(),
         parts=parts,
         unlicensed=_TAKEN_IN if settings.unlicensed else _LEFT_OUT,
         marking=settings.marking,

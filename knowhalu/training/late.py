@@ -198,9 +198,7 @@ class LateTrainer:
         if json.loads(about["settings"]) != asdict(self.settings):
             raise ResumeError(f"{path} belongs to a run with settings {about['settings']}; give the same, or another --out")
         if json.loads(about.get("started_from", "{}")) not in ({}, self.started_from):
-            raise ResumeError(
-                f"{path} belongs to a run from another base or on other questions; give the same, or another --out"
-            )
+            raise ResumeError(f"{path} belongs to a run from another base or on other questions; give the same, or another --out")
         self.model.load_state_dict(
             {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}, strict=False
         )
