@@ -12,14 +12,16 @@ from typing import Any
 
 import numpy as np
 from eval_rows import CLAIM_FILES, PAIR_FILES, WRITTEN, EvalRow, paper_pairs, rows_of
-from metrics import auc, balanced, interval, length_rule, trivial
+from metrics import Array, auc, balanced, interval, length_rule, trivial
 from tables import markdown, paper_cells, set_cells, write_results
+from verifier import scores
 
 from knowhalu.api import Checker
+from knowhalu.encoder.service import EncoderBackend
 from knowhalu.records import parse_outcome
 from knowhalu.settings import load_settings
 from knowhalu.types import Label
-from knowhalu.verdicts import Failure, Outcome, Segment, Verdict
+from knowhalu.verdicts import Failure, Outcome, Verdict
 
 
 def run(rows: list[EvalRow], pairs: list[str], runs: Path | None = None) -> tuple[list[Verdict], float | None, list[Failure]]:
@@ -54,22 +56,17 @@ def _outcomes(folder: Path) -> dict[str, Outcome]:
     return found
 
 
-def encoder_alone(segment: Segment) -> float:
-    """Return the verifier's own log-odds of support for a segment, all evidence together."""
-    found = segment.base.features
-    return found.get("asked_supported", found.get("joint_supported", -9.0))
-
-
-def measured(rows: list[EvalRow], verdicts: list[Verdict]) -> dict[str, float]:
-    """Return AUC and balanced accuracy with intervals, of the whole judgment and of the verifier alone."""
+def measured(rows: list[EvalRow], verdicts: list[Verdict], alone: Array) -> dict[str, float]:
+    """Return AUC and balanced accuracy with intervals, and the AUC of the verifier alone, given its scores of the rows."""
     faithful = np.array([r.faithful for r in rows])
     scores = np.array([1 - v.probability for v in verdicts])
-    alone = np.array([min((encoder_alone(s) for s in v.segments), default=0.0) for v in verdicts])
     groups = [r.group for r in rows]
     low, high = interval(lambda i: auc(faithful[i], scores[i]), groups)
+    lowg, highg = interval(lambda i: auc(faithful[i], scores[i]) - auc(faithful[i], alone[i]), groups)
     lowb, highb = interval(lambda i: balanced(faithful[i], scores[i] >= 0.5), groups)
     return {
-        "auc": auc(faithful, scores), "auc_low": low, "auc_high": high, "auc_encoder_alone": auc(faithful, alone),
+        "auc": auc(faithful, scores), "auc_low": low, "auc_high": high,
+        "auc_alone": auc(faithful, alone), "gain_low": lowg, "gain_high": highg,
         "balanced": balanced(faithful, scores >= 0.5), "balanced_low": lowb, "balanced_high": highb,
     }  # fmt: skip
 
@@ -93,7 +90,7 @@ def paper(rows: list[EvalRow], verdicts: list[Verdict]) -> dict[str, float]:
 
 def sets(data: Path, names: list[str], limit: int, pairs: list[str], runs: Path | None) -> dict[str, dict[str, Any]]:
     """Measure evaluation files; of a file with more than `limit` rows a fixed sample is taken."""
-    found = {}
+    found, backend = {}, EncoderBackend()
     for name in names:
         rows = rows_of(data, name)
         if len(rows) > limit:
@@ -104,7 +101,7 @@ def sets(data: Path, names: list[str], limit: int, pairs: list[str], runs: Path 
         t_balanced, t_auc = trivial([r.sample for r in rows], np.array([r.faithful for r in rows]), [r.group for r in rows])
         found[name] = {
             "rows": len(rows),
-            **measured(rows, verdicts),
+            **measured(rows, verdicts, scores(backend, rows)),
             "trivial_auc": t_auc,
             "trivial_balanced": t_balanced,
             "per_second": rate,
