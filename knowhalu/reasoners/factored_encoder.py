@@ -43,11 +43,11 @@ def load_standard(folder: Path) -> Standard:
     path = folder / "factored.json"
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        refuse_other_weights(path, data, "scripts/fit_theta.py")
         found = Standard({rule: float(data["thetas"][rule]) for rule in RULES}, float(data["typical"]), float(data["reference"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(f"{path}: cannot read the thetas of Factored Verification ({error}); "
                          "fit them with scripts/fit_theta.py") from error  # fmt: skip
+    refuse_other_weights(path, data, "scripts/fit_theta.py")
     if not (all(0 <= t <= 1 for t in found.thetas.values()) and 0 < found.typical <= 1 and found.reference > 0):
         raise ModelError(f"{path}: thetas and typical support must be probabilities; fit them with scripts/fit_theta.py")
     return found

@@ -51,7 +51,6 @@ class JudgeModel:
         path = folder / "judgment.json"
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
-            refuse_other_weights(path, data, "scripts/fit_judgment.py")
             self._weights = {
                 k: Weights(v["bias"], v["weights"], v["cut"], v["slack"], v.get("slope", 1.0)) for k, v in data["weights"].items()
             }
@@ -61,6 +60,7 @@ class JudgeModel:
             raise ModelError(
                 f"{path}: cannot read the judgment weights ({error}); fit them with scripts/fit_judgment.py"
             ) from error
+        refuse_other_weights(path, data, "scripts/fit_judgment.py")
 
     def weights(self, task: str, form: str) -> Weights:
         """Return the weights of "claim" or "answer" in one form."""
