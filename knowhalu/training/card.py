@@ -12,7 +12,7 @@ from knowhalu.encoder.bert import BertShape
 from knowhalu.training.loop import Progress, TrainSettings
 from knowhalu.training.recipes import chosen
 
-_LEFT_OUT = "Sets that state no licence were left out, although they are large (docs/limits.md says what they would bring). "
+_LEFT_OUT = "Sets that state no licence were left out, although they are large (docs/training_log.md says what they would bring). "
 _TAKEN_IN = "Some of these parts state no licence: look whether you may use what was trained on them. "
 _TEXT = """\
 # The KnowHalu verifier
@@ -70,7 +70,7 @@ fitted on rows of held-out sources by weights fitted on the others (5 folds); EC
 - English only. It does not know the world: it compares texts.
 - Weak where a claim must be computed (sums, durations, comparisons) or put together from sentences far apart.
 - It confuses things of one kind that stand side by side: two probes, two dates in one passage.
-- One wrong detail in a long statement is often missed, and a fluent addition more often than a changed number or name.
+- One wrong detail in a long statement is often missed, a changed number or name more often than a fluent addition.
 - On whole summaries it is no better than chance, and where their length tells nothing, worse: do not use it there alone.
 
 {failures}
