@@ -12,7 +12,9 @@ from knowhalu.encoder.bert import BertShape
 from knowhalu.training.loop import Progress, TrainSettings
 from knowhalu.training.recipes import chosen
 
-_LEFT_OUT = "Sets that state no licence were left out, although they are large (docs/training_log.md says what they would bring). "
+_LEFT_OUT = (
+    "Sets that state no licence were left out, although they are large (docs/training_log.md says what they would bring). "
+)
 _TAKEN_IN = "Some of these parts state no licence: look whether you may use what was trained on them. "
 _TEXT = """\
 # The KnowHalu verifier
