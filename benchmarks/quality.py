@@ -59,15 +59,15 @@ def _outcomes(folder: Path) -> dict[str, Outcome]:
 def measured(rows: list[EvalRow], verdicts: list[Verdict], alone: Array) -> dict[str, float]:
     """Return AUC and balanced accuracy with intervals, and the AUC of the verifier alone, given its scores of the rows."""
     faithful = np.array([r.faithful for r in rows])
-    scores = np.array([1 - v.probability for v in verdicts])
+    whole = np.array([1 - v.probability for v in verdicts])
     groups = [r.group for r in rows]
-    low, high = interval(lambda i: auc(faithful[i], scores[i]), groups)
-    lowg, highg = interval(lambda i: auc(faithful[i], scores[i]) - auc(faithful[i], alone[i]), groups)
-    lowb, highb = interval(lambda i: balanced(faithful[i], scores[i] >= 0.5), groups)
+    low, high = interval(lambda i: auc(faithful[i], whole[i]), groups)
+    lowg, highg = interval(lambda i: auc(faithful[i], whole[i]) - auc(faithful[i], alone[i]), groups)
+    lowb, highb = interval(lambda i: balanced(faithful[i], whole[i] >= 0.5), groups)
     return {
-        "auc": auc(faithful, scores), "auc_low": low, "auc_high": high,
+        "auc": auc(faithful, whole), "auc_low": low, "auc_high": high,
         "auc_alone": auc(faithful, alone), "gain_low": lowg, "gain_high": highg,
-        "balanced": balanced(faithful, scores >= 0.5), "balanced_low": lowb, "balanced_high": highb,
+        "balanced": balanced(faithful, whole >= 0.5), "balanced_low": lowb, "balanced_high": highb,
     }  # fmt: skip
 
 
