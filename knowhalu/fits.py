@@ -10,6 +10,10 @@ from knowhalu.errors import ModelError
 
 NAME = "fitted_to"
 """The field of a fit that holds the hash of the weights."""
+WEIGHTS = "model.safetensors"
+FITS = ("judgment.json", "factored.json", "marks.json")
+FILES = (WEIGHTS, "config.json", "tokenizer.json", *FITS)
+"""The files that make a verifier: its weights, its shape, its tokens, and what was fitted to the weights."""
 
 
 def file_hash(path: Path) -> str:
@@ -28,7 +32,7 @@ def _hashed(path: Path, _size: int, _changed: int) -> str:
 
 def weights_hash(folder: Path) -> str:
     """Return the hash of a verifier's weights."""
-    return file_hash(folder / "model.safetensors")
+    return file_hash(folder / WEIGHTS)
 
 
 def refuse_other_weights(path: Path, fit: Mapping[str, Any], script: str) -> None:

@@ -11,7 +11,7 @@ from knowhalu.encoder.memory import Recollection
 from knowhalu.encoder.service import PACKAGED, EncoderBackend
 from knowhalu.engine import Backends, Engine, Method, R
 from knowhalu.errors import SettingsError
-from knowhalu.fits import file_hash
+from knowhalu.fits import FILES, file_hash
 from knowhalu.llm.replies import answering, remembered
 from knowhalu.methods.deciding import BySet, Decided
 from knowhalu.names import METHODS, REASONERS, REVISION, WRITERS, imported, llm_backend, method_card
@@ -224,5 +224,4 @@ def _verifier(settings: Settings) -> Path:
 
 def folder_hash(folder: Path) -> str:
     """Return one hash over the files that make a verifier."""
-    names = ("model.safetensors", "config.json", "tokenizer.json", "judgment.json", "factored.json")
-    return hashlib.sha256("".join(file_hash(folder / name) for name in names).encode()).hexdigest()[:16]
+    return hashlib.sha256("".join(file_hash(folder / name) for name in FILES).encode()).hexdigest()[:16]

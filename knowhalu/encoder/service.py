@@ -12,7 +12,7 @@ import torch
 
 from knowhalu.encoder.batches import batches
 from knowhalu.encoder.device import Precision, choose, use_threads
-from knowhalu.encoder.marking import doubtful, word_doubts
+from knowhalu.encoder.marking import border, doubtful, word_doubts
 from knowhalu.encoder.thread import in_one_thread
 from knowhalu.encoder.verifier import Tokens, Verifier, Vocabulary
 from knowhalu.errors import ModelError
@@ -65,6 +65,7 @@ class EncoderBackend:
         dtype, self.device = choose(precision, "auto")
         self.model = Verifier.load(self.folder, dtype).to(self.device)
         self.vocabulary = Vocabulary.load(self.folder)
+        self.border = border(self.folder)
         self.tokens = tokens
         self._read_lately: OrderedDict[bytes, _Reading] = OrderedDict()
         self._lock = Lock()
@@ -100,8 +101,8 @@ class EncoderBackend:
         return [worst[i] for i in range(len(pairs))]
 
     def mark(self, pairs: Sequence[Hypothesis]) -> list[tuple[Doubtful, ...]]:
-        """Mark the words of each claim that its premise does not bear out, from `DOUBTED` on."""
-        return [doubtful(p.claim, d) if d else () for p, d in zip(pairs, self.doubts(pairs), strict=True)]
+        """Mark the words of each claim that its premise does not bear out, from the border of its folder on."""
+        return [doubtful(p.claim, d, self.border) if d else () for p, d in zip(pairs, self.doubts(pairs), strict=True)]
 
     def doubts(self, pairs: Sequence[Hypothesis]) -> list[list[float]]:
         """Return for every word of each claim how probably the premise does not bear it out.

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from knowhalu.errors import InputError
-from knowhalu.fits import NAME, weights_hash
-
-PARTS = ("model.safetensors", "config.json", "tokenizer.json", "judgment.json", "factored.json")
+from knowhalu.fits import FILES, NAME, WEIGHTS, weights_hash
 
 
 @contextmanager
@@ -19,11 +17,11 @@ def drafted(folder: Path, name: str, start: Mapping[str, Any]) -> Iterator[Path]
 
     It then names the weights that it was fitted to. Raises InputError where the folder has no weights.
     """
-    if not (folder / PARTS[0]).is_file():
-        raise InputError(f"{folder}: no {PARTS[0]}; give the folder of a verifier")
+    if not (folder / WEIGHTS).is_file():
+        raise InputError(f"{folder}: no {WEIGHTS}; give the folder of a verifier")
     with tempfile.TemporaryDirectory(prefix=".fit-", dir=folder) as made:
         draft = Path(made)
-        for part in PARTS:
+        for part in FILES:
             if part != name and (folder / part).exists():
                 (draft / part).symlink_to((folder / part).resolve())
         (draft / name).write_text(json.dumps(start), encoding="utf-8")

@@ -1,13 +1,17 @@
 """Marked words: tokens become words, neighbours become one stretch, and the right words of a claim are named."""
 
+import json
+
 import pytest
 import torch
 
 from knowhalu.encoder.bert import Bert, BertShape
-from knowhalu.encoder.marking import doubtful, word_doubts
+from knowhalu.encoder.marking import DOUBTED, border, doubtful, word_doubts
 from knowhalu.encoder.memory import Recollection
 from knowhalu.encoder.service import EncoderBackend
 from knowhalu.encoder.verifier import Verifier, Vocabulary
+from knowhalu.errors import ModelError
+from knowhalu.fits import weights_hash
 from knowhalu.steps import Entail, Hypothesis, Mark
 from tests.tiny import VOCABULARY, write_tokenizer
 
@@ -15,8 +19,8 @@ CLAIM = "It was built in 1887, in Rome."
 PAIR = Hypothesis("the bridge is in rome", "the bridge was opened in rome")
 
 
-def marked(values):
-    return doubtful(CLAIM, values)
+def marked(values, border=DOUBTED):
+    return doubtful(CLAIM, values, border)
 
 
 def test_neighbouring_words_are_one_stretch_with_the_highest_value():
@@ -26,6 +30,10 @@ def test_neighbouring_words_are_one_stretch_with_the_highest_value():
 
 def test_what_is_borne_out_is_not_marked():
     assert marked([0.49] * 7) == ()
+
+
+def test_a_lower_border_marks_more():
+    assert [(d.start, d.probability) for d in marked([0.49] * 7, border=0.4)] == [(0, 0.49)]
 
 
 def test_a_word_counts_by_its_most_doubtful_token():
@@ -63,3 +71,28 @@ def test_marks_and_scores_may_be_asked_for_together_and_each_gets_its_own(backen
         assert [len(r) for r in replies] == [1, 2, 2]
         assert replies[1] == backend.score([PAIR, PAIR])
         assert replies[0][0] == replies[2][1] == backend.mark([PAIR])[0]
+
+
+def test_a_folder_says_from_where_on_its_weights_mark_a_word(backend):
+    folder = backend.folder
+    assert backend.border == DOUBTED, "without a fit"
+    (folder / "marks.json").write_text(json.dumps({"border": 0.01, "fitted_to": weights_hash(folder)}))
+    fitted = EncoderBackend(folder)
+    assert fitted.border == 0.01
+    assert fitted.mark([PAIR]) == [doubtful(PAIR.claim, fitted.doubts([PAIR])[0], 0.01)]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"border": 0.2, "fitted_to": "of others"}', "fitted to other weights"),
+        ('{"border": 0.0}', "marks nothing or all"),
+        ('{"border": "much"}', "cannot read the border"),
+        ("{", "cannot read the border"),
+        ('["border"]', "cannot read the border"),
+    ],
+)
+def test_a_border_that_does_not_belong_to_the_weights_or_makes_no_sense_is_refused(backend, text, says):
+    (backend.folder / "marks.json").write_text(text)
+    with pytest.raises(ModelError, match=says):
+        border(backend.folder)

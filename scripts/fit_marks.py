@@ -1,0 +1,51 @@
+#!/usr/bin/env python
+"""Fit from which probability on a verifier marks a word, and write the marks.json of its folder."""
+
+import argparse
+import json
+from pathlib import Path
+
+from knowhalu.encoder.marking import DOUBTED
+from knowhalu.encoder.service import EncoderBackend
+from knowhalu.errors import InputError
+from knowhalu.steps import Hypothesis
+from knowhalu.training.command import command
+from knowhalu.training.drafts import drafted
+from knowhalu.training.mark_border import Read, fit_border, wrong_claims, wrong_words
+from knowhalu.training.unseen import Unseen
+
+SPLIT = "held-out sources of the training files; no evaluation file was read"
+
+
+def main() -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="verifier folder; marks.json is written into it")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the training files")
+    parser.add_argument("--leave-out", type=Path, help="folder of evaluation files: rows that overlap with them are left out")
+    parser.add_argument("--claims", type=int, default=200, help="wrong claims taken of a part")
+    parser.add_argument("--threads", type=int, help="CPU threads; all cores where it is left out")
+    args = parser.parse_args()
+    path = args.folder / "marks.json"
+    with drafted(args.folder, path.name, {"border": DOUBTED}) as folder:
+        backend = EncoderBackend(folder, threads=args.threads)
+        parts = {}
+        for name, claims in wrong_claims(Unseen(args.data, args.leave_out).of, args.claims):
+            doubts = backend.doubts([Hypothesis(e.premise, e.claim) for e in claims])
+            read = [Read(wrong_words(e.claim, e.wrong or ()), d) for e, d in zip(claims, doubts, strict=True) if d]
+            if not read:
+                raise InputError(f"{args.folder}: trained without marks; there is no border to fit")
+            parts[name] = read
+        if not parts:
+            raise InputError(f"{args.data}: no part has enough unseen wrong claims whose wrong words are known")
+        found = fit_border(parts) | {"split": SPLIT}
+        (folder / path.name).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    border = found["border"]
+    for name, part in found["fitted_on"].items():
+        print(f"{name:36} claims {part['claims']:4}  F1 {part[f'f1_at_{DOUBTED}']:.3f} -> {part[f'f1_at_{border}']:.3f}")
+    print(f"wrote {path}: border {border}")
+    return 0
+
+
+if __name__ == "__main__":
+    command(main)
