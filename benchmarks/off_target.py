@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """The off-target check alone: what it finds of answers that evade their question, and what it accuses of those that do not.
 
-Three sets: the written answers of the test split (five ways to evade, refusals apart); answers made by templates that no training
+Three sets: the written answers of the test split (five ways to evade, and refusals); answers made by templates that no training
 has seen, on questions about held-out articles; and of the KnowHalu paper's test rows the wrong answers that name nothing, by a
 stated rule (see `bare`), beside the right ones.
 """
@@ -41,13 +41,14 @@ UNSEEN = {
         "As with much else, the circumstances count.", "There is more than one side to it.",
     ),
     "negation": ("Anything but {}.", "{} can be ruled out.", "Hardly {}."),
+    "misread": ("What came of it was {}.", "People still speak of {}.", "The matter goes back to {}."),
     "refusal": ("The documents are silent on that.", "Nothing I was shown settles it.", "That goes beyond what I can tell."),
 }  # fmt: skip
 """Templates that were written after the training's and never trained on."""
 
 
 class Answer(NamedTuple):
-    """A question, an answer, and the way in which it evades; empty where it delivers."""
+    """A question, an answer, and the way in which it evades, or "refusal"; empty where it delivers."""
 
     question: str
     text: str
@@ -55,11 +56,10 @@ class Answer(NamedTuple):
 
 
 def written(data: Path) -> Iterator[Answer]:
-    """Yield the written test answers; a refusal is no hallucination, so it is not asked for here."""
+    """Yield the written test answers."""
     for row in read(data / "written_answers.jsonl.gz"):
         for a in row["answers"]:
-            if a["label"] != "refusal":
-                yield Answer(row["question"], a["text"], a["kind"] if a["label"] == "off_target" else "")
+            yield Answer(row["question"], a["text"], {"off_target": a["kind"], "refusal": "refusal"}.get(a["label"], ""))
 
 
 def made(held: Unseen, limit: int) -> Iterator[Answer]:
@@ -69,13 +69,13 @@ def made(held: Unseen, limit: int) -> Iterator[Answer]:
     questions = (q for row in held.of(recipe) if (q := question_on(tidy(text_of(row)), rng)) is not None)
     for _, asked in zip(range(limit), questions, strict=False):
         way = rng.choice(list(UNSEEN))
-        if way != "refusal":
-            yield Answer(asked.question, _filled(way, asked, rng), way)
+        yield Answer(asked.question, _filled(way, asked, rng), way)
         yield Answer(asked.question, rng.choice(asked.alike) if asked.alike and rng.random() < 0.5 else asked.right, "")
 
 
 def _filled(way: str, asked: Asked, rng: random.Random) -> str:
-    other = rng.choice(asked.alike or asked.unlike or ("that",))
+    details = asked.unlike or (asked.sentence,) if way == "misread" else asked.alike or asked.unlike or ("that",)
+    other = rng.choice(details)
     text = rng.choice(UNSEEN[way]).format(asked.question.rstrip("?") if way == "parroting" else other)
     return text[:1].upper() + text[1:]
 
@@ -107,14 +107,15 @@ class Check:
         """Say whether the answer delivers."""
         found = yield from self.reasoner.extract(sample.question or "", sample.response)
         off = found.is_none and not found.refusal
+        label = Label.INCONCLUSIVE if found.refusal else Label.INCORRECT if off else Label.CORRECT
         return Verdict(
-            id=sample.id, task=sample.task, method=self.name, label=Label.INCORRECT if off else Label.CORRECT, hallucinated=off,
+            id=sample.id, task=sample.task, method=self.name, label=label, hallucinated=off,
             kind=Kind.OFF_TARGET if off else None, probability=found.confidence, reason=found.reason,
         )  # fmt: skip
 
 
-def accused(folder: Path, answers: Sequence[Answer], *, by_rules: bool) -> list[bool]:
-    """Tell of every answer whether it is called off-target, by rules alone or with the verifier."""
+def labels(folder: Path, answers: Sequence[Answer], *, by_rules: bool) -> list[Label]:
+    """Say of every answer by rules alone or with the verifier: INCORRECT is off-target, INCONCLUSIVE declines to answer."""
     reasoner = EncoderReasoner(folder)
     if by_rules:
         reasoner.model.evades = None
@@ -122,19 +123,22 @@ def accused(folder: Path, answers: Sequence[Answer], *, by_rules: bool) -> list[
     outcomes = list(Engine(Check(reasoner), Backends(entail=EncoderBackend(folder))).run(samples))
     if failed := [o for o in outcomes if isinstance(o, Failure)]:
         raise SystemExit(str(failed[0]))
-    return [bool(o.hallucinated) for o in outcomes if isinstance(o, Verdict)]
+    return [o.label for o in outcomes if isinstance(o, Verdict)]
 
 
-def measured(answers: Sequence[Answer], said: Sequence[bool]) -> dict[str, Any]:
-    """Return the shares of evading answers that are found, by way, and of delivering ones that are accused."""
+def measured(answers: Sequence[Answer], said: Sequence[Label]) -> dict[str, Any]:
+    """Return the shares of evading answers that are found, by way, of delivering ones that are accused, and of refusals."""
     ways: dict[str, list[bool]] = defaultdict(list)
-    for answer, flag in zip(answers, said, strict=True):
-        ways[answer.way].append(flag)
-    delivering = ways.pop("")
-    evading = np.array([flag for answer, flag in zip(answers, said, strict=True) if answer.way], float)
-    groups = [a.question for a in answers if a.way]
+    for answer, label in zip(answers, said, strict=True):
+        ways[answer.way].append(label is Label.INCORRECT)
+    delivering, refusing = ways.pop(""), ways.pop("refusal", [])
+    seen = [label is Label.INCONCLUSIVE for answer, label in zip(answers, said, strict=True) if answer.way == "refusal"]
+    evading = np.array([f for flags in ways.values() for f in flags], float)
+    groups = [a.question for way in ways for a in answers if a.way == way]
     low, high = interval(lambda i: float(evading[i].mean()), groups)
     return {
+        "refusing": len(refusing), "refusing_seen": float(np.mean(seen)) if seen else None,
+        "refusing_accused": float(np.mean(refusing)) if refusing else None,
         "evading": len(evading), "found": float(evading.mean()), "low": low, "high": high,
         "delivering": len(delivering), "accused": float(np.mean(delivering)),
         "ways": {way: [len(flags), float(np.mean(flags))] for way, flags in sorted(ways.items())},
@@ -145,14 +149,18 @@ def table(found: dict[str, dict[str, dict[str, Any]]]) -> str:
     """Lay out the figures as Markdown."""
     lines = [
         "*Found*: evading answers that are called off-target, with a 95 % bootstrap interval over questions. *Accused*: answers",
-        "that deliver, right or wrong, and are called off-target all the same.", "",
-        "| set | by | evading | found | delivering | accused | by way |", "|---|---|---|---|---|---|---|",
+        "that deliver, right or wrong, and are called off-target all the same. *Refusals*: answers that decline, which are no",
+        "hallucination; how many are seen as such, and how many are called off-target.", "",
+        "| set | by | evading | found | delivering | accused | refusals | by way |", "|---|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     for name, by in found.items():
         for who, r in by.items():
             ways = ", ".join(f"{way} {share:.0%} of {count}" for way, (count, share) in r["ways"].items())
             shares = f"{r['found']:.1%} [{r['low']:.1%}, {r['high']:.1%}] | {r['delivering']} | {r['accused']:.1%}"
-            lines.append(f"| {name} | {who} | {r['evading']} | {shares} | {ways} |")
+            declining = "-"
+            if r["refusing"]:
+                declining = f"{r['refusing_seen']:.0%} of {r['refusing']} seen, {r['refusing_accused']:.0%} accused"
+            lines.append(f"| {name} | {who} | {r['evading']} | {shares} | {declining} | {ways} |")
     return "\n".join(lines) + "\n"
 
 
@@ -171,7 +179,7 @@ def main() -> None:
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for name, answers in sets.items():
         by = {"rules": True, "rules and verifier": False}
-        found[name] = {who: measured(answers, accused(args.folder, answers, by_rules=rules)) for who, rules in by.items()}
+        found[name] = {who: measured(answers, labels(args.folder, answers, by_rules=rules)) for who, rules in by.items()}
         print(name, json.dumps(found[name]), flush=True)
     write_results(args.out, found, table(found))
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Measure everything that is published of the shipped verifier, one benchmark after the other.
+"""Measure what is published of the shipped verifier, one benchmark after the other; `verifier.py` compares it with earlier ones.
 
 What is done is noted in the folder `--work` under the hash of the verifier's files, so a run that was stopped goes on with
 the next benchmark, and another verifier begins anew. Afterwards: `scripts/write_card.py`, then `benchmarks/publish.py` puts the
@@ -23,6 +23,7 @@ STEPS = {
     "pairs": "{here}/pairs.py --data {data} --runs {work}/runs",
     "report": "-m knowhalu report {work}/runs -o {work}/report.html --markdown docs/example_report.md --items 0"
     " --title 'Every evaluation set, with the encoder'",
+    "relation": "{here}/relation.py --data {data} --runs {work}/runs",
     "failures": "{here}/failures.py",
     "failures_inference": "{here}/failures.py --set inference --out {here}/results/failures_inference.json",
     "off_target": "{here}/off_target.py --data {data} --training {training}",

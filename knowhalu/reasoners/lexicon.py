@@ -134,6 +134,10 @@ SPEAKER = re.compile(any_of("i i'm i'd i've me my we us".split()), re.IGNORECASE
 UNABLE = re.compile(
     any_of("not cannot can't don't won't wouldn't couldn't nothing neither unable unsure decline impossible".split())
     + r"|\b(?:known|unknown|clear|unclear|there) (?:to|for) (?:me|us)\b|\b(?:something|one) i can\b|\b(?:guessing|unanswered)\b"
+    r"|\b(?:is|was|are|have|has)(?:n't| not) (?:been given|enough|given|got|possible|something|sufficient)\b|\btoo little\b"
+    r"|\bno (?:answer|basis|(?:clear )?definition|(?:clear )?explanation|way)\b|\b(?:lack|lacking|missing|short of)\b"
+    r"|\bmore than (?:i|we) (?:am|can|could|know)\b|\b(?:beyond|escapes) (?:me|us)\b|\bleaves? (?:me|us) without\b"
+    r"|\b(?:does|do|did)(?:n't| not) (?:let|allow|stretch)\b"
     r"|\brather than guess\b|\bleave\b[^.]{0,60} open\b|\bi(?:'ll| will| must)? pass\b",
     re.IGNORECASE,
 )

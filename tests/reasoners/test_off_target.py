@@ -51,6 +51,12 @@ def test_a_right_or_wrong_specific_answer_is_on_target(question, answer, entity)
         "Sorry, the text does not say when.",
         "I'm not in a position to say that.",
         "There is not enough information here.",
+        "There's too little here for me to go by.",
+        "That isn't something I could tell from a menu.",
+        "I have no way of dating it.",
+        "My notes don't stretch to that.",
+        "We lack the page with the dates.",
+        "Dating it is more than I can do from this.",
     ],
 )
 def test_a_refusal_is_neither_on_nor_off_target(answer):
@@ -86,6 +92,9 @@ def test_regret_and_advice_beside_a_refusal_claim_nothing(answer):
         "I'm afraid it was the king.",
         "Sorry, dogs stay outside.",
         "We walked over the mountain pass.",
+        "She leaves me the house.",
+        "No answer came from the crew.",
+        "Too Little Too Late",
         "I Can't Get No Satisfaction",
         "Unknown Pleasures",
     ],
