@@ -8,6 +8,7 @@ the hash of the weights (`--scores`), so a variant is scored once.
 """
 
 import argparse
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,9 @@ def scored(folder: Path, rows: Mapping[str, Sequence[EvalRow]], held: Unseen, ke
     parts = evaluate(Verifier.load(folder), Vocabulary.load(folder), held.of, limit=200, fewest=FEWEST)
     found |= {f"{HELD}{p.name}": np.array(p.auc) for p in parts}
     kept.parent.mkdir(parents=True, exist_ok=True)
-    np.savez(kept, **found)  # type: ignore[arg-type]
+    beside = kept.with_name(f"new-{kept.name}")
+    np.savez(beside, **found)  # type: ignore[arg-type]
+    os.replace(beside, kept)
     return found
 
 

@@ -3,7 +3,7 @@
 
 - its own weights in sentence-transformers' `CrossEncoder` as it comes: fp32, batches of 32, its own tokenizing and padding;
 - a model of the size of RoBERTa-large in fp32, with random weights, on fewer of the pairs: the same tokens, sorted by length,
-  in batches of 32 that are padded to their longest.
+  a few at a time (`TOGETHER`), padded to their longest.
 
 The pairs are those that the pipeline asks for drawn rows of the evaluation files.
 """

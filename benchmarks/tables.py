@@ -1,6 +1,7 @@
 """The measured figures as Markdown, for the README and the model card, and as lines for the terminal."""
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -51,5 +52,7 @@ def markdown(sets: Mapping[str, Row], paper: Mapping[str, Row]) -> str:
 def write_results(path: Path, found: Any, table: str) -> None:
     """Write what was found as JSON, and its table as Markdown beside it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    path.with_suffix(".md").write_text(table, encoding="utf-8")
+    for place, text in ((path, json.dumps(found, indent=1) + "\n"), (path.with_suffix(".md"), table)):
+        beside = place.with_name(f"{place.name}.new")
+        beside.write_text(text, encoding="utf-8")
+        os.replace(beside, place)

@@ -33,7 +33,6 @@ class Clause(NamedTuple):
 
 _WHOLE = frozenset("out because instead as regardless ahead".split())
 _NAMED = frozenset("called named titled entitled nicknamed dubbed awarded given renamed christened granted".split())
-_BEFORE_ING = frozenset("start stop begin like love keep enjoy hate avoid finish".split())
 _TEMPORAL = frozenset("this last next every each".split())
 
 
