@@ -26,7 +26,7 @@ def border(folder: Path) -> float:
         found = float(data["border"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(f"{path}: cannot read the border of marks ({error!r}); fit it with scripts/fit_marks.py") from error
-    if not 0 < found <= 1:
+    if not 0 < found < 1:
         raise ModelError(f"{path}: a border of {found} marks nothing or all; fit it with scripts/fit_marks.py")
     refuse_other_weights(path, data, "scripts/fit_marks.py")
     return found
@@ -44,13 +44,15 @@ def word_doubts(claim: str, tokens: Sequence[tuple[int, int]], probabilities: Se
 def doubtful(claim: str, doubts: Sequence[float], border: float = DOUBTED) -> tuple[Doubtful, ...]:
     """Return the stretches of a claim whose words are marked: neighbouring ones together, with the highest of their values.
 
-    `doubts` are the probabilities of its words, which are marked from `border` on.
+    `doubts` are the probabilities of its words, which are marked from `border` on; what is said of them is shifted in its odds,
+    so that a word on the border is as likely as not.
     """
     found: list[Doubtful] = []
     before = -2
     for number, (word, p) in enumerate(zip(words(claim), doubts, strict=True)):
         if p < border:
             continue
+        p = p * (1 - border) / (p * (1 - border) + (1 - p) * border)
         found.append(_grown(found.pop(), word, p) if number == before + 1 else Doubtful(word.start, word.end, p))
         before = number
     return tuple(found)

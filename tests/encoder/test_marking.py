@@ -32,8 +32,11 @@ def test_what_is_borne_out_is_not_marked():
     assert marked([0.49] * 7) == ()
 
 
-def test_a_lower_border_marks_more():
-    assert [(d.start, d.probability) for d in marked([0.49] * 7, border=0.4)] == [(0, 0.49)]
+def test_a_lower_border_marks_more_and_a_word_on_it_is_as_likely_as_not():
+    assert [(d.start, d.probability) for d in marked([0.2] * 7, border=0.2)] == [(0, pytest.approx(0.5))]
+    (found,) = marked([0.5] * 7, border=0.2)
+    assert found.probability == pytest.approx(0.8)
+    assert marked([1.0, *[0.0] * 6], border=0.2)[0].probability == 1.0
 
 
 def test_a_word_counts_by_its_most_doubtful_token():

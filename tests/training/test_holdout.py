@@ -53,3 +53,21 @@ def test_the_card_names_every_part_with_its_licence_and_the_weights(parts, base,
     assert f"{size:.1f} million parameters (1 layers, hidden size 8)" in card
     assert "21.0 million tokens" in card and "A note." in card
     assert "| coverage | +1.50 |" in card and "| decision border | +0.25 |" in card and "delta1 0.6" in card
+    assert "A word is marked from 0.5 on" in card and "bin by bin" not in card
+
+
+def test_the_card_shows_what_was_fitted_beside_the_weights(base, tmp_path):
+    Verifier(load_bert(base)).save(tmp_path, Vocabulary.load(base).tokenizer)
+    weights = {"bias": 0.25, "cut": 0.5, "slack": 0.1, "weights": {"coverage": 1.5}}
+    names = [f"{task}.{form}" for task in ("claim", "answer") for form in ("unstructured", "structured")]
+    bins = {"claim": [[30, 0.1, 0.2], [10, 0.9, 0.8]], "answer": [[7, 0.5, 0.4]]}
+    known = {name: {"ece": 0.1, "ece_unscaled": 0.2, "bins": bins[name.split(".")[0]]} for name in names}
+    judgment = {"weights": dict.fromkeys(names, weights), "thresholds": {}, "reliability": known}
+    (tmp_path / "judgment.json").write_text(json.dumps(judgment))
+    fitted_on = {"written claims": {"claims": 97}, "WiCE": {"claims": 31}}
+    (tmp_path / "marks.json").write_text(json.dumps({"border": 0.15, "fitted_on": fitted_on, "split": "held-out sources"}))
+    write_card(tmp_path, TrainSettings(minutes=60), Progress(), "")
+    card = (tmp_path / "README.md").read_text()
+    assert "| claims | said | true | answers | said | true |" in card
+    assert "| 30 | 0.100 | 0.200 | 7 | 0.500 | 0.400 |\n| 10 | 0.900 | 0.800 |  |  |  |" in card
+    assert "marked from 0.15 on" in card and "held-out sources: written claims (97), WiCE (31)." in card
