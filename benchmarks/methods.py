@@ -12,7 +12,7 @@ from typing import Any
 
 from knowhalu.datasets.loading import open_set
 from knowhalu.evaluation.dataset import Evaluation, evaluate
-from knowhalu.evaluation.dataset_report import as_json, markdown
+from knowhalu.evaluation.dataset_report import as_json
 from knowhalu.evaluation.report import p_value, percent, title_of
 from knowhalu.evaluation.specs import parse_specs
 from knowhalu.evaluation.subsets import LENGTH_MATCHED
@@ -38,6 +38,7 @@ SETS = {
     "knowhalu_qa": ("knowhalu-qa", "knowhalu_qa_pairs"), "knowhalu_summary": ("knowhalu-summarization", "knowhalu_summ_pairs"),
 }  # fmt: skip
 """What is measured: the data set, and its file in the folder."""
+REST = "The report of every set, with its costs, probabilities and breakdowns, is `comparison.md` in its folder of `--work`."
 SHOWN = {"macro_f1": "Macro F1", "balanced": "Balanced accuracy", "auc": "ROC-AUC"}
 
 
@@ -66,7 +67,7 @@ def overview(found: Mapping[str, Evaluation]) -> str:
     """Lay out methods against sets and their length-matched rows, for each figure that is shown."""
     results = {name: {r.name: (title_of(r), r.figures) for r in e.comparison.results} for name, e in found.items()}
     for name, e in found.items():
-        matched = [s for s in e.subsets if s.name == LENGTH_MATCHED]
+        matched = [s for s in e.subsets if s.name == LENGTH_MATCHED and s.rows < e.comparison.rows]
         results |= {f"{name}, {s.name}": {r.name: (r.name, r.figures) for r in s.results} for s in matched}
     parts = []
     for figure, title in SHOWN.items():
@@ -90,6 +91,16 @@ def ablation(found: Mapping[str, Evaluation]) -> str:
     return "\n".join(lines)
 
 
+def warnings(name: str, evaluation: Evaluation) -> str:
+    """List where a rule that knows nothing of truth does as well."""
+    return "\n".join([f"**{name}**", "", *(f"- {text}" for text in evaluation.warnings)])
+
+
+def shown(fields: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what only the report of a set shows."""
+    return {key: value for key, value in fields.items() if key != "breakdowns"}
+
+
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -105,9 +116,11 @@ def main() -> None:
     args.out.parent.mkdir(parents=True, exist_ok=True)
     for name in args.only or SETS:
         found[name], levels[name] = run(args.data, name, args.work, args.limit, args.pairs)
-        sections = [overview(found), ablation(levels), *(f"##{markdown(e).rstrip()}" for e in found.values())]
-        parts = {"methods": found, "conli_levels": levels}
-        plain = {part: {n: as_json(e) for n, e in sets.items()} for part, sets in parts.items()}
+        sections = [overview(found), ablation(levels), *(warnings(n, e) for n, e in found.items()), REST]
+        plain = {
+            "methods": {n: shown(as_json(e)) for n, e in found.items()},
+            "conli_levels": {n: {"tests": as_json(e)["tests"]} for n, e in levels.items()},
+        }
         told = json.dumps(plain, indent=1)
         for folder in (args.work, args.data):  # a result names no folder of the machine that measured it
             told = told.replace(f'"{folder.as_posix()}/', '"')

@@ -86,13 +86,24 @@ def bare(question: str, answer: str) -> bool:
     return not re.search(r"\d|(?<!^)(?<![.!?] )\b[A-Z]", answer) and len(own) <= 2 and len(answer.split()) >= 3
 
 
+def paper_rows(data: Path) -> list[dict[str, Any]]:
+    """Return the paper's test rows but those of yes-or-no questions, whose answers are bare by nature."""
+    rows = read(data / "knowhalu_qa_pairs.jsonl.gz")
+    return [r for r in rows if r["split"] == "test" and not re.match(r"(?i)(yes|no)\b", r["right_answer"])]
+
+
+def bare_rows(data: Path) -> list[str]:
+    """Return the ids of the paper's rows whose wrong answer is bare."""
+    return [r["id"] for r in paper_rows(data) if bare(r["question"], r["hallucinated_answer"])]
+
+
 def paper(data: Path) -> Iterator[Answer]:
-    """Yield the paper's bare wrong answers, and its right ones but those to yes-or-no questions, which are bare by nature."""
-    for row in read(data / "knowhalu_qa_pairs.jsonl.gz"):
-        if row["split"] == "test" and not re.match(r"(?i)(yes|no)\b", row["right_answer"]):
-            if bare(row["question"], row["hallucinated_answer"]):
-                yield Answer(row["question"], row["hallucinated_answer"], "bare")
-            yield Answer(row["question"], row["right_answer"], "")
+    """Yield the paper's bare wrong answers, and its right ones."""
+    chosen = set(bare_rows(data))
+    for row in paper_rows(data):
+        if row["id"] in chosen:
+            yield Answer(row["question"], row["hallucinated_answer"], "bare")
+        yield Answer(row["question"], row["right_answer"], "")
 
 
 class Check:
@@ -181,7 +192,7 @@ def main() -> None:
         by = {"rules": True, "rules and verifier": False}
         found[name] = {who: measured(answers, labels(args.folder, answers, by_rules=rules)) for who, rules in by.items()}
         print(name, json.dumps(found[name]), flush=True)
-    write_results(args.out, found, table(found))
+    write_results(args.out, {"sets": found, "bare_rows": bare_rows(args.data)}, table(found))
 
 
 if __name__ == "__main__":

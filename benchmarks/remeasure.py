@@ -23,6 +23,7 @@ STEPS = {
     "pairs": "{here}/pairs.py --data {data} --runs {work}/runs",
     "report": "-m knowhalu report {work}/runs -o {work}/report.html --markdown docs/example_report.md --items 0"
     " --title 'Every evaluation set, with the encoder'",
+    "reliability": "{here}/reliability.py --data {data} --runs {work}/runs",
     "relation": "{here}/relation.py --data {data} --runs {work}/runs",
     "failures": "{here}/failures.py",
     "failures_inference": "{here}/failures.py --set inference --out {here}/results/failures_inference.json",

@@ -109,20 +109,21 @@ def table(found: Mapping[str, Mapping[str, Any]], gain: Mapping[str, Sequence[fl
     """Lay out the sets as lines and the verifiers as columns, and the gain of the last over the first."""
     names = list(found)
     last = found[names[-1]]
-    columns = "".join(f" {n} | BA |" for n in names)
+    columns = [cell for name in names for cell in (name, "BA")] + ["gain"] * bool(gain)
+    paired = " *Gain*: of the last verifier over the first, on the same draws." if gain else ""
     lines = [
         "ROC-AUC of P(supported), balanced accuracy (BA) at one border for all sets, chosen on held-out training sources. In",
-        "brackets: 95 % bootstrap interval, rows of one source drawn together; *gain*: of the last verifier over the first, on",
-        "the same draws. *Trivial*: length and word overlap, fitted on the very rows (5 grouped folds).", "",
-        f"| set | rows | trivial |{columns} gain |", f"|---|---|---|{'---|---|' * len(names)}---|",
+        f"brackets: 95 % bootstrap interval, rows of one source drawn together.{paired}",
+        "*Trivial*: length and word overlap, fitted on the very rows (5 grouped folds).", "",
+        f"| set | rows | trivial | {' | '.join(columns)} |", "|---" * (3 + len(columns)) + "|",
     ]  # fmt: skip
-    more = {name: f"{at:+.3f} [{low:+.3f}, {high:+.3f}]" for name, (at, low, high) in gain.items()}
+    more = {name: [f"{at:+.3f} [{low:+.3f}, {high:+.3f}]"] for name, (at, low, high) in gain.items()}
     for name in SETS:
         cells = [s for n in names for s in _cells(found[n]["sets"][name])]
         start = [name, str(last["sets"][name]["rows"]), f"{last['sets'][name]['trivial']:.3f}"]
-        lines.append(f"| {' | '.join([*start, *cells, more.get(name, '')])} |")
+        lines.append(f"| {' | '.join([*start, *cells, *more.get(name, ())])} |")
     means = [s for n in names for s in (f"{found[n]['mean_auc']:.3f}", f"{found[n]['mean_balanced']:.3f}")]
-    end = ["**mean**", "", f"{last['mean_trivial']:.3f}", *means, more.get("mean", "")]
+    end = ["**mean**", "", f"{last['mean_trivial']:.3f}", *means, *more.get("mean", ())]
     lines.append(f"| {' | '.join(end)} |")
     return "\n".join(lines) + "\n"
 

@@ -9,6 +9,7 @@ import knowhalu
 from knowhalu import Reviser, Revision, Verdict
 from knowhalu.api import Checker
 from knowhalu.encoder.service import PACKAGED
+from knowhalu.fits import FILES
 from knowhalu.options import KnowHaluOptions, Settings
 from knowhalu.training.recipes import RECIPES
 from knowhalu.types import Kind, Label, Sample
@@ -105,7 +106,7 @@ def test_the_module_checks_in_one_call():
 
 def test_the_folder_is_small_complete_and_has_its_card():
     names = {p.name for p in PACKAGED.iterdir()}
-    assert names == {"README.md", "config.json", "factored.json", "judgment.json", "model.safetensors", "tokenizer.json"}
+    assert names == {"README.md", *FILES}
     assert sum(p.stat().st_size for p in PACKAGED.iterdir()) <= 50_000_000
     card = (PACKAGED / "README.md").read_text(encoding="utf-8")
     parts = re.findall(r"^\| ([^|]+) \| \d+% \| ([^|]+) \|$", card, re.MULTILINE)

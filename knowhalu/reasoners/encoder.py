@@ -207,7 +207,10 @@ def _names(text: str) -> list[str]:
 def _rationale(joint: Probabilities, features: dict[str, float], label: Label) -> str:
     """Say in a sentence what weighed most."""
     if label is Label.CORRECT:
-        return f"the evidence supports it (P {joint.supported:.2f}) and has {features['coverage']:.0%} of its words"
+        share = f"{features['coverage']:.0%} of its words"
+        if joint.supported > max(joint.contradicted, joint.neutral):
+            return f"the evidence supports it (P {joint.supported:.2f}) and has {share}"
+        return f"the evidence has {share}, but bears it out as a whole only with P {joint.supported:.2f}"
     faults = []
     if joint.contradicted > max(joint.supported, joint.neutral):
         faults.append(f"the evidence contradicts it (P {joint.contradicted:.2f})")

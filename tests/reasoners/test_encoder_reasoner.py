@@ -62,6 +62,15 @@ def drive(
         return verdict, requests
 
 
+@pytest.mark.parametrize(("read", "said"), [(YES, "supports it (P 0.95)"), (OPEN, "bears it out as a whole only with P 0.10")])
+def test_a_reason_does_not_say_that_evidence_supports_what_the_verifier_doubts(tmp_path, read, said):
+    passing = {"bias": 9.0, "cut": 0.0, "slack": 0.0, "weights": {"joint_supported": 1.0}}
+    reasoner = thinking_by({"claim": passing, "answer": passing}, tmp_path)
+    sample = Sample(id="1", response="The tower was built in 1889.", knowledge="The tower was built in 1889.")
+    verdict, _ = drive(KnowHalu(reasoner), sample, lambda p: read)
+    assert verdict.label is Label.CORRECT and said in verdict.segments[0].base.rationale
+
+
 def test_a_supported_answer_is_correct_and_quotes_its_sentence(reasoner):
     sample = Sample(
         id="1",

@@ -1,0 +1,31 @@
+"""What the looks of an example tell of its label: its length, its words in common with the source, its negations."""
+
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+from knowhalu.reasoners.features import coverage
+from knowhalu.training.examples import SUPPORTED, Example
+
+_NEGATION = re.compile(r"(?i)\b(?:not|no|never|none|without|nor|neither|nobody|nothing)\b|n['’]t\b")  # noqa: RUF001
+CUES: dict[str, Callable[[Example], float]] = {
+    "length": lambda e: len(e.claim.split()),
+    "overlap": lambda e: coverage(e.claim, e.premise),
+    "negation": lambda e: len(_NEGATION.findall(e.claim)),
+    "length of the source": lambda e: len(e.premise.split()),
+}
+
+
+def told(examples: Sequence[Example], weights: Sequence[float] | None = None) -> dict[str, float]:
+    """Return for every cue its ROC-AUC of supported against the rest: .5 tells nothing, less than .5 speaks against.
+
+    NaN where only one label is there.
+    """
+    supported = np.array([e.target == SUPPORTED for e in examples])
+    if not 0 < supported.sum() < len(supported):
+        return dict.fromkeys(CUES, float("nan"))
+    return {
+        name: float(roc_auc_score(supported, [cue(e) for e in examples], sample_weight=weights)) for name, cue in CUES.items()
+    }

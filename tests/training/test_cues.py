@@ -1,0 +1,45 @@
+"""The label of what is trained on cannot be told by length, overlap or negation: worked examples, and the project's own sets."""
+
+import math
+from itertools import islice
+
+import pytest
+
+from knowhalu.training.cues import told
+from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, Example
+from knowhalu.training.holdout import drawn_examples
+from knowhalu.training.recipes import OWN, RECIPES, rows_of
+
+BY_HAND = ("written claims", "written inference", "written plain claims on invented passages")
+
+
+def example(claim, target, premise="The bridge in Rome was built in 1887."):
+    return Example(premise, "", claim, target)
+
+
+def test_each_cue_is_the_auc_of_its_number():
+    found = told(
+        [
+            example("The bridge was built.", SUPPORTED),
+            example("The bridge in Rome was built in 1887.", SUPPORTED),
+            example("The bridge was not built.", CONTRADICTED),
+            example("The ferry was never painted by anybody in any year.", NEUTRAL, premise="A ferry."),
+        ]
+    )
+    assert found["negation"] == 0.0, "only the wrong ones have one"
+    assert found["length"] == 0.25, "of four pairs the longer is supported in one"
+    assert found["overlap"] > 0.5
+    assert found["length of the source"] == 0.75
+
+
+def test_one_label_alone_tells_nothing():
+    assert all(math.isnan(v) for v in told([example("The bridge was built.", SUPPORTED)] * 3).values())
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_what_was_written_by_hand_is_neutral_in_looks(name):
+    recipe = next(r for r in RECIPES if r.name == name)
+    rows = list(islice(rows_of(recipe, OWN, held=False), 4000))
+    found = told(list(islice(drawn_examples(recipe, lambda _: rows), 1500)))
+    assert all(0.42 < found[cue] < 0.58 for cue in ("length", "negation")), found
+    assert 0.35 < found["overlap"] < 0.6, f"word overlap must not speak for a claim: {found}"
