@@ -25,6 +25,8 @@ STEPS = {
     " --title 'Every evaluation set, with the encoder'",
     "reliability": "{here}/reliability.py --data {data} --runs {work}/runs",
     "relation": "{here}/relation.py --data {data} --runs {work}/runs",
+    "judgment_parts": "{here}/judgment_parts.py --data {data} --training {training} --runs {work}/runs",
+    "seen": "{here}/seen.py --training {training} --limit 300",
     "failures": "{here}/failures.py",
     "failures_inference": "{here}/failures.py --set inference --out {here}/results/failures_inference.json",
     "off_target": "{here}/off_target.py --data {data} --training {training}",
