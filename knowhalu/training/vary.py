@@ -2,6 +2,7 @@
 
 import random
 
+from knowhalu.reasoners.triplets import as_text, triplets
 from knowhalu.text import content_words, sentences
 from knowhalu.training.examples import Example
 from knowhalu.training.rephrase import other_date, other_digits, other_word, tidy
@@ -10,6 +11,10 @@ ALIKE = 0.5
 """Sentences of another source with this share of the claim's words may speak of it, and are not put beside its premise."""
 SAME = (other_word, other_word, other_digits, other_date)
 """Ways to say the same that leave nothing out: a detail that is gone may have been the wrong one."""
+
+
+SHAPED = 0.3
+"""How many of the texts that are said otherwise are said as triplets."""
 
 
 def varied(example: Example, other: str, share: float, rng: random.Random) -> Example:
@@ -26,7 +31,17 @@ def varied(example: Example, other: str, share: float, rng: random.Random) -> Ex
     return _among(example, other, rng) if rng.random() < share else example
 
 
+def shaped(text: str) -> str | None:
+    """Say a text as its triplets, the form of structured knowledge; None where a word would be lost, or nothing changes."""
+    facts = [fact for s in sentences(text) for fact in triplets(s.text)]
+    said = as_text(facts)
+    whole = set(content_words(text)) <= set(content_words(said)) and all(f.predicate != "states" for f in facts)
+    return said if whole and said.rstrip(".") != text.rstrip(".") else None
+
+
 def _reworded(text: str, rng: random.Random) -> str:
+    if rng.random() < SHAPED and (said := shaped(text)) is not None:
+        return said
     for way in rng.sample(SAME, 2):
         text = way(text, rng)
     return text

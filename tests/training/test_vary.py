@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from knowhalu.text import content_words
 from knowhalu.training.batches import made
 from knowhalu.training.examples import CONTRADICTED, Example, labelled
 from knowhalu.training.recipes import MADE, Recipe
-from knowhalu.training.vary import varied
+from knowhalu.training.vary import shaped, varied
 
 OTHER = "The ferry to the island was sold in spring. Nobody knows its new owner. It had carried cars."
 EXAMPLE = Example(
@@ -32,6 +33,33 @@ def test_the_premise_and_the_claim_are_said_otherwise_and_sentences_stand_beside
 
 def test_sentences_that_may_speak_of_the_claim_are_not_put_beside():
     assert all(len(f.premise.split()) < 13 for f in forms(EXAMPLE, "Two physicians started the firm long ago."))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("The hall was built by Mario Rossi in 1974.", "The hall was built by Mario Rossi. The hall was built in 1974."),
+        ("It closed, but the ferry was sold in 1990.", "It closed. the ferry was sold in 1990."),
+        ("The bridge was sold.", None),
+        ("Cold weather.", None),
+        ("", None),
+    ],
+)
+def test_a_text_is_said_as_its_triplets_unless_nothing_changes(text, said):
+    assert shaped(text) == said
+
+
+@given(st.text(max_size=120))
+def test_no_word_is_lost_in_a_triplet(text):
+    said = shaped(text)
+    assert said is None or set(content_words(text)) <= set(content_words(said))
+
+
+def test_premises_and_claims_are_said_as_triplets_too():
+    example = Example("The hall was built by Mario Rossi in 1974.", "", "The hall was sold by Ada Lund in 1980.", CONTRADICTED)
+    found = forms(example)
+    assert any("The hall was built in 1974." in f.premise for f in found)
+    assert any(f.claim == "The hall was sold by Ada Lund. The hall was sold in 1980." for f in found)
 
 
 def test_marked_words_questions_and_empty_premises_stay():
