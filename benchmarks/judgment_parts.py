@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from eval_rows import EvalRow, rows_of
 from metrics import Array, auc, balanced
-from quality import stored
+from quality import judged
 from tables import write_results
 from verifier import SETS, gains
 
@@ -82,7 +82,7 @@ def scored(weights: Mapping[str, Weights], tested: Mapping[str, list[EvalRow]], 
     found = {}
     for name, rows in tested.items():
         tasks = ["answer" if r.sample.question else "claim" for r in rows]
-        verdicts = stored(runs, rows)[0]
+        verdicts = judged(runs, name, rows)
         found[name] = np.array([1 - probability(v, weights, t) for v, t in zip(verdicts, tasks, strict=True)])
     return found
 

@@ -46,6 +46,14 @@ def stored(folder: Path, rows: list[EvalRow]) -> tuple[list[Verdict], None, list
     return verdicts, None, [o for o in found if isinstance(o, Failure)]
 
 
+def judged(folder: Path, name: str, rows: list[EvalRow]) -> list[Verdict]:
+    """Take the verdicts of a set that `knowhalu eval all` left; raises SystemExit where a row has none, or failed."""
+    verdicts, _, failures = stored(folder, rows)
+    if failures:
+        raise SystemExit(f"{folder}: {name}: {len(failures)} failures, first: {failures[0]}")
+    return verdicts
+
+
 @cache
 def _outcomes(folder: Path) -> dict[str, Outcome]:
     found: dict[str, Outcome] = {}

@@ -14,7 +14,7 @@ import numpy as np
 from eval_rows import rows_of
 from metrics import Array, interval
 from numpy.typing import NDArray
-from quality import stored
+from quality import judged
 from tables import write_results
 from verifier import SETS
 
@@ -82,9 +82,7 @@ def main() -> None:
     pooled: list[tuple[NDArray[np.bool_], Array, list[str]]] = []
     for name in SETS:
         rows = rows_of(args.data, name)
-        verdicts, _, failures = stored(args.runs, rows)
-        if failures:
-            raise SystemExit(f"{name}: {len(failures)} failures, first: {failures[0]}")
+        verdicts = judged(args.runs, name, rows)
         wrong, said = np.array([not r.faithful for r in rows]), np.array([v.probability for v in verdicts])
         drawn = even(wrong, MOST)
         pooled.append((wrong[drawn], said[drawn], [f"{name}:{rows[i].group}" for i in drawn]))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from eval_rows import EvalRow, rows_of
 from metrics import Array, auc, balanced, trivial
-from quality import stored
+from quality import judged
 from tables import write_results
 from verifier import SETS, gains
 
@@ -22,13 +22,7 @@ STEP = 0.02
 
 def said(runs: Path, tested: Mapping[str, list[EvalRow]]) -> dict[str, Array]:
     """Return 1 - P(hallucinated) of all rows, as a run left it."""
-    found = {}
-    for name, rows in tested.items():
-        verdicts, _, failures = stored(runs, rows)
-        if failures:
-            raise SystemExit(f"{runs}: {name}: {len(failures)} failures, first: {failures[0]}")
-        found[name] = np.array([1 - v.probability for v in verdicts])
-    return found
+    return {name: np.array([1 - v.probability for v in judged(runs, name, rows)]) for name, rows in tested.items()}
 
 
 def compared(tested: Mapping[str, list[EvalRow]], before: Mapping[str, Array], now: Mapping[str, Array]) -> dict[str, Any]:
