@@ -76,7 +76,7 @@ fitted on rows of held-out sources by weights fitted on the others (5 folds); EC
 - Weak where a claim must be computed (sums, durations, comparisons) or put together from sentences far apart.
 - It confuses things of one kind that stand side by side: two probes, two dates in one passage.
 - One wrong detail in a long statement is often missed, a changed number or name more often than a fluent addition.
-- On whole summaries it is no better than chance, and where their length tells nothing, worse: do not use it there alone.
+- On whole summaries it is hardly better than chance, and chance where their length tells nothing: do not use it there alone.
 
 {failures}
 ## Intended use

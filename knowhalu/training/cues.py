@@ -1,19 +1,17 @@
 """What the looks of an example tell of its label: its length, its words in common with the source, its negations."""
 
-import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from knowhalu.reasoners.features import coverage
+from knowhalu.reasoners.features import coverage, facts
 from knowhalu.training.examples import SUPPORTED, Example
 
-_NEGATION = re.compile(r"(?i)\b(?:not|no|never|none|without|nor|neither|nobody|nothing)\b|n['’]t\b")  # noqa: RUF001
 CUES: dict[str, Callable[[Example], float]] = {
     "length": lambda e: len(e.claim.split()),
     "overlap": lambda e: coverage(e.claim, e.premise),
-    "negation": lambda e: len(_NEGATION.findall(e.claim)),
+    "negation": lambda e: facts(e.claim).negations,
     "length of the source": lambda e: len(e.premise.split()),
 }
 
