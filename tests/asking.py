@@ -1,12 +1,13 @@
 """A method, backends and samples for the tests of the engine."""
 
 import asyncio
-import time
+import threading
 
 from knowhalu.engine import Backends, Engine
 from knowhalu.steps import Entail, Hypothesis, Probabilities
 from knowhalu.types import Label, Sample, Task
 from knowhalu.verdicts import Verdict
+from tests.hanging import HANG
 
 
 def sample(i, text="Snow is white."):
@@ -48,20 +49,40 @@ class Asking:
 class Blocking:
     """A blocking encoder that notes its batches; pairs of `bad` samples break the whole call."""
 
-    def __init__(self, seconds=0.0, bad=()):
-        self.seconds, self.bad, self.batches = seconds, set(bad), []
+    def __init__(self, bad=()):
+        self.bad, self.batches = set(bad), []
 
     def answer_many(self, requests):
         self.batches.append([r.pairs[0].premise for r in requests])
-        if self.seconds:
-            time.sleep(self.seconds)
         if self.bad.intersection(self.batches[-1]):
             raise ValueError("a bad pair")
         return [[Probabilities(0.5, 0.25, 0.25)] for _ in requests]
 
 
+class Held(Blocking):
+    """A blocking encoder whose call number `at` is under way from `begun` until `go`, in `thread`."""
+
+    def __init__(self, at=1):
+        super().__init__()
+        self.at, self.begun, self.go, self.thread = at, threading.Event(), threading.Event(), None
+
+    def answer_many(self, requests):
+        replies = super().answer_many(requests)
+        if len(self.batches) == self.at:
+            self.thread = threading.current_thread()
+            self.begun.set()
+            assert self.go.wait(HANG)
+        return replies
+
+
+async def turns(count):
+    """Let so many turns of the event loop pass."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
 class Client:
-    """An async encoder: a sample's number says how many milliseconds it takes."""
+    """An async encoder: a sample's number says how many turns of the event loop it takes."""
 
     def __init__(self):
         self.running = self.most = 0
@@ -70,7 +91,7 @@ class Client:
         self.running += 1
         self.most = max(self.most, self.running)
         try:
-            await asyncio.sleep(int(request.pairs[0].premise) / 1000)
+            await turns(int(request.pairs[0].premise))
         finally:
             self.running -= 1
         return [Probabilities(1.0, 0.0, 0.0)]

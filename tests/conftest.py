@@ -5,13 +5,15 @@ import signal
 import socket
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 LOCAL = {"127.0.0.1", "::1", "localhost"}
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false"}
 os.environ.update(OFFLINE)  # before any test module imports a library that reads them
 
-settings.register_profile("knowhalu", deadline=None, derandomize=True, database=None)  # the same cases in every run
+# the same cases in every run, however busy the machine is
+SLOW = [HealthCheck.too_slow]
+settings.register_profile("knowhalu", deadline=None, derandomize=True, database=None, suppress_health_check=SLOW)
 settings.load_profile("knowhalu")
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from contextlib import aclosing
 
 import pytest
@@ -10,7 +9,8 @@ import pytest
 from knowhalu.batching import Batcher
 from knowhalu.engine import collect
 from knowhalu.steps import Entail, Hypothesis
-from tests.asking import Asking, Blocking, Client, engine, ids, sample, samples
+from tests.asking import Asking, Client, Held, engine, ids, sample, samples, turns
+from tests.hanging import HANG
 
 
 def pending():
@@ -31,34 +31,45 @@ def test_closing_cancels_what_runs_and_closes_every_conversation():
 
 
 def test_cancelling_the_caller_leaves_no_task_and_no_thread():
-    method = Asking()
-    before = threading.active_count()
+    method, encoder = Asking(), Held()
 
     async def go():
-        caller = asyncio.create_task(collect(engine(method, Blocking(0.05)), samples(50)))
-        await asyncio.sleep(0.02)
+        caller = asyncio.create_task(collect(engine(method, encoder), samples(50)))
+        assert await asyncio.to_thread(encoder.begun.wait, HANG)
         caller.cancel()
+        await turns(100)
+        assert not caller.done()  # the call under way is waited for
+        encoder.go.set()
         with pytest.raises(asyncio.CancelledError):
             await caller
         assert pending() == []
-        assert threading.active_count() <= before + 1  # the loop's own helper thread
+        assert not encoder.thread.is_alive()
 
     asyncio.run(go())
     assert method.open == 0
-    assert threading.active_count() == before
 
 
 def test_breaking_off_run_leaves_no_thread():
-    method = Asking()
-    before = threading.active_count()
-    for outcome in engine(method, Blocking(0.01)).run(samples(100)):
+    encoder = Held(at=3)  # the first outcome comes with the second batch
+
+    class BrokenOff(Asking):
+        def check(self, s):
+            self.thread = threading.current_thread()
+            try:
+                return (yield from super().check(s))
+            except GeneratorExit:
+                encoder.go.set()
+                raise
+
+    method = BrokenOff()
+    for outcome in engine(method, encoder).run(samples(100)):
         assert outcome.id == "0"
+        assert encoder.begun.wait(HANG)
+        assert not encoder.go.is_set()
         break
-    del outcome
-    deadline = time.monotonic() + 5
-    while threading.active_count() > before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert (threading.active_count(), method.open) == (before, 0)
+    assert method.open == 0
+    assert not method.thread.is_alive()
+    assert not encoder.thread.is_alive()
 
 
 def test_a_cancelled_async_input_is_cancelled_too():
@@ -67,12 +78,12 @@ def test_a_cancelled_async_input_is_cancelled_too():
     async def source():
         try:
             yield sample(0)
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
         finally:
             closed.append(True)
 
     async def go():
-        async with asyncio.timeout(5), aclosing(engine().stream(source())) as outcomes:
+        async with asyncio.timeout(HANG), aclosing(engine().stream(source())) as outcomes:
             assert (await anext(outcomes)).id == "0"  # though the next sample has not come
         assert pending() == []
 
@@ -94,10 +105,14 @@ def test_an_engine_can_run_again():
 
 def test_closing_a_batcher_lets_go_of_all_who_wait():
     async def go():
-        desk = Batcher(Blocking(0.05), limit=1)
+        encoder = Held()
+        desk = Batcher(encoder, limit=1)
         waiting = [asyncio.create_task(desk.answer(Entail((Hypothesis("a", "b"),)))) for _ in range(3)]
-        await asyncio.sleep(0.02)
-        await desk.close()
-        return await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 2)
+        assert await asyncio.to_thread(encoder.begun.wait, HANG)
+        closing = asyncio.create_task(desk.close())
+        found = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), HANG)
+        encoder.go.set()
+        await closing
+        return found
 
     assert all(isinstance(r, asyncio.CancelledError) for r in asyncio.run(go()))

@@ -4,17 +4,18 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 
-from knowhalu.batch import detect
+from knowhalu.batch import Progress, detect
 from knowhalu.errors import InputError, ResumeError
 from knowhalu.ledger import Ledger
 from knowhalu.records import parse_outcome
 from knowhalu.types import Sample
-from tests.scripted_checks import ROWS, Plain, ScriptedChecker, SlowChecker, outcomes, write
+from tests.hanging import HANG
+from tests.scripted_checks import ROWS, Plain, Scripted, ScriptedChecker, outcomes, write
 
 
 @pytest.fixture
@@ -135,10 +136,9 @@ def test_a_full_disk_ends_the_run_and_keeps_what_was_written(job, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "append", append)
-        before = threading.active_count()
         with pytest.raises(OSError, match="No space left") as caught:
             detect(checker, source, output)
-        assert caught and threading.active_count() == before
+        assert caught and not checker.method.thread.is_alive()
     detect(Plain(), source, output)
     assert [o.id for o in outcomes(output)] == [r["id"] for r in ROWS]
 
@@ -153,44 +153,66 @@ def test_the_output_may_not_be_the_input_a_folder_or_gzip(job, tmp_path):
     assert len(source.read_bytes().split(b"\n")) == 5
 
 
-def run_slow(source: Path, output: Path) -> None:
-    detect(SlowChecker(), source, output)
+def stop_after_sixty(source: Path, output: Path, reached: Connection) -> None:
+    """Check until so many outcomes are written, say so, and wait to be killed."""
+
+    def report(progress: Progress) -> None:
+        if progress.done == 60:
+            reached.send("reached")
+            threading.Event().wait()
+
+    detect(ScriptedChecker(), source, output, progress=report)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_real_kill_and_a_new_start(job, how):
     source, output = job
     write(source, [{"id": str(i), "claim": "wrong" if i % 3 else "right", "knowledge": "k"} for i in range(150)])
-    process = multiprocessing.get_context("spawn").Process(target=run_slow, args=(source, output))
+    context = multiprocessing.get_context("spawn")
+    reader, writer = context.Pipe(duplex=False)
+    process = context.Process(target=stop_after_sixty, args=(source, output, writer))
     process.start()
-    deadline = time.monotonic() + 30
-    while process.is_alive() and time.monotonic() < deadline and (not output.exists() or output.stat().st_size < 20_000):
-        time.sleep(0.005)
+    writer.close()  # so that the end of the process ends the pipe
+    assert reader.poll(HANG) and reader.recv() == "reached"
     os.kill(process.pid, how)
-    process.join(10)
-    assert process.exitcode != 0
-    kept = output.read_bytes().count(b"\n") - 1
-    assert 5 < kept < 150
+    process.join(HANG)
+    assert process.exitcode == (1 if how == signal.SIGINT else -how)
+    assert output.read_bytes().count(b"\n") - 1 == 60
     checker = ScriptedChecker()
     detect(checker, source, output)
     assert [o.id for o in outcomes(output)] == [str(i) for i in range(150)]
-    assert len(checker.method.checked) == 150 - kept
+    assert len(checker.method.checked) == 90
+
+
+class Interrupted(Scripted):
+    """Its first check sends Ctrl-C to the thread that waits for the outcome, and goes on when it was heard there."""
+
+    def __init__(self):
+        super().__init__()
+        self.heard = threading.Event()
+
+    def check(self, sample):
+        if not self.heard.is_set():
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            assert self.heard.wait(HANG)
+        return (yield from super().check(sample))
 
 
 def test_ctrl_c_while_a_check_is_under_way_ends_the_run_cleanly():
+    checker = ScriptedChecker()
+    checker.method = Interrupted()
+
     def strike(*_):
+        checker.method.heard.set()
         raise KeyboardInterrupt
 
-    usual = signal.signal(signal.SIGALRM, strike)
-    checker, before = SlowChecker(), threading.active_count()
-    checker.method.seconds = 0.2
     samples = [Sample(id=str(i), response="right") for i in range(9)]
+    usual = signal.signal(signal.SIGINT, strike)
     try:
-        for when in (0.01, 0.1, 0.15):
-            signal.setitimer(signal.ITIMER_REAL, when)
-            with pytest.raises(KeyboardInterrupt):
-                list(checker.stream(samples))
-        assert threading.active_count() == before
+        with pytest.raises(KeyboardInterrupt):
+            list(checker.stream(samples))
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, usual)
+        signal.signal(signal.SIGINT, usual)
+    assert checker.method.heard.is_set()
+    assert not checker.method.thread.is_alive()
+    assert [o.id for o in checker.stream(samples)] == [s.id for s in samples]

@@ -1,13 +1,16 @@
 """Text as characters: every span is what stands in the source, nothing but white space is lost, limits hold."""
 
+import multiprocessing
+import resource
 import sys
-import time
+from multiprocessing.connection import Connection
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from knowhalu.text import SHORT, chunks, content_words, few_segments, segments, sentences, stem, windows, word_count, words
+from tests.hanging import HANG
 
 PIECES = [
     "Dr.", "Who", "came", "He", "left", "at", "3", "p.m.", "Then", "slept.", "U.S.", "e.g.", "Mr.", "3.14", "1,000", ".", "...",
@@ -202,19 +205,36 @@ def test_many_short_texts_are_remembered_and_few_long_ones():
 
 
 HOSTILE = [
-    "a" * 100_000,
-    "a." * 50_000,
-    "(" * 100_000,
-    "\n" * 100_000,
-    ". " * 50_000,
-    "a, " * 30_000,
-    "... " * 30_000,
-    " " * 100_000,
+    "a" * 500_000,
+    "a." * 250_000,
+    "(" * 500_000,
+    "\n" * 500_000,
+    ". " * 200_000,
+    "a, " * 130_000,
+    "... " * 100_000,
+    " " * 500_000,
 ]
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_text_takes_no_quadratic_time(text):
-    began = time.process_time()
-    check_spans(text, segments(text, 30))
-    assert time.process_time() - began < 4.0
+def split_hostile(done: Connection) -> None:
+    """Split each text and say so; the system ends a process whose computing takes so many seconds, also within a pattern."""
+    resource.setrlimit(resource.RLIMIT_CPU, (HANG, HANG))
+    for number, text in enumerate(HOSTILE):
+        check_spans(text, segments(text, 30))
+        done.send(number)
+
+
+def test_hostile_text_takes_no_quadratic_time():
+    """All of it takes three seconds; a step that looked at the rest of one text for each of its characters would take minutes."""
+    context = multiprocessing.get_context("spawn")
+    reader, writer = context.Pipe(duplex=False)
+    process = context.Process(target=split_hostile, args=(writer,))
+    process.start()
+    writer.close()
+    for number, text in enumerate(HOSTILE):
+        try:
+            assert reader.recv() == number
+        except EOFError:
+            pytest.fail(f"{text[:4]!r}...: the process ended")
+    process.join()
+    assert process.exitcode == 0

@@ -1,5 +1,6 @@
 """`knowhalu doctor` and `knowhalu settings`: what they find and say."""
 
+import socket
 import tomllib
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from knowhalu.cli.doctor import VERIFIER_FILES, examine
 from knowhalu.cli.settings import render_settings
 from knowhalu.options import LLMOptions, Settings
 from knowhalu.settings import load_settings
+from tests.hanging import HANG
 from tests.llm.fake_server import FakeServer, running
 from tests.llm.faults import never
 
@@ -90,6 +92,11 @@ def test_what_no_run_reads_is_not_missed():
     assert not names & {"llm.url", "llm.model", "reranker"}
 
 
+@pytest.fixture(autouse=True)
+def no_hurry(monkeypatch):
+    monkeypatch.setattr("knowhalu.cli.doctor.SERVER_SECONDS", HANG)
+
+
 def ask_server(url, **llm):
     settings = Settings(reasoner="llm", llm=LLMOptions(url=url, **llm))
     (found,) = [f for f in examine(settings) if f.name == "llm.url"]
@@ -116,13 +123,15 @@ def test_a_model_that_the_server_does_not_list_is_pointed_out():
 
 
 def test_a_server_that_is_down_or_silent_or_something_else_is_named_with_its_cure(monkeypatch):
-    with running(FakeServer()) as server:
+    with socket.socket() as taken, running(FakeServer()) as server:
+        taken.bind(("127.0.0.1", 0))  # bound and not listening: whoever connects is refused
+        down = ask_server(f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
         assert "usually ends in /v1" in ask_server(server.url.removesuffix("/v1")).text
         server.strike("", never, forever=True)
-        monkeypatch.setattr("knowhalu.cli.doctor.SERVER_SECONDS", 0.2)
-        silent = ask_server(server.url)
+        with monkeypatch.context() as patch:
+            patch.setattr("knowhalu.cli.doctor.SERVER_SECONDS", 0.2)
+            silent = ask_server(server.url)
     assert (silent.good, "no reply within 0.2 s" in silent.text) == (False, True)
-    down = ask_server(server.url)
     assert (down.good, "knowhalu serve-model" in down.text) == (False, True)
     assert all("http://HOST:PORT/v1" in ask_server(url).text for url in ("nowhere", "localhost:8000/v1"))
 

@@ -6,9 +6,12 @@ import signal
 import socket
 import subprocess
 import sys
+from itertools import islice
 from pathlib import Path
 
 import pytest
+
+from tests.hanging import HANG
 
 STAND_IN = """#!{python}
 import json, os, signal, sys
@@ -39,6 +42,7 @@ class Models(BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 port = int(seen["argv"][seen["argv"].index("--port") + 1])
+HTTPServer.allow_reuse_port = True
 HTTPServer(("127.0.0.1", port), Models).serve_forever()
 """
 
@@ -53,9 +57,10 @@ def folder(tmp_path):
 
 @pytest.fixture
 def port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+    with socket.socket() as held:  # bound and not listening: nobody else gets the port, the stand-in shares it
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
 
 @pytest.fixture
@@ -84,15 +89,19 @@ def started(*arguments):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ, preexec_fn=_heed)
 
 
+def lines(ours):
+    """Yield what it tells, but for how long it waits where the machine is busy."""
+    return (line for line in iter(ours.stderr.readline, "") if not line.startswith("waiting for "))
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_it_waits_until_the_server_answers_and_passes_an_interruption_on(stand_in, folder, port, how):
     record = stand_in()
     ours = started(folder, "--port", port)
-    first = ours.stderr.readline()
-    assert first.startswith(f"Some-7B-Instruct answers at http://127.0.0.1:{port}/v1")
+    assert next(lines(ours)).startswith(f"Some-7B-Instruct answers at http://127.0.0.1:{port}/v1")
     assert json.loads(record.read_text())["asked"] == 3
     ours.send_signal(how)
-    printed, told = ours.communicate(timeout=30)
+    printed, told = ours.communicate(timeout=HANG)
     assert ours.returncode == 130
     assert "stopping the server" in told
     seen = json.loads(record.read_text())
@@ -115,9 +124,9 @@ def test_what_clients_must_give_is_told(stand_in, folder, port, monkeypatch, opt
     if key:
         monkeypatch.setenv("KNOWHALU_API_KEY", key)
     ours = started(folder, "--port", port, "--", *options)
-    told = [ours.stderr.readline() for _ in range(2)]
+    told = list(islice(lines(ours), 2))
     ours.send_signal(signal.SIGINT)
-    ours.communicate(timeout=30)
+    ours.communicate(timeout=HANG)
     assert f"answers at http://127.0.0.1:{port}/v1" in told[0] and said in told[1]
 
 
@@ -128,7 +137,7 @@ def test_the_folder_one_stands_in_has_a_name(knowhalu, folder, monkeypatch):
 
 def test_a_server_that_dies_is_told_with_its_last_lines(stand_in, folder, port):
     stand_in(dies=True)
-    printed, told = (ours := started(folder, "--port", port)).communicate(timeout=30)
+    printed, told = (ours := started(folder, "--port", port)).communicate(timeout=HANG)
     assert ours.returncode == 2
     assert "  loading the model\n" in told
     assert "memory" in told and "\x1b" not in told

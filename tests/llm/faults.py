@@ -125,5 +125,14 @@ def in_seconds(seconds):
     return f"Retry-After: {seconds}"
 
 
+class Standing(datetime):
+    """A clock that stands."""
+
+    @classmethod
+    def now(cls, tz=None):
+        return datetime(2026, 7, 1, 12, tzinfo=tz)
+
+
 def at_a_date(seconds):
-    return f"Retry-After: {format_datetime(datetime.now(UTC) + timedelta(seconds=seconds), usegmt=True)}"
+    """Ask to wait so many seconds by the standing clock."""
+    return f"Retry-After: {format_datetime(Standing.now(UTC) + timedelta(seconds=seconds), usegmt=True)}"

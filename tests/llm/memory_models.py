@@ -3,9 +3,11 @@
 import asyncio
 
 from knowhalu.errors import BackendError
+from knowhalu.llm import shelf
 from knowhalu.llm.replies import remembered
 from knowhalu.options import LLMOptions
 from knowhalu.steps import Completion, Generate
+from tests.hanging import HANG
 
 REPLY = Completion("Yes. \ud800", "length", {"a": 0.25, "b": 0.75}, (-0.5, float("-inf")), 7, 5, 2)
 REQUEST = Generate("Is snow white? ü\ud800", "Be short.", "Well,", 3, ("\n",), 9, ("a", "b"), 0.5, 4)
@@ -32,7 +34,8 @@ def answer(request):
 
 
 def write_many(folder, start, barrier):
-    barrier.wait()
+    shelf.WAIT_SECONDS = HANG
+    barrier.wait(HANG)
     backend = remembered(Model(), LLMOptions(cache_folder=folder))
     backend.answer_many([Generate(f"prompt {n % 60}") for n in range(start, start + 60)])
 

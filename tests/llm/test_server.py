@@ -5,10 +5,12 @@ import asyncio
 import pytest
 
 from knowhalu.errors import BackendError, ReplyError, SettingsError
+from knowhalu.llm import wire
 from knowhalu.llm.server import Server
 from knowhalu.llm.wire import server_key
 from knowhalu.options import LLMOptions
 from knowhalu.steps import Generate
+from tests.hanging import HANG
 from tests.llm.contract import *  # noqa: F403 - the shared tests run here
 from tests.llm.contract import CHOICE, FREE, LABELS, asker, changed
 from tests.llm.fake_server import FakeServer, running
@@ -223,7 +225,8 @@ def test_a_key_that_cannot_be_sent_is_named(monkeypatch):
         server_key(LLMOptions(api_key_env="MY_KEY"))
 
 
-def test_no_more_requests_are_under_way_than_allowed(fake):
+def test_no_more_requests_are_under_way_than_allowed(fake, monkeypatch):
+    monkeypatch.setattr(wire, "KEPT_SECONDS", HANG)  # no connection is let go and made anew
     under_way, most = 0, 0
 
     async def count(exchange):

@@ -166,7 +166,7 @@ SOUND = {
 
 
 @pytest.mark.parametrize("name", SOUND)
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_flipped_or_lost_byte_gives_records_or_reports(tmp_path: Path, name: str, data: st.DataObject) -> None:
     """Whatever a file has suffered, its reader ends with records, with findings or with an error that names the file."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from knowhalu.errors import BackendError, InputError
 from knowhalu.retrieval.http import HttpRetriever, read_reply
+from tests.hanging import HANG
 
 TOPK = [
     {"text": "Bees | Bees dance.", "pid": 7, "rank": 1, "score": 20.5, "prob": 0.9},
@@ -74,7 +75,7 @@ def serve():
 
 
 def client(server, **options):
-    return HttpRetriever(server.url, **{"sleep": lambda seconds: None, "timeout": 5.0, **options})
+    return HttpRetriever(server.url, **{"sleep": lambda seconds: None, "timeout": HANG, **options})
 
 
 def test_a_colbert_reply_becomes_passages(serve):
@@ -163,11 +164,11 @@ def test_what_is_no_answer_is_an_error_with_the_reply_and_never_no_result(serve,
 
 
 def test_nobody_there_says_so():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}/search"
-    with pytest.raises(BackendError, match="no answer.*Is the server running"):
-        HttpRetriever(url, retries=1, sleep=lambda s: None).search(["q"], 1)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound and not listening: whoever connects is refused
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/search"
+        with pytest.raises(BackendError, match="no answer.*Is the server running"):
+            HttpRetriever(url, retries=1, sleep=lambda s: None).search(["q"], 1)
 
 
 def test_a_silent_server_times_out():

@@ -12,6 +12,7 @@ from knowhalu.errors import BackendError, IndexFormatError, InputError
 from knowhalu.retrieval.http import HttpRetriever
 from knowhalu.retrieval.memory import MemoryRetriever
 from knowhalu.server.search import BODY, SearchServer
+from tests.hanging import HANG
 from tests.retrieval.conftest import FACTS
 from tests.retrieval.searching import facts
 
@@ -39,7 +40,7 @@ def serve():
 
 def ask(server, method, path, body=None, headers=None):
     parts = urlsplit(server.url)
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=5)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=HANG)
     connection.request(method, path, body, headers or {})
     reply = connection.getresponse()
     status, content = reply.status, json.loads(reply.read())

@@ -20,7 +20,13 @@ def test_batches_come_in_order_and_the_error_after_them():
 
 
 def test_an_error_that_nobody_takes_does_not_keep_the_thread():
-    stream = prefetched(failing(3), size=2)
+    threads = []
+
+    def batches():
+        threads.append(threading.current_thread())
+        yield from failing(3)
+
+    stream = prefetched(batches(), size=2)
     next(stream)
     stream.close()
-    assert not any(t.name == "batches" for t in threading.enumerate())
+    assert not threads[0].is_alive()
