@@ -24,7 +24,6 @@ from knowhalu.encoder.embedder import MiniLMEmbedder
 from knowhalu.retrieval.build import build_index
 from knowhalu.retrieval.index import FaissIndex
 from knowhalu.retrieval.manifest import Chunking
-from knowhalu.retrieval.vectors import import_faiss
 
 K = 10
 
@@ -43,7 +42,8 @@ def throughput(passages: int, rounds: int) -> dict[str, Any]:
 
 def bare(index: FaissIndex, vectors: np.ndarray, factory: str) -> Callable[[np.ndarray], Any]:
     """Return a search by FAISS alone."""
-    faiss = import_faiss()
+    import faiss
+
     flat = faiss.IndexFlatIP(vectors.shape[1])
     flat.add(vectors)
     if factory == "Flat":

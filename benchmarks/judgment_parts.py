@@ -38,7 +38,6 @@ GROUPS = {
     "numbers, dates, names": "numbers_missing numbers_elsewhere dates_missing counts_missing names_missing",
     "negation": "negation_differs negated",
     "the question": "asked_supported asked_contradicted asked_best fresh_covered entity_verbatim question_near_answer",
-    "the statement": "stated_supported stated_contradicted",
 }
 WHOLE = ("joint_supported", "joint_contradicted", "sure_contradicted")
 

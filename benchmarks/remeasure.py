@@ -31,7 +31,6 @@ STEPS = {
     "failures_inference": "{here}/failures.py --set inference --out {here}/results/failures_inference.json",
     "off_target": "{here}/off_target.py --data {data} --training {training}",
     "spans": "{here}/spans.py --data {data} --training {training}",
-    "declarative": "{here}/declarative.py --data {data} --rows 200",
     "padded_context": "{here}/padded_context.py --data {data} --rows 100",
     "calibration": "{here}/calibration.py --data {data} --work {work}/calibration",
     "methods": "{here}/methods.py --data {data} --work {work}/methods",

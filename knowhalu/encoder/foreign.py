@@ -70,10 +70,8 @@ class SentenceTransformerEmbedder:
     ) -> None:
         refuse_unsafe(folder)
         go_offline()
-        try:
-            from sentence_transformers import SentenceTransformer
-        except ImportError as error:
-            raise MissingExtra("sentence-transformers", "embedders") from error
+        from sentence_transformers import SentenceTransformer
+
         dtype, place = choose(precision, device)
         self.folder, self.name, self.query_prefix = folder, folder.resolve().name, query_prefix
         options = {"dtype": dtype, "use_safetensors": True}

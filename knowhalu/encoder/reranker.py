@@ -7,7 +7,7 @@ from typing import Any
 from knowhalu.encoder.device import Precision, choose
 from knowhalu.encoder.foreign import go_offline, refuse_unsafe
 from knowhalu.encoder.thread import in_one_thread
-from knowhalu.errors import MissingExtra, ModelError
+from knowhalu.errors import ModelError
 
 
 class CrossEncoderScorer:
@@ -21,10 +21,8 @@ class CrossEncoderScorer:
             )
         refuse_unsafe(folder)
         go_offline()
-        try:
-            from sentence_transformers import CrossEncoder
-        except ImportError as error:
-            raise MissingExtra("sentence-transformers", "embedders") from error
+        from sentence_transformers import CrossEncoder
+
         dtype, place = choose(precision, device)
         options: dict[str, Any] = {"dtype": dtype, "use_safetensors": True}
         try:

@@ -26,7 +26,7 @@ from knowhalu.encoder.device import Precision, choose
 from knowhalu.encoder.embedder import SHAPES, default_folder
 from knowhalu.encoder.thread import in_one_thread
 from knowhalu.encoder.verifier import Tokens, Vocabulary
-from knowhalu.errors import MissingExtra, ModelError
+from knowhalu.errors import ModelError
 
 DEFAULT = "minilm-late"
 PACKAGED = Path(__file__).parent.parent / "models" / "late"
@@ -143,7 +143,7 @@ class LateMiniLM:
 
 
 class MultiVectorFolder:
-    """Any local ColBERT, PyLate or multi-vector folder that `sentence-transformers` reads (extra `embedders`)."""
+    """Any local ColBERT, PyLate or multi-vector folder that `sentence-transformers` reads."""
 
     @in_one_thread
     def __init__(self, folder: Path, *, precision: Precision = "auto", device: str = "auto") -> None:
@@ -151,10 +151,8 @@ class MultiVectorFolder:
 
         refuse_unsafe(folder)
         go_offline()
-        try:
-            from sentence_transformers import MultiVectorEncoder
-        except ImportError as error:
-            raise MissingExtra("sentence-transformers", "embedders") from error
+        from sentence_transformers import MultiVectorEncoder
+
         dtype, place = choose(precision, device)
         self.folder, self.name, self.fingerprint = folder, folder.resolve().name, folder_fingerprint(folder)
         options: dict[str, Any] = {"dtype": dtype, "use_safetensors": True}
@@ -181,7 +179,7 @@ def load_token_encoder(
 ) -> LateMiniLM | MultiVectorFolder:
     """Load a token encoder: "minilm-late", a folder of its kind, or a ColBERT or PyLate checkpoint.
 
-    Raises ModelError where the folder is missing or unusable, MissingExtra where a library is not installed.
+    Raises ModelError where the folder is missing or unusable.
     """
     if str(name_or_folder) == DEFAULT:
         return LateMiniLM(precision=precision, device=device)

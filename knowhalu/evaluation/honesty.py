@@ -89,10 +89,7 @@ def warnings(comparison: Comparison, card: DatasetCard, subsets: Sequence[Subset
     if bare:
         yield f"{bare:,} rows bring no sources: what a method says of them comes from its index or its memory."
     if not any(rule.method == RESPONSE_ONLY for rule in rules):
-        yield (
-            f"{RESPONSE_ONLY} was not run: it needs rows of both labels, two groups that share no response, and scikit-learn "
-            "(pip install 'knowhalu[train]')."
-        )
+        yield f"{RESPONSE_ONLY} was not run: it needs rows of both labels and two groups that share no response."
 
 
 def _not_cleared(comparison: Comparison, rules: Sequence[Result]) -> Iterator[str]:

@@ -1,15 +1,11 @@
 """McNemar's test: whether, of the rows on which two methods differ, one is right more often than by chance."""
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from knowhalu.evaluation.figures import Flags
-
-EXACT = 1000
-"""Differing rows up to which the binomial distribution is summed; beyond, chi-squared with continuity correction is as good."""
 
 
 class McNemar(NamedTuple):
@@ -21,9 +17,12 @@ class McNemar(NamedTuple):
 
 
 def mcnemar(first: Flags, other: Flags) -> McNemar:
-    """Compare two methods by whether each was right, row by row."""
+    """Compare two methods by whether each was right, row by row: the exact binomial test."""
+    from scipy.special import bdtr
+
     ours, theirs = int(np.sum(first & ~other)), int(np.sum(~first & other))
-    return McNemar(ours, theirs, _p(ours, theirs))
+    p = 1.0 if ours == theirs else min(1.0, 2 * float(bdtr(min(ours, theirs), ours + theirs, 0.5)))
+    return McNemar(ours, theirs, p)
 
 
 def holm(values: Sequence[float]) -> list[float]:
@@ -33,13 +32,3 @@ def holm(values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (len(values) - rank) * values[i]))
         found[i] = largest
     return found
-
-
-def _p(ours: int, theirs: int) -> float:
-    differing, fewer = ours + theirs, min(ours, theirs)
-    if not differing or ours == theirs:
-        return 1.0
-    if differing <= EXACT:
-        tail: int = sum(math.comb(differing, k) for k in range(fewer + 1))
-        return min(1.0, 2 * tail / (1 << differing))
-    return math.erfc(math.sqrt((abs(ours - theirs) - 1) ** 2 / differing / 2))

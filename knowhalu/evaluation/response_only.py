@@ -37,13 +37,10 @@ def response_only(rows: Rows, basis: Rows, output: Path) -> Learned | None:
 
     It learns on `basis`, or, where that is the rows themselves, for each fold on the groups of the others. A response that it is
     asked about it has never learned, whatever the row: labels of responses that return could be looked up. The outcomes are
-    written to `output`. Returns None where it cannot be had: scikit-learn is not installed, a label or a second group is missing.
+    written to `output`. Returns None where it cannot be had: a label or a second group is missing.
     """
     began = time.perf_counter()
-    try:
-        found = _crossed(rows) if basis is rows else _fitted(rows, basis)
-    except ImportError:
-        return None
+    found = _crossed(rows) if basis is rows else _fitted(rows, basis)
     if found is None:
         return None
     _write(output, read_samples(rows.path), found)

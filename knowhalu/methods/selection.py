@@ -1,21 +1,15 @@
-"""Which sentences of a response are hypotheses: split by pysbd, noise left out by stated rules (CoNLI, section 3.1).
+"""Which sentences of a response are hypotheses, and which are noise, left out by stated rules (CoNLI, section 3.1).
 
-pysbd keeps quoted speech, brackets and list numbers with their sentence, so that every hypothesis can be read alone; the
-splitter of `knowhalu.text` parts there, and takes over where pysbd loses a character, as its offsets are always exact.
+So that every hypothesis can be read alone, a list number stays with its sentence, and speech with the words that go on after it.
 """
 
 import re
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
-from importlib import import_module
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from knowhalu.text import Span, content_words, sentences, word_count, words
 
-BLOCK = 600
-"""Characters that pysbd gets at once at most: its time grows with their square."""
-_LINES = re.compile(r"[^\n]*\n|[^\n]+")
+_NUMBER = re.compile(r"[(]?(?:\d{1,3}|[a-zA-Z])[.)]")
 _MARKER = re.compile(r"(?:[ \t]*(?:[-*•–+]|\d{1,3}[.)]|[(]?[a-zA-Z][)])[ \t]+|[ \t]*>[ \t]*)+")  # noqa: RUF001
 _HEADING = re.compile(r"#{1,6}\s.*|(\*\*|__)[^*_]+\1:?|(?:=+|-+)\s*\w+(?: +\w+)*\s*(?:=+|-+)")
 _TAGS = re.compile(r"</?[a-z][^<>]*>|```\w*|`{3,}|~~~\w*")
@@ -72,63 +66,31 @@ def select(response: str, *, answers: bool = False, keep_all: bool = False) -> S
 def split(text: str) -> list[Span]:
     """Split a text into sentences with exact offsets; every character that is not white space is in one of them."""
     found: list[Span] = []
-    for block in _blocks(text):
-        for span in _segmented(block.text):
-            start, end = block.start + span.start, block.start + span.end
-            if found and _goes_on(text, found[-1], start):
-                start = found.pop().start
-            found.append(Span(start, end, text[start:end]))
+    for span in (part for s in sentences(text) for part in _without_rules(s)):
+        start = span.start
+        if found and (_goes_on(text, found[-1], start) or _NUMBER.fullmatch(found[-1].text)):
+            start = found.pop().start
+        found.append(Span(start, span.end, text[start : span.end]))
     return found
 
 
-def _blocks(text: str) -> Iterator[Span]:
-    """Yield runs of whole lines, or of sentences of longer lines, none much longer than `BLOCK`."""
-    start = end = 0
-    for line in _LINES.finditer(text):
-        pieces = [line.end()]
-        if line.end() - line.start() > BLOCK:
-            pieces = [line.start() + s.end for s in sentences(line.group())] or pieces
-            pieces[-1] = line.end()
-        for stop in pieces:
-            if stop - start > BLOCK and end > start:
-                yield Span(start, end, text[start:end])
-                start = end
-            end = stop
-    if end > start:
-        yield Span(start, end, text[start:end])
-
-
-def _segmented(block: str) -> Sequence[Span]:
-    """Split by pysbd; by our own rules what is too long for it, or where its sentences do not make up the text."""
-    own = sentences(block)
-    if len(block) > 2 * BLOCK or not own:
-        return own
-    found: list[Span] = []
-    segmenter = _pysbd().Segmenter(language="en", clean=False, char_span=True)  # it keeps the text it works on: one for each
-    for piece in segmenter.segment(block):
-        text = piece.sent.strip()
-        start = piece.start + len(piece.sent) - len(piece.sent.lstrip())
-        at = found[-1].end if found else 0
-        if start < at or block[at:start].strip() or block[start : start + len(text)] != text:
-            return own
-        if text:
-            found.append(Span(start, start + len(text), text))
-    if not found or block[found[-1].end :].strip():
-        return own
-    return found
-
-
-@cache
-def _pysbd() -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pysbd 0.3.4 has invalid escapes in its patterns
-        return import_module("pysbd")
+def _without_rules(span: Span) -> Iterator[Span]:
+    """Part a sentence from the lines without a letter or digit below it, which `sentences` joins to it."""
+    last = next((i for i in range(len(span.text) - 1, -1, -1) if span.text[i].isalnum()), -1)
+    cut = span.text.find("\n", last + 1)
+    if cut < 0:
+        yield span
+        return
+    body, rest = span.text[:cut].rstrip(), span.text[cut:].lstrip()
+    yield Span(span.start, span.start + len(body), body)
+    yield Span(span.end - len(rest), span.end, rest)
 
 
 def _goes_on(text: str, before: Span, start: int) -> bool:
-    """Tell whether a sentence was parted only because its line ended: the next line goes on with a small letter."""
+    """Tell whether the sentence before goes on with a small letter, after speech or where its line was wrapped."""
     gap = text[before.end : start]
-    return "\n" in gap and gap.strip(" \t\r") == "\n" and text[start].islower() and before.text[-1] not in ".!?:;|"
+    wrapped = gap.strip(" \t\r") == "\n" and before.text[-1] not in ".!?:;|"
+    return text[start].islower() and (wrapped or "\n" not in gap)
 
 
 def _without_marker(span: Span) -> Span:

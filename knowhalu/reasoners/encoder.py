@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from knowhalu.aggregation import Thresholds
-from knowhalu.declarative import declarative
 from knowhalu.methods.concluding import NOTHING, silent
-from knowhalu.reasoners.features import STATED, Reading, answer_features, claim_features, coverage, facts, stated_features
+from knowhalu.reasoners.features import Reading, answer_features, claim_features, coverage, facts
 from knowhalu.reasoners.judge_model import JudgeModel
 from knowhalu.reasoners.lexicon import NAME
 from knowhalu.reasoners.off_target import extract
@@ -102,15 +101,9 @@ class EncoderReasoner:
         pairs = [Hypothesis(joint, part.response, part.question)]
         if part.question:
             pairs.append(Hypothesis(joint, part.response))
-        weights = self.model.weights(_task(part), form)
-        statement = declarative(part.question, part.response) if part.question and weights.read(STATED) else None
-        if statement is not None:
-            pairs.append(Hypothesis(joint, statement))
         scores: list[Probabilities] = yield Entail(tuple(pairs))
-        features = _features(part, evidence, joint, scores[:2])
-        if part.question and weights.read(STATED):
-            features |= stated_features(scores[2 if statement is not None else 0])
-        p = weights.probability(features, of)
+        features = _features(part, evidence, joint, scores)
+        p = self.model.weights(_task(part), form).probability(features, of)
         (label, confidence), kind = decide(p, features), None
         rationale = ELSEWHERE if label is Label.INCONCLUSIVE else _rationale(scores[0], features, label)
         if label is Label.INCORRECT and part.question and _misses_question(scores[0], scores[1], features):

@@ -79,6 +79,17 @@ class Reading(NamedTuple):
     nearest: Probabilities
 
 
+FEATURES = frozenset(
+    """
+    joint_supported joint_contradicted sure_contradicted weakest_supported nearest_supported nearest_contradicted
+    best_contradicted coverage coverage_open coverage_best pairs numbers_missing numbers_elsewhere dates_missing counts_missing
+    names_missing negation_differs negated on_topic asked_supported asked_contradicted asked_best fresh_covered entity_verbatim
+    question_near_answer
+    """.split()
+)
+"""The features that a judgment can weigh: those of a claim, and from `asked_supported` on those of an answer."""
+
+
 def claim_features(claim: str, reading: Reading, source: str) -> dict[str, float]:
     """Return the features of a plain claim: verifier log-odds, and how much of the claim stands in the source.
 
@@ -113,15 +124,6 @@ def claim_features(claim: str, reading: Reading, source: str) -> dict[str, float
         "negation_differs": float(differs),
         "negated": max(0.0, logit(reading.joint.contradicted)) if differs else 0.0,
     }
-
-
-STATED = frozenset({"stated_supported", "stated_contradicted"})
-"""What the verifier says of question and answer as one statement: it costs a pair more, so only what weights name is asked."""
-
-
-def stated_features(stated: Probabilities) -> dict[str, float]:
-    """Return what the verifier says of question and answer as one statement."""
-    return {"stated_supported": logit(stated.supported), "stated_contradicted": logit(stated.contradicted)}
 
 
 def answer_features(question: str, answer: str, entity: str, asked: Reading, source: str) -> dict[str, float]:

@@ -2,14 +2,17 @@
 
 import json
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from knowhalu.aggregation import Thresholds
 from knowhalu.errors import ModelError
 from knowhalu.fits import refuse_other_weights
+from knowhalu.reasoners.features import FEATURES
 
+OLD_NAMES = {"stated_supported": "asked_supported", "stated_contradicted": "asked_contradicted"}
+"""Features of earlier fits, question and answer as one statement, which took these values where no statement could be made."""
 FITTED = 4
 """Segments of the longest texts that the slack was fitted on; longer texts get no more of it, so that one error still shows."""
 
@@ -29,15 +32,22 @@ class Weights:
     slack: float = 0.0
     slope: float = 1.0
 
-    def read(self, names: Collection[str]) -> bool:
-        """Tell whether any of these features is read, be it with a weight of zero."""
-        return any(n in self.weights for n in names)
-
     def probability(self, features: Mapping[str, float], segments: int = 1) -> float:
         """Return P(supported) of one of `segments` segments, moved so that the fitted decision border lies at 0.5."""
         score = self.bias + sum(w * features[name] for name, w in self.weights.items())
         score = self.slope * (score + self.slack * math.log(min(segments, FITTED)) - self.cut)
         return 1 / (1 + math.exp(-max(-30.0, min(30.0, score))))
+
+
+def _known(weights: Mapping[str, float]) -> dict[str, float]:
+    """Return the weights by today's names; raises ValueError for a feature that is not computed."""
+    found: dict[str, float] = {}
+    for name, weight in weights.items():
+        name = OLD_NAMES.get(name, name)
+        if name not in FEATURES:
+            raise ValueError(f"unknown feature {name!r}")
+        found[name] = found.get(name, 0.0) + weight
+    return found
 
 
 class JudgeModel:
@@ -52,7 +62,8 @@ class JudgeModel:
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
             self._weights = {
-                k: Weights(v["bias"], v["weights"], v["cut"], v["slack"], v.get("slope", 1.0)) for k, v in data["weights"].items()
+                k: Weights(v["bias"], _known(v["weights"]), v["cut"], v["slack"], v.get("slope", 1.0))
+                for k, v in data["weights"].items()
             }
             self._thresholds = {k: Thresholds(*v) for k, v in data["thresholds"].items()}
             self.evades = None if data.get("evades") is None else float(data["evades"])

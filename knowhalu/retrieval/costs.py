@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from knowhalu.errors import MissingExtra, SettingsError
+from knowhalu.errors import SettingsError
 
 ITERATIONS, SAMPLED = 10, 40
 """Rounds of k-means, and training vectors for each list."""
@@ -19,10 +19,8 @@ SCATTERED = 20
 
 
 def _made(factory: str, dimension: int) -> Any:
-    try:
-        import faiss
-    except ImportError as error:
-        raise MissingExtra("faiss-cpu", "faiss") from error
+    import faiss
+
     try:
         return faiss.index_factory(dimension, factory, faiss.METRIC_INNER_PRODUCT)
     except RuntimeError as error:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from knowhalu.retrieval.vectors import BLOCK, Floats, Vectors, import_faiss
+from knowhalu.retrieval.vectors import BLOCK, Floats, Vectors
 
 Ints = NDArray[np.int64]
 
@@ -38,7 +38,8 @@ class Exact:
         rows = np.zeros((len(queries), 0), np.int64)
         scores = np.zeros((len(queries), 0), np.float32)
         for first, block in self._vectors.blocks(self._first) if count else ():
-            faiss = import_faiss()
+            import faiss
+
             best, places = faiss.knn(queries, block, min(count, len(block)), faiss.METRIC_INNER_PRODUCT)
             rows, scores = np.hstack([rows, places + first]), np.hstack([scores, best])
             if rows.shape[1] > count:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from knowhalu.errors import IndexFormatError, SettingsError
 from knowhalu.retrieval.manifest import SearchParameters
 from knowhalu.retrieval.sections import CURE
-from knowhalu.retrieval.vectors import Floats, Storage, import_faiss, stream
+from knowhalu.retrieval.vectors import Floats, Storage, stream
 
 FLAT = "Flat"
 SMALL, MIDDLE = 200_000, 2_000_000
@@ -58,7 +58,8 @@ def _check_factory(factory: str, dimension: int) -> None:
         raise SettingsError(
             f"factory {factory!r}: leave the refinement out; the best candidates are always ranked again by their stored vectors"
         )
-    faiss = import_faiss()
+    import faiss
+
     try:
         made = faiss.index_factory(dimension, factory, faiss.METRIC_INNER_PRODUCT)
     except RuntimeError as error:
@@ -95,7 +96,8 @@ def parse_parameters(text: str, factory: str, usual: SearchParameters) -> Search
 
 
 def _kind(index: Any) -> str | None:
-    faiss = import_faiss()
+    import faiss
+
     inner = faiss.downcast_index(index.index) if isinstance(index, faiss.IndexPreTransform) else index
     if isinstance(inner, faiss.IndexIVF):
         return "ivf"
@@ -104,7 +106,8 @@ def _kind(index: Any) -> str | None:
 
 def make(source: Source, factory: str, path: Path, report: Callable[[int], None]) -> None:
     """Train a FAISS index on a sample of the vectors, add all of them and write it; `report` gets the vectors added."""
-    faiss = import_faiss()
+    import faiss
+
     index = faiss.index_factory(source.dimension, factory, faiss.METRIC_INNER_PRODUCT)
     threads = faiss.omp_get_max_threads()
     if "HNSW" in factory:
@@ -134,7 +137,9 @@ def _train(index: Any, factory: str, source: Source) -> None:
 
 
 def _training_size(index: Any) -> int:
-    ivf = import_faiss().try_extract_index_ivf(index)
+    import faiss
+
+    ivf = faiss.try_extract_index_ivf(index)
     return max(CODEBOOK, PER_LIST * ivf.nlist if ivf is not None else 0)
 
 
@@ -155,22 +160,26 @@ class _Devices:
     """Let all GPUs that FAISS sees find the nearest lists, in training and in adding; without one nothing changes."""
 
     def __init__(self, index: Any) -> None:
-        faiss = import_faiss()
+        import faiss
+
         self._ivf = faiss.try_extract_index_ivf(index)
         self._use = self._ivf is not None and hasattr(faiss, "get_num_gpus") and faiss.get_num_gpus() > 0
         self._own: Any = None
 
     def __enter__(self) -> "_Devices":
         if self._use:
-            faiss = import_faiss()
+            import faiss
+
             self._ivf.clustering_index = faiss.index_cpu_to_all_gpus(faiss.IndexFlatIP(self._ivf.d))
         return self
 
     def trained(self) -> None:
         """Let the GPUs find the list of every vector that is added from now on."""
         if self._use:
+            import faiss
+
             self._own = self._ivf.quantizer
-            self._ivf.quantizer = import_faiss().index_cpu_to_all_gpus(self._own)
+            self._ivf.quantizer = faiss.index_cpu_to_all_gpus(self._own)
 
     def __exit__(self, *_: object) -> None:
         if self._use:
@@ -184,7 +193,8 @@ class FaissFile:
 
     def __init__(self, path: Path, rows: int, dimension: int, dead: NDArray[np.int64]) -> None:
         """Open a file; `dead` rows are never returned. Raises IndexFormatError where it is not what it is said to be."""
-        faiss = import_faiss()
+        import faiss
+
         self._path, self._index = path, _read(path)
         found = self._index.d, self._index.ntotal, self._index.metric_type
         self._kind = _kind(self._index)
@@ -193,7 +203,8 @@ class FaissFile:
         self._alive = self._selector(rows, dead) if len(dead) else None
 
     def _selector(self, rows: int, dead: NDArray[np.int64]) -> Any:
-        faiss = import_faiss()
+        import faiss
+
         marks = np.ones(-(-rows // 8) * 8, np.uint8)
         marks[dead] = 0
         self._bits = np.packbits(marks, bitorder="little")
@@ -201,7 +212,8 @@ class FaissFile:
 
     def candidates(self, queries: Floats, count: int, parameters: SearchParameters) -> NDArray[Any]:
         """Return the rows `(len(queries), count)` that FAISS thinks nearest, without dead ones; -1 fills what is missing."""
-        faiss = import_faiss()
+        import faiss
+
         chosen = {"sel": self._alive} if self._alive else {}
         if self._kind == "ivf":
             asked = faiss.SearchParametersIVF(nprobe=parameters.nprobe, **chosen)
@@ -220,7 +232,8 @@ class FaissFile:
 
 def _read(path: Path) -> Any:
     """Read a FAISS file as a memory map; raises IndexFormatError where FAISS refuses it."""
-    faiss = import_faiss()
+    import faiss
+
     guarded = hasattr(faiss, "set_deserialization_vector_byte_limit")
     usual = faiss.get_deserialization_vector_byte_limit() if guarded else 0
     if guarded:

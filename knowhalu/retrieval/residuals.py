@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.errors import InputError
-from knowhalu.retrieval.vectors import import_faiss
 
 Floats = NDArray[np.float32]
 BITS = (1, 2, 4, 8)
@@ -48,7 +47,8 @@ class ResidualCodec:
     @classmethod
     def train(cls, vectors: Floats, centroids: int, bits: int = 4, seed: int = 0) -> "ResidualCodec":
         """Learn centroids by k-means, and the values from their residuals."""
-        faiss = import_faiss()
+        import faiss
+
         means = faiss.Kmeans(
             vectors.shape[1], min(centroids, len(vectors)), niter=ROUNDS, seed=seed, spherical=True,
             min_points_per_centroid=1, max_points_per_centroid=POINTS,
@@ -61,7 +61,9 @@ class ResidualCodec:
     def nearest(self, vectors: Floats) -> NDArray[np.int32]:
         """Return the number of the nearest centroid of each vector."""
         if self._index is None:
-            self._index = import_faiss().IndexFlatIP(self.dimension)
+            import faiss
+
+            self._index = faiss.IndexFlatIP(self.dimension)
             self._index.add(self.centroids)
         _, near = self._index.search(np.ascontiguousarray(vectors, dtype=np.float32), 1)
         found: NDArray[np.int32] = near[:, 0].astype(np.int32)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from knowhalu.errors import IndexFormatError, MissingExtra
+from knowhalu.errors import IndexFormatError
 from knowhalu.retrieval.sections import CURE, HEAD, Sections, SectionWriter
 
 Storage = Literal["float32", "float16"]
@@ -15,15 +15,6 @@ TYPES: dict[Storage, Any] = {"float32": np.dtype("<f4"), "float16": np.dtype("<f
 BLOCK = 32 * 2**20
 """Bytes of float32 that are made at once where vectors must be converted or copied."""
 Floats = NDArray[np.float32]
-
-
-def import_faiss() -> Any:
-    """Import FAISS; raises MissingExtra where it is not installed."""
-    try:
-        import faiss
-    except ImportError as error:
-        raise MissingExtra("faiss-cpu", "faiss") from error
-    return faiss
 
 
 class VectorWriter:

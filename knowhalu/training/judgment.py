@@ -33,14 +33,14 @@ from knowhalu.types import Form, Label, Sample
 FOR = frozenset(
     """
     joint_supported weakest_supported nearest_supported coverage_open coverage_best pairs asked_supported asked_best fresh_covered
-    entity_verbatim question_near_answer covered supported stated_supported
+    entity_verbatim question_near_answer covered supported
     """.split()
 )
 AGAINST = frozenset(
     """
     joint_contradicted sure_contradicted negated nearest_contradicted best_contradicted numbers_missing numbers_elsewhere
     dates_missing counts_missing names_missing negation_differs asked_contradicted absent count_absent
-    apart contradicted other_count stated_contradicted
+    apart contradicted other_count
     """.split()
 )
 TOLD = frozenset({"on_topic", "coverage"})

@@ -5,7 +5,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from knowhalu.declarative import declarative
 from knowhalu.text import sentences
 from knowhalu.training.edits import details_in
 from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, TARGETS, Example, Stretch, edited, near
@@ -59,13 +58,13 @@ def passage_claim(row: Row, other: Row, rng: random.Random) -> Example:
 
 
 def passage_answer(row: Row, other: Row, rng: random.Random) -> Example:
-    """Take one answer to a question on a real passage, often as a statement; sometimes a right one beside another passage."""
+    """Take one answer to a question on a real passage, a long one often alone; sometimes a right one beside another passage."""
     answer = rng.choice(row["answers"])
     target = TARGETS[answer["label"]]
     if target == SUPPORTED and rng.random() < 0.1:
         return Example(other["document"], row["question"], answer["text"], NEUTRAL)
     example = Example(row["document"], row["question"], answer["text"], target, marked(answer))
-    return example if rng.random() < 0.6 else stated(example, answer["wrong"] or "")
+    return example if rng.random() < 0.6 else alone(example)
 
 
 def written_answer(row: Row, other: Row, rng: random.Random) -> Example:
@@ -78,17 +77,12 @@ def written_answer(row: Row, other: Row, rng: random.Random) -> Example:
     if target == SUPPORTED and rng.random() < 0.12:
         return Example(near(other["knowledge"], answer["text"], rng), row["question"], answer["text"], NEUTRAL)
     example = Example(whole, row["question"], answer["text"], target, marked(answer))
-    return example if answer["label"] == "off_target" or rng.random() < 0.6 else stated(example, answer.get("wrong") or "")
+    return example if answer["label"] == "off_target" or rng.random() < 0.6 else alone(example)
 
 
-def stated(example: Example, wrong: str) -> Example:
-    """Say question and answer as one statement, a long answer without its question; as it is where that cannot be done."""
-    if len(example.claim.split()) > 6:
-        return example._replace(question="")
-    statement = declarative(example.question, example.claim)
-    if statement is None:
-        return example
-    return example._replace(question="", claim=statement, wrong=_stretch(statement, wrong))
+def alone(example: Example) -> Example:
+    """Leave out the question of an answer of more than six words, which can be read without it."""
+    return example._replace(question="") if len(example.claim.split()) > 6 else example
 
 
 def delivered(row: Row, other: Row, rng: random.Random) -> Example:

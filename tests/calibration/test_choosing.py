@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from knowhalu.calibration.choosing import Chooser, joined
 from knowhalu.calibration.goals import Goal
 from knowhalu.calibration.measures import folds, is_held, measured, ratio, upper_limit
 from knowhalu.errors import InputError
 from tests.calibration.stored import fixed, said
-
-stats = pytest.importorskip("scipy.stats")
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=60))

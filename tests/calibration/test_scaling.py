@@ -9,7 +9,6 @@ from knowhalu.calibration.scaling import fit_scaling, isotonic, logistic
 from knowhalu.decisions import log_odds
 from knowhalu.errors import InputError
 
-sklearn = pytest.importorskip("sklearn")
 levels = st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.5, 0.75, 0.9, 1.0])
 
 

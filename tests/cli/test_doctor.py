@@ -55,10 +55,10 @@ def test_a_damaged_index_matters_only_where_it_is_asked_for(knowhalu, verifier, 
 
 def test_a_missing_package_is_named_with_its_command(monkeypatch):
     monkeypatch.setattr("knowhalu.cli.doctor._version", lambda name: None if name in ("rich", "vllm") else "1.0")
-    monkeypatch.setattr("knowhalu.cli.doctor._extras", lambda: {"vllm": ["vllm"], "server": ["fastapi"]})
+    monkeypatch.setattr("knowhalu.cli.doctor._extras", lambda: {"vllm": ["vllm"], "ray": ["ray"]})
     found = {f.name: f for f in examine(Settings())}
     assert (found["rich"].good, "pip install rich" in found["rich"].text) == (False, True)
-    assert (found["[vllm]"].good, found["[server]"].good) == (None, True)
+    assert (found["[vllm]"].good, found["[ray]"].good) == (None, True)
     assert "pip install 'knowhalu[vllm]'" in found["[vllm]"].text
 
 

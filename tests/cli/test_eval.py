@@ -12,7 +12,6 @@ from knowhalu.cli.eval_all import known_files
 from knowhalu.cli.main import main
 from knowhalu.datasets.catalog import DATASETS
 
-pytest.importorskip("sklearn")
 SHORT = ("-m", "a=trivial-length[border=3],b=trivial-length[border=5]")
 HELP = """
 import sys

@@ -1,7 +1,6 @@
 """A data set evaluated end to end by rules that need no model: what stands beside every figure, and what is refused."""
 
 import json
-import sys
 
 import pytest
 
@@ -15,7 +14,6 @@ from knowhalu.evaluation.specs import parse_specs
 from knowhalu.methods.trivial import Trivial
 from tests.datasets.test_forms import CLAIM
 
-pytest.importorskip("sklearn")
 SHORT = "short=trivial-length[border=3]"
 
 
@@ -143,13 +141,6 @@ def test_a_set_that_no_rule_solves_and_that_brings_sources_is_not_warned_of(job)
             for i in range(40)]  # fmt: skip
     found = job("claims", rows, "short=trivial-length[border=1]")
     assert [w for w in found.warnings if not w.startswith("short does not")] == []
-
-
-def test_without_scikit_learn_it_is_said_what_was_not_run(job, monkeypatch):
-    monkeypatch.setitem(sys.modules, "sklearn.model_selection", None)
-    found = job("qa-pairs", PAIRS)
-    assert "response-only" not in [r.name for r in found.comparison.results]
-    assert any(w.startswith("response-only was not run: it needs rows of both labels") for w in found.warnings)
 
 
 def test_names_of_splits_and_parts_cannot_write_into_a_terminal_or_a_table(job, capsys):

@@ -8,8 +8,6 @@ from knowhalu.evaluation.response_only import OTHERS, response_only
 from knowhalu.evaluation.rows import read_rows
 from knowhalu.records import parse_outcome
 
-pytest.importorskip("sklearn")
-
 
 @pytest.fixture
 def rows(tmp_path):

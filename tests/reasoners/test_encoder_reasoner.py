@@ -8,6 +8,7 @@ import pytest
 from knowhalu.errors import ModelError
 from knowhalu.methods.knowhalu import KnowHalu
 from knowhalu.reasoners.encoder import EncoderReasoner
+from knowhalu.reasoners.features import FEATURES
 from knowhalu.reasons import OpenReason
 from knowhalu.steps import Doubtful, Entail, Hypothesis, Mark, Probabilities, Search
 from knowhalu.types import Form, Kind, Label, Passage, Sample
@@ -18,9 +19,6 @@ WEIGHTS = {
     "claim": {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": {"joint_supported": 1.0, "numbers_missing": -4.0}},
     "answer": {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": {"asked_supported": 1.0, "numbers_missing": -4.0}},
 }
-
-
-STATING = {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": {"stated_supported": 1.0, "stated_contradicted": -1.0}}
 
 
 def thinking_by(weights, folder):
@@ -167,35 +165,23 @@ def test_both_forms_are_read_when_asked_for(reasoner):
     assert any("is described as born 1815" in p for p in premises)
 
 
-def asked_of(requests):
-    return [(p.claim, p.question) for r in requests if isinstance(r, Entail) for p in r.pairs]
+def test_a_judgment_weighs_just_the_features_that_are_computed(reasoner):
+    sample = Sample(id="1", question="When was the tower built?", response="1889", knowledge="The tower was built in 1889.")
+    verdict, _ = drive(KnowHalu(reasoner), sample, lambda p: YES)
+    assert set(verdict.segments[0].base.features) == FEATURES
 
 
-TOWER = Sample(id="1", question="When was the tower built?", response="1889", knowledge="The tower was built in 1889.")
-STATEMENT = ("The tower was built in 1889.", None)
+def test_a_fit_that_weighs_statements_is_read_as_the_question_with_its_answer(tmp_path):
+    earlier = {"asked_supported": 0.5, "stated_supported": 0.25, "stated_contradicted": -1.0}
+    fit = {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": earlier}
+    reasoner = thinking_by(WEIGHTS | {"answer": fit}, tmp_path)
+    assert reasoner.model.weights("answer", "structured").weights == {"asked_supported": 0.75, "asked_contradicted": -1.0}
 
 
-def test_question_and_answer_are_read_as_one_statement_where_weights_name_it(tmp_path):
-    stating = thinking_by(WEIGHTS | {"answer": STATING}, tmp_path)
-    verdict, requests = drive(KnowHalu(stating), TOWER, lambda p: YES if (p.claim, p.question) == STATEMENT else NO)
-    assert asked_of(requests).count(STATEMENT) == 1
-    assert verdict.label is Label.CORRECT
-    assert verdict.segments[0].base.features["stated_supported"] > 0 > verdict.segments[0].base.features["asked_supported"]
-
-
-def test_what_cannot_be_stated_counts_as_the_question_with_its_answer(tmp_path):
-    stating = thinking_by(WEIGHTS | {"answer": STATING}, tmp_path)
-    sample = TOWER.model_copy(update={"question": "The tower?"})
-    verdict, requests = drive(KnowHalu(stating), sample, lambda p: YES if p.question else NO)
-    features = verdict.segments[0].base.features
-    assert {claim for claim, _ in asked_of(requests)} == {"1889"}
-    assert features["stated_supported"] == features["asked_supported"] > 0
-
-
-def test_no_statement_is_asked_for_where_no_weight_names_it(reasoner):
-    verdict, requests = drive(KnowHalu(reasoner), TOWER, lambda p: YES)
-    assert STATEMENT not in asked_of(requests)
-    assert not any(name.startswith("stated") for name in verdict.segments[0].base.features)
+def test_a_fit_with_an_unknown_feature_is_a_clear_error(tmp_path):
+    fit = {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": {"moon_phase": 1.0}}
+    with pytest.raises(ModelError, match=r"judgment\.json.*unknown feature 'moon_phase'.*fit_judgment"):
+        thinking_by({"claim": fit}, tmp_path)
 
 
 def test_a_folder_without_judgment_weights_is_a_clear_error(tmp_path):

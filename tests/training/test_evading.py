@@ -6,7 +6,7 @@ from statistics import mean
 from knowhalu.training.asked import question_on
 from knowhalu.training.evading import WAYS, evading, negation, parroting, too_broad
 from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, Example
-from knowhalu.training.written import delivered, stated
+from knowhalu.training.written import alone, delivered
 
 TEXT = (
     "Ada Lovelace was born in 1815 in London. Her father was Lord Byron, who left in 1816. She worked with Charles Babbage "
@@ -51,12 +51,7 @@ def test_of_written_answers_the_wrong_ones_deliver_and_refusals_do_not():
     assert found == {("1815", SUPPORTED), ("1816", SUPPORTED), ("Long ago.", NEUTRAL), ("I cannot say.", NEUTRAL)}
 
 
-def test_a_short_answer_is_stated_with_its_question_and_keeps_its_wrong_words():
-    example = Example("Ada was born in 1815.", "When was Ada born?", "1816", CONTRADICTED, ((0, 4),))
-    found = stated(example, "1816")
-    assert (found.question, found.claim) == ("", "Ada was born in 1816.")
-    assert [found.claim[a:b] for a, b in found.wrong] == ["1816"]
-    long = example._replace(claim="It was in the spring of 1816, they say.")
-    assert stated(long, "1816").claim == long.claim and stated(long, "1816").question == ""
-    odd = example._replace(question="?", claim="perhaps")
-    assert stated(odd, "") == odd
+def test_only_a_long_answer_is_trained_on_without_its_question():
+    short = Example("Ada was born in 1815.", "When was Ada born?", "1816", CONTRADICTED, ((0, 4),))
+    long = short._replace(claim="Ada was born in the spring of 1816.", wrong=((30, 34),))
+    assert alone(short) == short and alone(long) == long._replace(question="")

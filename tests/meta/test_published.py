@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 _SPEC = importlib.util.spec_from_file_location("publish", ROOT / "benchmarks/publish.py")
 assert _SPEC and _SPEC.loader
 publish = importlib.util.module_from_spec(_SPEC)
