@@ -79,9 +79,9 @@ def cross_encoder(backend: EncoderBackend, folder: Path) -> Any:
     from sentence_transformers import CrossEncoder
     from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
-    shape = backend.model.bert.shape
+    shape = backend.model.encoder.shape
     model = BertForSequenceClassification(BertConfig(**vars(shape), num_labels=3))
-    own = {name: value.float() for name, value in backend.model.bert.state_dict().items()}
+    own = {name: value.float() for name, value in backend.model.encoder.state_dict().items()}
     theirs = {name: own[mine] for name in model.state_dict() if (mine := own_name(name)) in own}
     if len(theirs) != len(own):
         raise SystemExit(f"only {len(theirs)} of {len(own)} weights were found in the library's model")

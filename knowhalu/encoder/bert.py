@@ -15,6 +15,9 @@ from torch.nn import functional as F
 
 from knowhalu.errors import ModelError
 
+_PLAIN = (("model_type", "bert"), ("hidden_act", "gelu"), ("position_embedding_type", "absolute"))
+"""What `config.json` says, if it says anything of these, of an encoder that `Bert` computes."""
+
 
 @dataclass(frozen=True)
 class BertShape:
@@ -38,7 +41,7 @@ class BertShape:
             raise ModelError(f"{config}: cannot read the model's configuration ({error})") from error
         if not isinstance(values, dict):
             raise ModelError(f"{config}: not a model's configuration (a JSON object)")
-        for name, wanted in (("model_type", "bert"), ("hidden_act", "gelu"), ("position_embedding_type", "absolute")):
+        for name, wanted in _PLAIN:
             if values.get(name, wanted) != wanted:
                 raise ModelError(f"{config}: {name} is {values[name]!r}; this encoder reads BERT checkpoints with {wanted!r}")
         shape = cls(**{f.name: values[f.name] for f in fields(cls) if f.name in values})
@@ -47,6 +50,15 @@ class BertShape:
         if shape.hidden_size % shape.num_attention_heads:
             raise ModelError(f"{config}: hidden_size {shape.hidden_size} is no multiple of {shape.num_attention_heads} heads")
         return shape
+
+
+def is_plain_bert(config: Path) -> bool:
+    """Tell whether `config.json` describes what `Bert` computes; one that cannot be read counts as such."""
+    try:
+        values = json.loads(config.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return True
+    return not isinstance(values, dict) or all(values.get(name, wanted) == wanted for name, wanted in _PLAIN)
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
@@ -104,6 +116,7 @@ class Bert(nn.Module):
     def __init__(self, shape: BertShape, dropout: float = 0.0) -> None:
         super().__init__()
         self.shape = shape
+        self.hidden_size = shape.hidden_size
         self.words = nn.Embedding(shape.vocab_size, shape.hidden_size)
         self.positions = nn.Embedding(shape.max_position_embeddings, shape.hidden_size)
         self.types = nn.Embedding(shape.type_vocab_size, shape.hidden_size)
@@ -118,6 +131,11 @@ class Bert(nn.Module):
         for layer in self.layers:
             x = layer(x, bias[:, None, None, :])
         return x
+
+    @property
+    def config(self) -> dict[str, object]:
+        """Return what `config.json` of a folder with this encoder says."""
+        return {"model_type": "bert", **asdict(self.shape)}
 
     def keep_layers(self, count: int) -> None:
         """Drop all layers but the lower `count`; raises ModelError where there are fewer."""

@@ -1,13 +1,14 @@
 """The verifier: a cross-encoder that reads (source, claim) and gives P(supported), P(contradicted), P(not enough information).
 
-The input is `[CLS] source [SEP] claim [SEP]`, or with a question `[CLS] source [SEP] question [SEP] answer [SEP]`; all that
-follows the source has token type 1. The three classes are read from the mean of the token vectors beside the first one.
+The input is `[CLS] source [SEP] claim [SEP]`, or with a question `[CLS] source [SEP] question [SEP] answer [SEP]`, with the names
+that the encoder's tokenizer has for the two; all that follows the source has token type 1, where the encoder has types. The three
+classes are read from the mean of the token vectors beside the first one.
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -15,12 +16,17 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from knowhalu.encoder.bert import Bert, BertShape, load_bert
+from knowhalu.encoder.bert import Bert, BertShape, is_plain_bert, load_bert
+from knowhalu.encoder.pretrained import PretrainedEncoder, empty_pretrained, load_pretrained
 from knowhalu.errors import ModelError
 
 CLASSES = ("supported", "contradicted", "neutral")
 SHAPES = (32, 48, 64, 96, 128, 192, 256, 384, 512)
 """The padded lengths in use: a fixed set, since CPU kernels are prepared anew for every new shape."""
+
+
+SPECIAL = {"[CLS]": ("[SEP]", "[PAD]"), "<s>": ("</s>", "<pad>")}
+"""The separator and the padding of a tokenizer, by the name of its first token."""
 
 
 class Tokens(NamedTuple):
@@ -33,16 +39,17 @@ class Tokens(NamedTuple):
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """A tokenizer and its three special tokens."""
+    """A tokenizer and its special tokens; `unknown` takes the place of a special token that stands in a text."""
 
     tokenizer: Tokenizer
     cls: int
     sep: int
     pad: int
+    unknown: int | None = None
 
     @classmethod
     def load(cls, folder: Path) -> "Vocabulary":
-        """Load `tokenizer.json` from a folder; raises ModelError where it is missing or not a BERT tokenizer."""
+        """Load `tokenizer.json` from a folder; raises ModelError where it is missing or has no special tokens that are known."""
         path = folder / "tokenizer.json"
         try:
             tokenizer = Tokenizer.from_file(str(path))
@@ -51,14 +58,24 @@ class Vocabulary:
         tokenizer.no_truncation()
         tokenizer.no_padding()
         tokenizer.encode_special_tokens = True  # "[SEP]" in a text is a word there, never the border between two texts
-        ids = [i for t in ("[CLS]", "[SEP]", "[PAD]") if (i := tokenizer.token_to_id(t)) is not None]
+        first = next(iter(tokenizer.encode("").tokens), "[CLS]")  # what the tokenizer itself puts before a text
+        names = (first, *SPECIAL.get(first, ()))
+        ids = [i for t in names if (i := tokenizer.token_to_id(t)) is not None]
         if len(ids) != 3:
-            raise ModelError(f"{path}: no [CLS], [SEP] or [PAD] token; a BERT tokenizer is needed")
-        return cls(tokenizer, *ids)
+            raise ModelError(f"{path}: no [CLS], [SEP] or [PAD] token, nor <s>, </s> and <pad>; another tokenizer is needed")
+        unknown = [i for t in ("[UNK]", "<unk>") if (i := tokenizer.token_to_id(t)) is not None]
+        return cls(tokenizer, *ids, unknown=unknown[0] if unknown else None)
 
     def pieces(self, texts: list[str]) -> list[list[int]]:
         """Turn texts into token ids without special tokens."""
-        return [e.ids for e in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+        return [self._plain(e.ids) for e in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+
+    def _plain(self, ids: list[int]) -> list[int]:
+        """Replace special tokens, which a unigram tokenizer finds in a text that has their names."""
+        special = (self.cls, self.sep, self.pad)
+        if self.unknown is None or not any(i in ids for i in special):
+            return ids
+        return [self.unknown if i in special else i for i in ids]
 
     def places(self, texts: list[str]) -> list[list[tuple[int, int]]]:
         """Return the characters `(start, end)` of every token of `pieces`."""
@@ -100,21 +117,22 @@ class Verifier(nn.Module):
     trained without marks have no `marker`.
     """
 
-    def __init__(self, bert: Bert, *, marks: bool = True) -> None:
+    def __init__(self, encoder: Bert | PretrainedEncoder, *, marks: bool = True) -> None:
         super().__init__()
-        self.bert = bert
-        self.head = nn.Linear(2 * bert.shape.hidden_size, len(CLASSES))
-        self.marker = nn.Linear(bert.shape.hidden_size, 1) if marks else None
+        self.encoder = encoder
+        self.head = nn.Linear(2 * encoder.hidden_size, len(CLASSES))
+        self.marker = nn.Linear(encoder.hidden_size, 1) if marks else None
+        self.register_load_state_dict_pre_hook(_with_new_names)
 
     def forward(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
         """Return logits for every row."""
-        return self._classes(self.bert(ids, mask, types), mask)
+        return self._classes(self.encoder(ids, mask, types), mask)
 
     def marked(self, ids: Tensor, mask: Tensor, types: Tensor) -> tuple[Tensor, Tensor]:
         """Return logits `(batch, 3)` and the marks of all tokens `(batch, length)`; raises ModelError without a marker."""
         if self.marker is None:
             raise ModelError("this verifier was trained without marks; train it on with scripts/train_verifier.py")
-        states = self.bert(ids, mask, types)
+        states = self.encoder(ids, mask, types)
         return self._classes(states, mask), self.marker(states).squeeze(-1)
 
     def _classes(self, states: Tensor, mask: Tensor) -> Tensor:
@@ -129,32 +147,45 @@ class Verifier(nn.Module):
         draft = folder / "model.tmp"
         save_file({k: v.detach().cpu().half().contiguous() for k, v in self.state_dict().items()}, draft)
         draft.replace(folder / "model.safetensors")
-        (folder / "config.json").write_text(json.dumps({"model_type": "bert", **asdict(self.bert.shape)}, indent=1) + "\n")
+        (folder / "config.json").write_text(json.dumps(self.encoder.config, indent=1) + "\n")
         tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
 
     @classmethod
     def load(cls, folder: Path, dtype: torch.dtype = torch.float32) -> "Verifier":
         """Load a verifier folder; raises ModelError where a file is missing or damaged."""
-        shape = BertShape.read(folder / "config.json")
+        encoder = _empty(folder)
         try:
             weights = load_file(folder / "model.safetensors")
-            model = cls(Bert(shape), marks="marker.weight" in weights)
+            model = cls(encoder, marks="marker.weight" in weights)
             model.load_state_dict(weights)
         except Exception as error:  # safetensors' errors share no public root
             raise ModelError(f"{folder / 'model.safetensors'}: cannot load the verifier's weights ({error})") from error
         return model.to(dtype).eval()
 
 
+def _with_new_names(model: nn.Module, weights: dict[str, Any], prefix: str, *_: Any) -> None:
+    """Read weights that were written when the encoder was always a BERT and named so."""
+    for name in [n for n in weights if n.startswith(f"{prefix}bert.")]:
+        weights[f"{prefix}encoder.{name.removeprefix(f'{prefix}bert.')}"] = weights.pop(name)
+
+
+def _empty(folder: Path, dropout: float = 0.0) -> Bert | PretrainedEncoder:
+    """Build the encoder of a folder's `config.json`, its weights still to be loaded."""
+    config = folder / "config.json"
+    return Bert(BertShape.read(config), dropout) if is_plain_bert(config) else empty_pretrained(folder, dropout)
+
+
 def load_start(folder: Path, dropout: float = 0.0) -> Verifier:
-    """Load what a training starts from: a verifier's folder, or a BERT checkpoint; heads that it lacks are new."""
+    """Load what a training starts from: a verifier's folder, or an encoder's checkpoint; heads that it lacks are new."""
     try:
         with safe_open(folder / "model.safetensors", "pt") as file:
             trained = "head.weight" in file.keys()  # noqa: SIM118 - the library's object is no mapping
     except (OSError, SafetensorError) as error:
         raise ModelError(f"{folder / 'model.safetensors'}: cannot read the weights ({error})") from error
     if not trained:
-        return Verifier(load_bert(folder, dropout))
-    model = Verifier(Bert(BertShape.read(folder / "config.json"), dropout))
+        load = load_bert if is_plain_bert(folder / "config.json") else load_pretrained
+        return Verifier(load(folder, dropout))
+    model = Verifier(_empty(folder, dropout))
     known = Verifier.load(folder).state_dict()
     model.load_state_dict({**model.state_dict(), **known})
     return model

@@ -24,6 +24,8 @@ from knowhalu.training.vary import varied
 
 BUCKETS = tuple((length, round(3072 / length)) for length in (32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256))
 """(tokens, rows) of each batch shape: about 3,072 tokens a step, an eighth of them padding (of half as many shapes a fifth)."""
+LONG = tuple((length, round(3072 / length)) for length in (320, 384, 448, 512))
+"""The shapes of batches with long premises."""
 QUESTION, CLAIM = 60, 150
 """Tokens of a question and of a claim that are read; what is longer is cut."""
 POOL = 8192
@@ -49,19 +51,38 @@ class Batch(NamedTuple):
         return self.ids.numel()
 
 
-def tokenize(examples: list[Example], vocabulary: Vocabulary) -> list[Tokens]:
-    """Turn examples into inputs of at most the largest bucket; only premises are shortened, over-long claims are cut."""
+def tokenize(examples: list[Example], vocabulary: Vocabulary, long: float = 0.0, seed: str = "") -> list[Tokens]:
+    """Turn examples into inputs of at most the largest bucket; only premises are shortened, over-long claims are cut.
+
+    A share `long` of those that have a premise is filled up to 320 to 512 tokens: the premise then stands among those of others.
+    """
     premises, questions, claims = (vocabulary.pieces([getattr(e, f) for e in examples]) for f in ("premise", "question", "claim"))
-    limit = BUCKETS[-1][0]
-    texts = zip(premises, questions, claims, strict=True)
-    return [vocabulary.join(p, c[:CLAIM], q[:QUESTION] or None, limit) for p, q, c in texts]
+    rows: list[Tokens] = []
+    for i, (premise, claim, question) in enumerate(zip(premises, claims, questions, strict=True)):
+        said, asked, limit = claim[:CLAIM], question[:QUESTION] or None, BUCKETS[-1][0]
+        rng = random.Random(f"{seed}:{i}:long") if long and premise else None
+        if rng is not None and rng.random() < long:
+            limit = rng.randint(LONG[0][0], LONG[-1][0])
+            premise = _among(premise, premises, limit - len(said) - len(asked or ()) - 4, rng)
+        rows.append(vocabulary.join(premise, said, asked, limit))
+    return rows
+
+
+def _among(premise: list[int], others: list[list[int]], room: int, rng: random.Random) -> list[int]:
+    """Put a premise at any place among others, drawn by chance, so that all have `room` tokens."""
+    more: list[int] = []
+    while len(more) < room - len(premise):
+        more += rng.choice(others)
+    more = more[: max(0, room - len(premise))]
+    at = rng.randint(0, len(more))
+    return [*more[:at], *premise, *more[at:]]
 
 
 def _pool_batches(rows: list[Tokens], targets: list[int], rng: random.Random) -> list[tuple[int, list[int]]]:
     """Sort row numbers into buckets and cut them into full batches; a short last batch is filled from its own bucket."""
     batches: list[tuple[int, list[int]]] = []
     smaller = 0
-    for length, size in BUCKETS:
+    for length, size in BUCKETS + LONG:
         members = [i for i, r in enumerate(rows) if smaller < len(r.ids) <= length]
         smaller = length
         rng.shuffle(members)
@@ -81,15 +102,19 @@ def batches(
     recipes: tuple[Recipe, ...] = RECIPES,
     leakage: Leakage | None = None,
     vary: float = 0.0,
+    long: float = 0.0,
 ) -> Iterator[Batch]:
-    """Yield training batches for ever, from the place `start` (pool, batch) on; rows of labelled sets are varied."""
+    """Yield training batches for ever, from the place `start` (pool, batch) on; rows of labelled sets are varied.
+
+    `long` is the share of draws whose premise is long.
+    """
     stream = draws(folder, seed, recipes, leakage)
     pool = 0
     while True:
         drawn = [next(stream) for _ in range(POOL)]
         if pool >= start[0]:
             examples = [made(*draw, vary, random.Random(f"{seed}:{pool}:{i}")) for i, draw in enumerate(drawn)]
-            rows, targets = tokenize(examples, vocabulary), [e.target for e in examples]
+            rows, targets = tokenize(examples, vocabulary, long, f"{seed}:{pool}"), [e.target for e in examples]
             marks = marks_of(examples, rows, vocabulary)
             for number, (length, part) in enumerate(_pool_batches(rows, targets, random.Random(f"{seed}:{pool}"))):
                 if (pool, number) >= start:

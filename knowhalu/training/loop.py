@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -13,6 +13,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 
+from knowhalu.encoder.change import merge, read_change, write_change
 from knowhalu.encoder.device import mixed
 from knowhalu.encoder.verifier import Verifier, Vocabulary, load_start
 from knowhalu.errors import ResumeError
@@ -33,7 +34,9 @@ class TrainSettings:
     `marking` is what the loss of the marks weighs beside that of the classes; `unlicensed` adds the sets without a licence;
     `without` names recipes that are left out, `mined` files of mined examples, `added` a user's files with their shares;
     `layers`, if not 0, says how many of the lower layers are kept, `portion` which part of the sources is trained on, `vary` how
-    often a row is seen in another form; the rest is of `objective`.
+    often a row is seen in another form, `long` which share of the premises is long; `floor` is the share of the rate that is left
+    at the end, `rewarm` the share of the budget in which the rate rises after a run went on from a change of weights; the rest is
+    of `objective`.
     """
 
     minutes: float = 0.0
@@ -52,6 +55,9 @@ class TrainSettings:
     layers: int = 0
     portion: float = 1.0
     vary: float = 0.0
+    long: float = 0.0
+    floor: float = 0.05
+    rewarm: float = 0.005
     without: tuple[str, ...] = ()
     mined: tuple[str, ...] = ()
     added: tuple[tuple[str, float], ...] = ()
@@ -59,7 +65,7 @@ class TrainSettings:
 
 @dataclass
 class Progress:
-    """Where a run stands."""
+    """Where a run stands; `fresh` is the share of the budget at which it went on from a change, its optimizer without memory."""
 
     step: int = 0
     tokens: int = 0
@@ -67,6 +73,7 @@ class Progress:
     pool: int = 0
     index: int = 0
     loss: float = math.nan
+    fresh: float = 0.0
 
     def share(self, settings: TrainSettings) -> float:
         """Return the share of the budget that is used, 0 to 1."""
@@ -74,17 +81,26 @@ class Progress:
         return min(1.0, done)
 
 
-def learning_rate(share: float, settings: TrainSettings) -> float:
-    """Return the rate: linear warm-up, then linear decay to a twentieth."""
+def learning_rate(share: float, settings: TrainSettings, fresh: float = 0.0) -> float:
+    """Return the rate: linear warm-up, then linear decay to `floor`; another, shorter warm-up from the share `fresh` on."""
+    rate = settings.rate * (share - fresh + 1e-4) / settings.rewarm if fresh and settings.rewarm else math.inf
     if share < settings.warmup:
-        return settings.rate * max(share, 1e-4) / settings.warmup
-    return settings.rate * max(0.05, (1 - share) / (1 - settings.warmup))
+        return min(rate, settings.rate * max(share, 1e-4) / settings.warmup)
+    return min(rate, settings.rate * max(settings.floor, (1 - share) / (1 - settings.warmup)))
 
 
 class Trainer:
-    """One training run in a folder: `run()` starts it, or goes on where it stopped."""
+    """One training run in a folder: `run()` starts it, or goes on where it stopped.
 
-    def __init__(self, base: Path, data: Path, folder: Path, settings: TrainSettings, leakage: Leakage | None = None) -> None:
+    Its whole state is in `checkpoint.safetensors`, from which it resumes exactly. With a `rank`, `change.safetensors` has how the
+    weights differ from the base and the place in the data; from such a file, `start`, another machine goes on.
+    """
+
+    def __init__(
+        self, base: Path, data: Path, folder: Path, settings: TrainSettings, leakage: Leakage | None = None, *,
+        rank: int = 0, start: Path | None = None,
+    ) -> None:  # fmt: skip
+        self.base, self.rank = base, rank
         self.data, self.folder, self.settings, self.leakage = data, folder, settings, leakage
         self.started_from = {
             "base": weights_hash(base),
@@ -97,13 +113,14 @@ class Trainer:
         self.vocabulary = Vocabulary.load(base)
         self.model = load_start(base, settings.dropout).to(self.device).train()
         if settings.layers:
-            self.model.bert.keep_layers(settings.layers)
-        self.model.bert.words.weight.requires_grad_(not settings.freeze_words)
+            self.model.encoder.keep_layers(settings.layers)
+        self.model.encoder.words.weight.requires_grad_(not settings.freeze_words)
         weights = groups(self.model, rate=settings.rate, weight_decay=settings.weight_decay, layer_decay=settings.layer_decay)
         self.optimizer = torch.optim.AdamW(weights, lr=settings.rate, fused=True)
         self.progress = Progress()
         folder.mkdir(parents=True, exist_ok=True)
-        self._resume()
+        if not self._resume() and start is not None:
+            self._go_on(start)
 
     @property
     def recipes(self) -> tuple[Recipe, ...]:
@@ -111,12 +128,14 @@ class Trainer:
         s = self.settings
         return chosen(unlicensed=s.unlicensed, without=s.without, mined=s.mined, added=s.added, portion=s.portion)
 
-    def run(self, report: Callable[[Progress], None], *, every: float = 300.0) -> Verifier:
-        """Train until the budget is used, writing a checkpoint every `every` seconds; returns the model."""
+    def run(self, report: Callable[[Progress], None], *, every: float = 300.0, changes: float = 1200.0) -> Verifier:
+        """Train until the budget is used, writing a checkpoint every `every` seconds, a change every `changes`."""
         p = self.progress
         s = self.settings
         start = (p.pool, p.index)
-        made = batches(self.data, self.vocabulary, s.seed, start=start, recipes=self.recipes, leakage=self.leakage, vary=s.vary)
+        made = batches(
+            self.data, self.vocabulary, s.seed, start=start, recipes=self.recipes, leakage=self.leakage, vary=s.vary, long=s.long
+        )
         with closing(prefetched(made)) as stream:
 
             def step() -> float:
@@ -125,13 +144,23 @@ class Trainer:
                 p.tokens, p.pool, p.index = p.tokens + batch.tokens, batch.pool, batch.number + 1
                 return loss
 
-            paced(p, step, done=lambda: p.share(s) >= 1.0, save=self.save, report=report, every=every)
+            written = p.seconds
+
+            def save() -> None:
+                nonlocal written
+                self.save()
+                if self.rank and (p.seconds - written >= changes or p.share(s) >= 1.0):
+                    self.save_change(self.folder / "change.safetensors")
+                    written = p.seconds
+
+            paced(p, step, done=lambda: p.share(s) >= 1.0, save=save, report=report, every=every)
         return self.model.eval()
 
     def _step(self, batch: Batch) -> float:
         torch.manual_seed(self.settings.seed * 1_000_003 + self.progress.step)  # dropout, too, is the same after a resume
+        rate = learning_rate(self.progress.share(self.settings), self.settings, self.progress.fresh)
         for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(self.progress.share(self.settings), self.settings) * group["factor"]
+            group["lr"] = rate * group["factor"]
         ids, mask, types, targets, wrong, soft = (t.to(self.device) for t in batch[:6])
         with mixed(self.device):
             logits, marks = self.model.marked(ids, mask, types)
@@ -145,27 +174,37 @@ class Trainer:
         for number, state in self.optimizer.state_dict()["state"].items():
             tensors |= {f"adam.{number}.{k}": v for k, v in state.items()}
         draft = self.folder / "checkpoint.tmp"
-        parts = {"settings": asdict(self.settings), "progress": asdict(self.progress), "started_from": self.started_from}
-        about = {name: json.dumps(part) for name, part in parts.items()}
+        about = {name: json.dumps(part) for name, part in self._about().items()}
         save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, draft, about)
         draft.replace(self.folder / "checkpoint.safetensors")
 
-    def _resume(self) -> None:
+    def save_change(self, path: Path) -> None:
+        """Write how the weights differ from the base, with the place in the data."""
+        write_change(path, self.model, self.base, rank=self.rank, about=self._about())
+
+    def _about(self) -> dict[str, Any]:
+        return {"settings": asdict(self.settings), "progress": asdict(self.progress), "started_from": self.started_from}
+
+    def _go_on(self, path: Path) -> None:
+        """Take weights and place from a change; the optimizer begins without memory. The budget may be another one."""
+        about = read_change(path).about
+        self._refuse_other_run(path, {n: about.get(n, {}) for n in ("settings", "started_from")}, free=("minutes", "tokens"))
+        self.model.load_state_dict(merge(self.base, path).state_dict())
+        self.progress = Progress(**about["progress"])
+        self.progress.fresh = self.progress.share(self.settings)
+
+    def _resume(self) -> bool:
+        """Take up the checkpoint in the folder; tells whether there is one."""
         path = self.folder / "checkpoint.safetensors"
         if not path.exists():
-            return
+            return False
         try:
             with safe_open(path, "pt") as file:
-                about = file.metadata()
+                about = {name: json.loads(part) for name, part in file.metadata().items()}
             tensors = load_file(path)
         except (OSError, SafetensorError) as error:
             raise ResumeError(f"{path} is damaged ({error}); delete it to start anew, or give another --out") from error
-        if json.loads(about["settings"]) != json.loads(json.dumps(asdict(self.settings))):
-            raise ResumeError(f"{path} belongs to a run with settings {about['settings']}; give the same, or another --out")
-        for name, value in json.loads(about.get("started_from", "{}")).items():
-            if value != self.started_from[name]:
-                what = "mixture of recipes" if name == "mixture" else f"--{name.replace('_', '-')}"
-                raise ResumeError(f"{path} belongs to a run with another {what}; give the same, or another --out")
+        self._refuse_other_run(path, about)
         self.model.load_state_dict({k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")})
         state: dict[int, dict[str, Any]] = {}
         for key, value in tensors.items():
@@ -173,4 +212,17 @@ class Trainer:
                 _, number, name = key.split(".")
                 state.setdefault(int(number), {})[name] = value
         self.optimizer.load_state_dict({"state": state, "param_groups": self.optimizer.state_dict()["param_groups"]})
-        self.progress = Progress(**json.loads(about["progress"]))
+        self.progress = Progress(**about["progress"])
+        return True
+
+    def _refuse_other_run(self, path: Path, about: Mapping[str, Any], free: Sequence[str] = ()) -> None:
+        """Raise ResumeError where a file belongs to a run with other settings, those in `free` apart, data or base."""
+        own = json.loads(json.dumps(asdict(self.settings)))
+        if {k: v for k, v in about["settings"].items() if k not in free} != {k: v for k, v in own.items() if k not in free}:
+            raise ResumeError(
+                f"{path} belongs to a run with settings {json.dumps(about['settings'])}; give the same, or another --out"
+            )
+        for name, value in about.get("started_from", {}).items():
+            if value != self.started_from[name]:
+                what = "mixture of recipes" if name == "mixture" else f"--{name.replace('_', '-')}"
+                raise ResumeError(f"{path} belongs to a run with another {what}; give the same, or another --out")

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from knowhalu.errors import KnowHaluError
 from knowhalu.training.examples import UNSUPPORTED
 
-_LAYER = re.compile(r"bert\.layers\.(\d+)\.")
+_LAYER = re.compile(r"encoder\.(?:.+\.)?layers?\.(\d+)\.")
 
 
 def class_loss(
@@ -67,4 +67,4 @@ def _depth(name: str, top: int) -> int:
     """Return how many layers lie above a weight: 0 for the heads, 1 for the top layer, one more than all for the embeddings."""
     if match := _LAYER.match(name):
         return top - int(match.group(1)) + 1
-    return top + 2 if name.startswith("bert.") else 0
+    return top + 2 if name.startswith("encoder.") else 0

@@ -65,10 +65,10 @@ def test_lower_layers_move_by_smaller_rates_and_every_weight_is_in_one_group():
     found = groups(model, rate=1.0, weight_decay=0.1, layer_decay=0.5)
     rates = {id(p): g["lr"] for g in found for p in g["params"]}
     assert len(rates) == sum(len(g["params"]) for g in found) == len(list(model.parameters()))
-    top = len(model.bert.layers) - 1
+    top = len(model.encoder.layers) - 1
     assert rates[id(model.head.weight)] == 1.0
-    assert rates[id(model.bert.layers[top].up.weight)] == 0.5
-    assert rates[id(model.bert.words.weight)] == 0.5 ** (top + 2)
+    assert rates[id(model.encoder.layers[top].up.weight)] == 0.5
+    assert rates[id(model.encoder.words.weight)] == 0.5 ** (top + 2)
     assert all(g["weight_decay"] == 0.0 for g in found if all(p.ndim == 1 for p in g["params"]))
 
 
