@@ -2,7 +2,8 @@
 """Write the measured tables into the pages that show them.
 
 A page marks the place of a table. The first form takes the second table of a file of `benchmarks/results` as it is; the other
-one takes some of its columns, by their titles, and keeps the header that the page has (`#2` names the second column of a title):
+one takes some of its columns, by their titles, and keeps the header that the page has (`#2` names the second column of a title,
+`-` one without a title):
 
     <!-- table quality.md 2 -->                              <!-- table quality.md 1: set | rows | trivial#2 -->
     ... the table ...                                        ... the header, and the rows ...
@@ -45,6 +46,7 @@ def _cells(line: str) -> list[str]:
 def _columns(table: str, titles: str) -> str:
     """Return the rows of a table, with the columns of these titles; raises ValueError where one is not there."""
     header, _, *rows = (_cells(line) for line in table.splitlines())
+    header = [title or "-" for title in header]
     named = [f"{title}#{header[:i].count(title) + 1}" if title in header[:i] else title for i, title in enumerate(header)]
     chosen = [named.index(title.strip()) for title in titles.split("|")]
     return "".join(f"| {' | '.join(row[i] for i in chosen)} |\n" for row in rows)
