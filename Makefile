@@ -9,6 +9,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 FRAME := pyproject.toml requirements.lock
 BENCHES ?= benchmarks/embedding.py
+PYTHONS ?= python3.11 python3.12 python3.13
 
 export HF_HUB_OFFLINE := 1
 export TRANSFORMERS_OFFLINE := 1
@@ -18,7 +19,7 @@ export TOKENIZERS_PARALLELISM := false
 unexport PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench clean
+.PHONY: help setup demo test coverage matrix lint format bench docs clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -29,6 +30,20 @@ demo: $(VENV)/.runtime ## set up, build an index, check the prepared items, show
 # one thread for each test process: the models of the tests are so small that more only get in each other's way
 test: $(VENV)/.dev ## run the tests (ARGS="-k engine" for some of them)
 	@OMP_NUM_THREADS=1 $(PY) -m pytest -n auto --maxprocesses 8 $(ARGS)
+
+coverage: $(VENV)/.dev ## run the tests and list the lines that they miss
+	@OMP_NUM_THREADS=1 $(PY) -m pytest -n auto --maxprocesses 8 --cov --cov-report=term --cov-report=html $(ARGS)
+
+matrix: ## run the tests on each of PYTHONS that is installed, and name the missing ones
+	@for python in $(PYTHONS); do \
+	    if $$python -c '' 2> /dev/null; then \
+	        echo "== $$python"; tried=1; \
+	        $(MAKE) --no-print-directory test PYTHON=$$python VENV=build/$$(basename $$python) || failed="$$failed $$python"; \
+	    else missing="$$missing $$python"; fi; \
+	done; \
+	test -z "$$missing" || echo "not installed:$$missing"; \
+	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }; \
+	test -n "$$tried" || { echo "none of $(PYTHONS) is installed"; exit 1; }
 
 lint: $(VENV)/.dev ## check style and types
 	@$(PY) -m ruff check .
@@ -41,6 +56,9 @@ format: $(VENV)/.dev ## put the code into the common format
 
 bench: $(VENV)/.dev ## measure the speed on this machine (make bench BENCHES=benchmarks/speed.py ARGS="--data FOLDER")
 	@for file in $(BENCHES); do echo "== $$file"; $(PY) $$file $(ARGS) || exit 1; done
+
+docs: $(VENV)/.docs ## build the documentation site in build/site
+	@$(PY) -m mkdocs build --quiet --strict
 
 setup: $(VENV)/.dev ## make the environment with all that developing needs
 
@@ -73,3 +91,7 @@ $(VENV)/.runtime: $(FRAME) | $(PY)
 $(VENV)/.dev: $(FRAME) | $(PY)
 	$(call install,.[dev],what the package and its tests need,$(WARM_DEV))
 	@touch $@ $(VENV)/.runtime
+
+$(VENV)/.docs: $(FRAME) | $(PY)
+	$(call install,.[docs],what the documentation needs,import mkdocs)
+	@touch $@

@@ -20,6 +20,7 @@ import click
 import numpy as np
 from plot import Panel, write_panels
 from synthetic import Synthetic, numbered
+from tables import write_results
 
 from knowhalu.retrieval.build import build_index
 from knowhalu.retrieval.index import FaissIndex, read_info
@@ -166,10 +167,23 @@ def main(
             row |= json.loads(told.splitlines()[-1])
         click.echo(json.dumps(row))
         rows.append(row)
-        out.write_text(json.dumps({"dimension": 384, "k": K, "rows": rows}, indent=1) + "\n")
+        write_results(out, {"dimension": 384, "k": K, "rows": rows}, table(rows))
     plot(rows, out.with_suffix(".svg"))
     if work is None:
         shutil.rmtree(home)
+
+
+def table(rows: list[dict]) -> str:
+    """Lay out time, memory, disk space, speed and recall for every size."""
+    heads = ("passages", "factory", "build, s", "its memory, GB", "disk, GB", "opening, ms", "first queries/s",
+             "again, one by one", "recall@10")  # fmt: skip
+    lines = [f"| {' | '.join(heads)} |", f"|---:|---|{'---:|' * 7}"]
+    for r in rows:
+        cells = [f"{r['passages']:,}", r["factory"], f"{r['build_seconds']:,.0f}", f"{r['build_mib']['all'] / 1024:.2f}",
+                 f"{r['disk_mib'] / 1024:.1f}", f"{1000 * r['open_seconds']:.0f}", f"{r['queries_per_second']:,.0f}",
+                 f"{r['queries_per_second_one_by_one']:,.0f}", f"{r['recall_at_10']:.3f}"]  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
 
 
 def plot(rows: list[dict], path: Path) -> None:

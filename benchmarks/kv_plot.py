@@ -5,7 +5,7 @@ from typing import Any
 COLOURS = {"anew": "#D55E00", "one by one": "#56B4E9", "together": "#0072B2"}
 """Told apart by all eyes, and in grey."""
 NAMES = {
-    "anew": "every prompt read anew",
+    "anew": "no prefix reuse",
     "one by one": "beginnings kept, one check at a time",
     "together": "beginnings kept, checks side by side",
 }

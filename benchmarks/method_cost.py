@@ -91,7 +91,7 @@ def cost(method: str, reasoner: str, samples: list[Sample], pairs: list[str]) ->
 def markdown(found: list[dict[str, Any]]) -> str:
     """Lay out the table."""
     names = ("calls", "prompt_tokens", "cached_tokens", "completion_tokens", "pairs", "searches")
-    head = f"| method | who thinks | verdicts | {' | '.join(n.replace('_', ' ') for n in names)} |"
+    head = f"| method | reasoner | verdicts | {' | '.join(n.replace('_', ' ') for n in names)} |"
     rule = f"|---|---|---:|{'---:|' * len(names)}"
     lines = [
         f"| {row['method']} | {row['reasoner'] or '-'} | {row['verdicts']} of {row['rows']} | "

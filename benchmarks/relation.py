@@ -93,7 +93,7 @@ def table(sets: Mapping[str, Mapping[str, Any]], left: Mapping[str, Mapping[str,
     lines = [
         "Recall of every class and their mean, with its 95 % bootstrap interval (rows of one source or claim drawn together;",
         "*chance*: .33, or .50 where a set has two classes). *Of what is found*: of wrong claims that are called wrong, how",
-        "often contradicted or not in the source is told rightly, as the mean of both kinds (chance .50).", "",
+        "often contradicted or not in the source is identified correctly, as the mean of both kinds (chance .50).", "",
         "| set | rows | supported | contradicted | not in the source | mean | chance | of what is found |",
         "|---|---|---|---|---|---|---|---|",
     ]  # fmt: skip

@@ -4,7 +4,6 @@ Builds a real index of each set and asks it through the same code as `knowhalu i
 beside each other. The weights of hybrid and reranker were chosen on training splits; nothing here was used to choose them.
 """
 
-import json
 import tempfile
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 
 import click
 from bars import draw
+from tables import write_results
 
 from knowhalu.encoder.embedder import MiniLMEmbedder
 from knowhalu.encoder.tokens import HEAD, PACKAGED, load_token_encoder
@@ -113,6 +113,17 @@ def measure(gathered: Gathered, encoder: str | None) -> dict[str, dict[str, floa
     return found
 
 
+def table(report: dict[str, Any]) -> str:
+    """Lay out recall@1, recall@10 and mean reciprocal rank of every set, in percent."""
+    series = list(dict.fromkeys(name for part in report.values() for name in part["found"]))
+    lines = [f"| set | queries | passages | {' | '.join(series)} |", f"|---|---:|---:|{'---:|' * len(series)}"]
+    for name, part in report.items():
+        found = (part["found"].get(s) for s in series)
+        cells = ("-" if f is None else " / ".join(f"{f[key]:.1f}" for key in ("recall1", "recall10", "mrr")) for f in found)
+        lines.append(f"| {name} | {part['queries']} | {part['passages']:,} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 @click.command()
 @click.option("--data", required=True, type=click.Path(path_type=Path, exists=True), help="Folder of the retrieval sets.")
 @click.option("--limit", default=0, show_default=True, help="Queries of each set at most; 0: all.")
@@ -131,7 +142,7 @@ def main(data: Path, limit: int, only: tuple[str, ...], token_encoder: str | Non
         found = measure(gathered, encoder)
         sizes = {"queries": len(gathered.rows), "passages": len(gathered.records)}
         report[chosen.name] = {**sizes, "published_bm25_recall1": chosen.bm25, "found": found}
-        out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        write_results(out, report, table(report))
     series = list(dict.fromkeys(name for part in report.values() for name in part["found"]))
     groups = {name: {s: v["recall1"] for s, v in part["found"].items()} for name, part in report.items()}
     draw(out.with_suffix(".svg"), "Right passage at rank 1", groups, series)

@@ -46,7 +46,7 @@ def table(found: Mapping[str, Any]) -> str:
     """Lay out one line a set, the largest step first."""
     lines = [
         "ROC-AUC of the whole judgment, all rows. *Gain*: of the shipped verifier over the first version, both in today's",
-        "pipeline with a judgment fitted anew, with its 95 % interval (paired bootstrap, rows of one source or claim drawn",
+        "pipeline with a refitted judgment, with its 95 % interval (paired bootstrap, rows of one source or claim drawn",
         f"together). *Over the better*: of the first version and the trivial rule; the aim, {STEP:+.2f}, is met on",
         f"{found['met']} of {len(found['sets'])}.", "",
         "| set | rows | first version | trivial | now | gain | over the better |", "|---|---|---|---|---|---|---|",
@@ -58,7 +58,7 @@ def table(found: Mapping[str, Any]) -> str:
     lines.append(f"| **mean** | | {m['before']:.3f} | {m['trivial']:.3f} | {m['now']:.3f} | {_ranged(m['gain'])} | |")
     names = {"balanced_before": "first version", "trivial_balanced": "trivial", "balanced": "now"}
     each = ", ".join(f"{who} {m[key]:.3f}" for key, who in names.items())
-    return "\n".join([*lines, "", f"Mean balanced accuracy at the shipped border: {each}."]) + "\n"
+    return "\n".join([*lines, "", f"Mean balanced accuracy at the shipped threshold: {each}."]) + "\n"
 
 
 def _ranged(gain: tuple[float, float, float]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 Row = Mapping[str, float]
 _SETS = """\
-Every file is a test file that was not trained on; the decision border was fixed beforehand. *Trivial* is a logistic
+Every file is a test file that was not trained on; the decision threshold was fixed beforehand. *Trivial* is a logistic
 regression on length and word overlap alone, fitted on the very rows (5 grouped folds). In brackets: 95 % bootstrap
 interval, rows of one source or claim drawn together. *Verifier alone*: its P(supported) of source and text, of several
 windows the best, without pipeline and judgment; *gain*: of the whole over it, by paired draws.

