@@ -19,11 +19,10 @@ from metrics import Array, auc, redrawn
 from tables import write_results
 from verifier import SETS, sampled, scores
 
-from knowhalu.encoder.service import EncoderBackend
+from knowhalu.encoder.backend import EncoderBackend
 from knowhalu.encoder.verifier import Verifier, Vocabulary
-from knowhalu.fits import weights_hash
-from knowhalu.training.holdout import evaluate
-from knowhalu.training.unseen import Unseen
+from knowhalu.io.fitted_files import weights_hash
+from knowhalu.training.holdout import Unseen, evaluate
 
 HELD = "held out: "
 FEWEST = 30

@@ -16,22 +16,22 @@ from eval_rows import EvalRow, paper_pairs
 
 from knowhalu.api import Checker
 from knowhalu.batch import detect
-from knowhalu.calibration.asking import asking_all
 from knowhalu.calibration.calibrate import Calibration, calibrate, tuned_of
-from knowhalu.calibration.choosing import decided
-from knowhalu.calibration.goals import Goal
+from knowhalu.calibration.cascade import Stages
+from knowhalu.calibration.choice import decided
 from knowhalu.calibration.measures import MEANINGS, MEASURES, measured, ratio
+from knowhalu.calibration.objectives import Goal
 from knowhalu.calibration.outcomes import read_lines
 from knowhalu.calibration.report import SHARES, as_json, as_number
-from knowhalu.calibration.stages import Stages
-from knowhalu.decisions import Kind
+from knowhalu.calibration.runs import asking_all
 from knowhalu.errors import InputError
-from knowhalu.evaluation.figures import Said
-from knowhalu.evaluation.intervals import Figure
-from knowhalu.evaluation.report import percent
+from knowhalu.evaluation.bootstrap import Estimate
+from knowhalu.evaluation.metrics import Said
 from knowhalu.evaluation.rows import Rows, read_rows
-from knowhalu.settings import load_settings
-from knowhalu.text import word_count
+from knowhalu.evaluation.tables import percent
+from knowhalu.load_settings import load_settings
+from knowhalu.methods.common.calibrated import Kind
+from knowhalu.text.sentences import word_count
 
 GOALS: dict[str, tuple[Goal, Kind]] = {
     "thresholds (delta1, delta2)": (Goal("labels"), "none"),
@@ -80,7 +80,7 @@ def on_test(found: Calibration, rows: Rows, outcomes: Path) -> Said:
     return decided(tuned.said(profile.settings), profile.decision)
 
 
-def told(said: Said, rows: Rows, matched: np.ndarray[Any, Any]) -> dict[str, dict[str, Figure]]:
+def told(said: Said, rows: Rows, matched: np.ndarray[Any, Any]) -> dict[str, dict[str, Estimate]]:
     """Measure all test rows, and the length-matched ones."""
     return {"test": measured(said, rows.groups), "matched": measured(said.rows(matched), rows.groups[matched])}
 
@@ -131,7 +131,7 @@ def cascades(val: Path, test: Rows, outcomes: Path, work: Path) -> Iterator[tupl
 
 def plain(value: Any) -> Any:
     """Turn figures into plain fields."""
-    if isinstance(value, Figure):
+    if isinstance(value, Estimate):
         return {name: None if v is None else round(v, 4) for name, v in value._asdict().items()}
     if isinstance(value, Mapping):
         return {k: plain(v) for k, v in value.items()}
@@ -162,7 +162,7 @@ def markdown(found: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _cell(name: str, figure: Figure) -> str:
+def _cell(name: str, figure: Estimate) -> str:
     return as_number(figure) if name in SHARES else percent(figure)
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from tables import write_results
 
-from knowhalu.training.cues import CUES, told
 from knowhalu.training.examples import SUPPORTED, Example
 from knowhalu.training.holdout import drawn_examples
+from knowhalu.training.leakage import CUES, told
 from knowhalu.training.recipes import RECIPES, rows_of
 
 READ = 6000

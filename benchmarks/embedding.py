@@ -13,9 +13,9 @@ from pathlib import Path
 import click
 
 from knowhalu.encoder.embedder import MiniLMEmbedder
-from knowhalu.retrieval.build import build_index
-from knowhalu.retrieval.manifest import Chunking
-from knowhalu.retrieval.sources import SourceRecord
+from knowhalu.index.build import build_index
+from knowhalu.index.manifest import Chunking
+from knowhalu.ingest.sources import SourceRecord
 
 WORDS = "river mountain the of a in and city built year old museum king war found near water people small large first".split()
 

@@ -23,14 +23,14 @@ from eval_rows import rows_of
 from padded_context import FILES
 from tables import write_results
 
+from knowhalu.build import build_method
+from knowhalu.encoder.backend import EncoderBackend
 from knowhalu.encoder.bert import own_name
-from knowhalu.encoder.service import EncoderBackend
-from knowhalu.encoder.thread import in_one_thread
-from knowhalu.engine import Backends, Engine
-from knowhalu.options import Settings
-from knowhalu.parts import build_method
-from knowhalu.searching import Searcher
-from knowhalu.steps import Entail, Hypothesis
+from knowhalu.encoder.device import in_one_thread
+from knowhalu.engine.engine import Backends, Engine
+from knowhalu.engine.search import Searcher
+from knowhalu.requests import Entail, Hypothesis
+from knowhalu.settings import Settings
 from knowhalu.types import Sample
 
 ROWS_OF_EACH = 8

@@ -21,12 +21,12 @@ import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from knowhalu.engine import Backends, Engine
+from knowhalu.engine.engine import Backends, Engine
 from knowhalu.llm.server import Server
-from knowhalu.options import LLMOptions
-from knowhalu.steps import Generate, Steps
+from knowhalu.requests import Generate, Steps
+from knowhalu.results import Verdict
+from knowhalu.settings import LLMOptions
 from knowhalu.types import Label, Sample, Task
-from knowhalu.verdicts import Verdict
 
 SECONDS = 0.050
 LENGTH = re.compile(rb"\ncontent-length: *(\d+)", re.IGNORECASE)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from knowhalu.datasets.loading import load, open_set, recognise
-from knowhalu.evaluation.groups import group_numbers, sharing_keys
+from knowhalu.evaluation.bootstrap import group_numbers, sharing_keys
 from knowhalu.types import Sample
 
 CLAIM_FILES = """

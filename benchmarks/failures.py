@@ -15,9 +15,9 @@ import numpy as np
 from metrics import auc, interval
 from tables import write_results
 
-from knowhalu.encoder.service import EncoderBackend
-from knowhalu.steps import Hypothesis
-from knowhalu.text import sentences
+from knowhalu.encoder.backend import EncoderBackend
+from knowhalu.requests import Hypothesis
+from knowhalu.text.sentences import sentences
 from knowhalu.training.recipes import OWN
 from knowhalu.training.rows import read_rows
 

@@ -22,10 +22,11 @@ from plot import Panel, write_panels
 from synthetic import Synthetic, numbered
 from tables import write_results
 
-from knowhalu.retrieval.build import build_index
-from knowhalu.retrieval.index import FaissIndex, read_info
-from knowhalu.retrieval.manifest import Chunking, SearchParameters
-from knowhalu.retrieval.vectors import stream
+from knowhalu.index.build import build_index
+from knowhalu.index.container import stream
+from knowhalu.index.manifest import Chunking, SearchParameters
+from knowhalu.index.open import read_info
+from knowhalu.retrieval.faiss import FaissIndex
 
 SIZES = (10_000, 100_000, 1_000_000)
 LARGE = 10_000_000

@@ -21,9 +21,9 @@ from embedding import make_passages, seconds_of_builder, seconds_of_embedder
 from synthetic import Synthetic, numbered
 
 from knowhalu.encoder.embedder import MiniLMEmbedder
-from knowhalu.retrieval.build import build_index
-from knowhalu.retrieval.index import FaissIndex
-from knowhalu.retrieval.manifest import Chunking
+from knowhalu.index.build import build_index
+from knowhalu.index.manifest import Chunking
+from knowhalu.retrieval.faiss import FaissIndex
 
 K = 10
 

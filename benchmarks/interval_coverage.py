@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from knowhalu.evaluation.figures import Said
-from knowhalu.evaluation.intervals import Figure, draws, limits, resampled, with_intervals
+from knowhalu.evaluation.bootstrap import Estimate, draws, limits, resampled, with_intervals
+from knowhalu.evaluation.metrics import Said
 
 FIGURES = ("tpr", "tnr", "average", "balanced", "macro_f1", "accuracy", "inconclusive", "auc", "pr_auc", "brier", "coverage_area",
            "span_f1", "wrong_hallucinated")  # fmt: skip
@@ -74,7 +74,7 @@ def coverage(world: World, times: int, seed: int = 0, resamples: int = 1000) -> 
     under, over = dict.fromkeys(known, 0), dict.fromkeys(known, 0)
     for _ in range(times):
         said, groups = drawn_from(world, world.groups, rng)
-        ece = Figure(None, *limits(resampled(said, groups, times_drawn)["ece"]))
+        ece = Estimate(None, *limits(resampled(said, groups, times_drawn)["ece"]))
         for name, figure in {**with_intervals(said, groups, times_drawn, FIGURES), ECE: ece}.items():
             under[name] += figure.high is None or figure.high < known[name]
             over[name] += figure.low is None or figure.low > known[name]

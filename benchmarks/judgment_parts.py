@@ -24,12 +24,12 @@ from verifier import SETS, gains
 sys.path.insert(0, str(Path(__file__).parent.parent / "scripts"))
 from fit_judgment import FEW, beginning, checked
 
-from knowhalu.combination import softened
-from knowhalu.encoder.service import PACKAGED
-from knowhalu.reasoners.judge_model import Weights
+from knowhalu.encoder.backend import PACKAGED
+from knowhalu.methods.common.combine import softened
+from knowhalu.methods.common.judgment_model import Weights
+from knowhalu.results import Verdict
+from knowhalu.training.holdout import Unseen
 from knowhalu.training.judgment import answer_rows, claim_rows, fit
-from knowhalu.training.unseen import Unseen
-from knowhalu.verdicts import Verdict
 
 Rows = Mapping[str, list[dict[str, Any]]]
 GROUPS = {

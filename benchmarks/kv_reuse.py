@@ -27,9 +27,9 @@ from typing import Any
 import torch
 from kv_plot import draw
 
-from knowhalu.llm.transformers import Transformers
-from knowhalu.options import LLMOptions
-from knowhalu.steps import Completion, Generate
+from knowhalu.llm.local.backend import Transformers
+from knowhalu.requests import Completion, Generate
+from knowhalu.settings import LLMOptions
 
 ROOT = Path(__file__).resolve().parents[1]
 LABELS = (" it cor rect", " in cor rect", " in con clusive")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from eval_rows import read, sample
 
-from knowhalu.methods.sources import given
-from knowhalu.options import LexicalRule
-from knowhalu.reasoners.lexical import Rules
+from knowhalu.methods.baselines.lexical import Rules
+from knowhalu.methods.common.sources import given
+from knowhalu.settings import LexicalRule
 from knowhalu.types import Label, Sample
 
 RULES: tuple[LexicalRule, ...] = ("copied", "dates", "numbers", "names")

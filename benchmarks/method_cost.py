@@ -17,16 +17,16 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT)]
 
 from eval_rows import paper_pairs  # noqa: E402
+from tests.methods.imitating import imitated  # noqa: E402
 from tokenizers import Tokenizer  # noqa: E402
 
-from knowhalu.encoder.service import PACKAGED  # noqa: E402
-from knowhalu.names import METHODS  # noqa: E402
-from knowhalu.parts import Kept, build_engine  # noqa: E402
-from knowhalu.settings import load_settings  # noqa: E402
-from knowhalu.steps import Completion, Generate  # noqa: E402
+from knowhalu.build import Kept, build_engine  # noqa: E402
+from knowhalu.encoder.backend import PACKAGED  # noqa: E402
+from knowhalu.load_settings import load_settings  # noqa: E402
+from knowhalu.registry import METHODS  # noqa: E402
+from knowhalu.requests import Completion, Generate  # noqa: E402
+from knowhalu.results import Usage, Verdict  # noqa: E402
 from knowhalu.types import Sample  # noqa: E402
-from knowhalu.verdicts import Usage, Verdict  # noqa: E402
-from tests.methods.imitating import imitated  # noqa: E402
 
 BLOCK = 16
 NEEDED = {"trivial": ("trivial.border=0.5",)}

@@ -12,11 +12,11 @@ from typing import Any
 
 from knowhalu.datasets.loading import open_set
 from knowhalu.evaluation.dataset import Evaluation, evaluate
-from knowhalu.evaluation.dataset_report import as_json
-from knowhalu.evaluation.report import p_value, percent, title_of
+from knowhalu.evaluation.dataset_tables import as_json
 from knowhalu.evaluation.specs import parse_specs
 from knowhalu.evaluation.subsets import LENGTH_MATCHED
-from knowhalu.names import METHODS
+from knowhalu.evaluation.tables import p_value, percent, title_of
+from knowhalu.registry import METHODS
 
 SPECS = (
     "knowhalu:encoder",

@@ -10,7 +10,7 @@ from sklearn.model_selection import GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from knowhalu.reasoners.features import coverage
+from knowhalu.text.overlap import coverage
 from knowhalu.types import Sample
 
 Array = NDArray[np.float64]

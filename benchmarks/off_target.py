@@ -20,18 +20,18 @@ from eval_rows import read
 from metrics import interval
 from tables import write_results
 
-from knowhalu.encoder.service import PACKAGED, EncoderBackend
-from knowhalu.engine import Backends, Engine
-from knowhalu.reasoners.encoder import EncoderReasoner
-from knowhalu.steps import Steps
-from knowhalu.text import content_words
-from knowhalu.training.asked import Asked, question_on
+from knowhalu.encoder.backend import PACKAGED, EncoderBackend
+from knowhalu.engine.engine import Backends, Engine
+from knowhalu.methods.knowhalu.encoder import EncoderReasoner
+from knowhalu.requests import Steps
+from knowhalu.results import Failure, Verdict
+from knowhalu.text.sentences import content_words
+from knowhalu.training.holdout import Unseen
+from knowhalu.training.paraphrase import tidy
+from knowhalu.training.questions import Asked, question_on
 from knowhalu.training.recipes import RECIPES
-from knowhalu.training.rephrase import tidy
 from knowhalu.training.rows import text_of
-from knowhalu.training.unseen import Unseen
 from knowhalu.types import Kind, Label, Sample
-from knowhalu.verdicts import Failure, Verdict
 
 UNSEEN = {
     "too broad": ("one of several", "a date that can be looked up", "a figure in that range", "some member of the family"),

@@ -17,15 +17,15 @@ from eval_rows import EvalRow, rows_of, source
 from numpy.typing import NDArray
 from tables import write_results
 
+from knowhalu.build import build_method
+from knowhalu.encoder.backend import EncoderBackend
+from knowhalu.encoder.cache import Recollection
 from knowhalu.encoder.embedder import MiniLMEmbedder
-from knowhalu.encoder.memory import Recollection
-from knowhalu.encoder.service import EncoderBackend
-from knowhalu.engine import Backends, Engine
-from knowhalu.options import Settings
-from knowhalu.parts import build_method
-from knowhalu.searching import Searcher
+from knowhalu.engine.engine import Backends, Engine
+from knowhalu.engine.search import Searcher
+from knowhalu.results import Verdict
+from knowhalu.settings import Settings
 from knowhalu.types import Document, Sample
-from knowhalu.verdicts import Verdict
 
 FILES = ("wice_claim_oracle", "scifact", "qags_cnndm", "summedits8", "bump_pairs", "written_claims")
 SIDES = ("before", "after", "both")

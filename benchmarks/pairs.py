@@ -19,8 +19,8 @@ from quality import stored
 from tables import write_results
 from verifier import scores
 
-from knowhalu.encoder.service import EncoderBackend
-from knowhalu.methods.trivial import overlap_of
+from knowhalu.encoder.backend import EncoderBackend
+from knowhalu.methods.baselines.trivial import overlap_of
 
 
 def won(rows: Sequence[EvalRow], supported: Array) -> dict[str, Any]:

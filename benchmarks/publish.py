@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = (
     ROOT / "README.md",
     *sorted((ROOT / "docs").rglob("*.md")),
-    ROOT / "knowhalu/models/verifier/README.md",
+    ROOT / "knowhalu/weights/verifier/README.md",
 )
 _TABLE = re.compile(r"(?:^\|.*\|[ ]*\n){3,}", re.MULTILINE)
 _REGION = re.compile(r"(<!-- table (\S+) (\d+)(?:: (.+?))? -->\n)(.*?)(<!-- end -->)", re.DOTALL)

@@ -17,11 +17,11 @@ from tables import markdown, paper_cells, set_cells, write_results
 from verifier import scores
 
 from knowhalu.api import Checker
-from knowhalu.encoder.service import EncoderBackend
-from knowhalu.records import parse_outcome
-from knowhalu.settings import load_settings
+from knowhalu.encoder.backend import EncoderBackend
+from knowhalu.io.records import parse_outcome
+from knowhalu.load_settings import load_settings
+from knowhalu.results import Failure, Outcome, Verdict
 from knowhalu.types import Label
-from knowhalu.verdicts import Failure, Outcome, Verdict
 
 
 def run(rows: list[EvalRow], pairs: list[str], runs: Path | None = None) -> tuple[list[Verdict], float | None, list[Failure]]:

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from quality import judged
 from tables import write_results
 
-from knowhalu.reasons import OpenReason
-from knowhalu.types import Label, Relation
-from knowhalu.verdicts import Verdict
+from knowhalu.results import Verdict
+from knowhalu.types import Label, OpenReason, Relation
 
 SETS = ("nli_control", "nli_cad_snli", "scifact", "healthver", "fever_symmetric_v2", "fm2", "written_claims")
 OPEN = (*SETS, "qags_cnndm", "summedits8", "wice_claim_oracle", "bump_pairs", "written_answers")

@@ -18,7 +18,7 @@ from quality import judged
 from tables import write_results
 from verifier import SETS
 
-from knowhalu.encoder.service import PACKAGED
+from knowhalu.encoder.backend import PACKAGED
 from knowhalu.evaluation.curves import Reliability, reliability
 from knowhalu.report.charts import reliability_chart, styles_of
 

@@ -14,7 +14,7 @@ import time
 from hashlib import sha256
 from pathlib import Path
 
-from knowhalu.encoder.service import PACKAGED
+from knowhalu.encoder.backend import PACKAGED
 
 HERE = Path(__file__).parent
 STEPS = {

@@ -16,19 +16,19 @@ from bars import draw
 from tables import write_results
 
 from knowhalu.encoder.embedder import MiniLMEmbedder
-from knowhalu.encoder.tokens import HEAD, PACKAGED, load_token_encoder
-from knowhalu.options import RetrievalOptions
-from knowhalu.retrieval.base import Retriever
-from knowhalu.retrieval.build import build_index
-from knowhalu.retrieval.fusion import HybridRetriever
+from knowhalu.encoder.late_encoder import HEAD, PACKAGED, load_token_encoder
+from knowhalu.engine.retrievers import open_retriever
+from knowhalu.index.base import Retriever
+from knowhalu.index.bm25_part import build_lexical
+from knowhalu.index.build import build_index
+from knowhalu.index.extension import extend, open_stored
+from knowhalu.index.late_part import build_late
+from knowhalu.index.manifest import Chunking
+from knowhalu.ingest.sources import SourceRecord
+from knowhalu.retrieval.hybrid import HybridRetriever
 from knowhalu.retrieval.late import LateIndex
-from knowhalu.retrieval.late_build import build_late
-from knowhalu.retrieval.lexical_build import build_lexical
-from knowhalu.retrieval.manifest import Chunking
-from knowhalu.retrieval.sources import SourceRecord
-from knowhalu.retrieval.stored import extend, open_stored
-from knowhalu.retrievers import open_retriever
-from knowhalu.training.late_eval import quality
+from knowhalu.settings import RetrievalOptions
+from knowhalu.training.late_data import quality
 from knowhalu.training.rows import read_rows
 
 DEPTH = 100

@@ -19,8 +19,8 @@ from revision_measures import Fate, fate, likeness, passed_but_changed, rouge_l
 from revision_tables import markdown
 
 from knowhalu.api import Reviser
-from knowhalu.revisions import Revision
-from knowhalu.settings import load_settings
+from knowhalu.load_settings import load_settings
+from knowhalu.results import Revision
 
 SEEN = 60
 """Pairs of BUMP (of a fixed order) that were looked at while the rules of substitution were written; see `pairs_of`."""

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from knowhalu.methods.drafting import units
-from knowhalu.reasoners.quantities import number_of
-from knowhalu.revisions import Revision
-from knowhalu.text import words
+from knowhalu.methods.revise.edits import units
+from knowhalu.results import Revision
+from knowhalu.text.quantities import number_of
+from knowhalu.text.sentences import words
 
 Texts = Sequence[str]
 

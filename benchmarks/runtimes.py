@@ -19,8 +19,8 @@ from encoder_speed import asked, rounds, timed
 from tables import write_results
 from torch import Tensor
 
-from knowhalu.encoder.service import EncoderBackend
-from knowhalu.encoder.thread import in_one_thread
+from knowhalu.encoder.backend import EncoderBackend
+from knowhalu.encoder.device import in_one_thread
 from knowhalu.encoder.verifier import Verifier
 
 NEEDED = 1.3

@@ -17,15 +17,15 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from knowhalu.calibration.forms import by_segment
-from knowhalu.demonstrations import FIELDS, Example, load_examples
-from knowhalu.methods.knowhalu import KnowHalu
-from knowhalu.options import KnowHaluOptions, LLMOptions
-from knowhalu.reasoners.layout import GENERAL, SPECIFIC
-from knowhalu.reasoners.llm import LLMReasoner
-from knowhalu.steps import Completion, Generate, Search
+from knowhalu.calibration.two_forms import by_segment
+from knowhalu.methods.knowhalu.llm import LLMReasoner
+from knowhalu.methods.knowhalu.method import KnowHalu
+from knowhalu.prompts.examples import FIELDS, Example, load_examples
+from knowhalu.prompts.format import GENERAL, SPECIFIC
+from knowhalu.requests import Completion, Generate, Search
+from knowhalu.results import Verdict
+from knowhalu.settings import KnowHaluOptions, LLMOptions
 from knowhalu.types import Document, Form, Judgment, Label, Sample, Task
-from knowhalu.verdicts import Verdict
 
 CHARACTERS = 4
 ACCURACY = {Form.UNSTRUCTURED: 0.79, Form.STRUCTURED: 0.75}

@@ -14,11 +14,10 @@ from typing import Any
 
 from tables import write_results
 
-from knowhalu.encoder.service import PACKAGED
+from knowhalu.encoder.backend import PACKAGED
 from knowhalu.encoder.verifier import Verifier, Vocabulary
-from knowhalu.training.holdout import Part, Rows, evaluate
+from knowhalu.training.holdout import Part, Rows, Unseen, evaluate
 from knowhalu.training.recipes import rows_of
-from knowhalu.training.unseen import Unseen
 
 
 def compared(folder: Path, data: Path, limit: int) -> dict[str, dict[str, Any]]:

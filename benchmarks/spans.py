@@ -16,14 +16,14 @@ from eval_rows import read
 from metrics import interval
 from tables import write_results
 
-from knowhalu.encoder.marking import DOUBTED
-from knowhalu.encoder.service import EncoderBackend
-from knowhalu.steps import Hypothesis
-from knowhalu.text import content_words, words
+from knowhalu.encoder.backend import EncoderBackend
+from knowhalu.encoder.spans import DOUBTED
+from knowhalu.requests import Hypothesis
+from knowhalu.text.sentences import content_words, words
 from knowhalu.training.examples import Stretch, changed
-from knowhalu.training.mark_border import wrong_words
+from knowhalu.training.holdout import Unseen
 from knowhalu.training.recipes import MARKED
-from knowhalu.training.unseen import Unseen
+from knowhalu.training.span_threshold import wrong_words
 from knowhalu.training.written import marked, unsupported
 
 

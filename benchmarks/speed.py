@@ -9,15 +9,15 @@ from pathlib import Path
 
 from eval_rows import paper_pairs
 
-from knowhalu.batching import Batcher
-from knowhalu.encoder.service import EncoderBackend
-from knowhalu.engine import Backends, Engine
-from knowhalu.methods.knowhalu import KnowHalu
-from knowhalu.options import Settings
-from knowhalu.parts import build_engine
-from knowhalu.steps import Entail
+from knowhalu.build import build_engine
+from knowhalu.encoder.backend import EncoderBackend
+from knowhalu.engine.batcher import Batcher
+from knowhalu.engine.engine import Backends, Engine
+from knowhalu.methods.knowhalu.method import KnowHalu
+from knowhalu.requests import Entail
+from knowhalu.results import Verdict
+from knowhalu.settings import Settings
 from knowhalu.types import Sample
-from knowhalu.verdicts import Verdict
 
 
 class Recorder:

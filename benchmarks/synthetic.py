@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from knowhalu.retrieval.sources import SourceRecord
+from knowhalu.ingest.sources import SourceRecord
 
 SPREAD = 0.7
 """Length of what is a vector's own, where its cluster's centre has length 1."""

@@ -14,13 +14,12 @@ import numpy as np
 from metrics import auc
 from tables import write_results
 
-from knowhalu.encoder.service import PACKAGED, EncoderBackend
-from knowhalu.steps import Hypothesis
+from knowhalu.encoder.backend import PACKAGED, EncoderBackend
+from knowhalu.requests import Hypothesis
+from knowhalu.training.augment import shaped
 from knowhalu.training.examples import SUPPORTED, Example
-from knowhalu.training.holdout import drawn_examples
+from knowhalu.training.holdout import Unseen, drawn_examples
 from knowhalu.training.recipes import RECIPES
-from knowhalu.training.unseen import Unseen
-from knowhalu.training.vary import shaped
 
 PARTS = (
     "written plain claims on real passages", "written claims on real passages", "FEVER dev claims", "written claims",

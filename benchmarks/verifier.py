@@ -17,12 +17,11 @@ from eval_rows import EvalRow, rows_of, source
 from metrics import Array, auc, balanced, interval, redrawn, trivial
 from tables import write_results
 
-from knowhalu.encoder.service import EncoderBackend
-from knowhalu.steps import Hypothesis
+from knowhalu.encoder.backend import EncoderBackend
+from knowhalu.requests import Hypothesis
 from knowhalu.training.examples import SUPPORTED
-from knowhalu.training.holdout import drawn_examples
+from knowhalu.training.holdout import Unseen, drawn_examples
 from knowhalu.training.recipes import RECIPES
-from knowhalu.training.unseen import Unseen
 
 SETS = """
     summedits8 wice_claim_oracle fm2 fever_symmetric_v2 bump_pairs healthver scifact qags_cnndm nli_control nli_cad_snli

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from knowhalu.api import Checker, Reviser, check, check_all, revise
     from knowhalu.errors import KnowHaluError
-    from knowhalu.revisions import Revision
+    from knowhalu.results import Failure, Outcome, Revision, Verdict
     from knowhalu.types import Document, Label, Sample
-    from knowhalu.verdicts import Failure, Outcome, Verdict
 
 __version__ = "0.1.0"
 __all__ = [
@@ -18,7 +17,7 @@ __all__ = [
 
 _HOMES = {
     "check": "api", "check_all": "api", "revise": "api", "Checker": "api", "Reviser": "api", "KnowHaluError": "errors",
-    "Revision": "revisions", "Failure": "verdicts", "Outcome": "verdicts", "Verdict": "verdicts",
+    "Revision": "results", "Failure": "results", "Outcome": "results", "Verdict": "results",
 }  # fmt: skip
 
 

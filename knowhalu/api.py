@@ -7,13 +7,12 @@ from typing import Any, Generic
 
 from pydantic import ValidationError
 
-from knowhalu.engine import Engine, R
+from knowhalu.engine.engine import Engine, R
 from knowhalu.errors import InputError
-from knowhalu.options import Settings
 from knowhalu.profiles import read_profile, with_profile
-from knowhalu.revisions import Revised, Revision
+from knowhalu.results import Failure, Outcome, Revised, Revision, Verdict
+from knowhalu.settings import Settings
 from knowhalu.types import Document, Sample
-from knowhalu.verdicts import Failure, Outcome, Verdict
 
 
 class _Door(ABC, Generic[R]):
@@ -33,14 +32,14 @@ class _Door(ABC, Generic[R]):
     @cached_property
     def fingerprint(self) -> dict[str, str]:
         """Return what decides the results: version, settings, and the hashes of the verifier, the prompts and the index."""
-        from knowhalu.parts import fingerprint
+        from knowhalu.build import fingerprint
 
         return fingerprint(self.settings, revises=self.revises)
 
     @property
     def answers(self) -> str:
         """Return which language model answers, as its server or its folder tells; "" where none thinks."""
-        from knowhalu.parts import who_answers
+        from knowhalu.build import who_answers
 
         return who_answers(self.settings, revises=self.revises)
 
@@ -60,14 +59,14 @@ class Checker(_Door[Verdict]):
     @cached_property
     def engine(self) -> Engine[Verdict]:
         """Return the engine, with its method and backends built on first use."""
-        from knowhalu.parts import build_engine
+        from knowhalu.build import build_engine
 
         return build_engine(self.settings)
 
     @property
     def needs_sources(self) -> bool:
         """Tell whether a text must bring sources of its own: the method checks by some, and there is no index."""
-        from knowhalu.names import method_card
+        from knowhalu.registry import method_card
 
         return super().needs_sources and method_card(self.settings.method).sources
 
@@ -97,7 +96,7 @@ class Reviser(_Door[Revision]):
     @cached_property
     def engine(self) -> Engine[Revision]:
         """Return the engine, with its detector, writer and backends built on first use."""
-        from knowhalu.parts import build_reviser
+        from knowhalu.build import build_reviser
 
         return build_reviser(self.settings)
 

@@ -12,13 +12,12 @@ from typing import NamedTuple
 
 from knowhalu.api import Checker, Reviser
 from knowhalu.errors import InputError, KnowHaluError, ResumeError
-from knowhalu.ledger import CURE, Entry, Ledger
-from knowhalu.records import Inputs, id_hash, outcome_line, read_samples
-from knowhalu.revisions import Revision
-from knowhalu.scoring import Border, Score, best_border, score
-from knowhalu.text import word_count
+from knowhalu.evaluation.scores import Border, Score, best_border, score
+from knowhalu.io.journal import CURE, Entry, Ledger
+from knowhalu.io.records import Inputs, id_hash, outcome_line, read_samples
+from knowhalu.results import Failure, Outcome, Revision
+from knowhalu.text.sentences import word_count
 from knowhalu.types import Sample
-from knowhalu.verdicts import Failure, Outcome
 
 UNLABELLED, FAITHFUL, HALLUCINATED = 0, 1, 2
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from pydantic import Field, ValidationError, field_validator
 
-from knowhalu.decisions import Decision
 from knowhalu.errors import SettingsError
-from knowhalu.options import Settings
+from knowhalu.methods.common.calibrated import Decision
+from knowhalu.settings import Settings
 from knowhalu.types import Record
 
 HEAD = "# What `knowhalu calibrate` chose. Use it: knowhalu detect IN.jsonl -o OUT.jsonl --profile THIS_FILE"
@@ -48,7 +48,7 @@ class Basis(Record):
         return text
 
     def shared(self, contents: Iterable[str]) -> int:
-        """Count the rows, by the hashes of their contents (`knowhalu.records.content_hash`), that it was fitted on."""
+        """Count the rows, by the hashes of their contents (`knowhalu.io.records.content_hash`), that it was fitted on."""
         data = base64.b64decode(self.hashes)
         known = [data[i : i + KEPT] for i in range(0, len(data), KEPT)]
 

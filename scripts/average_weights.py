@@ -5,8 +5,8 @@ import argparse
 from pathlib import Path
 
 from knowhalu.encoder.verifier import Vocabulary
-from knowhalu.training.averaging import averaged
-from knowhalu.training.command import command
+from knowhalu.training.rows import command
+from knowhalu.training.weights import averaged
 
 
 def main() -> None:

@@ -16,13 +16,13 @@ from knowhalu.batch import Summary, detect
 from knowhalu.cli.show import make_console, show_item
 from knowhalu.cli.tables import PlainProgress, duration, show_scores
 from knowhalu.errors import IndexFormatError, KnowHaluError
-from knowhalu.options import RetrievalOptions, Settings
-from knowhalu.records import parse_outcome, read_samples
-from knowhalu.retrieval.index import read_info, verify
-from knowhalu.scoring import Score, score
-from knowhalu.text import safe
+from knowhalu.evaluation.scores import Score, score
+from knowhalu.index.open import read_info, verify
+from knowhalu.io.records import parse_outcome, read_samples
+from knowhalu.results import Outcome, Verdict
+from knowhalu.settings import RetrievalOptions, Settings
+from knowhalu.text.sentences import safe
 from knowhalu.types import Sample
-from knowhalu.verdicts import Outcome, Verdict
 
 CORPUS, ITEMS = Path("demo/corpus.jsonl"), Path("demo/items.jsonl")
 INDEX, OUTPUT = Path("indexes/demo"), Path("demo/out/verdicts.jsonl")

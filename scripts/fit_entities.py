@@ -14,17 +14,17 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from knowhalu.api import Checker
-from knowhalu.encoder.service import PACKAGED, EncoderBackend
-from knowhalu.options import ConliOptions, EncoderOptions, Settings
-from knowhalu.reasoners.conli_encoder import WEIGHTS, judged_alone
-from knowhalu.reasoners.features import LOGIT_LIMIT, logit
-from knowhalu.reasoners.standing import views
-from knowhalu.training.command import command
+from knowhalu.encoder.backend import PACKAGED, EncoderBackend
+from knowhalu.methods.common.features import LOGIT_LIMIT, logit
+from knowhalu.methods.conli.encoder import WEIGHTS, judged_alone
+from knowhalu.methods.conli.entity_support import views
+from knowhalu.results import Verdict
+from knowhalu.settings import ConliOptions, EncoderOptions, Settings
 from knowhalu.training.entities import EntityRow, entity_rows
+from knowhalu.training.holdout import Unseen
 from knowhalu.training.judgment import claim_rows, fit
-from knowhalu.training.unseen import Unseen
+from knowhalu.training.rows import command
 from knowhalu.types import Judgment, Passage
-from knowhalu.verdicts import Verdict
 
 
 def features(rows: list[EntityRow], backend: EncoderBackend) -> list[dict[str, float]]:

@@ -13,17 +13,17 @@ from rich.console import Console
 from rich.progress import track
 
 from knowhalu.api import Checker
-from knowhalu.calibration.forms import by_segment
 from knowhalu.calibration.scaling import fit_scaling
-from knowhalu.encoder.service import EncoderBackend
+from knowhalu.calibration.two_forms import by_segment
+from knowhalu.encoder.backend import EncoderBackend
 from knowhalu.evaluation.curves import reliability
-from knowhalu.options import EncoderOptions, KnowHaluOptions, Settings
-from knowhalu.reasoners.encoder import decide
-from knowhalu.reasoners.features import logit
-from knowhalu.reasoners.judge_model import JudgeModel
-from knowhalu.steps import Hypothesis
-from knowhalu.training.command import command
-from knowhalu.training.drafts import drafted
+from knowhalu.methods.common.features import logit
+from knowhalu.methods.common.judgment_model import JudgeModel
+from knowhalu.methods.knowhalu.encoder import decide
+from knowhalu.requests import Hypothesis
+from knowhalu.results import Verdict
+from knowhalu.settings import EncoderOptions, KnowHaluOptions, Settings
+from knowhalu.training.holdout import Unseen
 from knowhalu.training.judgment import (
     FORMS,
     FitRow,
@@ -37,9 +37,9 @@ from knowhalu.training.judgment import (
     out_of_fold,
     summary_rows,
 )
-from knowhalu.training.unseen import Unseen
+from knowhalu.training.rows import command
+from knowhalu.training.weights import drafted
 from knowhalu.types import Judgment
-from knowhalu.verdicts import Verdict
 
 Checked = list[tuple[FitRow, Verdict]]
 FEW = 100

@@ -5,14 +5,14 @@ import argparse
 import json
 from pathlib import Path
 
-from knowhalu.encoder.marking import DOUBTED
-from knowhalu.encoder.service import EncoderBackend
+from knowhalu.encoder.backend import EncoderBackend
+from knowhalu.encoder.spans import DOUBTED
 from knowhalu.errors import InputError
-from knowhalu.steps import Hypothesis
-from knowhalu.training.command import command
-from knowhalu.training.drafts import drafted
-from knowhalu.training.mark_border import Read, fit_border, wrong_claims, wrong_words
-from knowhalu.training.unseen import Unseen
+from knowhalu.requests import Hypothesis
+from knowhalu.training.holdout import Unseen
+from knowhalu.training.rows import command
+from knowhalu.training.span_threshold import Read, fit_border, wrong_claims, wrong_words
+from knowhalu.training.weights import drafted
 
 SPLIT = "held-out sources of the training files; no evaluation file was read"
 

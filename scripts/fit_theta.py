@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from knowhalu.api import Checker
-from knowhalu.combination import RULES
-from knowhalu.options import EncoderOptions, Settings
-from knowhalu.training.command import command
-from knowhalu.training.drafts import drafted
+from knowhalu.methods.common.combine import RULES
+from knowhalu.results import Verdict
+from knowhalu.settings import EncoderOptions, Settings
 from knowhalu.training.factored import Measured, Text, fitted, texts
-from knowhalu.training.unseen import Unseen
-from knowhalu.verdicts import Verdict
+from knowhalu.training.holdout import Unseen
+from knowhalu.training.rows import command
+from knowhalu.training.weights import drafted
 
 SPLIT = "held-out sources of the training files; no evaluation file was read"
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from rich.progress import track
 
 from knowhalu.encoder.verifier import Verifier, Vocabulary
-from knowhalu.training.command import command
 from knowhalu.training.leakage import Leakage
 from knowhalu.training.mining import Draw, hard, scorer, views
 from knowhalu.training.recipes import MADE, RECIPES, draws
+from knowhalu.training.rows import command
 
 
 def main() -> None:

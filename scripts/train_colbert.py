@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from knowhalu.encoder.embedder import default_folder
-from knowhalu.encoder.tokens import LateMiniLM
-from knowhalu.retrieval.passages import PassageList
-from knowhalu.training.command import budget_of, command
+from knowhalu.encoder.late_encoder import LateMiniLM
+from knowhalu.index.passages import PassageList
 from knowhalu.training.late import LateProgress, LateSettings, LateTrainer
-from knowhalu.training.late_eval import evaluate
-from knowhalu.training.late_pairs import Question, mined, read_corpus
-from knowhalu.training.rows import read_rows
+from knowhalu.training.late_data import Question, evaluate, mined, read_corpus
+from knowhalu.training.rows import budget_of, command, read_rows
 
 LEARNED = {"squad_sentence_retrieval": "test", "scifact_retrieval": "train"}
 """Each set and its split to learn from. The `test` split of the first comes from SQuAD's training articles."""

@@ -11,12 +11,11 @@ from typing import Any
 from knowhalu.encoder.verifier import Verifier
 from knowhalu.errors import InputError
 from knowhalu.training.card import write_card
-from knowhalu.training.command import budget_of, command
-from knowhalu.training.holdout import as_table, evaluate
+from knowhalu.training.holdout import Unseen, as_table, evaluate
 from knowhalu.training.leakage import Leakage
 from knowhalu.training.loop import Progress, Trainer, TrainSettings
 from knowhalu.training.recipes import FILES, RECIPES, check_added
-from knowhalu.training.unseen import Unseen
+from knowhalu.training.rows import budget_of, command
 
 
 def whole(file: str) -> str:

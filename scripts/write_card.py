@@ -8,8 +8,8 @@ from pathlib import Path
 from safetensors import safe_open
 
 from knowhalu.training.card import write_card
-from knowhalu.training.command import command
 from knowhalu.training.loop import Progress, TrainSettings
+from knowhalu.training.rows import command
 
 
 def main() -> None:

@@ -72,7 +72,7 @@ def clean_environ(monkeypatch, tmp_path_factory):
 @pytest.fixture(scope="session")
 def vocabulary_folder(tmp_path_factory):
     """A folder with the tiny tokenizer."""
-    from tests.tiny import write_tokenizer
+    from tests.support.tiny import write_tokenizer
 
     folder = tmp_path_factory.mktemp("vocabulary")
     write_tokenizer(folder)

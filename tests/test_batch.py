@@ -7,9 +7,9 @@ import pytest
 
 from knowhalu.batch import detect
 from knowhalu.errors import InputError, ResumeError
-from knowhalu.options import EngineOptions, Settings
-from knowhalu.verdicts import Failure
-from tests.scripted_checks import ROWS, Plain, ScriptedChecker, outcomes, write
+from knowhalu.results import Failure
+from knowhalu.settings import EngineOptions, Settings
+from tests.support.scripted_checks import ROWS, Plain, ScriptedChecker, outcomes, write
 
 
 @pytest.fixture

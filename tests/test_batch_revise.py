@@ -8,12 +8,12 @@ import pytest
 
 from knowhalu import batch
 from knowhalu.api import Reviser
-from knowhalu.engine import Backends, Engine
+from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import ResumeError
-from knowhalu.methods.revising import Guarded
-from knowhalu.records import parse_revision
-from tests.revising import Detector, Writer
-from tests.scripted_checks import Plain, write
+from knowhalu.io.records import parse_revision
+from knowhalu.methods.revise.guarded import Guarded
+from tests.support.revising import Detector, Writer
+from tests.support.scripted_checks import Plain, write
 
 ROWS = [
     {"id": "a", "claim": "Mars is red. Mars is wrong.", "knowledge": "k", "label": "hallucinated"},

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from knowhalu.api import Checker
 from knowhalu.batch import detect
-from knowhalu.decisions import Decision, Scaling
+from knowhalu.build import build_method, fingerprint
 from knowhalu.errors import InputError, SettingsError
-from knowhalu.options import Settings
-from knowhalu.parts import build_method, fingerprint
+from knowhalu.io.records import content_hash, parse_outcome
+from knowhalu.load_settings import load_settings
+from knowhalu.methods.common.calibrated import Decision, Scaling
 from knowhalu.profiles import Basis, Fit, Profile, hashes_of, read_profile, with_profile, write_profile
-from knowhalu.records import content_hash, parse_outcome
-from knowhalu.settings import load_settings
+from knowhalu.settings import Settings
 from knowhalu.types import Sample
 
 LENGTH = {"method": "trivial-length", "reasoner": "encoder", "trivial": {"border": 3.0}}

@@ -8,9 +8,9 @@ import pytest
 import knowhalu
 from knowhalu import Reviser, Revision, Verdict
 from knowhalu.api import Checker
-from knowhalu.encoder.service import PACKAGED
-from knowhalu.fits import FILES
-from knowhalu.options import KnowHaluOptions, Settings
+from knowhalu.encoder.backend import PACKAGED
+from knowhalu.io.fitted_files import FILES
+from knowhalu.settings import KnowHaluOptions, Settings
 from knowhalu.training.recipes import RECIPES
 from knowhalu.types import Kind, Label, Sample
 

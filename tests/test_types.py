@@ -9,6 +9,7 @@ import knowhalu
 from knowhalu import types
 from knowhalu.api import Checker
 from knowhalu.errors import InputError
+from knowhalu.results import Failure, Segment, Verdict
 from knowhalu.types import (
     NO_INFORMATION,
     Document,
@@ -24,7 +25,6 @@ from knowhalu.types import (
     Task,
     Triplet,
 )
-from knowhalu.verdicts import Failure, Segment, Verdict
 
 
 @pytest.mark.parametrize(

@@ -12,25 +12,25 @@ import numpy as np
 from knowhalu import __version__
 from knowhalu.api import Checker
 from knowhalu.batch import Progress, detect
-from knowhalu.calibration.asking import asking_all, options_of, run_of
-from knowhalu.calibration.choosing import Choice, Chooser, Chosen, joined
-from knowhalu.calibration.forms import Forms, Grid, read_forms
-from knowhalu.calibration.goals import Goal
+from knowhalu.calibration.cascade import Stages, read_stages
+from knowhalu.calibration.choice import Choice, Chooser, Chosen, joined
 from knowhalu.calibration.measures import measured, ratio
+from knowhalu.calibration.objectives import Goal
 from knowhalu.calibration.outcomes import Lines, Places, Tuned, head_of, plain, read_lines, sets_of
-from knowhalu.calibration.stages import Stages, read_stages
-from knowhalu.calibration.thetas import read_thetas
-from knowhalu.decisions import Kind
+from knowhalu.calibration.runs import asking_all, options_of, run_of
+from knowhalu.calibration.theta import read_thetas
+from knowhalu.calibration.two_forms import Forms, Grid, read_forms
 from knowhalu.errors import InputError
-from knowhalu.evaluation.figures import Flags, Said
-from knowhalu.evaluation.intervals import Figure
+from knowhalu.evaluation.bootstrap import Estimate
+from knowhalu.evaluation.metrics import Flags, Said
 from knowhalu.evaluation.rows import Rows, read_rows
+from knowhalu.io.atomic import refuse_others
 from knowhalu.methods.cascade import ENCODER, LLM, RULES
-from knowhalu.options import Settings
-from knowhalu.outputs import refuse_others
+from knowhalu.methods.common.calibrated import Kind
 from knowhalu.profiles import HEAD, Basis, Fit, Profile, beside, hashes_of, write_profile
+from knowhalu.settings import Settings
 
-Figures = dict[str, Figure]
+Figures = dict[str, Estimate]
 OPENS = '{\n "profile": {'
 """How the file beside a profile begins; see `knowhalu.calibration.report`."""
 PARTS = ("verifier", "prompts", "index")
@@ -44,9 +44,9 @@ class StageShare:
     name: str
     label: str
     rows: int
-    share: Figure
-    errors: Figure
-    held: Figure
+    share: Estimate
+    errors: Estimate
+    held: Estimate
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Calibration:
     held: Figures | None
     on: dict[str, tuple[Figures, Figures | None]] = field(default_factory=dict)
     stages: tuple[StageShare, ...] = ()
-    sent_on: dict[str, Figure] = field(default_factory=dict)
+    sent_on: dict[str, Estimate] = field(default_factory=dict)
     grids: dict[str, Grid] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -207,7 +207,7 @@ def _staged(
     shares = []
     for name, flagged in [(name, flagged) for name in (RULES, ENCODER, LLM) for flagged in (False, True)]:
         there = (stage == name) & (said.settled == flagged) & ~said.abstained
-        errors, held_errors = ratio(~said.right, there, groups), Figure(None)
+        errors, held_errors = ratio(~said.right, there, groups), Estimate(None)
         if held_said is not None:
             held_errors = ratio(~held_said.right, (held == name) & (held_said.settled == flagged) & ~held_said.abstained, groups)
         label = "hallucinated" if flagged else "faithful"
@@ -256,7 +256,7 @@ def _profile(
     )  # fmt: skip
 
 
-def _numbers(figure: Figure) -> list[float]:
+def _numbers(figure: Estimate) -> list[float]:
     return [round(v, 4) for v in figure if v is not None]
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.calibration.outcomes import Places
-from knowhalu.evaluation.figures import BIASED, Floats, Said, counts, figures
-from knowhalu.evaluation.intervals import Figure, draws, limits
+from knowhalu.evaluation.bootstrap import Estimate, draws, limits
+from knowhalu.evaluation.metrics import BIASED, Floats, Said, counts, figures
 
 MEASURES = ("average", "tpr", "tnr", "precision", "rest", "open", "brier", "ece")
 MEANINGS = {
@@ -20,7 +20,7 @@ MEANINGS = {
 PARTS = 10
 
 
-def measured(said: Said, groups: Places) -> dict[str, Figure]:
+def measured(said: Said, groups: Places) -> dict[str, Estimate]:
     """Return every measure with its 95 % bootstrap interval over groups; what cannot be given is None."""
     single = counts(said)
     whole, drawn = measures(single.sum(axis=0)), _resampled(single, groups)
@@ -41,7 +41,7 @@ def measures(total: Floats) -> dict[str, Floats]:
     }  # fmt: skip
 
 
-def ratio(part: NDArray[np.bool_], whole: NDArray[np.bool_], groups: Places) -> Figure:
+def ratio(part: NDArray[np.bool_], whole: NDArray[np.bool_], groups: Places) -> Estimate:
     """Return which share of the rows `whole` is also in `part`, with its 95 % bootstrap interval over groups."""
     single = np.stack([part & whole, whole], axis=1).astype(np.float64)
     found = _share(*single.sum(axis=0))
@@ -95,5 +95,5 @@ def _share(part: Floats, whole: Floats) -> Floats:
     return np.where(missing, np.nan, part / np.where(missing, 1.0, whole))
 
 
-def _figure(value: Floats, low: float | None = None, high: float | None = None) -> Figure:
-    return Figure(None) if np.isnan(value) else Figure(float(value), low, high)
+def _figure(value: Floats, low: float | None = None, high: float | None = None) -> Estimate:
+    return Estimate(None) if np.isnan(value) else Estimate(float(value), low, high)

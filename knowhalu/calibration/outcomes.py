@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.errors import InputError
-from knowhalu.evaluation.figures import Flags, Floats, Said
+from knowhalu.evaluation.metrics import Flags, Floats, Said
 from knowhalu.evaluation.rows import Rows
-from knowhalu.records import id_hash, read_samples
+from knowhalu.io.records import id_hash, read_samples
 from knowhalu.types import SET
 
 Places = NDArray[np.intp]

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from knowhalu.calibration.calibrate import Calibration, Figures
-from knowhalu.calibration.forms import QUANTILES, Grid
 from knowhalu.calibration.measures import MEANINGS, MEASURES
-from knowhalu.evaluation.intervals import DRAWS, Figure
-from knowhalu.evaluation.report import Sheet, percent
+from knowhalu.calibration.two_forms import QUANTILES, Grid
+from knowhalu.evaluation.bootstrap import DRAWS, Estimate
+from knowhalu.evaluation.tables import Sheet, percent
 from knowhalu.profiles import beside
 
 SHARES = ("brier", "ece")
@@ -81,7 +81,7 @@ def _cells(figures: Figures) -> tuple[str, ...]:
     return tuple(as_number(figures[name]) if name in SHARES else percent(figures[name]) for name in MEASURES)
 
 
-def as_number(figure: Figure) -> str:
+def as_number(figure: Estimate) -> str:
     """Write a figure that is no share, with its interval where it has one."""
     if figure.value is None:
         return "-"

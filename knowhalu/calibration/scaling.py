@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from knowhalu.decisions import Kind, Scaling, log_odds
 from knowhalu.errors import InputError
-from knowhalu.evaluation.figures import Flags, Floats
+from knowhalu.evaluation.metrics import Flags, Floats
+from knowhalu.methods.common.calibrated import Kind, Scaling, log_odds
 
 STEPS, ENOUGH = 100, 1e-10
 DIGITS = 6

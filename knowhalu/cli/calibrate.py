@@ -5,14 +5,14 @@ from pathlib import Path
 import click
 
 from knowhalu.calibration.calibrate import calibrate as calibrated
-from knowhalu.calibration.goals import Aim, Goal
+from knowhalu.calibration.objectives import Aim, Goal
 from knowhalu.calibration.report import chosen, remarks, sheets, write
 from knowhalu.cli.compare import table_of
 from knowhalu.cli.detect import kept_when_interrupted, shown_progress
 from knowhalu.cli.options import FILE, make_settings, with_cache, with_index, with_method, with_settings
 from knowhalu.cli.show import make_console, short
-from knowhalu.decisions import Kind
 from knowhalu.errors import InputError
+from knowhalu.methods.common.calibrated import Kind
 
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 

@@ -11,10 +11,10 @@ from knowhalu.api import Checker
 from knowhalu.cli.options import make_settings, with_cache, with_index, with_method, with_profile, with_settings, with_text
 from knowhalu.cli.show import make_console, show_outcome
 from knowhalu.errors import InputError
-from knowhalu.fields import to_sample
-from knowhalu.records import BOM, decode, outcome_line, read_item
+from knowhalu.io.records import BOM, decode, outcome_line, read_item
+from knowhalu.io.samples import to_sample
+from knowhalu.results import Failure, Outcome
 from knowhalu.types import Sample
-from knowhalu.verdicts import Failure, Outcome
 
 FAITHFUL, HALLUCINATED, ERROR, INCONCLUSIVE = 0, 1, 2, 3
 RESPONSES = ("answer", "summary", "claim")

@@ -12,10 +12,10 @@ from knowhalu.batch import Progress
 from knowhalu.cli.options import FILE, all_pairs, with_cache, with_fitted, with_index, with_settings
 from knowhalu.cli.show import make_console, short
 from knowhalu.cli.tables import PlainProgress
-from knowhalu.evaluation.comparison import Comparison, Result
-from knowhalu.evaluation.comparison import compare as compared
-from knowhalu.evaluation.report import Sheet, remarks, sheets, write
+from knowhalu.evaluation.compare import Comparison, Result
+from knowhalu.evaluation.compare import compare as compared
 from knowhalu.evaluation.specs import parse_specs
+from knowhalu.evaluation.tables import Sheet, remarks, sheets, write
 
 INTERRUPTED = 130
 WIDEST = 10_000

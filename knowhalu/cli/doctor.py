@@ -19,7 +19,7 @@ import knowhalu
 from knowhalu.cli.options import make_settings, with_settings
 from knowhalu.cli.show import make_console, short
 from knowhalu.errors import KnowHaluError, SettingsError, StageError
-from knowhalu.options import LLMOptions, RetrievalOptions, Settings
+from knowhalu.settings import LLMOptions, RetrievalOptions, Settings
 
 if TYPE_CHECKING:
     from knowhalu.llm.server import About
@@ -126,7 +126,7 @@ def _verifier(folder: Path | None) -> Finding:
     import hashlib
 
     try:
-        from knowhalu.encoder.service import PACKAGED
+        from knowhalu.encoder.backend import PACKAGED
     except (ImportError, OSError) as error:
         return Finding("verifier", BAD, f"its code cannot be imported ({error})")
     home = folder or PACKAGED
@@ -164,7 +164,7 @@ def _indexes(wanted: Path | None) -> Iterator[Finding]:
     for folder in folders:
         needed = folder == wanted
         try:
-            from knowhalu.retrieval.index import read_info
+            from knowhalu.index.open import read_info
 
             info = read_info(folder)
         except (ImportError, OSError, KnowHaluError) as error:
@@ -188,7 +188,7 @@ def _folders(options: RetrievalOptions) -> Iterator[Finding]:
 def _thinking(settings: Settings) -> Iterator[Finding]:
     """Say who thinks in the method, and look for the language model where one does."""
     try:
-        from knowhalu.parts import thinkers
+        from knowhalu.build import thinkers
 
         who = thinkers(settings)
     except SettingsError as error:
@@ -203,8 +203,8 @@ def _thinking(settings: Settings) -> Iterator[Finding]:
 
 def _in_process(options: LLMOptions) -> Finding:
     """Look for the package and the folder of a language model in this process, without loading it."""
-    from knowhalu.llm.loading import checked_folder
-    from knowhalu.names import llm_backend
+    from knowhalu.llm.local.loading import checked_folder
+    from knowhalu.registry import llm_backend
 
     try:
         llm_backend(options.backend)

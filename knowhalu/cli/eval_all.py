@@ -13,18 +13,18 @@ from rich.progress import Progress as Bar
 
 from knowhalu.batch import Progress
 from knowhalu.cli.compare import Lines, show_sheets
-from knowhalu.cli.eval_set import Job, kept_when_interrupted, with_evaluation
+from knowhalu.cli.eval_dataset import Job, kept_when_interrupted, with_evaluation
 from knowhalu.cli.main import ERROR
 from knowhalu.cli.show import make_console, short
 from knowhalu.datasets.catalog import DATASETS
 from knowhalu.datasets.files import data_files, is_saved, stem_of
 from knowhalu.datasets.loading import recognise
 from knowhalu.errors import InputError, KnowHaluError
-from knowhalu.evaluation.comparison import Report
+from knowhalu.evaluation.baselines import Beside
+from knowhalu.evaluation.compare import Report
 from knowhalu.evaluation.dataset import Evaluation
-from knowhalu.evaluation.dataset_report import best_rule
-from knowhalu.evaluation.honesty import Beside
-from knowhalu.evaluation.report import Sheet, percent, tables
+from knowhalu.evaluation.dataset_tables import best_rule
+from knowhalu.evaluation.tables import Sheet, percent, tables
 
 
 @click.command()

@@ -6,8 +6,7 @@ from pathlib import Path
 import click
 
 from knowhalu.errors import SettingsError
-from knowhalu.evaluation.paper_report import as_json, markdown
-from knowhalu.evaluation.paper_tables import lay_out
+from knowhalu.evaluation.paper import as_json, lay_out, markdown
 from knowhalu.evaluation.published import table_of, tables_of
 
 KINDS = (".md", ".json")

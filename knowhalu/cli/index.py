@@ -1,12 +1,11 @@
-"""The `index` commands: build an index of documents and change it; those that look at it and search it are added here."""
+"""The `index` commands: plan, build and change an index; those that inspect and search it are added here."""
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from knowhalu.cli.index_look import info, verify
 from knowhalu.cli.index_options import (
     CUTTING,
     FOLDER,
@@ -20,8 +19,96 @@ from knowhalu.cli.index_options import (
     report_left_out,
     with_options,
 )
-from knowhalu.cli.index_plan import plan, show_plan
-from knowhalu.cli.index_search import extend, search, serve
+from knowhalu.cli.index_search import extend, info, search, serve, verify
+
+if TYPE_CHECKING:
+    from knowhalu.index.base import Embedder
+    from knowhalu.index.manifest import Chunking
+    from knowhalu.index.plan import Plan
+    from knowhalu.ingest.sources import Sources
+
+
+@click.command(cls=ListsFormats)
+@SOURCES
+@click.option("--embedder", default="minilm", show_default=True, help="minilm, a model folder, or flag:<folder>.")
+@click.option("--exact", is_flag=True, help="Read all of the sources instead of a sample.")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+@with_options(CUTTING, READING, STORING, MODEL)
+def plan(sources: tuple[Path, ...], embedder: str, exact: bool, as_json: bool, **given: Any) -> None:
+    """Say what an index would take; build nothing.
+
+    Prints documents, passages, disk, memory and time of an index of SOURCES.
+    """
+    from knowhalu.encoder.embedder import load_embedder
+
+    reader, chunking = reader_of(sources, given), chunking_of(given)
+    storing = {name: given.pop(name) for name in ("factory", "storage")}
+    show_plan(reader, load_embedder(embedder, **given), chunking, exact=exact, as_json=as_json, **storing)
+
+
+def show_plan(
+    reader: "Sources",
+    embedder: "Embedder",
+    chunking: "Chunking",
+    *,
+    factory: str,
+    storage: str,
+    exact: bool = False,
+    as_json: bool = False,
+) -> None:
+    """Make the plan of a build and print it."""
+    import json
+
+    from knowhalu.index.faiss_file import choose_factory
+    from knowhalu.index.plan import make_plan
+
+    made = make_plan(
+        reader,
+        embedder,
+        chunking,
+        factory=lambda count: choose_factory(factory, count, embedder.dimension),
+        number_bytes=2 if storage == "float16" else 4,
+        exact=exact,
+    )
+    if as_json:
+        click.echo(json.dumps(made._asdict()))
+        return
+    for name, value in _lines(made, embedder.name):
+        click.echo(f"{name:<11}{value}")
+
+
+def _lines(made: "Plan", embedder: str) -> list[tuple[str, str]]:
+    from rich.filesize import decimal
+
+    about = "" if made.exact else "about "
+    times = [("reading", made.reading), (f"embedding ({made.rate:,.0f} passages per second)", made.embedding)]
+    times += [("the search structure", made.searching)] if made.searching else []
+    says = "all of the sources were read" if made.exact else (
+        f"{made.sampled:,} documents were read; the rest is taken to be like them, byte for byte"
+    )  # fmt: skip
+    return [
+        ("documents", f"{about}{made.documents:,}"),
+        ("passages", f"{about}{made.passages:,}, of {made.words:.0f} words on average"),
+        ("disk", f"about {decimal(made.disk)}"),
+        ("memory", f"about {decimal(made.memory)} at most"),
+        ("time", f"about {_span(sum(t for _, t in times))}: " + ", ".join(f"{_span(t)} {what}" for what, t in times)),
+        ("factory", f"{made.factory}, embedder {embedder}"),
+        ("assumed", f"{says}; no passage is there twice; this machine stays as busy as it is now"),
+        *([("broken", f"{made.problems:,} of the records read cannot be used")] if made.problems else []),
+    ]
+
+
+def _span(seconds: float) -> str:
+    """Write a time in the two largest units that matter."""
+    whole = round(seconds)
+    if whole < 120:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
+    minutes = round(seconds / 60)
+    if minutes < 120:
+        return f"{minutes} min"
+    hours = round(seconds / 3600)
+    return f"{minutes // 60} h {minutes % 60} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
+
 
 FORCE = click.option("--force", is_flag=True, help="Drop unfinished work of another kind on this index.")
 MAKING = (
@@ -54,10 +141,10 @@ def build(sources: tuple[Path, ...], out: Path, embedder: str, force: bool, only
     SOURCES are of the formats below.
     A build that is stopped goes on from its last finished shard when the same command is given again.
     """
-    from knowhalu.cli.index_change import bar, refresh
+    from knowhalu.cli.index_options import bar, refresh
     from knowhalu.encoder.embedder import load_embedder
-    from knowhalu.retrieval.build import build_index
-    from knowhalu.retrieval.embedding import embed_here
+    from knowhalu.index.build import build_index
+    from knowhalu.index.embedding import embed_here
 
     reader, chunking = reader_of(sources, given), chunking_of(given)
     choice: dict[str, Any] = {"precision": given["precision"], "device": given["device"]}
@@ -82,7 +169,7 @@ def _on_ray(embedder: str, choice: dict[str, Any]) -> Any:
     from functools import partial
 
     from knowhalu.encoder.embedder import load_embedder
-    from knowhalu.retrieval.on_ray import RayStage
+    from knowhalu.index.ray import RayStage
 
     return RayStage(partial(load_embedder, embedder, **choice))
 
@@ -101,8 +188,8 @@ def add(folder: Path, sources: tuple[Path, ...], embedder: str | None, replace: 
     The documents of SOURCES go into the index in FOLDER; one whose id is there already is replaced.
     An addition that is stopped goes on where it was when the same command is given again.
     """
-    from knowhalu.cli.index_change import bar, embedder_for, refresh, summary
-    from knowhalu.retrieval.change import add_documents
+    from knowhalu.cli.index_options import bar, embedder_for, refresh, summary
+    from knowhalu.index.update import add_documents
 
     model = embedder_for(folder, embedder, precision=given["precision"], device=given["device"])
     reader = reader_of(sources, given)
@@ -121,7 +208,7 @@ def add(folder: Path, sources: tuple[Path, ...], embedder: str | None, replace: 
 @FORCE
 def delete(folder: Path, ids: tuple[str, ...], file: Path | None, force: bool) -> None:
     """Delete documents by their ids."""
-    from knowhalu.cli.index_change import run_delete
+    from knowhalu.cli.index_options import run_delete
 
     run_delete(folder, ids, file, force)
 
@@ -134,6 +221,6 @@ def compact(folder: Path, force: bool) -> None:
 
     The index in FOLDER is rewritten as a build of its documents would, without embedding them again.
     """
-    from knowhalu.cli.index_change import run_compact
+    from knowhalu.cli.index_options import run_compact
 
     run_compact(folder, force)

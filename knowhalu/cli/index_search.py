@@ -1,17 +1,90 @@
-"""The `index` commands that search: ask an index, give it further ways to be searched, serve it to others."""
+"""The `index` commands that inspect, verify, search, extend and serve an index."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from knowhalu.cli.index_options import FOLDER, MODEL, with_options
-from knowhalu.text import safe
+from knowhalu.cli.index_options import FOLDER, MODEL, describe, with_options
+from knowhalu.text.sentences import safe
 
 if TYPE_CHECKING:
-    from knowhalu.options import RetrievalOptions
-    from knowhalu.retrieval.base import Retriever
+    from knowhalu.index.base import Retriever
+    from knowhalu.index.extension import State
+    from knowhalu.index.manifest import Manifest
+    from knowhalu.settings import RetrievalOptions
+
+
+@click.command()
+@FOLDER
+@click.option("--json", "as_json", is_flag=True, help="Print the manifest, and what there is of parts, as JSON.")
+def info(folder: Path, as_json: bool) -> None:
+    """Show what an index holds and how it can be searched."""
+    import json
+
+    from knowhalu.index.extension import open_stored, states
+    from knowhalu.index.open import read_info
+
+    made, parts = read_info(folder), states(open_stored(folder))
+    if as_json:
+        click.echo(json.dumps(made.model_dump(mode="json") | {"parts": [part._asdict() for part in parts]}, indent=1))
+        return
+    for name, value in (*_lines(made), *((part.kind, _part_words(part, made, folder)) for part in parts)):
+        click.echo(f"{name:<11}{value}")
+
+
+def _lines(made: "Manifest") -> Iterator[tuple[str, str]]:
+    from rich.filesize import decimal
+
+    size = sum(entry.size for entry in made.files.values())
+    yield "passages", f"{made.counts.passages:,} of {made.counts.documents:,} documents"
+    yield "duplicates", f"{made.counts.duplicates:,} dropped"
+    yield "chunking", describe(made.chunking)
+    yield "embedder", f"{made.embedder.name}, {made.embedder.dimension} dimensions, {made.embedder.fingerprint[:12]}"
+    yield "vectors", f"{made.storage} in {len(made.shards)} shard{'s' * (len(made.shards) != 1)}, {made.metric}"
+    yield "search", _search_words(made)
+    yield "version", f"generation {made.generation}, content {made.content[:12]}, seal {made.seal[:16]}"
+    yield "size", decimal(size)
+    yield "made by", f"{made.created_by}, format {made.format}"
+
+
+def _search_words(made: "Manifest") -> str:
+    if made.factory == "Flat":
+        return "Flat: all vectors are compared"
+    asked, later = made.search.parameters, made.rows - made.search.rows
+    width = f"nprobe {asked.nprobe}" if "IVF" in made.factory else f"ef_search {asked.ef_search}"
+    added = f"; {later:,} passages added since are compared one by one, `index compact` takes them in" if later else ""
+    return f"{made.factory}, {width}, refine {asked.refine}{added}"
+
+
+def _part_words(part: "State", made: "Manifest", folder: Path) -> str:
+    from rich.filesize import decimal
+
+    if part.problem:
+        return part.problem
+    said = f"up to date, {decimal(part.size)}" + (f", {part.encoder}" if part.encoder else "")
+    if part.covered == made.rows:
+        return said
+    cure = f"`knowhalu index extend {folder} --{part.kind}` brings it up to date"
+    return f"covers {part.covered:,} of {made.rows:,} stored passages and cannot be searched, {decimal(part.size)}; {cure}"
+
+
+@click.command()
+@FOLDER
+def verify(folder: Path) -> None:
+    """Check every byte of an index and of its parts."""
+    from knowhalu.errors import IndexFormatError
+    from knowhalu.index.open import verify as problems_of
+
+    if problems := problems_of(folder):
+        for problem in problems:
+            click.echo(problem)
+        found = f"{len(problems)} problem{'s' * (len(problems) != 1)} found"
+        raise IndexFormatError(f"{folder}: {found}. Copy the index again, or rebuild it")
+    click.echo(f"{folder}: intact")
+
 
 MODES = ("dense", "lexical", "hybrid", "late")
 SEARCHING = (
@@ -35,13 +108,13 @@ SEARCHING = (
 
 def _open(folder: Path, mode: str, embedder: str | None, query_prefix: str | None, **given: Any) -> "Retriever":
     """Open an index as the options say; only what the mode needs is loaded."""
-    from knowhalu.retrievers import open_retriever
+    from knowhalu.engine.retrievers import open_retriever
 
     chosen = {name: given[name] for name in ("token_encoder", "fusion", "lexical_weight", "reranker", "rerank")}
     options = _checked({"index": folder, "mode": mode, "search": given["width"], **chosen})
     model = None
     if mode in ("dense", "hybrid"):
-        from knowhalu.cli.index_change import embedder_for
+        from knowhalu.cli.index_options import embedder_for
 
         loading = {name: given[name] for name in ("precision", "device")}
         model = embedder_for(folder, embedder, query_prefix=query_prefix, **loading)
@@ -52,7 +125,7 @@ def _checked(given: dict[str, Any]) -> "RetrievalOptions":
     from pydantic import ValidationError
 
     from knowhalu.errors import SettingsError
-    from knowhalu.options import RetrievalOptions
+    from knowhalu.settings import RetrievalOptions
 
     try:
         return RetrievalOptions.model_validate(given)
@@ -96,20 +169,20 @@ def extend(folder: Path, lexical: bool, late: bool, token_encoder: str, bits: st
     """
     from functools import partial
 
-    from knowhalu.retrieval.stored import extend as extended
-    from knowhalu.retrieval.stored import open_stored
+    from knowhalu.index.extension import extend as extended
+    from knowhalu.index.extension import open_stored
 
     if not lexical and not late:
         raise click.UsageError("say what to add: --lexical, --late, or both")
     stored = open_stored(folder)
     if lexical:
-        from knowhalu.retrieval.lexical_build import build_lexical, is_current
+        from knowhalu.index.bm25_part import build_lexical, is_current
 
         _report(folder / "lexical", extended(stored, "lexical", build_lexical, is_current))
     if late:
-        from knowhalu.encoder.tokens import load_token_encoder
-        from knowhalu.retrieval.late_build import build_late
-        from knowhalu.retrieval.late_build import is_current as is_late_current
+        from knowhalu.encoder.late_encoder import load_token_encoder
+        from knowhalu.index.late_part import build_late
+        from knowhalu.index.late_part import is_current as is_late_current
 
         encoder = load_token_encoder(token_encoder, **model)
         build = partial(build_late, encoder=encoder, bits=int(bits))
@@ -137,7 +210,7 @@ def serve(folder: Path, host: str, port: int, **given: Any) -> None:
 
     There is no login: keep it on this machine or in a network that you trust. Ends with Ctrl-C.
     """
-    from knowhalu.retrieval.index import read_info
+    from knowhalu.index.open import read_info
     from knowhalu.server.search import SearchServer
 
     made = read_info(folder)

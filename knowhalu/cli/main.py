@@ -20,12 +20,12 @@ COMMANDS = {
     "eval": ("knowhalu.cli.eval:evaluate", "Evaluate methods on published data sets, beside rules that know nothing of truth."),
     "report": ("knowhalu.cli.report:report", "Show finished runs as one page: figures, curves, cost and items with evidence."),
     "calibrate": ("knowhalu.cli.calibrate:calibrate", "Choose thresholds on labelled rows of your own, into a profile."),
-    "methods": ("knowhalu.cli.methods:methods", "List the methods: what each does, needs and costs."),
+    "methods": ("knowhalu.cli.catalog:methods", "List the methods: what each does, needs and costs."),
     "index": ("knowhalu.cli.index:index", "Build, show, search and verify indexes of your own texts."),
     "prompts": ("knowhalu.cli.prompts:prompts", "Show what a language model is asked, and check prompts of your own."),
-    "serve-model": ("knowhalu.cli.serve_model:serve_model", "Serve a language model on this machine's GPU by vLLM."),
+    "serve-model": ("knowhalu.cli.serve:serve_model", "Serve a language model on this machine's GPU by vLLM."),
     "doctor": ("knowhalu.cli.doctor:doctor", "Show what is installed and found, and how to get what is missing."),
-    "settings": ("knowhalu.cli.settings:settings", "Print all settings with their meanings, as a TOML file."),
+    "settings": ("knowhalu.cli.catalog:settings", "Print all settings with their meanings, as a TOML file."),
 }
 ERROR, INTERRUPTED = 2, 130
 """Exit codes beside those of `check`. An error never exits with 1, which `check` uses for "hallucinated"."""

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import click
 
 from knowhalu.errors import SettingsError
-from knowhalu.options import Settings
-from knowhalu.settings import load_settings
+from knowhalu.load_settings import load_settings
+from knowhalu.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -10,15 +10,15 @@ from click.exceptions import Exit
 
 from knowhalu.cli.check import sample_of
 from knowhalu.cli.options import with_text
-from knowhalu.demonstrations import FAMILY, examples_file, load_examples
 from knowhalu.errors import PromptError
-from knowhalu.names import METHODS, REVISION, WRITERS, imported
-from knowhalu.options import LLMOptions
-from knowhalu.prompts import Shown, load_prompt, packaged_folder, prompt_names
-from knowhalu.reasoners.layout import Formulation
-from knowhalu.reasoners.prompt_book import HOLES, PromptBook
-from knowhalu.steps import Generate
-from knowhalu.text import chunks, safe
+from knowhalu.prompts.book import HOLES, PromptBook
+from knowhalu.prompts.examples import FAMILY, examples_file, load_examples
+from knowhalu.prompts.format import Formulation
+from knowhalu.prompts.template import Shown, load_prompt, packaged_folder, prompt_names
+from knowhalu.registry import METHODS, REVISION, WRITERS, imported
+from knowhalu.requests import Generate
+from knowhalu.settings import LLMOptions
+from knowhalu.text.sentences import chunks, safe
 from knowhalu.types import Document, Form, Knowledge, Passage, Query, Sample, Step, Task
 
 FOLDER = click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path)

@@ -33,10 +33,10 @@ def report(
     RUN is a folder of `knowhalu compare`, a folder of such folders, or an outcome file of `knowhalu detect`. The page is one file
     that works from a disk without a network. Figures are of all rows; single items are a sample, wrong ones first.
     """
+    from knowhalu.report.chart_data import read_grids
     from knowhalu.report.content import make_report, paths_of
-    from knowhalu.report.grid import read_grids
     from knowhalu.report.runs import find_runs
-    from knowhalu.report.writing import check_outputs, write_all
+    from knowhalu.report.write import check_outputs, write_all
 
     outputs = {"html": output, "markdown": markdown, "json": as_json}
     given = {form: path for form, path in outputs.items() if path is not None}

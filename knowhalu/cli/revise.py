@@ -15,9 +15,8 @@ from knowhalu.cli.show import make_console
 from knowhalu.cli.show_revision import show_revision
 from knowhalu.cli.tables import show_summary
 from knowhalu.errors import InputError
-from knowhalu.records import outcome_line
-from knowhalu.revisions import Revised
-from knowhalu.verdicts import Failure
+from knowhalu.io.records import outcome_line
+from knowhalu.results import Failure, Revised
 
 
 @click.command()

@@ -10,10 +10,9 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.text import Text
 
-from knowhalu.revisions import Revision
-from knowhalu.text import safe
+from knowhalu.results import Evidence, Failure, Finding, Outcome, Revision, Segment, Stage, Verdict
+from knowhalu.text.sentences import safe
 from knowhalu.types import Judgment, Kind, Label, Sample, Step
-from knowhalu.verdicts import Evidence, Failure, Finding, Outcome, Segment, Stage, Verdict
 
 LABELS = {Label.CORRECT: ("✓ FAITHFUL", "bold green"), Label.INCORRECT: ("✗ HALLUCINATED", "bold red"),
           Label.INCONCLUSIVE: ("? INCONCLUSIVE", "bold yellow")}  # fmt: skip

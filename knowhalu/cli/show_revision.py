@@ -4,10 +4,9 @@ from rich.console import Console
 from rich.text import Text
 
 from knowhalu.cli.show import cost_line, evidence_lines, print_section, short, show_outcome
-from knowhalu.revisions import Change, Revised, Revision
-from knowhalu.text import safe
+from knowhalu.results import Change, Failure, Revised, Revision
+from knowhalu.text.sentences import safe
 from knowhalu.types import Sample
-from knowhalu.verdicts import Failure
 
 STATUS = {"revised": ("✓ REVISED", "bold green"), "unchanged": ("= UNCHANGED", "bold"), "refused": ("✗ REFUSED", "bold red")}
 DIFF = {"+": "green", "-": "red", "@": "dim"}

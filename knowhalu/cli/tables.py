@@ -8,7 +8,7 @@ from rich.table import Table
 
 from knowhalu.batch import Progress, Summary
 from knowhalu.cli.show import short
-from knowhalu.scoring import Border, Score
+from knowhalu.evaluation.scores import Border, Score
 
 SHOWN = 8
 

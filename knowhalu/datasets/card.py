@@ -42,11 +42,11 @@ class DatasetCard(NamedTuple):
         return 6 if self.task == "summary" else 2
 
 
-CLAIM_ROWS = Layout(("source", "claim", "label"), "knowhalu.datasets.claims:ROWS", common=True)
+CLAIM_ROWS = Layout(("source", "claim", "label"), "knowhalu.datasets.special:ROWS", common=True)
 SUMMARY_ROWS = Layout(("source", "claim", "label"), "knowhalu.datasets.summaries:ROWS", common=True)
 """The claim rows of this project: a source, a claim, and the label "supported" or "unsupported"."""
-SUMMARY_PAIRS = Layout(("document", "right_summary", "hallucinated_summary"), "knowhalu.datasets.pairs:SUMMARIES", common=True)
-ANSWER_PAIRS = Layout(("question", "right_answer", "hallucinated_answer"), "knowhalu.datasets.pairs:ANSWERS", common=True)
+SUMMARY_PAIRS = Layout(("document", "right_summary", "hallucinated_summary"), "knowhalu.datasets.mapping:SUMMARIES", common=True)
+ANSWER_PAIRS = Layout(("question", "right_answer", "hallucinated_answer"), "knowhalu.datasets.mapping:ANSWERS", common=True)
 SUPPORTED = "supported: faithful; unsupported: hallucinated"
 THREE = "supported or entailed: faithful; refuted or contradicted, and neutral or not enough information: hallucinated"
 PAIR = "the right response: faithful; the hallucinated one: hallucinated"

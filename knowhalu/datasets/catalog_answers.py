@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from knowhalu.datasets.card import ANSWER_PAIRS, CLAIM_ROWS, PAIR, DatasetCard, Layout
 
-_HALUEVAL, _DIALOGUES, _SPANS = "knowhalu.datasets.pairs", "knowhalu.datasets.dialogues", "knowhalu.datasets.spans"
+_HALUEVAL, _DIALOGUES, _SPANS = "knowhalu.datasets.mapping", "knowhalu.datasets.special", "knowhalu.datasets.spans"
 _JUDGED = "no: faithful; yes: hallucinated"
 CARDS: Mapping[str, DatasetCard] = {
     "halueval-qa": DatasetCard(
@@ -57,7 +57,7 @@ CARDS: Mapping[str, DatasetCard] = {
             Layout(
                 ("source_id", "response", "labels", "model"),
                 f"{_SPANS}:ragtruth",
-                rows="knowhalu.datasets.joined:ragtruth_rows",
+                rows="knowhalu.datasets.summaries:ragtruth_rows",
                 beside=("source_info.jsonl", "source_info.jsonl.gz"),
             ),
             Layout(("query", "context", "output", "hallucination_labels"), f"{_SPANS}:ragtruth_processed"),
@@ -98,9 +98,9 @@ CARDS: Mapping[str, DatasetCard] = {
         task="qa",
         labels="correct answers: faithful; incorrect answers: hallucinated",
         layouts=(
-            Layout(("Question", "Correct Answers", "Incorrect Answers"), "knowhalu.datasets.answers:truthfulqa_table"),
-            Layout(("question", "correct_answers", "incorrect_answers"), "knowhalu.datasets.answers:truthfulqa"),
-            Layout(("question", "mc2_targets"), "knowhalu.datasets.answers:truthfulqa_choices"),
+            Layout(("Question", "Correct Answers", "Incorrect Answers"), "knowhalu.datasets.special:truthfulqa_table"),
+            Layout(("question", "correct_answers", "incorrect_answers"), "knowhalu.datasets.special:truthfulqa"),
+            Layout(("question", "mc2_targets"), "knowhalu.datasets.special:truthfulqa_choices"),
         ),
         licence="Apache-2.0",
         files=("truthfulqa*",),
@@ -109,7 +109,7 @@ CARDS: Mapping[str, DatasetCard] = {
         about="Elicit's 200 queries with abstracts; it has no responses, so put one and its label into each row",
         task="rag",
         labels="as you give them: faithful or hallucinated",
-        layouts=(Layout(("query", "papers"), "knowhalu.datasets.answers:fave"),),
+        layouts=(Layout(("query", "papers"), "knowhalu.datasets.special:fave"),),
         licence="MIT",
         files=("paper_dataset*", "fave*"),
     ),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from knowhalu.datasets.card import CLAIM_ROWS, SUPPORTED, THREE, DatasetCard, Layout
 
-_PLACE = "knowhalu.datasets.claims"
+_PLACE = "knowhalu.datasets.special"
 _EVIDENCE = Layout(("claim", "evidence", "label"), f"{_PLACE}:fever")
 _NLI = (
     Layout(("premise", "hypothesis", "label"), f"{_PLACE}:NLI"),
@@ -89,7 +89,7 @@ CARDS: Mapping[str, DatasetCard] = {
             Layout(
                 ("claim", "evidence", "cited_doc_ids"),
                 f"{_PLACE}:scifact",
-                rows="knowhalu.datasets.joined:scifact_rows",
+                rows="knowhalu.datasets.summaries:scifact_rows",
                 beside=("corpus.jsonl", "corpus.jsonl.gz"),
             ),
             CLAIM_ROWS,

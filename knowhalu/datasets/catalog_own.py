@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from knowhalu.datasets.card import ANSWER_PAIRS, PAIR, SUMMARY_PAIRS, DatasetCard, Layout
 
-_WRITTEN = "knowhalu.datasets.written"
+_WRITTEN = "knowhalu.datasets.summaries"
 CARDS: Mapping[str, DatasetCard] = {
     "written-claims": DatasetCard(
         about="invented documents with claims; the wrong characters and the error type of each are known",

@@ -12,7 +12,7 @@ CARDS: Mapping[str, DatasetCard] = {
         labels=PAIR,
         layouts=(
             SUMMARY_PAIRS,
-            Layout(("document", "summary", "hallucination"), "knowhalu.datasets.pairs:JUDGED_SUMMARIES"),
+            Layout(("document", "summary", "hallucination"), "knowhalu.datasets.mapping:JUDGED_SUMMARIES"),
         ),
         licence="MIT",
         files=("summarization_data*", "halueval_summ*"),

@@ -13,8 +13,8 @@ from knowhalu.datasets.catalog import DATASETS, dataset_card
 from knowhalu.datasets.files import ALL, TEST, choose_files, matches, same_split, saved_files, stem_of
 from knowhalu.datasets.rows import read_rows, suffix_of
 from knowhalu.errors import InputError
-from knowhalu.names import imported
-from knowhalu.records import Row, id_hash
+from knowhalu.io.records import Row, id_hash
+from knowhalu.registry import imported
 from knowhalu.types import PART, SET, Sample
 
 SHARDED = (".arrow", ".parquet")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from knowhalu.datasets.reading import Reader, pair_of
-from knowhalu.records import Row
+from knowhalu.io.records import Row
 from knowhalu.types import PART, TYPE, Sample
 
 TRUE, FALSE = ("1", "true"), ("0", "false")
@@ -83,3 +83,9 @@ class Paired:
                 question=question,
                 meta={TYPE: reader.maybe(self.types) if hallucinated else None, **pair_of(row), **reader.kept(self.kept)},
             )  # fmt: skip
+
+
+ANSWERS = Paired("right_answer", "hallucinated_answer", ("knowledge",), documents=False, asked="question")
+SUMMARIES = Paired("right_summary", "hallucinated_summary", ("document",), documents=True)
+JUDGED_ANSWERS = Judged("answer", ("knowledge",), "hallucination", ("no",), ("yes",), asked="question", documents=False)
+JUDGED_SUMMARIES = Judged("summary", ("document",), "hallucination", ("no",), ("yes",), documents=True)

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NoReturn
 
-from knowhalu import fields
 from knowhalu.errors import InputError
-from knowhalu.records import Row
+from knowhalu.io import samples as fields
+from knowhalu.io.records import Row
 from knowhalu.types import GROUP, PAIR, Kind, Sample
 
 LONG = 120

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from knowhalu.errors import InputError, MissingExtra
-from knowhalu.records import Row, parsed_rows
+from knowhalu.io.records import Row, parsed_rows
 
 LONGEST = 64 * 2**20
 """Characters of one cell of a table at most."""

@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from knowhalu.datasets.claims import marked
 from knowhalu.datasets.reading import Reader, found_spans
-from knowhalu.records import Row
+from knowhalu.datasets.special import marked
+from knowhalu.io.records import Row
 from knowhalu.types import PART, SPANS, TYPE, Sample
 
 _PASSAGE = re.compile(r"(?:^|\n)\s*passage \d+\s*:", re.IGNORECASE)

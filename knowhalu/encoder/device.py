@@ -1,7 +1,11 @@
-"""Where a model runs, and in which precision."""
+"""Where a model runs, in which precision, and the one thread that all of its computing takes place in."""
 
 import os
-from typing import Literal
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import wraps
+from typing import Literal, ParamSpec, TypeVar
 
 import torch
 
@@ -37,3 +41,36 @@ def choose(precision: Precision, device: str) -> tuple[torch.dtype, torch.device
     place = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
     half = precision == "bf16" or (precision == "auto" and (place.type == "cuda" or bf16_is_fast()))
     return (torch.bfloat16 if half else torch.float32), place
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_here = threading.local()
+
+
+def in_one_thread(function: Callable[P, T]) -> Callable[P, T]:
+    """Run a function in the thread that computes and wait for it; what it raises is raised."""
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        if getattr(_here, "computes", False):
+            return function(*args, **kwargs)
+        return _pool.submit(function, *args, **kwargs).result()
+
+    return run
+
+
+def _begin() -> None:
+    _here.computes = True
+
+
+def _open() -> None:
+    global _pool
+    _pool = ThreadPoolExecutor(1, thread_name_prefix="torch", initializer=_begin)
+
+
+_pool: ThreadPoolExecutor
+_open()
+if hasattr(os, "register_at_fork"):  # threads are not copied into a child process
+    os.register_at_fork(after_in_child=_open)

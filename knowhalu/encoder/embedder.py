@@ -17,13 +17,12 @@ import torch
 from numpy.typing import NDArray
 
 from knowhalu.encoder.bert import Bert, load_bert
-from knowhalu.encoder.device import Precision, choose
-from knowhalu.encoder.thread import in_one_thread
+from knowhalu.encoder.device import Precision, choose, in_one_thread
 from knowhalu.encoder.verifier import Tokens, Vocabulary
 from knowhalu.errors import ModelError
 
 if TYPE_CHECKING:
-    from knowhalu.encoder.foreign import FlagEmbedder, SentenceTransformerEmbedder
+    from knowhalu.encoder.adapters import FlagEmbedder, SentenceTransformerEmbedder
 
 DEFAULT = "minilm"
 SHAPES = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
@@ -40,7 +39,7 @@ def load_embedder(
     asked = str(name_or_folder)
     if asked == DEFAULT and query_prefix is None:
         return MiniLMEmbedder(precision=precision, device=device)
-    from knowhalu.encoder import foreign
+    from knowhalu.encoder import adapters as foreign
 
     flag, folder = asked.startswith("flag:"), _existing(asked.removeprefix("flag:"))
     if flag:

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from knowhalu.encoder.foreign import go_offline, refuse_unsafe
+from knowhalu.encoder.adapters import go_offline, refuse_unsafe
 from knowhalu.errors import MissingExtra, ModelError
 
 

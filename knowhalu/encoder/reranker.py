@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from knowhalu.encoder.device import Precision, choose
-from knowhalu.encoder.foreign import go_offline, refuse_unsafe
-from knowhalu.encoder.thread import in_one_thread
+from knowhalu.encoder.adapters import go_offline, refuse_unsafe
+from knowhalu.encoder.device import Precision, choose, in_one_thread
 from knowhalu.errors import ModelError
 
 

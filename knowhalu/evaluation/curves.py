@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from knowhalu.evaluation.figures import Flags, Floats
+from knowhalu.evaluation.metrics import Flags, Floats
 
 BINS = 10
 MOST = 300

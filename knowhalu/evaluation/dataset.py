@@ -8,14 +8,14 @@ from knowhalu.datasets.card import DatasetCard
 from knowhalu.datasets.files import ALL, VALIDATION
 from knowhalu.datasets.loading import Source, fingerprint, load, open_set, recognise
 from knowhalu.errors import InputError
-from knowhalu.evaluation.comparison import Comparison, Report, compared, enter, entrants
-from knowhalu.evaluation.honesty import Beside, beside, warnings, withheld
+from knowhalu.evaluation.baselines import Beside, beside, warnings, withheld
+from knowhalu.evaluation.compare import Comparison, Report, compared, enter, entrants
 from knowhalu.evaluation.matching import Places, Seen, by_part, look, matched_pairs, matched_rows
 from knowhalu.evaluation.rows import Rows, limited, read_rows, write_samples
-from knowhalu.evaluation.running import Told
+from knowhalu.evaluation.runs import Told
 from knowhalu.evaluation.specs import Spec
 from knowhalu.evaluation.subsets import LENGTH_MATCHED, Subset, mean_of, subset
-from knowhalu.records import content_hash, read_samples
+from knowhalu.io.records import content_hash, read_samples
 
 FIT = "validation.jsonl"
 AUTO = (*VALIDATION, "dev")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from knowhalu.text import word_count
+from knowhalu.text.sentences import word_count
 from knowhalu.types import PAIR, PART, Sample
 
 Places = NDArray[np.intp]

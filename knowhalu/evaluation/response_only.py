@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import knowhalu
-from knowhalu.evaluation.figures import Flags, Floats
-from knowhalu.evaluation.groups import group_numbers
+from knowhalu.evaluation.bootstrap import group_numbers
+from knowhalu.evaluation.metrics import Flags, Floats
 from knowhalu.evaluation.rows import Rows
-from knowhalu.evaluation.running import Told, read_outcomes
-from knowhalu.records import outcome_line, read_samples
+from knowhalu.evaluation.runs import Told, read_outcomes
+from knowhalu.io.records import outcome_line, read_samples
+from knowhalu.results import Segment, Verdict
 from knowhalu.types import Judgment, Label, Sample
-from knowhalu.verdicts import Segment, Verdict
 
 RESPONSE_ONLY = "response-only"
 FOLDS = 5

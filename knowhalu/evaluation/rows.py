@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.errors import InputError
-from knowhalu.evaluation.figures import Flags
-from knowhalu.evaluation.groups import group_numbers, sharing_keys
-from knowhalu.evaluation.intervals import SEED
-from knowhalu.evaluation.marks import Spans, gold_spans
-from knowhalu.evaluation.traits import RowTraits, traits_of
-from knowhalu.records import Inputs, content_hash, id_hash, read_samples
+from knowhalu.evaluation.bootstrap import SEED, group_numbers, sharing_keys
+from knowhalu.evaluation.metrics import Flags
+from knowhalu.evaluation.slices import RowTraits, traits_of
+from knowhalu.evaluation.spans import Spans, gold_spans
+from knowhalu.io.records import Inputs, content_hash, id_hash, read_samples
 from knowhalu.types import SPANS, Sample
 
 CURE = 'Give every row a label, "faithful" or "hallucinated", or check rows without labels by knowhalu detect.'

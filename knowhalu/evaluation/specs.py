@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from knowhalu.build import thinker
 from knowhalu.errors import SettingsError
-from knowhalu.names import METHODS, method_card
-from knowhalu.options import Settings
-from knowhalu.parts import thinker
+from knowhalu.load_settings import read_settings
 from knowhalu.profiles import read_profile, with_profile
-from knowhalu.settings import read_settings
+from knowhalu.registry import METHODS, method_card
+from knowhalu.settings import Settings
 
 FORM = "[NAME=]METHOD[:REASONER][[SETTING=VALUE,...]], such as conli:llm or strict=factored[theta=0.7]"
 WHOLE = ("profile", "allow_fitted")

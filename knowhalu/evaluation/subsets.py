@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from knowhalu.evaluation.intervals import Figure, draws, with_intervals
+from knowhalu.evaluation.bootstrap import Estimate, draws, with_intervals
 from knowhalu.evaluation.matching import Places
 from knowhalu.evaluation.rows import Rows
-from knowhalu.evaluation.running import Told
+from knowhalu.evaluation.runs import Told
 
 LENGTH_MATCHED, MEAN = "length-matched", "mean of the parts"
 
@@ -19,7 +19,7 @@ class Share(NamedTuple):
 
     name: str
     rows: int
-    figures: dict[str, Figure]
+    figures: dict[str, Estimate]
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def mean_of(parts: Sequence[Subset]) -> Subset:
     for name in [share.name for share in parts[0].results]:
         found = [share for part in parts if (share := part.of(name)) is not None]
         values = {figure: [share.figures[figure].value for share in found] for figure in found[0].figures}
-        shares.append(Share(name, sum(share.rows for share in found), {f: Figure(_mean(v)) for f, v in values.items()}))
+        shares.append(Share(name, sum(share.rows for share in found), {f: Estimate(_mean(v)) for f, v in values.items()}))
     rows, wrong = sum(part.rows for part in parts), sum(part.hallucinated for part in parts)
     return Subset(MEAN, f"the mean over {len(parts)} parts, each counting the same", rows, wrong, tuple(shares))
 

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from knowhalu.steps import Generate
+from knowhalu.requests import Generate
 
 TOP = (20, 5, 0)
 """How many likeliest tokens are asked for; a server that allows fewer gets the next number."""

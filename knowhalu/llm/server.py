@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from knowhalu.errors import BackendError, ReplyError, StageError
+from knowhalu.llm.client import Refused, Sleep, Wire
 from knowhalu.llm.dialects import DIALECTS, UNKNOWN, Manner
 from knowhalu.llm.labels import LabelWalk, pick
-from knowhalu.llm.reading import Again, Said, cut, read_reply, without_echo
-from knowhalu.llm.wire import Refused, Sleep, Wire
-from knowhalu.options import LLMOptions
-from knowhalu.steps import Completion, Generate
+from knowhalu.llm.parse import Again, Said, cut, read_reply, without_echo
+from knowhalu.requests import Completion, Generate
+from knowhalu.settings import LLMOptions
 
 
 class About(NamedTuple):

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from knowhalu.errors import BackendError, MissingExtra, ModelError, SettingsError, StageError
-from knowhalu.llm.decoding import chosen
-from knowhalu.llm.framing import Framed, Framing
-from knowhalu.llm.loading import checked_folder
-from knowhalu.llm.prefixes import Tokens
-from knowhalu.options import LLMOptions
-from knowhalu.steps import Completion, Generate
+from knowhalu.llm.local.decode import chosen
+from knowhalu.llm.local.framing import Framed, Framing
+from knowhalu.llm.local.loading import checked_folder
+from knowhalu.llm.local.prefix_tree import Tokens
+from knowhalu.requests import Completion, Generate
+from knowhalu.settings import LLMOptions
 
 Answer = Completion | StageError
 QUIET = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}

@@ -6,12 +6,11 @@ the last word. Where it takes no part, what is undecided is left open: the band 
 
 from collections.abc import Mapping, Sequence
 
-from knowhalu.decisions import Decision
-from knowhalu.methods.deciding import Checks, Decided
-from knowhalu.options import CascadeOptions
-from knowhalu.steps import Steps
+from knowhalu.methods.common.calibrated import Checks, Decided, Decision
+from knowhalu.requests import Steps
+from knowhalu.results import Stage, Verdict
+from knowhalu.settings import CascadeOptions
 from knowhalu.types import Sample
-from knowhalu.verdicts import Stage, Verdict
 
 RULES, ENCODER, LLM = "rules", "encoder", "llm"
 

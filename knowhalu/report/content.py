@@ -9,17 +9,13 @@ from typing import Any
 
 import knowhalu
 from knowhalu.errors import InputError
-from knowhalu.evaluation.comparison import Comparison
-from knowhalu.report.dataset import DataSet, read_dataset
-from knowhalu.report.drawn import Drawn, drawn_of
-from knowhalu.report.grid import Grid
+from knowhalu.evaluation.compare import Comparison
+from knowhalu.report.chart_data import Drawn, Grid, drawn_of
 from knowhalu.report.items import STATES, Item, choose, read_items, states_of
 from knowhalu.report.outcomes import OPEN, WHYS, WRONG, Outcomes, read_outcomes
-from knowhalu.report.parts import Breakdown, breakdowns, read_breakdowns
-from knowhalu.report.published import Published, published
-from knowhalu.report.rows import Texts, read_texts
-from knowhalu.report.runs import COMPARISON, Run
-from knowhalu.report.stored import check_still_true, of_outcomes, read_comparison
+from knowhalu.report.results import DataSet, Published, check_still_true, of_outcomes, published, read_comparison, read_dataset
+from knowhalu.report.runs import COMPARISON, Run, Texts, read_texts
+from knowhalu.report.slices import Breakdown, breakdowns, read_breakdowns
 
 ITEMS, NAMED = 300, 4
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from knowhalu.report.marking import Stretch, marked_stretches, rebuilt_response
+from knowhalu.report.highlight import Stretch, marked_stretches, rebuilt_response
 from knowhalu.report.outcomes import FAILED, FAITHFUL, OPEN, WRONG, Outcomes, lines_at
-from knowhalu.report.rows import HALLUCINATED, UNKNOWN, Texts, samples_at
+from knowhalu.report.runs import HALLUCINATED, UNKNOWN, Texts, samples_at
+from knowhalu.results import Outcome, Verdict
 from knowhalu.types import Sample
-from knowhalu.verdicts import Outcome, Verdict
 
 STATES = ("wrong", "abstained", "failed", "right", "hallucinated", "faithful")
 """How an item stands to its gold label; where it has none, what was said of it."""

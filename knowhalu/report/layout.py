@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from knowhalu.evaluation.comparison import Comparison
-from knowhalu.evaluation.figures import FIGURES
-from knowhalu.evaluation.intervals import Figure
-from knowhalu.evaluation.report import COST, QUALITY, Sheet, percent, sheets, title_of
-from knowhalu.reasons import OpenReason
+from knowhalu.evaluation.bootstrap import Estimate
+from knowhalu.evaluation.compare import Comparison
+from knowhalu.evaluation.metrics import FIGURES
+from knowhalu.evaluation.tables import COST, QUALITY, Sheet, percent, sheets, title_of
 from knowhalu.report.content import Report, Section, is_trivial
-from knowhalu.report.parts import Breakdown, Part
-from knowhalu.report.published import Published
+from knowhalu.report.results import Published
+from knowhalu.report.slices import Breakdown, Part
+from knowhalu.types import OpenReason
 
 COST_TITLE = "Cost"
 FIRST = ("average", "balanced", "macro_f1")
@@ -127,12 +127,12 @@ def why_sheet(section: Section) -> Sheet | None:
     return Sheet(WHY_TITLE, ("", *(WHY[name] for name in names)), rows)
 
 
-def interval_values(section: Section) -> list[tuple[str, Figure]]:
+def interval_values(section: Section) -> list[tuple[str, Estimate]]:
     """Return the Avg Acc of every method with its interval, then the published ones."""
     if section.comparison is None:
         return []
     ours = [(title_of(r), r.figures["average"]) for r in section.comparison.results]
-    return [*ours, *((f"{p.system} (published)", Figure(p.value)) for p in published_averages(section))]
+    return [*ours, *((f"{p.system} (published)", Estimate(p.value)) for p in published_averages(section))]
 
 
 def published_averages(section: Section) -> list[Published]:
@@ -155,7 +155,7 @@ def _share(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f}"
 
 
-def _value(figure: Figure | None) -> str:
+def _value(figure: Estimate | None) -> str:
     return "-" if figure is None else percent(figure)
 
 

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.errors import InputError
-from knowhalu.evaluation.figures import Flags, Floats, Said
-from knowhalu.reasons import OpenReason
-from knowhalu.records import id_hash, parse_outcome
-from knowhalu.report.rows import HALLUCINATED, UNKNOWN, Texts
-from knowhalu.types import Relation
-from knowhalu.verdicts import Outcome, Usage
+from knowhalu.evaluation.metrics import Flags, Floats, Said
+from knowhalu.io.records import id_hash, parse_outcome
+from knowhalu.report.runs import HALLUCINATED, UNKNOWN, Texts
+from knowhalu.results import Outcome, Usage
+from knowhalu.types import OpenReason, Relation
 
 FAITHFUL, WRONG, OPEN, FAILED = 0, 1, 2, 3
 """What an outcome says: faithful, hallucinated, left open, or nothing because the check failed."""

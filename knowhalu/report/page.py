@@ -7,11 +7,12 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from knowhalu.errors import MissingExtra
-from knowhalu.evaluation.report import remarks, title_of
-from knowhalu.report import charts, layout, say
+from knowhalu.evaluation.tables import remarks, title_of
+from knowhalu.report import charts, layout
+from knowhalu.report import phrases as say
 from knowhalu.report.content import Report, Section
 from knowhalu.report.items import STATES
-from knowhalu.text import safe
+from knowhalu.text.sentences import safe
 
 if TYPE_CHECKING:
     from jinja2 import Environment

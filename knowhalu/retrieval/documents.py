@@ -7,12 +7,12 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from knowhalu.retrieval.base import Embedder, check_k
-from knowhalu.text import Span, chunks
+from knowhalu.index.base import Embedder, check_k
+from knowhalu.text.sentences import Span, chunks
 from knowhalu.types import Document, Passage
 
 if TYPE_CHECKING:
-    from knowhalu.retrieval.base import Vectors
+    from knowhalu.index.base import Vectors
 
 
 class DocumentSearch(NamedTuple):

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, NamedTuple
 
 from knowhalu.errors import BackendError, InputError
-from knowhalu.retrieval.base import check_k
+from knowhalu.index.base import check_k
 from knowhalu.types import Passage
 
 LARGEST = 2**26

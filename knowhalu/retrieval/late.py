@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.errors import IndexFormatError
-from knowhalu.retrieval.base import TokenEncoder, check_k
-from knowhalu.retrieval.late_build import step_of
-from knowhalu.retrieval.part import Part
-from knowhalu.retrieval.passages import Passages, best
-from knowhalu.retrieval.residuals import BITS, Codes, Floats, ResidualCodec, maxsim
-from knowhalu.retrieval.stored import Stored, open_parts
+from knowhalu.index.base import TokenEncoder, check_k
+from knowhalu.index.extension import Stored, open_parts
+from knowhalu.index.late_part import step_of
+from knowhalu.index.part import Part
+from knowhalu.index.passages import Passages, best
+from knowhalu.index.residuals import BITS, Codes, Floats, ResidualCodec, maxsim
 from knowhalu.types import Passage
 
 LONGEST = 2**16

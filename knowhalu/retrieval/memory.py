@@ -4,8 +4,8 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from knowhalu.retrieval.base import check_k
-from knowhalu.text import content_words
+from knowhalu.index.base import check_k
+from knowhalu.text.sentences import content_words
 from knowhalu.types import Passage
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from knowhalu.errors import BackendError, IndexFormatError, InputError, MissingExtra
-from knowhalu.retrieval.base import Embedder, check_k
-from knowhalu.retrieval.late_build import readable
-from knowhalu.retrieval.passages import Passages
+from knowhalu.index.base import Embedder, check_k
+from knowhalu.index.late_part import readable
+from knowhalu.index.passages import Passages
 from knowhalu.types import Passage
 
 STAGE = "retrieval"

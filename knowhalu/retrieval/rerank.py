@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from knowhalu.errors import BackendError, InputError
-from knowhalu.retrieval.base import Retriever, check_k
+from knowhalu.index.base import Retriever, check_k
 from knowhalu.types import Passage
 
 

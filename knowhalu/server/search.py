@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 from knowhalu.errors import InputError, KnowHaluError
-from knowhalu.retrieval.base import Retriever
+from knowhalu.index.base import Retriever
 from knowhalu.types import Passage
 
 MOST = 1000

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 
 from knowhalu.encoder.verifier import Tokens, Vocabulary
+from knowhalu.training.augment import varied
 from knowhalu.training.examples import Example
 from knowhalu.training.leakage import Leakage
-from knowhalu.training.marks import marks_of, padded
 from knowhalu.training.recipes import MADE, RECIPES, Recipe, draws
 from knowhalu.training.rows import Row, text_of
-from knowhalu.training.vary import varied
+from knowhalu.training.spans import marks_of, padded
 
 BUCKETS = tuple((length, round(3072 / length)) for length in (32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256))
 """(tokens, rows) of each batch shape: about 3,072 tokens a step, an eighth of them padding (of half as many shapes a fifth)."""

@@ -10,7 +10,7 @@ from typing import Any
 from safetensors import safe_open
 
 from knowhalu.encoder.bert import BertShape
-from knowhalu.encoder.marking import DOUBTED
+from knowhalu.encoder.spans import DOUBTED
 from knowhalu.training.loop import Progress, TrainSettings
 from knowhalu.training.recipes import chosen
 

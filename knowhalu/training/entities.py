@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from knowhalu.reasoners.entities import by_rules
-from knowhalu.text import sentences
+from knowhalu.text.entities import by_rules
+from knowhalu.text.sentences import sentences
 from knowhalu.training.edits import details_in, swap_listed, swap_name, swap_number, swap_roles
+from knowhalu.training.holdout import Unseen
+from knowhalu.training.paraphrase import rephrase, tidy
 from knowhalu.training.recipes import CLAIMS, SYNTHETIC, WIKIPEDIA, located
-from knowhalu.training.rephrase import rephrase, tidy
 from knowhalu.training.rows import Row, read_rows, text_of
-from knowhalu.training.unseen import Unseen
 from knowhalu.types import Entity
 
 SWAPS = (swap_number, swap_listed, swap_name, swap_name, swap_roles)

@@ -8,9 +8,9 @@ import re
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from knowhalu.text import content_words, sentences, windows
+from knowhalu.text.sentences import content_words, sentences, windows
 from knowhalu.training.edits import UNSURE, Edit, details_in, edit
-from knowhalu.training.rephrase import rephrase, tidy
+from knowhalu.training.paraphrase import rephrase, tidy
 from knowhalu.training.rows import Row, text_of
 
 SUPPORTED, CONTRADICTED, NEUTRAL, UNSUPPORTED = range(4)

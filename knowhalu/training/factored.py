@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
-from knowhalu.combination import RULES, combined, fit_theta
-from knowhalu.reasoners.features import coverage
+from knowhalu.methods.common.combine import RULES, combined, fit_theta
+from knowhalu.text.overlap import coverage
+from knowhalu.training.holdout import Unseen
 from knowhalu.training.judgment import average_accuracy
 from knowhalu.training.recipes import CLAIMS, MODELS, SYNTHETIC, located
 from knowhalu.training.rows import Row, read_rows, text_of
-from knowhalu.training.unseen import Unseen
 from knowhalu.types import Label, Sample
 
 MOST, TEXTS, PAIRS = 5, 3, 60

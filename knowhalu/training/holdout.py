@@ -1,18 +1,48 @@
-"""What a trained verifier does on the sources that were held out of its training, part by part."""
+"""What a trained verifier scores on held-out rows that it has not seen in any form."""
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from dataclasses import replace
+from functools import cached_property
+from itertools import chain, islice
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from sklearn.metrics import roc_auc_score
+from torch import Tensor
 
-from knowhalu.encoder.verifier import Verifier, Vocabulary
+from knowhalu.encoder.device import mixed
+from knowhalu.encoder.verifier import Tokens, Verifier, Vocabulary
+from knowhalu.training.batches import BUCKETS, tokenize
 from knowhalu.training.examples import SUPPORTED, UNSUPPORTED, Example
-from knowhalu.training.recipes import RECIPES, Recipe
-from knowhalu.training.rows import Row
-from knowhalu.training.scoring import probabilities
+from knowhalu.training.leakage import Leakage, rows_below
+from knowhalu.training.recipes import RECIPES, Recipe, rows_of
+from knowhalu.training.rows import Row, held_out, text_of
+
+
+@torch.inference_mode()
+def probabilities(model: Verifier, vocabulary: Vocabulary, examples: Sequence[Example]) -> Tensor:
+    """Score examples as a training reads them, in its fixed shapes: `(examples, 3)`, the three classes."""
+    rows: list[Tokens] = tokenize(list(examples), vocabulary)
+    device = next(model.parameters()).device
+    found = torch.zeros(len(rows), 3)
+    order = sorted(range(len(rows)), key=lambda i: len(rows[i].ids))
+    for start in range(0, len(rows), 16):
+        part = order[start : start + 16]
+        length = next(size for size, _ in BUCKETS if size >= len(rows[part[-1]].ids))
+        tensors = (t.to(device) for t in vocabulary.batch([rows[i] for i in part], length))
+        with mixed(device):
+            logits = model(*tensors)
+        found[part] = logits.float().softmax(-1).cpu()
+    return found
+
+
+def met(probability: Tensor, target: int) -> float:
+    """Return the probability of a target; that of UNSUPPORTED is of either class."""
+    return float(probability[1:].sum() if target == UNSUPPORTED else probability[target])
+
 
 Rows = Callable[[Recipe], Iterable[Row]]
 """Where the rows of a recipe come from: `Unseen(...).of` for those that no training reads."""
@@ -60,3 +90,32 @@ def as_table(parts: list[Part]) -> str:
     """Lay out the parts as a Markdown table."""
     head = "| held-out part | examples | ROC-AUC, supported or not | accuracy |\n|---|---|---|---|\n"
     return head + "\n".join(f"| {p.name} | {p.examples} | {p.auc:.3f} | {p.accuracy:.3f} |" for p in parts) + "\n"
+
+
+class Unseen:
+    """The held-out rows of the training files in `data` that overlap with nothing that is trained on, nor with `leave_out`.
+
+    `leave_out` is a folder of evaluation files. What is trained on are the sources of all recipes that are not held out.
+    """
+
+    def __init__(self, data: Path, leave_out: Path | None = None) -> None:
+        self.data, self.leave_out = data, leave_out
+
+    @cached_property
+    def known(self) -> Leakage:
+        """Return what a row must not overlap with; its texts are read at the first use."""
+        files: dict[str, Recipe] = {}
+        for recipe in RECIPES:  # each file is read once, for all recipes that it has
+            before = files.setdefault(recipe.file, recipe)
+            sets = before.sets + recipe.sets if before.sets and recipe.sets else ()
+            files[recipe.file] = replace(before, sets=sets, texts=before.texts or recipe.texts)
+        trained = chain.from_iterable(rows_of(recipe, self.data, held=False) for recipe in files.values())
+        return Leakage(chain(trained, rows_below(self.leave_out) if self.leave_out else ()))
+
+    def of(self, recipe: Recipe) -> Iterator[Row]:
+        """Yield the unseen rows of a recipe."""
+        return self.among(rows_of(recipe, self.data, held=True))
+
+    def among(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Yield those of some rows that are held out and unseen."""
+        return (row for row in rows if held_out(text_of(row)) and row not in self.known)

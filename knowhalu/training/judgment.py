@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from knowhalu.errors import InputError
-from knowhalu.reasoners.encoder import CHECKED_BY_RULES
-from knowhalu.reasoners.features import coverage
-from knowhalu.reasoners.judge_model import FITTED, Weights
-from knowhalu.reasoners.questions import asked_for
-from knowhalu.steps import Hypothesis
+from knowhalu.methods.common.judgment_model import FITTED, Weights
+from knowhalu.methods.knowhalu.encoder import CHECKED_BY_RULES
+from knowhalu.requests import Hypothesis
+from knowhalu.text.overlap import coverage
+from knowhalu.text.questions import asked_for
 from knowhalu.training.examples import NEUTRAL, SUPPORTED
+from knowhalu.training.holdout import Unseen
+from knowhalu.training.paraphrase import tidy
 from knowhalu.training.recipes import ANSWERS, CLAIMS, INFERENCE, MIX, RECIPES, located
-from knowhalu.training.rephrase import tidy
 from knowhalu.training.rows import read_rows, text_of
-from knowhalu.training.unseen import Unseen
 from knowhalu.types import Form, Label, Sample
 
 FOR = frozenset(

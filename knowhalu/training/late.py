@@ -16,13 +16,13 @@ from torch.nn import functional as F
 
 from knowhalu.encoder.bert import load_bert
 from knowhalu.encoder.device import mixed
-from knowhalu.encoder.tokens import LateBert, punctuation
+from knowhalu.encoder.late_encoder import LateBert, punctuation
 from knowhalu.encoder.verifier import Tokens, Vocabulary, shape_for
 from knowhalu.errors import ResumeError
-from knowhalu.fits import weights_hash
-from knowhalu.training.late_pairs import Question
-from knowhalu.training.objective import descend
-from knowhalu.training.pace import paced
+from knowhalu.io.fitted_files import weights_hash
+from knowhalu.training.late_data import Question
+from knowhalu.training.loop import paced
+from knowhalu.training.loss import descend
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,39 @@
-"""The leakage check: training rows whose source or whose claim overlaps with an evaluation file are left out."""
+"""The leakage check: training rows whose source or claim overlaps with an evaluation file are left out; label cues."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import roc_auc_score
 
 from knowhalu.errors import InputError
+from knowhalu.text.overlap import coverage, facts
+from knowhalu.training.examples import SUPPORTED, Example
 from knowhalu.training.rows import Row, read_rows
+
+CUES: dict[str, Callable[[Example], float]] = {
+    "length": lambda e: len(e.claim.split()),
+    "overlap": lambda e: coverage(e.claim, e.premise),
+    "negation": lambda e: facts(e.claim).negations,
+    "length of the source": lambda e: len(e.premise.split()),
+}
+
+
+def told(examples: Sequence[Example], weights: Sequence[float] | None = None) -> dict[str, float]:
+    """Return for every cue its ROC-AUC of supported against the rest: .5 tells nothing, less than .5 speaks against.
+
+    NaN where only one label is there.
+    """
+    supported = np.array([e.target == SUPPORTED for e in examples])
+    if not 0 < supported.sum() < len(supported):
+        return dict.fromkeys(CUES, float("nan"))
+    return {
+        name: float(roc_auc_score(supported, [cue(e) for e in examples], sample_weight=weights)) for name, cue in CUES.items()
+    }
+
 
 WORDS, SHARE = 9, 0.2
 """A source leaks if more than this share of its sequences of so many words stands in an evaluation file."""

@@ -2,12 +2,13 @@
 
 import json
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -17,14 +18,49 @@ from knowhalu.encoder.change import merge, read_change, write_change
 from knowhalu.encoder.device import mixed
 from knowhalu.encoder.verifier import Verifier, Vocabulary, load_start
 from knowhalu.errors import ResumeError
-from knowhalu.fits import weights_hash
+from knowhalu.io.fitted_files import weights_hash
 from knowhalu.training.batches import Batch, batches, prefetched
 from knowhalu.training.leakage import Leakage
-from knowhalu.training.marks import mark_loss
-from knowhalu.training.objective import class_loss, descend, groups
-from knowhalu.training.pace import paced
+from knowhalu.training.loss import class_loss, descend, groups
 from knowhalu.training.recipes import Recipe, chosen, located
 from knowhalu.training.rows import seal
+from knowhalu.training.spans import mark_loss
+
+
+class Clocked(Protocol):
+    """Where a run stands: steps, seconds and the running mean of the loss."""
+
+    step: int
+    seconds: float
+    loss: float
+
+
+_Progress = TypeVar("_Progress", bound=Clocked)
+
+
+def paced(
+    p: _Progress,
+    step: Callable[[], float],
+    *,
+    done: Callable[[], bool],
+    save: Callable[[], None],
+    report: Callable[[_Progress], None],
+    every: float,
+) -> None:
+    """Take steps, each giving its loss, until `done`; `save` every `every` seconds and at the end."""
+    saved = began = time.monotonic()
+    before = p.seconds
+    while not done():
+        loss = step()
+        p.step += 1
+        p.loss = loss if math.isnan(p.loss) else 0.98 * p.loss + 0.02 * loss
+        now = time.monotonic()
+        p.seconds = before + now - began
+        report(p)
+        if now - saved >= every:
+            save()
+            saved = now
+    save()
 
 
 @dataclass(frozen=True)

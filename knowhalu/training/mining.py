@@ -12,11 +12,11 @@ from typing import TypeVar
 from torch import Tensor
 
 from knowhalu.encoder.verifier import Verifier, Vocabulary
-from knowhalu.text import content_words, sentences
+from knowhalu.text.sentences import content_words, sentences
 from knowhalu.training.examples import SUPPORTED, Example
+from knowhalu.training.holdout import met, probabilities
 from knowhalu.training.recipes import Recipe
 from knowhalu.training.rows import Row
-from knowhalu.training.scoring import met, probabilities
 
 DOUBTFUL, MET = 0.02, 0.5
 """A hard example's target has a probability between these: under them the label is more often wrong than the model."""

@@ -9,13 +9,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from knowhalu.errors import InputError
-from knowhalu.training.asked import asked
-from knowhalu.training.evading import evading
 from knowhalu.training.examples import TARGETS, Example, as_mined, extracted, fever, given, labelled, summary
 from knowhalu.training.leakage import Leakage
-from knowhalu.training.passages import joined
+from knowhalu.training.questions import asked, evading
 from knowhalu.training.rows import Row, held_out, in_portion, read_rows, text_of
-from knowhalu.training.written import delivered, marked_claim, passage_answer, passage_claim, written_answer, written_claim
+from knowhalu.training.written import (
+    delivered,
+    joined,
+    marked_claim,
+    passage_answer,
+    passage_claim,
+    written_answer,
+    written_claim,
+)
 
 Maker = Callable[[Row, Row, random.Random], Example]
 

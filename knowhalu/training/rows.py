@@ -1,15 +1,17 @@
-"""Training files: rows of labelled JSON lines, and the eighth of all sources that the encoder never sees."""
+"""Training files: rows of labelled JSON lines, the held-out eighth of all sources, and the frame of the scripts."""
 
+import argparse
 import gzip
 import hashlib
 import json
+import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from knowhalu.errors import InputError
-from knowhalu.fits import file_hash
+from knowhalu.errors import InputError, KnowHaluError
+from knowhalu.io.fitted_files import file_hash
 
 Row = dict[str, Any]
 
@@ -50,3 +52,22 @@ def read_rows(path: Path) -> Iterator[Row]:
 def text_of(row: Row) -> str:
     """Return a row's source text, under whichever name it stands."""
     return str(row.get("source") or row.get("document") or row.get("knowledge") or row["text"])
+
+
+def command(main: Callable[[], int | None]) -> None:
+    """Run a script and exit; an error that this library raises on purpose is one line and no traceback."""
+    try:
+        sys.exit(main())
+    except KnowHaluError as error:
+        sys.exit(f"error: {error}")
+
+
+def budget_of(kind: Callable[[str], float], text: str) -> float:
+    """Read a budget."""
+    try:
+        value = kind(text)
+    except ValueError:
+        value = 0
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"{text!r}: a budget is a number above 0")
+    return value

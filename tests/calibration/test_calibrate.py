@@ -8,19 +8,19 @@ import pytest
 from knowhalu.api import Checker
 from knowhalu.calibration import calibrate as module
 from knowhalu.calibration.calibrate import calibrate
-from knowhalu.calibration.goals import Goal
+from knowhalu.calibration.objectives import Goal
 from knowhalu.calibration.report import as_json, chosen, remarks, sheets, write
-from knowhalu.engine import Backends, Engine
+from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import InputError, ResumeError, SettingsError
-from knowhalu.evaluation.comparison import compare
+from knowhalu.evaluation.compare import compare
 from knowhalu.evaluation.specs import parse_specs
-from knowhalu.methods.deciding import Decided
-from knowhalu.options import Settings
+from knowhalu.load_settings import load_settings
+from knowhalu.methods.common.calibrated import Decided
 from knowhalu.profiles import read_profile
-from knowhalu.settings import load_settings
+from knowhalu.results import Verdict
+from knowhalu.settings import Settings
 from knowhalu.types import Label
-from knowhalu.verdicts import Verdict
-from tests.calibration.stored import STRUCTURED, UNSTRUCTURED, judgment, segment
+from tests.support.stored_runs import STRUCTURED, UNSTRUCTURED, judgment, segment
 
 LENGTH = load_settings(pairs=["method=trivial-length", "trivial.border=1"])
 
@@ -242,7 +242,7 @@ def test_knowhalus_thresholds_are_chosen_with_both_forms_asked_and_the_grid_is_k
     assert len(grid["q1"]) == len(grid["q2"]) == len(grid["average"]) == 19 and grid["average"][5][0] is None
     used = load_settings(pairs=[f"profile={tmp_path / 'p.toml'}"]).knowhalu
     assert (used.delta1, used.delta2, used.second_opinion) == (own["delta1"], own["delta2"], "needed")
-    from knowhalu.parts import build_method
+    from knowhalu.build import build_method
 
     assert isinstance(build_method(load_settings(pairs=[f"profile={tmp_path / 'p.toml'}"])), Decided)
 

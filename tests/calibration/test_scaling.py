@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.calibration.scaling import fit_scaling, isotonic, logistic
-from knowhalu.decisions import log_odds
 from knowhalu.errors import InputError
+from knowhalu.methods.common.calibrated import log_odds
 
 levels = st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.5, 0.75, 0.9, 1.0])
 

@@ -5,7 +5,8 @@ from click.testing import CliRunner
 
 from knowhalu.api import Checker
 from knowhalu.cli.main import main
-from tests.scripted_checks import ScriptedChecker
+from tests.support.indexing import folder, minilm, words  # noqa: F401 - fixtures
+from tests.support.scripted_checks import ScriptedChecker
 
 
 @pytest.fixture

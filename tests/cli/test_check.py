@@ -6,14 +6,14 @@ import pytest
 
 from knowhalu.api import Checker
 from knowhalu.cli.show import make_console, marked_response, show_outcome
-from knowhalu.methods.concluding import words
-from knowhalu.records import parse_outcome
-from knowhalu.steps import Doubtful
-from knowhalu.text import Span, safe
+from knowhalu.io.records import parse_outcome
+from knowhalu.methods.common.verdict import words
+from knowhalu.requests import Doubtful
+from knowhalu.results import Finding, Segment, Unchecked, Verdict
+from knowhalu.text.sentences import Span, safe
 from knowhalu.types import Judgment
-from knowhalu.verdicts import Finding, Segment, Unchecked, Verdict
-from tests import scripted_checks
-from tests.scripted_checks import Form, Label, Sample, segment_of
+from tests.support import scripted_checks
+from tests.support.scripted_checks import Form, Label, Sample, segment_of
 
 
 @pytest.mark.parametrize(("word", "code", "line"), [

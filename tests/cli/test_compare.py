@@ -9,9 +9,9 @@ from rich.console import Console
 from knowhalu.api import Checker
 from knowhalu.cli.compare import show_comparison
 from knowhalu.cli.main import main
-from knowhalu.evaluation.comparison import compare
+from knowhalu.evaluation.compare import compare
 from knowhalu.evaluation.specs import parse_specs
-from knowhalu.names import METHODS
+from knowhalu.registry import METHODS
 
 SHORT = "a=trivial-length[border=3],b=trivial-length[border=5]"
 
@@ -67,7 +67,7 @@ def test_an_interruption_says_what_is_kept(run, monkeypatch):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("knowhalu.evaluation.running.detect", interrupted)
+    monkeypatch.setattr("knowhalu.evaluation.runs.detect", interrupted)
     result = run("compare", "in.jsonl", "-m", SHORT)
     assert result.exit_code == 130
     assert "kept in in.compare" in result.stderr

@@ -6,7 +6,7 @@ import pytest
 
 from knowhalu.batch import Progress
 from knowhalu.cli.tables import PlainProgress, duration, progress_line
-from knowhalu.records import parse_outcome
+from knowhalu.io.records import parse_outcome
 
 ROWS = [("right", "faithful"), ("wrong", "hallucinated"), ("broken", "faithful"), ("wrong and long enough", None)]
 

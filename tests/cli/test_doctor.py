@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-import knowhalu.encoder.service as service
-import knowhalu.parts  # noqa: F401 - takes the packaged folder before a test puts another in its place
+import knowhalu.build  # noqa: F401 - takes the packaged folder before a test puts another in its place
+import knowhalu.encoder.backend as service
+from knowhalu.cli.catalog import render_settings
 from knowhalu.cli.doctor import VERIFIER_FILES, examine
-from knowhalu.cli.settings import render_settings
-from knowhalu.options import LLMOptions, Settings
-from knowhalu.settings import load_settings
+from knowhalu.load_settings import load_settings
+from knowhalu.settings import LLMOptions, Settings
 from tests.hanging import HANG
-from tests.llm.fake_server import FakeServer, running
-from tests.llm.faults import never
+from tests.support.fake_server import FakeServer, running
+from tests.support.server_faults import never
 
 
 @pytest.fixture

@@ -127,7 +127,7 @@ def test_an_interruption_says_what_is_kept(run, monkeypatch):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("knowhalu.evaluation.running.detect", interrupted)
+    monkeypatch.setattr("knowhalu.evaluation.runs.detect", interrupted)
     result = run("eval", "wice", "--data", "d/wice.jsonl", *SHORT)
     assert result.exit_code == 130
     assert "kept in runs/wice. The same command goes on" in result.stderr

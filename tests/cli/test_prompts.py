@@ -2,7 +2,7 @@
 
 import pytest
 
-from knowhalu.prompts import prompt_names
+from knowhalu.prompts.template import prompt_names
 from knowhalu.types import Task
 
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.report.runs import labelled, write_outcomes, write_rows
+from tests.support.report_runs import labelled, write_outcomes, write_rows
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from knowhalu.api import Reviser
-from knowhalu.engine import Backends, Engine
-from knowhalu.methods.revising import Guarded
-from knowhalu.options import ReviseOptions
-from knowhalu.records import parse_revision
-from tests.revising import Detector, Writer
+from knowhalu.engine.engine import Backends, Engine
+from knowhalu.io.records import parse_revision
+from knowhalu.methods.revise.guarded import Guarded
+from knowhalu.settings import ReviseOptions
+from tests.support.revising import Detector, Writer
 
 WRITER = Writer({"Mars is wrong.": ["Mars is far."]})
 

@@ -7,7 +7,7 @@ import pytest
 from knowhalu.datasets.catalog import DATASETS
 from knowhalu.datasets.loading import load, open_set, recognise
 from knowhalu.errors import InputError
-from knowhalu.evaluation.groups import group_numbers, sharing_keys
+from knowhalu.evaluation.bootstrap import group_numbers, sharing_keys
 
 F, H = "faithful", "hallucinated"
 LONG = " ".join(["word"] * 121)

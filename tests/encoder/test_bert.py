@@ -10,7 +10,7 @@ from transformers import BertConfig, BertModel
 from knowhalu.encoder.bert import drop, load_bert
 from knowhalu.encoder.verifier import Verifier, Vocabulary, shape_for
 from knowhalu.errors import ModelError
-from knowhalu.steps import Hypothesis
+from knowhalu.requests import Hypothesis
 
 SMALL = {
     "vocab_size": 90, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40,

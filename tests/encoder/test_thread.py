@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from knowhalu.encoder import thread
+from knowhalu.encoder import device as thread
+from knowhalu.encoder.device import in_one_thread
 from knowhalu.encoder.embedder import MiniLMEmbedder
-from knowhalu.encoder.thread import in_one_thread
 
 
 @in_one_thread

@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from knowhalu.cli.eval_set import show_evaluation
+from knowhalu.cli.eval_dataset import show_evaluation
 from knowhalu.cli.show import make_console
 from knowhalu.datasets.loading import open_set
 from knowhalu.errors import InputError, KnowHaluError, ResumeError, StageError
 from knowhalu.evaluation.dataset import Fit, evaluate
-from knowhalu.evaluation.dataset_report import as_json, markdown, write
+from knowhalu.evaluation.dataset_tables import as_json, markdown, write
 from knowhalu.evaluation.specs import parse_specs
-from knowhalu.methods.trivial import Trivial
+from knowhalu.methods.baselines.trivial import Trivial
 from tests.datasets.test_forms import CLAIM
 
 SHORT = "short=trivial-length[border=3]"
@@ -192,7 +192,7 @@ def test_nothing_is_checked_twice_and_changed_rows_are_refused(job, monkeypatch)
         asked.append(self.settings.trivial.border)
         yield from ()
 
-    monkeypatch.setattr("knowhalu.evaluation.running.Timed.stream", unused)
+    monkeypatch.setattr("knowhalu.evaluation.runs.Timed.stream", unused)
     with pytest.raises(KnowHaluError, match="got no outcome"):
         job("qa-pairs", PAIRS)
     assert asked == [None]  # a rule that is fitted anew is asked again, the method that was done is not

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from knowhalu.errors import SettingsError
-from knowhalu.evaluation.figures import FIGURES
+from knowhalu.evaluation.metrics import FIGURES
 from knowhalu.evaluation.published import NUMBERS, Table, numbers, published, table_of
 from knowhalu.evaluation.specs import parse_specs
 

@@ -6,7 +6,7 @@ import pytest
 
 from knowhalu.evaluation.response_only import OTHERS, response_only
 from knowhalu.evaluation.rows import read_rows
-from knowhalu.records import parse_outcome
+from knowhalu.io.records import parse_outcome
 
 
 @pytest.fixture

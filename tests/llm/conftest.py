@@ -8,7 +8,7 @@ import pytest
 @pytest.fixture(scope="session")
 def model_folder(tmp_path_factory):
     """Return a function that writes a tiny model once: `model_folder("qwen2", template=CHAT, sliding_window=64)`."""
-    from tests.llm.tiny_llm import write_model
+    from tests.support.tiny_llm import write_model
 
     @cache
     def folder(kind="llama", template=None, **changes):
@@ -20,6 +20,6 @@ def model_folder(tmp_path_factory):
 @pytest.fixture
 def options(tmp_path):
     """Return the options of a model with a reply cache of its own."""
-    from knowhalu.options import LLMOptions
+    from knowhalu.settings import LLMOptions
 
     return LLMOptions(cache_folder=tmp_path / "cache")

@@ -3,13 +3,13 @@
 import pytest
 
 from knowhalu.api import Checker
-from knowhalu.names import METHODS
-from knowhalu.options import BaselineOptions, LLMOptions, Settings
+from knowhalu.registry import METHODS
+from knowhalu.results import Failure, Verdict
+from knowhalu.settings import BaselineOptions, LLMOptions, Settings
 from knowhalu.types import Label, Sample
-from knowhalu.verdicts import Failure, Verdict
-from tests.llm.fake_server import FakeServer, running
-from tests.llm.tiny_llm import CHAT
-from tests.llm.tiny_model import TinyModel
+from tests.support.fake_server import FakeServer, running
+from tests.support.tiny_llm import CHAT
+from tests.support.tiny_model import TinyModel
 
 NAMES = [name for name, card in METHODS.items() if card.options == "baselines"]
 SAMPLE = Sample(

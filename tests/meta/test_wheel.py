@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {site!r})
 import knowhalu
-from knowhalu.prompts import load_prompt, packaged_folder, prompt_names
+from knowhalu.prompts.template import load_prompt, packaged_folder, prompt_names
 here = Path({site!r})
 assert here in Path(knowhalu.__file__).parents, knowhalu.__file__
 assert here in packaged_folder().parents, packaged_folder()
@@ -71,7 +71,7 @@ def run(code, site, cwd):
 
 def test_the_wheel_finds_its_prompts(site, tmp_path):
     from knowhalu import __version__
-    from knowhalu.prompts import load_prompt, prompt_names
+    from knowhalu.prompts.template import load_prompt, prompt_names
 
     said = run(ASK.format(site=str(site)), site, tmp_path).split()
     assert said == [__version__, *prompt_names(), load_prompt("knowhalu/extract").hash]
@@ -103,14 +103,14 @@ def test_the_command_is_there(site):
         assert callable(point.load())
 
 
-@pytest.mark.skipif(not list((ROOT / "knowhalu/models").glob("*/model.safetensors")), reason="no model is packaged yet")
+@pytest.mark.skipif(not list((ROOT / "knowhalu/weights").glob("*/model.safetensors")), reason="no model is packaged yet")
 def test_the_wheel_loads_its_model(site, tmp_path):
     ask = f"""
 sys.path.insert(0, {str(site)!r})
 from pathlib import Path
 from knowhalu.encoder.verifier import Verifier, Vocabulary
 import knowhalu
-for folder in (Path(knowhalu.__file__).parent / "models").glob("*/model.safetensors"):
+for folder in (Path(knowhalu.__file__).parent / "weights").glob("*/model.safetensors"):
     Verifier.load(folder.parent), Vocabulary.load(folder.parent)
     print(folder.parent.name)
 """

@@ -2,17 +2,16 @@
 
 import pytest
 
-from knowhalu.engine import Backends, Engine
+from knowhalu.build import build_method, fingerprint, thinkers
+from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import SettingsError, StageError
+from knowhalu.load_settings import load_settings
+from knowhalu.methods.baselines.lexical import Lexical, Rules
 from knowhalu.methods.cascade import Cascade
-from knowhalu.methods.lexical import Lexical
-from knowhalu.options import CascadeOptions, LexicalOptions
-from knowhalu.parts import build_method, fingerprint, thinkers
-from knowhalu.reasoners.lexical import Rules
-from knowhalu.settings import load_settings
-from knowhalu.steps import Entail, Generate, Hypothesis
+from knowhalu.requests import Entail, Generate, Hypothesis
+from knowhalu.results import Failure, Verdict
+from knowhalu.settings import CascadeOptions, LexicalOptions
 from knowhalu.types import Label, Sample, Task
-from knowhalu.verdicts import Failure, Verdict
 
 LABELS = {True: Label.INCORRECT, False: Label.CORRECT, None: Label.INCONCLUSIVE}
 SAMPLE = Sample(id="1", response="The mill burned down in 1871.", knowledge="The mill stood until 1902.")
@@ -50,7 +49,7 @@ def run(method, stages, fails=False):
                 raise StageError("generate", "the server is down")
             return [reply for _ in requests]
 
-    from knowhalu.steps import Completion, Probabilities
+    from knowhalu.requests import Completion, Probabilities
 
     reply = [Probabilities(0.2, 0.3, 0.5)]
     entail, reply_llm = Answers(), Completion("x", prompt_tokens=7)

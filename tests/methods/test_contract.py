@@ -6,21 +6,21 @@ from types import SimpleNamespace
 
 import pytest
 
-from knowhalu.doubles import ScriptedEncoder, ScriptedLLM
-from knowhalu.engine import Backends, Engine
+from knowhalu.build import build_method
+from knowhalu.engine.engine import Backends, Engine
+from knowhalu.engine.search import Searcher
 from knowhalu.errors import BackendError
-from knowhalu.names import METHODS, method_card
-from knowhalu.parts import build_method
-from knowhalu.records import outcome_line, parse_outcome
-from knowhalu.searching import Searcher
-from knowhalu.settings import load_settings
-from knowhalu.steps import Completion
-from knowhalu.text import word_count
+from knowhalu.io.records import outcome_line, parse_outcome
+from knowhalu.load_settings import load_settings
+from knowhalu.registry import METHODS, method_card
+from knowhalu.requests import Completion
+from knowhalu.results import Failure, Verdict
+from knowhalu.testing import ScriptedEncoder, ScriptedLLM
+from knowhalu.text.sentences import word_count
 from knowhalu.types import Kind, Label, Relation
-from knowhalu.verdicts import Failure, Verdict
-from tests.methods.hostile import BARE, LONG, SAMPLES
-from tests.methods.imitating import imitated
-from tests.retrieval.conftest import WordEmbedder
+from tests.support.hostile import BARE, LONG, SAMPLES
+from tests.support.imitating import imitated
+from tests.support.indexing import WordEmbedder
 
 NEEDED = {name: ("trivial.border=0.5",) for name in METHODS if method_card(name).options == "trivial"}
 """Settings without which a method refuses to be made."""

@@ -4,7 +4,7 @@ import pytest
 
 from knowhalu.report.content import make_report
 from knowhalu.report.runs import find_runs
-from tests.report.runs import labelled, write_outcomes, write_rows
+from tests.support.report_runs import labelled, write_outcomes, write_rows
 
 
 @pytest.fixture

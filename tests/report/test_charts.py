@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from knowhalu.errors import InputError
+from knowhalu.evaluation.bootstrap import Estimate
 from knowhalu.evaluation.curves import Curve, reliability
-from knowhalu.evaluation.intervals import Figure
 from knowhalu.report import charts
-from knowhalu.report.drawn import Times
-from knowhalu.report.grid import ALL, Grid, read_grids
+from knowhalu.report.chart_data import ALL, Grid, Times, read_grids
 
 NAMES = ["knowhalu", "a $x^2$ <b>", "trivial-length"]
 STYLES = charts.styles_of(NAMES, ["trivial-length"])
@@ -21,7 +20,7 @@ GRID = Grid(Q, Q, np.array([[0.6, 0.7, 0.65], [np.nan, 0.8, 0.7], [np.nan, np.na
 BINS = reliability(np.array([True, False, True]), np.array([0.9, 0.1, 0.4]))
 TIMES = Times(np.array([0.1, 1, 10.0]), np.array([0.5, 0.5]), 1.0, 9.0)
 DRAWN = {
-    "intervals": lambda: charts.intervals_chart("k", "t", [(n, Figure(0.7, 0.6, 0.8)) for n in NAMES], 1, STYLES),
+    "intervals": lambda: charts.intervals_chart("k", "t", [(n, Estimate(0.7, 0.6, 0.8)) for n in NAMES], 1, STYLES),
     "roc": lambda: charts.roc_chart("k", dict.fromkeys(NAMES, CURVE), STYLES),
     "risk": lambda: charts.risk_chart("k", dict.fromkeys(NAMES, CURVE), STYLES),
     "reliability": lambda: charts.reliability_chart("k", dict.fromkeys(NAMES, BINS), STYLES),
@@ -100,7 +99,7 @@ def test_names_of_any_script_and_of_no_characters_are_drawn():
     name = "模型 \x1b[31m \u202e \ufffe \ud800"
     svg = charts.roc_chart("k", {name: CURVE}, charts.styles_of([name], []))
     assert "模型 \ufffd[31m" in "".join(Tree.fromstring(svg).itertext())
-    charts.intervals_chart("k", "t", [(name, Figure(0.5))], 0, {})
+    charts.intervals_chart("k", "t", [(name, Estimate(0.5))], 0, {})
     charts.grid_chart("k", name, GRID)
     charts.reliability_chart("k", {name: BINS}, charts.styles_of([name], []))
     charts.seconds_chart("k", {name: TIMES}, charts.styles_of([name], []))

@@ -6,8 +6,8 @@ import pytest
 from knowhalu.errors import InputError
 from knowhalu.report.items import STATES, choose, states_of
 from knowhalu.report.outcomes import FAILED, FAITHFUL, OPEN, WRONG, lines_at, read_outcomes
-from knowhalu.report.rows import read_texts
-from tests.report.runs import RUN, failure, sample, verdict, write_outcomes, write_rows
+from knowhalu.report.runs import read_texts
+from tests.support.report_runs import RUN, failure, sample, verdict, write_outcomes, write_rows
 
 ROWS = [sample(0), sample(1, label="faithful"), sample(2), sample(3, label=None)]
 SAID = [verdict(ROWS[0], 0.9, agree=False), verdict(ROWS[1], 0.7, hallucinated=None), failure(ROWS[2]), verdict(ROWS[3], 0.2)]

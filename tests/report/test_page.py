@@ -9,16 +9,16 @@ import shutil
 import pytest
 
 from knowhalu.errors import InputError
-from knowhalu.evaluation.comparison import compare
-from knowhalu.evaluation.report import percent, write
+from knowhalu.evaluation.compare import compare
 from knowhalu.evaluation.specs import parse_specs
+from knowhalu.evaluation.tables import percent, write
 from knowhalu.report import layout
+from knowhalu.report.as_json import as_json
 from knowhalu.report.content import make_report
-from knowhalu.report.machine import as_json
+from knowhalu.report.markdown import as_markdown
 from knowhalu.report.page import as_html
 from knowhalu.report.runs import find_runs
-from knowhalu.report.textual import as_markdown
-from tests.report.runs import Page, failure, labelled, sample, verdict, write_outcomes, write_rows
+from tests.support.report_runs import Page, failure, labelled, sample, verdict, write_outcomes, write_rows
 
 HOSTILE = (
     "</script></style></details><script>alert(1)</script><img src=x onerror=alert(1)>"

@@ -2,12 +2,11 @@
 
 import json
 
-from knowhalu.reasons import OpenReason
-from knowhalu.report.machine import as_json
+from knowhalu.report.as_json import as_json
+from knowhalu.report.markdown import as_markdown
 from knowhalu.report.page import as_html
-from knowhalu.report.textual import as_markdown
-from knowhalu.types import Relation
-from tests.report.runs import Page, sample, verdict
+from knowhalu.types import OpenReason, Relation
+from tests.support.report_runs import Page, sample, verdict
 
 
 def test_why_texts_are_open_or_wrong_is_counted_shown_and_filtered_by(reported):

@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pytest
 
+from knowhalu.engine.retrievers import covered
 from knowhalu.errors import InputError
-from knowhalu.retrieval.base import Retriever
-from knowhalu.retrieval.build import build_index
+from knowhalu.index.base import Retriever
+from knowhalu.index.build import build_index
+from knowhalu.retrieval.bm25 import LexicalIndex
 from knowhalu.retrieval.documents import DocumentRetriever
-from knowhalu.retrieval.fusion import HybridRetriever
-from knowhalu.retrieval.index import FaissIndex
-from knowhalu.retrieval.lexical import LexicalIndex
+from knowhalu.retrieval.faiss import FaissIndex
+from knowhalu.retrieval.hybrid import HybridRetriever
 from knowhalu.retrieval.memory import MemoryRetriever
 from knowhalu.retrieval.qdrant import QdrantRetriever, fill
 from knowhalu.retrieval.rerank import RerankingRetriever
-from knowhalu.retrievers import covered
 from knowhalu.types import Document, Passage
-from tests.retrieval.conftest import FACTS, WordEmbedder, records
-from tests.retrieval.searching import corpus, facts, late, lexical
+from tests.support.indexing import FACTS, WordEmbedder, records
+from tests.support.searching import corpus, facts, late, lexical
 
 
 class BoundDocuments:

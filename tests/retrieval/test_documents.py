@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from knowhalu.encoder.embedder import MiniLMEmbedder
 from knowhalu.retrieval.documents import DocumentRetriever, DocumentSearch
 from knowhalu.types import Document
-from tests.retrieval.conftest import FACTS, QUESTIONS, WordEmbedder
+from tests.support.indexing import FACTS, QUESTIONS, WordEmbedder
 
 STORY = Document(id="story", title="A story", text=" ".join(FACTS.values()))
 

@@ -5,21 +5,21 @@ from functools import partial
 
 import pytest
 
+from knowhalu.engine.retrievers import open_retriever
 from knowhalu.errors import IndexFormatError
-from knowhalu.options import RetrievalOptions
-from knowhalu.retrieval.change import add_documents, delete_documents
-from knowhalu.retrieval.compact import compact
-from knowhalu.retrieval.index import FaissIndex
-from knowhalu.retrieval.late_build import build_late
-from knowhalu.retrieval.lexical import LexicalIndex
-from knowhalu.retrieval.lexical_build import build_lexical
+from knowhalu.index.bm25_part import build_lexical
+from knowhalu.index.compact import compact
+from knowhalu.index.extension import extend, open_stored
+from knowhalu.index.late_part import build_late
+from knowhalu.index.update import add_documents, delete_documents
+from knowhalu.ingest.sources import SourceRecord
+from knowhalu.retrieval.bm25 import LexicalIndex
+from knowhalu.retrieval.faiss import FaissIndex
 from knowhalu.retrieval.qdrant import QdrantRetriever, fill
-from knowhalu.retrieval.sources import SourceRecord
-from knowhalu.retrieval.stored import extend, open_stored
-from knowhalu.retrievers import open_retriever
 from knowhalu.server.search import SearchServer
-from tests.retrieval.conftest import WordEmbedder
-from tests.retrieval.searching import WordVectors
+from knowhalu.settings import RetrievalOptions
+from tests.support.indexing import WordEmbedder
+from tests.support.searching import WordVectors
 
 WORDS = WordEmbedder()
 QUERY = "Which ship struck an iceberg in 1912?"
@@ -32,8 +32,10 @@ MODES = {
 
 @pytest.fixture(autouse=True)
 def models(monkeypatch):
-    monkeypatch.setattr("knowhalu.encoder.tokens.load_token_encoder", lambda name: WordVectors())
-    monkeypatch.setattr("knowhalu.retrievers.load_reranker", lambda name: lambda pairs: [len(p.passage.text) for p in pairs])
+    monkeypatch.setattr("knowhalu.encoder.late_encoder.load_token_encoder", lambda name: WordVectors())
+    monkeypatch.setattr(
+        "knowhalu.engine.retrievers.load_reranker", lambda name: lambda pairs: [len(p.passage.text) for p in pairs]
+    )
 
 
 def extended(folder):
@@ -103,8 +105,8 @@ def test_a_collection_that_is_filled_again_forgets_what_was_deleted(folder):
 
 
 def test_words_find_the_same_in_a_changed_index_as_in_one_built_anew(tmp_path):
-    from knowhalu.retrieval.build import build_index
-    from knowhalu.retrieval.manifest import Chunking
+    from knowhalu.index.build import build_index
+    from knowhalu.index.manifest import Chunking
 
     texts = {"a": "Bees dance. Ice melts.", "b": "Rain falls. Bees dance.", "c": "Ice melts in rain. Bees sleep."}
     rows = [SourceRecord(name, "", text, "") for name, text in texts.items()]

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from knowhalu.errors import IndexFormatError, InputError
+from knowhalu.index.late_part import build_late
+from knowhalu.index.part import Part
+from knowhalu.index.residuals import maxsim
 from knowhalu.retrieval.late import LateIndex, Probing
-from knowhalu.retrieval.late_build import build_late
-from knowhalu.retrieval.part import Part
-from knowhalu.retrieval.residuals import maxsim
-from tests.retrieval.searching import WordVectors, corpus, facts, late
+from tests.support.searching import WordVectors, corpus, facts, late
 
 
 class Clustered:

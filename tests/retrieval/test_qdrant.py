@@ -6,8 +6,8 @@ import pytest
 
 from knowhalu.errors import BackendError, IndexFormatError, InputError, MissingExtra
 from knowhalu.retrieval.qdrant import QdrantRetriever, fill
-from tests.retrieval.conftest import FACTS, WordEmbedder
-from tests.retrieval.searching import facts
+from tests.support.indexing import FACTS, WordEmbedder
+from tests.support.searching import facts
 
 
 @pytest.fixture

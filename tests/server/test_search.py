@@ -13,8 +13,8 @@ from knowhalu.retrieval.http import HttpRetriever
 from knowhalu.retrieval.memory import MemoryRetriever
 from knowhalu.server.search import BODY, SearchServer
 from tests.hanging import HANG
-from tests.retrieval.conftest import FACTS
-from tests.retrieval.searching import facts
+from tests.support.indexing import FACTS
+from tests.support.searching import facts
 
 
 class Broken:

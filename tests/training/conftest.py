@@ -8,7 +8,6 @@ import torch
 from safetensors.torch import save_file
 
 from knowhalu.encoder.bert import _NAMES, Bert, BertShape
-from knowhalu.training.passages import key_of
 from knowhalu.training.recipes import (
     ABSTRACTS,
     ANSWERS,
@@ -25,7 +24,8 @@ from knowhalu.training.recipes import (
     SYNTHETIC,
     WIKIPEDIA,
 )
-from tests.tiny import VOCABULARY, write_tokenizer
+from knowhalu.training.written import key_of
+from tests.support.tiny import VOCABULARY, write_tokenizer
 
 SHAPE = BertShape(vocab_size=len(VOCABULARY), hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
 SENTENCES = [

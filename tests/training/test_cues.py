@@ -5,9 +5,9 @@ from itertools import islice
 
 import pytest
 
-from knowhalu.training.cues import told
 from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, Example
 from knowhalu.training.holdout import drawn_examples
+from knowhalu.training.leakage import told
 from knowhalu.training.recipes import OWN, RECIPES, rows_of
 
 BY_HAND = ("written claims", "written inference", "written plain claims on invented passages")

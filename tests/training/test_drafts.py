@@ -5,8 +5,8 @@ import json
 import pytest
 
 from knowhalu.errors import InputError
-from knowhalu.fits import NAME, weights_hash
-from knowhalu.training.drafts import drafted
+from knowhalu.io.fitted_files import NAME, weights_hash
+from knowhalu.training.weights import drafted
 
 
 @pytest.fixture

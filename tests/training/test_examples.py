@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from knowhalu.training.asked import asked
 from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, UNSUPPORTED, changed, extracted, fever, summary
+from knowhalu.training.questions import asked
 from knowhalu.training.rows import text_of
 from tests.training.conftest import document
 

@@ -6,9 +6,9 @@ import json
 import pytest
 
 from knowhalu.training.factored import PAIRS, TEXTS, Measured, fitted, texts
+from knowhalu.training.holdout import Unseen
 from knowhalu.training.recipes import CLAIMS, FILES, SYNTHETIC
 from knowhalu.training.rows import held_out
-from knowhalu.training.unseen import Unseen
 
 NAMES = ["bridge", "tower", "mill", "harbour", "school", "market"]
 

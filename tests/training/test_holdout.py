@@ -8,11 +8,10 @@ import pytest
 from knowhalu.encoder.bert import load_bert
 from knowhalu.encoder.verifier import Verifier, Vocabulary
 from knowhalu.training.card import write_card
-from knowhalu.training.holdout import as_table, evaluate
+from knowhalu.training.holdout import Unseen, as_table, evaluate
 from knowhalu.training.loop import Progress, TrainSettings
 from knowhalu.training.recipes import RECIPES, rows_of
 from knowhalu.training.rows import held_out, text_of
-from knowhalu.training.unseen import Unseen
 
 
 @pytest.fixture(scope="module")

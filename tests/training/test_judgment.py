@@ -5,17 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from knowhalu.reasoners.judge_model import Weights
-from knowhalu.training.judgment import (
-    AGAINST,
-    FOR,
-    average_accuracy,
-    border,
-    evades_border,
-    fit,
-    fit_slack,
-    out_of_fold,
-)
+from knowhalu.methods.common.judgment_model import Weights
+from knowhalu.training.judgment import AGAINST, FOR, average_accuracy, border, evades_border, fit, fit_slack, out_of_fold
 from knowhalu.types import Label
 
 

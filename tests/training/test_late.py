@@ -10,10 +10,9 @@ import torch
 from knowhalu.encoder.bert import Bert, BertShape
 from knowhalu.errors import InputError, ResumeError
 from knowhalu.training.late import LateSettings, LateTrainer, contrast, scores
-from knowhalu.training.late_eval import evaluate, quality
-from knowhalu.training.late_pairs import Question, mined, read_corpus
-from tests.retrieval.searching import WordVectors, corpus
-from tests.tiny import VOCABULARY, write_tokenizer
+from knowhalu.training.late_data import Question, evaluate, mined, quality, read_corpus
+from tests.support.searching import WordVectors, corpus
+from tests.support.tiny import VOCABULARY, write_tokenizer
 
 SETTINGS = LateSettings(steps=6, layers=1, dimension=8, batch=3, hard=1, tokens=32)
 PASSAGES = {f"p{i}": f"the {word} of {word}" for i, word in enumerate(("snow", "rain", "sand", "wind", "salt", "fire"))}

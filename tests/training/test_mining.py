@@ -10,9 +10,9 @@ import torch
 
 from knowhalu.errors import InputError
 from knowhalu.training.examples import CONTRADICTED, SUPPORTED, UNSUPPORTED, Example, as_mined
+from knowhalu.training.holdout import met
 from knowhalu.training.mining import DOUBTFUL, LONG, MET, SENTENCES, hard, row_of, short, views
 from knowhalu.training.recipes import RECIPES, Recipe, chosen, draws
-from knowhalu.training.scoring import met
 
 LONG_TEXT = " ".join(
     f"Sentence {i} tells of the {w} of the town and of its long and quiet past." for i, w in enumerate("abcdefghij")

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
+from knowhalu.training.holdout import Unseen
 from knowhalu.training.recipes import FILES, MIX, RECIPES
 from knowhalu.training.rows import held_out
-from knowhalu.training.unseen import Unseen
 
 FEVER = next(r for r in RECIPES if r.name == "FEVER dev claims")
 

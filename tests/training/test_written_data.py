@@ -7,7 +7,7 @@ from statistics import mean
 
 import pytest
 
-from knowhalu.reasoners.features import coverage
+from knowhalu.text.overlap import coverage
 from knowhalu.training.recipes import ANSWERS, CLAIMS, INFERENCE, INVENTED, OWN, PASSAGE_ANSWERS, PASSAGES, PLAIN
 
 FILES = [f"{kind}.{part}.jsonl.gz" for kind in ("claims", "inference", "answers") for part in ("train", "test")]

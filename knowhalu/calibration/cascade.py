@@ -1,0 +1,132 @@
+"""A cascade's stored stages, decided anew by any rules and any band, for all rows at once."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from knowhalu.calibration.measures import is_held, upper_limit
+from knowhalu.calibration.outcomes import Lines, Places, made_said
+from knowhalu.calibration.runs import EVERY_STAGE
+from knowhalu.errors import InputError
+from knowhalu.evaluation.metrics import Flags, Floats, Said
+from knowhalu.methods.baselines.lexical import rule_of
+from knowhalu.methods.cascade import ENCODER, LLM, RULES
+
+RULE_NAMES = ("copied", "dates", "numbers", "names")
+NEVER_FAITHFUL, NEVER_HALLUCINATED = -1.0, 1.0
+"""Borders of a side that decides nothing: no probability is at most the one, or over the other."""
+TRIED = 50
+"""Numbers of rows for which the lowest risk is looked for."""
+
+
+class Stages(NamedTuple):
+    """What every stage said of every row; probabilities are NaN where a stage was left out or left the row open.
+
+    `rules` tells of each of `RULE_NAMES` (rows of the array) whether it decides a row; "copied" finds it faithful, the others
+    hallucinated. `last` is what the language model said, "open" where it took no part or left it open.
+    """
+
+    gold: Flags
+    rules: Flags
+    encoder: Floats
+    last: Said
+    risk: float
+
+    def fit(self, rows: Places) -> dict[str, Any]:
+        """Choose the rules and the band that decide as many rows as they can at the stated risk.
+
+        Each rule, and each side of the band, must keep the upper 95 % limit of its error rate under the risk.
+        """
+        kept = [name for i, name in enumerate(RULE_NAMES) if self._is_safe(rows[self.rules[i, rows]], faithful=name == "copied")]
+        left = rows[~self._by_rules(kept)[rows] & ~np.isnan(self.encoder[rows])]
+        left = left[np.argsort(self.encoder[left], kind="stable")]
+        low, high = self._band(left)
+        if low is None and high is None and not kept:
+            raise InputError(self._unreachable(left))
+        low, high = NEVER_FAITHFUL if low is None else low, NEVER_HALLUCINATED if high is None else high
+        return {"lexical": {"rules": kept}, "cascade": {"low": low, "high": high}}
+
+    def said(self, settings: dict[str, Any]) -> Said:
+        """Return what the cascade says of all rows with these rules and this band."""
+        stage, own = self.stage(settings), settings["cascade"]
+        copied = self.rules[RULE_NAMES.index("copied")]
+        p = np.nan_to_num(self.encoder, nan=0.5)
+        p = np.where(stage == RULES, np.where(copied, 0.05, 0.95), np.where(stage == LLM, self.last.probability, p))
+        flagged = np.where(stage == RULES, ~copied, np.where(stage == ENCODER, p > own["high"], self.last.settled))
+        return made_said(self.gold, flagged, (stage == "") | ((stage == LLM) & self.last.abstained), p)
+
+    def stage(self, settings: dict[str, Any]) -> np.ndarray[tuple[int], np.dtype[np.str_]]:
+        """Return the stage that decides each row; "" where none does."""
+        low, high = settings["cascade"]["low"], settings["cascade"]["high"]
+        by_encoder = (self.encoder <= low) | (self.encoder > high)
+        found = np.where(by_encoder, ENCODER, np.where(np.isnan(self.last.probability), "", LLM))
+        return np.where(self._by_rules(settings["lexical"]["rules"]), RULES, found)
+
+    def _by_rules(self, names: Sequence[str]) -> Flags:
+        return np.asarray(self.rules[[RULE_NAMES.index(name) for name in names]].any(axis=0))
+
+    def _is_safe(self, rows: Places, *, faithful: bool) -> bool:
+        return is_held(self.risk, int((self.gold[rows] == faithful).sum()), len(rows))
+
+    def _band(self, ordered: Places) -> tuple[float | None, float | None]:
+        """Return the borders of both sides, rows given by their probability; None for a side that decides nothing.
+
+        Where they cross, one cut near the middle takes the place of both, if either side holds the risk there too; if none does,
+        the side that decides more rows stays.
+        """
+        low, high = self._border(ordered, faithful=True), self._border(ordered[::-1], faithful=False)
+        if low is None or high is None or low <= high:
+            return low, high
+        p = self.encoder[ordered]
+        known, middle = np.unique(p), (low + high) / 2
+        between = [float(cut) for cut in (known[:-1] + known[1:]) / 2 if high <= cut <= low]
+        for cut in sorted((middle, *between), key=lambda cut: abs(cut - middle)):
+            at = np.searchsorted(p, cut, side="right")
+            if self._is_safe(ordered[:at], faithful=True) and self._is_safe(ordered[at:], faithful=False):
+                return cut, cut
+        return (low, None) if (p <= low).sum() >= (p > high).sum() else (None, high)
+
+    def _border(self, ordered: Places, *, faithful: bool) -> float | None:
+        """Return the border of one side, rows given from the surest on: as far as the risk allows."""
+        p, wrong = self.encoder[ordered], self.gold[ordered] == faithful
+        errors = np.cumsum(wrong)
+        for size in range(len(p), 0, -1):
+            beyond = p[size] if size < len(p) else float(faithful)
+            if p[size - 1] != beyond and is_held(self.risk, int(errors[size - 1]), size):
+                return float((p[size - 1] + beyond) / 2)
+        return None
+
+    def _unreachable(self, ordered: Places) -> str:
+        """Say which risk could be held, and by how many rows."""
+        best = (1.0, 0, "passed")
+        for rows, faithful, name in ((ordered, True, "passed"), (ordered[::-1], False, "flagged")):
+            errors = np.cumsum(self.gold[rows] == faithful)
+            sizes = np.unique(np.geomspace(1, max(1, len(rows)), TRIED).astype(int)) if len(rows) else ()
+            found = ((upper_limit(int(errors[n - 1]), int(n)), int(n), name) for n in sizes)
+            best = min([best, *found])
+        limit, rows_, name = best
+        return (
+            f"no stage can decide any of these rows at a risk of {self.risk:g}: the lowest that can be held is {limit:.3f}, for "
+            f"the {rows_:,} rows that are most surely {name}. Ask for that by --max-risk, or give more rows."
+        )
+
+
+def read_stages(lines: Lines, gold: Flags, risk: float) -> Stages:
+    """Read the stages of all verdicts; raises InputError where not all were asked."""
+    rules = np.zeros((len(RULE_NAMES), len(lines)), dtype=np.bool_)
+    encoder = np.full(len(lines), np.nan)
+    p, flagged, open_ = np.full(len(lines), np.nan), np.zeros(len(lines), np.bool_), np.ones(len(lines), np.bool_)
+    for i, (_, fields) in enumerate(lines):
+        stages = {stage["name"]: stage for stage in fields["stages"]}
+        if ENCODER not in stages:
+            raise InputError(f"the sample {fields['id']!r} was not checked by every stage. Run it with {EVERY_STAGE}.")
+        if stages.get(RULES, {"decided": False})["decided"]:
+            for finding in fields["segments"][0]["findings"]:
+                rules[RULE_NAMES.index("copied" if finding["unit"] == "claim" else rule_of(finding["type"])), i] = True
+        if stages[ENCODER]["hallucinated"] is not None:
+            encoder[i] = stages[ENCODER]["probability"]
+        if LLM in stages:
+            said = stages[LLM]
+            p[i], flagged[i], open_[i] = said["probability"], bool(said["hallucinated"]), said["hallucinated"] is None
+    return Stages(gold, rules, encoder, Said(gold, flagged, open_, p), risk)

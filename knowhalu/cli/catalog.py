@@ -1,0 +1,133 @@
+"""`knowhalu methods` and `knowhalu settings`: what there is to choose from."""
+
+import json
+from enum import Enum
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from rich.console import Console
+from rich.table import Table
+
+from knowhalu.cli.options import make_settings, with_settings
+from knowhalu.cli.show import make_console
+from knowhalu.profiles import quoted
+from knowhalu.registry import METHODS, MethodCard, method_card
+from knowhalu.settings import Settings
+
+NOBODY = "nobody: a rule"
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def methods(name: str | None, as_json: bool) -> None:
+    """List the methods: what each does, who can think in it, what it needs and costs; with NAME, all of one."""
+    cards = METHODS if name is None else {name: method_card(name)}
+    if as_json:
+        fields = {n: _fields(n, card) for n, card in cards.items()}
+        click.echo(json.dumps(fields if name is None else fields[name], indent=1, ensure_ascii=False))
+    elif name is None:
+        _show_table(make_console())
+    else:
+        click.echo(card_text(name, cards[name]))
+
+
+def _show_table(console: Console) -> None:
+    table = Table(box=None, pad_edge=False, row_styles=("", "dim"))
+    for head in ("method", "does", "who thinks", "needs", "cost of a text"):
+        table.add_column(head, overflow="fold", no_wrap=head == "method")
+    for name, card in METHODS.items():
+        table.add_row(name, card.does, _thinkers(card), card.needs, card.cost)
+    console.print(table)
+    console.print("\nOne of them: knowhalu methods NAME. Use it: knowhalu check --method NAME, knowhalu detect --method NAME.")
+
+
+def card_text(name: str, card: MethodCard) -> str:
+    """Return all that is to be known of a method: its card, its options as TOML, and commands to begin with."""
+    group = getattr(Settings(), card.options)
+    lines = [f"{name}: {card.does}", "", f"who thinks: {_thinkers(card)}", f"needs: {card.needs}", f"cost of a text: {card.cost}"]
+    lines += ["", "Commands:", *(f"  {line}" for line in _commands(name, card)), ""]
+    lines += [f"Options (--set {card.options}.NAME=VALUE, or in a file for --settings):", f"[{card.options}]"]
+    return "\n".join(lines) + "\n" + entries(group, list(type(group).model_fields)).rstrip("\n")
+
+
+def _commands(name: str, card: MethodCard) -> list[str]:
+    border = " --set trivial.border=NUMBER" if card.options == "trivial" else ""
+    some = f" --reasoner {next(iter(card.reasoners))}" if card.reasoners and Settings().reasoner not in card.reasoners else ""
+    return [
+        f'knowhalu check --method {name}{some}{border} --claim "Mars is blue." --knowledge "Mars is red."',
+        f"knowhalu detect IN.jsonl -o OUT.jsonl --method {name}{some}{border}",
+        f"knowhalu compare LABELLED.jsonl --methods knowhalu,{name}{':' + some.split()[-1] if some else ''}" if name != "knowhalu"
+        else "knowhalu compare LABELLED.jsonl --methods knowhalu:encoder,knowhalu:llm",
+    ]  # fmt: skip
+
+
+def _thinkers(card: MethodCard) -> str:
+    return " or ".join(card.reasoners) or NOBODY
+
+
+def _fields(name: str, card: MethodCard) -> dict[str, Any]:
+    group = getattr(Settings(), card.options)
+    return {
+        "name": name, "does": card.does, "reasoners": list(card.reasoners), "needs": card.needs, "cost": card.cost,
+        "options": {f"{card.options}.{n}": field.description for n, field in type(group).model_fields.items()},
+        "commands": _commands(name, card),
+    }  # fmt: skip
+
+
+@click.command()
+@with_settings
+def settings(settings_file: Path | None, pairs: tuple[str, ...]) -> None:
+    """Print all settings with their meanings, as a TOML file to begin with.
+
+    With --settings or --set, the values are those that a run would have.
+    """
+    click.echo(render_settings(make_settings(settings_file, pairs)), nl=False)
+
+
+def render_settings(tree: Settings) -> str:
+    """Return the tree as TOML with comments; a setting without a value is commented out."""
+    values = [name for name in type(tree).model_fields if not isinstance(getattr(tree, name), BaseModel)]
+    groups = [name for name in type(tree).model_fields if name not in values]
+    parts = [entries(tree, values)]
+    for name in groups:
+        group = getattr(tree, name)
+        about = " ".join((type(group).__doc__ or "").split())
+        parts.append(f"# {about}\n[{name}]\n{entries(group, list(type(group).model_fields))}")
+    return "\n".join(parts)
+
+
+def entries(group: BaseModel, names: list[str]) -> str:
+    """Return settings of a group as TOML lines, each with what it means."""
+    lines = []
+    for name in names:
+        note = _note(type(group).model_fields[name])
+        if note:
+            lines.append(f"# {note}")
+        value = getattr(group, name)
+        lines.append(f"# {name} =" if value is None else f"{name} = {_toml(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _note(field: FieldInfo) -> str:
+    """Return the field's description, what it may be, and within which bounds."""
+    choices = _choices(field.annotation)
+    bounds = [f"{word} {getattr(rule, attribute)}" for rule in field.metadata
+              for attribute, word in (("ge", "at least"), ("gt", "over"), ("le", "at most"), ("lt", "under"))
+              if hasattr(rule, attribute)]  # fmt: skip
+    return "; ".join(part for part in (field.description or "", " | ".join(choices), ", ".join(bounds)) if part)
+
+
+def _choices(annotation: Any) -> list[str]:
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return [json.dumps(member.value) for member in annotation]
+    return [json.dumps(choice) for choice in get_args(annotation) if isinstance(choice, str)]
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Enum):
+        value = value.value
+    return quoted(str(value) if isinstance(value, Path) else value)

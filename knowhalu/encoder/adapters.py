@@ -1,0 +1,143 @@
+"""Embedders of other libraries, for any local folder that these can read.
+
+Nothing is downloaded, nothing is unpickled and no code is run from a folder.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knowhalu.encoder.device import Precision, choose, in_one_thread
+from knowhalu.errors import MissingExtra, ModelError
+
+READ = (".safetensors", ".json", ".txt", ".model")
+"""Endings of the files that decide over the vectors: weights, settings, vocabularies."""
+UNREAD = ("data_config.json", "README.md")
+
+
+def go_offline() -> None:
+    """Keep the libraries from the network; they read these names when they are imported."""
+    for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_HUB_DISABLE_TELEMETRY", "DO_NOT_TRACK"):
+        os.environ[name] = "1"
+
+
+def folder_fingerprint(folder: Path) -> str:
+    """Return the sha256 over the names and bytes of all files that decide over the vectors."""
+    digest = hashlib.sha256()
+    for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix in READ and p.name not in UNREAD):
+        with path.open("rb") as file:
+            digest.update(path.relative_to(folder).as_posix().encode() + hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
+
+
+def refuse_unsafe(folder: Path) -> None:
+    """Raise ModelError where loading the folder would unpickle a file or run code that lies in it."""
+    if not any(folder.glob("*.safetensors")) and not any(folder.glob("0_*/*.safetensors")):
+        raise ModelError(f"{folder}: no model.safetensors. Pickled weights are never read: save the model as safetensors")
+    for path in folder.rglob("pytorch_model.bin"):
+        if not path.with_name("model.safetensors").is_file():
+            raise ModelError(f"{path}: pickled weights are never read. Save this module as model.safetensors")
+    modules = folder / "modules.json"
+    try:
+        types = [str(part["type"]) for part in json.loads(modules.read_text("utf-8"))] if modules.is_file() else []
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{modules}: cannot read the list of modules ({error!r}). Copy the model folder again") from error
+    for name in types:
+        if not name.startswith("sentence_transformers."):
+            raise ModelError(f"{modules}: the module {name!r} is code outside the library, which is never run. Use another model")
+
+
+def _checked(vectors: Any, texts: Sequence[str], dimension: int) -> NDArray[np.float32]:
+    found = np.ascontiguousarray(vectors, dtype=np.float32).reshape(len(texts), dimension)
+    found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), np.float32(1e-12))
+    return found
+
+
+class SentenceTransformerEmbedder:
+    """Any local folder that `sentence-transformers` reads, BGE among them."""
+
+    @in_one_thread
+    def __init__(
+        self, folder: Path, *, query_prefix: str | None = None, precision: Precision = "auto", device: str = "auto"
+    ) -> None:
+        refuse_unsafe(folder)
+        go_offline()
+        from sentence_transformers import SentenceTransformer
+
+        dtype, place = choose(precision, device)
+        self.folder, self.name, self.query_prefix = folder, folder.resolve().name, query_prefix
+        options = {"dtype": dtype, "use_safetensors": True}
+        try:
+            self._model = SentenceTransformer(
+                str(folder), device=str(place), local_files_only=True, trust_remote_code=False, model_kwargs=options
+            )
+        except Exception as error:  # the library raises whatever its parts raise
+            raise ModelError(f"{folder}: sentence-transformers cannot load this folder ({error})") from error
+        self.dimension = len(self._model.encode(["dimension"])[0])
+        prompts = getattr(self._model, "prompts", None) or {}
+        self.symmetric = not query_prefix and not any(prompts.values())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Return the sha256 over all files of the model; a query prefix does not count, it leaves passages alone."""
+        return folder_fingerprint(self.folder)
+
+    @in_one_thread
+    def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
+        """Encode texts in order: float32 `(n, dimension)`; queries get the given prefix, else what the folder declares."""
+        if not texts:
+            return np.zeros((0, self.dimension), dtype=np.float32)
+        options: dict[str, Any] = {"batch_size": 32, "normalize_embeddings": True, "show_progress_bar": False}
+        if query and self.query_prefix is not None:
+            found = self._model.encode(list(texts), prompt=self.query_prefix, **options)
+        elif query:
+            found = self._model.encode_query(list(texts), **options)
+        else:
+            found = self._model.encode_document(list(texts), **options)
+        return _checked(found, texts, self.dimension)
+
+
+class FlagEmbedder:
+    """A local BGE folder, read by the FlagEmbedding library (extra `bge`)."""
+
+    @in_one_thread
+    def __init__(
+        self, folder: Path, *, query_prefix: str | None = None, precision: Precision = "auto", device: str = "auto"
+    ) -> None:
+        refuse_unsafe(folder)
+        go_offline()
+        try:
+            from FlagEmbedding import FlagModel
+        except ImportError as error:
+            raise MissingExtra("FlagEmbedding", "bge") from error
+        _, place = choose(precision, device)
+        self.folder, self.name, self.query_prefix = folder, f"flag:{folder.resolve().name}", query_prefix
+        self._model = FlagModel(
+            str(folder),
+            query_instruction_for_retrieval=query_prefix,
+            use_fp16=place.type == "cuda" and precision != "fp32",
+            devices=str(place),
+            trust_remote_code=False,
+        )
+        self.dimension = int(np.asarray(self._model.encode_corpus(["dimension"])).shape[-1])
+        self.symmetric = not query_prefix
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Return the sha256 over all files of the model, told apart from the same folder read by another library."""
+        return hashlib.sha256(f"flag {folder_fingerprint(self.folder)}".encode()).hexdigest()
+
+    @in_one_thread
+    def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
+        """Encode texts in order: float32 `(n, dimension)`; queries get the query prefix."""
+        if not texts:
+            return np.zeros((0, self.dimension), dtype=np.float32)
+        found = self._model.encode_queries(list(texts)) if query else self._model.encode_corpus(list(texts))
+        return _checked(found, texts, self.dimension)

@@ -1,0 +1,189 @@
+"""Token encoders for late interaction: the shipped one in plain torch, and the door to ColBERT and PyLate checkpoints.
+
+The shipped one is MiniLM with a projection; its folder holds the projection and the layers that training changed, and the
+rest comes from the packaged MiniLM. Its vectors are those of a `MultiVectorEncoder` with the same parts (a test holds them
+equal): `[CLS]` and `[SEP]` count, and punctuation counts in queries only.
+"""
+
+import hashlib
+import json
+import string
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from knowhalu.encoder.bert import Bert, load_bert
+from knowhalu.encoder.device import Precision, choose, in_one_thread
+from knowhalu.encoder.embedder import SHAPES, default_folder
+from knowhalu.encoder.verifier import Tokens, Vocabulary
+from knowhalu.errors import ModelError
+
+DEFAULT = "minilm-late"
+PACKAGED = Path(__file__).parent.parent / "weights" / "late"
+HEAD, WEIGHTS = "late.json", "late.safetensors"
+LIMIT = 256
+"""Tokens of a text that are read."""
+
+
+class LateBert(nn.Module):
+    """Token tensors `(batch, length)` -> vectors of length 1 `(batch, length, dimension)`."""
+
+    def __init__(self, bert: Bert, dimension: int) -> None:
+        super().__init__()
+        self.bert = bert
+        self.projection = nn.Linear(bert.shape.hidden_size, dimension, bias=False)
+
+    def forward(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
+        """Encode every token."""
+        return nn.functional.normalize(self.projection(self.bert(ids, mask, types)).float(), dim=-1)
+
+    def save(self, folder: Path, base: Path, changed: Sequence[str]) -> None:
+        """Write the projection and the weights named in `changed`, in fp16, and which base they belong to."""
+        folder.mkdir(parents=True, exist_ok=True)
+        names = {"projection.weight", *changed}
+        weights = {n: w.detach().cpu().half().contiguous() for n, w in self.state_dict().items() if n in names}
+        save_file(weights, folder / WEIGHTS)
+        about = {"base": base_hash(base), "dimension": self.projection.out_features}
+        (folder / HEAD).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
+def base_hash(folder: Path) -> str:
+    """Return the sha256 over weights, sizes and tokenizer of a BERT folder."""
+    digest = hashlib.sha256()
+    for name in ("model.safetensors", "config.json", "tokenizer.json"):
+        with (folder / name).open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
+
+
+def load_late(folder: Path, base: Path) -> LateBert:
+    """Load a folder that `LateBert.save` wrote, onto its base; raises ModelError where they do not belong together."""
+    try:
+        about = json.loads((folder / HEAD).read_text(encoding="utf-8"))
+        weights = load_file(folder / WEIGHTS)
+        dimension = int(about["dimension"])
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        raise ModelError(f"{folder}: cannot read the late-interaction model ({error}). Copy the folder again") from error
+    if about.get("base") != base_hash(base):
+        raise ModelError(f"{folder}: was trained on another base than {base}. Install the base that it names, or train it again")
+    model = LateBert(load_bert(base), dimension)
+    try:
+        unknown = model.load_state_dict({n: w.float() for n, w in weights.items()}, strict=False).unexpected_keys
+    except RuntimeError as error:
+        raise ModelError(f"{folder / WEIGHTS}: the weights do not fit the base ({error})") from error
+    if unknown or "projection.weight" not in weights:
+        raise ModelError(f"{folder / WEIGHTS}: holds other weights than a late-interaction model has. Copy the folder again")
+    return model.eval()
+
+
+def punctuation(words: Vocabulary) -> frozenset[int]:
+    """Return the ids of the single punctuation marks, which passages are not searched by."""
+    found = (words.tokenizer.token_to_id(mark) for mark in string.punctuation)
+    return frozenset(i for i in found if i is not None)
+
+
+class LateMiniLM:
+    """The shipped token encoder, or another folder of its kind."""
+
+    @in_one_thread
+    def __init__(self, folder: Path | None = None, *, precision: Precision = "auto", device: str = "auto") -> None:
+        self.folder, self.name = folder or PACKAGED, DEFAULT if folder is None else folder.resolve().name
+        if not (self.folder / HEAD).is_file():
+            cure = "Name a ColBERT or PyLate folder as token encoder, or train one with scripts/train_colbert.py"
+            raise ModelError(f"{self.folder}: no late-interaction model there. {cure}")
+        base = default_folder()
+        self._words = Vocabulary.load(base)
+        self._skipped = punctuation(self._words)
+        self._dtype, self._device = choose(precision, device)
+        self._model = load_late(self.folder, base).to(self._device, self._dtype)
+        self.dimension = self._model.projection.out_features
+        self._rows = 256 if self._device.type == "cuda" else 32
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Return the sha256 over the folder, which names its base; the precision does not count."""
+        digest = hashlib.sha256(f"late bert, {LIMIT} tokens".encode())
+        for name in (HEAD, WEIGHTS):
+            digest.update((self.folder / name).read_bytes())
+        return digest.hexdigest()
+
+    def encode(self, texts: Sequence[str], *, query: bool = False) -> list[NDArray[np.float32]]:
+        """Encode texts in order: for each, float32 `(tokens, dimension)`; text past the token limit is not read."""
+        clean = [t if t.isascii() else t.encode(errors="replace").decode() for t in texts]
+        pieces = self._words.pieces(clean) if clean else []
+        rows = [[self._words.cls, *ids[: LIMIT - 2], self._words.sep] for ids in pieces]
+        groups: dict[int, list[int]] = defaultdict(list)
+        for i, row in enumerate(rows):
+            groups[next(s for s in SHAPES if s >= len(row))].append(i)
+        found: list[NDArray[np.float32]] = [np.zeros((0, self.dimension), dtype=np.float32)] * len(rows)
+        for length, members in sorted(groups.items()):
+            for start in range(0, len(members), self._rows):
+                part = members[start : start + self._rows]
+                for i, vectors in zip(part, self._forward([rows[i] for i in part], length), strict=True):
+                    kept = [j for j, token in enumerate(rows[i]) if query or token not in self._skipped]
+                    found[i] = vectors[kept]
+        return found
+
+    @in_one_thread
+    @torch.inference_mode()
+    def _forward(self, rows: list[list[int]], length: int) -> NDArray[np.float32]:
+        tensors = (t.to(self._device) for t in self._words.batch([Tokens(row, len(row)) for row in rows], length))
+        vectors: NDArray[np.float32] = self._model(*tensors).cpu().numpy()
+        return vectors
+
+
+class MultiVectorFolder:
+    """Any local ColBERT, PyLate or multi-vector folder that `sentence-transformers` reads."""
+
+    @in_one_thread
+    def __init__(self, folder: Path, *, precision: Precision = "auto", device: str = "auto") -> None:
+        from knowhalu.encoder.adapters import folder_fingerprint, go_offline, refuse_unsafe
+
+        refuse_unsafe(folder)
+        go_offline()
+        from sentence_transformers import MultiVectorEncoder
+
+        dtype, place = choose(precision, device)
+        self.folder, self.name, self.fingerprint = folder, folder.resolve().name, folder_fingerprint(folder)
+        options: dict[str, Any] = {"dtype": dtype, "use_safetensors": True}
+        try:
+            self._model = MultiVectorEncoder(
+                str(folder), device=str(place), local_files_only=True, trust_remote_code=False, model_kwargs=options
+            )
+        except Exception as error:  # the library raises whatever its parts raise
+            raise ModelError(f"{folder}: sentence-transformers cannot load this folder ({error})") from error
+        self.dimension = int(self.encode(["dimension"])[0].shape[1])
+
+    @in_one_thread
+    def encode(self, texts: Sequence[str], *, query: bool = False) -> list[NDArray[np.float32]]:
+        """Encode texts in order: for each, float32 `(tokens, dimension)`, rows of length 1."""
+        if not texts:
+            return []
+        call = self._model.encode_query if query else self._model.encode_document
+        found = call(list(texts), batch_size=32, show_progress_bar=False, normalize_embeddings=True)
+        return [vectors.float().cpu().numpy() for vectors in found]
+
+
+def load_token_encoder(
+    name_or_folder: str | Path = DEFAULT, *, precision: Precision = "auto", device: str = "auto"
+) -> LateMiniLM | MultiVectorFolder:
+    """Load a token encoder: "minilm-late", a folder of its kind, or a ColBERT or PyLate checkpoint.
+
+    Raises ModelError where the folder is missing or unusable.
+    """
+    if str(name_or_folder) == DEFAULT:
+        return LateMiniLM(precision=precision, device=device)
+    folder = Path(name_or_folder)
+    if not folder.is_dir():
+        raise ModelError(f"{folder}: no such model folder. Nothing is ever downloaded: copy the model there, or take {DEFAULT!r}")
+    kind = LateMiniLM if (folder / HEAD).is_file() else MultiVectorFolder
+    return kind(folder, precision=precision, device=device)

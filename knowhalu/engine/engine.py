@@ -1,0 +1,275 @@
+"""The engine: drives thousands of checks at once and carries each request to its backend as soon as it is yielded."""
+
+import asyncio
+import time
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable
+from contextlib import aclosing, closing
+from typing import Any, Generic, Protocol, TypeVar, cast
+
+from knowhalu.engine.batcher import Asking, Batcher, Blocking
+from knowhalu.errors import BackendError, KnowHaluError, StageError
+from knowhalu.requests import Entail, Generate, Mark, Request, Search, Steps
+from knowhalu.results import Failure, Usage
+from knowhalu.types import Record, Sample
+
+Samples = Iterable[Sample] | AsyncIterable[Sample]
+R = TypeVar("R", bound=Record)
+"""What a conversation ends in: a verdict, or any other record that has `usage`, `seconds` and `index`."""
+R_co = TypeVar("R_co", bound=Record, covariant=True)
+
+
+class Method(Protocol[R_co]):
+    """A way to check a sample: a conversation that ends in a verdict, or a way to revise it."""
+
+    name: str
+
+    def check(self, sample: Sample) -> Steps[R_co]:
+        """Check one sample."""
+
+
+class Backends:
+    """The outside worlds of a run: who answers `Entail` and `Mark`, `Search` and `Generate`.
+
+    Each is a blocking library (`answer_many`) or an async client (`answer`).
+    """
+
+    def __init__(
+        self,
+        *,
+        entail: Blocking | Asking | None = None,
+        search: Blocking | Asking | None = None,
+        generate: Blocking | Asking | None = None,
+        batch: int = 64,
+    ) -> None:
+        self._given = {Entail: entail, Search: search, Generate: generate}
+        self._batch = batch
+        self._open: Counter[asyncio.AbstractEventLoop] = Counter()
+
+    def open(self) -> dict[type, Asking]:
+        """Make every backend awaitable, for the running event loop."""
+        self._open[asyncio.get_running_loop()] += 1
+        desks = {
+            kind: Batcher(cast(Blocking, backend), self._batch) if hasattr(backend, "answer_many") else backend
+            for kind, backend in self._given.items()
+            if backend is not None
+        }
+        return desks | ({Mark: desks[Entail]} if Entail in desks else {})
+
+    async def close(self, desks: dict[type, Asking]) -> None:
+        """Stop the batchers of one `open`; the last one of an event loop also closes the clients' connections there."""
+        loop = asyncio.get_running_loop()
+        self._open[loop] -= 1
+        last = not self._open[loop]
+        if last:
+            del self._open[loop]
+        each = {id(d): d for d in desks.values()}.values()  # one desk may answer two kinds of requests
+        await asyncio.gather(*(d.close() for d in each if isinstance(d, Batcher) or (last and hasattr(d, "close"))))
+
+
+class Engine(Generic[R]):
+    """Check many samples at once by one method.
+
+    At most `in_flight` checks run at a time and at most four times as many are held, whatever the input's length. Outcomes name
+    `index` where it was searched.
+    """
+
+    def __init__(self, method: Method[R], backends: Backends, *, in_flight: int = 128, index: str | None = None) -> None:
+        self.method, self.backends, self.in_flight, self.index = method, backends, in_flight, index
+
+    async def stream(self, samples: Samples, *, ordered: bool = True) -> AsyncGenerator[R | Failure]:
+        """Yield an outcome for every sample, in the order of the input or as they finish.
+
+        An error of the input itself is raised after the outcomes of all that came before it. Closing the iterator cancels
+        what still runs.
+        """
+        desks = self.backends.open()
+        hall = _Hall(self.in_flight, ordered)
+        feeder = asyncio.create_task(self._feed(samples, desks, hall))
+        feeder.add_done_callback(lambda _: hall.changed.set())
+        try:
+            while not feeder.done() or hall.held:
+                await hall.changed.wait()
+                hall.changed.clear()
+                while task := hall.next_done():
+                    yield task.result()
+            feeder.result()
+        finally:
+            left: list[asyncio.Task[Any]] = [feeder, *hall.held]
+            for one in left:
+                one.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
+            await self.backends.close(desks)
+
+    async def _feed(self, samples: Samples, desks: dict[type, Asking], hall: "_Hall") -> None:
+        """Start a check for every sample, as fast as the hall has room."""
+        async with aclosing(_drawn(samples)) as drawn:
+            async for sample in drawn:
+                hall.admit(asyncio.create_task(self._check(sample, desks)))
+                while hall.is_full:
+                    hall.room.clear()
+                    await hall.room.wait()
+
+    def run(self, samples: Iterable[Sample], *, ordered: bool = True) -> Generator[R | Failure, None, None]:
+        """Yield the outcomes of `stream` to a caller that is not async (also inside a notebook's running loop)."""
+        from anyio.from_thread import start_blocking_portal
+
+        with start_blocking_portal() as portal:
+            pull = _Pull(self.stream(samples, ordered=ordered))
+            try:
+                while True:
+                    try:
+                        yield portal.call(pull.next)
+                    except StopAsyncIteration:
+                        return
+            finally:
+                portal.call(pull.close)
+
+    async def _check(self, sample: Sample, desks: dict[type, Asking]) -> R | Failure:
+        """Check one sample; whatever goes wrong becomes its own Failure."""
+        try:
+            meter = _Meter()
+            verdict = await self._converse(sample, desks, meter)
+            asked = self.index if meter.asked_index else None
+            return verdict.model_copy(update={"usage": meter.usage(), "seconds": meter.seconds(), "index": asked})
+        except StageError as error:
+            return Failure(id=sample.id, stage=error.stage, reason=error.reason, reply=error.reply)
+        except KnowHaluError as error:
+            return Failure(id=sample.id, stage="set-up", reason=str(error))
+        except Exception as error:  # noqa: BLE001 - the one place where any error of a check ends as its Failure
+            return Failure(id=sample.id, stage="internal", reason=f"{type(error).__name__}: {error}")
+
+    async def _converse(self, sample: Sample, desks: dict[type, Asking], meter: "_Meter") -> R:
+        """Drive one conversation to its end: carry each request to its desk and the reply, or the error, back."""
+        with closing(self.method.check(sample)) as conversation:
+            try:
+                request = next(conversation)
+                while True:
+                    try:
+                        reply = await meter.timed(request, desks)
+                    except StageError as error:
+                        request = conversation.throw(error)
+                    else:
+                        request = conversation.send(reply)
+            except StopIteration as end:
+                found: R = end.value
+                return found
+
+
+class _Hall:
+    """The checks that are running, or done and waiting for their turn; it bounds both numbers."""
+
+    def __init__(self, in_flight: int, ordered: bool) -> None:
+        self.in_flight, self.ordered, self.running = in_flight, ordered, 0
+        self.held: deque[asyncio.Task[Any]] = deque()
+        self.changed, self.room = asyncio.Event(), asyncio.Event()
+        self._done: deque[asyncio.Task[Any]] = deque()
+
+    @property
+    def is_full(self) -> bool:
+        return self.running >= self.in_flight or len(self.held) >= 4 * self.in_flight
+
+    def admit(self, task: asyncio.Task[Any]) -> None:
+        self.held.append(task)
+        self.running += 1
+        task.add_done_callback(self._finish)
+
+    def _finish(self, task: asyncio.Task[Any]) -> None:
+        self.running -= 1
+        if not self.ordered:
+            self._done.append(task)
+        self.changed.set()
+        self.room.set()
+
+    def next_done(self) -> asyncio.Task[Any] | None:
+        """Take out the next check whose outcome may be shown: the oldest of all, or the first that was done."""
+        if self.ordered and self.held and self.held[0].done():
+            task = self.held.popleft()
+        elif self._done:
+            task = self._done.popleft()
+            self.held.remove(task)
+        else:
+            return None
+        self.room.set()
+        return task
+
+
+class _Pull:
+    """One stream that is read from another thread, where Ctrl-C may strike while a read is under way."""
+
+    def __init__(self, stream: AsyncGenerator[Any]) -> None:
+        self.stream = stream
+        self._reading: asyncio.Task[Any] | None = None
+
+    async def next(self) -> Any:
+        self._reading = asyncio.create_task(self._read())
+        return await self._reading
+
+    async def _read(self) -> Any:
+        return await anext(self.stream)
+
+    async def close(self) -> None:
+        # a generator cannot be closed while it runs: the read that was left behind ends first
+        if self._reading is not None and not self._reading.done():
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
+        await self.stream.aclose()
+
+
+class _Meter:
+    """Count what one check asks for and how long it waits."""
+
+    def __init__(self) -> None:
+        self.began = time.perf_counter()
+        self.waited: dict[str, float] = {}
+        self.counts: dict[str, int] = {}
+        self.asked_index = False
+
+    async def timed(self, request: Request, desks: dict[type, Asking]) -> Any:
+        desk = desks.get(type(request))
+        name = type(request).__name__.lower()
+        if desk is None:
+            raise BackendError(name, f"no backend answers {type(request).__name__} requests in this run")
+        start = time.perf_counter()
+        reply = await desk.answer(request)
+        self.waited[name] = self.waited.get(name, 0.0) + time.perf_counter() - start
+        self._count(request, reply)
+        return reply
+
+    def _count(self, request: Request, reply: Any) -> None:
+        match request:
+            case Entail(pairs) | Mark(pairs):
+                found = {"pairs": len(pairs)}
+            case Search(queries):
+                self.asked_index |= not request.documents
+                found = {"searches": len(queries)}
+            case Generate() if reply.reused:
+                found = {"reused": 1}
+            case Generate():
+                names = ("prompt_tokens", "cached_tokens", "completion_tokens")
+                found = {"calls": 1, **{n: getattr(reply, n) for n in names}}
+        for key, value in found.items():
+            self.counts[key] = self.counts.get(key, 0) + value
+
+    def usage(self) -> Usage:
+        return Usage(**self.counts)
+
+    def seconds(self) -> dict[str, float]:
+        total = time.perf_counter() - self.began
+        return {k: round(v, 6) for k, v in {**self.waited, "total": total}.items()}
+
+
+async def _drawn(samples: Samples) -> AsyncGenerator[Sample]:
+    """Read plain and async iterables alike."""
+    if isinstance(samples, AsyncIterable):
+        async for sample in samples:
+            yield sample
+    else:
+        for sample in samples:
+            yield sample
+
+
+async def collect(engine: Engine[R], samples: Samples, *, ordered: bool = True) -> list[R | Failure]:
+    """Return all outcomes of a finite input."""
+    async with aclosing(engine.stream(samples, ordered=ordered)) as outcomes:
+        return [o async for o in outcomes]

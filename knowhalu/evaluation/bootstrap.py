@@ -1,0 +1,113 @@
+"""Bootstrap intervals: groups of rows that belong together are drawn again, and every metric is computed of each draw."""
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knowhalu.evaluation.metrics import BIASED, FIGURES, RANKED, Floats, Said, counts, figures, ranked
+from knowhalu.types import GROUP, PAIR, Sample
+
+DRAWS, SEED = 2000, 0
+LIMITS = (2.5, 97.5)
+CELLS = 1_000_000
+"""Numbers of a resample held at a time, at most."""
+
+
+class Estimate(NamedTuple):
+    """A value with its 95 % bootstrap interval; what cannot be given is None."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+def draws(groups: int, *, times: int = DRAWS, seed: int = SEED) -> NDArray[np.uint8]:
+    """Draw as many groups as there are, with replacement: how often each one came, in an array of shape (times, groups)."""
+    rng = np.random.default_rng(seed)
+    found = np.empty((times, groups), dtype=np.uint8)
+    for drawn in found:
+        drawn[:] = np.bincount(rng.integers(0, groups, groups), minlength=groups)
+    return found
+
+
+def with_intervals(
+    said: Said, groups: NDArray[np.intp], drawn: NDArray[np.uint8], names: Sequence[str] = FIGURES
+) -> dict[str, Estimate]:
+    """Return figures of some rows, each with its percentile interval.
+
+    `groups` has the group number of each row, `drawn` how often each group came; with less than two groups among the rows there
+    is no interval, nor is there one for the `BIASED`.
+    """
+    by_order = [name for name in names if name in RANKED]
+    whole = {**figures(counts(said).sum(axis=0)), **ranked(said, names=by_order)}
+    present, numbers = np.unique(groups, return_inverse=True)
+    if len(present) < 2:
+        return {name: Estimate(_number(whole[name])) for name in names}
+    times = drawn if len(present) == drawn.shape[1] else drawn[:, present]
+    spread = {**resampled(said, numbers, times), **_resampled_ranks(said, numbers, times, by_order)}
+    return {n: Estimate(_number(whole[n]), *(limits(spread[n]) if n not in BIASED else ())) for n in names}
+
+
+def resampled(said: Said, groups: NDArray[np.intp], drawn: NDArray[np.uint8]) -> dict[str, Floats]:
+    """Return the figures of every resample that follow from counts."""
+    single = counts(said)
+    by_group = np.zeros((drawn.shape[1], single.shape[1]))
+    np.add.at(by_group, groups, single)
+    total = np.concatenate([part.astype(np.float64) @ by_group for part in _parts(drawn, drawn.shape[1])])
+    return figures(total)
+
+
+def limits(values: Floats) -> tuple[float | None, float | None]:
+    """Return the ends of the 95 % interval; resamples of which a figure cannot be given are left out."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return None, None
+    low, high = np.percentile(known, LIMITS)
+    return float(low), float(high)
+
+
+def _resampled_ranks(said: Said, groups: NDArray[np.intp], drawn: NDArray[np.uint8], names: Sequence[str]) -> dict[str, Floats]:
+    found = [ranked(said, part[:, groups], names) for part in _parts(drawn, len(groups))] if names else []
+    return {name: np.concatenate([part[name] for part in found]) for name in names}
+
+
+def _parts(drawn: NDArray[np.uint8], rows: int) -> Iterator[NDArray[np.uint8]]:
+    step = max(1, CELLS // max(1, rows))
+    return (drawn[i : i + step] for i in range(0, len(drawn), step))
+
+
+def _number(value: Floats) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def group_numbers(keys: Iterable[Sequence[Hashable]]) -> NDArray[np.intp]:
+    """Return a group number for every row, from 0 on: rows that share a key, also by way of others, are one group."""
+    parent: list[int] = []
+    first: dict[Hashable, int] = {}
+    for row, names in enumerate(keys):
+        parent.append(row)
+        for name in names:
+            parent[_root(parent, row)] = _root(parent, first.setdefault(name, row))
+    roots = [_root(parent, row) for row in range(len(parent))]
+    numbers = {root: i for i, root in enumerate(dict.fromkeys(roots))}
+    return np.array([numbers[root] for root in roots], dtype=np.intp)
+
+
+def sharing_keys(sample: Sample) -> list[Hashable]:
+    """Return what a row may share with others: its own groups, or else its pair, its question and each of its sources."""
+    if (given := sample.meta.get(GROUP)) is not None:
+        return [hash((GROUP, str(name))) for name in (given if isinstance(given, list | tuple) else [given])]
+    pair = [str(sample.meta[PAIR])] if sample.meta.get(PAIR) is not None else []
+    question = [sample.question] if sample.question else []
+    sources = [*(d.text for d in sample.documents), *sample.knowledge]
+    kinds = ((PAIR, pair), ("question", question), ("source", sources))
+    return [hash((kind, text)) for kind, texts in kinds for text in texts]
+
+
+def _root(parent: list[int], row: int) -> int:
+    while parent[row] != row:
+        parent[row] = parent[parent[row]]
+        row = parent[row]
+    return row

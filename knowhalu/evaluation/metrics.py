@@ -1,0 +1,187 @@
+"""Metrics of predictions against gold labels, for all rows at once or for every resample of a bootstrap.
+
+A hallucination is a positive. TPR, TNR and accuracy count an abstention as neither found nor passed. Balanced accuracy and F1
+settle an abstention by its probability; ECE and Brier look at the probabilities alone. A figure is NaN where what it needs
+is missing: a class, or what only some rows know. Those that need an order of the rows are in `ranked`.
+"""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+BINS = 10
+"""Bins of equal width that ECE parts the probabilities into (Naeini et al. 2015)."""
+COUNTED = ("tpr", "tnr", "average", "balanced", "macro_f1", "arp", "arn", "inconclusive", "accuracy", "f1_hallucinated",
+           "f1_faithful", "ece", "brier", "span_precision", "span_recall", "span_f1", "wrong_hallucinated",
+           "wrong_faithful")  # fmt: skip
+"""Figures that follow from counts added up over rows."""
+RANKED = ("auc", "pr_auc", "coverage_area")
+"""Figures that follow from an order of the rows; see `ranked`."""
+FIGURES = (*COUNTED, *RANKED)
+BIASED = ("ece",)
+"""Figures that chance alone makes larger, in a resample more than in the rows: a bootstrap interval would not hold the truth."""
+
+
+class Said(NamedTuple):
+    """What one method said of some rows: arrays of equal length.
+
+    `gold` and `settled` are true for hallucinated, `abstained` where the verdict left it open, `settled` says what then counts.
+    `wrong` counts what a verdict found wrong in its text. `characters`, of shape (rows, 3), counts the characters that it marked
+    rightly, that it marked, and that are marked in the gold spans. Both may be left out.
+    """
+
+    gold: Flags
+    settled: Flags
+    abstained: Flags
+    probability: Floats
+    wrong: Floats | None = None
+    characters: Floats | None = None
+
+    def rows(self, chosen: NDArray[np.intp] | Flags) -> "Said":
+        """Return some of the rows."""
+        return Said(*(None if part is None else part[chosen] for part in self))  # type: ignore[arg-type]
+
+    @property
+    def right(self) -> Flags:
+        """Tell of every row whether its verdict is right; an abstention is not."""
+        found: Flags = (self.gold == self.settled) & ~self.abstained
+        return found
+
+
+def counts(said: Said) -> Floats:
+    """Return what is added up to get figures, of every single row: an array of shape (rows, 14 + BINS)."""
+    gold, settled, open_, p = said.gold, said.settled, said.abstained, said.probability
+    labels = (gold, ~gold, gold & settled & ~open_, ~gold & ~settled & ~open_, gold & open_, ~gold & open_, gold & settled,
+              ~gold & settled)  # fmt: skip
+    unknown = np.full(len(gold), np.nan)
+    wrong = unknown if said.wrong is None else said.wrong
+    characters = np.stack([unknown] * 3, axis=1) if said.characters is None else said.characters
+    surplus = np.zeros((len(gold), BINS))
+    surplus[np.arange(len(gold)), bin_of(p)] = p - gold
+    singly = np.stack([*labels, (p - gold) ** 2, np.where(gold, wrong, 0 * wrong), np.where(gold, 0 * wrong, wrong)], axis=1)
+    return np.concatenate([singly.astype(np.float64), characters, surplus], axis=1)
+
+
+def figures(total: Floats) -> dict[str, Floats]:
+    """Return the `COUNTED` figures of added-up counts, an array of shape (..., 14 + BINS)."""
+    columns = np.moveaxis(total, -1, 0)
+    positives, negatives, found, passed, arp, arn, hits, alarms, squares, wrong_positives, wrong_negatives = columns[:11]
+    misses, quiet, rows = positives - hits, negatives - alarms, positives + negatives
+    tpr, tnr = _share(found, positives), _share(passed, negatives)
+    f1, f0 = _f1(hits, misses + alarms, positives), _f1(quiet, misses + alarms, negatives)
+    return {
+        "tpr": tpr, "tnr": tnr, "average": (tpr + tnr) / 2,
+        "balanced": (_share(hits, positives) + _share(quiet, negatives)) / 2, "macro_f1": (f1 + f0) / 2,
+        "arp": _share(arp, positives), "arn": _share(arn, negatives), "inconclusive": _share(arp + arn, rows),
+        "accuracy": _share(found + passed, rows), "f1_hallucinated": f1, "f1_faithful": f0,
+        "ece": _share(np.abs(columns[14:]).sum(axis=0), rows), "brier": _share(squares, rows),
+        **_span_figures(*columns[11:14]),
+        "wrong_hallucinated": _share(wrong_positives, positives), "wrong_faithful": _share(wrong_negatives, negatives),
+    }  # fmt: skip
+
+
+def bin_of(probability: Floats) -> NDArray[np.intp]:
+    """Return the number of the bin of each probability, from 0; a bin has its lower end, the last also 1."""
+    return np.minimum((probability * BINS).astype(np.intp), BINS - 1)
+
+
+def _span_figures(both: Floats, marked: Floats, gold: Floats) -> dict[str, Floats]:
+    return {
+        "span_precision": _share(both, marked),
+        "span_recall": _share(both, gold),
+        "span_f1": _f1(both, marked + gold - 2 * both, gold),
+    }
+
+
+def _share(part: Floats, whole: Floats) -> Floats:
+    missing = np.asarray(whole) == 0
+    return np.where(missing, np.nan, part / np.where(missing, 1.0, whole))
+
+
+def _f1(right: Floats, wrong: Floats, members: Floats) -> Floats:
+    """Return the F1 of a class; NaN where the class has no member, whatever was said."""
+    return np.where(members == 0, np.nan, _share(2 * right, 2 * right + wrong))
+
+
+Weights = NDArray[np.number]
+
+
+class Steps(NamedTuple):
+    """An order, step by step: rows of the step, those of them that are marked, and both so far; arrays of shape (..., steps)."""
+
+    size: Floats
+    gain: Floats
+    rows: Floats
+    marked: Floats
+
+
+def ranked(said: Said, weights: Weights | None = None, names: Collection[str] = RANKED) -> dict[str, Floats]:
+    """Return the `RANKED` figures of these names, for whole row weights of shape (..., rows); 1 each without."""
+    w = np.ones(len(said.gold), dtype=np.uint8) if weights is None else weights
+    if not len(said.gold):
+        return {name: np.full(w.shape[:-1], np.nan) for name in names}
+    found = {}
+    if "auc" in names or "pr_auc" in names:
+        by_probability = _steps(-said.probability, said.gold, w)
+        found = {"auc": _auc(by_probability), "pr_auc": _average_precision(by_probability)}
+    if "coverage_area" in names:
+        found["coverage_area"] = _area(_steps(-confidence(said), said.gold == said.settled, w))
+    return {name: value for name, value in found.items() if name in names}
+
+
+def confidence(said: Said) -> Floats:
+    """Return how sure each verdict is: the distance of its probability from 0.5, and less than any where it abstains."""
+    found: Floats = np.where(said.abstained, -1.0, np.abs(said.probability - 0.5))
+    return found
+
+
+def _steps(value: Floats, marked: Flags, weights: Weights) -> Steps:
+    """Add up weights in the order of a value, and those of the marked rows."""
+    order = np.argsort(value, kind="stable")
+    ordered = value[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    size = np.take(weights, order, axis=-1).astype(np.float64)
+    gain = size * marked[order]
+    if len(starts) < len(order):
+        size, gain = (np.add.reduceat(part, starts, axis=-1) for part in (size, gain))
+    return Steps(size, gain, np.cumsum(size, axis=-1), np.cumsum(gain, axis=-1))
+
+
+def _auc(found: Steps) -> Floats:
+    """Count the pairs in which the marked row comes first, a tie as half a pair."""
+    positives, total = found.marked[..., -1], found.rows[..., -1]
+    first = _product(found.size - found.gain, found.marked) - _product(found.size - found.gain, found.gain) / 2
+    return _ratio(first, positives * (total - positives))
+
+
+def _average_precision(found: Steps) -> Floats:
+    """Add up precision times the gain in recall, without interpolation."""
+    return _ratio(_product(found.gain, found.marked / np.maximum(found.rows, 1)), found.marked[..., -1])
+
+
+def _area(right: Steps) -> Floats:
+    """Average the accuracy of the k surest verdicts over all k; inside a tie, over all its orders.
+
+    With a rows (r of them right) before a tie and b after it, of which a share s is right, the expected accuracies of its
+    k = a+1 ... b add up to (r - a s) (H(b) - H(a)) + (b - a) s, H being the harmonic numbers.
+    """
+    total = right.rows[..., -1]
+    harmonic = np.r_[0.0, np.cumsum(1 / np.arange(1, int(np.max(total, initial=0)) + 1))]
+    after, before = right.rows.astype(np.intp), (right.rows - right.size).astype(np.intp)
+    share = right.gain / np.maximum(right.size, 1)
+    offset = right.marked - right.gain - before * share
+    return _ratio(_product(offset, harmonic[after] - harmonic[before]) + right.marked[..., -1], total)
+
+
+def _product(one: Floats, other: Floats) -> Floats:
+    found: Floats = np.einsum("...i,...i->...", one, other)
+    return found
+
+
+def _ratio(part: Floats, whole: Floats) -> Floats:
+    missing = np.asarray(whole) == 0
+    return np.where(missing, np.nan, part / np.where(missing, 1.0, whole))

@@ -1,0 +1,92 @@
+"""What a verdict holds against single characters of its text, beside the gold spans, and how much it found wrong."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from knowhalu.errors import InputError
+from knowhalu.results import Finding, Segment, Verdict
+from knowhalu.types import SPANS, Label, Sample
+
+Spans = Sequence[tuple[int, int]]
+
+
+def marked(verdict: Verdict) -> list[tuple[int, int]]:
+    """Return the characters of the response that a verdict holds to be unsupported: parted stretches in their order.
+
+    Of an INCORRECT segment these are the words that were marked; without marks its INCORRECT findings, or else all of it, and of
+    either only what evidence contradicts, where it names that. A text that was not cut into segments (an off-target answer) has
+    no marks.
+    """
+    return joined(stretch for segment in verdict.segments for stretch in _of_segment(segment))
+
+
+def mistakes(verdict: Verdict) -> int:
+    """Count what a verdict found wrong: INCORRECT findings, segments that are INCORRECT without one, or an off-target answer."""
+    if not verdict.segments:
+        return int(verdict.label is Label.INCORRECT)
+    return sum(len([f for f in _wrong(s) if f.unit != "words"]) or int(s.label is Label.INCORRECT) for s in verdict.segments)
+
+
+def overlap(found: Spans, gold: Spans) -> tuple[int, int, int]:
+    """Count characters that are in both, in the first, and in the second; each has parted stretches in their order."""
+    both = i = j = 0
+    while i < len(found) and j < len(gold):
+        both += max(0, min(found[i][1], gold[j][1]) - max(found[i][0], gold[j][0]))
+        if found[i][1] < gold[j][1]:
+            i += 1
+        else:
+            j += 1
+    return both, _length(found), _length(gold)
+
+
+def gold_spans(sample: Sample, place: str) -> list[tuple[int, int]] | None:
+    """Return a sample's gold spans, or None where it has none; raises InputError for what are no spans of its response.
+
+    A faithful sample has nothing to mark.
+    """
+    value = sample.meta.get(SPANS)
+    if value is None:
+        return [] if sample.label == "faithful" else None
+    if not isinstance(value, list) or not all(_is_span(v, len(sample.response)) for v in value):
+        raise InputError(
+            f"{place}, sample {sample.id!r}, field 'meta.{SPANS}': not spans of its {len(sample.response)} characters. "
+            "Write [[start, end], ...], counted in characters from 0, or give the field another name."
+        )
+    return joined((start, end) for start, end in value)
+
+
+def joined(stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Put stretches in order and join those that touch; empty ones are left out."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(s for s in stretches if s[0] < s[1]):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((start, end))
+    return found
+
+
+def _of_segment(segment: Segment) -> Iterable[tuple[int, int]]:
+    if segment.label is not Label.INCORRECT:
+        return
+    wrong = _wrong(segment)
+    if words := [(f.start, f.end) for f in wrong if f.unit == "words"]:
+        yield from words
+        return
+    against = [(e.response_start, e.response_end) for e in segment.evidence if e.relation == "contradicts"]
+    for start, end in [(f.start, f.end) for f in wrong] or [(segment.start, segment.end)]:
+        inside = [(max(start, a), min(end, b)) for a, b in against if max(start, a) < min(end, b)]
+        yield from inside or [(start, end)]
+
+
+def _wrong(segment: Segment) -> list[Finding]:
+    return [f for f in segment.findings if f.label is Label.INCORRECT]
+
+
+def _length(spans: Spans) -> int:
+    return sum(end - start for start, end in spans)
+
+
+def _is_span(value: Any, length: int) -> bool:
+    is_pair = isinstance(value, list | tuple) and len(value) == 2 and all(type(v) is int for v in value)
+    return is_pair and 0 <= value[0] <= value[1] <= length

@@ -1,0 +1,1 @@
+"""Indexes on disk: built, changed, verified and opened."""

@@ -1,0 +1,129 @@
+"""Building an index: records to shards of passages, shards to vectors, vectors to an index, each step kept as it is done."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from knowhalu.errors import IndexFormatError
+from knowhalu.index.base import Embedder
+from knowhalu.index.commit import Recipe, entry_of, publish_whole
+from knowhalu.index.container import Storage
+from knowhalu.index.embedding import BATCH, Stage, Task, embed_here, is_done, tasks_of
+from knowhalu.index.faiss_file import choose_factory
+from knowhalu.index.journal import FORMAT_1, Work
+from knowhalu.index.manifest import FORMAT, MANIFEST, NAME, Chunking, Manifest
+from knowhalu.index.progress import Meter, Progress, Watch
+from knowhalu.index.progress import Stage as Kind
+from knowhalu.index.sharding import Cut, Cutter, Seen, SeenNothing, SourcesChanged
+from knowhalu.ingest.sources import SourceRecord
+
+__all__ = ["BATCH", "Progress", "build_index", "cut_all", "embed_all"]
+
+
+def build_index(
+    records: Iterable[SourceRecord],
+    out: Path,
+    embedder: Embedder,
+    *,
+    chunking: Chunking | None = None,
+    force: bool = False,
+    progress: Watch | None = None,
+    factory: str = "auto",
+    storage: Storage = "float32",
+    shard: int = 100_000,
+    stage: Stage = embed_here,
+) -> Manifest:
+    """Build an index folder from documents and return its manifest.
+
+    Everything is made in a hidden folder beside `out`. A build that was killed goes on from its last finished shard of `shard`
+    passages when the same is asked for again, and ends with the same bytes as one that was not. `factory` is a FAISS factory,
+    "Flat", or "auto" by the size; `storage` "float16" takes half the disk. Raises IndexFormatError where `out` exists or
+    unfinished work of another kind lies there (`force` replaces the one and drops the other), InputError where there is no
+    document, SettingsError for a factory that cannot be.
+    """
+    out, watch = Path(out).resolve(), progress or (lambda _: None)
+    recipe = Recipe(entry_of(embedder), chunking or Chunking(), factory, storage, shard)
+    choose_factory(factory, 1, embedder.dimension)
+    _check_target(out, force, unfinished=True)
+    with Work(out, lambda: _job(recipe), restart=force) as work:
+        if work.published:
+            return work.published
+        _check_target(out, force)
+        cuts = cut_all(records, work, recipe, watch)
+        tasks = tasks_of(cuts, recipe.chunking, storage)
+        embed_all(tasks, embedder, stage, watch)
+        return publish_whole(work, tasks, recipe, counter(tasks, watch))
+
+
+def _job(recipe: Recipe) -> dict[str, Any]:
+    return {
+        "command": "build",
+        "format": FORMAT,
+        **recipe.embedder.model_dump(),
+        "chunking": recipe.chunking.model_dump(),
+        "factory": recipe.factory,
+        "storage": recipe.storage,
+        "shard": recipe.shard,
+    }
+
+
+def _check_target(out: Path, force: bool, *, unfinished: bool = False) -> None:
+    """Raise IndexFormatError unless an index may be put there; while it is `unfinished` its files may lie there already."""
+    if not out.exists():
+        return
+    begun = out.is_dir() and not (out / MANIFEST).exists() and all(NAME.fullmatch(p.name) for p in out.iterdir())
+    if begun or (unfinished and out.with_name(f".{out.name}.building").exists()):
+        return
+    if not force:
+        raise IndexFormatError(f"{out}: exists already. Give another folder, or force the build to replace it")
+    # the manifest may be damaged or of an older format, but an index always has passages beside it
+    ours = out.is_dir() and any(NAME.fullmatch(path.name) or path.name in FORMAT_1 for path in out.iterdir())
+    if not ours or not (out / MANIFEST).is_file():
+        raise IndexFormatError(f"{out}: is not an index, so it is not replaced. Give another folder")
+
+
+def cut_all(
+    records: Iterable[SourceRecord],
+    work: Work,
+    recipe: Recipe,
+    watch: Watch,
+    *,
+    seen: Callable[[], Seen] = SeenNothing,
+    first_document: int = 0,
+) -> list[Cut]:
+    """Cut all records into shards; begin anew where the work goes on from other records and may be dropped."""
+
+    def run() -> list[Cut]:
+        cutter = Cutter(work, recipe.chunking, limit=recipe.shard, seen=seen(), first_document=first_document)
+        return cutter.run(records, Meter(watch, "reading"))
+
+    try:
+        return run()
+    except SourcesChanged:
+        work.refuse("the sources are not what they were then")
+        work.clear()
+    if isinstance(records, Iterator):
+        raise IndexFormatError(f"{work.out}: the unfinished work was of other sources and is dropped now. Give the command again")
+    return run()
+
+
+def embed_all(tasks: Sequence[Task], embedder: Embedder, stage: Stage, watch: Watch) -> None:
+    """Embed the shards whose vectors are not there yet."""
+    open_ones = [task for task in tasks if not is_done(task, embedder.dimension)]
+    total = sum(t.cut.made.passages for t in tasks)
+    done = total - sum(t.cut.made.passages for t in open_ones)
+    stage(open_ones, embedder, counter(tasks, watch, "embedding", done))
+
+
+def counter(tasks: Sequence[Task], watch: Watch, stage: Kind = "indexing", before: int = 0) -> Callable[[int], None]:
+    """Return what adds up the passages done and shows them."""
+    made = [task.cut.made for task in tasks]
+    documents, passages, echoes = sum(m.documents for m in made), sum(m.passages for m in made), sum(m.echoes for m in made)
+    meter, done = Meter(watch, stage, total=passages, before=before), before
+
+    def report(count: int) -> None:
+        nonlocal done
+        done += count
+        meter.show(documents, passages, echoes, done)
+
+    return report

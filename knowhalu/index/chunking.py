@@ -1,0 +1,109 @@
+"""Cutting documents into passages: whole sentences packed up to a limit, overlapping if wanted, within their sections.
+
+Every passage is a `Span`: `text[start:end] == span.text`, so that evidence can be quoted byte for byte. Offsets count
+the characters of the text as it was read, which for Wikipedia, HTML and PDF is the text taken out of the file.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from knowhalu.errors import InputError
+from knowhalu.index.manifest import Chunking
+from knowhalu.ingest.records import Heading
+from knowhalu.ingest.sources import SourceRecord
+from knowhalu.text.sentences import Span, clauses, split_sentences
+
+WIDE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+"""Scripts that write words without spaces between them: Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
+_WORD = re.compile(rf"[{WIDE}]{{1,2}}|[^\s{WIDE}]{{1,40}}")
+
+
+class Cut(NamedTuple):
+    """A passage of a document: its place, and the path of its section, such as "History > Early years", if it has one."""
+
+    section: str
+    span: Span
+
+
+def titled(title: str, section: str) -> str:
+    """Return the title of a passage: that of its document, and the path of its section."""
+    return f"{title} > {section}" if title and section else title or section
+
+
+def size(text: str) -> int:
+    """Count words: what stands between white space, where 40 letters, or two of a script without spaces, are a word."""
+    return len(_WORD.findall(text))
+
+
+def check_limits(limit: int, overlap: int) -> None:
+    """Raise InputError unless passages of `limit` words can share `overlap` of them."""
+    if overlap and overlap >= limit:
+        raise InputError(f"an overlap of {overlap} words needs longer passages than {limit} words. Make the overlap smaller")
+
+
+def cut(record: SourceRecord, chunking: Chunking) -> Iterator[Cut]:
+    """Cut a document into passages of at most `words` words; 0 keeps it whole.
+
+    Neighbours share up to `overlap` words, as whole sentences. With `sections`, no passage goes beyond its section. All that
+    is not white space is in some passage. Raises InputError where the overlap leaves no room for anything new.
+    """
+    text, limit, overlap = record.text, chunking.words, chunking.overlap
+    check_limits(limit, overlap)
+    if not limit:
+        yield Cut("", Span(0, len(text), text))
+        return
+    for start, end, path in _sections(text, record.headings) if chunking.sections else [(0, len(text), ())]:
+        # the store marks the end of a section's path by a zero character, which a heading could have too
+        section = " > ".join(path).replace("\0", "\N{REPLACEMENT CHARACTER}")
+        for a, b in _windows(text[start:end], limit, overlap):
+            yield Cut(section, Span(start + a, start + b, text[start + a : start + b]))
+
+
+def _sections(text: str, headings: Sequence[Heading]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+    """Yield start, end and path; a heading that nothing follows before the next one belongs to the section after it."""
+    start = body = 0
+    path: tuple[str, ...] = ()
+    for heading in headings:
+        if text[body : heading.start].strip():
+            yield start, heading.start, path
+            start = heading.start
+        path, body = heading.path, heading.end
+    yield start, len(text), path
+
+
+def _windows(text: str, limit: int, overlap: int) -> Iterator[tuple[int, int]]:
+    """Yield start and end of runs of pieces: each as long as the limit allows, each with something new."""
+    if size(text) <= limit:  # most notes and ready-made passages: no need to look for their sentences
+        if text.strip():
+            yield len(text) - len(text.lstrip()), len(text.rstrip())
+        return
+    pieces = [(span, size(span.text)) for span in _pieces(text, limit)]
+    first = last = 0
+    while first < len(pieces):
+        length = sum(words for _, words in pieces[first : last + 1])
+        while last + 1 < len(pieces) and length + pieces[last + 1][1] <= limit:
+            last += 1
+            length += pieces[last][1]
+        yield pieces[first][0].start, pieces[last][0].end
+        if last + 1 == len(pieces):
+            return
+        first, shared = last + 1, 0
+        room = min(overlap, limit - pieces[last + 1][1])
+        while shared + pieces[first - 1][1] <= room:
+            first -= 1
+            shared += pieces[first][1]
+        last += 1
+
+
+def _pieces(text: str, limit: int) -> Iterator[Span]:
+    """Yield sentences; a longer one is cut at clause borders, and a longer clause between words."""
+    for sentence in split_sentences(text):
+        if size(sentence.text) <= limit:
+            yield sentence
+            continue
+        for clause in clauses(text, sentence):
+            words = [(clause.start + m.start(), clause.start + m.end()) for m in _WORD.finditer(clause.text)]
+            for i in range(0, len(words), limit):
+                a, b = words[i][0], words[min(i + limit, len(words)) - 1][1]
+                yield Span(a, b, text[a:b])

@@ -1,0 +1,134 @@
+"""Compacting: writing a changed index anew as a build of its documents would, from what it holds, without embedding."""
+
+import heapq
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from knowhalu.errors import InputError
+from knowhalu.index.build import counter
+from knowhalu.index.commit import Recipe, publish_whole
+from knowhalu.index.container import Vectors, VectorWriter
+from knowhalu.index.embedding import Task
+from knowhalu.index.journal import Work
+from knowhalu.index.manifest import Manifest, read_manifest
+from knowhalu.index.open import vectors_of
+from knowhalu.index.progress import Watch
+from knowhalu.index.sharding import Cut
+from knowhalu.index.shards import Shard, ShardWriter
+from knowhalu.index.store import PassageStore, open_store
+from knowhalu.index.tombstones import is_among
+from knowhalu.index.update import job_of, recipe_of
+
+BLOCK = 8192
+"""Vectors copied at once."""
+
+
+def compact(folder: Path, *, force: bool = False, progress: Watch | None = None) -> Manifest:
+    """Rewrite an index to the same bytes as a build from its documents in their order; searches go on meanwhile.
+
+    Raises InputError where no document is left, IndexFormatError where another process is changing the index or unfinished
+    work lies there (`force` drops that).
+    """
+    folder, watch = Path(folder).resolve(), progress or (lambda _: None)
+    read_manifest(folder)
+    with Work(folder, lambda: job_of("compact", folder), restart=force) as work:
+        if work.published:
+            return work.published
+        manifest = read_manifest(folder)
+        if manifest.generation == 1:
+            return manifest
+        if not manifest.counts.passages:
+            raise InputError(f"{folder}: all documents were deleted, so there is nothing to compact. Add documents first")
+        # what an earlier process has copied is soon copied again
+        work.clear()
+        store, vectors = open_store(folder, manifest), vectors_of(folder, manifest)
+        tasks = list(_Copy(work, store, vectors, recipe_of(manifest)).run())
+        return publish_whole(work, tasks, recipe_of(manifest), counter(tasks, watch))
+
+
+class _Place(NamedTuple):
+    """Where a text stands; `row` holds it where this is its first place, else it is -1."""
+
+    document: int
+    number: int
+    start: int
+    key: bytes
+    row: int
+
+
+def _own(store: PassageStore) -> Iterator[_Place]:
+    """Yield the places that passages were read from, in order, of documents that are still there."""
+    first = 0
+    for shard in store.shards:
+        for i, (document, number, start, _) in _alive(shard.spans, store):
+            yield _Place(document, number, start, shard.keys[i : i + 1].tobytes(), first + i)
+        first += len(shard)
+
+
+def _echoes(shard: Shard, store: PassageStore, homes: dict[tuple[int, int], int]) -> Iterator[_Place]:
+    keys = shard.echo_keys
+    for i, (document, number, start) in _alive(shard.echo_places, store):
+        yield _Place(document, number, start, keys[i : i + 1].tobytes(), homes.get((document, number), -1))
+
+
+def _alive(places: np.ndarray, store: PassageStore) -> Iterator[tuple[int, list[int]]]:
+    here = np.flatnonzero(~is_among(np.ascontiguousarray(places[:, 0]), store.edits.documents))
+    for start in range(0, len(here), BLOCK):
+        block = here[start : start + BLOCK]
+        yield from zip(block.tolist(), places[block].tolist(), strict=True)
+
+
+class _Copy:
+    """Write the documents that are left into new shards."""
+
+    def __init__(self, work: Work, store: PassageStore, vectors: Vectors, recipe: Recipe) -> None:
+        self._work, self._store, self._vectors, self._recipe = work, store, vectors, recipe
+        self._documents = self._shards = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._writer, self._rows = ShardWriter(self._documents, self._recipe.shard), list[int]()
+
+    def run(self) -> Iterator[Task]:
+        """Write all shards, each as soon as it is full."""
+        homes = {(d, n): row for row, d, n, _ in self._store.edits.moved.tolist()}
+        streams = [_own(self._store), *(_echoes(s, self._store, homes) for s in self._store.shards)]
+        places = heapq.merge(*streams)
+        place = next(places, None)
+        for document in range(self._store.documents):
+            if is_among(np.array([document]), self._store.edits.documents)[0]:
+                continue
+            name, title = self._store.document(document)
+            self._writer.document(name, title)
+            if place is None or place.document != document:
+                yield from self._finish(full=True)
+            while place is not None and place.document == document:
+                self._take(name, place)
+                yield from self._finish(full=True)
+                place = next(places, None)
+        yield from self._finish(full=False)
+
+    def _take(self, name: str, place: _Place) -> None:
+        if place.row < 0:
+            self._writer.echo(name, place.number, place.start, place.key)
+            return
+        self._writer.passage(name, place.number, place.start, place.key, *self._store.text(place.row))
+        self._rows.append(place.row)
+
+    def _finish(self, *, full: bool) -> Iterator[Task]:
+        """Write the present shard if it is `full`, or at the end if there is anything in it."""
+        if (full and not self._writer.full) or self._writer.empty:
+            return
+        path = self._work.folder / f"{self._shards:05d}.passages"
+        self._documents += self._writer.counts[1]
+        task = Task(Cut(path, self._writer.finish(path)), 0, "", self._recipe.chunking, self._recipe.storage)
+        rows = np.array(self._rows, np.int64)
+        with VectorWriter(task.out, self._recipe.storage) as file:
+            for start in range(0, len(rows), BLOCK):
+                file.add(self._vectors.gather(rows[start : start + BLOCK]))
+        self._shards += 1
+        self._begin()
+        yield task

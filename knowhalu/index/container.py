@@ -1,0 +1,228 @@
+"""Files of numbers and bytes with a header, section lengths and sha256, opened as memory maps; vectors among them.
+
+The head is 128 bytes: `KNOWHALU`, eight letters of the kind, eight little-endian int64 (the bytes of each section), the sha256
+of all that follows it, zeros. A file is written beside its place and renamed when it is whole, so no half file has its name.
+"""
+
+import contextlib
+import errno
+import hashlib
+import mmap
+import os
+import struct
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knowhalu.errors import IndexFormatError
+
+try:
+    import resource
+except ImportError:  # Windows has no such limits
+    resource = None  # type: ignore[assignment]
+
+HEAD = 128
+MAGIC = b"KNOWHALU"
+MOST = 8
+"""Sections of a file."""
+INT = np.dtype("<i8")
+SPARE = 64
+"""Files that may be open beside those of an index."""
+_UNTRACKED: dict[str, Any] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
+"""Where Python can map a file without keeping it open."""
+CURE = "The index is damaged: copy it again or rebuild it (`knowhalu index verify` lists what is wrong)"
+
+
+def head(kind: str, lengths: list[int], digest: bytes) -> bytes:
+    """Return the head of a file."""
+    padded = lengths + [0] * (MOST - len(lengths))
+    return (MAGIC + kind.encode().ljust(8) + struct.pack("<8q", *padded) + digest).ljust(HEAD, b"\0")
+
+
+class SectionWriter:
+    """Write a file section by section; as a context manager it completes the file, or removes it where something failed."""
+
+    def __init__(self, path: Path, kind: str) -> None:
+        self.path, self._kind = path, kind
+        self._beside = path.with_name(f"{path.name}.tmp")
+        self._file: IO[bytes] = self._beside.open("wb")
+        self._file.write(bytes(HEAD))
+        self._hash, self._lengths = hashlib.sha256(), list[int]()
+        self.digest, self.size = "", 0
+
+    def begin(self) -> None:
+        """Begin the next section."""
+        self._lengths.append(0)
+
+    def write(self, data: bytes | NDArray[Any]) -> None:
+        """Append to the present section."""
+        # an array without rows has no bytes that could be cast
+        view = memoryview(data if isinstance(data, bytes) else data.reshape(-1).view(np.uint8).data)
+        self._hash.update(view)
+        self._file.write(view)
+        self._lengths[-1] += view.nbytes
+
+    def __enter__(self) -> "SectionWriter":
+        """Return the writer."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Write the head, bring all to disk and give the file its name."""
+        if error is not None:
+            self._file.close()
+            self._beside.unlink(missing_ok=True)
+            return
+        self._file.seek(0)
+        self._file.write(head(self._kind, self._lengths, self._hash.digest()))
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        os.replace(self._beside, self.path)
+        self.digest, self.size = self._hash.hexdigest(), HEAD + sum(self._lengths)
+
+
+class Sections:
+    """An opened file: its sections as memory maps.
+
+    Raises IndexFormatError unless kind and lengths fit the file and, where a `digest` is given, the head names it.
+    """
+
+    def __init__(self, path: Path, kind: str, digest: str | None = None) -> None:
+        self.path = path
+        try:
+            with path.open("rb") as file:
+                _make_room(file.fileno())
+                found = file.read(HEAD)
+                size = os.fstat(file.fileno()).st_size
+                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ, **_UNTRACKED) if size else b""
+        except OSError as error:
+            many = error.errno in (errno.EMFILE, errno.ENFILE)
+            cure = "Allow more open files (`ulimit -n 65536`), or build the index with larger shards (--shard)" if many else CURE
+            raise IndexFormatError(f"{path}: cannot be read ({error.strerror}). {cure}") from error
+        lengths = list(struct.unpack_from("<8q", found.ljust(HEAD, b"\0"), 16))
+        self.digest = found[80:112].hex()
+        if found != head(kind, lengths, found[80:112]) or min(lengths) < 0 or sum(lengths) != size - HEAD:
+            raise IndexFormatError(f"{path}: not a whole file of {kind}. {CURE}")
+        if digest is not None and digest != self.digest:
+            raise IndexFormatError(f"{path}: is another file than the index was made with. {CURE}")
+        self._starts = [HEAD + sum(lengths[:i]) for i in range(MOST)]
+        self.lengths = lengths
+
+    def numbers(self, section: int, kind: np.dtype[Any] = INT, columns: int = 1) -> NDArray[Any]:
+        """Return a section as rows of numbers `(n, columns)`; raises IndexFormatError where it holds no whole rows."""
+        length = self.lengths[section]
+        if length % (kind.itemsize * columns):
+            raise IndexFormatError(f"{self.path}: {length} bytes are no rows of {columns} numbers. {CURE}")
+        count = length // kind.itemsize
+        return np.frombuffer(self._map, dtype=kind, count=count, offset=self._starts[section]).reshape(-1, columns)
+
+    def slice(self, section: int, start: int, end: int) -> bytes:
+        """Return bytes of a section; raises IndexFormatError where they lie outside of it."""
+        if not 0 <= start <= end <= self.lengths[section]:
+            raise IndexFormatError(f"{self.path}: bytes {start} to {end} lie outside of the file. {CURE}")
+        return self._map[self._starts[section] + start : self._starts[section] + end]
+
+
+def _make_room(file: int) -> None:
+    """Allow the process more open files, as far as it may, where all but a few are open; each mapped file counts as one."""
+    if resource is None:
+        return
+    used = os.dup(file)  # the lowest number that is free; that of the file itself may be one that was given back
+    os.close(used)
+    soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or used + SPARE < soft:
+        return
+    wanted = 2 * soft if most == resource.RLIM_INFINITY else min(2 * soft, most)
+    with contextlib.suppress(ValueError, OSError):  # a system may have limits beside these
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+
+
+def body_hash(path: Path) -> str:
+    """Return the sha256 of all that follows the head of a file."""
+    with path.open("rb") as file:
+        file.seek(HEAD)
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+Storage = Literal["float32", "float16"]
+TYPES: dict[Storage, Any] = {"float32": np.dtype("<f4"), "float16": np.dtype("<f2")}
+BLOCK = 32 * 2**20
+"""Bytes of float32 that are made at once where vectors must be converted or copied."""
+Floats = NDArray[np.float32]
+
+
+class VectorWriter:
+    """Write the vectors of a shard as they come; use it as a context manager."""
+
+    def __init__(self, path: Path, storage: Storage) -> None:
+        self._file, self._type, self.count = SectionWriter(path, storage), TYPES[storage], 0
+        self._file.begin()
+
+    def add(self, vectors: Floats) -> None:
+        """Append rows `(n, dimension)`."""
+        self._file.write(np.ascontiguousarray(vectors, dtype=self._type))
+        self.count += len(vectors)
+
+    def __enter__(self) -> "VectorWriter":
+        """Return the writer."""
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        """Complete the file, or remove it where something failed."""
+        self._file.__exit__(*error)
+
+
+def open_vectors(path: Path, dimension: int, count: int, storage: Storage, digest: str | None = None) -> NDArray[Any]:
+    """Open the vectors of a shard, `(count, dimension)`, as a memory map; raises IndexFormatError for another file."""
+    rows = Sections(path, storage, digest).numbers(0, TYPES[storage], dimension)
+    if len(rows) != count:
+        raise IndexFormatError(f"{path}: holds {len(rows)} vectors of length {dimension}, not {count}. {CURE}")
+    return rows
+
+
+def stream(paths: Sequence[Path], dimension: int, storage: Storage) -> Iterator[Floats]:
+    """Read the vectors of shards from start to end in blocks of float32, which no memory map keeps in memory."""
+    most = max(1, BLOCK // (4 * dimension))
+    for path in paths:
+        with path.open("rb") as file:
+            file.seek(HEAD)
+            while len(rows := np.fromfile(file, TYPES[storage], most * dimension)):
+                yield rows.reshape(-1, dimension).astype(np.float32, copy=False)
+
+
+class Vectors:
+    """The vectors of all shards as one list of rows."""
+
+    def __init__(self, shards: Sequence[NDArray[Any]], dimension: int) -> None:
+        self.shards, self.dimension = list(shards), dimension
+        self._starts = np.cumsum([0, *map(len, shards)])
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return int(self._starts[-1])
+
+    def blocks(self, first: int = 0) -> Iterator[tuple[int, Floats]]:
+        """Yield all rows from `first` on as float32, each block with the number of its first row."""
+        most = max(1, BLOCK // (4 * self.dimension))
+        for start, shard in zip(self._starts, self.shards, strict=False):
+            inner = max(0, first - int(start))
+            # float32 is handed out as it lies on disk; only what must be converted is cut into blocks
+            step = max(1, len(shard)) if shard.dtype == np.float32 else most
+            for at in range(inner, len(shard), step):
+                yield int(start) + at, shard[at : at + step].astype(np.float32, copy=False)
+
+    def gather(self, rows: NDArray[np.int64]) -> Floats:
+        """Copy the given rows, in this order, as float32 `(n, dimension)`."""
+        if len(self.shards) == 1:
+            return self.shards[0][rows].astype(np.float32, copy=False)
+        found = np.empty((len(rows), self.dimension), np.float32)
+        shards = np.searchsorted(self._starts, rows, side="right") - 1
+        for number in np.unique(shards):
+            here = shards == number
+            found[here] = self.shards[number][rows[here] - self._starts[number]]
+        return found

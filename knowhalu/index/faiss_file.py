@@ -1,0 +1,248 @@
+"""Candidates from a FAISS index: chosen by the size of the corpus or by name, made from the stored vectors, opened with care.
+
+Training takes a fixed sample and a fixed seed, and vectors are added in their order, so the same vectors give the same bytes
+(on the same machine with the same number of threads). Graphs are built by one thread, for theirs depend on the order of work.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knowhalu.errors import IndexFormatError, SettingsError
+from knowhalu.index.container import CURE, Floats, Storage, stream
+from knowhalu.index.manifest import SearchParameters
+
+FLAT = "Flat"
+SMALL, MIDDLE = 200_000, 2_000_000
+"""Up to SMALL passages all vectors are compared; up to MIDDLE they are kept in 8 bits, above that as product codes."""
+SEED = 1234
+PER_LIST = 40
+"""Training vectors for each list of an IVF: FAISS asks for 39 at least."""
+CODEBOOK = 65_536
+"""The least training vectors, where there are so many: enough for the codebooks of a product quantizer."""
+
+
+WIDEST = 2**20
+"""The largest search parameter that is taken."""
+
+
+class Source(NamedTuple):
+    """The vector files to index, in order."""
+
+    paths: Sequence[Path]
+    dimension: int
+    storage: Storage
+    rows: int
+
+
+def choose_factory(wanted: str, count: int, dimension: int) -> str:
+    """Return the FAISS factory for a corpus; "auto" decides by its size. Raises SettingsError for one that cannot be."""
+    if wanted != "auto":
+        _check_factory(wanted, dimension)
+        return wanted
+    if count <= SMALL:
+        return FLAT
+    lists = 2 ** round(np.log2(2 * count**0.5))
+    if count <= MIDDLE:
+        return f"IVF{lists},SQ8"
+    codes = max(m for m in range(1, min(96, dimension) + 1) if dimension % m == 0)
+    return f"IVF{lists},PQ{codes}"
+
+
+def _check_factory(factory: str, dimension: int) -> None:
+    if "Refine" in factory or "RFlat" in factory:
+        raise SettingsError(
+            f"factory {factory!r}: leave the refinement out; the best candidates are always ranked again by their stored vectors"
+        )
+    import faiss
+
+    try:
+        made = faiss.index_factory(dimension, factory, faiss.METRIC_INNER_PRODUCT)
+    except RuntimeError as error:
+        raise SettingsError(f"factory {factory!r}: FAISS cannot make it for {dimension} dimensions. Try IVF4096,PQ48") from error
+    if factory != FLAT and _kind(made) is None:
+        raise SettingsError(f"factory {factory!r}: only Flat, IVF and HNSW indexes are supported. Try HNSW32 or IVF4096,SQ8")
+
+
+def default_parameters(factory: str) -> SearchParameters:
+    """Return how widely an index of a factory is searched unless told otherwise."""
+    head, _, codes = factory.partition(",")
+    lists = "".join(c for c in head.partition("_")[0] if c.isdigit()) if "IVF" in head else ""
+    nprobe = max(16, int(lists) // 128) if lists else 16
+    return SearchParameters(nprobe=nprobe, refine=20 if "PQ" in codes else 4)
+
+
+def parse_parameters(text: str, factory: str, usual: SearchParameters) -> SearchParameters:
+    """Read how widely an index of a factory is searched from a text such as "nprobe=64,refine=8"; what is not named stays.
+
+    Raises SettingsError for a name that means nothing to such an index, or a value that is no positive number.
+    """
+    width = "nprobe" if "IVF" in factory else "ef_search"
+    names = () if factory == FLAT else (width, "refine")
+    given = dict(usual)
+    for pair in filter(None, (part.strip() for part in text.split(","))):
+        name, _, value = (word.strip() for word in pair.partition("="))
+        if name not in names:
+            known = f"takes {' and '.join(names)}" if names else "takes nothing, since all vectors are compared. Leave it out"
+            raise SettingsError(f"search {pair!r}: there is no {name!r} here. An index of the factory {factory} {known}")
+        if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= WIDEST:
+            raise SettingsError(f"search {pair!r}: write it as {name}=NUMBER, from 1 to {WIDEST}")
+        given[name] = int(value)
+    return SearchParameters(**given)
+
+
+def _kind(index: Any) -> str | None:
+    import faiss
+
+    inner = faiss.downcast_index(index.index) if isinstance(index, faiss.IndexPreTransform) else index
+    if isinstance(inner, faiss.IndexIVF):
+        return "ivf"
+    return "hnsw" if isinstance(inner, faiss.IndexHNSW) else None
+
+
+def make(source: Source, factory: str, path: Path, report: Callable[[int], None]) -> None:
+    """Train a FAISS index on a sample of the vectors, add all of them and write it; `report` gets the vectors added."""
+    import faiss
+
+    index = faiss.index_factory(source.dimension, factory, faiss.METRIC_INNER_PRODUCT)
+    threads = faiss.omp_get_max_threads()
+    if "HNSW" in factory:
+        faiss.omp_set_num_threads(1)
+    try:
+        with _Devices(index) as devices:
+            _train(index, factory, source)
+            devices.trained()
+            for block in stream(source.paths, source.dimension, source.storage):
+                index.add(block)
+                report(len(block))
+    finally:
+        faiss.omp_set_num_threads(threads)
+    faiss.write_index(index, str(path))
+
+
+def _train(index: Any, factory: str, source: Source) -> None:
+    if index.is_trained:
+        return
+    sample = _sample(source, _training_size(index))
+    try:
+        index.train(sample)
+    except RuntimeError as error:
+        raise SettingsError(
+            f"factory {factory!r} cannot be trained on {len(sample):,} passages: it needs more of them. Take auto or Flat"
+        ) from error
+
+
+def _training_size(index: Any) -> int:
+    import faiss
+
+    ivf = faiss.try_extract_index_ivf(index)
+    return max(CODEBOOK, PER_LIST * ivf.nlist if ivf is not None else 0)
+
+
+def _sample(source: Source, size: int) -> Floats:
+    """Read the training vectors: a random set of rows, in order."""
+    if size >= source.rows:
+        return np.concatenate(list(stream(source.paths, source.dimension, source.storage)))
+    rows = np.sort(np.random.default_rng(SEED).choice(source.rows, size, replace=False))
+    found, first, filled = np.empty((size, source.dimension), np.float32), 0, 0
+    for block in stream(source.paths, source.dimension, source.storage):
+        here = rows[np.searchsorted(rows, first) : np.searchsorted(rows, first + len(block))] - first
+        found[filled : filled + len(here)] = block[here]
+        first, filled = first + len(block), filled + len(here)
+    return found
+
+
+class _Devices:
+    """Let all GPUs that FAISS sees find the nearest lists, in training and in adding; without one nothing changes."""
+
+    def __init__(self, index: Any) -> None:
+        import faiss
+
+        self._ivf = faiss.try_extract_index_ivf(index)
+        self._use = self._ivf is not None and hasattr(faiss, "get_num_gpus") and faiss.get_num_gpus() > 0
+        self._own: Any = None
+
+    def __enter__(self) -> "_Devices":
+        if self._use:
+            import faiss
+
+            self._ivf.clustering_index = faiss.index_cpu_to_all_gpus(faiss.IndexFlatIP(self._ivf.d))
+        return self
+
+    def trained(self) -> None:
+        """Let the GPUs find the list of every vector that is added from now on."""
+        if self._use:
+            import faiss
+
+            self._own = self._ivf.quantizer
+            self._ivf.quantizer = faiss.index_cpu_to_all_gpus(self._own)
+
+    def __exit__(self, *_: object) -> None:
+        if self._use:
+            self._ivf.clustering_index = None
+            if self._own is not None:
+                self._ivf.quantizer = self._own
+
+
+class FaissFile:
+    """An opened FAISS index over the first `rows` rows of an index folder."""
+
+    def __init__(self, path: Path, rows: int, dimension: int, dead: NDArray[np.int64]) -> None:
+        """Open a file; `dead` rows are never returned. Raises IndexFormatError where it is not what it is said to be."""
+        import faiss
+
+        self._path, self._index = path, _read(path)
+        found = self._index.d, self._index.ntotal, self._index.metric_type
+        self._kind = _kind(self._index)
+        if found != (dimension, rows, faiss.METRIC_INNER_PRODUCT) or self._kind is None:
+            raise IndexFormatError(f"{path}: is no FAISS index of {rows} vectors of length {dimension} by inner product. {CURE}")
+        self._alive = self._selector(rows, dead) if len(dead) else None
+
+    def _selector(self, rows: int, dead: NDArray[np.int64]) -> Any:
+        import faiss
+
+        marks = np.ones(-(-rows // 8) * 8, np.uint8)
+        marks[dead] = 0
+        self._bits = np.packbits(marks, bitorder="little")
+        return faiss.IDSelectorBitmap(len(self._bits), faiss.swig_ptr(self._bits))
+
+    def candidates(self, queries: Floats, count: int, parameters: SearchParameters) -> NDArray[Any]:
+        """Return the rows `(len(queries), count)` that FAISS thinks nearest, without dead ones; -1 fills what is missing."""
+        import faiss
+
+        chosen = {"sel": self._alive} if self._alive else {}
+        if self._kind == "ivf":
+            asked = faiss.SearchParametersIVF(nprobe=parameters.nprobe, **chosen)
+        else:
+            asked = faiss.SearchParametersHNSW(efSearch=max(parameters.ef_search, count), **chosen)
+        if isinstance(self._index, faiss.IndexPreTransform):
+            asked = faiss.SearchParametersPreTransform(index_params=asked)
+        try:
+            rows: NDArray[Any] = self._index.search(queries, count, params=asked)[1]
+        except RuntimeError as error:
+            raise IndexFormatError(f"{self._path}: FAISS cannot search it. {CURE}") from error
+        if rows.size and (rows.max() >= self._index.ntotal or rows.min() < -1):
+            raise IndexFormatError(f"{self._path}: names rows that the index does not have. {CURE}")
+        return rows
+
+
+def _read(path: Path) -> Any:
+    """Read a FAISS file as a memory map; raises IndexFormatError where FAISS refuses it."""
+    import faiss
+
+    guarded = hasattr(faiss, "set_deserialization_vector_byte_limit")
+    usual = faiss.get_deserialization_vector_byte_limit() if guarded else 0
+    if guarded:
+        # nothing that a file holds is longer than the file, so no count in it can make FAISS ask for more memory
+        faiss.set_deserialization_vector_byte_limit(path.stat().st_size)
+    try:
+        return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
+    except RuntimeError as error:
+        reason = str(error).rpartition("Error: ")[2].splitlines()[0]
+        raise IndexFormatError(f"{path}: FAISS cannot read it ({reason}). {CURE}") from error
+    finally:
+        if guarded:
+            faiss.set_deserialization_vector_byte_limit(usual)

@@ -1,0 +1,219 @@
+"""The manifest of an index: what it holds, how it was made, and the size and sha256 of every file.
+
+Files are named by their content, so the files of two states of an index never get in each other's way: a change writes new
+files and then replaces the manifest, which is the one moment at which the index changes.
+"""
+
+import hashlib
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from knowhalu.errors import IndexFormatError
+from knowhalu.index.container import body_hash
+from knowhalu.index.shards import MODULUS
+
+MANIFEST = "manifest.json"
+FORMAT: Literal[2] = 2
+LARGEST = 8 * 2**20
+"""Bytes of the largest manifest that is read."""
+NAME = re.compile(r"(passages|vectors|edits|search)-([0-9a-f]{16})\.(bin|faiss)")
+SEARCH = "search"
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Count = Annotated[int, Field(ge=0, lt=2**48)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class FileEntry(_Part):
+    """Size in bytes and sha256 of one file; that of our own files counts from behind the head, which repeats it."""
+
+    size: Count
+    sha256: Digest
+
+
+class EmbedderEntry(_Part):
+    """The embedder that made the vectors."""
+
+    name: str
+    fingerprint: str
+    dimension: int = Field(ge=1, le=65536)
+
+
+class Chunking(_Part):
+    """How documents become passages: at most `words` words each (0 keeps documents whole), `overlap` shared by neighbours.
+
+    With `sections`, passages end where a section does, and its path stands in their title. With `titles`, the title stands
+    before the text when it is embedded. An embedder reads only so many tokens (MiniLM 256, about 180 English words); of a
+    longer passage it embeds the beginning.
+    """
+
+    words: int = Field(default=100, ge=0)
+    overlap: int = Field(default=0, ge=0)
+    sections: bool = True
+    titles: bool = True
+
+
+class Counts(_Part):
+    """How many documents and passages there are, and how many passages were dropped since they were there before."""
+
+    documents: Count
+    passages: Count
+    duplicates: Count
+
+
+class ShardEntry(_Part):
+    """A shard: the names of its two files, and what they hold."""
+
+    passages: str
+    vectors: str
+    rows: Count
+    documents: Count
+    echoes: Count
+
+
+class SearchParameters(_Part):
+    """How widely an approximate index is searched; more is slower and finds more.
+
+    `refine` times as many candidates as asked for are ranked again by their stored vectors, `nprobe` lists of an IVF are
+    looked through, and a graph is walked with `ef_search` open ends.
+    """
+
+    nprobe: int = Field(default=16, ge=1)
+    ef_search: int = Field(default=64, ge=1)
+    refine: int = Field(default=4, ge=1)
+
+
+class SearchEntry(_Part):
+    """What finds the candidates: "Flat" compares all vectors; any other FAISS factory has a file for the first `rows` rows."""
+
+    factory: str = "Flat"
+    rows: Count = 0
+    parameters: SearchParameters = SearchParameters()
+
+
+class Manifest(_Part):
+    """The head of an index folder.
+
+    `generation` counts the states since the index was built whole; `content` stands for embedder, chunking, and all documents
+    with their passages: it is equal for an index that was changed and one that was built anew from the same documents.
+    """
+
+    format: Literal[2] = FORMAT
+    created_by: str
+    generation: int = Field(default=1, ge=1)
+    content: Digest
+    embedder: EmbedderEntry
+    metric: Literal["inner_product"] = "inner_product"
+    normalised: Literal[True] = True
+    storage: Literal["float32", "float16"] = "float32"
+    counts: Counts
+    chunking: Chunking
+    shard: int = Field(ge=1)
+    wanted: str = "auto"
+    search: SearchEntry
+    shards: tuple[ShardEntry, ...] = Field(strict=False)
+    edits: str | None = None
+    total: Digest
+    files: dict[str, FileEntry]
+    seal: str = ""
+
+    @property
+    def factory(self) -> str:
+        """Return the FAISS factory that finds candidates."""
+        return self.search.factory
+
+    @property
+    def rows(self) -> int:
+        """Return the number of stored passages, dead ones included."""
+        return sum(shard.rows for shard in self.shards)
+
+    def sealed(self) -> "Manifest":
+        """Return the manifest with its content and the sha256 of all other fields in `seal`."""
+        made = self.embedder.fingerprint, self.chunking.model_dump_json(), self.total
+        whole = self.model_copy(update={"content": hashlib.sha256("\n".join(made).encode()).hexdigest()})
+        return whole.model_copy(update={"seal": whole._digest()})
+
+    def _digest(self) -> str:
+        return hashlib.sha256(self.model_dump_json(exclude={"seal"}).encode()).hexdigest()
+
+    def to_bytes(self) -> bytes:
+        """Return the only spelling in which a manifest is written."""
+        return self.model_dump_json(indent=1).encode() + b"\n"
+
+    def names(self) -> set[str]:
+        """Return the names of the files that the manifest speaks of."""
+        found = {name for shard in self.shards for name in (shard.passages, shard.vectors)}
+        found |= {self.edits} if self.edits else set()
+        return found | {name for name in self.files if name.startswith(SEARCH) and self.factory != "Flat"}
+
+
+def total_of(content: int) -> str:
+    """Return a sum of contents as the manifest spells it."""
+    return f"{content % MODULUS:064x}"
+
+
+def hash_file(path: Path) -> FileEntry:
+    """Return size and sha256 of a file of an index."""
+    if path.suffix == ".faiss":
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    else:
+        digest = body_hash(path)
+    return FileEntry(size=path.stat().st_size, sha256=digest)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read and check the manifest of an index folder; raises IndexFormatError with the cure."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise IndexFormatError(f"{folder}: no index here ({MANIFEST} is missing). Build one with `knowhalu index build`")
+    if path.stat().st_size > LARGEST:
+        raise IndexFormatError(f"{path}: over {LARGEST} bytes, which no manifest has. Rebuild the index")
+    data = path.read_bytes()
+    try:
+        manifest = Manifest.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        at = ".".join(map(str, first["loc"])) or "the file"
+        raise IndexFormatError(
+            f"{path}: {at}: {first['msg']}. It is damaged or of another version (this one reads format {FORMAT}): "
+            "copy the index again, or rebuild it"
+        ) from error
+    if manifest.sealed() != manifest or manifest.to_bytes() != data:
+        raise IndexFormatError(f"{path}: was changed after it was written. Copy the index again, or rebuild it")
+    named = {n for n, e in manifest.files.items() if (m := NAME.fullmatch(n)) and m[2] == e.sha256[:16]}
+    if manifest.names() != named or set(manifest.files) != named:
+        raise IndexFormatError(f"{path}: lists other files than an index has ({', '.join(sorted(manifest.files))}). Rebuild it")
+    return manifest
+
+
+def check_sizes(folder: Path, manifest: Manifest) -> None:
+    """Raise IndexFormatError where a file is missing, lies outside the folder or has another size."""
+    home = folder.resolve()
+    for name, entry in manifest.files.items():
+        path = folder / name
+        if not path.is_file():
+            raise IndexFormatError(f"{path}: missing. Copy the index again, or rebuild it")
+        if path.is_symlink() and path.resolve().parent != home:
+            raise IndexFormatError(f"{path}: leads out of the index folder. Put the file itself there")
+        if (size := os.path.getsize(path)) != entry.size:
+            raise IndexFormatError(f"{path}: has {size} bytes, not {entry.size}. Copy the index again, or rebuild it")
+
+
+def read_settled(folder: Path) -> Manifest:
+    """Read the manifest of an index whose files are all there; once more where it was changed while we looked."""
+    manifest = read_manifest(folder)
+    try:
+        check_sizes(folder, manifest)
+    except IndexFormatError:
+        if (again := read_manifest(folder)) == manifest:
+            raise
+        check_sizes(folder, again)
+        return again
+    return manifest

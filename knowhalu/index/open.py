@@ -1,0 +1,78 @@
+"""Opening an index: its vectors, its FAISS file and its manifest, and the verification of every byte."""
+
+from pathlib import Path
+
+import numpy as np
+
+from knowhalu.errors import IndexFormatError
+from knowhalu.index.base import Embedder
+from knowhalu.index.container import Vectors, open_vectors
+from knowhalu.index.extension import KINDS, verify_parts
+from knowhalu.index.faiss_file import FLAT, FaissFile
+from knowhalu.index.manifest import MANIFEST, NAME, SEARCH, Manifest, hash_file, read_settled
+from knowhalu.index.store import PassageStore, open_store
+
+
+def vectors_of(folder: Path, manifest: Manifest) -> Vectors:
+    """Open the vectors of all shards."""
+    dimension, storage = manifest.embedder.dimension, manifest.storage
+    opened = [
+        open_vectors(folder / s.vectors, dimension, s.rows, storage, manifest.files[s.vectors].sha256) for s in manifest.shards
+    ]
+    return Vectors(opened, dimension)
+
+
+def open_faiss(folder: Path, manifest: Manifest, store: PassageStore) -> FaissFile | None:
+    """Open the FAISS file of an index; None where all vectors are compared."""
+    if manifest.factory == FLAT:
+        return None
+    name, rows = next((n for n in manifest.files if n.startswith(SEARCH)), None), manifest.search.rows
+    if name is None or not 0 < rows <= manifest.rows:
+        raise IndexFormatError(f"{folder / MANIFEST}: names no FAISS file for its factory {manifest.factory}. Rebuild the index")
+    dead = store.edits.rows
+    return FaissFile(folder / name, rows, manifest.embedder.dimension, dead[: np.searchsorted(dead, rows)])
+
+
+def check_embedder(folder: Path, manifest: Manifest, embedder: Embedder) -> None:
+    """Raise IndexFormatError unless the embedder is the one that made the vectors."""
+    made = manifest.embedder
+    same = (made.fingerprint, made.dimension) == (embedder.fingerprint, embedder.dimension)
+    if not same:
+        raise IndexFormatError(
+            f"{folder}: was built with the embedder {made.name!r} ({made.dimension} dimensions, {made.fingerprint[:12]}), not "
+            f"with {embedder.name!r} ({embedder.dimension} dimensions, {embedder.fingerprint[:12]}). "
+            f"Open it with {made.name!r}, or rebuild it with {embedder.name!r}"
+        )
+
+
+def read_info(folder: Path) -> Manifest:
+    """Read what an index says of itself; raises IndexFormatError where there is none or a file has another size."""
+    return read_settled(Path(folder))
+
+
+def verify(folder: Path) -> list[str]:
+    """Check every byte and count of an index folder and of its parts, and list what is wrong; an empty list means intact."""
+    folder = Path(folder)
+    try:
+        manifest = read_info(folder)
+    except IndexFormatError as error:
+        return [str(error)]
+    problems = [
+        f"{folder / name}: its bytes have changed since the index was built (sha256 differs)"
+        for name, entry in manifest.files.items()
+        if hash_file(folder / name) != entry
+    ]
+    for path in sorted(folder.iterdir()):
+        if path.name not in {MANIFEST, *manifest.files, *KINDS} or (path.name in KINDS and path.is_symlink()):
+            rest = "; the next change of it clears this away" if NAME.fullmatch(path.name) else ""
+            problems.append(f"{path}: does not belong to the index{rest}")
+    problems += verify_parts(folder)
+    try:
+        store = open_store(folder, manifest)
+        problems += store.problems()
+        vectors_of(folder, manifest)
+        if not problems:
+            open_faiss(folder, manifest, store)
+    except IndexFormatError as error:
+        problems.append(str(error))
+    return problems

@@ -1,0 +1,1 @@
+"""Documents of any format as a stream of records."""

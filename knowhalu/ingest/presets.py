@@ -1,0 +1,81 @@
+"""Collections of passages that others made: their field names, and how their lists of sentences become one text.
+
+Known are those of DPR (`psgs_w100.tsv`), ColBERT and WikiChat, HotpotQA, BEIR and 2WikiMultihopQA, and KILT.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from knowhalu.ingest.records import Broken, Fields, File, Heading, Row
+
+COLLECTION = "colbert"
+FIELDS = {
+    "dpr": Fields(("text",), ("title",), ("id",)),
+    "colbert": Fields(("passage", "text"), ("title",), ("pid", "id")),
+    "wikichat": Fields(("content", "content_string", "passage", "text"),
+                       ("full_section_title", "document_title", "article_title", "title"), ("id", "pid")),
+    "hotpotqa": Fields(("text", "sentences"), ("title",), ("id",)),
+    "beir": Fields(("text",), ("title",), ("_id", "id")),
+    "kilt": Fields(("text",), ("wikipedia_title",), ("wikipedia_id", "_id")),
+}  # fmt: skip
+"""The field names of each collection."""
+_LINK = re.compile(r"</?a\b[^<>]*>")
+_KILT_SECTION = "Section::::"
+_KILT_BULLET = re.compile(r"^BULLET::::-?\s*")
+
+
+def shaped(row: Row, file: File) -> Row:
+    """Make one text of a row's text, where that is a list of sentences, paragraphs or both."""
+    value: Any = row.value
+    field = next((n for n in row.fields.text if value.get(n) is not None), "")
+    found = value.get(field)
+    if isinstance(found, list):
+        try:
+            if "wikipedia_title" in value:
+                text, headings = _kilt(_strings(found), value["wikipedia_title"])
+                return row._replace(value={**value, field: text}, headings=headings)
+            paragraphs = [_joined(_strings(p)) if isinstance(p, list) else p for p in found]
+            nested = any(isinstance(p, list) for p in found)
+            text = "\n".join(_strings(paragraphs)) if nested else _joined(_strings(found))
+            return row._replace(value={**value, field: _LINK.sub("", text)})
+        except Broken as problem:
+            return row._replace(value=problem)
+    if file.format == "wikichat" and isinstance(found, str) and not any(value.get(n) for n in row.fields.title):
+        title, mark, rest = found.partition(" | ")
+        return row._replace(value={**value, row.fields.title[0]: title, field: rest}) if mark else row
+    return row
+
+
+def _strings(found: Iterable[Any]) -> list[str]:
+    strings = list(found)
+    if odd := [type(s).__name__ for s in strings if not isinstance(s, str)]:
+        raise Broken(f"the text is a list with {odd[0]} in it, not of texts alone")
+    return strings
+
+
+def _joined(sentences: list[str]) -> str:
+    """Join sentences by a space where they bring none of their own."""
+    parts: list[str] = []
+    for sentence in filter(None, sentences):
+        if parts and not parts[-1][-1].isspace() and not sentence[0].isspace():
+            parts.append(" ")
+        parts.append(sentence)
+    return "".join(parts)
+
+
+def _kilt(paragraphs: list[str], title: Any) -> tuple[str, tuple[Heading, ...]]:
+    """Join the paragraphs of an article; the first may repeat its title, others mark its sections and lists."""
+    parts: list[str] = []
+    headings, at = [], 0
+    for number, paragraph in enumerate(paragraphs):
+        line = _KILT_BULLET.sub("", paragraph.strip())
+        if number == 0 and line == title:
+            continue
+        if line.startswith(_KILT_SECTION):
+            path = tuple(p.strip() for p in line.removeprefix(_KILT_SECTION).removesuffix(".").split(":") if p.strip())
+            line = path[-1] if path else ""
+            headings.append(Heading(at, at + len(line), path))
+        parts.append(line + "\n")
+        at += len(parts[-1])
+    return "".join(parts), tuple(headings)

@@ -1,0 +1,295 @@
+"""Wikitext to text: templates, tables and references go; words, the text of links and headings stay."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from knowhalu.errors import MissingExtra
+from knowhalu.ingest.records import Heading
+
+if TYPE_CHECKING:
+    from mwparserfromhell.nodes import Node, Tag, Template, Wikilink
+    from mwparserfromhell.wikicode import Wikicode
+
+Given = Sequence[str]
+Named = Mapping[str, str]
+
+_NUMBER = re.compile(r"[-+−±~]?\s*[\d.]")  # noqa: RUF001
+_POWER = re.compile(r"[-+−–]?\s*(?:\d|[kmnx]\b)")  # noqa: RUF001
+_THOUSANDS = re.compile(r"e(\d+)(?=\D)")
+_MIXED = re.compile(r"(?<=\d)\+(?=\d)")
+JOINERS = {
+    **{word: f" {word} " for word in ("to", "and", "or", "by", "to about", ", and", ", or")},
+    **{"-": "–", "–": "–", "to(-)": " to ", "and(-)": " and ", ",": ", "},  # noqa: RUF001
+    **dict.fromkeys(("x", "xx", "×", "*"), " × "),  # noqa: RUF001
+    **dict.fromkeys(("±", "+/-"), " ± "),
+}
+"""What stands between the values of a conversion, and how it is written."""
+
+
+def is_power(text: str) -> bool:
+    """Tell whether what is raised behind a figure is an exponent, and not the letters of an ordinal."""
+    return bool(_POWER.match(text))
+
+
+def _convert(given: Given, named: Named) -> str:
+    """Write a measure up to its last unit; what follows is what it is converted to."""
+    given = [*given, ""]
+    if not _NUMBER.match(given[0]):
+        return ""
+    text, at = given[0], 1
+    while given[at] in JOINERS and _NUMBER.match(given[at + 1]):
+        text, at = text + JOINERS[given[at]] + given[at + 1], at + 2
+    text, at = f"{text} {_unit(given[at])}", at + 1
+    while at + 1 < len(given) and _NUMBER.match(given[at]) and given[at + 1] and not _NUMBER.match(given[at + 1]):
+        text, at = f"{text} {given[at]} {_unit(given[at + 1])}", at + 2
+    return _MIXED.sub(" ", text).strip()
+
+
+def _unit(unit: str) -> str:
+    return _THOUSANDS.sub(r"× 10^\1 ", unit) if _THOUSANDS.match(unit) else unit  # noqa: RUF001
+
+
+def _val(given: Given, named: Named) -> str:
+    """Write a value with its uncertainty, power of ten and unit."""
+    value, *errors = [text for text in given if text] or [""]
+    if len(errors) == 1:
+        value += f" ± {errors[0]}"
+    elif errors:
+        value += f" (+{errors[0].lstrip('+')} −{errors[1].lstrip('-−')})"  # noqa: RUF001
+    if named.get("e"):
+        value += f" × 10^{named['e']}"  # noqa: RUF001
+    unit = named.get("u") or named.get("ul") or ""
+    per = named.get("up") or named.get("upl") or ""
+    return f"{value} {unit}{'/' if per else ''}{per}".strip()
+
+
+def _link(given: Given, named: Named) -> str:
+    return named.get("lt") or given[0]
+
+
+def _ship(given: Given, named: Named, *, prefix: str = "") -> str:
+    before, name, mark, *_ = [*([prefix] if prefix else []), *given, "", ""]
+    return f"{before} {name} {f'({mark})' if mark else ''}".strip()
+
+
+def _fraction(given: Given, named: Named) -> str:
+    whole, (above, below) = given[:-2], (["1", *given])[-2:]
+    return f"{''.join(whole)} {above}/{below}".strip()
+
+
+def _circa(given: Given, named: Named) -> str:
+    return " – ".join(f"c. {year}" for year in given if year)  # noqa: RUF001
+
+
+PHRASES: dict[str, Callable[[Given, Named], str]] = {
+    **dict.fromkeys(("convert", "cvt"), _convert),
+    **dict.fromkeys(("ill", "interlanguage_link"), _link),
+    **dict.fromkeys(("frac", "fraction", "sfrac"), _fraction),
+    **dict.fromkeys(("circa", "c."), _circa),
+    **{name: partial(_ship, prefix=name.upper()) for name in "uss hms hmas hmcs hmnzs usns uscgc rms ss mv sms".split()},
+    **{
+        "val": _val,
+        "ship": _ship,
+        "as_of": lambda given, named: f"as of {given[0]}",
+        "e": lambda given, named: f" × 10^{given[0]}",
+    },  # noqa: RUF001
+}
+"""By name, what a template with at least one argument says."""
+
+
+UNSEEN = frozenset(
+    "ref references table gallery math chem timeline imagemap score hiero templatestyles style script graph mapframe maplink "
+    "section indicator inputbox categorytree syntaxhighlight source noinclude".split()
+)
+"""Tags that go with all that is in them."""
+BLOCKS = frozenset("p div blockquote center br hr li dt dd poem pre ul ol dl".split())
+APPARATUS = frozenset(
+    name.strip()
+    for name in """references, external links, see also, further reading, notes, footnotes, citations, works cited, sources,
+    notes and references, references and notes, explanatory notes, einzelnachweise, weblinks, literatur, siehe auch,
+    notes et références, références, liens externes, voir aussi, referencias, enlaces externos, véase también,
+    note, collegamenti esterni, voci correlate""".split(",")
+)
+"""Sections that are no prose of the article."""
+AMBIGUOUS = frozenset(
+    "disambiguation disambig disamb dab hndis geodis numberdis roaddis schooldis letter-numbercombdisambig begriffsklärung "
+    "homonymie desambiguación disambigua".split()
+)
+"""Templates that mark a page of disambiguation."""
+LAST = frozenset("lang langx transliteration transl nowrap nobr small big nihongo3".split())
+FIRST = frozenset("abbr formatnum nihongo lang-la visible_anchor vanchor sic okina keypress key sub".split())
+SIGNS = {
+    **dict.fromkeys(("snd", "spnd", "spaced_ndash"), " – "),
+    **dict.fromkeys(("ndash", "–"), "–"),
+    **dict.fromkeys(("mdash", "—"), "—"),
+    **dict.fromkeys(("·", "dot", "bullet"), " · "),
+    **dict.fromkeys(("nbsp", "spaces"), " "),
+    **{"'": "'", "'s": "'s", "!": "|", "=": "=", "br": "\n"},
+}
+"""Templates within sentences, whose loss would leave a hole: those that stand for an argument, and those for a sign."""
+_LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z-]{2,})?:\S")
+_SWITCH = re.compile(r"__[A-Z]{3,}__")
+_QUOTES = re.compile(r"'{2,}")
+_EMPTY = re.compile(r"\( ?(?:[,;:–/] ?)*\)|\[ ?\]")
+_LEADING = re.compile(r"\( ?[,;:] ?(?:[,;:] ?)*")
+_TRAILING = re.compile(r" ?[,;:] ?\)")
+_SPACE = re.compile(r"[^\S\n]+")
+_DEBRIS = re.compile(r"^(?:\{\||\||\}\}|\{\{|__).*$", re.MULTILINE)
+_LOOSE = re.compile(r" (?=[,.](?:\s|$))")
+
+
+class Article(NamedTuple):
+    """The text of an article, its headings, and whether it is a page of disambiguation."""
+
+    text: str
+    headings: tuple[Heading, ...]
+    ambiguous: bool
+
+
+def parser() -> Any:
+    """Return the parser of wikitext; raises MissingExtra where it is not installed."""
+    try:
+        import mwparserfromhell
+    except ImportError as error:
+        raise MissingExtra("mwparserfromhell", "wiki") from error
+    return mwparserfromhell
+
+
+def read_wikitext(source: str, unlinked: Iterable[str]) -> Article:
+    """Take the text out of wikitext; links into the `unlinked` namespaces are dropped."""
+    code = parser().parse(source, skip_style_tags=True)
+    writer = _Writer(frozenset(unlinked))
+    sections: list[tuple[tuple[str, ...], str]] = []
+    path: list[tuple[int, str]] = []
+    for node in code.nodes:
+        if type(node).__name__ == "Heading":
+            sections.append((tuple(t for _, t in path), writer.take()))
+            writer.write(node.title.nodes)
+            name = writer.take().replace("\n", " ")
+            path = [*((n, t) for n, t in path if n < node.level), (node.level, name)] if name else path
+        else:
+            writer.write([node])
+    sections.append((tuple(t for _, t in path), writer.take()))
+    text, headings = _joined([(p, t) for p, t in sections if not any(name.lower() in APPARATUS for name in p)])
+    return Article(text, headings, writer.ambiguous or "__DISAMBIG__" in source)
+
+
+def _joined(sections: Sequence[tuple[tuple[str, ...], str]]) -> tuple[str, tuple[Heading, ...]]:
+    """Write sections one after another; a heading stands where there is text under it or under its subsections."""
+    full = {path[:n] for path, text in sections if text for n in range(len(path) + 1)}
+    parts, headings, at = [], [], 0
+    for path, text in sections:
+        if path not in full:
+            continue
+        if path:
+            headings.append(Heading(at, at + len(path[-1]), path))
+            text = f"{path[-1]}\n{text}"
+        if text.strip():
+            parts.append(text.rstrip("\n") + "\n\n")
+            at += len(parts[-1])
+    return "".join(parts).rstrip("\n"), tuple(headings)
+
+
+class _Writer:
+    """Writes nodes as text."""
+
+    def __init__(self, unlinked: frozenset[str]) -> None:
+        self._unlinked, self._parts = unlinked, list[str]()
+        self.ambiguous = False
+
+    def take(self) -> str:
+        """Return what was written since the last time, tidied."""
+        text = "".join(self._parts)
+        self._parts.clear()
+        return tidy(text)
+
+    def write(self, nodes: Iterable["Node"]) -> None:
+        """Write nodes as far as they are words of the text."""
+        for node in nodes:
+            kind: Any = getattr(self, "_" + type(node).__name__.lower(), None)
+            if kind is not None:  # comments and arguments have none, and are no words
+                kind(node)
+
+    def _text(self, node: "Node") -> None:
+        self._parts.append(str(node))
+
+    def _htmlentity(self, node: Any) -> None:
+        self._parts.append(node.normalize())
+
+    def _heading(self, node: Any) -> None:
+        self._parts.append("\n")
+        self.write(node.title.nodes)
+        self._parts.append("\n")
+
+    def _externallink(self, node: Any) -> None:
+        if node.title:
+            self.write(node.title.nodes)
+
+    def _wikilink(self, node: "Wikilink") -> None:
+        title = str(node.title).strip()
+        space, colon, _ = title.partition(":")
+        if colon and (space.strip().lower() in self._unlinked or (node.text is None and _LANGUAGE.match(title))):
+            return
+        if node.text is not None:
+            self.write(node.text.nodes)
+        else:
+            self._parts.append(title.removeprefix(":"))
+
+    def _tag(self, node: "Tag") -> None:
+        name = str(node.tag).strip().lower()
+        if name in UNSEEN:
+            return
+        if name in BLOCKS and not node.wiki_markup:
+            self._parts.append("\n")
+        if node.contents and name == "sup":
+            self._raised(node.contents)
+        elif node.contents:
+            self.write(node.contents.nodes)
+        if name in BLOCKS and not node.wiki_markup:
+            self._parts.append("\n")
+
+    def _said(self, code: "Wikicode") -> str:
+        """Return the words of a piece of markup without writing them."""
+        before, self._parts = self._parts, []
+        self.write(code.nodes)
+        before, self._parts = self._parts, before
+        return "".join(before).strip()
+
+    def _raised(self, code: "Wikicode") -> None:
+        text = self._said(code)
+        self._parts.append(f"^{text}" if is_power(text) and self._ends_in_figure() else text)
+
+    def _ends_in_figure(self) -> bool:
+        return next((part for part in reversed(self._parts) if part), "")[-1:].isdecimal()
+
+    def _template(self, node: "Template") -> None:
+        name = str(node.name).strip().lower().replace(" ", "_")
+        given = [p.value for p in node.params if not p.showkey]
+        self.ambiguous = self.ambiguous or name in AMBIGUOUS
+        if name in SIGNS:
+            self._parts.append(SIGNS[name])
+        elif given and (name in LAST or name.startswith("lang-")):
+            self.write(given[-1].nodes)
+        elif given and name in FIRST:
+            self.write(given[0].nodes)
+        elif given and name == "sup":
+            self._raised(given[0])
+        elif name.startswith("formatnum:"):
+            self._parts.append(self._said(node.name).partition(":")[2])
+        elif given and name in PHRASES:
+            named = {str(p.name).strip(): self._said(p.value) for p in node.params if p.showkey}
+            text = PHRASES[name]([self._said(code) for code in given], named)
+            # a figure right behind another would make a third
+            self._parts.append(f" {text}" if text[:1].isdecimal() and self._ends_in_figure() else text)
+
+
+def tidy(text: str) -> str:
+    """Remove what is left of markup: quotes for bold and italics, switches, empty brackets, spaces."""
+    text = _SPACE.sub(" ", _DEBRIS.sub("", _SWITCH.sub("", _QUOTES.sub("", text))))
+    for _ in range(3):  # brackets within brackets
+        text = _EMPTY.sub("", text)
+    text = _TRAILING.sub(")", _LEADING.sub("(", text))
+    text = "\n".join(line.strip() for line in _SPACE.sub(" ", text).split("\n"))
+    return re.sub(r"\n{3,}", "\n\n", _LOOSE.sub("", text)).strip()

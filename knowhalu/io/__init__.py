@@ -1,0 +1,1 @@
+"""Files: rows, records, compression, the journal of a batch, and atomic writes."""

@@ -1,0 +1,125 @@
+"""Opening files that may be packed (.gz, .bz2, .xz, .zst), and reading their lines in bounded memory."""
+
+import bz2
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from knowhalu.errors import InputError, MissingExtra
+
+LONGEST = 64 * 2**20
+"""Bytes of the longest record that is read; more is a broken file, not a document."""
+
+
+Note = Callable[[int], None]
+"""Takes the byte position in the file."""
+
+
+PACKED = frozenset({".gz", ".bz2", ".xz", ".zst"})
+_BLOCK = 2**18
+BREAKS: tuple[type[Exception], ...] = (EOFError, zlib.error, lzma.LZMAError, OSError)
+"""What a damaged or vanished file raises."""
+
+
+def unpacked_name(path: Path) -> str:
+    """Return the name of a file in small letters, without the ending of its packing."""
+    name = path.name.lower()
+    return name.removesuffix(Path(name).suffix) if Path(name).suffix in PACKED else name
+
+
+class _Streams(io.RawIOBase):
+    """All streams of a .bz2 or .xz file; unlike the library's own it takes nothing for the end in silence."""
+
+    def __init__(self, raw: IO[bytes], make: type[bz2.BZ2Decompressor] | type[lzma.LZMADecompressor]) -> None:
+        self._raw, self._make = raw, make
+        self._stream, self._fresh = make(), True
+
+    def readable(self) -> bool:
+        """Tell that this is for reading."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer with what was unpacked; 0 at the end of the last stream."""
+        while True:
+            given = b""
+            if self._stream.eof:
+                given = self._stream.unused_data
+                self._stream, self._fresh = self._make(), True
+            if self._stream.needs_input and not given:
+                given = self._raw.read(_BLOCK)
+                if not given and self._fresh:
+                    return 0
+                if not given:
+                    raise EOFError("it ends within a stream")
+            self._fresh = False
+            found = self._stream.decompress(given, len(buffer))
+            if found:
+                buffer[: len(found)] = found
+                return len(found)
+
+
+@contextmanager
+def _zstandard(raw: IO[bytes]) -> Iterator[IO[bytes]]:
+    try:
+        from compression import zstd
+    except ImportError:
+        try:
+            from backports import zstd
+        except ImportError as error:
+            raise MissingExtra("backports.zstd", "zst") from error
+    try:
+        with zstd.open(raw) as file:
+            yield file
+    except zstd.ZstdError as error:
+        raise OSError(error) from error
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """Open a file by the ending of its name; give its content and the file itself, whose position tells the progress."""
+    kind = path.suffix.lower()
+    with path.open("rb") as raw:
+        if kind == ".gz":
+            yield gzip.open(raw), raw  # type: ignore[misc]
+        elif kind in {".bz2", ".xz"}:
+            make = bz2.BZ2Decompressor if kind == ".bz2" else lzma.LZMADecompressor
+            yield io.BufferedReader(_Streams(raw, make), _BLOCK), raw
+        elif kind == ".zst":
+            with _zstandard(raw) as file:
+                yield file, raw
+        else:
+            yield raw, raw
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[None]:
+    """Turn what a damaged or vanished file raises into an InputError."""
+    try:
+        yield
+    except BREAKS as error:
+        raise InputError(f"{path}: cannot be read to its end ({error}). Copy or pack the file again") from error
+
+
+def lines(path: Path, note: Note) -> Iterator[tuple[int, bytes | None]]:
+    """Yield the numbered lines of a file, packed or not; None stands for a line longer than any record."""
+    with whole(path), unpacked(path) as (file, raw):
+        number = 0
+        while line := file.readline(LONGEST + 1):
+            number += 1
+            fits = len(line) <= LONGEST
+            while not fits and line and not line.endswith(b"\n"):
+                line = file.readline(LONGEST)
+            note(raw.tell())
+            yield number, line if fits else None
+
+
+def content(path: Path) -> bytes | None:
+    """Read a file that holds one document; None for one that is longer than any record."""
+    with unpacked(path) as (file, _):
+        data = file.read(LONGEST + 1)
+    return data if len(data) <= LONGEST else None

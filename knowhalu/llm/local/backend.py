@@ -1,0 +1,110 @@
+"""A transformers model in this process, that computes every beginning of a prompt once.
+
+The fixed part of a prompt is read once for all checks, and what a check has asked so far once for all its steps. Requests
+that share a fixed part are read and answered side by side.
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from knowhalu.errors import StageError
+from knowhalu.llm.local.attention import Refused
+from knowhalu.llm.local.decode import Answer, Job, Reply, Together, answer_alone
+from knowhalu.llm.local.forward import Alone, Shared
+from knowhalu.llm.local.framing import Framing
+from knowhalu.llm.local.loading import checked_folder, end_tokens, load_model, load_tokenizer, longest
+from knowhalu.llm.local.prefill import Contexts, common_prefix
+from knowhalu.llm.local.prefix_tree import Prefixes
+from knowhalu.requests import Generate
+from knowhalu.settings import LLMOptions
+
+
+def _from_folder(options: LLMOptions) -> tuple[Any, Any]:
+    folder = checked_folder(options.model)
+    tokenizer = load_tokenizer(folder)
+    return load_model(folder, options.precision), tokenizer
+
+
+class Transformers:
+    """Answer `Generate` requests with a model from a local folder.
+
+    With `reuse` False every prompt is read from its first token on, one by one. So is whatever a model reads in a way
+    that allows no reuse; `why_alone` says why. Raises ModelError where the folder is missing or damaged, MissingExtra
+    where transformers is. A model that is `loaded` already, with its tokenizer, is taken instead of the folder's.
+    """
+
+    def __init__(self, options: LLMOptions, *, reuse: bool = True, loaded: tuple[Any, Any] | None = None) -> None:
+        self.model, self.tokenizer = loaded or _from_folder(options)
+        self.framing = Framing(self.tokenizer, options.style, longest(self.model.config))
+        self.ends = end_tokens(self.model, self.tokenizer)
+        self.prefixes = Prefixes(options.prefix_mb * 2**20)
+        self.alone = Alone(self.model)
+        self.together, self.why_alone = self._together() if reuse else (None, "reuse is off")
+        self._lock = threading.Lock()
+
+    @torch.inference_mode()
+    def _together(self) -> tuple[Together | None, str]:
+        try:
+            shared = Shared(self.model, self.alone)
+        except Refused as error:
+            return None, str(error)
+        return Together(Contexts(shared, self.prefixes), keep_replies=not self.framing.is_chat), ""
+
+    @property
+    def computed(self) -> int:
+        """Count the tokens that went through the model so far."""
+        return self.alone.computed + (self.together.shared.computed if self.together else 0)
+
+    @torch.inference_mode()
+    def answer_many(self, requests: Sequence[Generate]) -> list[Answer]:
+        """Answer every request, in order; a request that cannot be answered gets its own error."""
+        answers: dict[int, Answer] = {}
+        groups: dict[tuple[str, str], list[Job]] = {}
+        with self._lock:
+            for number, request in enumerate(requests):
+                try:
+                    framed = self.framing.frame(request)
+                except StageError as error:
+                    answers[number] = error
+                    continue
+                job = Job(number, request, framed, Reply(request, framed, self.framing, self.ends))
+                if self._may_share(job):
+                    groups.setdefault((request.system, request.prompt[: request.fixed]), []).append(job)
+                else:
+                    answers[number] = answer_alone(self.alone, job)
+            for jobs in groups.values():
+                for part in self._parts(jobs):
+                    answers |= self.together.answer(part) if self.together else {}
+        return [answers[i] for i in range(len(requests))]
+
+    def _may_share(self, job: Job) -> bool:
+        """Tell whether the model looks at all of the text: where it looks back only so far, states depend on the rest."""
+        if self.together is None:
+            return False
+        window = self.together.shared.window
+        return window is None or len(job.framed.context) + job.room <= window
+
+    def _parts(self, jobs: Sequence[Job]) -> Iterator[list[Job]]:
+        """Cut a group so that what its requests have of their own fits into the memory that prefixes may take."""
+        part: list[Job] = []
+        used, common = 0, common_prefix([j.framed.context for j in jobs])
+        for job in jobs:
+            rows = max(1, len(job.framed.choices))
+            needed = rows * (len(job.framed.context) - common + job.room) * self.token_bytes
+            if part and used + needed > self.prefixes.limit:
+                yield part
+                part, used = [], 0
+            part.append(job)
+            used += needed
+        yield part
+
+    @property
+    def token_bytes(self) -> int:
+        """Return the memory that the states of one token need."""
+        if self.together is None:
+            return 0
+        layers, two, heads, _, size = self.together.shared.empty.shape
+        return layers * two * heads * size * self.together.shared.empty.element_size()

@@ -1,0 +1,233 @@
+"""Decoding: replies drawn token by token and choices scored, side by side over a shared prefix."""
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+
+import torch
+
+from knowhalu.errors import StageError
+from knowhalu.llm.local.attention import Columns
+from knowhalu.llm.local.forward import Alone
+from knowhalu.llm.local.framing import Framed, Framing
+from knowhalu.llm.local.prefill import Contexts, Read, batches
+from knowhalu.requests import Completion, Generate
+
+BROKEN = "the model's output is not a number; try llm.precision=fp32"
+
+
+class Reply:
+    """A reply that grows until a stop string, an end token or `max_tokens` ends it."""
+
+    def __init__(self, request: Generate, framed: Framed, framing: Framing, ends: frozenset[int]) -> None:
+        self.request, self.context, self.framing, self.ends = request, framed.context, framing, ends
+        self.tokens: list[int] = []
+        self.logprobs: list[float] = []
+        self.finish_reason = ""
+        self.error: StageError | None = None
+        self._random = random.Random(request.seed)
+
+    def draw(self, logprobs: torch.Tensor, best: int) -> int:
+        """Draw the next token from the model's log-probabilities (`[vocabulary]`): the best, or by the seed."""
+        if self.request.temperature <= 0:
+            return best
+        warmed = (logprobs.double().cpu() / self.request.temperature).softmax(-1).cumsum(-1)
+        found = int(torch.searchsorted(warmed, self._random.random() * float(warmed[-1]), right=True))
+        return min(found, len(warmed) - 1)
+
+    @property
+    def over(self) -> bool:
+        """Tell whether nothing more is to be drawn."""
+        return bool(self.finish_reason) or self.error is not None
+
+    def add(self, token: int, logprob: float) -> bool:
+        """Take the next token; tells whether the reply is over."""
+        if math.isnan(logprob):
+            self.error = StageError("generate", BROKEN, reply=self.text())
+            return True
+        self.tokens.append(token)
+        self.logprobs.append(logprob)
+        if token in self.ends or (self.request.stop and self._stop_at(self._written()) is not None):
+            self.finish_reason = "stop"
+        elif len(self.tokens) >= self.request.max_tokens:
+            self.finish_reason = "length"
+        return self.over
+
+    def _written(self) -> str:
+        tokens = self.tokens[:-1] if self.tokens and self.tokens[-1] in self.ends else self.tokens
+        return self.framing.reply(self.context, tokens)
+
+    def _stop_at(self, text: str) -> int | None:
+        found = [at for s in self.request.stop if s and (at := text.find(s)) >= 0]
+        return min(found, default=None)
+
+    def text(self) -> str:
+        """Return the text before the first stop string."""
+        text = self._written()
+        return text[: self._stop_at(text)]
+
+    def completion(self, cached: int) -> Completion:
+        """Return the whole reply; of its prompt's tokens, `cached` were not computed anew. Raises StageError."""
+        if self.error:
+            raise self.error
+        return Completion(
+            self.text(), self.finish_reason, {}, tuple(self.logprobs), len(self.context), cached, len(self.tokens)
+        )  # fmt: skip
+
+
+def chosen(request: Generate, framed: Framed, logprobs: Sequence[Sequence[float]], cached: int) -> Completion:
+    """Choose by the log-probabilities of each choice's tokens: the likeliest, or by the seed where there is a temperature.
+
+    A choice's probability is that of its token sequence, normalised over the choices; the temperature does not change it.
+    Raises StageError where the model broke down.
+    """
+    sums = [math.fsum(s) for s in logprobs]
+    if not all(math.isfinite(s) for s in sums):
+        raise StageError("generate", BROKEN)
+    probabilities = normalised(dict(zip(request.choices, sums, strict=True)))
+    text = max(probabilities, key=lambda c: probabilities[c])
+    if request.temperature > 0:
+        warmed = normalised({c: s / request.temperature for c, s in zip(request.choices, sums, strict=True)})
+        text = random.Random(request.seed).choices(list(warmed), list(warmed.values()))[0]
+    at = request.choices.index(text)
+    return Completion(
+        text, "stop", probabilities, tuple(logprobs[at]), len(framed.context), cached, len(framed.choices[at])
+    )  # fmt: skip
+
+
+def normalised(sums: Mapping[str, float]) -> dict[str, float]:
+    """Turn log-probabilities into probabilities that add up to 1."""
+    top = max(sums.values())
+    weights = {c: math.exp(s - top) for c, s in sums.items()}
+    total = math.fsum(weights.values())
+    return {c: w / total for c, w in weights.items()}
+
+
+Answer = Completion | StageError
+
+
+@dataclass(frozen=True)
+class Job:
+    """A request, its place among the others, and the tokens that it makes."""
+
+    number: int
+    request: Generate
+    framed: Framed
+    reply: Reply
+
+    @property
+    def room(self) -> int:
+        """Return the tokens that may follow the context."""
+        return max(map(len, self.framed.choices)) if self.framed.choices else self.request.max_tokens
+
+
+def answer_alone(alone: Alone, job: Job) -> Answer:
+    """Answer one request from its first token on."""
+    reply = job.reply
+    logits, cache = alone.read(job.framed.context)
+    if job.framed.choices:
+        return _chosen(job, [_followed(alone, logits, deepcopy(cache), c) for c in job.framed.choices], 0)
+    while True:
+        [(token, over)] = _step([reply], logits)
+        if over:
+            return _finished(reply, 0)
+        logits, cache = alone.read([token], cache)
+
+
+def _followed(alone: Alone, logits: torch.Tensor, cache: object, tokens: Sequence[int]) -> list[float]:
+    """Return the log-probability of each token, given the logits before the first; the cache is used up."""
+    found = []
+    for i, token in enumerate(tokens):
+        if i:
+            logits, cache = alone.read([tokens[i - 1]], cache)
+        found += _gathered(logits.log_softmax(-1), [token])
+    return found
+
+
+class Together:
+    """Answer requests that share a beginning."""
+
+    def __init__(self, contexts: Contexts, keep_replies: bool) -> None:
+        self.contexts, self.shared, self.keep_replies = contexts, contexts.shared, keep_replies
+
+    def answer(self, jobs: Sequence[Job]) -> dict[int, Answer]:
+        """Read all contexts, equal ones once, then write and score; returns the answers by the jobs' numbers."""
+        texts = list(dict.fromkeys(j.framed.context for j in jobs))
+        prefix, found = self.contexts.read(texts)
+        by_text = dict(zip(texts, found, strict=True))
+        reads: dict[int, Read] = {}
+        for job in jobs:
+            reads[job.number] = by_text[job.framed.context]
+            again = reads[job.number]._replace(cached=len(job.framed.context))  # for whoever asks the same once more
+            by_text[job.framed.context] = again
+        free, bound = [j for j in jobs if not j.framed.choices], [j for j in jobs if j.framed.choices]
+        answers = self._write(prefix, free, reads) if free else {}
+        return answers | (self._score(prefix, bound, reads) if bound else {})
+
+    def _write(self, prefix: torch.Tensor | None, jobs: Sequence[Job], reads: dict[int, Read]) -> dict[int, Answer]:
+        """Write all replies token by token."""
+        answers: dict[int, Answer] = {}
+        begin = 0 if prefix is None else prefix.shape[-2]
+        columns = Columns.of(prefix, [reads[j.number].states for j in jobs], max(j.room for j in jobs))
+        logits = torch.stack([reads[j.number].logits for j in jobs])
+        rows = list(jobs)
+        while True:
+            steps = _step([j.reply for j in rows], logits)
+            for row, (job, (_, over)) in enumerate(zip(rows, steps, strict=True)):
+                if over and job.number not in answers:
+                    answers[job.number] = _finished(job.reply, reads[job.number].cached)
+                    if self.keep_replies:
+                        tokens = (*job.framed.context, *job.reply.tokens[:-1])
+                        self.contexts.prefixes.keep(tokens, columns.states(row), begin)
+            if len(answers) == len(jobs):
+                return answers
+            live = [row for row, (_, over) in enumerate(steps) if not over]
+            if len(live) <= len(rows) // 2:
+                columns, rows, steps = columns.take(live), [rows[i] for i in live], [steps[i] for i in live]
+            logits = self.shared.read(columns, [[token] for token, _ in steps])[:, -1]
+
+    def _score(self, prefix: torch.Tensor | None, jobs: Sequence[Job], reads: dict[int, Read]) -> dict[int, Answer]:
+        """Score every choice as a continuation of its context."""
+        scores = {
+            (j.number, c): _gathered(reads[j.number].logits[None].log_softmax(-1), c[:1]) for j in jobs for c in j.framed.choices
+        }
+        longer = [(j, c) for j in jobs for c in j.framed.choices if len(c) > 1]
+        for batch in batches([len(c) - 1 for _, c in longer], self.contexts.at_once):
+            part = [longer[i] for i in batch]
+            new = max(len(c) - 1 for _, c in part)
+            columns = Columns.of(prefix, [reads[j.number].states for j, _ in part], new)
+            logprobs = self.shared.read(columns, [c[:-1] for _, c in part], keep=new).log_softmax(-1)
+            for row, (job, choice) in enumerate(part):
+                scores[job.number, choice] += _gathered(logprobs[row, new - len(choice) + 1 :], choice[1:])
+        return {j.number: _chosen(j, [scores[j.number, c] for c in j.framed.choices], reads[j.number].cached) for j in jobs}
+
+
+def _step(replies: Sequence[Reply], logits: torch.Tensor) -> list[tuple[int, bool]]:
+    """Draw the next token of every reply that is not over; returns each one's token and whether it is over now."""
+    logprobs = logits.log_softmax(-1)
+    best = logprobs.argmax(-1).tolist()
+    tokens = [b if r.over else r.draw(logprobs[i], b) for i, (r, b) in enumerate(zip(replies, best, strict=True))]
+    picked = logprobs.gather(-1, torch.tensor(tokens, device=logits.device)[:, None])[:, 0].tolist()
+    return [(t, r.over or r.add(t, p)) for r, t, p in zip(replies, tokens, picked, strict=True)]
+
+
+def _gathered(logprobs: torch.Tensor, tokens: Sequence[int]) -> list[float]:
+    """Return the log-probability of each token in its row of `[tokens, vocabulary]`."""
+    at = torch.tensor(list(tokens), device=logprobs.device)
+    return [float(p) for p in logprobs.gather(-1, at[:, None])[:, 0].tolist()]
+
+
+def _finished(reply: Reply, cached: int) -> Answer:
+    try:
+        return reply.completion(cached)
+    except StageError as error:
+        return error
+
+
+def _chosen(job: Job, logprobs: Sequence[Sequence[float]], cached: int) -> Answer:
+    try:
+        return chosen(job.request, job.framed, logprobs, cached)
+    except StageError as error:
+        return error

@@ -1,0 +1,128 @@
+"""How a transformers model reads: over a shared prefix with states that are kept, or from the first token on.
+
+`Shared` needs plain attention in every layer; it is tried on a few tokens when the model is opened, and a model that it
+does not read exactly as the model reads by itself is read by `Alone`.
+"""
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from knowhalu.llm.local.attention import NAME, Columns, Layer, Reading, Refused, register
+
+AT_ONCE = 1024
+"""Tokens in one forward pass at most."""
+PROBE = (2, 1, 3, 2, 3, 1, 2, 1)
+TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.1, torch.float16: 0.02}
+"""Difference that is allowed at the probe, as a share of the largest logit."""
+
+
+class Alone:
+    """Read every prompt from its first token, one at a time, with whatever cache the model makes itself, if it makes one."""
+
+    def __init__(self, model: Any) -> None:
+        self.model, self.device = model, model.device
+        self.computed = 0
+        taken = inspect.signature(model.forward).parameters
+        self._few, self._caches = "logits_to_keep" in taken, "past_key_values" in taken
+
+    def read(self, tokens: Sequence[int], cache: Any = None, keep: int = 1) -> tuple[torch.Tensor, Any]:
+        """Read on in one prompt; returns the last logits (`[keep, vocabulary]`) and the cache to go on with."""
+        if not self._caches:
+            tokens = [*(cache or ()), *tokens]
+        self.computed += len(tokens)
+        few: dict[str, Any] = {"logits_to_keep": keep} if self._few else {}
+        if self._caches:
+            few |= {"past_key_values": cache, "use_cache": True}
+        out = self.model(torch.tensor([list(tokens)], device=self.device), **few)
+        return out.logits[0, -keep:].float(), out.past_key_values if self._caches else tokens
+
+
+class Shared:
+    """Read many prompts together that share a prefix. Raises Refused where the model's attention is not plain.
+
+    `window` is the longest text that may be read: some models look back only so far.
+    """
+
+    def __init__(self, model: Any, alone: Alone) -> None:
+        from transformers import Cache
+
+        self.model, self._cache = model, Cache
+        self.computed = 0
+        self.window = _window(model)
+        register()
+        before = model.config._attn_implementation
+        model.set_attn_implementation(NAME)
+        try:
+            if model.config._attn_implementation != NAME:
+                raise Refused("its attention cannot be exchanged")
+            self.empty = self._probe(alone)
+        except Exception as error:
+            model.set_attn_implementation(before)
+            raise Refused(str(error)) from error
+        self.computed = alone.computed = 0
+
+    def read(self, columns: Columns, rows: Sequence[Sequence[int]], keep: int = 1) -> torch.Tensor:
+        """Read on in every row; returns the logits after its last tokens: `[rows, keep, vocabulary]`, in single precision.
+
+        `keep` is 1, or the length of the longest row.
+        """
+        new = max(map(len, rows))
+        ids = torch.tensor([[0] * (new - len(r)) + list(r) for r in rows])
+        real = torch.tensor([[False] * (new - len(r)) + [True] * len(r) for r in rows])
+        self.computed += int(real.sum())
+        width = max(AT_ONCE // len(rows), keep)
+        for start in range(0, new, width):
+            logits = self._forward(columns, ids[:, start : start + width], real[:, start : start + width], keep)
+        return logits
+
+    def _forward(self, columns: Columns, ids: torch.Tensor, real: torch.Tensor, keep: int) -> torch.Tensor:
+        device = self.model.device
+        positions = columns.positions(real.to(device))
+        layers: list[Any] = [Layer(columns, i) for i in range(self.empty.shape[0])]
+        cache = self._cache(layers=layers)
+        with Reading(columns):
+            out = self.model(
+                ids.to(device),
+                attention_mask=columns.mask[:, :, 0],
+                position_ids=positions,
+                past_key_values=cache,
+                use_cache=True,
+                logits_to_keep=keep,
+            )
+        columns.close()
+        found: torch.Tensor = out.logits[:, -keep:].float()
+        return found
+
+    def _probe(self, alone: Alone) -> torch.Tensor:
+        """Read a few tokens both ways and compare; returns empty states of the model's shape."""
+        vocabulary = self.model.get_input_embeddings().num_embeddings
+        tokens = [t % vocabulary for t in PROBE]
+        wanted, cache = alone.read(tokens)
+        layers = [torch.stack([layer.keys[0], layer.values[0]]) for layer in cache.layers]
+        if any(layer.shape != layers[0].shape for layer in layers):
+            raise Refused("its layers differ in shape")
+        states = torch.stack(layers)
+        self.empty = states[..., :0, :].clone()
+        columns = Columns.of(states[..., :3, :], [states[..., 3:4, :], self.empty], len(tokens))
+        found = self.read(columns, [tokens[4:], tokens[3:]])[:, -1]
+        difference = float((found - wanted).abs().max())
+        if not difference <= TOLERANCE[states.dtype] * float(wanted.abs().max()):
+            raise Refused(f"its logits came out {difference:.2g} apart")
+        return self.empty
+
+
+def _window(model: Any) -> int | None:
+    """Return how far back the model looks, None for all the way; raises Refused where a layer keeps no plain states."""
+    from transformers import DynamicCache
+    from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+
+    windows = []
+    for layer in DynamicCache(config=model.config).layers:
+        if type(layer) is DynamicSlidingWindowLayer:
+            windows.append(int(layer.sliding_window))
+        elif type(layer) is not DynamicLayer:
+            raise Refused(f"it keeps {type(layer).__name__}")
+    return min(windows, default=None)

@@ -1,0 +1,1 @@
+"""Baselines: judges by one prompt, SelfCheckGPT, WikiChat, and rules that know nothing of truth."""

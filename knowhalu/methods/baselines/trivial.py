@@ -1,0 +1,157 @@
+"""Trivial rules: one number of a text against a border. They know nothing of truth; a detector must do better than they do.
+
+On several published sets such a rule beats the published methods, so a figure without these beside it says little.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from math import isfinite
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from knowhalu.errors import SettingsError
+from knowhalu.methods.common.sources import given, retrieve
+from knowhalu.requests import Steps
+from knowhalu.results import Segment, Verdict
+from knowhalu.settings import TrivialOptions
+from knowhalu.text.sentences import STOPWORDS, content_words, stem, word_count, words
+from knowhalu.types import Judgment, Label, Sample
+
+Direction = Literal["over", "under"]
+Measure = Callable[[str, str], float]
+_OPENS = re.compile(r"(?:^|[.!?:])\W*$")
+
+
+class Rule(NamedTuple):
+    """What a trivial rule looks at: its number, in words, and on which side the hallucinated are expected."""
+
+    name: str
+    measure: Measure
+    says: str
+    usual: Direction
+    reads: bool = True
+
+
+def words_of(response: str, source: str) -> float:
+    """Return the number of words."""
+    return float(word_count(response))
+
+
+def overlap_of(response: str, source: str) -> float:
+    """Return the share of the response's content words that the source has, each counted as often as it stands."""
+    wanted, there = content_words(response), set(content_words(source))
+    return sum(w in there for w in wanted) / len(wanted) if wanted else 1.0
+
+
+def novelty_of(response: str, source: str) -> float:
+    """Return the share of the response's word pairs, names and numbers that the source has not; of its words without any."""
+    wanted = _pairs(response) | {(w,) for w in _names_and_numbers(response)}
+    wanted = wanted or {(w,) for w in content_words(response)}
+    there = _pairs(source) | {(w,) for w in content_words(source)}
+    return len(wanted - there) / len(wanted) if wanted else 0.0
+
+
+def _pairs(text: str) -> set[tuple[str, ...]]:
+    content = content_words(text)
+    return set(zip(content, content[1:], strict=False))
+
+
+def _names_and_numbers(text: str) -> set[str]:
+    """Return capitalised words inside a sentence, and what has a digit, as `content_words` writes them."""
+    found = [w for w in words(text) if w.text[0].isalnum() and w.text.lower() not in STOPWORDS]
+    return {
+        stem(w.text.lower()) for w in found
+        if any(c.isdigit() for c in w.text) or (w.text[0].isupper() and not _OPENS.search(text[max(0, w.start - 8) : w.start]))
+    }  # fmt: skip
+
+
+RULES = {
+    rule.name: rule for rule in (
+        Rule("trivial-length", words_of, "{:.0f} words", "over", reads=False),
+        Rule("trivial-overlap", overlap_of, "{:.3f} of its words stand in the sources", "under"),
+        Rule("trivial-novelty", novelty_of, "{:.3f} of its word pairs, names and numbers stand in no source", "over"),
+    )
+}  # fmt: skip
+
+
+class Trivial:
+    """Check by one rule. The question counts as a source, since what repeats it is nothing new."""
+
+    def __init__(self, rule: Rule, options: TrivialOptions) -> None:
+        """Take the border from the options or their file; raises SettingsError where there is none."""
+        if options.rule is not None and options.border is not None:
+            raise SettingsError("trivial.rule and trivial.border are both given. Keep one of them")
+        self.rule, self.name = rule, rule.name
+        self.border, direction = _fitted(rule.name, options.rule) if options.rule else (options.border, options.direction)
+        if self.border is None:
+            raise SettingsError(
+                f"{rule.name} has no border. Fit one on labelled rows (knowhalu compare IN --fit VALIDATION.jsonl) and name its "
+                "file by --set trivial.rule=FOLDER/trivial.json, or give one by --set trivial.border=NUMBER"
+            )
+        self.sign = 1 if (direction or rule.usual) == "over" else -1
+
+    def check(self, sample: Sample) -> Steps[Verdict]:
+        """Check one sample."""
+        source = (yield from _source(sample)) if self.rule.reads else ""
+        return self.verdict(sample, self.rule.measure(sample.response, source))
+
+    def verdict(self, sample: Sample, value: float) -> Verdict:
+        """Decide by the value of a sample."""
+        border = self.border or 0.0
+        distance = self.sign * (value - border)
+        hallucinated, p = distance > 0, probability(distance, border)
+        label = Label.INCORRECT if hallucinated else Label.CORRECT
+        reason = f"{self.rule.says.format(value)}; hallucinated is {'over' if self.sign > 0 else 'under'} {border:g}"
+        judgment = Judgment(
+            label=label, confidence=max(p, 1 - p), supported=1 - p, rationale=reason, measured="nowhere",
+            features={self.name: value},
+        )  # fmt: skip
+        whole = Segment(
+            start=0, end=len(sample.response), text=sample.response, label=label, probability=p, base=judgment
+        )  # fmt: skip
+        return Verdict(
+            id=sample.id, task=sample.task, method=self.name, label=label, hallucinated=hallucinated, kind=None, probability=p,
+            reason=reason, segments=(whole,),
+        )  # fmt: skip
+
+
+def probability(distance: float, border: float) -> float:
+    """Return 0.5 at the border, and more the further a text is on the wrong side of it: 0.5 + d / 2(|d| + max(1, |border|)).
+
+    It only puts texts in order; nothing calibrates it.
+    """
+    return 0.5 + 0.5 * distance / (abs(distance) + max(1.0, abs(border)))
+
+
+def _source(sample: Sample) -> Steps[str]:
+    passages = given(sample) or (yield from retrieve(sample, [" ".join(filter(None, (sample.question, sample.response)))], 2))
+    return "\n".join([sample.question or "", *(str(p) for p in passages)])
+
+
+def _fitted(name: str, file: Path) -> tuple[float, Direction]:
+    """Read a rule from the file that a fit left; raises SettingsError."""
+    try:
+        fields: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))[name]
+        border, direction = float(fields["border"]), fields["direction"]
+        if direction not in ("over", "under") or not isfinite(border):
+            raise ValueError(f"{direction} {border}")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        cure = "Make it anew by knowhalu compare IN --fit VALIDATION.jsonl"
+        raise SettingsError(f"{file}: holds no rule for {name} ({type(error).__name__}: {error}). {cure}") from error
+    return border, direction
+
+
+def length(options: TrivialOptions) -> Trivial:
+    """Make the rule on the number of words."""
+    return Trivial(RULES["trivial-length"], options)
+
+
+def overlap(options: TrivialOptions) -> Trivial:
+    """Make the rule on the words that stand in the sources."""
+    return Trivial(RULES["trivial-overlap"], options)
+
+
+def novelty(options: TrivialOptions) -> Trivial:
+    """Make the rule on what stands in no source."""
+    return Trivial(RULES["trivial-novelty"], options)

@@ -1,0 +1,122 @@
+"""WikiChat's way of checking (Semnani et al. 2023; KnowHalu, appendix A.5.3): claims, evidence and a verdict for each.
+
+The claims of the response are taken out, evidence is retrieved by each claim itself, each is judged by its evidence alone, and
+the verdicts make the answer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from knowhalu.methods.baselines.judge import AS_THEY_ARE
+from knowhalu.methods.common.attribution import grounded, weighed
+from knowhalu.methods.common.evidence import link
+from knowhalu.methods.common.labels import decided, supported
+from knowhalu.methods.common.sources import whole_or_retrieved
+from knowhalu.methods.common.verdict import NOTHING, conclude, finding, how_wrong, left_open, nothing_to_check, settled, why_open
+from knowhalu.prompts.book import CLAIM, BaselineBook
+from knowhalu.prompts.claim_replies import read_claim_list
+from knowhalu.prompts.format import checked_sample, passage_lines
+from knowhalu.prompts.generate import asked_twice
+from knowhalu.prompts.template import joined, section
+from knowhalu.requests import Steps
+from knowhalu.results import Segment, Unchecked, Verdict
+from knowhalu.settings import BaselineOptions, LLMOptions
+from knowhalu.text.clauses import place
+from knowhalu.text.sentences import Span, few_segments
+from knowhalu.types import Form, Judgment, Label, Passage, Query, Sample, Step
+
+PIECE_WORDS = 100
+"""Words of a piece of the response whose claims are taken out together."""
+NO_CLAIM = "it states no fact that can be checked"
+
+
+class ClaimReasoner(Protocol):
+    """The questions that WikiChat's check asks whoever thinks; `part` is a sample whose response is the text in question."""
+
+    def claims(self, part: Sample) -> Steps[list[str]]:
+        """List the claims of a piece of the response, each in words that can be understood alone."""
+
+    def verdict(self, part: Sample, passages: Sequence[Passage]) -> Steps[Judgment]:
+        """Judge a claim by the passages found for it."""
+
+
+class WikiChat:
+    """Check a text claim by claim, each by its own evidence."""
+
+    name = "wikichat"
+
+    def __init__(self, reasoner: ClaimReasoner, options: BaselineOptions | None = None) -> None:
+        self.reasoner, self.options = reasoner, options or BaselineOptions()
+
+    def check(self, sample: Sample) -> Steps[Verdict]:
+        """Check one sample."""
+        found, unchecked = [], []
+        judged: dict[str, Judgment] = {}
+        for piece in few_segments(sample.response, PIECE_WORDS, self.options.pieces):
+            claims = yield from self._claims(sample, piece, judged)
+            if claims:
+                found.append(_segment(sample, piece, claims))
+            else:
+                unchecked.append(Unchecked(**piece._asdict(), reason=NO_CLAIM))
+        verdict = conclude(sample, found, self.name) if found else nothing_to_check(sample, self.name, NO_CLAIM)
+        return verdict.model_copy(update={"unchecked": tuple(unchecked)})
+
+    def _claims(self, sample: Sample, piece: Span, judged: dict[str, Judgment]) -> Steps[dict[str, Judgment]]:
+        """Judge the claims of one piece; one that an earlier piece made too is not judged again."""
+        claims = yield from self.reasoner.claims(sample.model_copy(update={"response": piece.text}))
+        for claim in claims:
+            if claim not in judged:
+                judged[claim] = yield from self._claim(sample, claim)
+        return {claim: judged[claim] for claim in claims}
+
+    def _claim(self, sample: Sample, claim: str) -> Steps[Judgment]:
+        part = sample.model_copy(update={"response": claim})
+        words, k = self.options.source_words, self.options.passages
+        passages = yield from whole_or_retrieved(part, (claim,), words=words, k=k)
+        return (yield from self.reasoner.verdict(part, passages)) if passages else left_open(sample.task, NOTHING)
+
+
+def _segment(sample: Sample, piece: Span, claims: dict[str, Judgment]) -> Segment:
+    """Put claims together: one that is refuted makes the piece INCORRECT, else one that is open leaves it open."""
+    worst = max(claims.values(), key=lambda j: (j.label is Label.INCORRECT, j.label is Label.INCONCLUSIVE, -j.supported))
+    supported = min(j.supported for j in claims.values())
+    steps = tuple(step for j in claims.values() for step in j.steps)
+    base = worst.model_copy(update={"supported": supported, "steps": steps})
+    label, findings = settled(base.label, sample.task), tuple(finding(claim, j, piece) for claim, j in claims.items())
+    return Segment(
+        start=piece.start, end=piece.end, text=piece.text, label=label, open=why_open(label, base),
+        relation=how_wrong(label, base, findings), probability=1 - base.supported, base=base, findings=findings,
+        evidence=tuple(e for claim, judgment in claims.items() for e in link(place(claim, piece), judgment)),
+    )  # fmt: skip
+
+
+class LLMClaims:
+    """Take claims out of a text, and judge each by passages."""
+
+    def __init__(self, options: LLMOptions | None = None, method: BaselineOptions | None = None) -> None:
+        """Load the prompts; raises PromptError where one cannot be used."""
+        self.options = options or LLMOptions()
+        self.book = BaselineBook(self.options, ("claims", "verdict"))
+
+    def claims(self, part: Sample) -> Steps[list[str]]:
+        """List the claims of a piece of a response, each in words that can be understood alone."""
+        request = self.book.request("claims", part.task, sample=checked_sample(part))
+        again = replace(request, begun="\n1.", max_tokens=2 * request.max_tokens)
+        _, claims = yield from asked_twice(request, read_claim_list, lambda c: again, joins=True)
+        return claims
+
+    def verdict(self, part: Sample, passages: Sequence[Passage]) -> Steps[Judgment]:
+        """Judge a claim, the response of `part`, by the passages found for it."""
+        query = Query(specific=part.response, general="")
+        knowledge = grounded(Form.UNSTRUCTURED, [part.response], (), part, query, passages)
+        if not knowledge.quotes:
+            knowledge = knowledge.model_copy(update={"text": AS_THEY_ARE, "unfounded": ""})
+        step = Step(thought="", query=query, passages=tuple(passages), knowledge=knowledge)
+        request = self.book.request(
+            "verdict", part.task, passages=joined(passage_lines(passages)), claim=joined([section(CLAIM, part.response)])
+        )
+        judgment, shares = yield from decided(request, votes=self.options.votes)
+        judgment = judgment.model_copy(update={"supported": supported(shares, part.task)})
+        steps = weighed((step,), judgment, contradicted=shares.get(Label.INCORRECT, 0.0))
+        return judgment.model_copy(update={"steps": steps})

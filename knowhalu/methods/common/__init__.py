@@ -1,0 +1,1 @@
+"""What several methods share: sources, evidence, labels, combination and the calibrated judgment."""

@@ -1,0 +1,149 @@
+"""A method's P(hallucinated) scaled and its label decided by a profile, for all texts or by data set."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from pydantic import Field, model_validator
+
+from knowhalu.methods.common.verdict import hallucinated, why_undecided
+from knowhalu.requests import Steps
+from knowhalu.results import Verdict
+from knowhalu.types import SET, Label, Record, Sample
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+Kind = Literal["none", "temperature", "platt", "isotonic"]
+EDGE = 1e-6
+"""Probabilities nearer to 0 or 1 than this are taken to be so near, so that their log-odds are numbers."""
+
+
+class Scaling(Record):
+    """A curve that never falls, from a method's P(hallucinated) to one that says how often it is right.
+
+    Temperature and Platt: sigmoid(slope x log-odds + shift), with a shift of 0 for a temperature of 1 / slope. Isotonic: straight
+    lines between the points (x, y), and level outside of them.
+    """
+
+    kind: Kind = "none"
+    slope: float = Field(1.0, gt=0.0)
+    shift: float = 0.0
+    x: tuple[float, ...] = ()
+    y: tuple[float, ...] = ()
+
+    @model_validator(mode="after")
+    def _rises(self) -> "Scaling":
+        never_falls = all(list(v) == sorted(v) for v in (self.x, self.y))
+        if len(self.x) != len(self.y) or not never_falls or (self.kind == "isotonic") != bool(self.x):
+            raise ValueError("an isotonic scaling, and no other, has as many x as y, and both never fall")
+        return self
+
+    def __call__(self, probability: "ArrayLike") -> "NDArray[np.float64]":
+        """Return scaled probabilities, of the shape that they are given in."""
+        import numpy as np  # here, so that settings are read without it
+
+        p = np.asarray(probability, dtype=np.float64)
+        if self.kind == "none":
+            return p
+        if self.kind == "isotonic":
+            return np.clip(np.interp(p, self.x, self.y), 0.0, 1.0)
+        z = self.slope * log_odds(p) + self.shift
+        return np.asarray(1 / (1 + np.exp(-np.clip(z, -700.0, 700.0))))
+
+
+class Decision(Record):
+    """How a verdict is decided by its scaled probability: at most `low` is faithful, over `high` hallucinated, else left open.
+
+    Equal borders are a threshold. Without borders the method's own labels stand.
+    """
+
+    scaling: Scaling = Scaling()
+    low: float | None = Field(None, ge=-1.0, le=1.0)
+    high: float | None = Field(None, ge=-1.0, le=1.0)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "Decision":
+        if (self.low is None) != (self.high is None) or (self.low or 0.0) > (self.high or 0.0):
+            raise ValueError("low and high are given together, and low is not over high")
+        return self
+
+    @property
+    def changes(self) -> bool:
+        """Tell whether anything is scaled or decided at all."""
+        return self.scaling.kind != "none" or self.low is not None
+
+    def says(self, scaled: float) -> bool | None:
+        """Tell whether a scaled probability means a hallucination; None where it is left open. There must be borders."""
+        low, high = self.low or 0.0, self.high or 0.0
+        return True if scaled > high else False if scaled <= low else None
+
+
+def log_odds(p: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    """Return the natural log-odds of probabilities, cut off at `EDGE`."""
+    import numpy as np
+
+    inside = np.clip(p, EDGE, 1 - EDGE)
+    return np.asarray(np.log(inside / (1 - inside)))
+
+
+class Checks(Protocol):
+    """A method."""
+
+    name: str
+
+    def check(self, sample: Sample) -> Steps[Verdict]:
+        """Check one sample."""
+
+
+class Decided:
+    """A method with a last step."""
+
+    def __init__(self, method: Checks, decision: Decision) -> None:
+        self.name, self.method, self.decision = method.name, method, decision
+
+    def check(self, sample: Sample) -> Steps[Verdict]:
+        """Check one sample."""
+        return decided((yield from self.method.check(sample)), self.decision)
+
+
+class BySet:
+    """A method that is made otherwise for some sets; a text of no such set, or of none, is checked by `whole`."""
+
+    def __init__(self, whole: Checks, sets: Mapping[str, Checks]) -> None:
+        self.name, self.whole, self.sets = whole.name, whole, sets
+
+    def check(self, sample: Sample) -> Steps[Verdict]:
+        """Check one sample."""
+        return (yield from self.sets.get(str(sample.meta.get(SET)), self.whole).check(sample))
+
+
+def decided(verdict: Verdict, decision: Decision) -> Verdict:
+    """Scale the probability of a verdict and decide it anew.
+
+    What the method left open stays open: a border cannot tell what sources do not say. A hallucination that only the border
+    found has no kind, and how the sources stand to it is not known.
+    """
+    if not decision.changes:
+        return verdict
+    p, was_open = float(decision.scaling(verdict.probability)), verdict.hallucinated is None
+    found: dict[str, Any] = {"probability": p, "reason": f"{verdict.reason} ({_said(verdict, decision, p)})"}
+    if decision.scaling.kind != "none":
+        found["unscaled"] = verdict.probability
+    if decision.low is not None and not was_open:
+        said = decision.says(p)
+        label = next(label for label in Label if hallucinated(label) is said)
+        found |= {"label": label, "hallucinated": said, "kind": verdict.kind if said else None,
+                  "relation": verdict.relation if said else None,
+                  "open": why_undecided(verdict.segments) if said is None else None}  # fmt: skip
+    return verdict.model_copy(update=found)
+
+
+def _said(verdict: Verdict, decision: Decision, p: float) -> str:
+    scaling = f", by {decision.scaling.kind} scaling of {verdict.probability:.3f}" if decision.scaling.kind != "none" else ""
+    said = f"P(hallucinated) is {p:.3f}{scaling}"
+    if decision.low is None or decision.high is None or verdict.hallucinated is None:
+        return said
+    if decision.low < p <= decision.high:
+        return f"{said}, between {decision.low:.3f} and {decision.high:.3f}: left open"
+    return f"{said}, over {decision.high:.3f}" if p > decision.high else f"{said}, not over {decision.low:.3f}"

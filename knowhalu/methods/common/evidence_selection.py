@@ -1,0 +1,269 @@
+"""Evidence selection for the encoder: the sentences and the passage window that a claim is judged by.
+
+Only what a search found has a part in the choice, with its neighbours: whatever is added elsewhere, the stretch stays.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
+from typing import NamedTuple
+
+from knowhalu.requests import Entail, Hypothesis, Probabilities, Steps
+from knowhalu.text.overlap import coverage
+from knowhalu.text.sentences import SHORT, Span, content_words, pieces, sentences, word_count
+from knowhalu.text.triplets import as_text, triplets
+from knowhalu.types import Document, Form, Knowledge, Passage, Query, Quote, Sample, Step, Triplet
+
+
+class Piece(NamedTuple):
+    """A sentence of a text, its words, those that carry meaning, and the number of its paragraph."""
+
+    span: Span
+    size: int
+    content: frozenset[str]
+    paragraph: int
+
+
+class Source(NamedTuple):
+    """A text, and the starts and ends of what a search found in it."""
+
+    text: str
+    found: Sequence[tuple[int, int]]
+
+
+class Run(NamedTuple):
+    """Sentences `first` to `last` and what they share with a claim."""
+
+    shared: int
+    size: int
+    first: int
+    last: int
+
+
+def pieces_of(text: str, limit: int) -> tuple[Piece, ...]:
+    """Read the sentences of a text, those of more than `limit` words in pieces."""
+    return (_short if len(text) <= SHORT else _long)(text, limit)
+
+
+def _read(text: str, limit: int) -> tuple[Piece, ...]:
+    found: list[Piece] = []
+    for p in pieces(text, limit):
+        parted = bool(found) and text.count("\n", found[-1].span.end, p.start) > 1
+        paragraph = found[-1].paragraph + parted if found else 0
+        found.append(Piece(p, word_count(p.text), frozenset(content_words(p.text)), paragraph))
+    return tuple(found)
+
+
+_short = lru_cache(maxsize=256)(_read)
+_long = lru_cache(maxsize=8)(_read)  # a reading takes many times the memory of its text
+
+
+def densest(parts: Sequence[Piece], wanted: AbstractSet[str], near: AbstractSet[int], limit: int) -> Run | None:
+    """Return the shortest run of at most `limit` words that shares most with a claim, the first of equals.
+
+    A run has one of the sentences `near` at least, and goes over no paragraph without one; None where no such run shares a word.
+    """
+    best: Run | None = None
+    paragraphs = {parts[i].paragraph for i in near}
+    shared = [p.content & wanted for p in parts]
+    for first in range(len(parts)):
+        seen: set[str] = set()
+        size, touches = 0, False
+        for last in range(first, len(parts) if shared[first] or first in near else first):
+            size += parts[last].size
+            if (size > limit and last > first) or parts[last].paragraph not in paragraphs:
+                break
+            seen |= shared[last]
+            touches = touches or last in near
+            if touches and seen and (best is None or (len(seen), -size) > (best.shared, -best.size)):
+                best = Run(len(seen), size, first, last)
+    return best
+
+
+def filled(text: str, parts: Sequence[Piece], run: Run, limit: int) -> Span:
+    """Return a run with its neighbours, before and after in turn, as far as the limit and their paragraph go."""
+    _, size, first, last = run
+    grows = True
+    while grows:
+        grows = False
+        if first > 0 and parts[first - 1].paragraph == parts[first].paragraph and size + parts[first - 1].size <= limit:
+            first, grows = first - 1, True
+            size += parts[first].size
+        after = parts[last + 1] if last + 1 < len(parts) else None
+        if after is not None and after.paragraph == parts[last].paragraph and size + after.size <= limit:
+            last, size, grows = last + 1, size + after.size, True
+    a, b = parts[first].span.start, parts[last].span.end
+    return Span(a, b, text[a:b])
+
+
+def window(claim: str, sources: Sequence[Source], limit: int) -> tuple[int, Span] | None:
+    """Return the number of the source and the stretch of at most `limit` words of it that shares most words with a claim.
+
+    The stretch takes in some of what was found there. Of stretches that share equally much the shortest counts, then the
+    first; None where none shares a word.
+    """
+    wanted = frozenset(content_words(claim))
+    runs: list[tuple[int, Run]] = []
+    for number, (text, found) in enumerate(sources):
+        parts = pieces_of(text, limit) if found else ()
+        near = {i for i, p in enumerate(parts) if any(a < p.span.end and p.span.start < b for a, b in found)}
+        if (run := densest(parts, wanted, near, limit)) is not None:
+            runs.append((number, run))
+    if not runs:
+        return None
+    number, run = max(runs, key=lambda r: (r[1].shared, -r[1].size))
+    text = sources[number].text
+    return number, filled(text, pieces_of(text, limit), run, limit)
+
+
+READS = 8
+"""Sentences read for one query."""
+KEEPS = 6
+"""Sentences kept of one query."""
+TELLS = 0.5
+"""Probability from which a sentence without any of the claim's words still tells something."""
+JOINT_WORDS = 130
+"""Words of the sentences that are judged together."""
+BLANK = re.compile(r"[\W_]*(?:n\W?a|none|null|nil|nan)?[\W_]*", re.IGNORECASE)
+"""A sentence that only says that there is none."""
+
+
+class Candidate(NamedTuple):
+    """A sentence of a passage that may speak of the claim."""
+
+    passage: Passage
+    start: int
+    end: int
+    text: str
+
+    def shaped(self, form: Form) -> str:
+        """Return the sentence as the verifier reads it: with its title, or as triplets."""
+        if form is Form.STRUCTURED:
+            return as_text(triplets(self.text, self.passage.title))
+        title = self.passage.title
+        return f"{title}: {self.text}" if title and title.lower() not in self.text.lower() else self.text
+
+
+def candidates(passages: Iterable[Passage], query: Query, read: set[tuple[str, int]], limit: int = READS) -> list[Candidate]:
+    """Choose the sentences nearest to a query in words, in the order of the sources, without those already read."""
+    found = [
+        Candidate(p, s.start, s.end, s.text)
+        for p in passages
+        for s in sentences(p.text)
+        if (p.id, s.start) not in read and not BLANK.fullmatch(s.text)
+    ]
+    if len(found) <= limit:
+        return found
+    wanted = f"{query.specific} {query.general}"
+    ranked = sorted(
+        range(len(found)), key=lambda i: (-coverage(wanted, found[i].text) - 0.5 * coverage(found[i].text, wanted), i)
+    )
+    return [found[i] for i in sorted(ranked[:limit])]
+
+
+def read(part: Sample, query: Query, found: Sequence[Candidate], form: Form) -> Steps[Knowledge]:
+    """Score sentences against what the query claims and keep the most telling ones as knowledge.
+
+    Without a question the query's specific formulation is the statement in question; with one it is the whole answer.
+    """
+    if not found:
+        return Knowledge(form=form)
+    shaped = [c.shaped(form) for c in found]
+    claim = part.response if part.question else query.specific
+    scores: list[Probabilities] = yield Entail(tuple(Hypothesis(s, claim, part.question) for s in shaped))
+    relevance = [max(coverage(part.question or claim, c.text), coverage(claim, c.text)) for c in found]
+    weight = [max(p.supported, p.contradicted) + r for p, r in zip(scores, relevance, strict=True)]
+    kept = sorted(sorted(range(len(found)), key=lambda i: -weight[i])[:KEEPS])
+    quotes = tuple(
+        Quote(
+            passage=found[i].passage.id, text=found[i].text, start=found[i].start, end=found[i].end,
+            supported=scores[i].supported, contradicted=scores[i].contradicted, relevance=relevance[i],
+        )
+        for i in kept
+    )  # fmt: skip
+    facts: tuple[Triplet, ...] = ()
+    if form is Form.STRUCTURED:
+        facts = tuple(t for n, i in enumerate(kept) for t in triplets(found[i].text, found[i].passage.title, n))
+    known = Knowledge(form=form, quotes=quotes, triplets=facts)
+    if not any(relevance[i] > 0 or scores[i].supported >= TELLS for i in kept):
+        return known
+    best = sorted(sorted(range(len(kept)), key=lambda n: -weight[kept[n]])[:2])
+    told = [str(t) for t in facts if t.quote in best] or [quotes[n].text for n in best]
+    return known.model_copy(update={"text": " ".join(told)})
+
+
+def stretch(part: Sample, steps: Sequence[Step], form: Form) -> str | None:
+    """Return the stretch of a sample's own documents, about what was found, that shares most words with the claim, in a form.
+
+    None without documents, or where they share no word with it. Neighbouring sentences explain one another ("he", "the
+    match"), which sentences picked one by one do not.
+    """
+    places = {p.id: p for s in steps for p in s.passages}.values()
+    sources = [
+        Source(d.text, [(p.start, p.end) for p in places if _is_of(p, d, number)]) for number, d in enumerate(part.documents, 1)
+    ]
+    found = window(f"{part.question or ''} {part.response}", sources, JOINT_WORDS)
+    if found is None:
+        return None
+    number, (_, _, text) = found
+    if form is Form.STRUCTURED:
+        return as_text([t for s in sentences(text) for t in triplets(s.text, part.documents[number].title)])
+    return text
+
+
+def _is_of(passage: Passage, document: Document, number: int) -> bool:
+    """Tell whether a passage stands in a document; its id alone does not say so where others have the same."""
+    is_named = passage.document == (document.id or f"document-{number}")
+    return is_named and document.text[passage.start : passage.end] == passage.text
+
+
+class Evidence(NamedTuple):
+    """All that was kept over the steps of a check: the sentences in shape, their texts and scores, and the weakest statement.
+
+    `weakest` is the support of the statement that is supported least, by the sentence that supports it best; `nearest` is what
+    the sentence nearest in words says of the statement that it supports least.
+    """
+
+    shaped: tuple[str, ...]
+    texts: tuple[str, ...]
+    scores: tuple[Probabilities, ...]
+    weakest: float
+    nearest: Probabilities
+
+    @property
+    def joint(self) -> str:
+        """Return the sentences to be judged together: the most telling ones that fit, in their order."""
+        order = sorted(range(len(self.shaped)), key=lambda i: -max(self.scores[i][:2]))
+        kept: list[int] = []
+        room = JOINT_WORDS
+        for i in order:
+            size = word_count(self.shaped[i])
+            if size <= room or not kept:
+                kept.append(i)
+                room -= size
+        return " ".join(self.shaped[i] for i in sorted(kept))
+
+
+def gathered(steps: Sequence[Step], form: Form) -> Evidence:
+    """Gather the quotes of all steps, each once, in the order in which they were found."""
+    best = [max((q.supported for q in s.knowledge.quotes), default=0.0) for s in steps]
+    near = [_probabilities(max(s.knowledge.quotes, key=lambda q: q.relevance)) for s in steps if s.knowledge.quotes]
+    seen: dict[tuple[str, int], tuple[str, str, Probabilities]] = {}
+    for step in steps:
+        titles = {p.id: p for p in step.passages}
+        for q in step.knowledge.quotes:
+            shape = Candidate(titles[q.passage], q.start, q.end, q.text).shaped(form)
+            score = _probabilities(q)
+            known = seen.get((q.passage, q.start))
+            if known is None or max(score[:2]) > max(known[2][:2]):
+                seen[q.passage, q.start] = (shape, q.text, score)
+    rows = list(seen.values())
+    return Evidence(
+        tuple(r[0] for r in rows), tuple(r[1] for r in rows), tuple(r[2] for r in rows),
+        weakest=min(best, default=0.0), nearest=min(near, default=Probabilities(0.0, 0.0, 1.0)),
+    )  # fmt: skip
+
+
+def _probabilities(quote: Quote) -> Probabilities:
+    return Probabilities(quote.supported, quote.contradicted, max(0.0, 1 - quote.supported - quote.contradicted))

@@ -1,0 +1,1 @@
+"""CoNLI: natural language inference by sentence, then by entity."""

@@ -1,0 +1,1 @@
+"""Factored Verification: each claim judged alone, also against cited sources only."""

@@ -1,0 +1,246 @@
+"""Citations in academic text, and the sources that they mean (Factored Verification, section 3.2).
+
+Every citation is a stretch of the text, `text[start:end]`. Rules on words, no list of names: what looks like one counts.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from knowhalu.text.sentences import STARTERS, STOPWORDS, sentences
+from knowhalu.types import Document, Sample
+
+Style = Literal["author-year", "number"]
+
+
+class Citation(NamedTuple):
+    """One citation: who and when, or a number; the stretch from `opens` to `closes` is the bracket or sentence part around it."""
+
+    start: int
+    end: int
+    style: Style
+    names: tuple[str, ...] = ()
+    year: str = ""
+    number: int = 0
+    opens: int = 0
+    closes: int = 0
+
+    @property
+    def narrative(self) -> bool:
+        """Tell whether the authors are a part of the sentence, as in "Ling (2009) found"."""
+        return self.style == "author-year" and self.start == self.opens
+
+
+WORDS = 6
+"""Words of one name at most."""
+RANGE = 50
+"""Numbers of a range such as [3-5] at most; a longer one is none."""
+REACH = 200
+"""Characters before "(year)" in which its authors stand."""
+_BRACKET = re.compile(r"\[\s*(\d{1,3}(?:\s*[-–—,;]\s*\d{1,3})*)\s*\]")  # noqa: RUF001
+_ITEM = re.compile(r"(\d{1,3})(?:\s*[-–—]\s*(\d{1,3}))?")  # noqa: RUF001
+_ROUND = re.compile(r"\(([^()]{4,400})\)")
+_YEAR = r"(?:1[5-9]|20)\d\d[a-z]?"
+_YEARS = rf"{_YEAR}(?:\s*(?:,|and|&)\s*{_YEAR})*"
+_PLACE = r"(?:\s*[,:]\s*(?:pp?\.|chap\w*\.?|fig\w*\.?|tab\w*\.?|sec\w*\.?|§|\d)[^;]*)?"
+_ALONE = re.compile(rf"\s*({_YEARS}){_PLACE}\s*")
+_PARTS = re.compile(r";|(?:(?<=\d)|(?<=\d[a-z]))(?:,?\s+(?:and|&)|,)\s+(?=[^\W\d_a-z])")
+_BEFORE = r"(?:see also|but see|see|e\.g\.|i\.e\.|cf\.?|for example|for instance|as in|reviewed in|following|after|also|and)"
+_PART = re.compile(rf"\s*(?:{_BEFORE},?\s+)*(?P<cited>(?P<names>[^\W\d_][^\d;:=]{{0,160}}?),?\s+(?P<years>{_YEARS})){_PLACE}\s*")
+_NAME = r"[^\W\d_][\w'’.-]*"  # noqa: RUF001
+_TOKEN = re.compile(rf"{_NAME}|[,&]|[^\s\w,&]+|\w+")
+_INITIALS = re.compile(r"(?:[^\W\d_]\.\s?-?)+")
+_OTHERS = re.compile(r",?\s*(?:\bet al\b\.?|\b(?:and|&) (?:colleagues|others|co-?workers))\s*$")
+PARTICLES = frozenset("van von der den de del della di da dos du la le ter ten bin ibn al el st".split())
+NOT_AUTHORS = frozenset(
+    """
+    january february march april june july august september october november december spring summer autumn winter monday
+    tuesday wednesday thursday friday saturday sunday figure fig table section chapter appendix equation version phase stage
+    class study experiment
+    """.split()
+)
+"""Capitalised words before a year that name no author; May is left out, as it is a name too."""
+
+
+def citations(text: str) -> list[Citation]:
+    """Return the citations of a text in their order; those of one bracket are one each."""
+    found = [c for m in _BRACKET.finditer(text) for c in _bracketed(m)]
+    for match in _ROUND.finditer(text):
+        alone = _ALONE.fullmatch(match[1])
+        found += _narrative(text, match, alone[1]) if alone else _parenthetical(match)
+    return sorted(found, key=lambda c: (c.start, c.number, c.year))
+
+
+def _bracketed(match: re.Match[str]) -> Iterator[Citation]:
+    for item in _ITEM.finditer(match[1]):
+        first, last = int(item[1]), int(item[2] or item[1])
+        numbers = range(first, last + 1) if 0 <= last - first < RANGE else (first, last)
+        start, end = match.start(1) + item.start(), match.start(1) + item.end()
+        for number in numbers:
+            if number:
+                yield Citation(start, end, "number", number=number, opens=match.start(), closes=match.end())
+
+
+def _narrative(text: str, match: re.Match[str], years: str) -> Iterator[Citation]:
+    """Read the authors that stand before a year in brackets; none, and it is no citation."""
+    base = max(0, match.start() - REACH)
+    before = text[base : match.start()]
+    before = re.sub(r"['’]s?\s*$", "", before.rstrip())  # noqa: RUF001
+    names, start = _authors_at_end(_OTHERS.sub("", before))
+    for year in re.findall(_YEAR, years) if names else ():
+        yield Citation(base + start, match.end(), "author-year", names, year, opens=base + start, closes=match.end())
+
+
+def _parenthetical(match: re.Match[str]) -> Iterator[Citation]:
+    """Read the citations of one bracket; what in it is none is passed over."""
+    start = match.start(1)
+    for piece in (*_PARTS.finditer(match[1]), None):
+        end = match.start(1) + piece.start() if piece else match.end(1)
+        found = _PART.fullmatch(match.string[start:end])
+        if found:
+            listed = _OTHERS.sub("", found["names"])
+            names, first = _authors_at_end(listed, listed=True)
+            if names and not listed[:first].strip():
+                at, until = start + found.start("cited"), start + found.end("cited")
+                for year in re.findall(_YEAR, found["years"]):
+                    yield Citation(at, until, "author-year", names, year, opens=match.start(), closes=match.end())
+        start = match.start(1) + piece.end() if piece else end
+
+
+def _authors_at_end(text: str, *, listed: bool = False) -> tuple[tuple[str, ...], int]:
+    """Return the authors with whom a text ends, and where the first of them begins; no authors where it ends otherwise.
+
+    In a sentence, a comma stands between authors only if "and" comes before the last one; in brackets (`listed`) always.
+    """
+    tokens = list(_TOKEN.finditer(text))
+    names: list[str] = []
+    at, begins = len(tokens), len(text)
+    while at:
+        first = _name_before(tokens, at)
+        if first == at:
+            break
+        begins = tokens[first].start()
+        names.insert(0, text[begins : tokens[at - 1].end()])
+        joint = first - 1 if first and tokens[first - 1].group().lower() in ("and", "&") else first
+        comma = joint - 1 if joint and tokens[joint - 1].group() == "," else joint
+        listed = listed or joint < first or _INITIALS.fullmatch(names[0]) is not None
+        if comma == first or not listed:
+            break
+        at = comma
+    return tuple(names), begins
+
+
+def _name_before(tokens: list[re.Match[str]], end: int) -> int:
+    """Return where the run of words that make one name begins, `end` where there is none."""
+    first = end
+    while first and end - first < WORDS:
+        word = tokens[first - 1].group()
+        joins = first < end and (word.lower() in PARTICLES or word in ("of", "for"))
+        begins = word[0].isupper() and word.lower().rstrip(".") not in NOT_AUTHORS
+        ended = first < end and word.endswith(".") and len(word) > 3  # the sentence before
+        if ended or not (begins or joins):
+            break
+        first -= 1
+    while first < end and _is_opening(tokens[first].group(), last=first == end - 1):
+        first += 1
+    return first
+
+
+def _is_opening(word: str, *, last: bool) -> bool:
+    """Tell whether the first word of a run belongs to the sentence and not to the name: "As Ling", "Recently Ling"."""
+    low = word.lower()
+    if (low in PARTICLES and not last) or (word.isupper() and len(word) > 1):
+        return False
+    return low in STOPWORDS or low in STARTERS or (low.endswith("ly") and len(low) > 4 and not last) or not word[0].isupper()
+
+
+_ID = re.compile(
+    r"\W*(?:ref(?:erence)?|source|paper|doc(?:ument)?|knowledge|abstract|citation)?[\W_]*0*(\d{1,3})\W*(?:\.\w{1,5})?", re.I
+)
+_TITLE = re.compile(r"\s*\[?0*(\d{1,3})[\].:)]\s")
+_FOUND = (
+    r"(?:found|finds?|show(?:ed|s|n)?|report(?:ed|s)?|suggest(?:ed|s)?|argue[sd]?|conclude[sd]?|demonstrate[sd]?|observe[sd]?|"
+    r"states?|stated|said|says|wrote|writes|proved|proves|note[sd]?|claim(?:ed|s)?|propose[sd]?|indicate[sd]?|reveal(?:ed|s)?|confirm(?:ed|s)?)"
+)
+_REPORTS = re.compile(rf"\W*(?:(?:have|has|also|further|later|recently) )*{_FOUND} that\s+")
+_MARK = "\ufffc"
+"""Stands for authors that are a part of the sentence while citations are taken out; no text of a user has it left then."""
+_STUDIES = re.compile(rf"(?:\b(?:the|an?)\s)?{_MARK}(?:(?:,|\s|\band\b|&)*{_MARK})*", re.IGNORECASE)
+_OWNS = re.compile(r"['’]s?\s*\(")  # noqa: RUF001
+
+
+def sources(sample: Sample) -> tuple[Document, ...]:
+    """Return the knowledge and the documents of a sample as documents."""
+    known = (Document(id=f"knowledge-{i}", text=text) for i, text in enumerate(sample.knowledge, 1))
+    return (*known, *sample.documents)
+
+
+def cited(citation: Citation, documents: Sequence[Document]) -> tuple[Document, ...]:
+    """Return the sources that a citation fits: none, one, or several where it is ambiguous.
+
+    A number is that of an id or a title, or where no source has it there, the place in the list. Authors and year stand in
+    the title or the id; one of the authors is enough. "2009a" fits "2009" where no source has "2009a".
+    """
+    if citation.style == "number":
+        named = tuple(d for d in documents if citation.number in _numbers(d))
+        at = citation.number - 1
+        return named or (documents[at : at + 1] if not any(map(_numbers, documents)) else ())  # type: ignore[return-value]
+    dated = [d for d in documents if _has_author(citation, d) and citation.year[:4] in _years(d)]
+    exact = [d for d in dated if re.search(rf"(?<!\d){citation.year}(?![a-z])", _named(d))]
+    return tuple(exact or dated)
+
+
+def why_not(citation: Citation, documents: Sequence[Document]) -> str:
+    """Say why no source fits a citation."""
+    if citation.style == "number":
+        return f"no source has the number {citation.number}; there are {len(documents)}"
+    who = " and ".join(citation.names)
+    years = sorted({y for d in documents if _has_author(citation, d) for y in _years(d)})
+    near = f"; {who} is there with {', '.join(years)}" if years else ""
+    nowhere = f"none of the {len(documents)} sources has" if len(documents) > 1 else "the source does not have"
+    return f"{nowhere} {who} and {citation.year} in its title or id{near}"
+
+
+def _numbers(document: Document) -> set[int]:
+    found = (_ID.fullmatch(document.id), _TITLE.match(document.title))
+    return {int(m[1]) for m in found if m}
+
+
+def _named(document: Document) -> str:
+    """Return title and id in small letters without accents."""
+    text = unicodedata.normalize("NFKD", f"{document.title} {document.id}".casefold())
+    return "".join(c for c in text if not unicodedata.combining(c))
+
+
+def _years(document: Document) -> set[str]:
+    return set(re.findall(r"(?<!\d)\d{4}(?!\d)", _named(document)))
+
+
+def _has_author(citation: Citation, document: Document) -> bool:
+    """Tell whether the last word of one of the authors stands in title or id."""
+    there = set(re.findall(r"[^\W\d_]+", _named(document)))
+    for name in citation.names:
+        last = re.findall(r"[^\W\d_]+", _named(Document(text="-", title=name.split()[-1])))
+        if last and (set(last) <= there or "".join(last) in there):
+            return True
+    return False
+
+
+def bare(claim: str) -> str:
+    """Return what a claim says of the matter: citations are taken out, "Ling (2009) found that" too.
+
+    Authors that the sentence needs become "the study". What would be left without a word stays as it is.
+    """
+    text = claim.replace(_MARK, " ")
+    groups = {(c.opens, c.closes): c.narrative for c in citations(text)}
+    for (opens, closes), narrative in sorted(groups.items(), reverse=True):
+        put = ("the" if _OWNS.search(text[opens:closes]) else _MARK) if narrative else ""
+        text = f"{text[:opens] if narrative else text[:opens].rstrip()}{put}{text[closes:]}"
+    opening = re.match(rf"(?:according to {_STUDIES.pattern}\s*,\s*|{_STUDIES.pattern}{_REPORTS.pattern})", text, re.IGNORECASE)
+    if opening:
+        text = text[opening.end() :]
+    text = _STUDIES.sub(lambda m: "the study" if m.group().count(_MARK) == 1 else "the studies", text).strip()
+    if not sentences(text) or not any(c.isalpha() for c in text):
+        return claim
+    return text[0].upper() + text[1:]

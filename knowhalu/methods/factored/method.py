@@ -1,0 +1,146 @@
+"""Factored Verification: each claim of a text judged alone, by all sources or by those it cites (sections 2.1 to 3.2).
+
+The algorithm is written once; a reasoner lists the claims and judges them.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+from knowhalu.errors import StageError
+from knowhalu.methods.common.combine import Standard
+from knowhalu.methods.common.sources import whole_or_retrieved
+from knowhalu.methods.common.verdict import NOTHING, left_open
+from knowhalu.methods.factored.citations import bare, citations, cited, sources, why_not
+from knowhalu.methods.factored.verdict import Judged, Part, concluded
+from knowhalu.requests import Steps
+from knowhalu.results import Finding, Verdict
+from knowhalu.settings import FactoredOptions
+from knowhalu.text.sentences import Span, sentences
+from knowhalu.types import Claim, Document, Judgment, Label, Passage, Relation, Sample
+
+
+class FactoredReasoner(Protocol):
+    """The questions that Factored Verification asks whoever thinks; each answer is a conversation of its own."""
+
+    @property
+    def standard(self) -> Standard:
+        """Return what the combined probability is measured by."""
+
+    def claims(self, sample: Sample, spans: Sequence[Span]) -> Steps[list[tuple[Claim, ...]]]:
+        """List the claims of each of these sentences of the response, worded so that each can be understood alone."""
+
+    def supported(self, part: Sample, passages: Sequence[Passage], of: int) -> Steps[Judgment]:
+        """Judge the response of `part`, one of `of` claims of its text, by passages (one at least)."""
+
+
+class Sourced(NamedTuple):
+    """A sentence, the sample that has the sources of its claims (None: they have none), and what its citations are worth."""
+
+    span: Span
+    by: Sample | None
+    citations: tuple[Finding, ...] = ()
+
+
+class Factored:
+    """Check a text claim by claim: it is hallucinated if its combined probability of being supported is under theta."""
+
+    name = "factored"
+
+    def __init__(self, reasoner: FactoredReasoner, options: FactoredOptions | None = None) -> None:
+        self.reasoner, self.options = reasoner, options or FactoredOptions()
+
+    def check(self, sample: Sample) -> Steps[Verdict]:
+        """Check one sample."""
+        spans = sentences(sample.response)
+        sourced, notes = self.sourced(sample, spans)
+        checked = [s for s in sourced if s.by is not None]
+        listed = yield from self._listed(sample, [s.span for s in checked])
+        if empty := sum(not claims for claims in listed):
+            notes = [*notes, f"{empty} of {len(spans)} sentences claim{'s' * (empty == 1)} nothing"]
+        of, claims = sum(map(len, listed)), iter(listed)
+        parts = []
+        for one in sourced:
+            judged = () if one.by is None else (yield from self._judged(one.by, next(claims), of))
+            if judged or one.citations:
+                parts.append(Part(one.span, judged, one.citations))
+        return concluded(sample, parts, self.reasoner.standard, self.options, notes, self.name)
+
+    def sourced(self, sample: Sample, spans: Iterable[Span]) -> tuple[list[Sourced], list[str]]:
+        """Return the sentences to be checked, each with its sources, and what is to be said of the others."""
+        return [Sourced(span, sample) for span in spans], []
+
+    def worded(self, claim: str) -> str:
+        """Return a claim as it is judged."""
+        return claim
+
+    def _listed(self, sample: Sample, spans: Sequence[Span]) -> Steps[list[tuple[Claim, ...]]]:
+        if self.options.claims == "sentences":
+            return [(Claim(start=s.start, end=s.end, text=s.text),) for s in spans]
+        return (yield from self.reasoner.claims(sample, spans)) if spans else []
+
+    def _judged(self, by: Sample, claims: Iterable[Claim], of: int) -> Steps[tuple[Judged, ...]]:
+        """Judge the claims of one sentence, each by all of its sources or by the chunks nearest to it."""
+        found = []
+        for claim in claims:
+            part = by.model_copy(update={"response": self.worded(claim.text)})
+            passages = yield from whole_or_retrieved(
+                part, [part.response], words=self.options.source_words, k=self.options.passages
+            )
+            judgment = (yield from self.reasoner.supported(part, passages, of)) if passages else left_open(by.task, NOTHING)
+            found.append(Judged(claim, judgment))
+        return tuple(found)
+
+
+class FactoredAcademic(Factored):
+    """Check a summary of papers: what a sentence claims must stand in the papers that it cites.
+
+    A citation that fits no source is a finding of its own; a sentence without citations is left out, or held against all.
+    """
+
+    name = "factored-academic"
+
+    def sourced(self, sample: Sample, spans: Iterable[Span]) -> tuple[list[Sourced], list[str]]:
+        """Return the sentences with their cited sources; raises StageError where a sample brings no sources."""
+        documents = sources(sample)
+        if not documents:
+            raise StageError("sources", "citations are checked by the cited texts: give them as documents, with author and year "
+                             "in their titles or ids, or in the order of their numbers")  # fmt: skip
+        whole = sample.model_copy(update={"knowledge": (), "documents": documents})
+        found, uncited = [], 0
+        for span in spans:
+            named, findings = self._cited(span, documents)
+            if named or findings:
+                by = whole.model_copy(update={"documents": named}) if named else None
+                found.append(Sourced(span, by, findings))
+            elif self.options.uncited == "all":
+                found.append(Sourced(span, whole))
+            else:
+                uncited += 1
+        return found, [f"{_many(uncited)} not checked (factored.uncited=all checks them too)"] if uncited else []
+
+    def worded(self, claim: str) -> str:
+        """Return a claim without its citations: who said it has been checked by then."""
+        return bare(claim)
+
+    def _cited(self, span: Span, documents: tuple[Document, ...]) -> tuple[tuple[Document, ...], tuple[Finding, ...]]:
+        """Return the sources that a sentence cites, in their order, and findings on citations that fit none or several."""
+        named: list[Document] = []
+        findings = []
+        for citation in citations(span.text):
+            fitting = cited(citation, documents)
+            named += fitting
+            if len(fitting) != 1:
+                several = f"it fits {len(fitting)} sources, of which one is enough: {', '.join(d.id for d in fitting)}"
+                made_up = Label.INCORRECT if self.options.unmatched == "hallucinated" else Label.INCONCLUSIVE
+                findings.append(Finding(
+                    unit="citation", start=span.start + citation.start, end=span.start + citation.end,
+                    text=span.text[citation.start : citation.end], type=citation.style,
+                    label=Label.CORRECT if fitting else made_up, relation=None if fitting else Relation.NEUTRAL,
+                    supported=1.0 if fitting else 0.0,
+                    reason=several if fitting else why_not(citation, documents),
+                ))  # fmt: skip
+        return tuple(d for d in documents if d in named), tuple(dict.fromkeys(findings))
+
+
+def _many(count: int) -> str:
+    return "1 sentence cites no source and was" if count == 1 else f"{count} sentences cite no source and were"

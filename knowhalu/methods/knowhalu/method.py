@@ -1,0 +1,121 @@
+"""KnowHalu: off-target check, step-wise queries, retrieval, knowledge in two forms, judgment and aggregation.
+
+The algorithm of the KnowHalu paper (sections 3.1, 3.2, 4.3 and Algorithm 1), written once; a reasoner does the thinking.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from knowhalu.methods.common.combine import Thresholds, aggregate, needs_second_opinion
+from knowhalu.methods.common.evidence import link
+from knowhalu.methods.common.sources import retrieve
+from knowhalu.methods.common.verdict import conclude, how_wrong, nothing_to_check, probability_of, settled, why_open, words
+from knowhalu.requests import Doubtful, Steps
+from knowhalu.results import Segment, Verdict
+from knowhalu.settings import KnowHaluOptions
+from knowhalu.text.sentences import Span, segments
+from knowhalu.types import Extraction, Form, Judgment, Kind, Knowledge, Label, Passage, Query, Sample, Step
+
+
+class KnowHaluReasoner(Protocol):
+    """The questions that KnowHalu asks whoever thinks; each answer is a conversation of its own.
+
+    `part` is a sample whose response is the segment in question.
+    """
+
+    def thresholds(self, sample: Sample) -> Thresholds:
+        """Return the calibrated delta1 and delta2."""
+
+    def extract(self, question: str, answer: str) -> Steps[Extraction]:
+        """Take from the answer what the question asks for."""
+
+    def next_query(self, part: Sample, steps: Sequence[Step], form: Form) -> Steps[tuple[str, Query] | None]:
+        """Return the next thought and query, or None to stop."""
+
+    def distill(
+        self, part: Sample, query: Query, passages: Sequence[Passage], steps: Sequence[Step], form: Form
+    ) -> Steps[Knowledge]:
+        """Put what the passages say of a query into one form of knowledge."""
+
+    def judge(self, part: Sample, steps: Sequence[Step], form: Form, of: int) -> Steps[Judgment]:
+        """Judge the segment, one of `of` segments of its response, by the knowledge of all steps."""
+
+    def doubted(self, part: Sample, judgment: Judgment) -> Steps[tuple[Doubtful, ...]]:
+        """Return the words of a segment judged INCORRECT that the knowledge does not bear out; none where it cannot tell."""
+
+
+class KnowHalu:
+    """Check answers, summaries, RAG responses and claims by the KnowHalu method."""
+
+    name = "knowhalu"
+
+    def __init__(self, reasoner: KnowHaluReasoner, options: KnowHaluOptions | None = None) -> None:
+        self.reasoner, self.options = reasoner, options or KnowHaluOptions()
+
+    def check(self, sample: Sample) -> Steps[Verdict]:
+        """Check one sample."""
+        if not any(c.isalnum() for c in sample.response):
+            return nothing_to_check(sample, self.name)
+        extraction = None
+        if sample.question and self.options.off_target:
+            extraction = yield from self.reasoner.extract(sample.question, sample.response)
+            if extraction.refusal or extraction.is_none:
+                return _without_facts(sample, extraction, self.name)
+        parts = segments(sample.response, self.options.segment_words)
+        found = []
+        for span in parts:
+            found.append((yield from self._segment(sample, span, len(parts))))
+        return conclude(sample, found, self.name, extraction=extraction, probability=probability_of(found))
+
+    def _segment(self, sample: Sample, span: Span, of: int) -> Steps[Segment]:
+        """Judge one segment by the base form, and by the other where the first is not sure (Algorithm 1)."""
+        part = sample.model_copy(update={"response": span.text})
+        base_form, options = self.options.base_form, self.options
+        other_form = Form.STRUCTURED if base_form is Form.UNSTRUCTURED else Form.UNSTRUCTURED
+        base = yield from self._judge_by(base_form, part, of)
+        calibrated = self.reasoner.thresholds(sample)
+        limits = Thresholds(
+            calibrated.delta1 if options.delta1 is None else options.delta1,
+            calibrated.delta2 if options.delta2 is None else options.delta2,
+        )
+        supplement, final = None, base
+        if options.second_opinion == "always" or (options.second_opinion == "needed" and needs_second_opinion(base, limits)):
+            supplement = yield from self._judge_by(other_form, part, of)
+            final = aggregate(base, supplement, limits)
+        doubted = (yield from self.reasoner.doubted(part, final)) if final.label is Label.INCORRECT else ()
+        label, evidence = settled(final.label, sample.task), link(span, final)
+        return Segment(
+            start=span.start, end=span.end, text=span.text, label=label, probability=1 - final.supported,
+            open=why_open(label, base, supplement), relation=how_wrong(label, final, evidence=evidence), base=base,
+            supplement=supplement, findings=tuple(words(span, place) for place in doubted), evidence=evidence,
+        )  # fmt: skip
+
+    def _judge_by(self, form: Form, part: Sample, of: int) -> Steps[Judgment]:
+        """Ask, retrieve and distill step by step, then judge by one form of knowledge."""
+        steps: list[Step] = []
+        while len(steps) < self.options.max_steps:
+            hop = yield from self.reasoner.next_query(part, steps, form)
+            if hop is None:
+                break
+            thought, query = hop
+            passages = yield from self._retrieve(part, query)
+            knowledge = yield from self.reasoner.distill(part, query, passages, steps, form)
+            steps.append(Step(thought=thought, query=query, passages=passages, knowledge=knowledge))
+        return (yield from self.reasoner.judge(part, steps, form, of))
+
+    def _retrieve(self, part: Sample, query: Query) -> Steps[tuple[Passage, ...]]:
+        """Fetch the passages for both formulations, merged without duplicates; given knowledge is read as it is."""
+        asked = {"specific": (query.specific,), "general": (query.general,), "combined": (query.specific, query.general)}
+        k = self.options.passages or (3 if part.documents else 2)
+        queries = tuple(q for q in asked[self.options.formulation] if q) or (query.specific or query.general,)
+        return (yield from retrieve(part, queries, k))
+
+
+def _without_facts(sample: Sample, extraction: Extraction, method: str) -> Verdict:
+    """Decide a refusal (no hallucination) or an off-target answer; facts need no checking then (section 3.1)."""
+    off = extraction.is_none
+    return Verdict(
+        id=sample.id, task=sample.task, method=method, label=Label.INCORRECT if off else Label.CORRECT, hallucinated=off,
+        kind=Kind.OFF_TARGET if off else None, probability=extraction.confidence if off else 1 - extraction.confidence,
+        reason=extraction.reason, extraction=extraction,
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Revision of a response: guarded sentence by sentence, or rewritten as published."""

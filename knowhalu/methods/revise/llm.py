@@ -1,0 +1,146 @@
+"""Rewording with a language model: one sentence under guard, or a whole response in the ways of the papers.
+
+A reply that cannot be read as what was asked for is no text: where a sentence is reworded it proposes nothing, where a whole
+response is written it fails that revision.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from knowhalu.errors import PromptError, ReplyError, StageError
+from knowhalu.prompts.format import passage_lines
+from knowhalu.prompts.generate import asked_twice, asking
+from knowhalu.prompts.template import Prompt, Shown, joined, load_prompt, section, unshield
+from knowhalu.requests import Completion, Generate, Steps
+from knowhalu.results import Fault, Proposal
+from knowhalu.settings import LLMOptions
+from knowhalu.text.sentences import sentences, word_count, words
+from knowhalu.types import Passage
+
+FAMILY = "revise"
+HOLES = {
+    "rewrite": ("sources", "doubted"),
+    "response": ("sources", "response", "problems"),
+    "critique": ("sources", "sentence"),
+    "correction": ("sources", "response"),
+    "revision": ("sources", "response", "feedback"),
+}
+"""The prompts and what fills their holes."""
+NONE = "NONE"
+TOKENS_PER_WORD = 3
+"""Tokens that a word of a response may take when it is written again."""
+ANEW = 0.7
+"""Temperature of a request whose first reply could not be read."""
+_QUOTES = {'"': '"', "“": "”", "'": "'", "‘": "’"}  # noqa: RUF001
+_HEADING = re.compile(r"^[ \t]*(?:#{2,6}[ \t]*)?[*_]{0,2}(?:corrected text|rewrite|critique|feedback)[*_]{0,2}:[*_]{0,2}", re.I)
+
+
+def load_own(name: str, folder: Path | None = None) -> Prompt:
+    """Load a prompt of revision; raises PromptError where it has other holes than it must."""
+    prompt = load_prompt(f"{FAMILY}/{name}", folder)
+    if prompt.holes != HOLES[name]:
+        raise PromptError(f"{prompt.file}: needs the holes {list(HOLES[name])}, and has {list(prompt.holes)}")
+    return prompt
+
+
+class LLMWriter:
+    """Write new wordings and whole responses with an instruct or completion model."""
+
+    name = "llm"
+
+    def __init__(self, options: LLMOptions | None = None) -> None:
+        """Load all prompts; raises PromptError where one cannot be used."""
+        self.options = options or LLMOptions()
+        self.prompts = {name: load_own(name, self.options.prompts) for name in HOLES}
+
+    def propose(self, fault: Fault, sources: Sequence[Passage], refused: Sequence[str]) -> Steps[tuple[Proposal, ...]]:
+        """Propose one other wording; none where the model says so, or where its reply is not one new sentence."""
+        doubted = [section("Text", fault.context), section("Sentence", fault.sentence), section("Problem", fault.why)]
+        doubted += [section(f"Refused {i}", text) for i, text in enumerate(refused, 1)]
+        request = self._request("rewrite", sources=_shown(sources), doubted=joined(doubted))
+        try:
+            _, text = yield from asked_twice(
+                request, lambda c: _sentence(c, fault.sentence, request.stop), lambda c: _anew(request)
+            )
+        except ReplyError:
+            return ()
+        return (Proposal(text, "rewritten"),) if text and text not in refused else ()
+
+    def by_reasons(self, response: str, sources: Sequence[Passage], faults: Sequence[Fault]) -> Steps[str]:
+        """Rewrite a response by the sentences in doubt and the reasons for it (CoNLI, section 3.2)."""
+        problems = joined(section(f"Problem {i}", f"“{f.sentence}” {f.why}") for i, f in enumerate(faults, 1))
+        return (yield from self._whole("response", response, sources, problems=problems))
+
+    def by_feedback(self, response: str, sources: Sequence[Passage], feedback: str) -> Steps[str]:
+        """Revise a response by the criticism of it (Factored Verification, Algorithm 1)."""
+        return (yield from self._whole("revision", response, sources, feedback=section("Feedback", feedback)))
+
+    def critique(self, fault: Fault, sources: Sequence[Passage]) -> Steps[str]:
+        """Criticise one sentence by the sources."""
+        request = self._request("critique", sources=_shown(sources), sentence=section("Sentence", fault.sentence))
+        return (yield from self._remark(request, "critique"))
+
+    def feedback(self, response: str, sources: Sequence[Passage]) -> Steps[str]:
+        """Criticise a whole response by the sources; "" where the model finds nothing."""
+        request = self._request("correction", sources=_shown(sources), response=section("Text", response))
+        said = yield from self._remark(request, "feedback")
+        return "" if is_none(said) else said
+
+    def _remark(self, request: Generate, stage: str) -> Steps[str]:
+        _, text = yield from asked_twice(request, lambda c: _said(c, stage, request.stop), lambda c: _anew(request))
+        return text
+
+    def _whole(self, name: str, response: str, sources: Sequence[Passage], **values: Shown) -> Steps[str]:
+        request = self._request(name, sources=_shown(sources), response=section("Text", response), **values)
+        for stop in request.stop:
+            if stop in f"\n{response}":
+                file = self.prompts[name].file
+                raise StageError("revise", f"the text holds {stop!r}, where {file} ends the reply; change the text, or that stop")
+        request = replace(request, max_tokens=max(request.max_tokens, TOKENS_PER_WORD * word_count(response)))
+        _, text = yield from asked_twice(request, lambda c: _said(c, "revise", request.stop), lambda c: _anew(request))
+        return "" if is_none(text) else text
+
+    def _request(self, name: str, **values: Shown) -> Generate:
+        return asking(self.prompts[name], self.options, **values)
+
+
+def _anew(request: Generate) -> Generate:
+    """Ask the same with more room and by chance: at temperature 0 the reply would be the same again."""
+    return replace(request, max_tokens=2 * request.max_tokens, temperature=ANEW, seed=request.seed + 1)
+
+
+def _shown(sources: Iterable[Passage]) -> Shown:
+    return joined(passage_lines(sources)) or section("Passage", "(nothing was found)")
+
+
+def is_none(text: str) -> bool:
+    """Tell whether a reply says NONE, and nothing else."""
+    return text.strip(" .*_\"'") == NONE
+
+
+def _said(reply: Completion, stage: str, stops: Sequence[str]) -> str:
+    """Return the text of a reply, with its line breaks; raises ReplyError where it is empty or was cut off."""
+    text = "\n" + _HEADING.sub("", reply.text.strip(), count=1)
+    text = text[: min((text.index(stop) for stop in stops if stop in text), default=len(text))]
+    text = unshield(text).strip()
+    if not any(c.isalnum() for c in text):
+        raise ReplyError(stage, "the reply is empty", reply=reply.text)
+    if reply.finish_reason == "length":
+        raise ReplyError(stage, "the reply was cut off", reply=reply.text)
+    return text
+
+
+def _sentence(reply: Completion, old: str, stops: Sequence[str]) -> str:
+    """Return the one new sentence of a reply, "" for NONE; raises ReplyError where it is another thing."""
+    text = " ".join(_said(reply, "rewrite", stops).split())
+    if is_none(text):
+        return ""
+    if len(text) > 1 and _QUOTES.get(text[0]) == text[-1] and old[:1] != text[0]:
+        text = text[1:-1].strip()
+    if len(sentences(text)) > len(sentences(old)):
+        raise ReplyError("rewrite", "the reply is more than the one sentence that was asked for", reply=reply.text)
+    if [w.text for w in words(text)] == [w.text for w in words(old)]:
+        raise ReplyError("rewrite", "the reply is the sentence as it was", reply=reply.text)
+    return text

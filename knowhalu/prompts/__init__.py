@@ -1,0 +1,1 @@
+"""Prompts: templates and worked examples, the requests made of them, and the parsing of replies."""

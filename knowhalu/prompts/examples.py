@@ -1,0 +1,166 @@
+"""Demonstrations: worked examples as data, one file per task, from which every prompt takes what it shows.
+
+`FAMILY/examples/TASK.toml` holds `[[examples]]`; each holds everything once: what is checked, the extraction, the steps with
+their passages and knowledge in both forms, and the judgment. A prompt uses the examples that have what it needs.
+"""
+
+import hashlib
+import re
+import tomllib
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import Field, ValidationError, model_validator
+
+from knowhalu.errors import PromptError
+from knowhalu.prompts.template import prompt_folders
+from knowhalu.types import NO_INFORMATION, Form, Knowledge, Label, Passage, Query, Record, Step, Task, Triplet
+
+FAMILY = "knowhalu"
+FIELDS = {Task.QA: ("question", "answer"), Task.RAG: ("question", "answer"), Task.SUMMARY: ("summary",), Task.CLAIM: ("claim",)}
+"""What is checked in each task, in the order in which prompts show it; the last is the response."""
+R = TypeVar("R", bound=Record)
+Text = Annotated[str, Field(min_length=1)]
+_MADE = re.compile(r"^[ \t]*\[\[examples\]\]", re.MULTILINE)
+
+
+class Source(Record):
+    """A passage as an example shows it."""
+
+    text: Text
+    title: str = ""
+
+
+class Extracted(Record):
+    """What the off-target check should say of an answer."""
+
+    asked_for: Text
+    reason: Text
+    entity: Text
+
+
+class WorkedStep(Record):
+    """One hop of an example; without knowledge, nothing specific is available."""
+
+    thought: Text
+    specific: Text
+    general: Text
+    passages: tuple[Source, ...] = Field(min_length=1)
+    knowledge: str = NO_INFORMATION
+    triplets: tuple[tuple[Text, Text, Text], ...] = ()
+
+    @model_validator(mode="after")
+    def _same_in_both_forms(self) -> "WorkedStep":
+        if (self.knowledge == NO_INFORMATION) != (not self.triplets):
+            raise ValueError("knowledge and triplets must both be given, or both be left out")
+        return self
+
+    def shown(self, form: Form) -> Step:
+        """Return the step as a check in this form would have made it."""
+        facts = tuple(Triplet(subject=s, predicate=p, object=o) for s, p, o in self.triplets)
+        structured = form is Form.STRUCTURED
+        text = " ".join(map(str, facts)) if structured and facts else self.knowledge
+        return Step(
+            thought=self.thought,
+            query=Query(specific=self.specific, general=self.general),
+            passages=tuple(Passage(id=str(i), title=p.title, text=p.text) for i, p in enumerate(self.passages, 1)),
+            knowledge=Knowledge(form=form, triplets=facts if structured else (), text=text),
+        )
+
+
+class Checked(Record):
+    """What a worked example checks: the fields of its task, and no others."""
+
+    question: str = ""
+    answer: str = ""
+    summary: str = ""
+    claim: str = ""
+
+    def fields(self, task: Task) -> dict[str, str]:
+        """Return what is checked, by the names of its sections."""
+        return {name: getattr(self, name) for name in FIELDS[task]}
+
+
+class Example(Checked):
+    """A worked example: what it shows, and all that a check of it would say."""
+
+    shows: Literal["correct", "hallucinated", "missing", "multi-hop", "off-target"]
+    extraction: Extracted | None = None
+    steps: tuple[WorkedStep, ...] = ()
+    finish: str = ""
+    rationale: str = ""
+    label: Label | None = None
+
+    @model_validator(mode="after")
+    def _whole(self) -> "Example":
+        worked = (bool(self.steps), bool(self.finish), bool(self.rationale), self.label is not None)
+        if any(worked) and not all(worked):
+            raise ValueError("steps, finish, rationale and label belong together: give all four, or none")
+        if not self.steps and self.extraction is None:
+            raise ValueError("an example needs steps, or an extraction")
+        return self
+
+
+class _File(Record, Generic[R]):
+    examples: tuple[R, ...] = Field(min_length=1)
+
+
+def examples_file(name: str, folder: Path | None = None, family: str = FAMILY) -> Path:
+    """Return where the examples `name` (a task, or a prompt) lie: in the user's folder if it has them, else in the package."""
+    tried = [root / family / "examples" / f"{name}.toml" for root in prompt_folders(folder)]
+    return next((file for file in tried if file.is_file()), tried[-1])
+
+
+@lru_cache(maxsize=64)
+def load_examples(task: Task, folder: Path | None = None) -> tuple[Example, ...]:
+    """Load the examples of a task; raises PromptError naming the file, the line, and what is wrong there."""
+    return read_examples(examples_file(task, folder), Example, task)
+
+
+def read_examples(file: Path, kind: type[R], task: Task | None = None) -> tuple[R, ...]:
+    """Read a file of `[[examples]]` of one kind, which check what a `task` checks.
+
+    Raises PromptError naming the file, the line, and what is wrong there.
+    """
+    whole: Any = _File
+    try:
+        text = file.read_text(encoding="utf-8")
+        found: tuple[R, ...] = whole[kind].model_validate(tomllib.loads(text)).examples
+    except (OSError, UnicodeDecodeError) as error:
+        raise PromptError(f"{file}: cannot read the examples ({error})") from error
+    except tomllib.TOMLDecodeError as error:
+        raise PromptError(f"{file}: not TOML ({error})") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(p + 1) if isinstance(p, int) else p for p in first["loc"] if p != "examples")
+        raise PromptError(f"{file}{_line(text, first['loc'])}: example {place}: {first['msg']}") from error
+    for number, example in enumerate(found if task else (), 1):
+        given = {n for names in FIELDS.values() for n in names if getattr(example, n)}
+        if task and given != set(FIELDS[task]):
+            where = _line(text, ("examples", number - 1))
+            raise PromptError(f"{file}{where}: example {number} needs {' and '.join(FIELDS[task])}, and has {sorted(given)}")
+    return found
+
+
+def _line(text: str, place: tuple[int | str, ...]) -> str:
+    """Return where the example of an error begins."""
+    starts = [m.start() for m in _MADE.finditer(text)]
+    number = place[1] if len(place) > 1 else None
+    return f", line {text.count(chr(10), 0, starts[number]) + 1}" if isinstance(number, int) and number < len(starts) else ""
+
+
+def family_hash(folder: Path | None = None, family: str = FAMILY) -> str:
+    """Return one hash over all prompts and examples of a method's family, the user's in place of the packaged ones."""
+    found: dict[str, Path] = {}
+    for root in reversed(prompt_folders(folder)):
+        files = (f for ending in ("*.txt", "*.toml") for f in (root / family).rglob(ending))
+        found |= {f.relative_to(root).as_posix(): f for f in files}
+    digest = hashlib.sha256()
+    for name in sorted(found):
+        try:
+            content = found[name].read_bytes()
+        except OSError as error:
+            raise PromptError(f"{found[name]}: cannot be read ({error.strerror})") from error
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()[:16]

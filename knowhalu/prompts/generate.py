@@ -1,0 +1,70 @@
+"""Asking an LLM: once, and where its reply cannot be read, once more with the reply's beginning given; then it is an error.
+
+Where such a reply was kept from an earlier run, the model itself is asked before that.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from knowhalu.errors import ReplyError
+from knowhalu.prompts.template import Prompt, section, shield
+from knowhalu.requests import Completion, Generate, Steps
+from knowhalu.settings import LLMOptions
+
+T = TypeVar("T")
+
+
+def asking(prompt: Prompt, options: LLMOptions, **values: str) -> Generate:
+    """Make the request of a prompt file; the system prompt and the seed of the options hold."""
+    system = prompt.system if options.system is None else options.system
+    return Generate(
+        prompt=prompt.render(**values), system=system, fixed=len(prompt.fixed), stop=prompt.stop, max_tokens=prompt.max_tokens,
+        seed=options.seed,
+    )  # fmt: skip
+
+
+def asked_twice(
+    request: Generate, read: Callable[[Completion], T], again: Callable[[Completion], Generate], *, joins: bool = False
+) -> Steps[tuple[Completion, T]]:
+    """Return the reply that could be read, and what was read in it; raises ReplyError with the last raw reply.
+
+    `again` makes the second request. With `joins`, its reply may need what was begun to be read; a server that cannot go on
+    with a begun reply writes all of it anew, so the reply is read alone first.
+    """
+    for fresh in (False, True):
+        first: Completion = yield replace(request, fresh=fresh)
+        try:
+            return first, read(first)
+        except ReplyError:
+            second = replace(again(first), fresh=fresh)
+        completion: Completion = yield second
+        try:
+            return completion, read(completion)
+        except ReplyError as error:
+            last = error
+        if joins:
+            whole = replace(completion, text=f"{second.begun}{_between(completion.text)}{completion.text}")
+            try:
+                return whole, read(whole)
+            except ReplyError as error:
+                last = error
+        if not (first.reused or completion.reused):
+            break
+    cut = f"; it was cut off after {second.max_tokens} tokens" if completion.finish_reason == "length" else ""
+    raise ReplyError(last.stage, f"{last.reason}{cut}, also when asked again", reply=completion.text)
+
+
+def _between(text: str) -> str:
+    """Return the line break that is missing where a reply repeats the heading that was begun."""
+    return "\n" if text.lstrip().startswith(("##", "**")) else ""
+
+
+def begun(raw: str, first: str, *more: tuple[str, str], then: str) -> str:
+    """Write the beginning of a reply: its first text, further sections, and the heading that is to come `then`.
+
+    It equals what the model wrote itself where that kept to the form, so that its KV cache goes on. Its texts are data.
+    """
+    space = " " if raw[:1].isspace() else ""
+    lines = [f"{space}{shield(first)}" if first else "", *(section(name, text) for name, text in more), section(then)]
+    return "\n".join(lines)

@@ -1,0 +1,274 @@
+"""Prompt files: fixed instruction and demonstrations first, then the holes, longest-lived first.
+
+A file is a TOML head between two `+++` lines, then the prompt with `$name` holes (`$$` is a dollar). Lines that begin
+with `### Name:` open sections. What fills a hole is data: it can open no section and begin no line of its own. Words that
+differ by task, form or query formulation stand in the head, so that one file serves them all.
+"""
+
+import hashlib
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from string import Template
+
+from pydantic import Field, ValidationError
+
+from knowhalu.errors import PromptError
+from knowhalu.types import Form, Record, Task
+
+FORMULATIONS = ("specific", "general", "combined")
+VARIANTS = (tuple(map(str, Task)), tuple(map(str, Form)), FORMULATIONS)
+"""What a word of a prompt may depend on: the task, the form of knowledge, the formulation of queries."""
+SECTION = re.compile(r"^### ([A-Z][\w -]*):", re.MULTILINE)
+"""What opens a section of a prompt."""
+INDENT = "  "
+
+_NAME = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)*")
+_BREAK = r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]"
+_UNSEEN = r"[\u00ad\u200b-\u200f\u2060\ufeff]*"
+_HEADING = rf"[#\uff03\ufe5f](?:{_UNSEEN}[#\uff03\ufe5f])+"
+_CONTROL = (
+    r"(?=[|\uff5c][^|\uff5c<>\n]+[|\uff5c]>|[|\uff5c][^|\uff5c\[\]\n]+[|\uff5c]\]|/?s>|/?<SYS>>|</?SYS>>"
+    r"|/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_CONTENT|TOOL_RESULTS|THINK)\]"
+    r"|(?:start|end)_of_turn>|(?:[be]os|pad|unk)>|/?(?:think|tool_call|tool_response)>|extra_id_\d+>)"
+)
+"""What opens a turn or controls one in the chat templates of common models, after its first bracket."""
+
+
+class Shown(str):
+    """Prompt text made by `section`: its data is shielded already, so it fills a hole as it stands."""
+
+    __slots__ = ()
+
+
+def shield(text: str) -> str:
+    r"""Mark what could pass for the frame of a prompt: `###` becomes `\###`, `<|im_end|>` becomes `<\|im_end|>`.
+
+    Lines after the first are indented. Nothing is lost: `unshield` gives the text back.
+    """
+    text = re.sub(rf"(?<!\\)(\\*{_HEADING})", r"\\\1", text)
+    text = re.sub(rf"([<\[]\\*){_CONTROL}", r"\1\\", text, flags=re.IGNORECASE)
+    return re.sub(f"({_BREAK})", rf"\1{INDENT}", text)
+
+
+def unshield(text: str) -> str:
+    """Give back the text that `shield` marked."""
+    text = re.sub(f"({_BREAK}){INDENT}", r"\1", text)
+    text = re.sub(rf"([<\[]\\*)\\{_CONTROL}", r"\1", text, flags=re.IGNORECASE)
+    return re.sub(rf"(?<!\\)\\(\\*{_HEADING})", r"\1", text)
+
+
+def section(name: str, text: str = "") -> Shown:
+    """Make one section of data, as demonstrations show it; without text it is left open."""
+    heading = f"### {name}:"
+    if not SECTION.fullmatch(heading):
+        raise PromptError(f"{name!r} cannot name a section: letters, digits, spaces and hyphens, a capital first")
+    return Shown(f"{heading} {shield(text)}" if text else heading)
+
+
+def joined(sections: Iterable[Shown]) -> Shown:
+    """Put sections one below the other."""
+    return Shown("\n".join(sections))
+
+
+class _Head(Record):
+    holes: tuple[str, ...]
+    stop: tuple[str, ...] = ()
+    max_tokens: int = Field(256, ge=1)
+    system: str = ""
+    words: dict[str, dict[str, str]] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One prompt file: the settings of its head, and its body as `(fixed text, hole or word)` pieces."""
+
+    name: str
+    file: Path
+    holes: tuple[str, ...]
+    stop: tuple[str, ...]
+    max_tokens: int
+    system: str
+    words: Mapping[str, Mapping[str, str]]
+    pieces: tuple[tuple[str, str], ...]
+    hash: str
+
+    def settled(self, *variants: str, **values: Shown) -> "Prompt":
+        """Return the prompt with its words chosen by `variants` and some holes filled for good: all that becomes `fixed`."""
+        known = {k: v for variant in variants for k, v in self.words.get(variant, {}).items()} | values
+        pieces: list[tuple[str, str]] = []
+        text = ""
+        for fixed, hole in self.pieces:
+            text += fixed
+            if hole in known:
+                text += known[hole]
+            else:
+                pieces.append((text, hole))
+                text = ""
+        return replace(self, holes=tuple(h for h in self.holes if h not in values), words={}, pieces=tuple(pieces))
+
+    @cached_property
+    def fixed(self) -> str:
+        """Return what stands before the first hole: the same for every sample, so its KV cache is computed once."""
+        return self.pieces[0][0]
+
+    def render(self, **values: str) -> str:
+        """Fill the holes; raises PromptError where a value is missing or has no hole."""
+        for kind, names in (("no value for", set(self.holes) - set(values)), ("no hole", set(values) - set(self.holes))):
+            if names:
+                raise PromptError(f"{self.file}: {kind} {', '.join(f'${n}' for n in sorted(names))}")
+        text = ""
+        for fixed, hole in self.pieces:
+            text += fixed
+            if hole and hole not in values:
+                raise PromptError(f"{self.file}: the word ${hole} is not chosen yet; settle the prompt first")
+            if hole:
+                value = values[hole]
+                at_line_start = not text or text.endswith("\n")
+                text += value if isinstance(value, Shown) else (INDENT if at_line_start else "") + shield(value)
+        return text
+
+
+def packaged_folder() -> Path:
+    """Return where the prompts lie that come with the package: in the wheel, or in the checkout."""
+    here = Path(__file__).parent.parent
+    installed = here / "_prompts"
+    return installed if installed.is_dir() else here.parent / "prompts"
+
+
+def prompt_folders(folder: Path | None) -> list[Path]:
+    """Return where prompts are looked for, a user's `folder` first; raises PromptError where that is no folder."""
+    if folder is None:
+        return [packaged_folder()]
+    own = folder.expanduser()
+    if not own.is_dir():
+        raise PromptError(f"llm.prompts: there is no folder {own}; name the folder of your prompts, or leave the setting out")
+    return [own, packaged_folder()]
+
+
+@lru_cache(maxsize=256)
+def load_prompt(name: str, folder: Path | None = None) -> Prompt:
+    """Load a prompt such as "knowhalu/extract", from `folder` if it has it, else from the package.
+
+    Raises PromptError naming the file and what is wrong in it.
+    """
+    if not _NAME.fullmatch(name):
+        raise PromptError(f"{name!r} cannot name a prompt; write it as family/name, for example knowhalu/extract")
+    tried = [root / f"{name}.txt" for root in prompt_folders(folder)]
+    file = next((f for f in tried if f.is_file()), None)
+    if file is None:
+        raise PromptError(f"no prompt {name!r}: looked for {', '.join(map(str, tried))}")
+    try:
+        return parse_prompt(name, file, file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise PromptError(f"{file}: cannot read the prompt ({error})") from error
+
+
+def prompt_names(folder: Path | None = None) -> list[str]:
+    """List the prompts of the package and of a user's folder."""
+    found = {f.relative_to(r).with_suffix("").as_posix() for r in prompt_folders(folder) for f in r.rglob("*.txt")}
+    return sorted(found)
+
+
+def parse_prompt(name: str, file: Path, text: str) -> Prompt:
+    """Read the text of a prompt file; raises PromptError."""
+    parts = re.split(r"^\+\+\+[ \t]*\n", text, maxsplit=2, flags=re.MULTILINE)
+    if len(parts) != 3 or parts[0].strip():
+        raise PromptError(f"{file}: a prompt begins with a head of TOML between two lines of +++")
+    head = _read_head(file, parts)
+    body = parts[2].strip()
+    before = text.count("\n", 0, len(text) - len(parts[2].lstrip())) + 1
+
+    def place(at: int) -> str:
+        return f"{file}, line {before + body.count(chr(10), 0, at)}"
+
+    words = _check_words(file, head)
+    found = [(at, hole) for at, hole in _holes(body, place) if hole not in words]
+    _check_declared(file, head.holes, found, place)
+    if found:
+        _check_tail(body, found, place)
+    return Prompt(
+        name, file, head.holes, head.stop, head.max_tokens, head.system, head.words, _pieces(body),
+        hashlib.sha256(text.encode()).hexdigest(),
+    )  # fmt: skip
+
+
+def _read_head(file: Path, parts: list[str]) -> _Head:
+    above = "\n" * (parts[0].count("\n") + 1)  # so that lines are counted as in the file
+    try:
+        return _Head.model_validate(tomllib.loads(above + parts[1]))
+    except tomllib.TOMLDecodeError as error:
+        raise PromptError(f"{file}: the head is not TOML ({error})") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise PromptError(f"{file}: head, {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+
+
+def _check_words(file: Path, head: _Head) -> set[str]:
+    """Return the names of all words; each must be there for every value of what it depends on."""
+    for variant in head.words:
+        if not any(variant in axis for axis in VARIANTS):
+            known = ", ".join(v for axis in VARIANTS for v in axis)
+            raise PromptError(f"{file}: head, words.{variant}: words depend on one of {known}")
+    names: set[str] = set()
+    for axis in VARIANTS:
+        here = {word for variant in axis for word in head.words.get(variant, {})}
+        for word in sorted(here):
+            missing = [v for v in axis if word not in head.words.get(v, {})]
+            if missing or word in names or word in head.holes:
+                what = f"is missing from {', '.join(f'[words.{v}]' for v in missing)}" if missing else "is defined twice"
+                raise PromptError(f"{file}: head, the word ${word} {what}")
+        names |= here
+    return names
+
+
+def _holes(body: str, place: Callable[[int], str]) -> list[tuple[int, str]]:
+    found: list[tuple[int, str]] = []
+    for match in Template.pattern.finditer(body):
+        if match["invalid"] is not None:
+            raise PromptError(f"{place(match.start())}: a lone $ (write $$ for a dollar, $name for a hole)")
+        if name := match["named"] or match["braced"]:
+            found.append((match.start(), name))
+    return found
+
+
+def _check_declared(file: Path, declared: tuple[str, ...], found: list[tuple[int, str]], place: Callable[[int], str]) -> None:
+    names = tuple(name for _, name in found)
+    for i, (at, name) in enumerate(found):
+        if name not in declared:
+            raise PromptError(f"{place(at)}: ${name} is not declared in the head (holes = {list(declared)})")
+        if name in names[:i]:
+            why = "a hole has one place, so that the text before it stays cached"
+            raise PromptError(f"{place(at)}: ${name} stands twice; {why}")
+    for name in declared:
+        if name not in names:
+            raise PromptError(f"{file}: the head declares ${name}, but the body has no such hole")
+    if names != declared:
+        raise PromptError(f"{file}: ${names[0]} ... stand in another order than declared: {list(names)}, not {list(declared)}")
+
+
+def _check_tail(body: str, found: list[tuple[int, str]], place: Callable[[int], str]) -> None:
+    """Refuse a fixed section after the first hole: it would be computed anew for every sample."""
+    sections = list(SECTION.finditer(body))
+    borders = [*(m.start() for m in sections), len(body)]
+    for match, end in zip(sections[:-1], borders[1:], strict=False):
+        if match.start() > found[0][0] and not any(match.start() < at < end for at, _ in found):
+            raise PromptError(
+                f"{place(match.start())}: ${found[0][1]} is misplaced: the fixed section {match[1]!r} stands after it"
+            )
+
+
+def _pieces(body: str) -> tuple[tuple[str, str], ...]:
+    pieces: list[tuple[str, str]] = []
+    fixed, at = "", 0
+    for match in Template.pattern.finditer(body):
+        fixed, at = fixed + body[at : match.start()], match.end()
+        if match["escaped"] is not None:
+            fixed += "$"
+        else:
+            pieces.append((fixed, match["named"] or match["braced"]))
+            fixed = ""
+    return (*pieces, (fixed + body[at:], ""))

@@ -1,1 +1,0 @@
-"""Who thinks inside a method: the small encoder, or a language model."""

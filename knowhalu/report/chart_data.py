@@ -1,0 +1,124 @@
+"""The data of the charts: curves and times of each run, and the grids of a calibration."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from knowhalu.errors import InputError
+from knowhalu.evaluation.curves import Curve, Reliability, histogram, log_edges, reliability, risk_coverage, roc, thinned
+from knowhalu.evaluation.metrics import Floats
+from knowhalu.report.outcomes import Outcomes
+from knowhalu.report.runs import Texts
+
+
+class Times(NamedTuple):
+    """Seconds from the start of a check to its verdict: the share of rows in each bin of common limits, and two quantiles."""
+
+    edges: Floats
+    share: Floats
+    median: float
+    slow: float
+
+
+class Drawn(NamedTuple):
+    """Curves by method; a method of which one cannot be given is left out of it."""
+
+    roc: dict[str, Curve]
+    risk: dict[str, Curve]
+    reliability: dict[str, Reliability]
+    seconds: dict[str, Times]
+
+
+def drawn_of(outcomes: Mapping[str, Outcomes], main: Mapping[str, Outcomes], texts: Texts | None) -> Drawn:
+    """Compute what is drawn; without gold labels, only times.
+
+    Probabilities and times are those of the `main` methods: trivial rules only put texts in order, and take no time.
+    """
+    rocs: dict[str, Curve] = {}
+    risks: dict[str, Curve] = {}
+    bins: dict[str, Reliability] = {}
+    for name, found in outcomes.items():
+        if texts is None:
+            break
+        entries, said = found.against(texts.gold)
+        if not len(entries):
+            continue
+        curve = roc(said.gold, said.probability)
+        risk = risk_coverage(said.right, said.abstained, found.sureness[entries])
+        rocs |= {name: thinned(curve)} if curve is not None else {}
+        risks |= {name: thinned(risk)} if risk is not None else {}
+        bins |= {name: reliability(said.gold, said.probability)} if name in main else {}
+    return Drawn(rocs, risks, bins, _times(main))
+
+
+def _times(outcomes: Mapping[str, Outcomes]) -> dict[str, Times]:
+    timed = {name: found.seconds[found.seconds > 0] for name, found in outcomes.items()}
+    known = {name: seconds for name, seconds in timed.items() if len(seconds)}
+    if not known:
+        return {}
+    edges = log_edges(np.concatenate(list(known.values())))
+    return {
+        name: Times(edges, histogram(seconds, edges), float(np.median(seconds)), float(np.quantile(seconds, 0.95)))
+        for name, seconds in known.items()
+    }
+
+
+ALL = "all rows"
+
+
+class Grid(NamedTuple):
+    """`average[i, j]` is the average accuracy with delta1 at quantile `q1[i]` and delta2 at `q2[j]`; NaN where not tried."""
+
+    q1: Floats
+    q2: Floats
+    average: Floats
+
+    @property
+    def best(self) -> tuple[int, int] | None:
+        """Return the place of the best pair, the first of equals; None where nothing was tried."""
+        if np.isnan(self.average).all():
+            return None
+        i, j = np.unravel_index(int(np.nanargmax(self.average)), self.average.shape)
+        return int(i), int(j)
+
+    @property
+    def equals(self) -> int:
+        """Count the pairs that got as much as the best."""
+        return int((self.average == np.nanmax(self.average)).sum()) if self.best is not None else 0
+
+
+def read_grids(path: Path) -> dict[str, Grid]:
+    """Read the grids in the JSON file beside a profile, of all rows and of sets of their own.
+
+    A grid is {"q1": [...], "q2": [...], "average": [[...]]}; the file has one as "grid" and more as "grids", by set, or is one.
+    Raises InputError for anything else.
+    """
+    file = path.with_suffix(".json") if path.suffix == ".toml" else path
+    try:
+        fields: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        whole = fields.get("grid") or (fields if "q1" in fields else None)
+        grids = {**({ALL: whole} if whole is not None else {}), **fields.get("grids", {})}
+        found = {str(name): _read(grid) for name, grid in grids.items()}
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror}). Calibrate again, or leave --profile out.") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise InputError(
+            f"{file}: not the figures of a calibration ({what}). Calibrate again, or leave --profile out."
+        ) from error
+    if not found:
+        raise InputError(f"{file}: holds no grid of thresholds, so there is none to draw. Leave --profile out.")
+    return found
+
+
+def _read(fields: Mapping[str, Any]) -> Grid:
+    q1, q2 = (np.array(fields[name], dtype=float) for name in ("q1", "q2"))
+    average = np.array([[np.nan if v is None else float(v) for v in row] for row in fields["average"]], dtype=float)
+    rising = all(q.ndim == 1 and len(q) > 1 and (np.diff(q) > 0).all() for q in (q1, q2))
+    if not rising or average.shape != (len(q1), len(q2)):
+        shape = " x ".join(map(str, average.shape))
+        raise ValueError(f"average is {shape}, q1 has {q1.size} and q2 {q2.size} values, which must rise")
+    return Grid(q1, q2, average)

@@ -1,0 +1,115 @@
+"""What a report says in sentences: of a run, of its sample of items, and of one item."""
+
+import re
+
+from knowhalu.evaluation.compare import Result
+from knowhalu.evaluation.tables import percent, title_of
+from knowhalu.report.content import Report, Section, is_trivial
+from knowhalu.report.items import Item
+from knowhalu.types import OpenReason
+
+_SPACE = re.compile(r"\s+")
+
+
+def headlines(section: Section) -> list[str]:
+    """Return what the first method got, and whether any method clears the trivial rules."""
+    results = section.comparison.results if section.comparison is not None else ()
+    known = [r for r in results if r.figures["average"].value is not None]
+    ours = [r for r in known if not is_trivial(r.method)]
+    if not ours:
+        return []
+    said = [f"{ours[0].name}: Avg Acc {percent(ours[0].figures['average'])} %."]
+    rules = [r for r in known if is_trivial(r.method)]
+    if not rules:
+        return said
+    best = max(rules, key=_average)
+    clear = [r.name for r in ours if (low := r.figures["average"].low) is not None and low > _average(best)]
+    rule = f"{title_of(best)}, gets {100 * _average(best):.1f} %"
+    verdict = f"Clearly above it: {', '.join(clear)}." if clear else "No method here is clearly above it."
+    return [*said, f"The best trivial rule, {rule}. {verdict}"]
+
+
+def trivial_names(report: Report) -> list[str]:
+    """Return the names of trivial rules, in alphabetical order."""
+    compared = {r.name: r.method for s in report.sections if s.comparison is not None for r in s.comparison.results}
+    methods = compared | {e.name: e.method for s in report.sections for e in s.entrants}
+    return sorted(name for name, method in methods.items() if is_trivial(method))
+
+
+def method_count(report: Report) -> int:
+    """Count the methods that are not trivial, by name."""
+    return len({e.name for s in report.sections for e in s.entrants if not is_trivial(e.method)})
+
+
+def failure_count(report: Report) -> int:
+    """Count the checks that ended without a verdict."""
+    return sum(sum(e.failures.values()) for s in report.sections for e in s.entrants)
+
+
+def sample_note(report: Report) -> str:
+    """Say which items are shown, of how many."""
+    shown = len(report.items)
+    if shown == report.outcomes:
+        return f"All {shown:,} outcomes, wrong ones first, then unsure ones, then others."
+    return (
+        f"{shown:,} of {report.outcomes:,} outcomes, shared out among runs and methods: the most surely wrong ones first, then "
+        "those left open, then failed ones and the least sure right ones. They are chosen to be looked at and do not stand for "
+        "all; the figures above are of all rows."
+    )
+
+
+def shared_warnings(report: Report) -> list[tuple[str, str]]:
+    """Return every warning of several runs once, with the names of the runs that it is about."""
+    about: dict[str, list[str]] = {}
+    for section in report.sections if len(report.sections) > 1 else ():
+        for line in section.warnings:
+            about.setdefault(line, []).append(section.name)
+    return [(line, ", ".join(names)) for line, names in about.items()]
+
+
+def choices(report: Report) -> list[tuple[str, str, list[str]]]:
+    """Return what items can be filtered by, where there is more than one value: field, title, values."""
+    fields = (("run", "Set", "run"), ("method", "Method", "method"), ("kind", "Kind said", "type"), ("why", "Why", "why"))
+    found = [(name, title, list(dict.fromkeys(getattr(i, attribute) for i in report.items))) for name, title, attribute in fields]
+    return [(name, title, sorted(v for v in values if v)) for name, title, values in found if len(values) > 1]
+
+
+def snippet(item: Item) -> str:
+    """Return the beginning of an item's text on one line."""
+    text = item.sample.response if item.sample is not None else "".join(p.text for s in item.stretches for p in s.pieces)
+    line = _SPACE.sub(" ", text[:400]).strip() or item.outcome.id[:100]
+    return line if len(line) <= 140 else f"{line[:139]}…"
+
+
+def said(item: Item) -> str:
+    """Return what was said of an item, in words, with the probability of being hallucinated."""
+    verdict = item.verdict
+    if verdict is None:
+        return "no verdict"
+    words = {True: "hallucinated", False: "faithful", None: "left open"}[verdict.hallucinated]
+    return f"said {words} ({verdict.probability:.2f})"
+
+
+def why(item: Item) -> str:
+    """Return in words why a text was left open, or how the sources stand to a wrong one; nothing where that is not known."""
+    return item.verdict.why if item.verdict is not None else ""
+
+
+def actions(section: Section) -> list[tuple[str, str]]:
+    """Return every reason for which a method left a text open, in words, with what to do next."""
+    found = {name for entrant in section.entrants for name in entrant.why}
+    return [(reason.says, reason.next_action) for reason in OpenReason if reason in found]
+
+
+def cost_line(item: Item) -> str:
+    """Return what a check cost, and where the whole outcome is."""
+    verdict = item.verdict
+    counts = [f"{n:,} {name.replace('_', ' ')}" for name, n in verdict.usage.model_dump().items() if n] if verdict else []
+    total = verdict.seconds.get("total") if verdict else None
+    return " · ".join(
+        [", ".join([*counts, *([f"{total:.2f} s"] if total is not None else [])]) or "no cost recorded", item.place]
+    )
+
+
+def _average(result: Result) -> float:
+    return result.figures["average"].value or 0.0

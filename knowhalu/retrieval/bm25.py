@@ -1,0 +1,165 @@
+"""Lexical search: BM25 over a memory-mapped part of an index.
+
+Scores are those of Lucene's BM25 (Kamphuis et al. 2020, "Which BM25 do you mean?"), and of `bm25s` with method "lucene": for a
+term that `n` of `N` passages have, `ln(1 + (N - n + 0.5) / (n + 0.5)) * f / (f + k1 * (1 - b + b * length / average))`.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knowhalu.errors import IndexFormatError
+from knowhalu.index.base import check_k
+from knowhalu.index.bm25_part import fingerprint, key, terms
+from knowhalu.index.extension import Stored, open_parts
+from knowhalu.index.part import Part
+from knowhalu.index.passages import Passages, best
+from knowhalu.types import Passage
+
+K1, B = 0.9, 0.4
+Rows = NDArray[np.int64]
+Scores = NDArray[np.float64]
+
+
+class _Postings(NamedTuple):
+    rows: NDArray[np.int32]
+    counts: NDArray[np.uint8]
+
+
+class _Segment:
+    """One lexical part: the rows from `first` on, counted within the part from 0."""
+
+    def __init__(self, part: Part, first: int) -> None:
+        if part.head.settings.get("terms") != fingerprint():
+            raise IndexFormatError(f"{part.folder}: its words were cut by another version of knowhalu. {part.cure}")
+        self.part, self.first, self.size = part, first, part.head.passages
+        self.keys = part.array("keys", "<u8", None)
+        self.ends = part.array("ends", "<i8", len(self.keys) + 1)
+        self.rows = part.array("rows", "<i4", None)
+        self.counts = part.array("counts", "u1", len(self.rows))
+        self.lengths = part.array("lengths", "<i4", self.size)
+
+    def postings(self, number: int) -> _Postings:
+        at = int(np.searchsorted(self.keys, np.uint64(number)))
+        if at == len(self.keys) or int(self.keys[at]) != number:
+            return _Postings(self.rows[:0], self.counts[:0])
+        start, end = int(self.ends[at]), int(self.ends[at + 1])
+        if not 0 <= start <= end <= len(self.rows):
+            raise IndexFormatError(f"{self.part.folder}: a list of rows lies outside of its file. {self.part.cure}")
+        return _Postings(self.rows[start:end], self.counts[start:end])
+
+    def all(self, postings: _Postings) -> Rows:
+        """Return a whole list of rows, as counted over all segments."""
+        rows = postings.rows
+        if len(rows) and not (rows[0] >= 0 and rows[-1] < self.size and bool(np.all(rows[1:] > rows[:-1]))):
+            raise IndexFormatError(f"{self.part.folder}: a list of rows is out of order. {self.part.cure}")
+        return rows.astype(np.int64) + self.first
+
+
+class _Term(NamedTuple):
+    """A term of a query: its weight, which its part of a score never reaches, and the passages that have it."""
+
+    weight: float
+    postings: list[_Postings]
+
+
+class LexicalIndex:
+    """Rank passages by BM25; passages that share no term with the query are not found.
+
+    `parts` cover the rows of `passages` one after the other; `deleted` rows are neither found nor counted, so scores are
+    those of an index that never had them. Equal scores keep the order of the sources. Raises IndexFormatError where a part is
+    damaged or does not cover the passages.
+    """
+
+    def __init__(
+        self, parts: Sequence[Part], passages: Passages, *, deleted: Collection[int] = (), k1: float = K1, b: float = B
+    ) -> None:
+        self.passages, self.k1, self.b = passages, k1, b
+        self._segments: list[_Segment] = []
+        covered = 0
+        for part in parts:
+            self._segments.append(_Segment(part, covered))
+            covered += part.head.passages
+        if covered != len(passages):
+            where = parts[0].folder if parts else "the lexical part"
+            raise IndexFormatError(
+                f"{where}: covers {covered} of {len(passages)} passages. Run `knowhalu index extend --lexical`"
+            )
+        self._deleted = np.array(sorted(deleted), dtype=np.int64)
+        gone = [terms(str(passages.get(int(row)))) for row in self._deleted]
+        self._gone = Counter(key(t) for found in gone for t in set(found))
+        self._alive = covered - len(gone)
+        tokens = sum(int(s.part.head.settings.get("tokens", 0)) for s in self._segments) - sum(map(len, gone))
+        self._average = max(1.0, tokens / max(1, self._alive))
+
+    @classmethod
+    def open(cls, stored: Stored) -> "LexicalIndex":
+        """Open the lexical part of an index."""
+        return cls(open_parts(stored, "lexical"), stored.passages, deleted=stored.deleted)
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
+        """Return at most `k` passages for each query, best first; none for a query without a known word."""
+        check_k(k)
+        return [[self.passages.get(row, score) for row, score in self.rank(query, k)] for query in queries]
+
+    def rank(self, query: str, k: int) -> list[tuple[int, float]]:
+        """Return the best rows of one query and their scores, best first."""
+        rows, scores = np.zeros(0, dtype=np.int64), np.zeros(0)
+        found = sorted(self._asked(query), key=lambda term: -term.weight)
+        rest = [0.0] * (len(found) + 1)  # what the terms from here on can add to a passage at most
+        for i in range(len(found) - 1, -1, -1):
+            rest[i] = rest[i + 1] + found[i].weight
+        for i, term in enumerate(found):
+            # once k passages score more than all that is left can give, no new passage can come in (MaxScore)
+            if len(rows) >= k and np.partition(scores, -k)[-k] > rest[i] * (1 + 1e-9):
+                scores = scores + self._at(rows, term)
+            else:
+                rows, scores = _added(rows, scores, *self._all(term))
+        return best(self.passages, rows, scores, k)
+
+    def _asked(self, query: str) -> Iterator[_Term]:
+        for number, times in Counter(key(t) for t in terms(query)).items():
+            postings = [s.postings(number) for s in self._segments]
+            holders = sum(len(p.rows) for p in postings) - self._gone[number]
+            if holders > 0:
+                yield _Term(times * math.log(1 + (self._alive - holders + 0.5) / (holders + 0.5)), postings)
+
+    def _all(self, term: _Term) -> tuple[Rows, Scores]:
+        """Return every living row that has the term, rising, and what the term adds to it."""
+        parts = [(s, p) for s, p in zip(self._segments, term.postings, strict=True) if len(p.rows)]
+        rows = np.concatenate([s.all(p) for s, p in parts])
+        scores = np.concatenate([self._scored(s, p.rows, p.counts, term.weight) for s, p in parts])
+        if len(self._deleted):
+            keep = ~np.isin(rows, self._deleted, assume_unique=True)
+            rows, scores = rows[keep], scores[keep]
+        return rows, scores
+
+    def _at(self, rows: Rows, term: _Term) -> Scores:
+        """Return what a term adds to each of the given rows, looked up without reading its whole list."""
+        added = np.zeros(len(rows))
+        for segment, postings in zip(self._segments, term.postings, strict=True):
+            start, end = np.searchsorted(rows, [segment.first, segment.first + segment.size])
+            own = (rows[start:end] - segment.first).astype(np.int32)
+            at = np.searchsorted(postings.rows, own)
+            has = np.flatnonzero(at < len(postings.rows))
+            has = has[postings.rows[at[has]] == own[has]]
+            added[start + has] = self._scored(segment, own[has], postings.counts[at[has]], term.weight)
+        return added
+
+    def _scored(self, segment: _Segment, rows: NDArray[np.int32], counts: NDArray[np.uint8], weight: float) -> Scores:
+        lengths = segment.lengths[rows] / self._average
+        scores: Scores = weight * counts / (counts + self.k1 * (1 - self.b + self.b * lengths))
+        return scores
+
+
+def _added(rows: Rows, scores: Scores, more: Rows, extra: Scores) -> tuple[Rows, Scores]:
+    """Merge two rising lists of rows; a row in both gets the sum."""
+    if not len(rows):
+        return more, extra
+    union, place = np.unique(np.concatenate([rows, more]), return_inverse=True)
+    sums = np.bincount(place, weights=np.concatenate([scores, extra]), minlength=len(union))
+    return union, sums.astype(np.float64, copy=False)

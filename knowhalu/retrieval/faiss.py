@@ -1,0 +1,111 @@
+"""An index on disk: opened by its manifest, searched through memory maps, verified byte for byte."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knowhalu.index.base import Embedder, check_k
+from knowhalu.index.container import Floats
+from knowhalu.index.exact import Exact, scores_of
+from knowhalu.index.faiss_file import parse_parameters
+from knowhalu.index.manifest import SearchParameters, read_settled
+from knowhalu.index.open import check_embedder, open_faiss, vectors_of
+from knowhalu.index.store import open_store
+from knowhalu.types import Passage
+
+Ints = NDArray[np.int64]
+
+
+class Nearest(NamedTuple):
+    """Rows and their cosines, best first, `(queries, k)`; -1 where there are no more."""
+
+    rows: Ints
+    scores: Floats
+
+
+class FaissIndex:
+    """Search the passages of an index folder by the cosine of their vectors.
+
+    With the factory "Flat" the result is exact. Otherwise FAISS finds candidates among the passages that were there when the
+    index was built whole, and all later ones are compared. Either way the candidates are ranked by their stored vectors, and
+    equal scores by the order of the documents. May be used from several threads.
+    """
+
+    def __init__(self, folder: Path, embedder: Embedder, parameters: SearchParameters | str | None = None) -> None:
+        self.folder, self.embedder = Path(folder), embedder
+        self.manifest = read_settled(self.folder)
+        check_embedder(self.folder, self.manifest, embedder)
+        usual = self.manifest.search.parameters
+        if isinstance(parameters, str):
+            parameters = parse_parameters(parameters, self.manifest.factory, usual)
+        self.parameters = parameters or usual
+        self.store = open_store(self.folder, self.manifest)
+        self._vectors = vectors_of(self.folder, self.manifest)
+        self._faiss = open_faiss(self.folder, self.manifest, self.store)
+        self._exact = Exact(self._vectors, self.manifest.search.rows if self._faiss else 0)
+
+    @classmethod
+    def open(cls, folder: Path, embedder: Embedder, parameters: SearchParameters | str | None = None) -> "FaissIndex":
+        """Open an index; raises IndexFormatError where it is missing, damaged or made by another embedder.
+
+        `parameters` stand in for those that the index was built with; a text such as "nprobe=64" changes some of them, and
+        is a SettingsError where it names what the index does not have.
+        """
+        return cls(folder, embedder, parameters)
+
+    def __len__(self) -> int:
+        """Return the number of passages."""
+        return self.manifest.counts.passages
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
+        """Return at most `k` passages for each query, best first; none for a blank query."""
+        check_k(k)
+        asked = [i for i, query in enumerate(queries) if query.strip()]
+        found: list[list[Passage]] = [[] for _ in queries]
+        if asked:
+            near = self.nearest(self.embedder.encode([queries[i] for i in asked], query=True), k)
+            for i, row, score in zip(asked, near.rows.tolist(), near.scores.tolist(), strict=True):
+                found[i] = [self.store.get(n, s) for n, s in zip(row, score, strict=True) if n >= 0]
+        return found
+
+    def nearest(self, queries: Floats, k: int) -> Nearest:
+        """Return the `k` nearest rows of each query vector `(n, dimension)`."""
+        queries = np.ascontiguousarray(queries, np.float32)
+        k = min(k, len(self))
+        if k == 0:
+            return Nearest(np.zeros((len(queries), 0), np.int64), np.zeros((len(queries), 0), np.float32))
+        guessed = np.zeros((len(queries), 0), np.int64)
+        if self._faiss:
+            count = min(self.manifest.search.rows, k * self.parameters.refine)
+            guessed = self._faiss.candidates(queries, count, self.parameters)
+        if not len(self._exact):
+            return self._ranked(queries, guessed, k)
+        want = min(k + 8, len(self._exact))
+        while True:
+            near = self._exact.candidates(queries, want)
+            found = self._ranked(queries, np.hstack([guessed, near.rows]), k)
+            # what lies behind the last candidate could be among the best only if it scored about as well as they
+            if want == len(self._exact) or np.all(near.floor + self._exact.error < found.scores[:, -1]):
+                return found
+            want = min(4 * want, len(self._exact))
+
+    def _ranked(self, queries: Floats, rows: Ints, k: int) -> Nearest:
+        """Rank candidate rows `(n, m)` by their exact scores, then by document and number, and keep `k`."""
+        alive = rows >= 0
+        if len(self.store.edits.rows):
+            alive &= ~self.store.edits.is_dead(rows)
+        each, is_whole = np.arange(len(rows))[:, None], bool(alive.all())
+        known = rows if is_whole else np.where(alive, rows, 0)
+        scores = scores_of(queries, self._vectors, known)
+        if not is_whole:
+            scores[~alive] = -np.inf
+        order = np.argsort(-scores, axis=1)
+        best = scores[each, order]
+        if np.any((best[:, 1:] == best[:, :-1]) & (best[:, 1:] > -np.inf)):
+            places = self.store.places(known.ravel()).reshape(*rows.shape, 4)
+            order = np.lexsort((places[..., 1], places[..., 0], -scores))
+        order, best = order[:, :k], best[:, :k]
+        return Nearest(np.where(best > -np.inf, rows[each, order], -1), best)

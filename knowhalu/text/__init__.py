@@ -1,0 +1,1 @@
+"""Pure functions on text: sentences, entities, quantities, clauses, questions and overlap."""

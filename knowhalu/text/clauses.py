@@ -1,0 +1,237 @@
+"""The claims of a sentence by text rules, and where in a response a claim is made.
+
+A rule parts a sentence only where the subject of every part is sure; else the sentence stays as it is. Reported speech,
+conditions, alternatives and quotations are never parted, as their parts do not stand alone.
+"""
+
+import re
+from typing import NamedTuple
+
+from knowhalu.text.refusals import declines
+from knowhalu.text.sentences import Span, content_words, sentences
+from knowhalu.text.wordlists import DETERMINERS, HELPERS, NAME, PREPOSITIONS, VERBS
+
+
+def place(claim: str, piece: Span) -> Span:
+    """Return where a piece of the response makes a claim: the exact stretch where it stands there word for word.
+
+    Else that is the sentence whose words are most like those of the claim; the whole piece where none shares any.
+    """
+    bare = claim.strip().rstrip(".!")
+    if bare and (exact := re.search(rf"(?<!\w){re.escape(bare)}(?!\w)", piece.text)):
+        return Span(piece.start + exact.start(), piece.start + exact.end(), exact.group())
+    wanted = set(content_words(claim))
+    alike, _, best = max(((_alike(wanted, s.text), -i, s) for i, s in enumerate(sentences(piece.text))), default=(0.0, 0, piece))
+    return Span(piece.start + best.start, piece.start + best.end, best.text) if alike else piece
+
+
+def _alike(wanted: set[str], text: str) -> float:
+    """Return twice the shared words over all words (Dice): a long sentence does not win by its length alone."""
+    there = set(content_words(text))
+    return 2 * len(wanted & there) / (len(wanted) + len(there) or 1)
+
+
+_WHOLE = re.compile(
+    r"[\"“”«»]|\b(?:if|unless|whether|either|neither|nor|or|both|not only|as well as|according to|that|than|because|although|"
+    r"though|until|since|so that|rather|instead|only|hypothetically)\b"
+    r"|\b(?:said|says|told|tells|claim(?:s|ed)?|report(?:s|ed)?|argue[sd]?|believe[sd]?|think|thinks|thought|announced|"
+    r"den(?:y|ies|ied)|suggest(?:s|ed)?|warn(?:s|ed)?|allege[sd]?|estimate[sd]?|expect(?:s|ed)?|hope[sd]?|ask(?:s|ed)?)\b",
+    re.IGNORECASE,
+)
+_QUESTION = re.compile(r"\?[\"”’)\]\s]*$")  # noqa: RUF001
+_RELATIVE = re.compile(r", (who|which) ([^,;:()]+)(,|[.!]?$)")
+_APPOSED = re.compile(r"^([^,;:()]+), ((?:an?|the) [^,;:()]+), ([^,].*)$", re.DOTALL)
+_JOINT = re.compile(r"(?:;|,) (?:and |but |while |whereas )?|,? (?:and|but) (?!(?:also|then) )|,? (?:and|but) (?:also|then) ")
+_SUBJECT = re.compile(r"(?:(?:the|this|these|those|its|his|her|their|a|an) (?:[\w'’-]+ ){0,4}?[\w'’-]+)", re.IGNORECASE)  # noqa: RUF001
+_PAST = frozenset(
+    """
+    died lived moved worked studied served returned remained graduated married retired played joined started became began wrote
+    won went left took came fell rose led grew lost sold bought met received visited travelled settled resigned earned
+    continued appeared arrived attended taught competed finished ended opened closed founded published
+    """.split()
+)
+"""Finite after "and", never a second participle of the verb before."""
+_ADJECTIVES = frozenset(
+    "related associated used limited united advanced experienced detailed unnamed armed alleged needed dedicated named".split()
+)
+"""Words in -ed that describe a noun after "and" more often than they tell what somebody did."""
+_WAS = frozenset("is are was were".split())
+_HAS = frozenset("has have had".split())
+_MODAL = frozenset("will would can could shall should may might must do does did".split())
+_PRONOUNS = frozenset("he she it they this that these those we i you there who which".split())
+_NEGATIVE = re.compile(r"n['’]t$|^not$|^never$|^no$", re.IGNORECASE)  # noqa: RUF001
+LONGEST, LONG = 8, 80
+"""Words of a subject at most, and of a sentence that is parted at all."""
+
+
+class Clause(NamedTuple):
+    """A statement of its own; it comes from `sentence[start:end]`, and has its words where `text` says so too."""
+
+    start: int
+    end: int
+    text: str
+
+
+class _Part(NamedTuple):
+    """A clause parted at its verb: the subject, the words of the verb group, and whether anything follows them."""
+
+    subject: str
+    verbs: tuple[str, ...]
+    goes_on: bool
+
+
+def claims_nothing(sentence: str, *, answers: bool) -> bool:
+    """Tell whether a sentence has nothing to check: a question, no words at all, or, of an answer, a refusal.
+
+    "The report does not say who paid" refuses an answer; in a summary it is a claim like others.
+    """
+    refuses = answers and declines(sentence)
+    return refuses or _QUESTION.search(sentence) is not None or not any(c.isalnum() for c in sentence)
+
+
+def clauses(sentence: str) -> list[Clause]:
+    """Part a sentence into statements; one of itself where no rule is sure."""
+    whole = [Clause(0, len(sentence), sentence)]
+    if _WHOLE.search(sentence) or len(sentence.split()) > LONG:
+        return whole
+    main, aside = _without_asides(sentence)
+    parts = _coordinated(main)
+    if parts is None:
+        parts = [Span(0, len(main), main)]
+    texts = [_ended(p.text) for p in parts] + aside
+    return [_placed(sentence, text) for text in texts] if len(texts) > 1 else whole
+
+
+def _placed(sentence: str, text: str) -> Clause:
+    at = place(text, Span(0, len(sentence), sentence))
+    return Clause(at.start, at.end, text)
+
+
+def _ended(text: str) -> str:
+    text = text.strip(" ,;")
+    return text if text[-1:] in ".!" else f"{text}."
+
+
+def _without_asides(sentence: str) -> tuple[str, list[str]]:
+    """Take out a relative clause or an apposition behind a comma, and say it of what stands before it."""
+    apposed = _APPOSED.match(sentence)
+    if apposed and _is_noun(apposed[1]) and _opens_with_verb(apposed[3]) and not _has_verb(apposed[2]):
+        return f"{apposed[1]} {apposed[3]}", [f"{apposed[1]} is {apposed[2]}."]
+    relative = _RELATIVE.search(sentence)
+    if relative is None or not _opens_with_verb(relative[2]) or len(_RELATIVE.findall(sentence)) > 1:
+        return sentence, []
+    before, after = sentence[: relative.start()], sentence[relative.end() :]
+    noun = _antecedent(before)
+    if noun is None or (after.strip() and not _opens_with_verb(after.strip())) or (relative[3] == ",") != bool(after.strip()):
+        return sentence, []
+    inner = _coordinated(f"{noun} {relative[2]}")
+    told = [p.text for p in inner] if inner else [f"{noun} {relative[2]}"]
+    return f"{before}{after}" if after.strip() else f"{before}.", [_ended(_capital(t)) for t in told]
+
+
+def _antecedent(before: str) -> str | None:
+    """Return the noun that a relative clause is about: the name, or "the" and up to three words, right before the comma."""
+    names = [m.group() for m in NAME.finditer(before) if m.end() == len(before)]
+    if names:
+        return names[0] if not _has_verb(names[0]) else None
+    found = re.search(r"\b(?:the|a|an|its|his|her|their) (?:[a-z][\w-]* ){0,2}[a-z][\w-]*$", before, re.IGNORECASE)
+    if found is None or any(w.lower() in PREPOSITIONS or w.lower() in HELPERS for w in found.group().split()):
+        return None
+    first, _, rest = found.group().partition(" ")
+    return f"the {rest}" if first.lower() in ("a", "an") else found.group()
+
+
+def _coordinated(text: str) -> list[Span] | None:
+    """Part at the first "and", "but" or ";" that a second statement surely follows; its subject is carried over."""
+    for joint in _JOINT.finditer(text):
+        left, right = text[: joint.start()], text[joint.end() :]
+        first = _parted(left)
+        if first is None or not right.strip(" .!"):
+            continue
+        second = _continued(first, left, right, bound="and" in joint.group() or "but" in joint.group())
+        if second is None:
+            continue
+        more = _coordinated(second)
+        rest = [p.text for p in more] if more else [second]
+        return [Span(0, len(t), t) for t in (left, *rest)]
+    return None
+
+
+def _continued(first: _Part, left: str, right: str, *, bound: bool) -> str | None:
+    """Return the right side as a statement of its own, with the subject of the left one where it lacks its own.
+
+    A verb behind a mere comma may be a participle ("helped by exports"), so a subject is carried only by "and" or "but".
+    """
+    word = right.split()[0].strip(",.;").lower()
+    if _is_verb(word):
+        return _with_subject(first, right, word) if bound else None
+    own = _parted(right)
+    if own is None:
+        return None
+    pronoun = own.subject.lower()
+    if pronoun in ("he", "she", "it", "they"):
+        names = [m.group() for m in NAME.finditer(left) if m.group().lower() not in DETERMINERS]
+        sure = names == [first.subject] if pronoun in ("he", "she") else not names or names == [first.subject]
+        return f"{first.subject}{right[len(own.subject) :]}" if sure and _is_noun(first.subject) else None
+    return _capital(right) if _is_noun(own.subject) else None
+
+
+def _with_subject(first: _Part, right: str, word: str) -> str | None:
+    """Give a verb phrase the subject before it, and the helping verb of the first where it needs one."""
+    shares_object = not first.goes_on and first.verbs[0] not in _WAS  # "built and opened the bridge"
+    if shares_object or any(_NEGATIVE.search(v) for v in first.verbs) or not _is_noun(first.subject):
+        return None
+    helper = first.verbs[0]
+    if word in HELPERS or word in _PAST:
+        return f"{first.subject} {right}" if helper not in _HAS | _MODAL or word in _WAS | _HAS | _MODAL else None
+    if helper in _MODAL or helper in _HAS:
+        return None
+    if helper in _WAS and len(first.verbs) > 1 and word.endswith("ed"):
+        return f"{first.subject} {first.verbs[0]} {right}"
+    return None if helper in _WAS and word.endswith("ed") else f"{first.subject} {right}"
+
+
+def _parted(text: str) -> _Part | None:
+    """Find subject and verb group of a clause; None where no verb is known, or the subject is not sure."""
+    tokens = text.split()
+    bare = [t.strip(",.;:()").lower() for t in tokens]
+    at = next((i for i, w in enumerate(bare) if i and _is_verb(w) and _may_be_verb(bare, i)), None)
+    if at is None or at > LONGEST:
+        return None
+    subject = " ".join(tokens[:at])
+    if "," in subject or bare[0] in PREPOSITIONS or any(w in ("and", "who", "which", "while", "when", "as") for w in bare[:at]):
+        return None
+    end = at + 1
+    while end < len(bare) and (_NEGATIVE.search(bare[end]) or bare[end].endswith(("ed", "en")) or bare[end] in ("been", "born")):
+        end += 1
+    return _Part(subject, tuple(bare[at:end]), end < len(bare))
+
+
+def _may_be_verb(bare: list[str], at: int) -> bool:
+    """Tell whether a word that can be a verb is one here, and not a noun or an adjective after "the" or "of"."""
+    return bare[at - 1] not in DETERMINERS and bare[at - 1] not in PREPOSITIONS
+
+
+def _is_verb(word: str) -> bool:
+    return word in VERBS or word in _PAST or (word.endswith("ed") and len(word) > 4 and word not in _ADJECTIVES)
+
+
+def _has_verb(text: str) -> bool:
+    return any(w.strip(",.").lower() in HELPERS for w in text.split())
+
+
+def _opens_with_verb(text: str) -> bool:
+    return _is_verb(text.split()[0].strip(",.;").lower())
+
+
+def _is_noun(subject: str) -> bool:
+    """Tell whether a subject can be carried over: a name or a plain noun, not a pronoun."""
+    if subject.lower() in _PRONOUNS:
+        return False
+    named = NAME.match(subject)
+    plain = _SUBJECT.fullmatch(subject) is not None and not _has_verb(subject)
+    return plain or (named is not None and named.group() == subject)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

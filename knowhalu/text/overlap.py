@@ -1,0 +1,55 @@
+"""Overlap of two texts: content words, word pairs, numbers and names that they share."""
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from knowhalu.text.quantities import number_of
+from knowhalu.text.sentences import STOPWORDS, content_words, stem, words
+
+_NEGATION = re.compile(
+    r"\b(?:not|no|never|neither|nor|none|nobody|nothing|without|cannot|fail(?:ed|s)? to|den(?:y|ies|ied)|unlikely|refus\w+)\b"
+    r"|n['’]t\b",  # noqa: RUF001
+    re.IGNORECASE,
+)
+
+
+class Facts(NamedTuple):
+    """What can be compared of a text: content words, word pairs, numbers and names, and how often it negates."""
+
+    content: tuple[str, ...]
+    pairs: frozenset[tuple[str, str]]
+    numbers: frozenset[str]
+    names: frozenset[str]
+    negations: int
+
+
+@lru_cache(maxsize=8192)
+def facts(text: str) -> Facts:
+    """Read the facts of a text."""
+    content = tuple(content_words(text))
+    tokens = words(text)
+    numbers = {n for w in tokens if (n := number_of(w.text)) is not None}
+    opening = {w.start for w in tokens[:1]} | {m.end() for m in re.finditer(r"[.!?:]\s+[\"“]?", text)}
+    names = {
+        stem(w.text.lower()) for w in tokens
+        if w.text[0].isupper() and w.start not in opening and w.text.lower() not in STOPWORDS and len(w.text) > 1
+    }  # fmt: skip
+    return Facts(
+        content,
+        frozenset(zip(content, content[1:], strict=False)),
+        frozenset(numbers),
+        frozenset(names),
+        len(_NEGATION.findall(text)),
+    )
+
+
+def share(part: frozenset[str] | set[str], whole: frozenset[str] | set[str]) -> float:
+    """Return the share of `whole` that is in `part`; 1 where there is nothing to find."""
+    return len(part & whole) / len(whole) if whole else 1.0
+
+
+def coverage(claim: str, source: str) -> float:
+    """Return the share of the claim's content words that the source has, each counted as often as it stands."""
+    wanted, seen = facts(claim).content, set(facts(source).content)
+    return sum(w in seen for w in wanted) / len(wanted) if wanted else 1.0

@@ -1,0 +1,128 @@
+"""Dates and counted things in a text, and which of a claim's ones no part of a source agrees with."""
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from knowhalu.text.sentences import Span, content_words, words
+
+_COUNTED = """
+    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
+    nineteen twenty
+""".split()
+_RANKED = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
+_ROUND = {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90, "hundred": 100}
+_NUMBER_WORDS = {w: str(i) for i, w in enumerate(_COUNTED)} | {w: str(i) for i, w in enumerate(_RANKED, 1)}
+_NUMBER_WORDS |= {w: str(i) for w, i in _ROUND.items()} | {"dozen": "12", "once": "1", "twice": "2"}
+_SCALE = {"thousand": 1e3, "million": 1e6, "m": 1e6, "bn": 1e9, "billion": 1e9, "k": 1e3}
+_MONTHS = "January February March April May June July August September October November December".split()
+_MONTH = rf"(?P<month>{'|'.join(_MONTHS)}|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b\.?)"
+_DAY = r"(?P<day>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?"
+_YEAR = r"(?P<year>1\d{3}|20\d\d)"
+_DATES = tuple(
+    re.compile(rf"\b{pattern}\b")
+    for pattern in (
+        rf"{_DAY}(?: of)? {_MONTH},?(?: {_YEAR})?",
+        rf"{_MONTH} {_DAY}(?:,? {_YEAR})?",
+        rf"{_MONTH},? {_YEAR}",
+        r"(?P<year>1\d{3}|20\d\d)-(?P<number>0[1-9]|1[0-2])-(?P<day>0[1-9]|[12]\d|3[01])",
+        rf"(?<=in ){_MONTH}",
+    )
+)
+_UNITS = {"%": "percent", "$": "dollar", "£": "pound", "€": "euro", "per": "percent"}
+REACH = 3
+"""Words after a number among which its unit is looked for."""
+
+
+class Date(NamedTuple):
+    """A date; 0 where a part is not told."""
+
+    year: int
+    month: int
+    day: int
+
+
+class Count(NamedTuple):
+    """A number and the word that says what is counted; "" where none follows."""
+
+    value: str
+    unit: str
+
+
+@lru_cache(maxsize=65536)
+def number_of(word: str) -> str | None:
+    """Return the value of a number, an ordinal or a number word as text ("1,000" and "1000" meet), or None."""
+    low = word.lower()
+    if low in _NUMBER_WORDS:
+        return _NUMBER_WORDS[low]
+    match = re.fullmatch(r"([\d][\d,]*(?:\.\d+)?)(?:%|st|nd|rd|th|s|(m|bn|k))?", low)
+    if match is None:
+        return None
+    value = float(match.group(1).replace(",", "")) * _SCALE.get(match.group(2) or "", 1.0)
+    return f"{value:.15g}" if value < 1e15 else None
+
+
+def dated(text: str) -> tuple[tuple[int, int, Date], ...]:
+    """Find the dates that name a month, with start and end; of a place the longest reading counts."""
+    taken: list[tuple[int, int, Date]] = []
+    for pattern in _DATES:
+        for m in pattern.finditer(text):
+            if any(a < m.end() and m.start() < b for a, b, _ in taken):
+                continue
+            part = m.groupdict()
+            named = (part.get("month") or "")[:3]
+            month = next((i for i, name in enumerate(_MONTHS, 1) if name[:3] == named), int(part.get("number") or 0))
+            taken.append((m.start(), m.end(), Date(int(part.get("year") or 0), month, int(part.get("day") or 0))))
+    return tuple(taken)
+
+
+@lru_cache(maxsize=8192)
+def dates(text: str) -> tuple[Date, ...]:
+    """Return the dates of a text that name a month."""
+    return tuple(d for _, _, d in dated(text))
+
+
+@lru_cache(maxsize=8192)
+def counts(text: str) -> frozenset[Count]:
+    """Return the counted things of a text; numbers inside dates are left out."""
+    places = dated(text)
+    tokens = words(text)
+    counted = set()
+    for i, word in enumerate(tokens):
+        value = number_of(word.text)
+        if value is None or any(a <= word.start < b for a, b, _ in places):
+            continue
+        after = text[word.end : word.end + 1]
+        unit = _UNITS.get(text[word.start - 1 : word.start], "") if word.start else ""
+        unit = unit or _UNITS.get(after, "") or _UNITS.get(word.text[-1:], "")
+        counted.add(Count(value, unit or unit_after(tokens[i + 1 : i + 1 + REACH])))
+    return frozenset(counted)
+
+
+def unit_after(following: list[Span]) -> str:
+    """Return the first word that carries meaning after a number."""
+    for word in following:
+        if word.text.lower() == "per":
+            return "percent"
+        if number_of(word.text) is None and (found := content_words(word.text)):
+            return found[0]
+    return ""
+
+
+def dates_missing(claim: str, source: str) -> float:
+    """Return the share of the claim's dates with which no date of the source agrees in all that both tell."""
+    wanted, there = dates(claim), dates(source)
+    missing = [w for w in wanted if not any(_agree(w, t) for t in there)]
+    return len(missing) / len(wanted) if wanted else 0.0
+
+
+def _agree(wanted: Date, told: Date) -> bool:
+    shared = [(a, b) for a, b in zip(wanted, told, strict=True) if a and b]
+    return wanted.month == told.month and all(a == b for a, b in shared)
+
+
+def counts_missing(claim: str, source: str) -> float:
+    """Return the share of the claim's counted things that the source counts, but with other numbers only."""
+    wanted, there = counts(claim), counts(source)
+    missing = [w for w in wanted if w not in there and w.unit and any(t.unit == w.unit for t in there)]
+    return len(missing) / len(wanted) if wanted else 0.0

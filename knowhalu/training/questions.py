@@ -1,0 +1,157 @@
+"""Questions made from a text with right, wrong and evading answers (KnowHalu, section 3.1), and refusals."""
+
+import random
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from knowhalu.text.sentences import sentences
+from knowhalu.training.edits import MONTHS, NAME, NUMBER
+from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, UNSUPPORTED, Example, extracted
+from knowhalu.training.paraphrase import rephrase, tidy
+from knowhalu.training.rows import Row, text_of
+
+_DETAIL = re.compile(rf"\b(?:{'|'.join(MONTHS)})\b|{NUMBER.pattern}|{NAME.pattern}")
+
+
+class Asked(NamedTuple):
+    """A question on a detail of a sentence, its answer, and the other details of the text: of the same kind, and of others."""
+
+    document: str
+    sentence: str
+    question: str
+    right: str
+    kind: str
+    alike: tuple[str, ...]
+    unlike: tuple[str, ...]
+
+
+def _kind(detail: str) -> str:
+    if detail in MONTHS:
+        return "which month"
+    if not detail[0].isdigit():
+        return "who or what"
+    return "which year" if re.fullmatch(r"1\d{3}|20\d\d", detail) else "how many"
+
+
+def question_on(document: str, rng: random.Random) -> Asked | None:
+    """Ask for a name or number of one of the first sentences; None where they hold none."""
+    places = [(s, m) for s in sentences(document)[:8] for m in _DETAIL.finditer(s.text) if m.start() > 0]
+    if not places:
+        return None
+    sentence, match = rng.choice(places)
+    right, kind = match.group(), _kind(match.group())
+    question = f"{sentence.text[: match.start()]}{kind}{sentence.text[match.end() :].rstrip('.')}?"
+    others = sorted({m.group() for _, m in places if m.group() not in right and right not in m.group()})
+    alike = tuple(d for d in others if _kind(d) == kind)
+    unlike = tuple(d for d in others if _kind(d) != kind)
+    return Asked(document, sentence.text, question, right, kind, alike, unlike)
+
+
+def asked(row: Row, other: Row, rng: random.Random) -> Example:
+    """Ask for a name or number of a document; the answer is it, another of its kind, or of another kind."""
+    document = tidy(text_of(row))
+    made = question_on(document, rng)
+    if made is None:
+        return extracted(row, other, rng)
+    roll = rng.random()
+    if roll < 0.4 and made.alike:
+        answer = rng.choice(made.alike)
+        target = UNSUPPORTED if made.kind == "who or what" else CONTRADICTED
+        return Example(document, made.question, answer, target, ((0, len(answer)),))
+    if roll < 0.5 and made.unlike:
+        return Example(document, made.question, rng.choice(made.unlike), NEUTRAL)
+    if roll < 0.6 and len(sentences(document)) > 1:
+        rest = " ".join(s.text for s in sentences(document) if made.right not in s.text)
+        return Example(rest or tidy(text_of(other)), made.question, made.right, NEUTRAL)
+    return Example(document, made.question, made.sentence if rng.random() < 0.15 else made.right, SUPPORTED)
+
+
+_CATEGORIES = {
+    "which year": (
+        "in the past", "during the last century", "some time ago", "in a later year", "after a number of years",
+        "a year that is on record", "in the early part of the period", "at some point in history",
+    ),
+    "which month": ("during the year", "at some time of the year", "in one of the seasons", "that same year"),
+    "how many": (
+        "a number of them", "quite a few", "several", "a certain amount", "more than some others", "a quantity worth mentioning",
+    ),
+    "who or what": (
+        "a person", "a well-known figure", "someone who worked in that field", "an organisation", "a place", "a group of people",
+        "something of that kind", "a notable name", "one of those involved", "an institution", "a European one", "a local one",
+    ),
+}  # fmt: skip
+_LEADS = ("", "", "It was ", "That would be ", "The answer is ", "This was ")
+_GENERAL = (
+    "There are many opinions on this, and much depends on the context.",
+    "This is a subject that has drawn attention over the years.",
+    "Such things differ from place to place and from time to time.",
+    "It played a role of some importance in its field.",
+    "Many factors were involved, as is often the case.",
+    "It is known for a variety of reasons.",
+    "People have long been interested in this kind of thing.",
+    "It has had a long and eventful history.",
+)  # fmt: skip
+_REFUSALS = (
+    "I do not have enough information to answer this.",
+    "I'm sorry, but I cannot say from what I have been given.",
+    "The passage does not tell.",
+    "There is not enough detail here to know.",
+    "I am not able to find this in the text.",
+    "Unfortunately that is not something I can determine.",
+    "I don't know.",
+    "It is unclear from the sources.",
+)  # fmt: skip
+_REPEATS = ("{}.", "The question of {} is a good one.", "{}, as the question says.", "As asked, {}.")
+_NEGATIONS = ("It was not {}.", "Not {}.", "It is not {}, at any rate.", "Certainly not {}.", "{} is not the answer.")
+
+
+def too_broad(made: Asked, rng: random.Random) -> str:
+    """Name a category in place of the instance."""
+    text = rng.choice(_LEADS) + rng.choice(_CATEGORIES[made.kind])
+    return text[:1].upper() + text[1:] + ("." if rng.random() < 0.5 else "")
+
+
+def parroting(made: Asked, rng: random.Random) -> str:
+    """Say the question again as if it were an answer."""
+    plain = re.sub(rf"\b{made.kind}\b", rng.choice(("someone", "something", "that", "a certain one")), made.question.rstrip("?"))
+    return rng.choice(_REPEATS).format(plain[:1].lower() + plain[1:] if rng.random() < 0.5 else plain)
+
+
+def misread(made: Asked, rng: random.Random) -> str:
+    """Answer a neighbouring question: another sentence of the text, or a detail of another kind."""
+    others = [s.text for s in sentences(made.document) if s.text != made.sentence and made.right not in s.text]
+    if made.unlike and (not others or rng.random() < 0.5):
+        return rng.choice(made.unlike)
+    return rephrase(rng.choice(others), rng) if others else rng.choice(_GENERAL)
+
+
+def negation(made: Asked, rng: random.Random) -> str:
+    """Say what it is not."""
+    return rng.choice(_NEGATIONS).format(rng.choice(made.alike or made.unlike or ("that",)))
+
+
+def overgeneral(made: Asked, rng: random.Random) -> str:
+    """Say something that is true of nearly everything."""
+    return rng.choice(_GENERAL)
+
+
+def refusal(made: Asked, rng: random.Random) -> str:
+    """Decline to answer."""
+    return rng.choice(_REFUSALS)
+
+
+WAYS: tuple[Callable[[Asked, random.Random], str], ...] = (too_broad, parroting, misread, negation, overgeneral, refusal)
+
+
+def evading(row: Row, other: Row, rng: random.Random) -> Example:
+    """Answer a made question or evade it, without a source: a wrong answer of the right kind delivers as a right one does."""
+    made = question_on(tidy(text_of(row)), rng)
+    if made is None:
+        return extracted(row, other, rng)
+    if rng.random() < 0.5:
+        answer = rng.choice(made.alike) if made.alike and rng.random() < 0.5 else made.right
+        lead = rng.choice(_LEADS) if rng.random() < 0.5 else ""
+        whole = made.sentence if answer == made.right and rng.random() < 0.25 else f"{lead}{answer}{'.' if lead else ''}"
+        return Example("", made.question, whole, SUPPORTED)
+    return Example("", made.question, rng.choice(WAYS)(made, rng), NEUTRAL)

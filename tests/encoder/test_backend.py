@@ -1,0 +1,181 @@
+"""The verifier as a backend: order, windows, long claims and the save and load of its folder, on a tiny random model."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from knowhalu.encoder import backend as service
+from knowhalu.encoder.backend import CLAIM, READS, EncoderBackend
+from knowhalu.encoder.bert import Bert, BertShape
+from knowhalu.encoder.verifier import SHAPES, Verifier, Vocabulary, shape_for
+from knowhalu.errors import ModelError
+from knowhalu.requests import Entail, Hypothesis
+from tests.support.tiny import VOCABULARY, write_tokenizer
+
+SHAPE = BertShape(
+    vocab_size=len(VOCABULARY),
+    hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32, max_position_embeddings=512
+)  # fmt: skip
+TEXTS = st.text(alphabet="snow is white.,0123 \n", max_size=60)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("verifier")
+    torch.manual_seed(0)
+    write_tokenizer(place)
+    model = Verifier(Bert(SHAPE))
+    torch.nn.init.normal_(model.head.weight, std=0.3)
+    model.save(place, Vocabulary.load(place).tokenizer)
+    return place
+
+
+@pytest.fixture(scope="module")
+def backend(folder):
+    return EncoderBackend(folder, precision="fp32")
+
+
+def test_probabilities_add_up_and_come_in_order(backend):
+    pairs = [Hypothesis("snow is white", "snow"), Hypothesis("the snow", "white", "is the snow white"), Hypothesis("", "x")]
+    together = backend.score(pairs)
+    alone = [backend.score([p])[0] for p in pairs]
+    for a, b in zip(together, alone, strict=True):
+        assert sum(a) == pytest.approx(1, abs=1e-5) and a == pytest.approx(b, abs=1e-5)
+    assert len({round(p.supported, 4) for p in together}) == 3
+
+
+PAIRS = [
+    Hypothesis("snow is white. " * n, "the snow " * m) for n, m in ((1, 1), (40, 2), (9, 30), (41, 2), (10, 30), (1, 2), (70, 5))
+]
+
+
+@pytest.fixture(scope="module")
+def alone(backend):
+    return {p: backend.score([p])[0] for p in PAIRS}
+
+
+@settings(max_examples=25)
+@given(st.permutations(PAIRS + PAIRS[:3]), st.integers(1, len(PAIRS)), st.sampled_from([40, 300, 4096]))
+def test_neither_order_nor_company_changes_what_is_said_of_a_pair(folder, alone, pairs, size, budget):
+    backend = EncoderBackend(folder, precision="fp32", tokens=budget)
+    found = [p for a in range(0, len(pairs), size) for p in backend.score(pairs[a : a + size])]
+    for pair, said in zip(pairs, found, strict=True):
+        assert said == pytest.approx(alone[pair], abs=1e-3)
+
+
+def test_rows_of_equal_tokens_are_computed_once(backend, monkeypatch):
+    computed = counted(backend, monkeypatch)
+    one, other, same = backend.score([Hypothesis("snow", "white"), Hypothesis("snow", "the"), Hypothesis("snow ", "white")])
+    assert sum(computed) == 2 and one == same != other
+
+
+def counted(backend, monkeypatch):
+    """Collect how many rows each call computes."""
+    computed = []
+    forward = backend._forward
+    monkeypatch.setattr(backend, "_forward", lambda rows: computed.append(len(rows)) or forward(rows))
+    return computed
+
+
+def test_what_was_scored_lately_is_marked_without_being_computed_again(backend, monkeypatch):
+    computed, pair = counted(backend, monkeypatch), Hypothesis("the snow", "white", "is the snow")
+    backend.score([pair])
+    marks = backend.mark([pair])
+    assert sum(computed) == 1
+    backend.forget()
+    assert backend.mark([pair]) == marks and sum(computed) == 2
+
+
+@pytest.mark.parametrize("token", ["[SEP]", "[CLS]", "[PAD]", "[UNK]"])
+def test_a_text_that_names_a_special_token_does_not_bring_it_in(backend, token):
+    (ids,) = backend.vocabulary.pieces([f"snow {token} white"])
+    assert not {backend.vocabulary.cls, backend.vocabulary.sep, backend.vocabulary.pad} & set(ids) and len(ids) > 3
+
+
+def test_no_more_rows_are_kept_than_there_is_room_for_and_the_oldest_go_first(backend, monkeypatch):
+    monkeypatch.setattr(service, "LATELY", 2)
+    computed, pairs = counted(backend, monkeypatch), [Hypothesis("snow", claim) for claim in ("white", "the", "is")]
+    first = backend.score(pairs)
+    assert len(backend._read_lately) == 2
+    assert backend.score(pairs[1:]) == first[1:] and computed[-1] == 0
+    assert backend.score(pairs[:1])[0] == pytest.approx(first[0], abs=1e-6) and computed[-1] == 1
+
+
+def test_a_question_changes_what_is_asked(backend):
+    with_question, without = backend.score([Hypothesis("snow", "white", "is the snow"), Hypothesis("snow", "white")])
+    assert with_question != without
+
+
+def test_equal_pairs_of_different_requests_are_computed_once(backend, monkeypatch):
+    seen = []
+    score = backend.score
+    monkeypatch.setattr(backend, "score", lambda pairs: seen.append(len(pairs)) or score(pairs))
+    pair, other = Hypothesis("snow", "white"), Hypothesis("snow", "the")
+    replies = backend.answer_many([Entail((pair, other)), Entail((pair,)), Entail(())])
+    assert seen == [2] and [len(r) for r in replies] == [2, 1, 0]
+    assert replies[0][0] == replies[1][0]
+
+
+def test_of_a_long_source_the_window_that_supports_best_counts(backend):
+    sentences = [f"the snow {i} is white." for i in range(80)]
+    from knowhalu.text.sentences import windows
+
+    whole = backend.score([Hypothesis(" ".join(sentences), "snow is white")])[0]
+    parts = backend.score([Hypothesis(w.text, "snow is white") for w in windows(" ".join(sentences), 120, 40)])
+    assert len(parts) > 2 and whole == pytest.approx(max(parts, key=lambda p: p.supported), abs=1e-5)
+
+
+def test_no_token_of_a_source_is_left_unread_however_many_a_word_has(backend):
+    source = "snow " + " ".join("0,1,2,3,4,5,6,7,8,9.0,1,2,3" for _ in range(100)) + " is white"
+    work = backend._work([Hypothesis(source, "snow is white", "is the snow")])
+    (whole,) = backend.vocabulary.pieces([source])
+    read = [w.tokens.ids[1 : w.tokens.border - 1] for w in work]
+    assert max(len(w.tokens.ids) for w in work) <= 512
+    found = {tuple(part[i : i + 8]) for part in read for i in range(len(part) - 7)}
+    assert all(tuple(whole[i : i + 8]) in found for i in range(len(whole) - 7))
+
+
+def test_a_long_claim_is_read_whole_and_its_weakest_piece_counts(backend):
+    claim = " ".join(f"snow {i} is the white." for i in range(120))
+    work = backend._work([Hypothesis("the snow", claim)])
+    assert len({w.piece for w in work}) > 1
+    ids = [i for w in work for i in w.tokens.ids[w.tokens.border : -1]]
+    assert ids == backend.vocabulary.pieces([claim])[0]
+    scores = [backend.score([Hypothesis("the snow", s)])[0].supported for s in [claim]]
+    assert scores[0] <= min(r.scores.supported for r in backend._read([w.tokens for w in work])) + 1e-6
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(TEXTS, TEXTS, st.none() | TEXTS), min_size=1, max_size=6), st.integers(1, 40))
+def test_any_text_gets_a_score_and_no_claim_token_is_lost(backend, rows, times):
+    pairs = [Hypothesis(p * times, c * times, q) for p, c, q in rows]
+    for row in backend._work(pairs):
+        assert len(row.tokens.ids) <= 512
+    for number, pair in enumerate(pairs):
+        pieces = {w.piece: w.tokens for w in backend._work(pairs) if w.pair == number}
+        asked = min(96, len(backend.vocabulary.pieces([pair.question or ""])[0]))
+        claim = [i for _, t in sorted(pieces.items()) for i in t.ids[t.border + (asked + 1 if asked else 0) : -1]]
+        assert claim == backend.vocabulary.pieces([pair.claim])[0]
+    assert all(0 <= p.supported <= 1 for p in backend.score(pairs))
+
+
+def test_lengths_are_padded_to_a_fixed_set_of_shapes():
+    assert [shape_for(n) for n in (1, 32, 33, 256, 257, 512)] == [32, 32, 48, 256, 384, 512]
+    assert READS in SHAPES and CLAIM < READS
+
+
+def test_a_folder_survives_the_round_trip_in_half_precision(folder):
+    again = Verifier.load(folder)
+    assert again.head.weight.abs().max() < 20 and not again.training
+    assert (folder / "model.safetensors").stat().st_size < 4 * sum(p.numel() for p in again.parameters())
+
+
+def test_a_missing_or_damaged_verifier_is_a_clear_error(tmp_path, folder):
+    with pytest.raises(ModelError, match=r"no verifier in .*train_verifier"):
+        EncoderBackend(tmp_path)
+    for name in ("config.json", "tokenizer.json"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    (tmp_path / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:-9])
+    with pytest.raises(ModelError, match=r"model\.safetensors"):
+        EncoderBackend(tmp_path)

@@ -1,0 +1,79 @@
+"""Intervals: groups are drawn as a whole, the same in every run, and they are as wide as theory says."""
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from knowhalu.evaluation.bootstrap import Estimate, draws, group_numbers, sharing_keys, with_intervals
+from knowhalu.evaluation.metrics import Said
+from knowhalu.types import Sample
+
+
+def coins(n, seed=0):
+    """Right with a chance of 0.8, on hallucinated and faithful rows in turn."""
+    gold = np.arange(n) % 2 == 0
+    right = np.random.default_rng(seed).random(n) < 0.8
+    settled = gold == right
+    return Said(gold, settled, np.zeros(n, dtype=bool), settled.astype(float))
+
+
+def test_the_interval_of_a_share_is_as_wide_as_its_standard_error_says():
+    said = coins(2000)
+    found = with_intervals(said, np.arange(2000), draws(2000))["tpr"]
+    error = np.sqrt(found.value * (1 - found.value) / 1000)
+    assert (found.high - found.low) / (2 * 1.96 * error) == pytest.approx(1, abs=0.1)
+    assert found.low < found.value < found.high
+
+
+def test_rows_of_one_group_tell_no_more_than_one_of_them():
+    said = coins(200)
+    many = said.rows(np.repeat(np.arange(200), 10))
+    alone = with_intervals(said, np.arange(200), draws(200))
+    grouped = with_intervals(many, np.repeat(np.arange(200), 10), draws(200))
+    loose = with_intervals(many, np.arange(2000), draws(2000))
+    assert grouped["average"] == alone["average"]
+    assert loose["average"].high - loose["average"].low < 0.5 * (grouped["average"].high - grouped["average"].low)
+
+
+def test_the_same_draws_come_in_every_run_and_another_seed_gives_others():
+    assert (draws(50) == draws(50)).all()
+    assert (draws(50).sum(axis=1) == 50).all()
+    assert draws(50).shape == (2000, 50)
+    assert not (draws(50, seed=1) == draws(50)).all()
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say():
+    """Scores are normal and shared within pairs, so the truth is known: TPR and Avg Acc are P(z < 0.75), AUC is P(z < 1.06)."""
+    rng, pairs, shift = np.random.default_rng(0), 80, 1.5
+    truth = {"tpr": ndtr(shift / 2), "average": ndtr(shift / 2), "accuracy": ndtr(shift / 2), "auc": ndtr(shift / np.sqrt(2))}
+    gold, groups, drawn = np.arange(2 * pairs) % 2 == 0, np.arange(2 * pairs) // 2, draws(pairs, times=300)
+    held, times = dict.fromkeys(truth, 0), 400
+    for _ in range(times):
+        score = 0.7 * rng.normal(size=pairs)[groups] + np.sqrt(0.51) * rng.normal(size=2 * pairs) + np.where(gold, 0.75, -0.75)
+        said = Said(gold, score > 0, np.zeros(2 * pairs, dtype=bool), ndtr(score))
+        for name, found in with_intervals(said, groups, drawn, tuple(truth)).items():
+            held[name] += found.low <= truth[name] <= found.high
+    assert all(0.9 <= count / times <= 0.98 for count in held.values()), held
+
+
+def test_calibration_error_is_given_without_an_interval():
+    said = coins(100)  # of probability 0 or 1, so that every wrong verdict is off by 1
+    found = with_intervals(said, np.arange(100), draws(100), ("ece", "brier"))
+    assert found["ece"] == Estimate(pytest.approx(1 - said.right.mean()), None, None)
+    assert found["brier"].low is not None
+
+
+def test_one_group_has_no_interval():
+    found = with_intervals(coins(10), np.zeros(10, dtype=int), draws(1))["average"]
+    assert found.value is not None and (found.low, found.high) == (None, None)
+
+
+def test_rows_that_share_a_source_a_question_or_a_pair_are_one_group_also_by_way_of_others():
+    rows = [
+        Sample(response="a", documents="D"), Sample(response="b", documents="E"),
+        Sample(response="c", knowledge="D", question="q"),
+        Sample(response="d", question="q", documents="F"), Sample(response="e", meta={"pair": 1}),
+        Sample(response="f", meta={"pair": "1"}), Sample(response="g"), Sample(response="h", meta={"group": "x"}, documents="D"),
+        Sample(response="i", meta={"group": "x"}), Sample(response="j", meta={"group": ["y", "x"]}),
+    ]  # fmt: skip
+    assert list(group_numbers(sharing_keys(s) for s in rows)) == [0, 1, 0, 0, 2, 2, 3, 4, 4, 4]

@@ -1,0 +1,214 @@
+"""Comparisons end to end, by rules that need no model: rows, resuming, fitting, failures, tests and what is refused."""
+
+import json
+
+import pytest
+
+from knowhalu.errors import InputError, ResumeError
+from knowhalu.evaluation import runs as running
+from knowhalu.evaluation.compare import compare
+from knowhalu.evaluation.metrics import FIGURES
+from knowhalu.evaluation.specs import parse_specs
+from knowhalu.evaluation.tables import MARKS, PROBABILITIES, QUALITY, as_json, markdown, write
+from knowhalu.io.records import parse_outcome
+
+LENGTH = "short=trivial-length[border=3]"
+
+
+def row(i, words, label, **more):
+    return {"id": f"r{i}", "claim": " ".join(["word"] * words), "knowledge": f"source {i}", "label": label, **more}
+
+
+ROWS = [row(i, 2 + i % 5, "hallucinated" if i % 5 >= 2 or i == 0 else "faithful") for i in range(20)]
+"""Words 2 and 3 are faithful but for one, 4 and more hallucinated."""
+OTHERS = [{**r, "id": f"v{r['id']}", "knowledge": f"another {r['knowledge']}"} for r in ROWS]
+
+
+@pytest.fixture
+def job(tmp_path):
+    """Write rows and return a function that compares by them."""
+
+    def write_rows(name, rows):
+        path = tmp_path / name
+        path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+        return path
+
+    def run(*methods, rows=ROWS, fit=None, **options):
+        fit = None if fit is None else write_rows("fit.jsonl", fit)
+        return compare(write_rows("in.jsonl", rows), parse_specs(methods), tmp_path / "out", fit=fit, **options)
+
+    return run
+
+
+def test_a_method_is_scored_against_the_labels_beside_every_trivial_rule(job):
+    found = job(LENGTH)
+    assert [r.name for r in found.results] == ["short", "trivial-length", "trivial-overlap", "trivial-novelty"]
+    short = found.results[0]
+    assert (found.rows, found.hallucinated, found.groups, short.rows) == (20, 13, 20, 20)
+    assert short.figures["tpr"].value == pytest.approx(12 / 13)
+    assert short.figures["tnr"].value == 1.0
+    assert short.figures["average"].low < short.figures["average"].value <= short.figures["average"].high
+    assert (short.fitted, short.cost["pairs"], short.cost["calls"]) == (None, 0, 0)
+    assert short.cost["seconds"] > 0
+
+
+def test_rules_without_a_border_are_fitted_on_the_compared_rows_and_said_to_be_an_upper_bound(job):
+    found = job(LENGTH)
+    assert found.results[1].figures["average"].value == found.results[0].figures["average"].value
+    assert {r.fitted for r in found.results[1:]} == {"the same rows"}
+    assert "trivial-length (upper bound)" in markdown(found)
+    assert "fitted on the compared rows" in " ".join(found.notes)
+
+
+def test_with_validation_rows_they_are_fitted_there_and_only_there(job, tmp_path):
+    turned = [{**r, "label": "faithful" if r["label"] == "hallucinated" else "hallucinated"} for r in OTHERS]
+    found = job(LENGTH, fit=turned)
+    rule = json.loads((tmp_path / "out/trivial.json").read_text())["trivial-length"]
+    assert (rule["border"], rule["direction"], rule["rows"]) == (4.0, "under", 20)
+    assert found.results[1].figures["average"].value < 0.2
+    assert found.results[1].fitted.endswith("fit.jsonl") and not found.notes
+
+
+def test_rows_that_are_compared_cannot_be_fitted_on(job):
+    with pytest.raises(InputError, match=r"fit.jsonl: 1 of its rows are compared too \(sample 'mine' is one\)"):
+        job(LENGTH, fit=[*OTHERS, {**ROWS[3], "id": "mine"}])
+    with pytest.raises(InputError, match=r"fit.jsonl: no row is faithful"):
+        job(LENGTH, fit=[r for r in OTHERS if r["label"] == "hallucinated"])
+
+
+def test_mcnemar_looks_at_rows_on_which_they_differ_and_is_corrected_for_all_tests(job):
+    found = job(LENGTH, "never=trivial-length[border=99]")
+    never = found.tests[0]
+    assert (never.name, never.rows, never.first_only, never.other_only) == ("never", 20, 12, 0)
+    assert never.p == pytest.approx(2 / 2**12)
+    assert never.holm >= never.p
+    assert never.difference.value == pytest.approx(0.5 - (12 / 13 + 1) / 2)
+    assert never.difference.low <= never.difference.value <= never.difference.high < 0
+
+
+def test_nothing_is_checked_twice_and_the_time_of_all_runs_counts(job, monkeypatch):
+    first = job(LENGTH).results[0]
+
+    def unused(*args):
+        raise AssertionError("a row was checked again")
+
+    monkeypatch.setattr(running.Timed, "stream", unused)
+    monkeypatch.setattr("knowhalu.evaluation.compare._with_trivial", lambda chosen, *rest: chosen)
+    assert job(LENGTH).results[0] == first
+
+
+def test_other_settings_under_the_same_name_are_refused(job):
+    job(LENGTH)
+    with pytest.raises(ResumeError, match=r"short.jsonl: belongs to another run \(settings.trivial.border was 3.0, is 4.0"):
+        job("short=trivial-length[border=4]")
+    assert job("short=trivial-length[border=4]", restart=True).results[0].figures["tpr"].value == pytest.approx(8 / 13)
+
+
+def test_a_limit_takes_the_same_rows_every_time_whole_groups_at_once_and_more_only_adds(job, tmp_path):
+    rows = [{**r, "meta": {"pair": i // 2}} for i, r in enumerate(ROWS)]
+
+    def ids():
+        return [parse_outcome(line).id for line in (tmp_path / "out/short.jsonl").read_text().splitlines()[1:]]
+
+    assert job(LENGTH, rows=rows, limit=6).rows == 6
+    few = ids()
+    assert sorted(int(i[1:]) // 2 for i in few) == [p for p in sorted({int(i[1:]) // 2 for i in few}) for _ in range(2)]
+    assert job(LENGTH, rows=rows, limit=10).groups == 5
+    assert set(few) < set(ids())
+
+
+def test_a_limit_takes_no_rows_out_of_the_input_itself(tmp_path):
+    path = tmp_path / "out/input/rows.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text(before := "".join(json.dumps(r) + "\n" for r in ROWS))
+    with pytest.raises(InputError, match="is the input, .* Give another folder"):
+        compare(path, parse_specs([LENGTH]), tmp_path / "out", limit=10)
+    assert path.read_text() == before
+
+
+@pytest.mark.parametrize("there", [json.dumps({**ROWS[0], "meta": {"note": "by hand"}}), "no rows at all"])
+def test_a_limit_is_not_written_over_what_it_did_not_take_of_the_input(job, tmp_path, there):
+    job(LENGTH, limit=6)
+    job(LENGTH, limit=6)
+    path = tmp_path / "out/input/rows.jsonl"
+    path.write_text(there)
+    with pytest.raises(InputError, match=r"rows.jsonl: holds what is not in .*in.jsonl.*Give another folder, or delete it"):
+        job(LENGTH, limit=6)
+    assert path.read_text() == there
+
+
+def test_rows_without_a_label_are_refused_with_the_cure(job):
+    with pytest.raises(InputError, match=r"in.jsonl, sample 'r20': has no label.*Give every row a label.*knowhalu detect"):
+        job(LENGTH, rows=[*ROWS, {**row(20, 3, None)}])
+
+
+def test_rules_that_read_sources_are_left_out_where_rows_have_none_and_other_methods_refuse_at_once(job, tmp_path):
+    rows = [*ROWS[:-1], {n: value for n, value in ROWS[-1].items() if n != "knowledge"}]
+    found = job(LENGTH, rows=rows)
+    assert [r.name for r in found.results] == ["short", "trivial-length"]
+    assert "trivial-overlap and trivial-novelty left out: there are rows without sources." in found.notes
+    with pytest.raises(InputError, match="knowhalu needs sources. Rows with neither documents nor knowledge: 1"):
+        job("other=trivial-length[border=2]", "knowhalu", rows=rows)
+    assert not (tmp_path / "out/other.jsonl").exists()
+
+
+def test_rows_of_one_label_say_which_figures_cannot_be_given(job):
+    found = job(LENGTH, rows=[r for r in ROWS if r["label"] == "hallucinated"])
+    assert [r.name for r in found.results] == ["short"]
+    assert found.notes[0].startswith("No row is faithful: TNR, Avg Acc, balanced accuracy, macro F1 and ROC-AUC cannot be given")
+    assert (found.results[0].figures["tpr"].value, found.results[0].figures["average"].value) == (pytest.approx(12 / 13), None)
+
+
+def test_failures_move_no_figure_and_are_counted(job):
+    found = job("selfcheck:encoder", LENGTH, rows=ROWS[:6])  # of a claim no other responses can be drawn
+    broken, short = found.results[:2]
+    assert (broken.rows, sum(broken.failures.values()), short.rows) == (0, 6, 6)
+    assert all(f.value is None for f in broken.figures.values())
+    assert {t.rows for t in found.tests} == {0}
+    assert any("Rows without a verdict" in note for note in found.notes)
+    assert "no verdict" in markdown(found)
+
+
+def test_one_source_for_all_gives_no_intervals(job):
+    found = job(LENGTH, rows=[{**r, "knowledge": "one"} for r in ROWS])
+    assert found.results[0].figures["tpr"].low is None
+    assert any("no intervals" in note for note in found.notes)
+
+
+def test_every_figure_stands_in_some_table():
+    assert {*QUALITY, *PROBABILITIES, *MARKS} == set(FIGURES)
+
+
+def test_the_report_reads_back(job, tmp_path):
+    found = job(LENGTH)
+    places = write(found, tmp_path)
+    fields = json.loads(places[0].read_text())
+    assert fields == json.loads(json.dumps(as_json(found)))
+    assert set(fields["results"][0]["figures"]["auc"]) == {"value", "low", "high"}
+    shown = places[1].read_text()
+    assert shown.count("| short |") == 7  # quality, cost, probabilities, what is found, and three parts by length
+    assert "**Words of the text**" in shown
+
+
+def test_marked_spans_and_types_of_error_are_measured_where_rows_have_them(job):
+    """The rule calls texts of over 3 words wrong, marking all of them; the gold spans are their first words."""
+    marks = [{"meta": {"type": "long" if i % 2 else "short", "spans": [[0, 4]]}} if r["label"] != "faithful" else {}
+             for i, r in enumerate(ROWS)]  # fmt: skip
+    found = job(LENGTH, rows=[{**r, **m} for r, m in zip(ROWS, marks, strict=True)])
+    short = found.results[0].figures
+    marked = sum(len(r["claim"]) for r in ROWS if len(r["claim"].split()) > 3)
+    assert short["span_precision"].value == pytest.approx(12 * 4 / marked)
+    assert short["span_recall"].value == pytest.approx(12 / 13)
+    assert (short["wrong_hallucinated"].value, short["wrong_faithful"].value) == (pytest.approx(12 / 13), 0)
+    by = {b.key: b for b in found.breakdowns}
+    assert set(by) == {"type", "words"}
+    parts = by["type"].results[0].parts
+    assert [(p.name, p.rows, p.hallucinated) for p in parts] == [("long", 6, 6), ("short", 7, 7)]
+    assert parts[1].figures["tpr"].value == pytest.approx(6 / 7)
+    assert parts[1].figures["tnr"].value is None
+
+
+def test_spans_that_are_none_are_refused_before_anything_is_run(job, tmp_path):
+    with pytest.raises(InputError, match=r"in.jsonl, sample 'r2', field 'meta.spans'"):
+        job(LENGTH, rows=[{**r, **({"meta": {"spans": [[0, 999]]}} if r["id"] == "r2" else {})} for r in ROWS])
+    assert not (tmp_path / "out").exists()

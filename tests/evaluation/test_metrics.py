@@ -1,0 +1,157 @@
+"""Figures and their resamples against scikit-learn, and by hand."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import (
+    accuracy_score,
+    average_precision_score,
+    balanced_accuracy_score,
+    brier_score_loss,
+    f1_score,
+    roc_auc_score,
+)
+
+from knowhalu.evaluation.bootstrap import Estimate, draws, resampled, with_intervals
+from knowhalu.evaluation.metrics import BINS, FIGURES, RANKED, Said, counts, figures, ranked
+
+
+def said(rows):
+    """Make arrays of rows (gold, said or None, probability)."""
+    gold, label, p = zip(*rows, strict=True)
+    settled = [q > 0.5 if s is None else s for s, q in zip(label, p, strict=True)]
+    return Said(np.array(gold), np.array(settled), np.array([s is None for s in label]), np.array(p))
+
+
+def all_figures(one):
+    return {**figures(counts(one).sum(axis=0)), **ranked(one)}
+
+
+ROWS = [(True, True, 0.9), (True, None, 0.8), (True, False, 0.2), (True, None, 0.3),
+        (False, False, 0.1), (False, True, 0.7), (False, None, 0.4), (False, False, 0.2)]  # fmt: skip
+
+
+def test_figures_by_hand():
+    found = all_figures(said(ROWS))
+    assert (found["tpr"], found["tnr"], found["average"]) == (1 / 4, 2 / 4, 3 / 8)
+    assert (found["arp"], found["arn"], found["inconclusive"]) == (2 / 4, 1 / 4, 3 / 8)
+    assert (found["accuracy"], found["balanced"]) == (3 / 8, (2 / 4 + 3 / 4) / 2)
+    assert list(said(ROWS).right) == [True, False, False, False, True, False, False, True]
+
+
+def test_calibration_error_by_hand():
+    """0.9 and 0.8 stand in bins of their own, as do 0.1, 0.3, 0.4 and 0.7; 0.2 came true once in two."""
+    found = all_figures(said(ROWS))
+    assert found["ece"] == pytest.approx((0.1 + 0.2 + abs(0.4 - 1) + 0.7 + 0.1 + 0.7 + 0.4) / 8)
+    sure = said([(True, True, 1.0), (True, True, 0.95), (False, True, 0.91)])
+    assert all_figures(sure)["ece"] == pytest.approx((1.0 + 0.95 + 0.91 - 2) / 3)
+
+
+def test_coverage_area_by_hand():
+    """The surest first: right 0.9, right 0.1, then 0.2 wrong or right in either order, 0.7 wrong; abstentions come last."""
+    rows = [(True, True, 0.9), (False, False, 0.12), (True, False, 0.2), (False, False, 0.2), (False, True, 0.7),
+            (True, None, 0.99)]  # fmt: skip
+    halves = (2 / 3 + 3 / 3) / 2
+    assert all_figures(said(rows))["coverage_area"] == pytest.approx((1 + 1 + halves + 3 / 4 + 3 / 5 + 4 / 6) / 6)
+
+
+rows = st.lists(
+    st.tuples(st.booleans(), st.booleans(), st.sampled_from([0.0, 0.1, 0.5, 0.50001, 0.9, 1.0])), min_size=2, max_size=40
+)
+few = st.lists(st.tuples(st.booleans(), st.sampled_from([True, False, None]), st.sampled_from([0.1, 0.4, 0.9])), min_size=1,
+               max_size=6)  # fmt: skip
+
+
+@given(rows)
+def test_they_are_those_of_scikit_learn(rows):
+    one = said(rows)
+    if len(set(one.gold)) < 2:
+        return
+    found = all_figures(one)
+    assert found["balanced"] == pytest.approx(balanced_accuracy_score(one.gold, one.settled))
+    assert found["macro_f1"] == pytest.approx(f1_score(one.gold, one.settled, average="macro", zero_division=0))
+    assert found["f1_hallucinated"] == pytest.approx(f1_score(one.gold, one.settled, zero_division=0))
+    assert found["f1_faithful"] == pytest.approx(f1_score(one.gold, one.settled, pos_label=False, zero_division=0))
+    assert found["accuracy"] == pytest.approx(accuracy_score(one.gold, one.settled))
+    assert found["brier"] == pytest.approx(brier_score_loss(one.gold, one.probability))
+    assert found["auc"] == pytest.approx(roc_auc_score(one.gold, one.probability))
+    assert found["pr_auc"] == pytest.approx(average_precision_score(one.gold, one.probability))
+
+
+@given(rows)
+def test_calibration_error_is_the_weighted_gap_of_every_bin(rows):
+    one = said(rows)
+    number = np.minimum(np.floor(one.probability * BINS), BINS - 1)
+    gaps = [abs(one.probability[number == b].mean() - one.gold[number == b].mean()) * (number == b).sum() for b in set(number)]
+    assert all_figures(one)["ece"] == pytest.approx(sum(gaps) / len(rows))
+
+
+@given(few)
+def test_coverage_area_is_the_mean_over_all_orders_of_equally_sure_verdicts(rows):
+    def sureness(row):
+        return -1 if row[1] is None else abs(row[2] - 0.5)
+
+    orders = [o for o in permutations(rows) if all(sureness(a) >= sureness(b) for a, b in zip(o, o[1:], strict=False))]
+    rights = [np.cumsum(said(o).gold == said(o).settled) / np.arange(1, len(o) + 1) for o in orders]
+    assert all_figures(said(rows))["coverage_area"] == pytest.approx(np.mean(rights))
+
+
+@given(rows, st.integers(0, 99))
+def test_a_resample_has_the_figures_of_its_rows_written_out(rows, seed):
+    one, groups = said(rows), np.arange(len(rows)) // 2
+    one = one._replace(wrong=np.arange(len(rows)) % 3.0, characters=np.arange(3.0) + np.arange(len(rows))[:, None])
+    drawn = draws(int(groups.max()) + 1, times=3, seed=seed)
+    quick, by_order = resampled(one, groups, drawn), ranked(one, drawn[:, groups])
+    for i, times in enumerate(drawn):
+        written = one.rows(np.repeat(np.arange(len(rows)), times[groups]))
+        slow = all_figures(written)
+        assert slow.keys() == set(FIGURES)
+        for name in slow:
+            np.testing.assert_allclose({**quick, **by_order}[name][i], slow[name])
+
+
+def test_one_class_leaves_out_what_needs_the_other():
+    one = said([(True, True, 0.9), (True, False, 0.1)])._replace(wrong=np.array([2.0, 1.0]), characters=np.ones((2, 3)))
+    found = with_intervals(one, np.array([0, 1]), draws(2))
+    assert {name for name in FIGURES if found[name].value is None} == {
+        "tnr", "average", "balanced", "macro_f1", "auc", "arn", "f1_faithful", "wrong_faithful",
+    }  # fmt: skip
+    assert found["tnr"] == Estimate(None, None, None)
+    assert found["tpr"] == Estimate(0.5, 0.0, 1.0)
+    assert found["wrong_hallucinated"] == Estimate(1.5, 1.0, 2.0)
+
+
+def test_characters_are_added_up_over_texts_and_not_known_where_no_text_has_gold_spans():
+    one = said([(True, True, 0.9), (True, True, 0.8), (False, True, 0.7)])
+    known = one._replace(characters=np.array([[3, 6, 4], [0, 0, 4], [0, 2, 0]]))
+    found = all_figures(known)
+    assert (found["span_precision"], found["span_recall"]) == (3 / 8, 3 / 8)
+    assert found["span_f1"] == pytest.approx(2 * 3 / (8 + 8))
+    assert np.isnan([all_figures(one)[name] for name in ("span_precision", "span_recall", "span_f1")]).all()
+
+
+def test_only_the_figures_that_are_asked_for_are_given():
+    found = with_intervals(said(ROWS), np.arange(8), draws(8), ("tpr", "auc"))
+    whole = with_intervals(said(ROWS), np.arange(8), draws(8))
+    assert found == {name: whole[name] for name in ("tpr", "auc")}
+    assert set(RANKED) < set(whole)
+
+
+def test_groups_that_a_part_does_not_have_change_nothing():
+    part = np.array([0, 1, 4, 5])
+    drawn = draws(8)
+    found = with_intervals(said(ROWS).rows(part), part, drawn)
+    assert found == with_intervals(said(ROWS).rows(part), np.arange(4), drawn[:, part])
+
+
+def test_resamples_without_a_row_of_the_part_are_left_out():
+    found = with_intervals(said(ROWS).rows(np.array([0, 4])), np.array([0, 4]), np.array([[0] * 8, [1] * 8], dtype=np.uint8))
+    assert found["coverage_area"] == found["auc"] == found["accuracy"] == Estimate(1.0, 1.0, 1.0)
+
+
+def test_no_rows_have_no_figures():
+    nothing = Said(*(np.zeros(0, dtype=t) for t in (bool, bool, bool, float)))
+    assert set(with_intervals(nothing, np.zeros(0, dtype=int), draws(3)).values()) == {Estimate(None)}

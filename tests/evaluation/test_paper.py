@@ -1,0 +1,226 @@
+"""A paper's tables with ours: from runs of the right settings, one form alone from what was judged, and reasons for the rest."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from knowhalu.cli.eval_paper import paper as command
+from knowhalu.errors import InputError
+from knowhalu.evaluation.metrics import FIGURES
+from knowhalu.evaluation.paper import as_json, lay_out, markdown
+from knowhalu.evaluation.paper_runs import by_one_form, read_run
+from knowhalu.evaluation.published import table_of
+from knowhalu.io.records import outcome_line
+from knowhalu.results import Segment, Verdict
+from knowhalu.settings import Settings
+from knowhalu.types import Form, Judgment, Task
+
+SET = "knowhalu-summarization"
+FIRST, OTHER = Form.UNSTRUCTURED, Form.STRUCTURED
+
+
+def judgment(form, label):
+    return Judgment(form=form, label=label, confidence=0.9, supported=0.1 if label == "INCORRECT" else 0.8, rationale="")
+
+
+def verdict(name, *labels):
+    """Make a verdict of segments, each with a label by the first form and perhaps one by the other."""
+    segments = tuple(
+        Segment(
+            start=i, end=i + 1, text="x", label=pair[0], probability=0.5, base=judgment(FIRST, pair[0]),
+            supplement=judgment(OTHER, pair[1]) if len(pair) > 1 else None,
+        )
+        for i, pair in enumerate(labels)
+    )  # fmt: skip
+    return Verdict(
+        id=name, task=Task.SUMMARY, method="knowhalu", label="CORRECT", hallucinated=False, kind=None, probability=0.1, reason="",
+        segments=segments,
+    )  # fmt: skip
+
+
+SAID = [
+    verdict("h1", ("CORRECT", "INCORRECT"), ("CORRECT", "CORRECT")), verdict("h2", ("INCORRECT", "INCORRECT")),
+    verdict("f1", ("CORRECT", "INCONCLUSIVE")), verdict("f2", ("CORRECT", "CORRECT")),
+]  # fmt: skip
+
+
+def result(folder, name, method, *, reasoner="encoder", said=(), value=0.25, fitted=None, **options):
+    settings = Settings(method=method, reasoner=reasoner, **options).model_dump_json(exclude={"retrieval"})
+    head = json.dumps({"run": {"settings": settings}})
+    (folder / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in [head, *map(outcome_line, said)]))
+    figures = {figure: {"value": value, "low": value - 0.1, "high": value + 0.1} for figure in FIGURES}
+    return {"name": name, "method": method, "reasoner": reasoner, "settings": [], "rows": 4, "figures": figures,
+            "cost": {"seconds": 0.125}, "fitted": fitted}  # fmt: skip
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Write a run and return a function that lays out a table by it."""
+    folder = tmp_path / "runs" / SET
+    (folder / "input").mkdir(parents=True)
+    rows = [{"id": v.id, "summary": "x x", "document": f"d{v.id}", "label": "hallucinated" if "h" in v.id else "faithful"}
+            for v in SAID]  # fmt: skip
+    (folder / "input" / "rows.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+
+    def laid(number, *results, paper="knowhalu"):
+        if results:
+            content = {"input": "elsewhere/rows.jsonl", "results": [result(folder, *a, **k) for a, k in results]}
+            (folder / "comparison.json").write_text(json.dumps(content))
+        return lay_out(table_of(paper, number), tmp_path / "runs")
+
+    return laid
+
+
+def made(name, method, **more):
+    return (name, method), more
+
+
+def row(laid, label, by="encoder"):
+    (found,) = [r for r in laid.rows if r.labels[-1] == label and r.by == by]
+    return found
+
+
+def test_without_runs_every_row_of_ours_says_what_it_takes_and_none_is_guessed(runs, tmp_path):
+    laid = runs(3)
+    assert [r.by for r in laid.rows] == ["published"] * 22 + ["-"] * 8
+    shown = markdown(laid)
+    assert "| GPT-3.5 | KnowHalu (Aggregation) | published | 69 | 68 | 68.5 |" in shown
+    assert "| ours | KnowHalu (Aggregation) | - | not run (2) | not run (2) | not run (2) |" in shown
+    assert "- (1) needs a 7B model\n- (2) the encoder can, but has not been run" in shown
+    assert "needs an index of Wikipedia, and a 7B model" in markdown(runs(2))
+
+
+def test_commands_run_what_can_be_and_keep_what_is_there(runs, tmp_path):
+    first, second = runs(3).commands
+    assert first == f'knowhalu eval {SET} --data DATA -m "knowhalu[second_opinion=always]" -o {tmp_path / "runs"}'
+    assert '-m "zero-shot-cot:llm,selfcheck:llm,halueval:llm,halueval-cot:llm,self-consistency:llm"' in second
+    assert '-m "knowhalu" -o' in runs(7).commands[0]
+    (kept,) = runs(20, made("mine", "knowhalu", knowhalu={"second_opinion": "always"})).commands
+    assert '-m "mine=knowhalu:encoder,knowhalu[passages=1,second_opinion=always],' in kept
+    assert not runs(4).commands  # without an index of Wikipedia there is nothing to run
+
+
+def test_a_run_of_the_usual_settings_gives_the_row_its_figures_with_who_made_it(runs):
+    laid = runs(3, made("a", "knowhalu"), made("b", "knowhalu", reasoner="llm", value=0.75, llm={"model": "Qwen"}))
+    cells = row(laid, "KnowHalu (Aggregation)").cells
+    assert [(c.figure.value, c.figure.low, c.rows) for c in cells] == [(25.0, 15.0, 4)] * 3
+    assert row(laid, "KnowHalu (Aggregation)", "llm:Qwen").cells[0].figure.value == 75.0
+    assert "| ours | KnowHalu (Aggregation) | encoder | 25.0 [15.0, 35.0] |" in markdown(laid)
+    assert f"on so many rows: {SET} 4." in markdown(laid)
+
+
+def test_a_run_that_judged_more_than_it_had_to_says_nothing_of_time(runs, tmp_path):
+    (tmp_path / "runs" / SET).rename(tmp_path / "runs" / "knowhalu-qa")
+    folder = tmp_path / "runs" / "knowhalu-qa"
+    for second, seconds in (("always", None), ("needed", 0.125)):
+        found = result(folder, "a", "knowhalu", knowhalu={"second_opinion": second})
+        (folder / "comparison.json").write_text(json.dumps({"input": "rows.jsonl", "results": [found]}))
+        (cell,) = next(r for r in runs(7).rows if r.labels == ("KnowHalu", "given") and r.by != "published").cells
+        assert cell.figure.value == seconds
+
+
+def test_a_comparison_of_an_earlier_version_is_said_to_lack_what_it_lacks(runs, tmp_path):
+    runs(3, made("a", "knowhalu"))
+    path = tmp_path / "runs" / SET / "comparison.json"
+    fields = json.loads(path.read_text())
+    del fields["results"][0]["figures"]["tnr"]
+    path.write_text(json.dumps(fields))
+    cells = row(runs(3), "KnowHalu (Aggregation)").cells
+    assert [c.missing[:14] for c in cells] == ["", "the comparison", ""]
+
+
+def test_runs_of_other_settings_do_not_count_but_their_thresholds_may_differ(runs):
+    other = made("a", "knowhalu", knowhalu={"passages": 4})
+    assert row(runs(3, other), "KnowHalu (Aggregation)", "-").cells[0].missing
+    laid = runs(20, other, made("b", "knowhalu", value=0.5, knowhalu={"delta1": 0.9}))
+    by = {r.labels: r.by for r in laid.rows if r.by != "published"}
+    assert by[("K = 4", "KnowHalu (Unstructured)")] == by[("K = 3", "KnowHalu (Unstructured)")] == "encoder"
+    assert by[("K = 1", "KnowHalu (Unstructured)")] == "-"
+
+
+def test_one_form_alone_follows_from_its_own_judgments_where_all_were_made(runs):
+    always = made("a", "knowhalu", said=SAID, knowhalu={"second_opinion": "always"})
+    laid = runs(3, always)
+    assert [c.figure.value for c in row(laid, "KnowHalu (Unstructured)").cells] == [50.0, 100.0, 75.0]
+    assert [c.figure.value for c in row(laid, "KnowHalu (Structured)").cells] == [100.0, 50.0, 75.0]
+    needed = made("a", "knowhalu", said=[verdict("h1", ("INCORRECT",)), *SAID[1:]])
+    laid = runs(3, needed)
+    assert [c.figure.value for c in row(laid, "KnowHalu (Unstructured)").cells] == [100.0, 100.0, 100.0]
+    assert row(laid, "KnowHalu (Structured)", "-").cells[0].missing == "the encoder can, but has not been run"
+
+
+def test_outcomes_of_other_rows_or_torn_ones_are_one_clear_error(runs, tmp_path):
+    with pytest.raises(InputError, match=r"a.jsonl: sample 'other' is not among the rows of .*rows.jsonl"):
+        runs(3, made("a", "knowhalu", said=[verdict("other", ("CORRECT",))]))
+    path = tmp_path / "runs" / SET / "a.jsonl"
+    path.write_text(path.read_text().splitlines()[0] + '\n{"id": "h1", "ta')
+    with pytest.raises(InputError, match=r"a.jsonl, line 2: not an outcome"):
+        runs(3)
+
+
+def test_a_run_of_one_form_is_that_form_and_not_the_aggregation(runs):
+    laid = runs(3, made("a", "knowhalu", knowhalu={"second_opinion": "never", "base_form": "structured"}))
+    assert row(laid, "KnowHalu (Structured)").cells[0].figure.value == 25.0
+    for other in ("KnowHalu (Unstructured)", "KnowHalu (Aggregation)"):
+        assert row(laid, other, "-").cells[0].missing == "the encoder can, but has not been run"
+
+
+def test_one_form_alone_leaves_off_target_answers_and_needs_a_judgment_of_every_segment():
+    assert by_one_form(verdict("a"), OTHER) == verdict("a")
+    assert by_one_form(verdict("a", ("CORRECT", "CORRECT"), ("CORRECT",)), OTHER) is None
+    alone = by_one_form(verdict("a", ("CORRECT", "CORRECT"), ("CORRECT", "INCONCLUSIVE")), OTHER)
+    assert (alone.hallucinated, alone.probability) == (True, pytest.approx(0.2))  # in a summary, what is left open is wrong
+
+
+def test_what_length_alone_gets_stands_beside_ours(runs):
+    laid = runs(3, made("a", "knowhalu"), made("l", "trivial-length", reasoner="", fitted="the same rows", trivial={"border": 3}))
+    assert laid.rows[-1].labels == ("ours", "trivial-length")
+    assert laid.rows[-1].by == "rule (upper bound)"
+
+
+def test_length_matched_rows_stand_beside_ours_where_the_comparison_has_them(runs, tmp_path):
+    runs(3, made("a", "knowhalu"), made("trivial-length", "trivial-length", reasoner="", trivial={"border": 3}))
+    path = tmp_path / "runs" / SET / "comparison.json"
+    fields = json.loads(path.read_text())
+    shares = [
+        {"name": r["name"], "rows": 2, "figures": {"tpr": {"value": 0.5, "low": None, "high": None}}} for r in fields["results"]
+    ]
+    path.write_text(json.dumps({**fields, "subsets": [{"name": "length-matched", "results": shares}]}))
+    laid = runs(3)
+    (cell, *_) = row(laid, "KnowHalu (Aggregation)", "encoder, length-matched").cells
+    assert (cell.figure.value, cell.rows) == (50.0, 2)
+    assert row(laid, "trivial-length", "rule, length-matched").cells[0].rows == 2
+    assert row(laid, "KnowHalu (Aggregation)").cells[0].rows == 4
+    assert not [r for r in runs(7).rows if "matched" in r.by]
+
+
+def test_the_json_has_the_same_cells(runs):
+    fields = as_json(runs(4))
+    assert fields["columns"][1] == {"name": "ARP", "metric": "arp", "set": "knowhalu-qa-wikipedia"}
+    assert fields["rows"][0]["cells"][:2] == [{"value": 57.4}, {"missing": "?"}]
+    assert fields["rows"][-1]["cells"][0] == {"not_run": "needs an index of Wikipedia"}
+    *_, aggregation, rule = as_json(runs(3, made("a", "knowhalu")))["rows"]
+    assert aggregation["cells"][0] == {"value": 25.0, "low": 15.0, "high": 35.0, "set": SET, "rows": 4}
+    assert rule["labels"] == ["ours", "trivial-length"] and "not_run" in rule["cells"][0]
+
+
+def test_a_folder_that_is_no_comparison_is_one_clear_error(tmp_path):
+    (tmp_path / "comparison.json").write_text('{"results": [{"method": "conli"}]}')
+    with pytest.raises(InputError, match=r"comparison.json: not a comparison of this version \(KeyError: 'name'\)"):
+        read_run(tmp_path)
+    (tmp_path / "comparison.json").write_text('{"results": [{"method": "conli", "name": "gone"}]}')
+    with pytest.raises(InputError, match=r"gone.jsonl: cannot be read"):
+        read_run(tmp_path)
+
+
+def test_the_command_prints_one_table_or_writes_all_and_overwrites_nothing(tmp_path):
+    def run(*args):
+        return CliRunner().invoke(command, [*args, "--runs", str(tmp_path)])
+
+    assert run("--table", "7").stdout.count("**KnowHalu") == 1
+    written = tmp_path / "t.json"
+    assert run("--paper", "factored", "-o", str(written)).exit_code == 0
+    assert [t["table"] for t in json.loads(written.read_text())] == [1, 2, 3]
+    for args, said in ((("-o", str(written)), "exists"), (("-o", "t.txt"), "write .md or .json"), (("--table", "9"), "table 9")):
+        assert said in str(run(*args).exception)

@@ -1,0 +1,86 @@
+"""Which characters a verdict marks, how many mistakes it counts, and how marks meet gold spans."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knowhalu.errors import InputError
+from knowhalu.evaluation.spans import gold_spans, joined, marked, mistakes, overlap
+from knowhalu.results import Evidence, Finding, Segment, Verdict
+from knowhalu.types import Judgment, Label, Sample, Task
+
+TEXT = "Gagarin flew in 1960. He flew for 48 minutes."
+
+
+def finding(start, end, label="INCORRECT"):
+    return Finding(unit="claim", start=start, end=end, text=TEXT[start:end], label=label, supported=0.1, reason="")
+
+
+def against(start, end, relation="contradicts"):
+    return Evidence(
+        response_start=start, response_end=end, relation=relation, probability=0.9, passage="p", title="", quote="q", start=0,
+        end=1, document="d", document_start=0,
+    )  # fmt: skip
+
+
+def segment(start, end, label="INCORRECT", **found):
+    base = Judgment(label=label, confidence=0.9, rationale="")
+    return Segment(start=start, end=end, text=TEXT[start:end], label=label, probability=0.9, base=base, **found)
+
+
+def verdict(*segments, label="INCORRECT"):
+    return Verdict(
+        id="a", task=Task.CLAIM, method="m", label=label, hallucinated=label == "INCORRECT", kind=None, probability=0.9,
+        reason="", segments=segments,
+    )  # fmt: skip
+
+
+def test_a_wrong_segment_is_marked_as_a_whole_and_a_right_one_is_not():
+    found = verdict(segment(0, 21, "CORRECT", evidence=(against(16, 20),)), segment(22, 45))
+    assert (marked(found), mistakes(found)) == ([(22, 45)], 1)
+
+
+def test_evidence_that_contradicts_marks_its_own_characters_only():
+    found = verdict(segment(0, 21, evidence=(against(16, 20), against(0, 7, "supports"))), segment(22, 45))
+    assert (marked(found), mistakes(found)) == ([(16, 20), (22, 45)], 2)
+
+
+def test_wrong_findings_mark_what_they_speak_of_each_by_the_evidence_inside_it():
+    found = verdict(
+        segment(0, 45, findings=(finding(0, 21), finding(22, 45), finding(25, 29, "CORRECT")), evidence=(against(34, 36),))
+    )
+    assert (marked(found), mistakes(found)) == ([(0, 21), (34, 36)], 2)
+
+
+def test_an_off_target_answer_is_one_mistake_without_marks_and_what_is_left_open_is_none():
+    assert (marked(verdict()), mistakes(verdict())) == ([], 1)
+    open_ = verdict(segment(0, 45, "INCONCLUSIVE", findings=(finding(0, 4, "INCONCLUSIVE"),)), label="INCONCLUSIVE")
+    assert (marked(open_), mistakes(open_)) == ([], 0)
+    assert mistakes(verdict(label=Label.CORRECT)) == 0
+
+
+spans = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)).map(lambda s: (min(s), max(s))), max_size=6)
+
+
+@given(spans, spans)
+def test_overlap_counts_characters(one, other):
+    def characters(stretches):
+        return {c for start, end in stretches for c in range(start, end)}
+
+    first, second = joined(one), joined(other)
+    assert characters(first) == characters(one)
+    assert all(a[1] < b[0] for a, b in zip(first, first[1:], strict=False))
+    ours, theirs = characters(one), characters(other)
+    assert overlap(first, second) == (len(ours & theirs), len(ours), len(theirs))
+
+
+def test_gold_spans_of_a_sample():
+    def sample(label="hallucinated", **meta):
+        return Sample(id="a", response="0123456789", label=label, meta=meta)
+
+    assert gold_spans(sample(spans=[[4, 6], [1, 2], [5, 8]]), "f") == [(1, 2), (4, 8)]
+    assert gold_spans(sample(), "f") is None
+    assert gold_spans(sample("faithful"), "f") == []
+    for wrong in ([[3, 11]], [[5, 2]], [["1", 2]], [[1, 2, 3]], "1-2", [[True, 2]]):
+        with pytest.raises(InputError, match=r"f, sample 'a', field 'meta.spans': not spans of its 10 characters"):
+            gold_spans(sample(spans=wrong), "f")

@@ -1,0 +1,28 @@
+"""Search terms: what of a text is searched by."""
+
+import pytest
+
+from knowhalu.index.bm25_part import fingerprint, key, terms
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The houses were RUNNING", ["hous", "runn"]),
+        ("house", ["hous"]),
+        ("co-operation in 1989", ["co", "operation", "1989"]),
+        ("snake_case", ["snak", "cas"]),
+        ("the of and", []),
+        ("", []),
+        ("東京タワー", ["東京", "京タ", "タワ", "ワー"]),
+        ("Tokyo東京x", ["tokyo", "東京", "x"]),
+        ("火", ["火"]),
+    ],
+)
+def test_a_text_becomes_these_terms(text, expected):
+    assert terms(text) == expected
+
+
+def test_keys_are_the_same_in_every_process():
+    assert key("hamlet") == 0xB9353601F72876ED
+    assert len(fingerprint()) == 64

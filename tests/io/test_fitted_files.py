@@ -1,0 +1,40 @@
+"""A judgment, or thetas, of other weights are refused."""
+
+import json
+import shutil
+
+import pytest
+
+from knowhalu.encoder.backend import PACKAGED
+from knowhalu.errors import ModelError
+from knowhalu.io.fitted_files import NAME, file_hash, weights_hash
+from knowhalu.methods.common.judgment_model import JudgeModel
+from knowhalu.methods.factored.encoder import load_standard
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ("judgment.json", "factored.json"):
+        shutil.copy(PACKAGED / name, tmp_path)
+        fit = json.loads((tmp_path / name).read_text())
+        (tmp_path / name).write_text(json.dumps(fit | {NAME: weights_hash(PACKAGED)}))
+    (tmp_path / "model.safetensors").symlink_to(PACKAGED / "model.safetensors")
+    return tmp_path
+
+
+@pytest.mark.parametrize(("load", "script"), [(JudgeModel, "fit_judgment.py"), (load_standard, "fit_theta.py")])
+def test_a_fit_is_read_beside_its_own_weights_only(load, script, folder):
+    load(folder)
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors").write_bytes(b"other weights")
+    with pytest.raises(ModelError, match=f"fitted to other weights .* fit anew with scripts/{script}"):
+        load(folder)
+
+
+def test_a_file_that_was_written_anew_has_another_hash(tmp_path):
+    path = tmp_path / "a"
+    assert file_hash(path) == "missing"
+    path.write_bytes(b"1")
+    before = file_hash(path)
+    path.write_bytes(b"12")
+    assert file_hash(path) != before

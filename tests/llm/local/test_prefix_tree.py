@@ -1,0 +1,98 @@
+"""The tree of what was read: it gives back the states of the longest known beginning, and never takes more than its limit."""
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knowhalu.llm.local.prefill import batches, common_prefix
+from knowhalu.llm.local.prefix_tree import Prefixes, shared_length
+
+texts = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=8).map(tuple), min_size=1, max_size=25)
+BYTES = 4
+"""Of a token in these tests: one layer, keys only, one head, one number."""
+
+
+def states(tokens, begin=0):
+    """Make states that depend on all tokens before, as a model's do."""
+    sums = [float(hash(tokens[: i + 1]) % 10_007) for i in range(begin, len(tokens))]
+    return torch.tensor(sums, dtype=torch.float32).view(1, 1, 1, -1, 1)
+
+
+def found(kept, tokens):
+    pieces = kept.find(tokens)
+    return torch.cat([*pieces, torch.empty(1, 1, 1, 0, 1)], -2)
+
+
+def nodes(kept):
+    waiting = list(kept._root.children.values())
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += node.children.values()
+
+
+@given(texts, texts)
+def test_the_longest_known_beginning_is_found_with_its_own_states(known, asked):
+    kept = Prefixes(10**6)
+    for tokens in known:
+        kept.keep(tokens, states(tokens))
+    for tokens in [*known, *asked]:
+        longest = max(shared_length(tokens, k) for k in known)
+        assert torch.equal(found(kept, tokens), states(tokens[:longest]))
+
+
+@given(texts, st.integers(0, 20))
+def test_memory_stays_within_the_limit_and_what_is_found_is_right_whatever_was_dropped(known, tokens_allowed):
+    kept = Prefixes(tokens_allowed * BYTES)
+    for tokens in known:
+        before = found(kept, tokens).shape[-2]
+        kept.keep(tokens, states(tokens, before), before)
+        assert kept.bytes <= tokens_allowed * BYTES
+        assert kept.bytes == sum(n.states.untyped_storage().nbytes() for n in nodes(kept))
+        again = found(kept, tokens)
+        assert torch.equal(again, states(tokens[: again.shape[-2]]))
+
+
+def test_a_shared_beginning_is_stored_once():
+    kept = Prefixes(10**6)
+    fixed = tuple(range(100))
+    for own in range(100, 110):
+        kept.keep((*fixed, own, 7), states((*fixed, own, 7)))
+    assert kept.bytes == (100 + 10 * 2) * BYTES
+
+
+def test_what_was_not_used_for_longest_goes_first():
+    kept = Prefixes(6 * BYTES)
+    for first in (1, 2, 3):
+        kept.keep((first, 0), states((first, 0)))
+    kept.find((1, 0))
+    kept.keep((4, 0), states((4, 0)))
+    assert [found(kept, (first, 0)).shape[-2] for first in (1, 2, 3, 4)] == [2, 0, 2, 2]
+
+
+def test_a_beginning_outlives_its_continuations():
+    kept = Prefixes(8 * BYTES)
+    fixed = (1, 2, 3, 4)
+    for own in range(5, 50):
+        kept.keep((*fixed, own, own), states((*fixed, own, own)))
+        assert found(kept, (*fixed, 0)).shape[-2] == 4
+
+
+def test_states_are_not_kept_after_a_gap():
+    kept = Prefixes(10**6)
+    kept.keep((1, 2, 3, 4), states((1, 2, 3, 4), 2), 2)
+    assert kept.bytes == 0 and kept.find((1, 2, 3, 4)) == []
+
+
+@given(texts)
+def test_the_common_prefix_of_many_texts(many):
+    shared = common_prefix(many)
+    assert len({t[:shared] for t in many}) == 1
+    assert any(len(t) == shared for t in many) or len({t[: shared + 1] for t in many}) > 1
+
+
+@given(st.lists(st.integers(1, 50)), st.integers(1, 100))
+def test_batches_hold_everything_once_and_stay_within_the_limit(sizes, limit):
+    made = list(batches(sizes, limit))
+    assert sorted(i for b in made for i in b) == list(range(len(sizes)))
+    assert all(len(b) == 1 or len(b) * max(sizes[i] for i in b) <= limit for b in made)

@@ -1,0 +1,138 @@
+"""Why a text is left open, and how the sources stand to one that is wrong: by whole checks with scripted models."""
+
+import pytest
+from pydantic import ValidationError
+
+from knowhalu.build import build_method
+from knowhalu.engine.engine import Backends, Engine
+from knowhalu.engine.search import Searcher
+from knowhalu.load_settings import load_settings
+from knowhalu.methods.common.calibrated import Decided, Decision
+from knowhalu.methods.knowhalu.method import KnowHalu
+from knowhalu.results import Verdict
+from knowhalu.settings import KnowHaluOptions
+from knowhalu.testing import ScriptedEncoder
+from knowhalu.types import Form, Label, OpenReason, Relation, Sample, Task
+from tests.methods.knowhalu.test_method import Script
+from tests.methods.knowhalu.test_method import drive as scripted
+from tests.support.baseline_runs import Model
+from tests.support.baseline_runs import check as asked_once
+from tests.support.indexing import WordEmbedder
+from tests.support.thinking import Hop, Thinker
+from tests.support.thinking import check as thought
+
+YES, NO, NEITHER = (0.95, 0.03, 0.02), (0.02, 0.95, 0.03), (0.1, 0.1, 0.8)
+BUILT = "The tower of Ulm was built in 1890."
+BAND = ("method=cascade", "cascade.rules=", "cascade.low=0", "cascade.high=1")
+HOP = Hop("Look it up.", "Did Ilse Brand play the lute?", "What did Ilse Brand play?")
+OPEN = {"CORRECT": 0.2, "INCORRECT": 0.2, "INCONCLUSIVE": 0.6}
+WRONG = {"CORRECT": 0.1, "INCORRECT": 0.8, "INCONCLUSIVE": 0.1}
+
+
+def read(sample, *pairs, says=lambda pair: NEITHER):
+    """Check a sample with the packaged encoder's method, the encoder itself being scripted."""
+    searcher = Searcher(load_settings().retrieval)
+    vars(searcher)["embedder"] = WordEmbedder()
+    backends = Backends(entail=ScriptedEncoder(says), search=searcher)
+    (verdict,) = Engine(build_method(load_settings(pairs=list(pairs))), backends).run([sample])
+    assert isinstance(verdict, Verdict), verdict
+    return verdict
+
+
+def claim(response, *knowledge):
+    return Sample(id="c", response=response, knowledge=knowledge)
+
+
+def test_nothing_retrieved_is_told_from_passages_on_something_else():
+    said = Sample(id="m", response="Ilse Brand played the lute.")
+    assert thought(Thinker([HOP]), said).open is OpenReason.NOTHING_RETRIEVED
+    off = thought(Thinker([HOP]), said, {"a": "Ilse Brand was born in Oslo."})
+    assert off.open is off.segments[0].open is OpenReason.OFF_TOPIC
+
+
+def test_the_encoder_tells_sources_on_something_else():
+    verdict = read(Sample(id="u", question="When was the tower of Ulm built?", response="In 1890.", knowledge="Bees make honey."))
+    assert (verdict.label, verdict.open) == (Label.INCONCLUSIVE, OpenReason.OFF_TOPIC)
+
+
+@pytest.mark.parametrize(
+    ("sources", "why"),
+    [((BUILT, "The tower of Ulm was built in 1377."), OpenReason.CONFLICTING), ((BUILT, BUILT), OpenReason.UNSURE)],
+)
+def test_between_the_borders_quotes_on_both_sides_are_a_conflict_and_else_the_judge_is_unsure(sources, why):
+    verdict = read(claim(BUILT, *sources), *BAND, says=lambda pair: NO if "1377" in pair.premise else YES)
+    assert (verdict.label, verdict.open) == (Label.INCONCLUSIVE, why)
+
+
+def test_a_language_model_that_says_inconclusive_is_unsure():
+    sample = Sample(id="j", response=BUILT, knowledge=BUILT)
+    assert asked_once("few-shot", sample, Model(label=OPEN)).open is OpenReason.UNSURE
+
+
+def both_forms(base, other):
+    return Script({(Form.UNSTRUCTURED, "*"): base, (Form.STRUCTURED, "*"): other})
+
+
+def test_one_form_open_and_the_other_not_is_a_disagreement():
+    script = both_forms((Label.CORRECT, 0.5), (Label.INCONCLUSIVE, 0.9))
+    verdict, _ = scripted(KnowHalu(script), claim("Ada wrote.", "Ada Lovelace wrote the notes in 1843."))
+    assert (verdict.label, verdict.open) == (Label.INCONCLUSIVE, OpenReason.FORMS_DISAGREE)
+
+
+def test_a_border_between_forms_that_disagree_says_so():
+    script = both_forms((Label.CORRECT, 0.7), (Label.INCORRECT, 0.7))
+    method = Decided(KnowHalu(script, KnowHaluOptions(second_opinion="always")), Decision(low=0.1, high=0.9))
+    verdict, _ = scripted(method, claim("Ada wrote.", "Ada Lovelace wrote the notes in 1843."))
+    assert (verdict.hallucinated, verdict.open) == (None, OpenReason.FORMS_DISAGREE)
+
+
+@pytest.mark.parametrize("method", ["conli", "factored"])
+def test_a_text_that_claims_nothing_has_nothing_to_check(method):
+    verdict = read(Sample(id="q", question="Why?", response="Who knows?", knowledge=BUILT), f"method={method}")
+    assert (verdict.label, verdict.open) == (Label.INCONCLUSIVE, OpenReason.NOTHING_TO_CHECK)
+
+
+@pytest.mark.parametrize("method", ["knowhalu", "conli", "factored"])
+def test_what_is_contradicted_is_told_from_what_is_not_in_the_sources(method):
+    source = "The tower of Ulm was built in 1377 by Ulrich."
+    against = read(claim(BUILT, source), f"method={method}", says=lambda pair: NO)
+    silent = read(
+        claim("The tower of Ulm keeps a bronze bell.", source), f"method={method}", says=lambda pair: (0.005, 0.005, 0.99)
+    )
+    assert (against.label, against.relation) == (Label.INCORRECT, Relation.CONTRADICTION)
+    assert (silent.label, silent.relation) == (Label.INCORRECT, Relation.NEUTRAL)
+    assert silent.open is None and silent.segments[0].relation is Relation.NEUTRAL
+
+
+def test_what_a_summarys_document_leaves_open_is_not_in_the_sources():
+    sample = Sample(id="s", response=BUILT, documents=BUILT)
+    assert asked_once("few-shot", sample, Model(label=OPEN)).relation is Relation.NEUTRAL
+    assert asked_once("few-shot", sample, Model(label=WRONG)).relation is Relation.CONTRADICTION
+
+
+def test_a_judge_that_knows_no_third_label_does_not_tell_how_the_sources_stand():
+    sample = Sample(id="s", response=BUILT, knowledge=BUILT)
+    verdict = asked_once("halueval-knowledge", sample, Model(label={"CORRECT": 0.2, "INCORRECT": 0.8}))
+    assert (verdict.label, verdict.relation) == (Label.INCORRECT, None)
+
+
+@pytest.mark.parametrize("why", list(OpenReason))
+def test_every_reason_names_a_next_action_in_one_sentence(why):
+    assert why.next_action.endswith(".") and ". " not in why.next_action and why.says
+
+
+@pytest.mark.parametrize(
+    ("label", "fields"),
+    [
+        (Label.CORRECT, {"open": "unsure"}),
+        (Label.INCORRECT, {"open": "unsure"}),
+        (Label.CORRECT, {"relation": "neutral"}),
+        (Label.INCORRECT, {"relation": "entailment"}),
+    ],
+)
+def test_a_reason_that_does_not_belong_to_the_label_is_refused(label, fields):
+    with pytest.raises(ValidationError):
+        Verdict(
+            id="1", task=Task.CLAIM, method="m", label=label, hallucinated=label is Label.INCORRECT, kind=None, probability=0.5,
+            reason="because", **fields,
+        )  # fmt: skip

@@ -1,0 +1,34 @@
+"""Claims in words of their own, and where in the response they are made."""
+
+import pytest
+
+from knowhalu.methods.common.verdict import finding
+from knowhalu.text.clauses import place
+from knowhalu.text.sentences import Span
+from knowhalu.types import Judgment, Label, Relation
+
+TEXT = "Well. Metropolis is an old film by Fritz Lang. He was born in Vienna. It rained."
+PIECE = Span(6, 70, TEXT[6:70])
+
+
+@pytest.mark.parametrize(
+    ("claim", "expected"),
+    [
+        ("Fritz Lang was born in Vienna.", "He was born in Vienna."),
+        ("Metropolis is by Fritz Lang.", "Metropolis is an old film by Fritz Lang."),
+        ("He was born in Vienna!", "He was born in Vienna"),  # word for word
+        ("by Fritz Lan", "Metropolis is an old film by Fritz Lang."),  # a part of a word is none
+        ("Penguins swim.", PIECE.text),  # nothing of it is said: the whole piece
+        ("", PIECE.text),
+    ],
+)
+def test_a_claim_stands_in_the_sentence_that_is_most_like_it(claim, expected):
+    at = place(claim, PIECE)
+    assert at.text == expected == TEXT[at.start : at.end]
+
+
+def test_a_finding_says_how_the_sources_stand_to_a_claim():
+    judgment = Judgment(label=Label.INCORRECT, confidence=0.9, supported=0.05, rationale="It says Graz.")
+    found = finding("Fritz Lang was born in Vienna.", judgment, PIECE)
+    assert (found.relation, found.supported, found.reason) == (Relation.CONTRADICTION, 0.05, "It says Graz.")
+    assert TEXT[found.start : found.end] == "He was born in Vienna."

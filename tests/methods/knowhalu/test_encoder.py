@@ -1,0 +1,223 @@
+"""The encoder as reasoner: hops, reading, judging, with scripted probabilities."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from knowhalu.errors import ModelError
+from knowhalu.methods.common.features import FEATURES
+from knowhalu.methods.knowhalu.encoder import EncoderReasoner
+from knowhalu.methods.knowhalu.method import KnowHalu
+from knowhalu.requests import Doubtful, Entail, Hypothesis, Mark, Probabilities, Search
+from knowhalu.results import Verdict
+from knowhalu.types import Form, Kind, Label, OpenReason, Passage, Sample
+
+YES, NO, OPEN = Probabilities(0.95, 0.03, 0.02), Probabilities(0.02, 0.95, 0.03), Probabilities(0.1, 0.1, 0.8)
+WEIGHTS = {
+    "claim": {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": {"joint_supported": 1.0, "numbers_missing": -4.0}},
+    "answer": {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": {"asked_supported": 1.0, "numbers_missing": -4.0}},
+}
+
+
+def thinking_by(weights, folder):
+    data = {
+        "weights": {f"{t}.{f}": weights[t] for t in weights for f in Form},
+        "thresholds": {"claim": [0.0, 1.0], "answer": [0.0, 1.0]},
+    }
+    (folder / "judgment.json").write_text(json.dumps(data))
+    return EncoderReasoner(folder)
+
+
+@pytest.fixture()
+def reasoner(tmp_path):
+    return thinking_by(WEIGHTS, tmp_path)
+
+
+def drive(
+    method: KnowHalu,
+    sample: Sample,
+    says: Callable[[Hypothesis], Probabilities],
+    index: Callable[[str], list[Passage]] = lambda q: [],
+    marks: Callable[[Hypothesis], tuple[Doubtful, ...]] = lambda p: (),
+):
+    conversation, requests = method.check(sample), []
+    try:
+        request = next(conversation)
+        while True:
+            requests.append(request)
+            match request:
+                case Entail(pairs):
+                    reply = [says(p) for p in pairs]
+                case Mark(pairs):
+                    reply = [marks(p) for p in pairs]
+                case _:
+                    reply = [index(q) for q in request.queries]
+            request = conversation.send(reply)
+    except StopIteration as end:
+        verdict: Verdict = end.value
+        return verdict, requests
+
+
+@pytest.mark.parametrize(("read", "said"), [(YES, "supports it (P 0.95)"), (OPEN, "bears it out as a whole only with P 0.10")])
+def test_a_reason_does_not_say_that_evidence_supports_what_the_verifier_doubts(tmp_path, read, said):
+    passing = {"bias": 9.0, "cut": 0.0, "slack": 0.0, "weights": {"joint_supported": 1.0}}
+    reasoner = thinking_by({"claim": passing, "answer": passing}, tmp_path)
+    sample = Sample(id="1", response="The tower was built in 1889.", knowledge="The tower was built in 1889.")
+    verdict, _ = drive(KnowHalu(reasoner), sample, lambda p: read)
+    assert verdict.label is Label.CORRECT and said in verdict.segments[0].base.rationale
+
+
+def test_a_supported_answer_is_correct_and_quotes_its_sentence(reasoner):
+    sample = Sample(
+        id="1",
+        question="When was the tower built?",
+        response="It was built in 1889.",
+        knowledge="Paris has a tower. The tower was built in 1889. It is tall.",
+    )
+    verdict, _ = drive(KnowHalu(reasoner), sample, lambda p: YES if "1889" in p.premise else OPEN)
+    assert verdict.label is Label.CORRECT and verdict.probability < 0.1
+    assert verdict.evidence[0].quote == "The tower was built in 1889."
+
+
+def test_a_contradicted_answer_is_incorrect_and_says_by_what(reasoner):
+    sample = Sample(
+        id="1", question="When was the tower built?", response="It was built in 1899.", knowledge="The tower was built in 1889."
+    )
+    verdict, _ = drive(KnowHalu(reasoner), sample, lambda p: NO)
+    assert verdict.hallucinated and "contradicts" in verdict.reason and "number" in verdict.reason
+    assert verdict.evidence[0].relation == "contradicts"
+    assert sample.response[verdict.evidence[0].response_start : verdict.evidence[0].response_end] == "1899"
+
+
+@pytest.mark.parametrize(("answer", "kind"), [("The tower is tall.", Kind.OFF_TARGET), ("The tower is crooked.", Kind.FACTUAL)])
+def test_what_is_borne_out_but_beside_the_question_is_off_target(reasoner, answer, kind):
+    sample = Sample(
+        id="1", question="Who paid for the tower?", response=answer, knowledge="The tower is tall. The king paid for it."
+    )
+    verdict, _ = drive(KnowHalu(reasoner), sample, lambda p: OPEN if p.question else YES)
+    assert verdict.hallucinated and verdict.kind is kind
+
+
+def test_sources_on_something_else_leave_it_open(reasoner):
+    sample = Sample(
+        id="1", question="When was the cathedral of Ulm finished?", response="In 1890.", knowledge="Bees make honey from nectar."
+    )
+    verdict, _ = drive(KnowHalu(reasoner), sample, lambda p: OPEN)
+    assert verdict.label is Label.INCONCLUSIVE and verdict.hallucinated is None and verdict.reason
+
+
+@pytest.mark.parametrize("said", ["N/A", "-", "...", "None.", "\u200b", "null"])
+def test_a_source_that_says_nothing_is_no_evidence(reasoner, said):
+    sample = Sample(id="1", response="The tower was finished in March 1889.", knowledge=said)
+    verdict, requests = drive(KnowHalu(reasoner), sample, lambda p: NO)
+    assert (verdict.label, verdict.open) == (Label.INCONCLUSIVE, OpenReason.OFF_TOPIC)
+    assert not requests
+
+
+def test_the_second_hop_is_built_on_a_name_found_in_the_first(reasoner):
+    pages = {
+        "film": Passage(id="a", title="Blue Lamp", text="The film Blue Lamp was directed by Ilse Brand.", end=45),
+        "director": Passage(id="b", title="Ilse Brand", text="Ilse Brand was born in Oslo.", end=28),
+    }
+    sample = Sample(id="1", question="Where was the director of the film Blue Lamp born?", response="Oslo")
+    verdict, requests = drive(
+        KnowHalu(reasoner),
+        sample,
+        lambda p: YES if "Oslo" in p.premise else OPEN,
+        lambda q: [pages["director" if "Ilse" in q else "film"]],
+    )
+    searches = [r for r in requests if isinstance(r, Search)]
+    assert "Oslo" in searches[0].queries[0] and "Oslo" not in searches[0].queries[1]
+    assert "Ilse Brand" in searches[1].queries[1]
+    assert verdict.label is Label.CORRECT
+    assert [e.passage for e in verdict.evidence] == ["b"]
+
+
+@pytest.mark.parametrize(("documents", "searches"), [((), 0), (("Its pages are not asked: the search is scripted.",), 2)])
+def test_given_knowledge_ends_the_chain_only_where_no_documents_can_be_searched(reasoner, documents, searches):
+    page = Passage(id="a", text="The film Blue Lamp was directed by Ilse Brand.", end=45)
+    sample = Sample(
+        id="1", question="Where was the director of Blue Lamp born?", response="Oslo", knowledge="Bees make honey.",
+        documents=documents,
+    )  # fmt: skip
+    _, requests = drive(KnowHalu(reasoner), sample, lambda p: OPEN, lambda q: [page])
+    assert sum(isinstance(r, Search) for r in requests) == searches
+
+
+def test_the_chain_ends_when_nothing_new_is_found(reasoner):
+    page = Passage(id="a", text="The film Blue Lamp was directed by Ilse Brand.", end=45)
+    sample = Sample(id="1", question="Where was the director of Blue Lamp born?", response="Oslo")
+    _, requests = drive(KnowHalu(reasoner), sample, lambda p: OPEN, lambda q: [page])
+    assert sum(isinstance(r, Search) for r in requests) == 2
+
+
+def test_both_forms_are_read_when_asked_for(reasoner):
+    from knowhalu.settings import KnowHaluOptions
+
+    sample = Sample(
+        id="1", question="When was she born?", response="She was born in 1815.", knowledge="She (born 1815) wrote notes."
+    )
+    verdict, requests = drive(KnowHalu(reasoner, KnowHaluOptions(second_opinion="always")), sample, lambda p: YES)
+    premises = [p.premise for r in requests if isinstance(r, Entail) for p in r.pairs]
+    assert verdict.segments[0].supplement is not None and verdict.segments[0].supplement.steps[0].knowledge.triplets
+    assert any("is described as born 1815" in p for p in premises)
+
+
+def test_a_judgment_weighs_just_the_features_that_are_computed(reasoner):
+    sample = Sample(id="1", question="When was the tower built?", response="1889", knowledge="The tower was built in 1889.")
+    verdict, _ = drive(KnowHalu(reasoner), sample, lambda p: YES)
+    assert set(verdict.segments[0].base.features) == FEATURES
+
+
+def test_a_fit_that_weighs_statements_is_read_as_the_question_with_its_answer(tmp_path):
+    earlier = {"asked_supported": 0.5, "stated_supported": 0.25, "stated_contradicted": -1.0}
+    fit = {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": earlier}
+    reasoner = thinking_by(WEIGHTS | {"answer": fit}, tmp_path)
+    assert reasoner.model.weights("answer", "structured").weights == {"asked_supported": 0.75, "asked_contradicted": -1.0}
+
+
+def test_a_fit_with_an_unknown_feature_is_a_clear_error(tmp_path):
+    fit = {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": {"moon_phase": 1.0}}
+    with pytest.raises(ModelError, match=r"judgment\.json.*unknown feature 'moon_phase'.*fit_judgment"):
+        thinking_by({"claim": fit}, tmp_path)
+
+
+def test_a_folder_without_judgment_weights_is_a_clear_error(tmp_path):
+    with pytest.raises(ModelError, match=r"judgment\.json.*fit_judgment"):
+        EncoderReasoner(tmp_path)
+
+
+def test_the_words_that_the_evidence_does_not_bear_out_are_named_in_the_response(reasoner):
+    response = "It is tall. It was built in 1789."
+    sample = Sample(id="1", response=response, knowledge="The tower is tall. It was built in 1889.")
+    at = response.index("1789")
+    verdict, requests = drive(KnowHalu(reasoner), sample, lambda p: NO, marks=lambda p: (Doubtful(at, at + 4, 0.9),))
+    (finding,) = verdict.segments[0].findings
+    assert finding.unit == "words" and response[finding.start : finding.end] == finding.text == "1789"
+    assert finding.supported == pytest.approx(0.1)
+    (asked,) = [r for r in requests if isinstance(r, Mark)]
+    assert "1889" in asked.pairs[0].premise and asked.pairs[0].claim == response
+
+
+def test_no_words_are_asked_for_where_nothing_is_wrong(reasoner):
+    sample = Sample(id="1", response="The tower is tall.", knowledge="The tower is tall.")
+    verdict, requests = drive(KnowHalu(reasoner), sample, lambda p: YES, marks=lambda p: (Doubtful(0, 3, 0.9),))
+    assert verdict.segments[0].findings == () and not any(isinstance(r, Mark) for r in requests)
+
+
+@pytest.mark.parametrize(("evading", "kind"), [(0.95, Kind.OFF_TARGET), (0.05, None)])
+def test_an_answer_that_evades_is_off_target_and_no_source_is_shown_for_that(tmp_path, reasoner, evading, kind):
+    data = json.loads((tmp_path / "judgment.json").read_text())
+    (tmp_path / "judgment.json").write_text(json.dumps({**data, "evades": 0.8}))
+    sample = Sample(
+        id="1", question="Who built the tower?", response="Gustave of Lyon", knowledge="Gustave of Lyon built the tower."
+    )
+
+    def says(pair):
+        return Probabilities(1 - evading, 0.0, evading) if not pair.premise else YES
+
+    verdict, requests = drive(KnowHalu(EncoderReasoner(tmp_path)), sample, says)
+    assert requests[0] == Entail((Hypothesis("", "Gustave of Lyon", "Who built the tower?"),))
+    assert verdict.kind is kind and verdict.hallucinated is (kind is not None)
+    assert (verdict.extraction.entity is None) is (kind is not None)

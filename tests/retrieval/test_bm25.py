@@ -1,0 +1,122 @@
+"""Searching by words: BM25 as the papers define it, whatever the way to it."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knowhalu.errors import IndexFormatError
+from knowhalu.index.bm25_part import build_lexical, terms
+from knowhalu.index.part import Part
+from knowhalu.retrieval.bm25 import LexicalIndex
+from tests.support.searching import corpus, lexical
+
+WORDS = ("apple", "river", "stone", "cloud", "tiger", "music")
+TEXTS = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join), min_size=1, max_size=14)
+
+
+def by_hand(texts, query, k1=0.9, b=0.4):
+    """Score all passages by the formula, word by word."""
+    cut = [terms(t) for t in texts]
+    average = sum(map(len, cut)) / len(cut)
+    scores = []
+    for words in cut:
+        score = 0.0
+        for word in terms(query):
+            n = sum(word in other for other in cut)
+            f = words.count(word)
+            if f:
+                score += math.log(1 + (len(cut) - n + 0.5) / (n + 0.5)) * f / (f + k1 * (1 - b + b * len(words) / average))
+        scores.append(score)
+    return scores
+
+
+def test_a_score_worked_by_hand(tmp_path):
+    index = lexical(tmp_path, corpus(["apple apple river", "apple stone", "cloud"]), k1=1.0, b=0.5)
+    # two of three passages have "apple": ln(1 + 1.5 / 2.5) = ln 1.6; lengths 3, 2, 1, their mean is 2
+    first = math.log(1.6) * 2 / (2 + 1 * (0.5 + 0.5 * 3 / 2))
+    second = math.log(1.6) * 1 / (1 + 1 * (0.5 + 0.5 * 2 / 2))
+    assert index.rank("apple", 5) == [(0, pytest.approx(first)), (1, pytest.approx(second))]
+
+
+def test_scores_are_those_of_bm25s(tmp_path):
+    bm25s = pytest.importorskip("bm25s")
+    draw = np.random.default_rng(0)
+    texts = [" ".join(draw.choice(WORDS, size=draw.integers(3, 40))) + f" only{i}" for i in range(40)]
+    reference = bm25s.BM25(k1=0.9, b=0.4, method="lucene")
+    reference.index([terms(t) for t in texts], show_progress=False)
+    index = lexical(tmp_path, corpus(texts))
+    for query in ("apple river", "only7 cloud cloud", "music"):
+        expected = reference.get_scores(terms(query))
+        assert dict(index.rank(query, 40)) == pytest.approx({i: s for i, s in enumerate(expected.tolist()) if s > 0}, abs=1e-5)
+
+
+@given(TEXTS, st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join), st.integers(1, 6))
+def test_the_short_way_finds_what_scoring_everything_finds(tmp_path_factory, texts, query, k):
+    index = lexical(tmp_path_factory.mktemp("lexical"), corpus(texts))
+    scores = by_hand(texts, query)
+    best = sorted((i for i in range(len(texts)) if scores[i] > 0), key=lambda i: (-round(scores[i], 9), i))[:k]
+    found = index.rank(query, k)
+    assert [i for i, _ in found] == best
+    assert [s for _, s in found] == pytest.approx([scores[i] for i in best])
+
+
+@given(TEXTS, st.data())
+def test_stretches_and_deletions_score_as_if_built_anew(tmp_path_factory, texts, data):
+    folder, passages = tmp_path_factory.mktemp("lexical"), corpus(texts)
+    cut = data.draw(st.integers(1, len(texts)))
+    gone = data.draw(st.sets(st.integers(0, len(texts) - 1), max_size=len(texts) - 1))
+    for name, part in (("a", passages[:cut]), ("b", passages[cut:])):
+        build_lexical(corpus([p.text for p in part]), folder / name, "")
+    index = LexicalIndex([Part(folder / "a", "lexical"), Part(folder / "b", "lexical")], passages, deleted=gone)
+    left = [i for i in range(len(texts)) if i not in gone]
+    anew = lexical(folder, corpus([texts[i] for i in left]))
+    for query in ("apple river", "stone cloud tiger apple"):
+        assert index.rank(query, 5) == [(left[i], score) for i, score in anew.rank(query, 5)]
+
+
+@given(TEXTS, st.integers(1, 7))
+def test_the_bytes_do_not_depend_on_the_memory_that_was_used(tmp_path_factory, texts, run):
+    folder = tmp_path_factory.mktemp("lexical")
+    whole = build_lexical(corpus(texts), folder / "whole", "")
+    assert build_lexical(corpus(texts), folder / "pieces", "", run=run) == whole
+
+
+def test_equal_scores_keep_the_order_of_the_rows(tmp_path):
+    index = lexical(tmp_path, corpus(["river stone", "river cloud", "river tiger"]))
+    assert [row for row, _ in index.rank("river", 2)] == [0, 1]
+
+
+def test_titles_are_searched_too(tmp_path):
+    passages = corpus(["It is tall.", "It is deep."])
+    passages[1] = passages[1].model_copy(update={"title": "Lake Baikal"})
+    assert [row for row, _ in lexical(tmp_path, passages).rank("baikal", 3)] == [1]
+
+
+def test_a_query_of_unknown_or_empty_words_finds_nothing(tmp_path):
+    index = lexical(tmp_path, corpus(["river"]))
+    assert index.search(["zebra", "the of", ""], 3) == [[], [], []]
+
+
+def test_a_part_that_does_not_cover_the_index_is_refused(tmp_path):
+    build_lexical(corpus(["river"]), tmp_path / "lexical", "")
+    with pytest.raises(IndexFormatError, match="covers 1 of 2 passages.*extend"):
+        LexicalIndex([Part(tmp_path / "lexical", "lexical")], corpus(["river", "stone"]))
+
+
+def test_words_cut_by_another_version_are_refused(tmp_path, monkeypatch):
+    build_lexical(corpus(["river"]), tmp_path / "lexical", "")
+    monkeypatch.setattr("knowhalu.retrieval.bm25.fingerprint", lambda: "0" * 64)
+    with pytest.raises(IndexFormatError, match="another version.*extend FOLDER --lexical"):
+        LexicalIndex([Part(tmp_path / "lexical", "lexical")], corpus(["river"]))
+
+
+@pytest.mark.parametrize(("name", "kind", "values"), [("rows", "<i4", [7, 8]), ("rows", "<i4", [-1, 0]), ("ends", "<i8", [0, 9])])
+def test_crafted_numbers_are_refused_before_they_lead_anywhere(tmp_path: Path, name, kind, values):
+    index = lexical(tmp_path, corpus(["river", "river"]))
+    (tmp_path / "lexical" / f"{name}.bin").write_bytes(np.array(values, dtype=kind).tobytes())
+    with pytest.raises(IndexFormatError, match="lexical"):
+        index.rank("river", 2)

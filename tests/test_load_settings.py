@@ -1,0 +1,117 @@
+"""Settings: one tree from TOML and pairs, and errors that name what is wrong."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knowhalu.errors import SettingsError
+from knowhalu.load_settings import load_settings
+from knowhalu.registry import LLMS, METHODS, REASONERS, imported, method_card
+from knowhalu.settings import Settings
+
+
+def written(tmp_path, text):
+    file = tmp_path / "run.toml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_nothing_given_is_the_defaults():
+    assert load_settings() == Settings()
+
+
+def test_a_file_is_read(tmp_path):
+    file = written(tmp_path, '[knowhalu]\nbase_form = "structured"\ndelta1 = 0.9\n[engine]\nin_flight = 7\n')
+    settings = load_settings(file)
+    assert (settings.knowhalu.base_form, settings.knowhalu.delta1, settings.engine.in_flight) == ("structured", 0.9, 7)
+
+
+def test_pairs_win_over_the_file(tmp_path):
+    file = written(tmp_path, "[engine]\nin_flight = 7\nbatch = 3\n")
+    engine = load_settings(file, ["engine.in_flight=9", "engine.ordered = false"]).engine
+    assert (engine.in_flight, engine.batch, engine.ordered) == (9, 3, False)
+
+
+@pytest.mark.parametrize(
+    ("pair", "group", "name", "value"),
+    [
+        ("retrieval.embedder=/models/bge", "retrieval", "embedder", "/models/bge"),
+        ('retrieval.embedder="a=b"', "retrieval", "embedder", "a=b"),
+        ("knowhalu.off_target=false", "knowhalu", "off_target", False),
+        ("knowhalu.delta2=0.75", "knowhalu", "delta2", 0.75),
+    ],
+)
+def test_values_may_be_written_plainly(pair, group, name, value):
+    assert getattr(getattr(load_settings(pairs=[pair]), group), name) == value
+
+
+@pytest.mark.parametrize(
+    ("pair", "said"),
+    [
+        ("engine.inflight=1", r"--set engine\.inflight=1: engine\.inflight: no such setting"),
+        ("nothing=1", "nothing: no such setting"),
+        ("engine.in_flight=0", r"engine\.in_flight: .*greater than or equal to 1"),
+        ("engine.in_flight=many", r"engine\.in_flight: .*valid integer.*'many'"),
+        ("knowhalu.base_form=both", r"knowhalu\.base_form"),
+        ("engine", "write it as name.name=value"),
+        ("=1", "write it as"),
+        ("engine..batch=1", "write it as"),
+        ("method.name=1", "method"),
+        ("engine.batch.size=1", r"engine\.batch"),
+        ("engine=3", "engine"),
+    ],
+)
+def test_a_wrong_pair_is_named_with_its_cure(pair, said):
+    with pytest.raises(SettingsError, match=said) as caught:
+        load_settings(pairs=[pair])
+    assert f"--set {pair}" in str(caught.value)
+
+
+def test_a_wrong_pair_after_a_right_one_is_the_one_named():
+    with pytest.raises(SettingsError, match=r"--set method\.name=1: method is a value"):
+        load_settings(pairs=["method=knowhalu", "method.name=1"])
+
+
+@pytest.mark.parametrize(("text", "said"), [("[engine", "cannot read"), ("[engine]\nx = 1", "engine.x: no such setting")])
+def test_a_wrong_file_is_named(tmp_path, text, said):
+    file = written(tmp_path, text)
+    with pytest.raises(SettingsError, match=said) as caught:
+        load_settings(file)
+    assert str(file) in str(caught.value)
+
+
+def test_a_missing_or_undecodable_file_is_named(tmp_path):
+    with pytest.raises(SettingsError, match=r"none\.toml: cannot read"):
+        load_settings(tmp_path / "none.toml")
+    (tmp_path / "latin.toml").write_bytes(b'method = "caf\xe9"')
+    with pytest.raises(SettingsError, match=r"latin\.toml: cannot read"):
+        load_settings(tmp_path / "latin.toml")
+
+
+@given(st.text(max_size=30))
+def test_no_pair_breaks_the_parser(pair):
+    try:
+        assert isinstance(load_settings(pairs=[pair]), Settings)
+    except SettingsError as error:
+        assert "--set" in str(error)
+
+
+def test_an_unknown_name_shows_the_nearest():
+    with pytest.raises(SettingsError, match="unknown method 'knowhallu'. Did you mean 'knowhalu'"):
+        method_card("knowhallu")
+
+
+PLACES = [*LLMS.values(), *(place for card in METHODS.values() for place in filter(None, (card.make, *card.reasoners.values())))]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_every_name_in_the_tables_has_its_maker(place):
+    assert callable(imported(place))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_has_its_options_and_says_what_it_is(name):
+    card = METHODS[name]
+    assert card.options in Settings.model_fields
+    assert set(card.reasoners) <= set(REASONERS)
+    assert card.does and card.needs and card.cost

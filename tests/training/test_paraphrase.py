@@ -1,0 +1,79 @@
+"""Statements said otherwise: the facts stay, and what is left out or exchanged is harmless."""
+
+import random
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knowhalu.text.quantities import dates, dates_missing
+from knowhalu.training.paraphrase import last_name, moved, other_date, other_digits, other_word, rephrase, shorten, tidy
+
+RNG = random.Random(0)
+
+
+@pytest.mark.parametrize(
+    ("way", "text", "new"),
+    [
+        (other_digits, "It has three towers.", "It has 3 towers."),
+        (other_digits, "It has 3 towers.", "It has three towers."),
+        (other_digits, "It was built on 3 May.", "It was built on 3 May."),
+        (other_digits, "It opened at 3:30 and cost 2.5 pounds.", "It opened at 3:30 and cost 2.5 pounds."),
+        (other_date, "Born 9 May 1957.", "Born May 9, 1957."),
+        (other_date, "Born May 9, 1957.", "Born 9 May 1957."),
+        (other_word, "The film won.", "The movie won."),
+        (other_word, "It was not sold.", "It wasn't sold."),
+        (last_name, "Helen Ward was elected.", "Ward was elected."),
+        (last_name, "New York was taken.", "New York was taken."),
+        (moved, "In 2010, she moved to Rome.", "She moved to Rome in 2010."),
+        (moved, "In 2010, 2011 and 2012, it rained.", "In 2010, 2011 and 2012, it rained."),
+    ],
+)
+def test_each_way_keeps_the_facts(way, text, new):
+    assert way(text, random.Random(0)) == new
+
+
+@pytest.mark.parametrize(
+    ("text", "shorter"),
+    [
+        ("Councillors voted 14 to 9 on Tuesday to close the bridge.", {"14 to 9", "Tuesday"}),
+        ("The tower (built in 1889) is tall.", {"(built in 1889)"}),
+        ("In March 2020, the council met again.", {"March 2020"}),
+        ("It was released on January 3, 1948, by a small firm.", {"January 3, 1948"}),
+    ],
+)
+def test_a_shortened_statement_leaves_out_details_and_nothing_else(text, shorter):
+    found = {shorten(text, random.Random(seed)) for seed in range(20)}
+    assert any(all(d not in f for d in shorter) for f in found)
+    words = [w.strip(".,").lower() for w in text.split()]
+    for short in found:
+        rest = iter(words)
+        assert all(w.strip(".,").lower() in rest for w in short.split()), short
+
+
+@given(st.integers(0, 500))
+def test_a_rephrased_date_stays_the_same_date(seed):
+    text = "The treaty, which was long, was signed by Helen Ward on 9 May 1957 in Rome."
+    new = rephrase(text, random.Random(seed))
+    assert dates_missing(new, text) == 0
+    assert set(dates(new)) <= set(dates(text))
+
+
+@given(st.text(max_size=80), st.integers(0, 100))
+def test_any_text_can_be_rephrased_and_the_seed_decides(text, seed):
+    assert rephrase(text, random.Random(seed)) == rephrase(text, random.Random(seed))
+
+
+def test_a_tokenized_news_text_reads_like_a_text_again():
+    raw = "<t> the firm -lrb- of rome -rrb- did n't pay $ 5 . </t> <t> `` it 's late , '' he said . </t>"
+    assert tidy(raw) == "The firm (of rome) didn't pay $5. \"it's late,\" he said."
+    assert tidy("Al- Qeed( born 1998) plays.") == "Al-Qeed (born 1998) plays."
+
+
+@given(st.text(alphabet="abc .,'`\"()", max_size=60))
+def test_tidying_loses_no_letter(text):
+    def letters(t):
+        return re.sub(r"[^a-z]", "", t.lower())
+
+    assert letters(tidy(text)) == letters(text)

@@ -1,0 +1,56 @@
+"""Evading answers: each way does what its name says, and neither truth nor length tells them from others."""
+
+import random
+from statistics import mean
+
+from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, Example
+from knowhalu.training.questions import WAYS, evading, negation, parroting, question_on, too_broad
+from knowhalu.training.written import alone, delivered
+
+TEXT = (
+    "Ada Lovelace was born in 1815 in London. Her father was Lord Byron, who left in 1816. She worked with Charles Babbage "
+    "on his engine. She died in 1852 in Marylebone."
+)
+OTHER = {"text": "Cats sleep all day long. They are awake in the dark of the night."}
+
+
+def questions(count=200):
+    return [made for seed in range(count) if (made := question_on(TEXT, random.Random(seed))) is not None]
+
+
+def test_no_evading_answer_gives_what_is_asked_for():
+    for seed, made in enumerate(questions()):
+        for way in WAYS:
+            assert made.right not in way(made, random.Random(seed)), way.__name__
+
+
+def test_the_ways_do_what_they_say():
+    made = questions()[0]
+    rng = random.Random(1)
+    assert set(parroting(made, rng).lower().split()) & set(made.question.lower().split())
+    assert " not " in f" {negation(made, rng).lower()} "
+    assert not any(c.isdigit() for c in too_broad(made, rng))
+
+
+def test_answers_are_shown_without_a_source_and_wrong_ones_deliver_too():
+    found = [evading({"text": TEXT}, OTHER, random.Random(seed)) for seed in range(400)]
+    assert {e.premise for e in found} == {""}
+    assert {e.target for e in found} == {SUPPORTED, NEUTRAL}
+    assert 0.4 < sum(e.target == SUPPORTED for e in found) / len(found) < 0.6
+    restored = [e.question.removesuffix("?").replace("which year", e.claim) for e in found if e.target == SUPPORTED]
+    assert any(r not in TEXT for r in restored), "a wrong year delivers"
+    sizes = {t: mean(len(e.claim.split()) for e in found if e.target == t) for t in (SUPPORTED, NEUTRAL)}
+    assert max(sizes.values()) < 3 * min(sizes.values())
+
+
+def test_of_written_answers_the_wrong_ones_deliver_and_refusals_do_not():
+    labels = {"1815": "correct", "1816": "fabricated", "Long ago.": "off_target", "I cannot say.": "refusal"}
+    row = {"question": "When?", "answers": [{"text": t, "label": label} for t, label in labels.items()]}
+    found = {(e.claim, e.target) for e in (delivered(row, row, random.Random(s)) for s in range(100))}
+    assert found == {("1815", SUPPORTED), ("1816", SUPPORTED), ("Long ago.", NEUTRAL), ("I cannot say.", NEUTRAL)}
+
+
+def test_only_a_long_answer_is_trained_on_without_its_question():
+    short = Example("Ada was born in 1815.", "When was Ada born?", "1816", CONTRADICTED, ((0, 4),))
+    long = short._replace(claim="Ada was born in the spring of 1816.", wrong=((30, 34),))
+    assert alone(short) == short and alone(long) == long._replace(question="")

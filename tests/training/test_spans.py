@@ -1,0 +1,62 @@
+"""Marks: the tokens of the wrong words are named, and nothing is said of what is not known."""
+
+import torch
+
+from knowhalu.encoder.verifier import Vocabulary
+from knowhalu.training.batches import tokenize
+from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, Example
+from knowhalu.training.spans import UNKNOWN, mark_loss, marks_of, padded
+from knowhalu.training.written import marked, unsupported
+
+CLAIM = "the bridge was opened in rome"
+
+
+def marks(base, *examples):
+    vocabulary = Vocabulary.load(base)
+    rows = tokenize(list(examples), vocabulary)
+    return vocabulary, rows, marks_of(examples, rows, vocabulary)
+
+
+def test_the_tokens_of_the_wrong_words_and_no_others_are_marked(base):
+    at = CLAIM.index("opened")
+    example = Example("the river is long", "was it so?", CLAIM, CONTRADICTED, ((at, at + len("opened")),))
+    vocabulary, (row,), ((start, targets),) = marks(base, example)
+    assert row.ids[start:-1] == vocabulary.pieces([CLAIM])[0], "targets stand where the claim does"
+    wrong = [i for i, t in zip(row.ids[start:], targets, strict=False) if t == 1]
+    assert wrong == vocabulary.pieces(["opened"])[0]
+
+
+def test_what_is_supported_has_no_wrong_token_and_the_unknown_has_no_target(base):
+    _, _, ((_, right), (_, unknown)) = marks(base, Example("a", "", CLAIM, SUPPORTED), Example("a", "", CLAIM, NEUTRAL))
+    assert set(right) == {0.0}
+    assert unknown == []
+
+
+def test_a_claim_that_is_cut_keeps_its_marks_inside_the_row(base):
+    long = " ".join(["bridge"] * 400)
+    _, (row,), ((start, targets),) = marks(base, Example("the river", "", long, CONTRADICTED, ((0, 6),)))
+    assert start + len(targets) == len(row.ids) - 1
+    assert targets[0] == 1 and sum(targets) < len(targets)
+
+
+def test_the_loss_looks_at_known_tokens_only():
+    targets = padded([(1, [1.0, 0.0]), (0, [])], 4)
+    assert targets.tolist() == [[UNKNOWN, 1, 0, UNKNOWN], [UNKNOWN] * 4]
+    sure = torch.tensor([[9.0, 30.0, -30.0, 9.0], [9.0] * 4])
+    assert mark_loss(sure, targets) < 1e-6
+    assert mark_loss(-sure, targets) > 10
+    assert mark_loss(sure, torch.full((2, 4), UNKNOWN)) == 0
+
+
+def test_marked_tokens_of_a_row_become_stretches_of_its_claim():
+    row = {"claim": "Raza, aged 24, ran.", "claim_tokens": ["Raza", ",", "aged", "24", ",", "ran", "."]}
+    row["non_supported"] = [False, False, True, True, False, False, False]
+    assert [row["claim"][a:b] for a, b in unsupported(row)] == ["aged 24"]
+    assert unsupported({**row, "claim": "Someone else."}) is None
+
+
+def test_the_writers_word_is_found():
+    assert marked({"text": "It is nine metres long.", "wrong": "nine"}) == ((6, 10),)
+    assert marked({"text": "It is long.", "wrong": None}) is None
+    assert marked({"text": "In 1911 it was 11 metres long.", "wrong": "11"}) == ((15, 17),)
+    assert marked({"text": "İsmet came after Atatürk.", "wrong": "Atatürk"}) == ((17, 24),)

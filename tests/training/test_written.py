@@ -1,0 +1,52 @@
+"""Claims on passages of public texts: the passage is found by the hash of its text, and a text that is not there is an error."""
+
+import random
+
+import pytest
+
+from knowhalu.errors import InputError
+from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED
+from knowhalu.training.recipes import PASSAGES, RECIPES, rows_of
+from knowhalu.training.rows import held_out
+from knowhalu.training.written import joined, key_of, passage_answer, passage_claim
+from tests.training.conftest import SENTENCES, document, rows
+
+RECIPE = next(r for r in RECIPES if r.file == PASSAGES)
+
+
+def test_a_passage_is_cut_from_the_text_that_its_row_names(data):
+    found = {row["id"]: row for held in (True, False) for row in rows_of(RECIPE, data, held=held)}
+    assert found["p7"]["document"] == SENTENCES[0].format(n=7) and found["p7"]["source"] == document(7)
+    assert len(found) == len(rows()[PASSAGES])
+
+
+def test_a_passage_is_held_out_where_its_whole_text_is(data):
+    held = {row["id"] for row in rows_of(RECIPE, data, held=True)}
+    assert held == {f"p{i}" for i in range(60) if held_out(document(i))}
+
+
+def test_a_text_that_no_file_holds_is_an_error_that_names_the_files(data):
+    here, gone = ({"id": f"p{n}", "of": key_of(text), "start": 0, "end": 4} for n, text in enumerate((document(1), "gone")))
+    with pytest.raises(InputError, match=r"p1: its text \w{16} is not in mix.jsonl.gz; take the files"):
+        next(joined([here, gone], [data / "train/mix.jsonl.gz"]))
+
+
+def test_a_claim_is_asked_of_its_passage_and_a_true_one_sometimes_of_another():
+    row = {"document": "Ann phoned Ben.", "claims": [{"text": "Ben was phoned.", "label": "supported", "wrong": None}]}
+    other = {"document": "It rained.", "claims": []}
+    made = {passage_claim(row, other, random.Random(n))[::3] for n in range(200)}
+    assert made == {("Ann phoned Ben.", SUPPORTED), ("It rained.", NEUTRAL)}
+
+
+def test_an_answer_is_asked_of_its_passage_with_its_question_or_as_a_statement():
+    right, wrong = (
+        {"text": t, "label": s, "wrong": w} for t, s, w in (("Ann", "supported", None), ("Ben", "contradicted", "Ben"))
+    )
+    row = {"document": "Ann phoned Ben.", "question": "Who phoned Ben?", "answers": [right, wrong]}
+    made = {passage_answer(row, {"document": "It rained."}, random.Random(n)) for n in range(300)}
+    assert {e[:4] for e in made if e.premise == "It rained."} == {("It rained.", "Who phoned Ben?", "Ann", NEUTRAL)}
+    assert {e[1:4] for e in made if e.premise == "Ann phoned Ben."} == {
+        ("Who phoned Ben?", "Ann", SUPPORTED), ("", "Ann phoned Ben.", SUPPORTED),
+        ("Who phoned Ben?", "Ben", CONTRADICTED), ("", "Ben phoned Ben.", CONTRADICTED),
+    }  # fmt: skip
+    assert all(e.wrong == ((0, 3),) for e in made if e.target == CONTRADICTED)
