@@ -20,23 +20,23 @@ from tables import write_results
 from verifier import SETS, sampled, scores
 
 from knowhalu.encoder.backend import EncoderBackend
-from knowhalu.encoder.verifier import Verifier, Vocabulary
+from knowhalu.encoder.verifier import PairTokenizer, Verifier
 from knowhalu.io.fitted_files import weights_hash
-from knowhalu.training.holdout import Unseen, evaluate
+from knowhalu.training.holdout import HeldOutRows, score_recipes
 
 HELD = "held out: "
 FEWEST = 30
 """Examples below which a held-out part tells nothing."""
 
 
-def scored(folder: Path, rows: Mapping[str, Sequence[EvalRow]], held: Unseen, kept: Path) -> dict[str, Array]:
+def scored(folder: Path, rows: Mapping[str, Sequence[EvalRow]], held: HeldOutRows, kept: Path) -> dict[str, Array]:
     """Return P(supported) of all rows of the sets, and the ROC-AUC of the held-out parts; read again where they are kept."""
     if kept.exists():
         with np.load(kept) as file:
             return {k: file[k] for k in file.files}
     backend = EncoderBackend(folder)
     found = {name: scores(backend, part) for name, part in rows.items()}
-    parts = evaluate(Verifier.load(folder), Vocabulary.load(folder), held.of, limit=200, fewest=FEWEST)
+    parts = score_recipes(Verifier.load(folder), PairTokenizer.load(folder), held.of, limit=200, fewest=FEWEST)
     found |= {f"{HELD}{p.name}": np.array(p.auc) for p in parts}
     kept.parent.mkdir(parents=True, exist_ok=True)
     beside = kept.with_name(f"new-{kept.name}")
@@ -96,7 +96,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/ablation.json"))
     args = parser.parse_args()
     rows = {name: sampled(args.data, name, args.rows) for name in SETS}
-    held, found = Unseen(args.training, args.data), {}
+    held, found = HeldOutRows(args.training, args.data), {}
     for name, folder in (f.split("=", 1) for f in args.folder):
         kept = args.scores / f"{weights_hash(Path(folder))}-{args.rows}.npz"
         found[name] = scored(Path(folder), rows, held, kept)

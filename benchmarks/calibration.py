@@ -16,24 +16,24 @@ from eval_rows import EvalRow, paper_pairs
 
 from knowhalu.api import Checker
 from knowhalu.batch import detect
-from knowhalu.calibration.calibrate import Calibration, calibrate, tuned_of
-from knowhalu.calibration.cascade import Stages
-from knowhalu.calibration.choice import decided
-from knowhalu.calibration.measures import MEANINGS, MEASURES, measured, ratio
+from knowhalu.calibration.calibrate import Calibration, calibrate, read_tunable
+from knowhalu.calibration.cascade import TunableCascade
+from knowhalu.calibration.measures import MEASURE_TITLES, MEASURES, estimate_ratio, measures_with_intervals
 from knowhalu.calibration.objectives import Goal
-from knowhalu.calibration.outcomes import read_lines
-from knowhalu.calibration.report import SHARES, as_json, as_number
-from knowhalu.calibration.runs import asking_all
+from knowhalu.calibration.outcomes import read_verdict_lines
+from knowhalu.calibration.report import UNSCALED_MEASURES, as_json, format_measure
+from knowhalu.calibration.run_settings import ask_all_settings
+from knowhalu.calibration.tuning import decide_predictions
 from knowhalu.errors import InputError
 from knowhalu.evaluation.bootstrap import Estimate
-from knowhalu.evaluation.metrics import Said
-from knowhalu.evaluation.rows import Rows, read_rows
-from knowhalu.evaluation.tables import percent
+from knowhalu.evaluation.labelled_rows import LabelledRows, read_labelled_rows
+from knowhalu.evaluation.metrics import Predictions
+from knowhalu.evaluation.tables import format_percent
 from knowhalu.load_settings import load_settings
-from knowhalu.methods.common.calibrated import Kind
+from knowhalu.methods.common.calibrated import ScalingKind
 from knowhalu.text.sentences import word_count
 
-GOALS: dict[str, tuple[Goal, Kind]] = {
+GOALS: dict[str, tuple[Goal, ScalingKind]] = {
     "thresholds (delta1, delta2)": (Goal("labels"), "none"),
     "and temperature": (Goal("labels"), "temperature"),
     "and Platt": (Goal("labels"), "platt"),
@@ -62,7 +62,7 @@ def write_rows(rows: list[EvalRow], path: Path) -> Path:
 
 def checked(method: str, input: Path, output: Path) -> Path:
     """Check the test rows once, with all that any threshold needs."""
-    detect(Checker(asking_all(load_settings(pairs=[f"method={method}"]))), input, output, progress=print_progress)
+    detect(Checker(ask_all_settings(load_settings(pairs=[f"method={method}"]))), input, output, progress=print_progress)
     return output
 
 
@@ -72,20 +72,23 @@ def print_progress(p: Any) -> None:
         print(f"{p.done} of {p.total}, {p.rate:.1f}/s", flush=True)
 
 
-def on_test(found: Calibration, rows: Rows, outcomes: Path) -> Said:
+def on_test(found: Calibration, rows: LabelledRows, outcomes: Path) -> Predictions:
     """Return what is said of the test rows by what was chosen on the validation rows; nothing is asked."""
     profile = found.profile
     settings = load_settings(pairs=[f"method={profile.method}"])
-    tuned = tuned_of(settings, read_lines(outcomes, rows), rows.gold, Goal("risk", 0.05))
-    return decided(tuned.said(profile.settings), profile.decision)
+    tuned = read_tunable(settings, read_verdict_lines(outcomes, rows), rows.gold, Goal("risk", 0.05))
+    return decide_predictions(tuned.said(profile.settings), profile.decision)
 
 
-def told(said: Said, rows: Rows, matched: np.ndarray[Any, Any]) -> dict[str, dict[str, Estimate]]:
+def told(said: Predictions, rows: LabelledRows, matched: np.ndarray[Any, Any]) -> dict[str, dict[str, Estimate]]:
     """Measure all test rows, and the length-matched ones."""
-    return {"test": measured(said, rows.groups), "matched": measured(said.rows(matched), rows.groups[matched])}
+    return {
+        "test": measures_with_intervals(said, rows.groups),
+        "matched": measures_with_intervals(said.rows(matched), rows.groups[matched]),
+    }
 
 
-def goals(val: Path, test: Rows, outcomes: Path, work: Path, matched: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+def goals(val: Path, test: LabelledRows, outcomes: Path, work: Path, matched: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Calibrate by each goal and measure on the test rows."""
     for number, (name, (goal, scaling)) in enumerate(GOALS.items()):
         try:
@@ -95,7 +98,7 @@ def goals(val: Path, test: Rows, outcomes: Path, work: Path, matched: Any) -> It
             continue
         fields = as_json(found)
         if number == 0:
-            said = tuned_of(load_settings(), read_lines(outcomes, test), test.gold, goal)
+            said = read_tunable(load_settings(), read_verdict_lines(outcomes, test), test.gold, goal)
             plain = told(said.said({"knowhalu": {"base_form": "unstructured", "delta1": 0.0, "delta2": 1.0}}), test, matched)
             yield "base form alone", {"test": plain["test"], "matched": plain["matched"]}
         yield name, {
@@ -105,7 +108,7 @@ def goals(val: Path, test: Rows, outcomes: Path, work: Path, matched: Any) -> It
         }  # fmt: skip
 
 
-def cascades(val: Path, test: Rows, outcomes: Path, work: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def cascades(val: Path, test: LabelledRows, outcomes: Path, work: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Set the band of a cascade by each risk; on the test rows, count who decides and how often wrongly."""
     for risk in RISKS:
         try:
@@ -113,19 +116,21 @@ def cascades(val: Path, test: Rows, outcomes: Path, work: Path) -> Iterator[tupl
         except InputError as error:
             yield f"{risk:g}", {"refused": str(error)}
             continue
-        tuned = tuned_of(load_settings(pairs=["method=cascade"]), read_lines(outcomes, test), test.gold, Goal("risk", risk))
-        assert isinstance(tuned, Stages)
+        tuned = read_tunable(
+            load_settings(pairs=["method=cascade"]), read_verdict_lines(outcomes, test), test.gold, Goal("risk", risk)
+        )
+        assert isinstance(tuned, TunableCascade)
         settings = found.profile.settings
         said, stage = tuned.said(settings), tuned.stage(settings)
         decides = stage != ""
         yield f"{risk:g}", {
             "settings": settings,
             "errors": {
-                "faithful": ratio(test.gold, decides & ~said.settled, test.groups),
-                "hallucinated": ratio(~test.gold, decides & said.settled, test.groups),
-                "all": ratio(~said.right, decides, test.groups),
+                "faithful": estimate_ratio(test.gold, decides & ~said.settled, test.groups),
+                "hallucinated": estimate_ratio(~test.gold, decides & said.settled, test.groups),
+                "all": estimate_ratio(~said.right, decides, test.groups),
             },
-            "sent_on": ratio(~decides, np.ones_like(decides), test.groups), "validation_sent_on": found.sent_on[""],
+            "sent_on": estimate_ratio(~decides, np.ones_like(decides), test.groups), "validation_sent_on": found.sent_on[""],
         }  # fmt: skip
 
 
@@ -140,7 +145,7 @@ def plain(value: Any) -> Any:
 
 def markdown(found: Mapping[str, Any]) -> str:
     """Lay out the test figures of all goals, and the cascades."""
-    head = ["", "rows", *(MEANINGS[n] for n in MEASURES)]
+    head = ["", "rows", *(MEASURE_TITLES[n] for n in MEASURES)]
     lines = [f"| {' | '.join(head)} |", "|---|---|" + "---:|" * len(MEASURES)]
     for name, result in found["goals"].items():
         if "refused" in result:
@@ -157,13 +162,15 @@ def markdown(found: Mapping[str, Any]) -> str:
             continue
         band, rules = result["settings"]["cascade"], result["settings"]["lexical"]["rules"]
         errors = result["errors"]
-        cells = [f"{band['low']:.3f} to {band['high']:.3f}", ", ".join(rules) or "none", percent(errors["faithful"])]
-        lines.append(f"| {risk} | {' | '.join([*cells, percent(errors['hallucinated']), percent(result['sent_on'])])} |")
+        cells = [f"{band['low']:.3f} to {band['high']:.3f}", ", ".join(rules) or "none", format_percent(errors["faithful"])]
+        lines.append(
+            f"| {risk} | {' | '.join([*cells, format_percent(errors['hallucinated']), format_percent(result['sent_on'])])} |"
+        )
     return "\n".join(lines) + "\n"
 
 
 def _cell(name: str, figure: Estimate) -> str:
-    return as_number(figure) if name in SHARES else percent(figure)
+    return format_measure(figure) if name in UNSCALED_MEASURES else format_percent(figure)
 
 
 def main() -> None:
@@ -175,10 +182,10 @@ def main() -> None:
     args = parser.parse_args()
     val = write_rows(paper_pairs(args.data, "qa", "val"), args.work / "val.jsonl")
     test_file = write_rows(paper_pairs(args.data, "qa"), args.work / "test.jsonl")
-    test, matched = read_rows(test_file), _matched(test_file)
+    test, matched = read_labelled_rows(test_file), _matched(test_file)
     outcomes = checked("knowhalu", test_file, args.work / "test.outcomes.jsonl")
     found = {
-        "rows": {"validation": len(read_rows(val).gold), "test": len(test.gold), "length_matched": int(matched.sum())},
+        "rows": {"validation": len(read_labelled_rows(val).gold), "test": len(test.gold), "length_matched": int(matched.sum())},
         "goals": dict(goals(val, test, outcomes, args.work, matched)),
         "cascades": dict(cascades(val, test, checked("cascade", test_file, args.work / "test.cascade.jsonl"), args.work)),
     }
@@ -188,9 +195,9 @@ def main() -> None:
 
 
 def _matched(path: Path) -> Any:
-    from knowhalu.calibration.outcomes import sets_of
+    from knowhalu.calibration.outcomes import read_set_names
 
-    return np.array(sets_of(path)) == "length-matched"
+    return np.array(read_set_names(path)) == "length-matched"
 
 
 if __name__ == "__main__":

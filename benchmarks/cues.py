@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from tables import write_results
 
-from knowhalu.training.examples import SUPPORTED, Example
-from knowhalu.training.holdout import drawn_examples
-from knowhalu.training.leakage import CUES, told
-from knowhalu.training.recipes import RECIPES, rows_of
+from knowhalu.training.examples import SUPPORTED, TrainingExample
+from knowhalu.training.holdout import draw_examples
+from knowhalu.training.leakage import CUES, cue_aucs
+from knowhalu.training.recipes import RECIPES, read_recipe_rows
 
 READ = 6000
 """Rows of a part that are read, of which the examples are drawn."""
@@ -38,24 +38,24 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/cues.json"))
     args = parser.parse_args()
     found: dict[str, dict[str, float]] = {}
-    every: list[Example] = []
+    every: list[TrainingExample] = []
     weights: list[float] = []
     for recipe in RECIPES:
-        drawn = drawn_examples(recipe, lambda r: islice(rows_of(r, args.training, held=False), READ))
+        drawn = draw_examples(recipe, lambda r: islice(read_recipe_rows(r, args.training, held=False), READ))
         examples = [e for e in islice(drawn, args.examples) if e.premise]
-        cues = told(examples)
+        cues = cue_aucs(examples)
         if len(examples) < args.examples / 10 or any(np.isnan(v) for v in cues.values()):
             continue
         every += examples
         weights += [recipe.share / len(examples)] * len(examples)
         found[recipe.name] = {"examples": len(examples), "supported": _supported(examples), **cues}
     share = float(np.average([e.target == SUPPORTED for e in every], weights=weights))
-    found["all"] = {"examples": len(every), "supported": share, **told(every, weights)}
+    found["all"] = {"examples": len(every), "supported": share, **cue_aucs(every, weights)}
     write_results(args.out, found, table(found))
     print(table(found))
 
 
-def _supported(examples: list[Example]) -> float:
+def _supported(examples: list[TrainingExample]) -> float:
     return float(np.mean([e.target == SUPPORTED for e in examples]))
 
 

@@ -25,11 +25,11 @@ from tables import write_results
 
 from knowhalu.build import build_method
 from knowhalu.encoder.backend import EncoderBackend
-from knowhalu.encoder.bert import own_name
+from knowhalu.encoder.bert import translate_weight_name
 from knowhalu.encoder.device import in_one_thread
 from knowhalu.engine.engine import Backends, Engine
-from knowhalu.engine.search import Searcher
-from knowhalu.requests import Entail, Hypothesis
+from knowhalu.engine.search_backend import SearchBackend
+from knowhalu.requests import Entail, EntailmentPair
 from knowhalu.settings import Settings
 from knowhalu.types import Sample
 
@@ -49,7 +49,7 @@ class Listener:
     """Pass requests on, and keep the pairs of each, so that they can be judged again."""
 
     def __init__(self, backend: EncoderBackend) -> None:
-        self.backend, self.pairs = backend, dict[Hypothesis, None]()
+        self.backend, self.pairs = backend, dict[EntailmentPair, None]()
 
     def answer_many(self, requests: Sequence[Entail]) -> list[Any]:
         """Answer and remember."""
@@ -57,18 +57,18 @@ class Listener:
         return list(self.backend.answer_many(requests))
 
 
-def asked(data: Path, backend: EncoderBackend, count: int, seed: int) -> list[Hypothesis]:
+def asked(data: Path, backend: EncoderBackend, count: int, seed: int) -> list[EntailmentPair]:
     """Draw from the distinct pairs that the pipeline asks for some rows of each file."""
     draw, samples = Random(seed), list[Sample]()
     for name in FILES:
         samples += [r.sample for r in draw.sample(rows_of(data, name), ROWS_OF_EACH)]
     listener, settings = Listener(backend), Settings()
-    backends = Backends(entail=listener, search=Searcher(settings.retrieval))
+    backends = Backends(entail=listener, search=SearchBackend(settings.retrieval))
     list(Engine(build_method(settings), backends).run(samples))
     return draw.sample(list(listener.pairs), min(count, len(listener.pairs)))
 
 
-def second(pair: Hypothesis) -> str:
+def second(pair: EntailmentPair) -> str:
     """Return what is put beside the premise: the claim, after its question if it has one."""
     return f"{pair.question} {pair.claim}" if pair.question else pair.claim
 
@@ -82,7 +82,7 @@ def cross_encoder(backend: EncoderBackend, folder: Path) -> Any:
     shape = backend.model.encoder.shape
     model = BertForSequenceClassification(BertConfig(**vars(shape), num_labels=3))
     own = {name: value.float() for name, value in backend.model.encoder.state_dict().items()}
-    theirs = {name: own[mine] for name in model.state_dict() if (mine := own_name(name)) in own}
+    theirs = {name: own[mine] for name in model.state_dict() if (mine := translate_weight_name(name)) in own}
     if len(theirs) != len(own):
         raise SystemExit(f"only {len(theirs)} of {len(own)} weights were found in the library's model")
     model.load_state_dict(theirs, strict=False)
@@ -108,7 +108,7 @@ def roberta_large() -> Any:
 
 
 @torch.inference_mode()
-def forward(model: Any, backend: EncoderBackend, pairs: Sequence[Hypothesis]) -> None:
+def forward(model: Any, backend: EncoderBackend, pairs: Sequence[EntailmentPair]) -> None:
     """Judge pairs by a model of the library, on the verifier's tokens, like lengths together."""
     rows = sorted((w.tokens for w in backend._work(pairs)), key=lambda t: len(t.ids))
     for start in range(0, len(rows), TOGETHER):
@@ -130,7 +130,7 @@ def timed(backend: EncoderBackend, work: Callable[[], Any], pairs: int) -> Timed
     return measure
 
 
-def spread(backend: EncoderBackend, pairs: Sequence[Hypothesis], count: int) -> list[Hypothesis]:
+def spread(backend: EncoderBackend, pairs: Sequence[EntailmentPair], count: int) -> list[EntailmentPair]:
     """Take neighbours at equal steps of length, so that few have the lengths of all and hardly any padding."""
     order = sorted(pairs, key=lambda p: sum(map(len, backend.vocabulary.pieces([p.premise, second(p)]))))
     runs = count // TOGETHER

@@ -22,8 +22,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from knowhalu.engine.engine import Backends, Engine
-from knowhalu.llm.server import Server
-from knowhalu.requests import Generate, Steps
+from knowhalu.llm.server_backend import ServerBackend
+from knowhalu.requests import Conversation, Generate
 from knowhalu.results import Verdict
 from knowhalu.settings import LLMOptions
 from knowhalu.types import Label, Sample, Task
@@ -85,7 +85,7 @@ class Rounds:
     def __init__(self, rounds: int) -> None:
         self.rounds = rounds
 
-    def check(self, sample: Sample) -> Steps[Verdict]:
+    def check(self, sample: Sample) -> Conversation[Verdict]:
         """Ask and decide."""
         prompt = "A fixed instruction with demonstrations. " * 80 + sample.response
         for _ in range(self.rounds):
@@ -96,7 +96,7 @@ class Rounds:
 
 def run(port: int, checks: int, rounds: int, in_flight: int) -> float:
     """Return the seconds of one run."""
-    backend = Server(LLMOptions(url=f"http://127.0.0.1:{port}/v1", concurrency=in_flight))
+    backend = ServerBackend(LLMOptions(url=f"http://127.0.0.1:{port}/v1", concurrency=in_flight))
     engine = Engine(Rounds(rounds), Backends(generate=backend), in_flight=in_flight)
     start = time.perf_counter()
     outcomes = list(engine.run(Sample(id=str(n), response=f"claim {n}") for n in range(checks)))

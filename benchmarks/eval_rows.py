@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from knowhalu.datasets.loading import load, open_set, recognise
-from knowhalu.evaluation.bootstrap import group_numbers, sharing_keys
+from knowhalu.datasets.loading import load_samples, open_dataset, recognise_dataset
+from knowhalu.evaluation.bootstrap import group_keys, group_numbers
 from knowhalu.types import Sample
 
 CLAIM_FILES = """
@@ -42,8 +42,8 @@ def sample(key: str, source: str, response: str, question: str | None = None) ->
 def rows_of(folder: Path, name: str) -> list[EvalRow]:
     """Return the rows of one evaluation file, of all its splits; sources that begin alike are one group, and so is a claim."""
     path = folder / f"{name}.jsonl.gz"
-    found = list(load(open_set(recognise(path) or name, path, "all")))
-    numbers = group_numbers([source(s)[:200], *sharing_keys(s)] for s in found)
+    found = list(load_samples(open_dataset(recognise_dataset(path) or name, path, "all")))
+    numbers = group_numbers([source(s)[:200], *group_keys(s)] for s in found)
     return [EvalRow(s, s.label == "faithful", str(number)) for s, number in zip(found, numbers, strict=True)]
 
 
@@ -55,6 +55,6 @@ def source(sample: Sample) -> str:
 def paper_pairs(folder: Path, task: str, split: str = "test") -> list[EvalRow]:
     """Return the KnowHalu paper's own rows: task "qa" (given knowledge), "qa_index" (none) or "summary"."""
     name, file = ("knowhalu-summarization", "summ") if task == "summary" else ("knowhalu-qa", "qa")
-    found = load(open_set(name, folder / f"knowhalu_{file}_pairs.jsonl.gz", split))
+    found = load_samples(open_dataset(name, folder / f"knowhalu_{file}_pairs.jsonl.gz", split))
     bare = {"knowledge": ()} if task == "qa_index" else {}
     return [EvalRow(s.model_copy(update=bare), s.label == "faithful", s.meta["pair"]) for s in found]

@@ -16,10 +16,10 @@ from metrics import auc, interval
 from tables import write_results
 
 from knowhalu.encoder.backend import EncoderBackend
-from knowhalu.requests import Hypothesis
+from knowhalu.requests import EntailmentPair
 from knowhalu.text.sentences import sentences
-from knowhalu.training.recipes import OWN
-from knowhalu.training.rows import read_rows
+from knowhalu.training.data_files import read_training_rows
+from knowhalu.training.recipes import OWN_DATA
 
 
 class Claim(NamedTuple):
@@ -54,7 +54,7 @@ def _novelty(claim: Claim) -> float:
 
 def claims(name: str, limit: int) -> Iterator[Claim]:
     """Yield the test claims of one of the project's own sets."""
-    rows = list(read_rows(OWN / "written" / f"{name}.test.jsonl.gz"))[:limit]
+    rows = list(read_training_rows(OWN_DATA / "written" / f"{name}.test.jsonl.gz"))[:limit]
     for row in rows:
         for c in row["claims"]:
             support = " | ".join(c["support"])
@@ -126,7 +126,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/failures.json"))
     args = parser.parse_args()
     backend, found = EncoderBackend(args.folder), list(claims(args.set, args.limit))
-    supported = np.array([p.supported for p in backend.score([Hypothesis(c.source, c.text) for c in found])])
+    supported = np.array([p.supported for p in backend.score([EntailmentPair(c.source, c.text) for c in found])])
     right = np.array([c.supported for c in found])
     result = {
         "set": args.set, "claims": len(found), "auc": auc(right, supported),

@@ -23,9 +23,9 @@ from synthetic import Synthetic, numbered
 from tables import write_results
 
 from knowhalu.index.build import build_index
-from knowhalu.index.container import stream
+from knowhalu.index.container import stream_vectors
 from knowhalu.index.manifest import Chunking, SearchParameters
-from knowhalu.index.open import read_info
+from knowhalu.index.open import read_index_info
 from knowhalu.retrieval.faiss import FaissIndex
 
 SIZES = (10_000, 100_000, 1_000_000)
@@ -93,10 +93,10 @@ def exact(folder: Path, queries: np.ndarray) -> np.ndarray:
     """Return the K nearest rows of each query by comparing all vectors."""
     import faiss
 
-    made = read_info(folder)
+    made = read_index_info(folder)
     heap, first = faiss.ResultHeap(len(queries), K, keep_max=True), 0
     paths = [folder / s.vectors for s in made.shards]
-    for block in stream(paths, made.embedder.dimension, made.storage):
+    for block in stream_vectors(paths, made.embedder.dimension, made.storage):
         scores, rows = faiss.knn(queries, block, min(K, len(block)), faiss.METRIC_INNER_PRODUCT)
         heap.add_result(scores, rows + first)
         first += len(block)

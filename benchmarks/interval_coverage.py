@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from knowhalu.evaluation.bootstrap import Estimate, draws, limits, resampled, with_intervals
-from knowhalu.evaluation.metrics import Said
+from knowhalu.evaluation.bootstrap import Estimate, draw_resamples, metrics_with_intervals, percentile_interval, resample_metrics
+from knowhalu.evaluation.metrics import Predictions
 
 FIGURES = ("tpr", "tnr", "average", "balanced", "macro_f1", "accuracy", "inconclusive", "auc", "pr_auc", "brier", "coverage_area",
            "span_f1", "wrong_hallucinated")  # fmt: skip
 ECE = "ece (none is given)"
-"""The interval that ECE would have: chance makes it larger, so that it misses the truth; `with_intervals` gives none."""
+"""The interval that ECE would have: chance makes it larger, so that it misses the truth; `metrics_with_intervals` gives none."""
 TRUTH_ROWS = 3_000_000
 
 
@@ -45,7 +45,7 @@ WORLDS = {
 }  # fmt: skip
 
 
-def drawn_from(world: World, groups: int, rng: np.random.Generator) -> tuple[Said, NDArray[np.intp]]:
+def drawn_from(world: World, groups: int, rng: np.random.Generator) -> tuple[Predictions, NDArray[np.intp]]:
     """Draw groups of rows, hallucinated and faithful in turn."""
     number = np.repeat(np.arange(groups), world.size)
     gold = np.arange(len(number)) % 2 == 0
@@ -55,27 +55,33 @@ def drawn_from(world: World, groups: int, rng: np.random.Generator) -> tuple[Sai
     length = rng.integers(1, 20, len(number)) * gold
     marked = rng.binomial(20, np.where(gold, 0.6, 0.1))
     both = np.minimum(length, rng.binomial(marked, 0.7))
-    said = Said(gold, score > 0, np.abs(score) < world.open, probability, rng.poisson(np.where(gold, 1.2, 0.3)).astype(float),
-                np.stack([both, marked, length], axis=1).astype(float))  # fmt: skip
+    said = Predictions(
+        gold,
+        score > 0,
+        np.abs(score) < world.open,
+        probability,
+        rng.poisson(np.where(gold, 1.2, 0.3)).astype(float),
+        np.stack([both, marked, length], axis=1).astype(float),
+    )
     return said, number
 
 
 def truth(world: World, rng: np.random.Generator) -> dict[str, float]:
     """Return the figures of so many rows that they hardly vary."""
     said, _ = drawn_from(world, TRUTH_ROWS // world.size, rng)
-    found = with_intervals(said, np.zeros(len(said.gold), dtype=np.intp), draws(1, times=1), (*FIGURES, "ece"))
+    found = metrics_with_intervals(said, np.zeros(len(said.gold), dtype=np.intp), draw_resamples(1, times=1), (*FIGURES, "ece"))
     return {ECE if name == "ece" else name: float(figure.value or 0.0) for name, figure in found.items()}
 
 
 def coverage(world: World, times: int, seed: int = 0, resamples: int = 1000) -> dict[str, dict[str, float]]:
     """Draw a world again and again; return of every figure the share of intervals under, around and over the truth."""
     rng = np.random.default_rng(seed)
-    known, times_drawn = truth(world, rng), draws(world.groups, times=resamples, seed=seed + 1)
+    known, times_drawn = truth(world, rng), draw_resamples(world.groups, times=resamples, seed=seed + 1)
     under, over = dict.fromkeys(known, 0), dict.fromkeys(known, 0)
     for _ in range(times):
         said, groups = drawn_from(world, world.groups, rng)
-        ece = Estimate(None, *limits(resampled(said, groups, times_drawn)["ece"]))
-        for name, figure in {**with_intervals(said, groups, times_drawn, FIGURES), ECE: ece}.items():
+        ece = Estimate(None, *percentile_interval(resample_metrics(said, groups, times_drawn)["ece"]))
+        for name, figure in {**metrics_with_intervals(said, groups, times_drawn, FIGURES), ECE: ece}.items():
             under[name] += figure.high is None or figure.high < known[name]
             over[name] += figure.low is None or figure.low > known[name]
     return {

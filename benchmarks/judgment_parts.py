@@ -24,12 +24,12 @@ from verifier import SETS, gains
 sys.path.insert(0, str(Path(__file__).parent.parent / "scripts"))
 from fit_judgment import FEW, beginning, checked
 
-from knowhalu.encoder.backend import PACKAGED
-from knowhalu.methods.common.combine import softened
-from knowhalu.methods.common.judgment_model import Weights
+from knowhalu.encoder.backend import PACKAGED_VERIFIER
+from knowhalu.methods.common.combine import soft_max_probability
+from knowhalu.methods.common.judgment_model import FeatureWeights
 from knowhalu.results import Verdict
-from knowhalu.training.holdout import Unseen
-from knowhalu.training.judgment import answer_rows, claim_rows, fit
+from knowhalu.training.holdout import HeldOutRows
+from knowhalu.training.judgment import answer_rows, claim_rows, fit_signed_logistic
 
 Rows = Mapping[str, list[dict[str, Any]]]
 GROUPS = {
@@ -44,11 +44,11 @@ WHOLE = ("joint_supported", "joint_contradicted", "sure_contradicted")
 
 def fit_rows(data: Path, leave_out: Path, answers: Path) -> Rows:
     """Read the held-out rows that a judgment is fitted on: their features, gold and importance, for claims and for answers."""
-    held = Unseen(data, leave_out)
+    held = HeldOutRows(data, leave_out)
     tasks = {"claim": list(claim_rows(held)), "answer": list(answer_rows(held, answers))}
     found = {}
     with tempfile.TemporaryDirectory() as made:
-        folder = Path(shutil.copytree(PACKAGED, Path(made) / "verifier"))
+        folder = Path(shutil.copytree(PACKAGED_VERIFIER, Path(made) / "verifier"))
         (folder / "judgment.json").write_text(json.dumps(beginning(tasks)), encoding="utf-8")
         for task, rows in tasks.items():
             read = [(r, s.base) for r, v in checked(folder, rows, f"{task}s", whole=True) for s in v.segments if s.base.features]
@@ -60,23 +60,23 @@ def fit_rows(data: Path, leave_out: Path, answers: Path) -> Rows:
     return found
 
 
-def fitted(rows: Rows, without: Sequence[str], only: Sequence[str] = ()) -> dict[str, Weights]:
+def fitted(rows: Rows, without: Sequence[str], only: Sequence[str] = ()) -> dict[str, FeatureWeights]:
     """Fit the weights of every task anew; without some features, or with some alone."""
     found = {}
     for task, every in rows.items():
         features = [{n: v for n, v in r["features"].items() if n not in without and (not only or n in only)} for r in every]
-        model = fit(features, [r["gold"] for r in every], [r["weight"] for r in every])
-        found[task] = Weights(model["bias"], model["weights"], model["cut"])
+        model = fit_signed_logistic(features, [r["gold"] for r in every], [r["weight"] for r in every])
+        found[task] = FeatureWeights(model["bias"], model["weights"], model["cut"])
     return found
 
 
-def probability(verdict: Verdict, weights: Mapping[str, Weights], task: str) -> float:
+def probability(verdict: Verdict, weights: Mapping[str, FeatureWeights], task: str) -> float:
     """Return P(hallucinated) of a text by other weights, from the features of its segments."""
     doubts = [1 - weights[task].probability(s.base.features) for s in verdict.segments if s.base.features]
-    return softened(max(doubts), doubts) if doubts else verdict.probability
+    return soft_max_probability(max(doubts), doubts) if doubts else verdict.probability
 
 
-def scored(weights: Mapping[str, Weights], tested: Mapping[str, list[EvalRow]], runs: Path) -> dict[str, Array]:
+def scored(weights: Mapping[str, FeatureWeights], tested: Mapping[str, list[EvalRow]], runs: Path) -> dict[str, Array]:
     """Return 1 - P(hallucinated) of all rows by other weights."""
     found = {}
     for name, rows in tested.items():

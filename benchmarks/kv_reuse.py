@@ -27,7 +27,7 @@ from typing import Any
 import torch
 from kv_plot import draw
 
-from knowhalu.llm.local.backend import Transformers
+from knowhalu.llm.local.backend import TransformersBackend
 from knowhalu.requests import Completion, Generate
 from knowhalu.settings import LLMOptions
 
@@ -117,7 +117,7 @@ def model(shape: str, device: str, dtype: torch.dtype) -> Any:
 class Way:
     """One way to answer, and what it took."""
 
-    llm: Transformers
+    llm: TransformersBackend
     alone: bool
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     replies: list[Completion] = field(default_factory=list)
@@ -168,7 +168,7 @@ def new_tokens(contexts: Sequence[tuple[int, ...]]) -> int:
 
 
 @torch.inference_mode()
-def logit_difference(kept: Transformers, anew: Transformers, requests: Sequence[Generate]) -> float:
+def logit_difference(kept: TransformersBackend, anew: TransformersBackend, requests: Sequence[Generate]) -> float:
     """Return the largest difference of any logit after the labels' contexts, and one after the other of all their tokens."""
     assert kept.together is not None
     contexts = [kept.framing.frame(r).context for r in requests]
@@ -198,7 +198,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}[args.dtype]
     loaded = (model(args.shape, args.device, dtype), tokenizer())
     options = LLMOptions(style="completion", prefix_mb=args.prefix_mb)
-    opened = {n: Transformers(options, reuse=n != "anew", loaded=loaded) for n in ("anew", "one by one", "together")}
+    opened = {n: TransformersBackend(options, reuse=n != "anew", loaded=loaded) for n in ("anew", "one by one", "together")}
     ways = {n: Way(llm, alone=n != "together") for n, llm in opened.items()}
     for way in ways.values():  # the first pass also makes room and picks kernels
         way.llm.answer_many([Generate(words(random.Random(0), 64), max_tokens=4)] * 2)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from eval_rows import read, sample
 
-from knowhalu.methods.baselines.lexical import Rules
-from knowhalu.methods.common.sources import given
+from knowhalu.methods.baselines.lexical import LexicalRules
+from knowhalu.methods.common.sources import given_passages
 from knowhalu.settings import LexicalRule
 from knowhalu.types import Label, Sample
 
@@ -29,7 +29,7 @@ def drawn(mix: Path) -> dict[str, list[tuple[Sample, bool]]]:
 
 def judged(rows: list[tuple[Sample, bool]], rule: LexicalRule) -> dict[str, int]:
     """Count the claims that a rule decides, and those that it decides wrongly."""
-    said = [(found[0].label, gold) for s, gold in rows if (found := Rules().findings(s, given(s), (rule,)))]
+    said = [(found[0].label, gold) for s, gold in rows if (found := LexicalRules().findings(s, given_passages(s), (rule,)))]
     return {"decided": len(said), "wrong": sum((label is Label.CORRECT) != gold for label, gold in said)}
 
 

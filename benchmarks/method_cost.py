@@ -20,8 +20,8 @@ from eval_rows import paper_pairs  # noqa: E402
 from tests.methods.imitating import imitated  # noqa: E402
 from tokenizers import Tokenizer  # noqa: E402
 
-from knowhalu.build import Kept, build_engine  # noqa: E402
-from knowhalu.encoder.backend import PACKAGED  # noqa: E402
+from knowhalu.build import BackendPool, build_engine  # noqa: E402
+from knowhalu.encoder.backend import PACKAGED_VERIFIER  # noqa: E402
 from knowhalu.load_settings import load_settings  # noqa: E402
 from knowhalu.registry import METHODS  # noqa: E402
 from knowhalu.requests import Completion, Generate  # noqa: E402
@@ -37,7 +37,7 @@ class Counting:
     """A stand-in for a model that counts tokens, and what a prefix cache would save of them."""
 
     def __init__(self) -> None:
-        self.tokenizer = Tokenizer.from_file(str(PACKAGED / "tokenizer.json"))
+        self.tokenizer = Tokenizer.from_file(str(PACKAGED_VERIFIER / "tokenizer.json"))
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
         self._seen: set[int] = set()
@@ -79,7 +79,7 @@ def cost(method: str, reasoner: str, samples: list[Sample], pairs: list[str]) ->
     """Check all rows by one method; return what one cost on average."""
     more = [*NEEDED.get(METHODS[method].options, ()), *([f"reasoner={reasoner}"] if reasoner else [])]
     settings = load_settings(pairs=[f"method={method}", *more, *pairs])
-    kept = Kept()
+    kept = BackendPool()
     kept.get("llm", settings.llm, Counting)
     outcomes = list(build_engine(settings, kept).run(prepared(method, reasoner, samples)))
     told = [o for o in outcomes if isinstance(o, Verdict)]

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from knowhalu.datasets.loading import open_set
-from knowhalu.evaluation.dataset import Evaluation, evaluate
+from knowhalu.datasets.loading import open_dataset
+from knowhalu.evaluation.dataset import DatasetEvaluation, evaluate_dataset
 from knowhalu.evaluation.dataset_tables import as_json
-from knowhalu.evaluation.specs import parse_specs
+from knowhalu.evaluation.method_specs import parse_specs
 from knowhalu.evaluation.subsets import LENGTH_MATCHED
-from knowhalu.evaluation.tables import p_value, percent, title_of
+from knowhalu.evaluation.tables import format_p_value, format_percent, result_title
 from knowhalu.registry import METHODS
 
 SPECS = (
@@ -48,7 +48,7 @@ def specs() -> list[str]:
     return [*SPECS, *(f"{n}:encoder" for n, card in METHODS.items() if "encoder" in card.reasoners and n not in named)]
 
 
-def run(data: Path, name: str, work: Path, limit: int | None, pairs: list[str]) -> tuple[Evaluation, Evaluation]:
+def run(data: Path, name: str, work: Path, limit: int | None, pairs: list[str]) -> tuple[DatasetEvaluation, DatasetEvaluation]:
     """Compare all methods on one set, and by the same outcomes CoNLI's levels with one another."""
     known, file = SETS[name]
     path, folder, said = data / f"{file}.jsonl.gz", work / name, dict[str, int]()
@@ -58,14 +58,14 @@ def run(data: Path, name: str, work: Path, limit: int | None, pairs: list[str]) 
             said[method] = p.done
             print(f"{name}: {method}: {p.done} of {p.total}, {p.rate:.1f}/s", flush=True)
 
-    source = open_set(known, path)
-    whole = evaluate(source, path, parse_specs(specs()), folder, pairs=pairs, limit=limit, progress=progress)
-    return whole, evaluate(source, path, parse_specs(LEVELS), folder, pairs=pairs, limit=limit)
+    source = open_dataset(known, path)
+    whole = evaluate_dataset(source, path, parse_specs(specs()), folder, pairs=pairs, limit=limit, progress=progress)
+    return whole, evaluate_dataset(source, path, parse_specs(LEVELS), folder, pairs=pairs, limit=limit)
 
 
-def overview(found: Mapping[str, Evaluation]) -> str:
+def overview(found: Mapping[str, DatasetEvaluation]) -> str:
     """Lay out methods against sets and their length-matched rows, for each figure that is shown."""
-    results = {name: {r.name: (title_of(r), r.figures) for r in e.comparison.results} for name, e in found.items()}
+    results = {name: {r.name: (result_title(r), r.figures) for r in e.comparison.results} for name, e in found.items()}
     for name, e in found.items():
         matched = [s for s in e.subsets if s.name == LENGTH_MATCHED and s.rows < e.comparison.rows]
         results |= {f"{name}, {s.name}": {r.name: (r.name, r.figures) for r in s.results} for s in matched}
@@ -73,7 +73,7 @@ def overview(found: Mapping[str, Evaluation]) -> str:
     for figure, title in SHOWN.items():
         lines = [f"| {title} | {' | '.join(results)} |\n|---|{'---:|' * len(results)}"]
         for name in dict.fromkeys(name for by_name in results.values() for name in by_name):
-            cells = [percent(by_name[name][1][figure]) if name in by_name else "-" for by_name in results.values()]
+            cells = [format_percent(by_name[name][1][figure]) if name in by_name else "-" for by_name in results.values()]
             mark = "*" if any(by_name[name][0] != name for by_name in results.values() if name in by_name) else ""
             lines.append(f"| {name}{mark} | {' | '.join(cells)} |")
         parts.append("\n".join(lines))
@@ -81,17 +81,19 @@ def overview(found: Mapping[str, Evaluation]) -> str:
     return "\n\n".join([*parts, note])
 
 
-def ablation(found: Mapping[str, Evaluation]) -> str:
+def ablation(found: Mapping[str, DatasetEvaluation]) -> str:
     """Lay out what CoNLI's levels get alone, tested against both together (CoNLI, table 4)."""
     lines = ["| CoNLI, against both levels | set | Avg Acc, difference | p (McNemar) | p (Holm) |", "|---|---|---:|---:|---:|"]
     for name, evaluation in found.items():
         for t in evaluation.comparison.tests:
             if t.name.startswith("conli"):
-                lines.append(f"| {t.name} | {name} | {percent(t.difference)} | {p_value(t.p)} | {p_value(t.holm)} |")
+                lines.append(
+                    f"| {t.name} | {name} | {format_percent(t.difference)} | {format_p_value(t.p)} | {format_p_value(t.holm)} |"
+                )
     return "\n".join(lines)
 
 
-def warnings(name: str, evaluation: Evaluation) -> str:
+def warnings(name: str, evaluation: DatasetEvaluation) -> str:
     """List where a rule that knows nothing of truth does as well."""
     return "\n".join([f"**{name}**", "", *(f"- {text}" for text in evaluation.warnings)])
 
@@ -111,8 +113,8 @@ def main() -> None:
     parser.add_argument("--set", dest="pairs", action="append", default=[])
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/methods.json"))
     args = parser.parse_args()
-    found: dict[str, Evaluation] = {}
-    levels: dict[str, Evaluation] = {}
+    found: dict[str, DatasetEvaluation] = {}
+    levels: dict[str, DatasetEvaluation] = {}
     args.out.parent.mkdir(parents=True, exist_ok=True)
     for name in args.only or SETS:
         found[name], levels[name] = run(args.data, name, args.work, args.limit, args.pairs)

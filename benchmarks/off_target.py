@@ -20,18 +20,18 @@ from eval_rows import read
 from metrics import interval
 from tables import write_results
 
-from knowhalu.encoder.backend import PACKAGED, EncoderBackend
+from knowhalu.encoder.backend import PACKAGED_VERIFIER, EncoderBackend
 from knowhalu.engine.engine import Backends, Engine
-from knowhalu.methods.knowhalu.encoder import EncoderReasoner
-from knowhalu.requests import Steps
+from knowhalu.methods.knowhalu.encoder import KnowHaluEncoder
+from knowhalu.requests import Conversation
 from knowhalu.results import Failure, Verdict
 from knowhalu.text.sentences import content_words
-from knowhalu.training.holdout import Unseen
-from knowhalu.training.paraphrase import tidy
-from knowhalu.training.questions import Asked, question_on
+from knowhalu.training.data_files import text_of
+from knowhalu.training.holdout import HeldOutRows
+from knowhalu.training.paraphrase import detokenize
+from knowhalu.training.questions import DetailQuestion, ask_detail
 from knowhalu.training.recipes import RECIPES
-from knowhalu.training.rows import text_of
-from knowhalu.types import Kind, Label, Sample
+from knowhalu.types import HallucinationKind, Label, Sample
 
 UNSEEN = {
     "too broad": ("one of several", "a date that can be looked up", "a figure in that range", "some member of the family"),
@@ -62,18 +62,18 @@ def written(data: Path) -> Iterator[Answer]:
             yield Answer(row["question"], a["text"], {"off_target": a["kind"], "refusal": "refusal"}.get(a["label"], ""))
 
 
-def made(held: Unseen, limit: int) -> Iterator[Answer]:
+def made(held: HeldOutRows, limit: int) -> Iterator[Answer]:
     """Yield answers by unseen templates to questions on held-out articles, and as many that deliver, right or wrong."""
     recipe = next(r for r in RECIPES if r.name == "Wikipedia, questions answered or evaded")
     rng = random.Random(0)
-    questions = (q for row in held.of(recipe) if (q := question_on(tidy(text_of(row)), rng)) is not None)
+    questions = (q for row in held.of(recipe) if (q := ask_detail(detokenize(text_of(row)), rng)) is not None)
     for _, asked in zip(range(limit), questions, strict=False):
         way = rng.choice(list(UNSEEN))
         yield Answer(asked.question, _filled(way, asked, rng), way)
         yield Answer(asked.question, rng.choice(asked.alike) if asked.alike and rng.random() < 0.5 else asked.right, "")
 
 
-def _filled(way: str, asked: Asked, rng: random.Random) -> str:
+def _filled(way: str, asked: DetailQuestion, rng: random.Random) -> str:
     details = asked.unlike or (asked.sentence,) if way == "misread" else asked.alike or asked.unlike or ("that",)
     other = rng.choice(details)
     text = rng.choice(UNSEEN[way]).format(asked.question.rstrip("?") if way == "parroting" else other)
@@ -111,23 +111,23 @@ class Check:
 
     name = "off-target"
 
-    def __init__(self, reasoner: EncoderReasoner) -> None:
+    def __init__(self, reasoner: KnowHaluEncoder) -> None:
         self.reasoner = reasoner
 
-    def check(self, sample: Sample) -> Steps[Verdict]:
+    def check(self, sample: Sample) -> Conversation[Verdict]:
         """Say whether the answer delivers."""
         found = yield from self.reasoner.extract(sample.question or "", sample.response)
         off = found.is_none and not found.refusal
         label = Label.INCONCLUSIVE if found.refusal else Label.INCORRECT if off else Label.CORRECT
         return Verdict(
             id=sample.id, task=sample.task, method=self.name, label=label, hallucinated=off,
-            kind=Kind.OFF_TARGET if off else None, probability=found.confidence, reason=found.reason,
+            kind=HallucinationKind.OFF_TARGET if off else None, probability=found.confidence, reason=found.reason,
         )  # fmt: skip
 
 
 def labels(folder: Path, answers: Sequence[Answer], *, by_rules: bool) -> list[Label]:
     """Say of every answer by rules alone or with the verifier: INCORRECT is off-target, INCONCLUSIVE declines to answer."""
-    reasoner = EncoderReasoner(folder)
+    reasoner = KnowHaluEncoder(folder)
     if by_rules:
         reasoner.model.evades = None
     samples = [Sample(id=str(i), question=a.question, response=a.text, knowledge=("-",)) for i, a in enumerate(answers)]
@@ -180,11 +180,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder with the evaluation files")
     parser.add_argument("--training", type=Path, required=True, help="folder with the training files, for held-out articles")
-    parser.add_argument("--folder", type=Path, default=PACKAGED, help="verifier; default: the shipped one")
+    parser.add_argument("--folder", type=Path, default=PACKAGED_VERIFIER, help="verifier; default: the shipped one")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/off_target.json"))
     args = parser.parse_args()
     sets = {
-        "written answers": list(written(args.data)), "unseen templates": list(made(Unseen(args.training, args.data), 400)),
+        "written answers": list(written(args.data)), "unseen templates": list(made(HeldOutRows(args.training, args.data), 400)),
         "KnowHalu QA, bare answers": list(paper(args.data)),
     }  # fmt: skip
     found: dict[str, dict[str, dict[str, Any]]] = {}

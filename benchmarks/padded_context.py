@@ -19,10 +19,10 @@ from tables import write_results
 
 from knowhalu.build import build_method
 from knowhalu.encoder.backend import EncoderBackend
-from knowhalu.encoder.cache import Recollection
 from knowhalu.encoder.embedder import MiniLMEmbedder
+from knowhalu.encoder.score_cache import ScoreCache
 from knowhalu.engine.engine import Backends, Engine
-from knowhalu.engine.search import Searcher
+from knowhalu.engine.search_backend import SearchBackend
 from knowhalu.results import Verdict
 from knowhalu.settings import Settings
 from knowhalu.types import Document, Sample
@@ -51,9 +51,9 @@ class Remembering(MiniLMEmbedder):
 def make_engine() -> Engine[Verdict]:
     """Build the engine of the usual settings, with an embedder and a verifier that answer what they were asked before."""
     settings = Settings()
-    searcher = Searcher(settings.retrieval)
+    searcher = SearchBackend(settings.retrieval)
     searcher.__dict__["embedder"] = Remembering()
-    return Engine(build_method(settings), Backends(entail=Recollection(EncoderBackend(), 1_000_000), search=searcher))
+    return Engine(build_method(settings), Backends(entail=ScoreCache(EncoderBackend(), 1_000_000), search=searcher))
 
 
 class Change(NamedTuple):

@@ -20,7 +20,7 @@ from tables import write_results
 from verifier import scores
 
 from knowhalu.encoder.backend import EncoderBackend
-from knowhalu.methods.baselines.trivial import overlap_of
+from knowhalu.methods.baselines.trivial import source_overlap
 
 
 def won(rows: Sequence[EvalRow], supported: Array) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/pairs.json"))
     args = parser.parse_args()
     rows = rows_of(args.data, "bump_pairs")
-    said = {"overlap": np.array([overlap_of(r.sample.response, source(r.sample)) for r in rows])}
+    said = {"overlap": np.array([source_overlap(r.sample.response, source(r.sample)) for r in rows])}
     for name, folder in (f.split("=", 1) for f in args.folder or ["verifier alone="]):
         said[name] = scores(EncoderBackend(Path(folder) if folder else None), rows)
     if args.runs:

@@ -19,7 +19,7 @@ from quality import judged
 from tables import write_results
 
 from knowhalu.results import Verdict
-from knowhalu.types import Label, OpenReason, Relation
+from knowhalu.types import InconclusiveReason, Label, Relation
 
 SETS = ("nli_control", "nli_cad_snli", "scifact", "healthver", "fever_symmetric_v2", "fm2", "written_claims")
 OPEN = (*SETS, "qags_cnndm", "summedits8", "wice_claim_oracle", "bump_pairs", "written_answers")
@@ -82,9 +82,9 @@ def _agreement(true: NDArray[Any], told: NDArray[Any]) -> float:
 
 
 def reasons(verdicts: Sequence[Verdict]) -> dict[str, int]:
-    """Count why texts stay open, in the order of `OpenReason`."""
+    """Count why texts stay open, in the order of `InconclusiveReason`."""
     counts = Counter(v.open for v in verdicts if v.label is Label.INCONCLUSIVE)
-    return {str(reason): counts[reason] for reason in OpenReason if counts[reason]}
+    return {str(reason): counts[reason] for reason in InconclusiveReason if counts[reason]}
 
 
 def table(sets: Mapping[str, Mapping[str, Any]], left: Mapping[str, Mapping[str, Any]]) -> str:

@@ -18,9 +18,9 @@ from quality import judged
 from tables import write_results
 from verifier import SETS
 
-from knowhalu.encoder.backend import PACKAGED
-from knowhalu.evaluation.curves import Reliability, reliability
-from knowhalu.report.charts import reliability_chart, styles_of
+from knowhalu.encoder.backend import PACKAGED_VERIFIER
+from knowhalu.evaluation.curves import ReliabilityBins, reliability_bins
+from knowhalu.report.charts import method_styles, reliability_chart
 
 MOST = 300
 """Rows of each label that are drawn of a set at most, so that large sets do not stand for all."""
@@ -33,22 +33,22 @@ def even(wrong: NDArray[np.bool_], most: int) -> NDArray[np.intp]:
     return np.concatenate([side[: min(most, *map(len, sides))] for side in sides])
 
 
-def fitted(folder: Path) -> dict[str, Reliability]:
+def fitted(folder: Path) -> dict[str, ReliabilityBins]:
     """Return the bins that stand in a judgment: of rows of held-out sources, by weights of the other folds."""
     data = json.loads((folder / "judgment.json").read_text(encoding="utf-8"))["reliability"]
     found = {}
     for task in ("claim", "answer"):
         known = data[f"{task}.unstructured"]
         rows, probability, share = np.array(known["bins"], float).T
-        found[f"held-out {task}s"] = Reliability(probability, probability, rows, probability, share, known["ece"])
+        found[f"held-out {task}s"] = ReliabilityBins(probability, probability, rows, probability, share, known["ece"])
     return found
 
 
 def measured(wrong: NDArray[np.bool_], said: Array, groups: list[str]) -> dict[str, Any]:
     """Return the ECE with its interval, and what is said and true on average of all rows that are called hallucinated or not."""
-    low, high = interval(lambda i: reliability(wrong[i], said[i]).ece or 0.0, groups)
+    low, high = interval(lambda i: reliability_bins(wrong[i], said[i]).ece or 0.0, groups)
     flagged = said >= 0.5
-    found = {"rows": len(said), "ece": reliability(wrong, said).ece, "low": low, "high": high}
+    found = {"rows": len(said), "ece": reliability_bins(wrong, said).ece, "low": low, "high": high}
     for name, some in (("flagged", flagged), ("passed", ~flagged)):
         found[name] = [int(some.sum()), float(said[some].mean()), float(wrong[some].mean())] if some.any() else None
     return found
@@ -90,8 +90,8 @@ def main() -> None:
     wrong, said = (np.concatenate([p[i] for p in pooled]) for i in (0, 1))
     found["all twelve"] = measured(wrong.astype(bool), said, [g for _, _, groups in pooled for g in groups])
     write_results(args.out, found, table(found))
-    lines = fitted(PACKAGED) | {"twelve test sets": reliability(wrong.astype(bool), said)}
-    picture = reliability_chart("reliability", lines, styles_of(lines, ()))
+    lines = fitted(PACKAGED_VERIFIER) | {"twelve test sets": reliability_bins(wrong.astype(bool), said)}
+    picture = reliability_chart("reliability", lines, method_styles(lines, ()))
     alone = picture.replace(
         "<svg ", '<svg xmlns="http://www.w3.org/2000/svg" style="background: white" font-family="sans-serif" ', 1
     )

@@ -14,7 +14,7 @@ import time
 from hashlib import sha256
 from pathlib import Path
 
-from knowhalu.encoder.backend import PACKAGED
+from knowhalu.encoder.backend import PACKAGED_VERIFIER
 
 HERE = Path(__file__).parent
 STEPS = {
@@ -53,7 +53,7 @@ def main() -> int:
     parser.add_argument("--work", type=Path, default=Path(".runs/remeasure"), help="folder for outcomes, logs and what is done")
     parser.add_argument("--only", nargs="*", choices=STEPS, default=list(STEPS), help="some of the benchmarks")
     args = parser.parse_args()
-    work = args.work.resolve() / seal(PACKAGED)
+    work = args.work.resolve() / seal(PACKAGED_VERIFIER)
     work.mkdir(parents=True, exist_ok=True)
     places = {"data": args.data.resolve(), "training": args.training.resolve(), "work": work, "here": HERE}
     for name in args.only:

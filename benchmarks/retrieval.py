@@ -16,20 +16,20 @@ from bars import draw
 from tables import write_results
 
 from knowhalu.encoder.embedder import MiniLMEmbedder
-from knowhalu.encoder.late_encoder import HEAD, PACKAGED, load_token_encoder
-from knowhalu.engine.retrievers import open_retriever
-from knowhalu.index.base import Retriever
-from knowhalu.index.bm25_part import build_lexical
+from knowhalu.encoder.late_encoder import CONFIG_FILE, PACKAGED_LATE_ENCODER, load_token_encoder
+from knowhalu.engine.retriever_factory import open_retriever
+from knowhalu.index.bm25_part import build_lexical_part
 from knowhalu.index.build import build_index
-from knowhalu.index.extension import extend, open_stored
-from knowhalu.index.late_part import build_late
+from knowhalu.index.extension import extend_index, open_stored_passages
+from knowhalu.index.late_part import build_late_part
 from knowhalu.index.manifest import Chunking
+from knowhalu.index.protocols import Retriever
 from knowhalu.ingest.sources import SourceRecord
 from knowhalu.retrieval.hybrid import HybridRetriever
-from knowhalu.retrieval.late import LateIndex
+from knowhalu.retrieval.late import LateInteractionIndex
 from knowhalu.settings import RetrievalOptions
-from knowhalu.training.late_data import quality
-from knowhalu.training.rows import read_rows
+from knowhalu.training.data_files import read_training_rows
+from knowhalu.training.late_data import score_rankings
 
 DEPTH = 100
 """Passages of a ranking that are looked at; a right one behind them counts as missed."""
@@ -62,11 +62,11 @@ class Gathered(NamedTuple):
 
 def gather(data: Path, chosen: Set, limit: int) -> Gathered:
     """Read a set; of equal passages the first one stays, as the builder does it."""
-    rows = [row for row in read_rows(data / f"{chosen.file}.jsonl.gz") if row["split"] in chosen.splits]
+    rows = [row for row in read_training_rows(data / f"{chosen.file}.jsonl.gz") if row["split"] in chosen.splits]
     rows = rows[:: max(1, len(rows) // limit)][:limit] if limit else rows
     records, first, same = [], {}, {}
     for file in (chosen.file, *chosen.distractors):
-        for row in read_rows(data / f"{file}.corpus.jsonl.gz"):
+        for row in read_training_rows(data / f"{file}.corpus.jsonl.gz"):
             name, title = str(row["doc_id"]), (row.get("title") or "").replace("_", " ")
             text = row["text"]
             same[name] = first.setdefault((title, text), name)
@@ -86,7 +86,7 @@ def searchers(folder: Path, encoder: str | None) -> Iterator[tuple[str, Retrieve
     yield "hybrid", open_retriever(opened(mode="hybrid"), embedder)
     yield "hybrid, reranked", open_retriever(opened(mode="hybrid", reranker="verifier"), embedder)
     if encoder is not None:
-        tokens = LateIndex.open(open_stored(folder), load_token_encoder(encoder))
+        tokens = LateInteractionIndex.open(open_stored_passages(folder), load_token_encoder(encoder))
         yield "late interaction", tokens
         yield "late + BM25 + dense", HybridRetriever((dense, words, tokens), depth=DEPTH)
 
@@ -97,16 +97,16 @@ def measure(gathered: Gathered, encoder: str | None) -> dict[str, dict[str, floa
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "index"
         build_index(gathered.records, folder, MiniLMEmbedder(), chunking=Chunking(words=0))
-        stored = open_stored(folder)
-        extend(stored, "lexical", build_lexical)
+        stored = open_stored_passages(folder)
+        extend_index(stored, "lexical", build_lexical_part)
         if encoder is not None:
-            extend(stored, "late", partial(build_late, encoder=load_token_encoder(encoder)))
+            extend_index(stored, "late", partial(build_late_part, encoder=load_token_encoder(encoder)))
         queries = [row["query"] for row in gathered.rows]
         for name, searcher in searchers(folder, encoder):
             started = time.perf_counter()
             ranked = searcher.search(queries, DEPTH)
             seconds = time.perf_counter() - started
-            scores = quality([[p.document for p in passages] for passages in ranked], gathered.rows)
+            scores = score_rankings([[p.document for p in passages] for passages in ranked], gathered.rows)
             figures = {key: round(100 * value, 2) for key, value in scores._asdict().items()}
             found[name] = {**figures, "ms_per_query": round(1000 * seconds / len(queries), 2)}
             click.echo(f"  {name:22} " + "  ".join(f"{key} {value}" for key, value in found[name].items()))
@@ -132,7 +132,7 @@ def table(report: dict[str, Any]) -> str:
 @click.option("--out", type=click.Path(path_type=Path), default=Path("retrieval.json"), show_default=True)
 def main(data: Path, limit: int, only: tuple[str, ...], token_encoder: str | None, out: Path) -> None:
     """Measure every way of searching on every set."""
-    encoder = token_encoder or ("minilm-late" if (PACKAGED / HEAD).is_file() else None)
+    encoder = token_encoder or ("minilm-late" if (PACKAGED_LATE_ENCODER / CONFIG_FILE).is_file() else None)
     report: dict[str, Any] = {}
     for chosen in SETS:
         if only and not chosen.name.lower().startswith(tuple(o.lower() for o in only)):

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from knowhalu.methods.revise.edits import units
+from knowhalu.methods.revise.edits import editable_spans
 from knowhalu.results import Revision
-from knowhalu.text.quantities import number_of
+from knowhalu.text.quantities import number_value
 from knowhalu.text.sentences import words
 
 Texts = Sequence[str]
@@ -27,7 +27,7 @@ class Fate(NamedTuple):
 
 def tokens(text: str) -> list[str]:
     """Return the words, lower-cased; a number is the same in digits and in letters."""
-    return [number_of(w.text) or w.text.lower() for w in words(text)]
+    return [number_value(w.text) or w.text.lower() for w in words(text)]
 
 
 def rouge_l(text: str, reference: str) -> float:
@@ -57,7 +57,7 @@ def fate(found: Revision, faithful: str) -> Fate:
     A sentence that does not stand in the faithful text, word for word, is wrong. It is repaired where its new wording is that of
     its twin; a text that was refused has lost all sentences.
     """
-    own, twins = units(found.original), [tokens(u.text) for u in units(faithful)]
+    own, twins = editable_spans(found.original), [tokens(u.text) for u in editable_spans(faithful)]
     wrong = [i for i, u in enumerate(own) if tokens(u.text) not in twins]
     changed = {i: c for c in found.changes for i, u in enumerate(own) if c.start < u.end and u.start < c.end}
     gone = {i for i in range(len(own)) if found.revised is None or (i in changed and not changed[i].new.strip())}
@@ -81,7 +81,7 @@ def passed_but_changed(found: Revision) -> int:
         return 0
     bad = [s for s in found.before.segments if s.label != "CORRECT"]
     flagged = bad or [max(found.before.segments, key=lambda s: s.probability, default=None)]
-    here = [u for u in units(found.original) if not any(s and s.start < u.end and u.start < s.end for s in flagged)]
-    there = [u.text for u in units(found.revised)]
+    here = [u for u in editable_spans(found.original) if not any(s and s.start < u.end and u.start < s.end for s in flagged)]
+    there = [u.text for u in editable_spans(found.revised)]
     same = SequenceMatcher(None, [u.text for u in here], there, autojunk=False).get_matching_blocks()
     return len(here) - sum(block.size for block in same)

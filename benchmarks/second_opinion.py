@@ -17,20 +17,20 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from knowhalu.calibration.two_forms import by_segment
-from knowhalu.methods.knowhalu.llm import LLMReasoner
+from knowhalu.calibration.two_forms import make_tunable_forms
+from knowhalu.methods.knowhalu.llm import KnowHaluLLM
 from knowhalu.methods.knowhalu.method import KnowHalu
-from knowhalu.prompts.examples import FIELDS, Example, load_examples
+from knowhalu.prompts.examples import TASK_FIELDS, WorkedExample, load_examples
 from knowhalu.prompts.format import GENERAL, SPECIFIC
 from knowhalu.requests import Completion, Generate, Search
 from knowhalu.results import Verdict
 from knowhalu.settings import KnowHaluOptions, LLMOptions
-from knowhalu.types import Document, Form, Judgment, Label, Sample, Task
+from knowhalu.types import Document, Judgment, KnowledgeForm, Label, Sample, Task
 
 CHARACTERS = 4
-ACCURACY = {Form.UNSTRUCTURED: 0.79, Form.STRUCTURED: 0.75}
+ACCURACY = {KnowledgeForm.UNSTRUCTURED: 0.79, KnowledgeForm.STRUCTURED: 0.75}
 """Of the labels that are not left open, about as in table 2 (Starling-7B, knowledge given)."""
-LEFT_OPEN = {Form.UNSTRUCTURED: 0.05, Form.STRUCTURED: 0.085}
+LEFT_OPEN = {KnowledgeForm.UNSTRUCTURED: 0.05, KnowledgeForm.STRUCTURED: 0.085}
 RIGHT, WRONG = (6.9, 1.7), (5.5, 1.8)
 """Mean and deviation of the log-odds of a label's confidence; together their quantiles are near those of table 21."""
 TARGET = 1.35
@@ -40,7 +40,7 @@ class Draw(NamedTuple):
     """What the model will say of one text, by form."""
 
     true: bool
-    labels: dict[Form, tuple[Label, float]]
+    labels: dict[KnowledgeForm, tuple[Label, float]]
 
 
 class Cost(NamedTuple):
@@ -52,8 +52,8 @@ class Cost(NamedTuple):
 
 def draw(rng: random.Random, true: bool) -> Draw:
     """Draw labels and confidences of both forms; a shared difficulty makes them err together."""
-    hard, found = rng.gauss(0, 1), dict[Form, tuple[Label, float]]()
-    for form in Form:
+    hard, found = rng.gauss(0, 1), dict[KnowledgeForm, tuple[Label, float]]()
+    for form in KnowledgeForm:
         if rng.random() < LEFT_OPEN[form]:
             label, spread = Label.INCONCLUSIVE, WRONG
         else:
@@ -64,7 +64,7 @@ def draw(rng: random.Random, true: bool) -> Draw:
     return Draw(true, found)
 
 
-def judgment(form: Form, said: tuple[Label, float]) -> Judgment:
+def judgment(form: KnowledgeForm, said: tuple[Label, float]) -> Judgment:
     """Return a drawn judgment for the calibration."""
     return Judgment(form=form, label=said[0], confidence=said[1], rationale="-")
 
@@ -72,9 +72,9 @@ def judgment(form: Form, said: tuple[Label, float]) -> Judgment:
 class Script:
     """Answer the requests of one check as its worked example says, and count the tokens."""
 
-    def __init__(self, example: Example, drawn: Draw) -> None:
+    def __init__(self, example: WorkedExample, drawn: Draw) -> None:
         self.example, self.drawn = example, drawn
-        self.form = Form.STRUCTURED
+        self.form = KnowledgeForm.STRUCTURED
         self.seen: list[str] = []
         self.all = self.new = 0
 
@@ -104,7 +104,7 @@ class Script:
             return f" {step.shown(self.form).knowledge.text}", {}
         number = int(last.removeprefix("### Thought ").removesuffix(":"))
         if number == 1:  # a chain begins with the base form; the second one is the other's
-            self.form = Form.UNSTRUCTURED if self.form is Form.STRUCTURED else Form.STRUCTURED
+            self.form = KnowledgeForm.UNSTRUCTURED if self.form is KnowledgeForm.STRUCTURED else KnowledgeForm.STRUCTURED
         if number > len(self.example.steps):
             return f" {self.example.finish}\n### {SPECIFIC} {number}: Done", {}
         step = self.example.steps[number - 1]
@@ -133,7 +133,7 @@ def run(conversation: Generator[Any, Any, Verdict], script: Script) -> tuple[Ver
         return end.value, Cost(script.all, script.new)
 
 
-def samples() -> list[tuple[Sample, Example]]:
+def samples() -> list[tuple[Sample, WorkedExample]]:
     """Return the worked examples of all tasks as texts to be checked."""
     found = []
     for task in Task:
@@ -143,18 +143,20 @@ def samples() -> list[tuple[Sample, Example]]:
                 [Document(text=p.text) for s in example.steps for p in s.passages] if task in (Task.RAG, Task.SUMMARY) else []
             )
             question = fields["question"] if task in (Task.QA, Task.RAG) else None
-            sample = Sample(id=f"{task}-{i}", response=fields[FIELDS[task][-1]], question=question, documents=tuple(documents))
+            sample = Sample(
+                id=f"{task}-{i}", response=fields[TASK_FIELDS[task][-1]], question=question, documents=tuple(documents)
+            )
             found.append((sample, example))
     return found
 
 
-def round_of(seed: int, texts: list[tuple[Sample, Example]], rows: int, reasoner: LLMReasoner) -> dict[str, float]:
+def round_of(seed: int, texts: list[tuple[Sample, WorkedExample]], rows: int, reasoner: KnowHaluLLM) -> dict[str, float]:
     """Calibrate on one draw, check another in three ways, and return tokens per check and the share of second opinions."""
     rng = random.Random(seed)
     calibration = [draw(rng, i % 2 == 0) for i in range(200)]
-    forms = (Form.UNSTRUCTURED, Form.STRUCTURED)
+    forms = (KnowledgeForm.UNSTRUCTURED, KnowledgeForm.STRUCTURED)
     judged = ((judgment(forms[0], d.labels[forms[0]]), judgment(forms[1], d.labels[forms[1]]), d.true) for d in calibration)
-    limits = by_segment(judged).grid(0).best
+    limits = make_tunable_forms(judged).grid(0).best
     drawn = [draw(rng, i % 2 == 0) for i in range(rows)]
     costs: dict[str, list[Cost]] = {"never": [], "needed": [], "always": []}
     verdicts: dict[str, list[Verdict]] = {"never": [], "needed": [], "always": []}
@@ -187,7 +189,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/second_opinion.json"))
     args = parser.parse_args()
-    texts, reasoner = samples(), LLMReasoner(LLMOptions())
+    texts, reasoner = samples(), KnowHaluLLM(LLMOptions())
     rounds = [round_of(seed, texts, args.rows, reasoner) for seed in range(args.rounds)]
     mean = {name: round(statistics.mean(r[name] for r in rounds), 4) for name in rounds[0]}
     spread = {name: [round(min(r[name] for r in rounds), 4), round(max(r[name] for r in rounds), 4)] for name in rounds[0]}

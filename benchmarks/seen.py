@@ -14,22 +14,22 @@ from typing import Any
 
 from tables import write_results
 
-from knowhalu.encoder.backend import PACKAGED
-from knowhalu.encoder.verifier import Verifier, Vocabulary
-from knowhalu.training.holdout import Part, Rows, Unseen, evaluate
-from knowhalu.training.recipes import rows_of
+from knowhalu.encoder.backend import PACKAGED_VERIFIER
+from knowhalu.encoder.verifier import PairTokenizer, Verifier
+from knowhalu.training.holdout import HeldOutRows, RecipeRows, RecipeScore, score_recipes
+from knowhalu.training.recipes import read_recipe_rows
 
 
 def compared(folder: Path, data: Path, limit: int) -> dict[str, dict[str, Any]]:
     """Return the ROC-AUC on seen and on held-out sources of every part that has both classes."""
-    model, vocabulary = Verifier.load(folder), Vocabulary.load(folder)
-    rows: tuple[Rows, Rows] = (partial(rows_of, folder=data, held=False), Unseen(data).of)
-    seen, held = ({p.name: p for p in evaluate(model, vocabulary, some, limit=limit)} for some in rows)
+    model, vocabulary = Verifier.load(folder), PairTokenizer.load(folder)
+    rows: tuple[RecipeRows, RecipeRows] = (partial(read_recipe_rows, folder=data, held=False), HeldOutRows(data).of)
+    seen, held = ({p.name: p for p in score_recipes(model, vocabulary, some, limit=limit)} for some in rows)
     both = {n: (seen[n], p) for n, p in held.items() if n in seen and p.auc == p.auc and seen[n].auc == seen[n].auc}
     return {name: {"seen": shown(a), "held_out": shown(b)} for name, (a, b) in both.items()}
 
 
-def shown(part: Part) -> dict[str, float]:
+def shown(part: RecipeScore) -> dict[str, float]:
     """Return what is kept of a part."""
     return {"examples": part.examples, "auc": part.auc, "accuracy": part.accuracy}
 
@@ -56,7 +56,7 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--training", type=Path, required=True, help="folder with the training files")
-    parser.add_argument("--folder", type=Path, default=PACKAGED, help="verifier; default: the shipped one")
+    parser.add_argument("--folder", type=Path, default=PACKAGED_VERIFIER, help="verifier; default: the shipped one")
     parser.add_argument("--limit", type=int, default=400, help="examples of a part")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/seen.json"))
     args = parser.parse_args()

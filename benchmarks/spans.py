@@ -17,14 +17,14 @@ from metrics import interval
 from tables import write_results
 
 from knowhalu.encoder.backend import EncoderBackend
-from knowhalu.encoder.spans import DOUBTED
-from knowhalu.requests import Hypothesis
+from knowhalu.encoder.spans import DEFAULT_THRESHOLD
+from knowhalu.requests import EntailmentPair
 from knowhalu.text.sentences import content_words, words
-from knowhalu.training.examples import Stretch, changed
-from knowhalu.training.holdout import Unseen
-from knowhalu.training.recipes import MARKED
-from knowhalu.training.span_threshold import wrong_words
-from knowhalu.training.written import marked, unsupported
+from knowhalu.training.examples import CharSpan, changed_spans
+from knowhalu.training.holdout import HeldOutRows
+from knowhalu.training.recipes import WICE_TOKENS_FILE
+from knowhalu.training.span_threshold import wrong_word_flags
+from knowhalu.training.written import unsupported_token_spans, wrong_span
 
 
 class Claim(NamedTuple):
@@ -32,14 +32,14 @@ class Claim(NamedTuple):
 
     source: str
     text: str
-    wrong: tuple[Stretch, ...]
+    wrong: tuple[CharSpan, ...]
 
 
 def written(data: Path) -> Iterator[Claim]:
     """Yield the written test claims, and those answers that are full sentences."""
     for row in read(data / "written_claims.jsonl.gz"):
         for claim in row["claims"]:
-            stretches = () if claim["label"] == "supported" else marked(claim)
+            stretches = () if claim["label"] == "supported" else wrong_span(claim)
             if stretches is not None:
                 yield Claim(row["document"], claim["text"], stretches)
 
@@ -48,7 +48,7 @@ def bump(data: Path) -> Iterator[Claim]:
     """Yield both summaries of every pair whose wrong one is hardly more than an edit of the right one."""
     for row in read(data / "bump_pairs.jsonl.gz"):
         right, wrong = row["right_summary"], row["hallucinated_summary"]
-        stretches = changed(right, wrong)
+        stretches = changed_spans(right, wrong)
         if stretches:
             yield Claim(row["document"], wrong, stretches)
             yield Claim(row["document"], right, ())
@@ -56,8 +56,8 @@ def bump(data: Path) -> Iterator[Claim]:
 
 def wice(training: Path, data: Path) -> Iterator[Claim]:
     """Yield the held-out claims with unsupported tokens; right ones are not among them."""
-    for row in Unseen(training, data).among(read(training / MARKED)):
-        if stretches := unsupported(row):
+    for row in HeldOutRows(training, data).among(read(training / WICE_TOKENS_FILE)):
+        if stretches := unsupported_token_spans(row):
             yield Claim(row["source"], row["claim"], stretches)
 
 
@@ -69,7 +69,7 @@ def novel(claim: Claim) -> list[float]:
 
 def measured(claims: Sequence[Claim], doubts: Sequence[Sequence[float]], border: float) -> dict[str, Any]:
     """Return word precision, recall and F1 in wrong claims, hits, and how much of the right claims is marked from a border on."""
-    wrong = [(wrong_words(c.text, c.wrong), d) for c, d in zip(claims, doubts, strict=True) if c.wrong]
+    wrong = [(wrong_word_flags(c.text, c.wrong), d) for c, d in zip(claims, doubts, strict=True) if c.wrong]
     right = [d for c, d in zip(claims, doubts, strict=True) if not c.wrong]
     counts = np.array([_counts(g, d, border) for g, d in wrong])
 
@@ -136,10 +136,14 @@ def main() -> None:
         ("WiCE, held out", wice(args.training, args.data)),
     ):
         some = [c for c in claims if words(c.text)][: args.rows]
-        doubts = backend.doubts([Hypothesis(c.source, c.text) for c in some])
+        doubts = backend.doubts([EntailmentPair(c.source, c.text) for c in some])
         kept = [(c, d) for c, d in zip(some, doubts, strict=True) if d]
         some, read = [c for c, _ in kept], [d for _, d in kept]
-        by = {"marks": (read, backend.border), "marks, from .5 on": (read, DOUBTED), "rule": ([novel(c) for c in some], DOUBTED)}
+        by = {
+            "marks": (read, backend.border),
+            "marks, from .5 on": (read, DEFAULT_THRESHOLD),
+            "rule": ([novel(c) for c in some], DEFAULT_THRESHOLD),
+        }
         found[name] = {who: measured(some, said, border) for who, (said, border) in by.items()}
         print(name, json.dumps(found[name]), flush=True)
     write_results(args.out, found, table(found, backend.border))

@@ -14,11 +14,11 @@ import numpy as np
 from metrics import auc
 from tables import write_results
 
-from knowhalu.encoder.backend import PACKAGED, EncoderBackend
-from knowhalu.requests import Hypothesis
-from knowhalu.training.augment import shaped
-from knowhalu.training.examples import SUPPORTED, Example
-from knowhalu.training.holdout import Unseen, drawn_examples
+from knowhalu.encoder.backend import PACKAGED_VERIFIER, EncoderBackend
+from knowhalu.requests import EntailmentPair
+from knowhalu.training.augment import say_as_triplets
+from knowhalu.training.examples import SUPPORTED, TrainingExample
+from knowhalu.training.holdout import HeldOutRows, draw_examples
 from knowhalu.training.recipes import RECIPES
 
 PARTS = (
@@ -26,23 +26,23 @@ PARTS = (
     "MNLI (TaxiNLI's 10k)",
 )  # fmt: skip
 FEWEST = 30
-SIDES: dict[str, Callable[[Example], Example | None]] = {
-    "source": lambda e: e._replace(premise=said) if (said := shaped(e.premise)) else None,
-    "claim": lambda e: e._replace(claim=said) if (said := shaped(e.claim)) else None,
+SIDES: dict[str, Callable[[TrainingExample], TrainingExample | None]] = {
+    "source": lambda e: e._replace(premise=said) if (said := say_as_triplets(e.premise)) else None,
+    "claim": lambda e: e._replace(claim=said) if (said := say_as_triplets(e.claim)) else None,
 }
 
 
-def pairs(held: Unseen, name: str, side: str, most: int) -> list[tuple[Example, Example]]:
+def pairs(held: HeldOutRows, name: str, side: str, most: int) -> list[tuple[TrainingExample, TrainingExample]]:
     """Return examples of a part as they are, each beside itself with one side said as triplets."""
     recipe = next(r for r in RECIPES if r.name == name)
-    drawn = (e for e in islice(drawn_examples(recipe, held.of), 5 * most) if e.premise and not e.question)
+    drawn = (e for e in islice(draw_examples(recipe, held.of), 5 * most) if e.premise and not e.question)
     return list(islice(((e, other) for e in drawn if (other := SIDES[side](e)) is not None), most))
 
 
-def measured(backend: EncoderBackend, found: Sequence[tuple[Example, Example]]) -> list[float]:
+def measured(backend: EncoderBackend, found: Sequence[tuple[TrainingExample, TrainingExample]]) -> list[float]:
     """Return ROC-AUC of the verifier alone on the rows as they are, and as triplets."""
     gold = np.array([e.target == SUPPORTED for e, _ in found])
-    asked = [[Hypothesis(e.premise, e.claim) for e in column] for column in zip(*found, strict=True)]
+    asked = [[EntailmentPair(e.premise, e.claim) for e in column] for column in zip(*found, strict=True)]
     return [auc(gold, np.array([p.supported for p in backend.score(column)])) for column in asked]
 
 
@@ -68,8 +68,8 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=300, help="rows of a part and side at most")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/triplet_form.json"))
     args = parser.parse_args()
-    folders = dict(f.split("=", 1) for f in args.folder) or {"shipped": str(PACKAGED)}
-    held, backends = Unseen(args.training, args.data), {n: EncoderBackend(Path(f)) for n, f in folders.items()}
+    folders = dict(f.split("=", 1) for f in args.folder) or {"shipped": str(PACKAGED_VERIFIER)}
+    held, backends = HeldOutRows(args.training, args.data), {n: EncoderBackend(Path(f)) for n, f in folders.items()}
     found: list[dict[str, Any]] = []
     for side in SIDES:
         for name in PARTS:

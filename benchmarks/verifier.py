@@ -18,9 +18,9 @@ from metrics import Array, auc, balanced, interval, redrawn, trivial
 from tables import write_results
 
 from knowhalu.encoder.backend import EncoderBackend
-from knowhalu.requests import Hypothesis
+from knowhalu.requests import EntailmentPair
 from knowhalu.training.examples import SUPPORTED
-from knowhalu.training.holdout import Unseen, drawn_examples
+from knowhalu.training.holdout import HeldOutRows, draw_examples
 from knowhalu.training.recipes import RECIPES
 
 SETS = """
@@ -47,16 +47,16 @@ def sampled(data: Path, name: str, limit: int) -> list[EvalRow]:
 
 def scores(backend: EncoderBackend, rows: Sequence[EvalRow]) -> Array:
     """Return P(supported) of every row."""
-    pairs = [Hypothesis(source(r.sample), r.sample.response, r.sample.question) for r in rows]
+    pairs = [EntailmentPair(source(r.sample), r.sample.response, r.sample.question) for r in rows]
     return np.array([p.supported for p in backend.score(pairs)])
 
 
-def border(backend: EncoderBackend, held: Unseen, limit: int = 150) -> float:
+def border(backend: EncoderBackend, held: HeldOutRows, limit: int = 150) -> float:
     """Choose P(supported) with the best mean balanced accuracy over held-out training examples."""
     parts = []
     for recipe in (r for r in RECIPES if r.name in FITTED):
-        examples = [e for e in islice(drawn_examples(recipe, held.of), limit) if e.premise]
-        found = backend.score([Hypothesis(e.premise, e.claim, e.question or None) for e in examples])
+        examples = [e for e in islice(draw_examples(recipe, held.of), limit) if e.premise]
+        found = backend.score([EntailmentPair(e.premise, e.claim, e.question or None) for e in examples])
         gold = np.array([e.target == SUPPORTED for e in examples])
         if 0 < gold.sum() < gold.size:  # few unseen rows of a set may all be of one class
             parts.append((gold, np.array([p.supported for p in found])))
@@ -65,7 +65,7 @@ def border(backend: EncoderBackend, held: Unseen, limit: int = 150) -> float:
 
 
 def measured(
-    folder: Path | None, tested: Mapping[str, Sequence[EvalRow]], held: Unseen
+    folder: Path | None, tested: Mapping[str, Sequence[EvalRow]], held: HeldOutRows
 ) -> tuple[dict[str, Any], dict[str, Array]]:
     """Measure one verifier on all sets; returns what stands in the table, and its scores."""
     backend = EncoderBackend(folder)
@@ -142,7 +142,7 @@ def main() -> None:
     args = parser.parse_args()
     chosen = dict(f.split("=", 1) for f in args.folder) or {"shipped": None}
     tested = {name: sampled(args.data, name, args.rows) for name in SETS}
-    held, found, said = Unseen(args.training, args.data), {}, []
+    held, found, said = HeldOutRows(args.training, args.data), {}, []
     for name, folder in chosen.items():
         found[name], scored = measured(Path(folder) if folder else None, tested, held)
         said.append(scored)

@@ -9,20 +9,20 @@ from pydantic import ValidationError
 
 from knowhalu.engine.engine import Engine, R
 from knowhalu.errors import InputError
-from knowhalu.profiles import read_profile, with_profile
-from knowhalu.results import Failure, Outcome, Revised, Revision, Verdict
+from knowhalu.profiles import apply_profile, read_profile
+from knowhalu.results import Failure, Outcome, Revision, RevisionOutcome, Verdict
 from knowhalu.settings import Settings
 from knowhalu.types import Document, Sample
 
 
-class _Door(ABC, Generic[R]):
+class _Session(ABC, Generic[R]):
     """What checking and revising share: settings, and an engine that is built when it is first needed."""
 
     revises = False
 
     def __init__(self, settings: Settings | None = None) -> None:
         """Take settings, with those of the profile that they name; raises SettingsError where that cannot be used."""
-        self.settings = with_profile(settings or Settings())
+        self.settings = apply_profile(settings or Settings())
 
     @property
     @abstractmethod
@@ -39,9 +39,9 @@ class _Door(ABC, Generic[R]):
     @property
     def answers(self) -> str:
         """Return which language model answers, as its server or its folder tells; "" where none thinks."""
-        from knowhalu.build import who_answers
+        from knowhalu.build import llm_identity
 
-        return who_answers(self.settings, revises=self.revises)
+        return llm_identity(self.settings, revises=self.revises)
 
     @property
     def needs_sources(self) -> bool:
@@ -53,7 +53,7 @@ class _Door(ABC, Generic[R]):
         return self.engine.run(samples, ordered=self.settings.engine.ordered)
 
 
-class Checker(_Door[Verdict]):
+class Checker(_Session[Verdict]):
     """Check samples under one set of settings."""
 
     @cached_property
@@ -88,7 +88,7 @@ class Checker(_Door[Verdict]):
         return next(iter(self.stream([sample])))
 
 
-class Reviser(_Door[Revision]):
+class Reviser(_Session[Revision]):
     """Revise samples under one set of settings: the method finds the faults, `revise.how` says how they are mended."""
 
     revises = True
@@ -100,7 +100,7 @@ class Reviser(_Door[Revision]):
 
         return build_reviser(self.settings)
 
-    def revise(self, sample: Sample) -> Revised:
+    def revise(self, sample: Sample) -> RevisionOutcome:
         """Revise one sample; what goes wrong comes back as a Failure with its reason."""
         return next(iter(self.stream([sample])))
 
@@ -122,7 +122,7 @@ def check(
     Raises InputError where the arguments do not make a sample, SettingsError, ModelError or IndexFormatError where the
     set-up is at fault.
     """
-    sample = _sample((response, answer, summary, claim), question, document, documents, knowledge)
+    sample = _make_sample((response, answer, summary, claim), question, document, documents, knowledge)
     return Checker(settings).check(sample)
 
 
@@ -137,17 +137,17 @@ def revise(
     documents: str | Mapping[str, Any] | Document | Iterable[Any] = (),
     knowledge: str | Iterable[str] = (),
     settings: Settings | None = None,
-) -> Revised:
+) -> RevisionOutcome:
     """Revise one text so that its sources bear it out; the text is given as to `check`.
 
     Raises InputError where the arguments do not make a sample, SettingsError, ModelError or IndexFormatError where the
     set-up is at fault.
     """
-    sample = _sample((response, answer, summary, claim), question, document, documents, knowledge)
+    sample = _make_sample((response, answer, summary, claim), question, document, documents, knowledge)
     return Reviser(settings).revise(sample)
 
 
-def _sample(
+def _make_sample(
     texts: Iterable[str | None],
     question: str | None,
     document: str | None,
@@ -162,8 +162,8 @@ def _sample(
         raise InputError('documents: an object without "text". Give {"text": ...}, or a list of texts or documents')
     if isinstance(knowledge, Mapping):
         raise InputError("knowledge: an object where texts are needed. Give a text or a list of texts")
-    sources = [*([document] if document is not None else []), *_several(documents)]
-    known = _several(knowledge)
+    sources = [*([document] if document is not None else []), *_as_list(documents)]
+    known = _as_list(knowledge)
     try:
         return Sample(id="1", response=given[0], question=question, documents=sources, knowledge=known)
     except ValidationError as error:
@@ -171,7 +171,7 @@ def _sample(
         raise InputError(f"{'.'.join(map(str, first['loc'])) or 'sample'}: {first['msg']}") from error
 
 
-def _several(given: Any) -> list[Any]:
+def _as_list(given: Any) -> list[Any]:
     """Return one text or document as a list of one; what holds several, as a list."""
     return [given] if isinstance(given, str | Mapping | Document) else list(given)
 

@@ -6,22 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import knowhalu
-from knowhalu.encoder.backend import PACKAGED, EncoderBackend
-from knowhalu.encoder.cache import Recollection
+from knowhalu.encoder.backend import PACKAGED_VERIFIER, EncoderBackend
+from knowhalu.encoder.score_cache import ScoreCache
 from knowhalu.engine.engine import Backends, Engine, Method, R
-from knowhalu.engine.search import Searcher
+from knowhalu.engine.search_backend import SearchBackend
 from knowhalu.errors import SettingsError
-from knowhalu.io.fitted_files import FILES, file_hash
-from knowhalu.llm.cache import answering, remembered
-from knowhalu.methods.common.calibrated import BySet, Decided
-from knowhalu.profiles import Profile, for_set, read_profile
-from knowhalu.prompts.examples import family_hash
-from knowhalu.registry import METHODS, REASONERS, REVISION, WRITERS, imported, llm_backend, method_card
+from knowhalu.io.fitted_files import HASHED_FILES, file_hash
+from knowhalu.llm.reply_cache import model_identity, with_reply_cache
+from knowhalu.methods.common.calibrated import CalibratedMethod, PerSetMethod
+from knowhalu.profiles import Profile, read_profile, settings_for_set
+from knowhalu.prompts.examples import prompt_family_hash
+from knowhalu.registry import METHODS, REASONERS, REVISION_FAMILY, REWRITERS, import_object, llm_backend, method_card
 from knowhalu.results import Revision, Verdict
-from knowhalu.settings import SERVED, EncoderOptions, LLMOptions, RetrievalOptions, Settings
+from knowhalu.settings import SERVER_MODES, EncoderOptions, LLMOptions, RetrievalOptions, Settings
 
 
-class Kept:
+class BackendPool:
     """Backends for engines that run one after the other: the last of each kind stays open for whoever wants the same."""
 
     def __init__(self) -> None:
@@ -35,38 +35,47 @@ class Kept:
         return self._held[kind][1]
 
 
-def build_engine(settings: Settings, kept: Kept | None = None) -> Engine[Verdict]:
+def build_engine(settings: Settings, kept: BackendPool | None = None) -> Engine[Verdict]:
     """Build what the settings name, with backends that are kept, if any.
 
     Raises SettingsError, ModelError or IndexFormatError where a part cannot be had.
     """
-    return _engine(settings, build_method(settings), thinkers(settings), kept or Kept())
+    return _make_engine(settings, build_method(settings), reasoners_of(settings), kept or BackendPool())
 
 
 def build_reviser(settings: Settings) -> Engine[Revision]:
     """Build the reviser that the settings name, with the method as its detector; raises as `build_engine` does."""
     method, writes, how = build_method(settings), settings.reasoner, settings.revise.how
-    if writes not in WRITERS:
-        raise SettingsError(f"unknown reasoner {writes!r}. Use {' or '.join(f'--reasoner {name}' for name in WRITERS)}")
+    if writes not in REWRITERS:
+        raise SettingsError(f"unknown reasoner {writes!r}. Use {' or '.join(f'--reasoner {name}' for name in REWRITERS)}")
     if how != "guarded" and writes != "llm":
         raise SettingsError(f"revise.how {how!r} writes with a language model. Use --reasoner llm, or revise.how=guarded")
-    writer = imported(WRITERS[writes])(*([settings.llm] if writes == "llm" else []))
-    make = "knowhalu.methods.revise.guarded:Guarded" if how == "guarded" else "knowhalu.methods.revise.rewrite:Rewriting"
-    return _engine(settings, imported(make)(method, writer, settings.revise), {*thinkers(settings), writes}, Kept())
+    writer = import_object(REWRITERS[writes])(*([settings.llm] if writes == "llm" else []))
+    make = (
+        "knowhalu.methods.revise.guarded:GuardedRevision"
+        if how == "guarded"
+        else "knowhalu.methods.revise.rewrite:ResponseRevision"
+    )
+    return _make_engine(
+        settings, import_object(make)(method, writer, settings.revise), {*reasoners_of(settings), writes}, BackendPool()
+    )
 
 
 def build_method(settings: Settings) -> Any:
     """Build a method with its reasoner, and what its profile adds; raises SettingsError for a profile of other parts."""
     if settings.profile is None:
-        return _method(settings)
+        return _make_method(settings)
     path, profile = settings.profile, read_profile(settings.profile)
-    _refuse_foreign(path, profile, _thought_by(settings))
-    whole = Decided(_method(settings), profile.decision)
-    sets = {name: Decided(_method(for_set(settings, fit, path)), fit.decision) for name, fit in profile.sets.items()}
-    return BySet(whole, sets) if sets else whole
+    _check_profile_fits(path, profile, _reasoner_hashes(settings))
+    whole = CalibratedMethod(_make_method(settings), profile.decision)
+    sets = {
+        name: CalibratedMethod(_make_method(settings_for_set(settings, fit, path)), fit.decision)
+        for name, fit in profile.sets.items()
+    }
+    return PerSetMethod(whole, sets) if sets else whole
 
 
-def _refuse_foreign(path: Path, profile: Profile, found: Mapping[str, str]) -> None:
+def _check_profile_fits(path: Path, profile: Profile, found: Mapping[str, str]) -> None:
     """Refuse a profile whose verifier or prompts are not those of the run."""
     for name, value in found.items():
         if (fitted := profile.parts.get(name, value)) != value:
@@ -75,39 +84,41 @@ def _refuse_foreign(path: Path, profile: Profile, found: Mapping[str, str]) -> N
             raise SettingsError(f"{path}: {what} ({fitted}, here {value}). {cure}")
 
 
-def _method(settings: Settings) -> Any:
-    card, who = method_card(settings.method), thinker(settings)
+def _make_method(settings: Settings) -> Any:
+    card, who = method_card(settings.method), reasoner_of(settings)
     options = getattr(settings, card.options)
     if card.stages:
-        return imported(card.make)({name: _method(inner) for name, inner in stages(settings).items()}, options)
+        return import_object(card.make)({name: _make_method(inner) for name, inner in stage_settings(settings).items()}, options)
     if not who:
-        return imported(card.make)(options)
-    given = (settings.llm, options) if who == "llm" else (_verifier(settings),)
-    return imported(card.make)(imported(card.reasoners[who])(*given), options)
+        return import_object(card.make)(options)
+    given = (settings.llm, options) if who == "llm" else (_verifier_folder(settings),)
+    return import_object(card.make)(import_object(card.reasoners[who])(*given), options)
 
 
-def _engine(settings: Settings, method: Method[R], thinkers: set[str], kept: Kept) -> Engine[R]:
+def _make_engine(settings: Settings, method: Method[R], thinkers: set[str], kept: BackendPool) -> Engine[R]:
     """Put a method on the backends of those who think, and of the retriever."""
     parts: dict[str, Any] = {}
     if "llm" in thinkers:
-        parts["generate"] = kept.get("llm", settings.llm, lambda: _llm(settings.llm))
+        parts["generate"] = kept.get("llm", settings.llm, lambda: _make_llm(settings.llm))
     if "encoder" in thinkers:
-        parts["entail"] = kept.get("encoder", settings.encoder, lambda: _encoder(_verifier(settings), settings.encoder))
-    search = kept.get("search", settings.retrieval, lambda: Searcher(settings.retrieval))
+        parts["entail"] = kept.get(
+            "encoder", settings.encoder, lambda: _make_encoder(_verifier_folder(settings), settings.encoder)
+        )
+    search = kept.get("search", settings.retrieval, lambda: SearchBackend(settings.retrieval))
     backends = Backends(**parts, search=search, batch=settings.engine.batch)
     return Engine(method, backends, in_flight=settings.engine.in_flight, index=search.seal)
 
 
-def _llm(options: LLMOptions) -> Any:
-    return remembered(llm_backend(options.backend)(options), options)
+def _make_llm(options: LLMOptions) -> Any:
+    return with_reply_cache(llm_backend(options.backend)(options), options)
 
 
-def _encoder(folder: Path, options: EncoderOptions) -> EncoderBackend | Recollection:
+def _make_encoder(folder: Path, options: EncoderOptions) -> EncoderBackend | ScoreCache:
     backend = EncoderBackend(folder, precision=options.precision, threads=options.threads, tokens=options.tokens)
-    return Recollection(backend, options.remember) if options.remember else backend
+    return ScoreCache(backend, options.remember) if options.remember else backend
 
 
-def thinker(settings: Settings) -> str:
+def reasoner_of(settings: Settings) -> str:
     """Return who thinks in a run: "llm", "encoder", or "" where the method needs nobody; raises SettingsError."""
     card = method_card(settings.method)
     if not card.reasoners or settings.reasoner in card.reasoners:
@@ -118,32 +129,32 @@ def thinker(settings: Settings) -> str:
     raise SettingsError(f"unknown reasoner {settings.reasoner!r}. Use {others}")
 
 
-def thinkers(settings: Settings) -> set[str]:
+def reasoners_of(settings: Settings) -> set[str]:
     """Return everyone who thinks in a run: whoever the method has, or each of its stages; raises SettingsError."""
     if not method_card(settings.method).stages:
-        return {thinker(settings)}
-    return {thinker(inner) for inner in stages(settings).values()}
+        return {reasoner_of(settings)}
+    return {reasoner_of(inner) for inner in stage_settings(settings).values()}
 
 
-def stages(settings: Settings) -> dict[str, Settings]:
+def stage_settings(settings: Settings) -> dict[str, Settings]:
     """Return the settings of the methods that a method of stages puts together, by their stages; empty for other methods.
 
     Raises SettingsError for a stage that cannot be had.
     """
     card, found = method_card(settings.method), {}
-    for stage in card.stages.get(thinker(settings), ()):
+    for stage in card.stages.get(reasoner_of(settings), ()):
         name = getattr(getattr(settings, card.options), stage)
         if not name:
             continue
         who = {"reasoner": stage} if stage in REASONERS else {}
         found[stage] = settings.model_copy(update={"method": name, "profile": None, **who})
-        if method_card(name).stages or (stage not in REASONERS and thinker(found[stage])):
+        if method_card(name).stages or (stage not in REASONERS and reasoner_of(found[stage])):
             rule = "a method of one stage" if stage in REASONERS else "a rule, in which nobody thinks"
             raise SettingsError(f"{card.options}.{stage}: {name!r} cannot be this stage. Name {rule}; see `knowhalu methods`")
     return found
 
 
-_SPEED_AND_PLACE: dict[str, Any] = {
+_RESULT_NEUTRAL_SETTINGS: dict[str, Any] = {
     "engine": True, "profile": True, "allow_fitted": True,
     "encoder": {"folder", "threads", "tokens", "remember"}, "retrieval": {"index", "timeout", "retries"},
     "llm": set(LLMOptions.model_fields) - {"backend", "model", "style", "constrain", "system", "votes", "seed", "precision"},
@@ -153,52 +164,52 @@ _SPEED_AND_PLACE: dict[str, Any] = {
 
 def fingerprint(settings: Settings, *, revises: bool = False) -> dict[str, str]:
     """Return what decides the results of a run: not how fast it runs, nor the options of parts that are not in use."""
-    runs = [settings, *stages(settings).values()]
+    runs = [settings, *stage_settings(settings).values()]
     options = {method_card(run.method).options for run in runs}
-    think = thinkers(settings) | ({settings.reasoner} if revises else set())
-    thinks = _thought_by(settings)
+    think = reasoners_of(settings) | ({settings.reasoner} if revises else set())
+    thinks = _reasoner_hashes(settings)
     if "encoder" in think:
-        thinks["verifier"] = folder_hash(_verifier(settings))
+        thinks["verifier"] = verifier_hash(_verifier_folder(settings))
     if revises and settings.reasoner == "llm":
-        thinks["revision"] = family_hash(settings.llm.prompts, REVISION)
+        thinks["revision"] = prompt_family_hash(settings.llm.prompts, REVISION_FAMILY)
     if settings.profile is not None:
         thinks["profile"] = read_profile(settings.profile).seal
     others = {c.options for c in METHODS.values()} - options | {"encoder", "llm"} - think
-    others |= set() if revises else {REVISION}
+    others |= set() if revises else {REVISION_FAMILY}
     files = {name: (branch, value) for branch in options for name, value in getattr(settings, branch) if isinstance(value, Path)}
     named = {branch: {name for name, (of, _) in files.items() if of == branch} for branch in options}
     return {
         "version": knowhalu.__version__,
-        "settings": settings.model_dump_json(exclude=_SPEED_AND_PLACE | dict.fromkeys(others, True) | named),
+        "settings": settings.model_dump_json(exclude=_RESULT_NEUTRAL_SETTINGS | dict.fromkeys(others, True) | named),
         **thinks,
         **{name: file_hash(path) for name, (_, path) in files.items()},
         "index": index_seal(settings.retrieval),
     }
 
 
-def who_answers(settings: Settings, *, revises: bool = False) -> str:
+def llm_identity(settings: Settings, *, revises: bool = False) -> str:
     """Return which language model answers in a run, as far as it can be told without loading one; "" where none thinks.
 
     Raises BackendError where its server does not answer.
     """
-    if "llm" not in thinkers(settings) | ({settings.reasoner} if revises else set()):
+    if "llm" not in reasoners_of(settings) | ({settings.reasoner} if revises else set()):
         return ""
     from anyio.from_thread import start_blocking_portal
 
     with start_blocking_portal() as portal:  # also inside a notebook's running loop
-        who: str = portal.call(answering, llm_backend(settings.llm.backend), settings.llm)
+        who: str = portal.call(model_identity, llm_backend(settings.llm.backend), settings.llm)
     return who
 
 
-def _thought_by(settings: Settings) -> dict[str, str]:
+def _reasoner_hashes(settings: Settings) -> dict[str, str]:
     """Return the hashes of the prompts and of the verifier that a run thinks with."""
     found: dict[str, str] = {}
-    for run in stages(settings).values() or [settings]:
-        who = thinker(run)
+    for run in stage_settings(settings).values() or [settings]:
+        who = reasoner_of(run)
         if who == "llm":
-            found["prompts"] = family_hash(settings.llm.prompts, method_card(run.method).options)
+            found["prompts"] = prompt_family_hash(settings.llm.prompts, method_card(run.method).options)
         if who == "encoder":
-            found["verifier"] = folder_hash(_verifier(settings))
+            found["verifier"] = verifier_hash(_verifier_folder(settings))
     return found
 
 
@@ -207,20 +218,20 @@ def index_seal(options: RetrievalOptions) -> str:
 
     Raises IndexFormatError where the index cannot be read.
     """
-    if options.index is None or options.mode in SERVED:
+    if options.index is None or options.mode in SERVER_MODES:
         return "none"
-    from knowhalu.index.extension import open_parts, open_stored
+    from knowhalu.index.extension import open_parts, open_stored_passages
     from knowhalu.index.manifest import read_manifest
 
     seal = read_manifest(options.index).seal
-    parts = open_parts(open_stored(options.index), "late") if options.mode == "late" else []
+    parts = open_parts(open_stored_passages(options.index), "late") if options.mode == "late" else []
     return " ".join([seal, *(part.head.seal for part in parts)])
 
 
-def _verifier(settings: Settings) -> Path:
-    return settings.encoder.folder or PACKAGED
+def _verifier_folder(settings: Settings) -> Path:
+    return settings.encoder.folder or PACKAGED_VERIFIER
 
 
-def folder_hash(folder: Path) -> str:
+def verifier_hash(folder: Path) -> str:
     """Return one hash over the files that make a verifier."""
-    return hashlib.sha256("".join(file_hash(folder / name) for name in FILES).encode()).hexdigest()[:16]
+    return hashlib.sha256("".join(file_hash(folder / name) for name in HASHED_FILES).encode()).hexdigest()[:16]

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from knowhalu.errors import SettingsError
-from knowhalu.profiles import with_profile
+from knowhalu.profiles import apply_profile
 from knowhalu.settings import Settings
 
 
@@ -17,7 +17,7 @@ def load_settings(file: Path | None = None, pairs: Iterable[str] = ()) -> Settin
 
     Raises SettingsError naming the file or the pair, the setting and what it may be.
     """
-    return with_profile(read_settings(file, pairs))
+    return apply_profile(read_settings(file, pairs))
 
 
 def read_settings(file: Path | None = None, pairs: Iterable[str] = ()) -> Settings:
@@ -28,14 +28,14 @@ def read_settings(file: Path | None = None, pairs: Iterable[str] = ()) -> Settin
             tree = tomllib.loads(file.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise SettingsError(f"{file}: cannot read the settings ({error})") from error
-        _parse(tree, str(file))
+        _validate_settings(tree, str(file))
     for pair in pairs:
-        _put(tree, pair)
-        _parse(tree, f"--set {pair}")
-    return _parse(tree, "settings")
+        _set_value(tree, pair)
+        _validate_settings(tree, f"--set {pair}")
+    return _validate_settings(tree, "settings")
 
 
-def _put(tree: dict[str, Any], pair: str) -> None:
+def _set_value(tree: dict[str, Any], pair: str) -> None:
     path, equals, text = pair.partition("=")
     keys = path.strip().split(".")
     if not equals or not all(keys):
@@ -51,7 +51,7 @@ def _put(tree: dict[str, Any], pair: str) -> None:
     tree[keys[-1]] = value
 
 
-def _parse(tree: dict[str, Any], where: str) -> Settings:
+def _validate_settings(tree: dict[str, Any], where: str) -> Settings:
     try:
         return Settings.model_validate(tree)
     except ValidationError as error:

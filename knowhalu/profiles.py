@@ -14,25 +14,25 @@ from typing import Any
 from pydantic import Field, ValidationError, field_validator
 
 from knowhalu.errors import SettingsError
-from knowhalu.methods.common.calibrated import Decision
+from knowhalu.methods.common.calibrated import DecisionRule
 from knowhalu.settings import Settings
 from knowhalu.types import Record
 
-HEAD = "# What `knowhalu calibrate` chose. Use it: knowhalu detect IN.jsonl -o OUT.jsonl --profile THIS_FILE"
-KEPT = 6
+FILE_HEADER = "# What `knowhalu calibrate` chose. Use it: knowhalu detect IN.jsonl -o OUT.jsonl --profile THIS_FILE"
+HASH_BYTES = 6
 """Bytes kept of the hash of a row: of 100,000 rows and 10,000 fitted ones, two differing rows meet once in 300,000 runs."""
-CURE = "Make it anew: knowhalu calibrate LABELLED.jsonl -o PROFILE.toml"
+REMEDY = "Make it anew: knowhalu calibrate LABELLED.jsonl -o PROFILE.toml"
 
 
-class Fit(Record):
+class FittedSettings(Record):
     """What was chosen on some rows: settings, as in a settings file, and the last step."""
 
     settings: dict[str, Any] = Field(default_factory=dict)
-    decision: Decision = Decision()
+    decision: DecisionRule = DecisionRule()
 
 
-class Basis(Record):
-    """The rows that a profile was fitted on; `hashes` recognises them: sorted, `KEPT` bytes each, in base64."""
+class CalibrationData(Record):
+    """The rows that a profile was fitted on; `hashes` recognises them: sorted, `HASH_BYTES` bytes each, in base64."""
 
     file: str
     sha256: str
@@ -43,17 +43,17 @@ class Basis(Record):
     @field_validator("hashes")
     @classmethod
     def _whole(cls, text: str) -> str:
-        if len(base64.b64decode(text, validate=True)) % KEPT:
-            raise ValueError(f"not a number of hashes of {KEPT} bytes each")
+        if len(base64.b64decode(text, validate=True)) % HASH_BYTES:
+            raise ValueError(f"not a number of hashes of {HASH_BYTES} bytes each")
         return text
 
     def shared(self, contents: Iterable[str]) -> int:
-        """Count the rows, by the hashes of their contents (`knowhalu.io.records.content_hash`), that it was fitted on."""
+        """Count the rows, by the hashes of their contents (`knowhalu.io.records.hash_sample`), that it was fitted on."""
         data = base64.b64decode(self.hashes)
-        known = [data[i : i + KEPT] for i in range(0, len(data), KEPT)]
+        known = [data[i : i + HASH_BYTES] for i in range(0, len(data), HASH_BYTES)]
 
         def has(content: str) -> bool:
-            key = bytes.fromhex(content)[:KEPT]
+            key = bytes.fromhex(content)[:HASH_BYTES]
             at = bisect_left(known, key)
             return at < len(known) and known[at] == key
 
@@ -71,10 +71,10 @@ class Profile(Record):
     goal: str
     parts: dict[str, str] = Field(default_factory=dict)
     settings: dict[str, Any]
-    decision: Decision = Decision()
-    sets: dict[str, Fit] = Field(default_factory=dict)
+    decision: DecisionRule = DecisionRule()
+    sets: dict[str, FittedSettings] = Field(default_factory=dict)
     figures: dict[str, Any] = Field(default_factory=dict)
-    data: Basis
+    data: CalibrationData
 
     @property
     def method(self) -> str:
@@ -88,9 +88,9 @@ class Profile(Record):
         return blake2b(text.encode("utf-8"), digest_size=8).hexdigest()
 
 
-def hashes_of(contents: Iterable[str]) -> str:
+def pack_row_hashes(contents: Iterable[str]) -> str:
     """Return what recognises rows, by the hashes of their contents."""
-    kept = sorted({bytes.fromhex(content)[:KEPT] for content in contents})
+    kept = sorted({bytes.fromhex(content)[:HASH_BYTES] for content in contents})
     return base64.b64encode(b"".join(kept)).decode("ascii")
 
 
@@ -101,25 +101,25 @@ def read_profile(path: Path) -> Profile:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise SettingsError(f"{path}: not a profile ({where}: {first['msg']}). {CURE}") from error
+        raise SettingsError(f"{path}: not a profile ({where}: {first['msg']}). {REMEDY}") from error
     except (OSError, ValueError) as error:
-        raise SettingsError(f"{path}: cannot read the profile ({error}). {CURE}") from error
+        raise SettingsError(f"{path}: cannot read the profile ({error}). {REMEDY}") from error
 
 
 def write_profile(profile: Profile, path: Path) -> None:
     """Write a profile at once: another process sees the old file or the new one."""
     fields = profile.model_dump(mode="json", exclude_defaults=True)
     new = path.with_name(f".{path.name}.tmp")
-    new.write_text("\n".join([HEAD, *_toml(fields)]) + "\n", encoding="utf-8")
+    new.write_text("\n".join([FILE_HEADER, *_toml_lines(fields)]) + "\n", encoding="utf-8")
     os.replace(new, path)
 
 
-def beside(profile: Path) -> Path:
+def report_path(profile: Path) -> Path:
     """Return where the figures of a profile lie."""
     return profile.with_suffix(".json")
 
 
-def with_profile(settings: Settings) -> Settings:
+def apply_profile(settings: Settings) -> Settings:
     """Return settings with those of the profile that they name.
 
     Raises SettingsError where the profile cannot be read, or where a setting that was given is another than the profile's.
@@ -127,18 +127,18 @@ def with_profile(settings: Settings) -> Settings:
     if settings.profile is None:
         return settings
     profile = read_profile(settings.profile)
-    return _put(settings, profile.settings, settings.profile, settings.model_dump(exclude_unset=True))
+    return _merge_settings(settings, profile.settings, settings.profile, settings.model_dump(exclude_unset=True))
 
 
-def for_set(settings: Settings, fit: Fit, path: Path) -> Settings:
+def settings_for_set(settings: Settings, fit: FittedSettings, path: Path) -> Settings:
     """Return the settings of a profile's run for the texts of one set."""
-    return _put(settings, fit.settings, path, {})
+    return _merge_settings(settings, fit.settings, path, {})
 
 
-def _put(settings: Settings, wanted: Mapping[str, Any], path: Path, given: Mapping[str, Any]) -> Settings:
+def _merge_settings(settings: Settings, wanted: Mapping[str, Any], path: Path, given: Mapping[str, Any]) -> Settings:
     tree = settings.model_dump(exclude_unset=True)
     for keys, value in _leaves(wanted):
-        ours = _at(given, keys)
+        ours = _value_at(given, keys)
         name = ".".join(keys)
         if ours is not None and ours != value:
             cure = "Leave one of the two out, or calibrate with that setting"
@@ -151,7 +151,7 @@ def _put(settings: Settings, wanted: Mapping[str, Any], path: Path, given: Mappi
         return Settings.model_validate(tree)
     except ValidationError as error:
         first = error.errors()[0]
-        raise SettingsError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}. {CURE}") from error
+        raise SettingsError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}. {REMEDY}") from error
 
 
 def _leaves(tree: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -162,29 +162,29 @@ def _leaves(tree: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tu
             yield (*above, name), value
 
 
-def _at(tree: Any, keys: tuple[str, ...]) -> Any:
+def _value_at(tree: Any, keys: tuple[str, ...]) -> Any:
     for key in keys:
         tree = tree.get(key) if isinstance(tree, Mapping) else None
     return list(tree) if isinstance(tree, tuple) else str(tree) if isinstance(tree, Path) else tree
 
 
-def _toml(fields: Mapping[str, Any], above: str = "") -> Iterator[str]:
+def _toml_lines(fields: Mapping[str, Any], above: str = "") -> Iterator[str]:
     """Write a table: its values first, then the tables in it."""
     for name, value in fields.items():
         if not isinstance(value, Mapping):
-            yield f"{_key(name)} = {quoted(value)}"
+            yield f"{_toml_key(name)} = {toml_value(value)}"
     for name, value in fields.items():
         if isinstance(value, Mapping):
             if any(not isinstance(v, Mapping) for v in value.values()):
-                yield f"\n[{above}{_key(name)}]"
-            yield from _toml(value, f"{above}{_key(name)}.")
+                yield f"\n[{above}{_toml_key(name)}]"
+            yield from _toml_lines(value, f"{above}{_toml_key(name)}.")
 
 
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else quoted(name)
+def _toml_key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_value(name)
 
 
-def quoted(value: Any) -> str:
+def toml_value(value: Any) -> str:
     """Return a value as TOML has it."""
     # of what JSON leaves as it is in a text, TOML allows all but one character
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

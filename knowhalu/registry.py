@@ -27,24 +27,24 @@ class MethodCard(NamedTuple):
     stages: Mapping[str, tuple[str, ...]] = {}
 
 
-def _judge(name: str, does: str, cost: str, needs: str = "") -> MethodCard:
+def _judge_card(name: str, does: str, cost: str, needs: str = "") -> MethodCard:
     make = f"knowhalu.methods.baselines.judge:{name.replace('-', '_')}"
-    reasoners = {"llm": "knowhalu.methods.baselines.judge:PromptJudge"}
-    return MethodCard(make, "baselines", reasoners, does, needs or _SOURCES, cost, sources=not needs)
+    reasoners = {"llm": "knowhalu.methods.baselines.judge:LLMJudge"}
+    return MethodCard(make, "baselines", reasoners, does, needs or _NEEDS_SOURCES, cost, sources=not needs)
 
 
-_SOURCES = "sources, or an index"
-_MEMORY = "nothing; documents of the text are shown"
+_NEEDS_SOURCES = "sources, or an index"
+_NEEDS_NOTHING = "nothing; documents of the text are shown"
 METHODS: Mapping[str, MethodCard] = {
     "knowhalu": MethodCard(
         make="knowhalu.methods.knowhalu.method:KnowHalu",
         options="knowhalu",
         reasoners={
-            "encoder": "knowhalu.methods.knowhalu.encoder:EncoderReasoner",
-            "llm": "knowhalu.methods.knowhalu.llm:LLMReasoner",
+            "encoder": "knowhalu.methods.knowhalu.encoder:KnowHaluEncoder",
+            "llm": "knowhalu.methods.knowhalu.llm:KnowHaluLLM",
         },
         does="off-target check, step-wise queries, knowledge in two forms, judgments joined by their confidence",
-        needs=_SOURCES,
+        needs=_NEEDS_SOURCES,
         cost="about 2 calls a hop and 2 a judgment; 8 to 40 pairs with the encoder",
     ),
     "conli": MethodCard(
@@ -55,7 +55,7 @@ METHODS: Mapping[str, MethodCard] = {
             "llm": "knowhalu.methods.conli.llm:ConliLLM",
         },
         does="each sentence against the sources as inference, then each entity of the sentences that pass",
-        needs=_SOURCES,
+        needs=_NEEDS_SOURCES,
         cost="2 calls a sentence and 2 an entity, batched 1 for 8 of them; about 10 pairs a sentence with the encoder",
     ),
     "factored": MethodCard(
@@ -66,7 +66,7 @@ METHODS: Mapping[str, MethodCard] = {
             "llm": "knowhalu.methods.factored.llm:FactoredLLM",
         },
         does="the text's claims, each judged alone, and their probabilities of being supported combined into one",
-        needs=_SOURCES,
+        needs=_NEEDS_SOURCES,
         cost="1 call for 8 sentences and 2 a claim; about 10 pairs a claim with the encoder",
     ),
     "factored-academic": MethodCard(
@@ -80,19 +80,21 @@ METHODS: Mapping[str, MethodCard] = {
         needs="the cited sources, with authors and year in their titles or ids, or in the order of their numbers",
         cost="as factored, for the sentences that cite something",
     ),
-    "halueval": _judge("halueval", "one label at once, from the model's memory", "1 call", _MEMORY),
-    "halueval-knowledge": _judge("halueval-knowledge", "one label at once, with knowledge shown", "1 call"),
-    "halueval-cot": _judge("halueval-cot", "reasons, then one label, from the model's memory", "2 calls", _MEMORY),
-    "zero-shot-cot": _judge("zero-shot-cot", "reasons by the sources, then one label, without examples", "2 calls"),
-    "few-shot": _judge("few-shot", "one label at once by the sources, after six examples", "1 call"),
-    "factored-single": _judge("factored-single", "claims judged in one reply, then one label", "2 calls"),
-    "self-consistency": _judge("self-consistency", "the majority of 20 judgments of another judge", "20 calls; 40 with reasons"),
+    "halueval": _judge_card("halueval", "one label at once, from the model's memory", "1 call", _NEEDS_NOTHING),
+    "halueval-knowledge": _judge_card("halueval-knowledge", "one label at once, with knowledge shown", "1 call"),
+    "halueval-cot": _judge_card("halueval-cot", "reasons, then one label, from the model's memory", "2 calls", _NEEDS_NOTHING),
+    "zero-shot-cot": _judge_card("zero-shot-cot", "reasons by the sources, then one label, without examples", "2 calls"),
+    "few-shot": _judge_card("few-shot", "one label at once by the sources, after six examples", "1 call"),
+    "factored-single": _judge_card("factored-single", "claims judged in one reply, then one label", "2 calls"),
+    "self-consistency": _judge_card(
+        "self-consistency", "the majority of 20 judgments of another judge", "20 calls; 40 with reasons"
+    ),
     "selfcheck": MethodCard(
         make="knowhalu.methods.baselines.selfcheck:SelfCheck",
         options="baselines",
         reasoners={
-            "encoder": "knowhalu.methods.baselines.selfcheck:EncoderSampling",
-            "llm": "knowhalu.methods.baselines.selfcheck:LLMSampling",
+            "encoder": "knowhalu.methods.baselines.selfcheck:SelfCheckEncoder",
+            "llm": "knowhalu.methods.baselines.selfcheck:SelfCheckLLM",
         },
         does="each piece held against 20 further responses to the same",
         needs="a question or a document; with the encoder, the further responses (meta.samples)",
@@ -102,9 +104,9 @@ METHODS: Mapping[str, MethodCard] = {
     "wikichat": MethodCard(
         make="knowhalu.methods.baselines.wikichat:WikiChat",
         options="baselines",
-        reasoners={"llm": "knowhalu.methods.baselines.wikichat:LLMClaims"},
+        reasoners={"llm": "knowhalu.methods.baselines.wikichat:WikiChatLLM"},
         does="claims, evidence by claim, a verdict on each, and the answer from these",
-        needs=_SOURCES,
+        needs=_NEEDS_SOURCES,
         cost="1 call for each 100 words, 2 for each claim",
     ),
     "cascade": MethodCard(
@@ -112,12 +114,12 @@ METHODS: Mapping[str, MethodCard] = {
         options="cascade",
         reasoners={"encoder": "", "llm": ""},
         does="rules first, then the encoder, and a language model only for what the encoder leaves undecided",
-        needs=_SOURCES,
+        needs=_NEEDS_SOURCES,
         cost="that of knowhalu with the encoder; with llm also that of knowhalu with it, for the undecided",
         stages={"encoder": ("rules", "encoder"), "llm": ("rules", "encoder", "llm")},
     ),
     "lexical": MethodCard(
-        make="knowhalu.methods.baselines.lexical:lexical",
+        make="knowhalu.methods.baselines.lexical:lexical_baseline",
         options="lexical",
         reasoners={},
         does="what stands word for word in a source, or (if asked for) dates, numbers and names that stand in none; else open",
@@ -125,7 +127,7 @@ METHODS: Mapping[str, MethodCard] = {
         cost="nothing",
     ),
     "trivial-length": MethodCard(
-        make="knowhalu.methods.baselines.trivial:length",
+        make="knowhalu.methods.baselines.trivial:length_baseline",
         options="trivial",
         reasoners={},
         does="a rule on the number of words alone: what any detector must clear",
@@ -134,54 +136,54 @@ METHODS: Mapping[str, MethodCard] = {
         sources=False,
     ),
     "trivial-overlap": MethodCard(
-        make="knowhalu.methods.baselines.trivial:overlap",
+        make="knowhalu.methods.baselines.trivial:overlap_baseline",
         options="trivial",
         reasoners={},
         does="a rule on the share of the text's words that stand in the sources",
-        needs=f"a border; {_SOURCES}",
+        needs=f"a border; {_NEEDS_SOURCES}",
         cost="nothing",
     ),
     "trivial-novelty": MethodCard(
-        make="knowhalu.methods.baselines.trivial:novelty",
+        make="knowhalu.methods.baselines.trivial:novelty_baseline",
         options="trivial",
         reasoners={},
         does="a rule on the share of word pairs, names and numbers that stand in no source",
-        needs=f"a border; {_SOURCES}",
+        needs=f"a border; {_NEEDS_SOURCES}",
         cost="nothing",
     ),
 }
 REASONERS = ("encoder", "llm")
-WRITERS: Mapping[str, str] = {
-    "encoder": "knowhalu.methods.revise.substitution:Substitution",
-    "llm": "knowhalu.methods.revise.llm:LLMWriter",
+REWRITERS: Mapping[str, str] = {
+    "encoder": "knowhalu.methods.revise.substitution:SubstitutionRewriter",
+    "llm": "knowhalu.methods.revise.llm:LLMRewriter",
 }
 """Who writes where a text is revised."""
-REVISION = "revise"
+REVISION_FAMILY = "revise"
 """The family of the prompts of revision, and its branch of the settings."""
 LLMS: Mapping[str, str] = {
-    "server": "knowhalu.llm.server:Server",
-    "transformers": "knowhalu.llm.local.backend:Transformers",
-    "vllm": "knowhalu.llm.vllm:VLLM",
+    "server": "knowhalu.llm.server_backend:ServerBackend",
+    "transformers": "knowhalu.llm.local.backend:TransformersBackend",
+    "vllm": "knowhalu.llm.vllm:VLLMBackend",
 }
 
 
 def method_card(name: str) -> MethodCard:
     """Return the card of a method; raises SettingsError with the nearest known names."""
-    return METHODS[_known("method", name, METHODS)]
+    return METHODS[_look_up("method", name, METHODS)]
 
 
 def llm_backend(name: str) -> Any:
     """Return the class of an LLM backend; raises SettingsError with the nearest known names."""
-    return imported(LLMS[_known("LLM backend", name, LLMS)])
+    return import_object(LLMS[_look_up("LLM backend", name, LLMS)])
 
 
-def imported(place: str) -> Any:
+def import_object(place: str) -> Any:
     """Import what stands at "module:name"."""
     module, _, attribute = place.partition(":")
     return getattr(import_module(module), attribute)
 
 
-def _known(what: str, name: str, table: Mapping[str, Any]) -> str:
+def _look_up(what: str, name: str, table: Mapping[str, Any]) -> str:
     if name not in table:
         near = get_close_matches(name, table, 1)
         hint = f" Did you mean {near[0]!r}?" if near else ""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 from knowhalu.types import Document, Passage
 
 T = TypeVar("T")
-Steps = Generator[Any, Any, T]
+Conversation = Generator[Any, Any, T]
 """A conversation: it yields requests, receives replies and returns a T."""
 
 
@@ -19,7 +19,7 @@ class Probabilities(NamedTuple):
     neutral: float
 
 
-class Hypothesis(NamedTuple):
+class EntailmentPair(NamedTuple):
     """A premise and what is claimed of it; with a question, the claim is its answer."""
 
     premise: str
@@ -31,10 +31,10 @@ class Hypothesis(NamedTuple):
 class Entail:
     """Ask the encoder how each premise stands to its claim. Reply: `list[Probabilities]`, in order."""
 
-    pairs: tuple[Hypothesis, ...]
+    pairs: tuple[EntailmentPair, ...]
 
 
-class Doubtful(NamedTuple):
+class UnsupportedSpan(NamedTuple):
     """Characters of a claim that its premise does not bear out, and how probably it does not."""
 
     start: int
@@ -43,10 +43,10 @@ class Doubtful(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Mark:
+class TagSpans:
     """Ask the encoder which words of each claim its premise does not bear out. Reply: `list[tuple[Doubtful, ...]]`, in order."""
 
-    pairs: tuple[Hypothesis, ...]
+    pairs: tuple[EntailmentPair, ...]
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,8 @@ class Completion:
     The probability of a choice is the model's own probability to go on with it, divided by the sum over the choices; a
     temperature does not change it. In process it is that of one token sequence, the choice as the tokenizer cuts it
     (`knowhalu.llm.local.decode`). At a server it is the mass of all tokens that lead to the choice's text, read from the top
-    log-probabilities of generated tokens (`knowhalu.llm.labels`); where the server takes these after its constraint, as vLLM
-    does, each token's are already normalised over what the constraint still allows.
+    log-probabilities of generated tokens (`knowhalu.llm.label_probabilities`); where the server takes these after its
+    constraint, as vLLM does, each token's are already normalised over what the constraint still allows.
     """
 
     text: str
@@ -108,5 +108,5 @@ class Completion:
     reused: bool = False
 
 
-Request = Entail | Mark | Search | Generate
-Reply = list[Probabilities] | list[tuple[Doubtful, ...]] | list[list[Passage]] | Completion
+Request = Entail | TagSpans | Search | Generate
+Reply = list[Probabilities] | list[tuple[UnsupportedSpan, ...]] | list[list[Passage]] | Completion

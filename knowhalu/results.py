@@ -7,9 +7,9 @@ from typing import Literal, NamedTuple
 from pydantic import Field, model_validator
 
 from knowhalu.text.sentences import sentences
-from knowhalu.types import Extraction, Judgment, Kind, Label, OpenReason, Record, Relation, Task
+from knowhalu.types import Extraction, HallucinationKind, InconclusiveReason, Judgment, Label, Record, Relation, Task
 
-STANDS: Mapping[Relation, str] = {
+RELATION_PHRASES: Mapping[Relation, str] = {
     Relation.CONTRADICTION: "the sources contradict it", Relation.NEUTRAL: "the sources do not say it",
 }  # fmt: skip
 """How the sources stand to a wrong text, in words."""
@@ -52,11 +52,11 @@ class Finding(Record):
     reason: str
 
 
-def _why(reason: OpenReason | None, relation: Relation | None) -> str:
-    return reason.says if reason is not None else STANDS[relation] if relation is not None else ""
+def _reason_phrase(reason: InconclusiveReason | None, relation: Relation | None) -> str:
+    return reason.says if reason is not None else RELATION_PHRASES[relation] if relation is not None else ""
 
 
-def _refuse_unfitting(label: Label, why: OpenReason | None, relation: Relation | None) -> None:
+def _check_reasons(label: Label, why: InconclusiveReason | None, relation: Relation | None) -> None:
     """Raise ValueError for a reason that does not belong to a label; outcomes of older versions have none."""
     if why is not None and label is not Label.INCONCLUSIVE:
         raise ValueError(f"open says why a text is INCONCLUSIVE, and this one is {label}")
@@ -74,7 +74,7 @@ class Segment(Record):
     end: int
     text: str
     label: Label
-    open: OpenReason | None = None
+    open: InconclusiveReason | None = None
     relation: Relation | None = None
     probability: float
     base: Judgment
@@ -84,13 +84,13 @@ class Segment(Record):
 
     @model_validator(mode="after")
     def _has_fitting_reasons(self) -> "Segment":
-        _refuse_unfitting(self.label, self.open, self.relation)
+        _check_reasons(self.label, self.open, self.relation)
         return self
 
     @property
     def why(self) -> str:
         """Return in words why it is open, or how the sources stand to what is wrong; nothing where that is not known."""
-        return _why(self.open, self.relation)
+        return _reason_phrase(self.open, self.relation)
 
     @property
     def forms_agree(self) -> bool | None:
@@ -98,7 +98,7 @@ class Segment(Record):
         return None if self.supplement is None else self.supplement.label is self.base.label
 
 
-class Unchecked(Record):
+class SkippedSpan(Record):
     """A piece of the response that nothing was asked of, and why; `text == response[start:end]`."""
 
     start: int
@@ -107,7 +107,7 @@ class Unchecked(Record):
     reason: str
 
 
-class Stage(Record):
+class CascadeStage(Record):
     """What one stage of a cascade said of a text, and whether that decided."""
 
     name: str
@@ -146,29 +146,29 @@ class Verdict(Record):
     method: str
     label: Label
     hallucinated: bool | None
-    open: OpenReason | None = None
+    open: InconclusiveReason | None = None
     relation: Relation | None = None
-    kind: Kind | None
+    kind: HallucinationKind | None
     probability: float = Field(ge=0.0, le=1.0)
     reason: str
     extraction: Extraction | None = None
     segments: tuple[Segment, ...] = ()
     index: str | None = None
-    unchecked: tuple[Unchecked, ...] = ()
+    unchecked: tuple[SkippedSpan, ...] = ()
     unscaled: float | None = None
-    stages: tuple[Stage, ...] = ()
+    stages: tuple[CascadeStage, ...] = ()
     usage: Usage = Usage()
     seconds: dict[str, float] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _has_fitting_reasons(self) -> "Verdict":
-        _refuse_unfitting(self.label, self.open, self.relation)
+        _check_reasons(self.label, self.open, self.relation)
         return self
 
     @property
     def why(self) -> str:
         """Return in words why it is open, or how the sources stand to what is wrong; nothing where that is not known."""
-        return _why(self.open, self.relation)
+        return _reason_phrase(self.open, self.relation)
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
@@ -188,11 +188,11 @@ class Failure(Record):
 Outcome = Verdict | Failure
 
 
-How = Literal["guarded", "conli", "factored", "self-correction"]
+RevisionStrategy = Literal["guarded", "conli", "factored", "self-correction"]
 """Ways to revise: our own, and three that were published."""
 
 
-class Edit(NamedTuple):
+class TextEdit(NamedTuple):
     """Characters of a text, and what is to stand in their place."""
 
     start: int
@@ -200,7 +200,7 @@ class Edit(NamedTuple):
     new: str
 
 
-class Fault(NamedTuple):
+class RewriteInput(NamedTuple):
     """A sentence that is doubted, why, and the text that it stands in."""
 
     sentence: str
@@ -208,7 +208,7 @@ class Fault(NamedTuple):
     context: str
 
 
-class Proposal(NamedTuple):
+class ProposedRewrite(NamedTuple):
     """A wording that might take the place of a sentence."""
 
     text: str
@@ -246,7 +246,7 @@ class Revision(Record):
 
     id: str
     method: str
-    how: How
+    how: RevisionStrategy
     status: Literal["revised", "unchanged", "refused"]
     reason: str
     original: str
@@ -266,20 +266,20 @@ class Revision(Record):
             raise ValueError("a change does not quote the original")
         if (self.revised is None) != (self.status == "refused"):
             raise ValueError("a revision has a text unless it is refused")
-        if self.revised is not None and applied(self.original, self.edits) != self.revised:
+        if self.revised is not None and apply_edits(self.original, self.edits) != self.revised:
             raise ValueError("the changes do not make the revised text")
         return self
 
     @property
-    def edits(self) -> tuple[Edit, ...]:
+    def edits(self) -> tuple[TextEdit, ...]:
         """Return the changes without their reasons."""
-        return tuple(Edit(c.start, c.end, c.new) for c in self.changes)
+        return tuple(TextEdit(c.start, c.end, c.new) for c in self.changes)
 
 
-Revised = Revision | Failure
+RevisionOutcome = Revision | Failure
 
 
-def applied(text: str, edits: Iterable[Edit]) -> str:
+def apply_edits(text: str, edits: Iterable[TextEdit]) -> str:
     """Return the text with its edits made; raises ValueError where two of them overlap."""
     parts, at = [], 0
     for edit in sorted(edits):
@@ -290,11 +290,11 @@ def applied(text: str, edits: Iterable[Edit]) -> str:
     return "".join([*parts, text[at:]])
 
 
-def unified(original: str, revised: str) -> str:
+def make_unified_diff(original: str, revised: str) -> str:
     """Return what differs as a unified diff, one sentence on each line."""
-    lines = unified_diff(_lines(original), _lines(revised), "original", "revised", lineterm="", n=1)
+    lines = unified_diff(_sentence_lines(original), _sentence_lines(revised), "original", "revised", lineterm="", n=1)
     return "\n".join(lines)
 
 
-def _lines(text: str) -> Sequence[str]:
+def _sentence_lines(text: str) -> Sequence[str]:
     return [" ".join(s.text.split()) for s in sentences(text)]

@@ -5,16 +5,16 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from knowhalu.results import How
-from knowhalu.types import Form, Record
+from knowhalu.results import RevisionStrategy
+from knowhalu.types import KnowledgeForm, Record
 
-Rule = Literal["product", "minimum", "geometric", "calibrated"]
+CombinationRule = Literal["product", "minimum", "geometric", "calibrated"]
 
 
 class KnowHaluOptions(Record):
     """Options of the KnowHalu method. Thresholds of None come from the reasoner's calibration."""
 
-    base_form: Form = Field(Form.UNSTRUCTURED, description="the form of knowledge that is judged first")
+    base_form: KnowledgeForm = Field(KnowledgeForm.UNSTRUCTURED, description="the form of knowledge that is judged first")
     second_opinion: Literal["needed", "always", "never"] = Field("needed", description="when the other form is judged too")
     delta1: float | None = Field(None, ge=0.0, le=1.0, description="base judgments less sure than this are looked at again")
     delta2: float | None = Field(None, ge=0.0, le=1.0, description="and replaced by supplements surer than this")
@@ -42,7 +42,7 @@ class ConliOptions(Record):
 class FactoredOptions(Record):
     """Options of Factored Verification. A theta of None is the one that was fitted for the verifier, or is stated for LLMs."""
 
-    rule: Rule = Field("product", description="how the probabilities of a text's claims are combined into one")
+    rule: CombinationRule = Field("product", description="how the probabilities of a text's claims are combined into one")
     theta: float | None = Field(None, ge=0.0, le=1.0, description="a combined probability under this is a hallucination")
     claims: Literal["split", "sentences"] = Field("split", description="what is judged: the claims of sentences, or sentences")
     reasons: bool = Field(True, description="an LLM gives its reasons before each label; false: the label at once, half the cost")
@@ -56,7 +56,7 @@ class FactoredOptions(Record):
     )
 
 
-Judge = Literal["halueval", "halueval-knowledge", "halueval-cot", "zero-shot-cot", "few-shot"]
+JudgeName = Literal["halueval", "halueval-knowledge", "halueval-cot", "zero-shot-cot", "few-shot"]
 """The judges whose votes self-consistency can count."""
 
 
@@ -69,7 +69,7 @@ class BaselineOptions(Record):
     passages: int = Field(2, ge=1, le=100, description="top K for each query to an index")
     temperature: float = Field(1.0, gt=0, le=2, description="at which judgments and responses are drawn")
     votes: int = Field(20, ge=2, le=100, description="self-consistency: judgments drawn, of which the majority decides")
-    votes_by: Judge = Field("halueval-knowledge", description="self-consistency: the judge that is asked again and again")
+    votes_by: JudgeName = Field("halueval-knowledge", description="self-consistency: the judge that is asked again and again")
     samples: int = Field(20, ge=1, le=100, description="selfcheck: responses drawn to hold the checked one against")
     score: Literal["max", "mean"] = Field(
         "max", description="selfcheck: a text is as inconsistent as its worst piece, or their mean"
@@ -162,7 +162,7 @@ class LLMOptions(Record):
     deterministic: bool = Field(False, description="batch-invariant kernels in vLLM: slower, the same reply whatever else runs")
 
 
-SERVED = ("http", "qdrant")
+SERVER_MODES = ("http", "qdrant")
 """Modes in which a server is asked, whatever index is named."""
 
 
@@ -205,7 +205,9 @@ class RetrievalOptions(Record):
 class ReviseOptions(Record):
     """How a text is revised."""
 
-    how: How = Field("guarded", description="every change checked again; or as published: conli, factored, self-correction")
+    how: RevisionStrategy = Field(
+        "guarded", description="every change checked again; or as published: conli, factored, self-correction"
+    )
     rounds: int = Field(3, ge=1, le=20, description="wordings tried for a sentence at most, before it is dropped")
     inconclusive: bool = Field(True, description="revise also what the sources leave open; false: let it stand")
     threshold: float = Field(

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from knowhalu.errors import StageError
-from knowhalu.requests import Completion, Doubtful, Entail, Generate, Hypothesis, Mark, Probabilities
+from knowhalu.requests import Completion, Entail, EntailmentPair, Generate, Probabilities, TagSpans, UnsupportedSpan
 
-Said = str | Completion
-Scored = Probabilities | tuple[float, float, float]
+ScriptedReply = str | Completion
+ScriptedScores = Probabilities | tuple[float, float, float]
 
 
 class ScriptedLLM:
@@ -17,7 +17,7 @@ class ScriptedLLM:
     StageError, never a default reply.
     """
 
-    def __init__(self, replies: Mapping[str, Said] | Callable[[Generate], Said]) -> None:
+    def __init__(self, replies: Mapping[str, ScriptedReply] | Callable[[Generate], ScriptedReply]) -> None:
         self.replies = replies
         self.history: list[Generate] = []
 
@@ -34,7 +34,7 @@ class ScriptedLLM:
         return said if isinstance(said, Completion) else Completion(said)
 
     @staticmethod
-    def _looked_up(replies: Mapping[str, Said], prompt: str) -> Said:
+    def _looked_up(replies: Mapping[str, ScriptedReply], prompt: str) -> ScriptedReply:
         ends = [end for end in replies if prompt.endswith(end)]
         if not ends:
             raise StageError("generate", f"the script has no reply to a prompt that ends with {prompt[-200:]!r}")
@@ -44,7 +44,7 @@ class ScriptedLLM:
 class ScriptedEncoder:
     """Answer `Entail` requests from a script: `{(premise, claim): probabilities}`, or a function of the hypothesis.
 
-    `Mark` requests are answered by `marks`; by default nothing is marked.
+    `TagSpans` requests are answered by `marks`; by default nothing is marked.
 
     Probabilities are (supported, contradicted, neutral). A pair that the script does not know is a StageError, never a
     default label.
@@ -52,26 +52,26 @@ class ScriptedEncoder:
 
     def __init__(
         self,
-        probabilities: Mapping[tuple[str, str], Scored] | Callable[[Hypothesis], Scored],
-        marks: Callable[[Hypothesis], tuple[Doubtful, ...]] = lambda pair: (),
+        probabilities: Mapping[tuple[str, str], ScriptedScores] | Callable[[EntailmentPair], ScriptedScores],
+        marks: Callable[[EntailmentPair], tuple[UnsupportedSpan, ...]] = lambda pair: (),
     ) -> None:
         self.probabilities, self.marks = probabilities, marks
-        self.history: list[Entail | Mark] = []
+        self.history: list[Entail | TagSpans] = []
 
     def answer_many(self, requests: list[Any]) -> list[Any]:
         """Answer every request, in order."""
         return [self._answer(r) for r in requests]
 
-    def _answer(self, request: Entail | Mark) -> list[Probabilities] | list[tuple[Doubtful, ...]] | StageError:
+    def _answer(self, request: Entail | TagSpans) -> list[Probabilities] | list[tuple[UnsupportedSpan, ...]] | StageError:
         self.history.append(request)
-        if isinstance(request, Mark):
+        if isinstance(request, TagSpans):
             return [self.marks(pair) for pair in request.pairs]
         try:
             return [self._scored(pair) for pair in request.pairs]
         except StageError as error:
             return error
 
-    def _scored(self, pair: Hypothesis) -> Probabilities:
+    def _scored(self, pair: EntailmentPair) -> Probabilities:
         if callable(self.probabilities):
             scored = self.probabilities(pair)
         elif (pair.premise, pair.claim) in self.probabilities:

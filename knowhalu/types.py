@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 
-class OpenReason(StrEnum):
+class InconclusiveReason(StrEnum):
     """What was missing for a decision."""
 
     NOTHING_RETRIEVED = "nothing_retrieved"
@@ -21,45 +21,53 @@ class OpenReason(StrEnum):
     @property
     def says(self) -> str:
         """Return the reason in words."""
-        return _SAYS[self]
+        return _DESCRIPTIONS[self]
 
     @property
     def next_action(self) -> str:
         """Return in one sentence what the user does next."""
-        return _NEXT[self]
+        return _NEXT_ACTIONS[self]
 
 
-_SAYS: Mapping[OpenReason, str] = {
-    OpenReason.NOTHING_RETRIEVED: "there is no source to check it by",
-    OpenReason.OFF_TOPIC: "the sources speak of something else",
-    OpenReason.CONFLICTING: "one source supports it and another contradicts it",
-    OpenReason.UNSURE: "the judge is not sure",
-    OpenReason.FORMS_DISAGREE: "the two forms of knowledge disagree",
-    OpenReason.NOTHING_TO_CHECK: "it states nothing that can be checked",
+_DESCRIPTIONS: Mapping[InconclusiveReason, str] = {
+    InconclusiveReason.NOTHING_RETRIEVED: "there is no source to check it by",
+    InconclusiveReason.OFF_TOPIC: "the sources speak of something else",
+    InconclusiveReason.CONFLICTING: "one source supports it and another contradicts it",
+    InconclusiveReason.UNSURE: "the judge is not sure",
+    InconclusiveReason.FORMS_DISAGREE: "the two forms of knowledge disagree",
+    InconclusiveReason.NOTHING_TO_CHECK: "it states nothing that can be checked",
 }
-_NEXT: Mapping[OpenReason, str] = {
-    OpenReason.NOTHING_RETRIEVED: (
+_NEXT_ACTIONS: Mapping[InconclusiveReason, str] = {
+    InconclusiveReason.NOTHING_RETRIEVED: (
         "Add sources that speak of it (--knowledge, --document, or documents for the index), or fetch more passages for each "
         "query."
     ),
-    OpenReason.OFF_TOPIC: (
+    InconclusiveReason.OFF_TOPIC: (
         "Look at the passages that were found: if none speaks of the matter, add sources that do, or fetch more passages for "
         "each query."
     ),
-    OpenReason.CONFLICTING: "Read the quotes for and against it, and leave out the source that is not to be trusted.",
-    OpenReason.UNSURE: (
+    InconclusiveReason.CONFLICTING: "Read the quotes for and against it, and leave out the source that is not to be trusted.",
+    InconclusiveReason.UNSURE: (
         "Ask a stronger judge (--reasoner llm, a larger model or another method), or set the thresholds on labelled rows of your "
         "own (knowhalu calibrate)."
     ),
-    OpenReason.FORMS_DISAGREE: (
+    InconclusiveReason.FORMS_DISAGREE: (
         "Read the two judgments and the knowledge that each rests on, or let knowhalu calibrate find which form to believe when."
     ),
-    OpenReason.NOTHING_TO_CHECK: "If it states facts, write them as whole sentences and check it again.",
+    InconclusiveReason.NOTHING_TO_CHECK: "If it states facts, write them as whole sentences and check it again.",
 }
 
 
 NO_INFORMATION = "No specific information is available."
-GROUP, PAIR, SET, PART, TYPE, SPANS, SAMPLES = "group", "pair", "set", "part", "type", "spans", "samples"
+META_GROUP, META_PAIR, META_SET, META_PART, META_TYPE, META_SPANS, META_SAMPLES = (
+    "group",
+    "pair",
+    "set",
+    "part",
+    "type",
+    "spans",
+    "samples",
+)
 """Names in a sample's `meta` that have a meaning: a group that is not independent, what makes two rows a pair, the data set and
 the part of it, the error type of a hallucination, its characters as a list of [start, end], and further responses to the same."""
 
@@ -72,14 +80,14 @@ class Label(StrEnum):
     INCONCLUSIVE = "INCONCLUSIVE"
 
 
-class Kind(StrEnum):
+class HallucinationKind(StrEnum):
     """How a text is hallucinated (KnowHalu, table 1)."""
 
     OFF_TARGET = "off_target"
     FACTUAL = "factual"
 
 
-class Form(StrEnum):
+class KnowledgeForm(StrEnum):
     """The form in which knowledge is put before it is judged by."""
 
     UNSTRUCTURED = "unstructured"
@@ -110,7 +118,7 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
 
-def _whole(value: Any) -> Any:
+def _check_unicode(value: Any) -> Any:
     if isinstance(value, str):
         try:
             value.encode()
@@ -120,14 +128,14 @@ def _whole(value: Any) -> Any:
     return value
 
 
-Text = Annotated[str, BeforeValidator(_whole)]
-Filled = Annotated[str, Field(min_length=1), BeforeValidator(_whole)]
+Text = Annotated[str, BeforeValidator(_check_unicode)]
+NonEmptyText = Annotated[str, Field(min_length=1), BeforeValidator(_check_unicode)]
 
 
 class Document(Record):
     """A source text that comes with a sample."""
 
-    text: Filled
+    text: NonEmptyText
     title: Text = ""
     id: Text = ""
 
@@ -138,7 +146,7 @@ def _as_documents(value: Any) -> Any:
     if isinstance(value, list | tuple):
         value = [{"text": v} if isinstance(v, str) else v for v in value]
         taken = {name for v in value if isinstance(name := _id_of(v), str)}
-        return tuple(_named(v, i, taken) for i, v in enumerate(value, 1))
+        return tuple(_with_id(v, i, taken) for i, v in enumerate(value, 1))
     return value
 
 
@@ -146,7 +154,7 @@ def _id_of(document: Any) -> Any:
     return document.get("id") if isinstance(document, Mapping) else getattr(document, "id", None)
 
 
-def _named(document: Any, number: int, taken: set[str]) -> Any:
+def _with_id(document: Any, number: int, taken: set[str]) -> Any:
     """Return a document with an id: its own, or its number, or the next number that no other has."""
     if _id_of(document) or not isinstance(document, Mapping | Document):
         return document
@@ -156,7 +164,7 @@ def _named(document: Any, number: int, taken: set[str]) -> Any:
 
 
 Documents = Annotated[tuple[Document, ...], BeforeValidator(_as_documents)]
-Texts = Annotated[tuple[Filled, ...], BeforeValidator(lambda v: (v,) if isinstance(v, str) else v)]
+NonEmptyTexts = Annotated[tuple[NonEmptyText, ...], BeforeValidator(lambda v: (v,) if isinstance(v, str) else v)]
 
 
 class Sample(Record):
@@ -170,9 +178,9 @@ class Sample(Record):
     response: Text
     question: Text | None = None
     documents: Documents = ()
-    knowledge: Texts = ()
+    knowledge: NonEmptyTexts = ()
     label: Literal["faithful", "hallucinated"] | None = None
-    kind: Kind | None = None
+    kind: HallucinationKind | None = None
     meta: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -262,7 +270,7 @@ class Claim(Record):
 class Knowledge(Record):
     """What the passages say about a query, in one form. No passage bears out what is `unfounded`: it counts for nothing."""
 
-    form: Form
+    form: KnowledgeForm
     quotes: tuple[Quote, ...] = ()
     triplets: tuple[Triplet, ...] = ()
     text: str = NO_INFORMATION
@@ -292,15 +300,15 @@ class Judgment(Record):
     or are silent (neutral), where that is known.
     """
 
-    form: Form | None = None
+    form: KnowledgeForm | None = None
     label: Label
     confidence: float = Field(ge=0.0, le=1.0)
     supported: float = Field(0.5, ge=0.0, le=1.0)
     rationale: str
-    open: OpenReason | None = None
+    open: InconclusiveReason | None = None
     relation: Relation | None = None
     measured: Literal["probability", "votes", "nowhere"] = "probability"
-    kind: Kind | None = None
+    kind: HallucinationKind | None = None
     steps: tuple[Step, ...] = ()
     features: dict[str, float] = Field(default_factory=dict)
 

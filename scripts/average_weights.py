@@ -4,9 +4,9 @@
 import argparse
 from pathlib import Path
 
-from knowhalu.encoder.verifier import Vocabulary
-from knowhalu.training.rows import command
-from knowhalu.training.weights import averaged
+from knowhalu.encoder.verifier import PairTokenizer
+from knowhalu.training.data_files import run_script
+from knowhalu.training.weights import average_weights
 
 
 def main() -> None:
@@ -18,9 +18,9 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    averaged(args.folders, args.share).save(args.out, Vocabulary.load(args.folders[0]).tokenizer)
+    average_weights(args.folders, args.share).save(args.out, PairTokenizer.load(args.folders[0]).tokenizer)
     print(f"wrote {args.out}; next: scripts/fit_judgment.py {args.out}")
 
 
 if __name__ == "__main__":
-    command(main)
+    run_script(main)

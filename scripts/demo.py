@@ -12,16 +12,16 @@ from rich.console import Console
 from rich.text import Text
 
 from knowhalu.api import Checker
-from knowhalu.batch import Summary, detect
+from knowhalu.batch import RunSummary, detect
 from knowhalu.cli.show import make_console, show_item
-from knowhalu.cli.tables import PlainProgress, duration, show_scores
+from knowhalu.cli.tables import PlainProgress, format_duration, show_scores
 from knowhalu.errors import IndexFormatError, KnowHaluError
-from knowhalu.evaluation.scores import Score, score
-from knowhalu.index.open import read_info, verify
+from knowhalu.evaluation.scores import Score, score_labels
+from knowhalu.index.open import read_index_info, verify_index
 from knowhalu.io.records import parse_outcome, read_samples
 from knowhalu.results import Outcome, Verdict
 from knowhalu.settings import RetrievalOptions, Settings
-from knowhalu.text.sentences import safe
+from knowhalu.text.sentences import sanitize
 from knowhalu.types import Sample
 
 CORPUS, ITEMS = Path("demo/corpus.jsonl"), Path("demo/items.jsonl")
@@ -52,13 +52,13 @@ def main() -> int:
     summary = detect(checker, ITEMS, OUTPUT, progress=PlainProgress(console))
     outcomes = _outcomes()
     for group, members in groupby(sorted(samples, key=_group), key=_group):
-        console.print(Text(f"\n{safe(group).replace('_', ' ')}", style="bold underline"))
+        console.print(Text(f"\n{sanitize(group).replace('_', ' ')}", style="bold underline"))
         for sample in members:
             show_item(console, sample, outcomes[sample.id])
     console.print()
     _show_scores(console, samples, outcomes, summary)
-    total = duration(time.perf_counter() - began)
-    console.print(f"\n{len(samples)} items in {duration(summary.seconds)}; with the index {total}")
+    total = format_duration(time.perf_counter() - began)
+    console.print(f"\n{len(samples)} items in {format_duration(summary.seconds)}; with the index {total}")
     console.print(f"All verdicts, with every step: {OUTPUT}")
     console.print(NEXT.format(_program()))
     return 1 if summary.failed else 0
@@ -68,8 +68,8 @@ def _ensure_index(console: Console) -> None:
     """Build the index, unless it is there, intact and not older than the corpus."""
     try:
         fresh = (INDEX / "manifest.json").stat().st_mtime >= CORPUS.stat().st_mtime
-        if fresh and not verify(INDEX):
-            counts = read_info(INDEX).counts
+        if fresh and not verify_index(INDEX):
+            counts = read_index_info(INDEX).counts
             console.print(f"{INDEX}: {counts.passages} passages of {counts.documents} documents, intact")
             return
     except (OSError, IndexFormatError):
@@ -98,14 +98,14 @@ def _group(sample: Sample) -> str:
     return str(sample.meta.get("group", "items"))
 
 
-def _show_scores(console: Console, samples: list[Sample], outcomes: dict[str, Outcome], summary: Summary) -> None:
+def _show_scores(console: Console, samples: list[Sample], outcomes: dict[str, Outcome], summary: RunSummary) -> None:
     """Print the score of each group, and of all of them beside the length rule."""
     rows: dict[str, list[tuple[bool, bool | None]]] = {}
     for sample in sorted(samples, key=_group):
         outcome = outcomes[sample.id]
         if sample.label is not None and isinstance(outcome, Verdict):
             rows.setdefault(_group(sample), []).append((sample.label == "hallucinated", outcome.hallucinated))
-    scores = {group: score(found) for group, found in rows.items()}
+    scores = {group: score_labels(found) for group, found in rows.items()}
     show_scores(console, {**scores, "all": summary.score or Score()}, summary.length)
     if summary.failed:
         console.print(f"{summary.failed} items got no verdict and are not in the scores.", style="magenta")

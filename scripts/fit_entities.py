@@ -14,16 +14,16 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from knowhalu.api import Checker
-from knowhalu.encoder.backend import PACKAGED, EncoderBackend
-from knowhalu.methods.common.features import LOGIT_LIMIT, logit
-from knowhalu.methods.conli.encoder import WEIGHTS, judged_alone
-from knowhalu.methods.conli.entity_support import views
+from knowhalu.encoder.backend import PACKAGED_VERIFIER, EncoderBackend
+from knowhalu.methods.common.features import MAX_LOGIT, logit
+from knowhalu.methods.conli.encoder import ENTITY_WEIGHTS, judge_entities
+from knowhalu.methods.conli.entity_support import sentences_in_context
 from knowhalu.results import Verdict
 from knowhalu.settings import ConliOptions, EncoderOptions, Settings
+from knowhalu.training.data_files import run_script
 from knowhalu.training.entities import EntityRow, entity_rows
-from knowhalu.training.holdout import Unseen
-from knowhalu.training.judgment import claim_rows, fit
-from knowhalu.training.rows import command
+from knowhalu.training.holdout import HeldOutRows
+from knowhalu.training.judgment import claim_rows, fit_signed_logistic
 from knowhalu.types import Judgment, Passage
 
 
@@ -32,7 +32,7 @@ def features(rows: list[EntityRow], backend: EncoderBackend) -> list[dict[str, f
     found: list[dict[str, float]] = []
     for i in range(0, len(rows), 64):
         some = rows[i : i + 64]
-        asked = [judged_alone([(r.text, r.entity)], views([Passage(id="d", text=r.source)])) for r in some]
+        asked = [judge_entities([(r.text, r.entity)], sentences_in_context([Passage(id="d", text=r.source)])) for r in some]
         replies = backend.answer_many([next(conversation) for conversation in asked])
         for conversation, reply in zip(asked, replies, strict=True):
             found.append(_sent(conversation, reply).features)
@@ -48,7 +48,7 @@ def _sent(conversation: Any, reply: Any) -> Judgment:
     raise RuntimeError("an entity is judged by one request")
 
 
-def cut(held: Unseen, folder: Path, threads: int) -> None:
+def cut(held: HeldOutRows, folder: Path, threads: int) -> None:
     """Print the average accuracy of both levels on held-out claims, border by border; that of sentences alone comes first."""
     rows = list(claim_rows(held))
     settings = Settings(method="conli", encoder=EncoderOptions(folder=folder, threads=threads), conli=ConliOptions(select=False))
@@ -56,9 +56,9 @@ def cut(held: Unseen, folder: Path, threads: int) -> None:
     for row, outcome in zip(rows, Checker(settings).stream(r.sample for r in rows), strict=True):
         assert isinstance(outcome, Verdict), outcome
         passes = all(s.base.supported >= 0.5 for s in outcome.segments)
-        worst = min((logit(f.supported) + WEIGHTS.cut for s in outcome.segments for f in s.findings), default=LOGIT_LIMIT)
+        worst = min((logit(f.supported) + ENTITY_WEIGHTS.cut for s in outcome.segments for f in s.findings), default=MAX_LOGIT)
         found.append((passes, worst, row.supported, row.weight))
-    for border in (-LOGIT_LIMIT, *np.arange(-4.0, 2.01, 0.25)):
+    for border in (-MAX_LOGIT, *np.arange(-4.0, 2.01, 0.25)):
         right = {gold: [(p and w >= border) == gold for p, w, g, _ in found if g is gold] for gold in (True, False)}
         shares = [sum(hits) / len(hits) for hits in right.values()]
         print(f"{border:5.2f}  true {shares[0]:.3f}  false {shares[1]:.3f}  average {sum(shares) / 2:.4f}")
@@ -69,11 +69,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder of the training files")
     parser.add_argument("--leave-out", type=Path, help="folder of evaluation files: rows that overlap with them are left out")
-    parser.add_argument("--folder", type=Path, default=PACKAGED, help="verifier folder")
+    parser.add_argument("--folder", type=Path, default=PACKAGED_VERIFIER, help="verifier folder")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cut", action="store_true", help="fit the border of the weights that are in the code")
     args = parser.parse_args()
-    held = Unseen(args.data, args.leave_out)
+    held = HeldOutRows(args.data, args.leave_out)
     if args.cut:
         cut(held, args.folder, args.threads)
         return
@@ -81,7 +81,7 @@ def main() -> None:
     read = features(rows, EncoderBackend(args.folder, threads=args.threads))
     gold = [r.supported for r in rows]
     sizes = {o: sum(r.origin == o for r in rows) for o in {r.origin for r in rows}}
-    fitted = fit(read, gold, [1 / sizes[r.origin] for r in rows])
+    fitted = fit_signed_logistic(read, gold, [1 / sizes[r.origin] for r in rows])
     print(json.dumps(fitted, indent=1))
     weights: Any = fitted["weights"]
     scores = [sum(w * f[n] for n, w in weights.items()) for f in read]
@@ -92,4 +92,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    command(main)
+    run_script(main)

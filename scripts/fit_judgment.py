@@ -14,31 +14,31 @@ from rich.progress import track
 
 from knowhalu.api import Checker
 from knowhalu.calibration.scaling import fit_scaling
-from knowhalu.calibration.two_forms import by_segment
+from knowhalu.calibration.two_forms import make_tunable_forms
 from knowhalu.encoder.backend import EncoderBackend
-from knowhalu.evaluation.curves import reliability
+from knowhalu.evaluation.curves import reliability_bins
 from knowhalu.methods.common.features import logit
-from knowhalu.methods.common.judgment_model import JudgeModel
-from knowhalu.methods.knowhalu.encoder import decide
-from knowhalu.requests import Hypothesis
+from knowhalu.methods.common.judgment_model import JudgmentModel
+from knowhalu.methods.knowhalu.encoder import decide_label
+from knowhalu.requests import EntailmentPair
 from knowhalu.results import Verdict
 from knowhalu.settings import EncoderOptions, KnowHaluOptions, Settings
-from knowhalu.training.holdout import Unseen
+from knowhalu.training.data_files import run_script
+from knowhalu.training.holdout import HeldOutRows
 from knowhalu.training.judgment import (
     FORMS,
     FitRow,
     answer_rows,
     average_accuracy,
     claim_rows,
-    delivered_pairs,
-    evades_border,
-    fit,
+    fit_evasion_threshold,
+    fit_signed_logistic,
     fit_slack,
-    out_of_fold,
+    off_target_pairs,
+    out_of_fold_probabilities,
     summary_rows,
 )
-from knowhalu.training.rows import command
-from knowhalu.training.weights import drafted
+from knowhalu.training.weights import replace_fitted_file
 from knowhalu.types import Judgment
 
 Checked = list[tuple[FitRow, Verdict]]
@@ -71,11 +71,11 @@ def fit_task(name: str, found: Checked) -> tuple[dict[str, Any], dict[str, Any]]
         importance = [100 * r.weight / max(share[r.origin], FEW) for r, _ in rows]
         features, gold = [j.features for _, j in rows], [r.supported for r, _ in rows]
         groups = [" ".join((*r.sample.knowledge, *(d.text for d in r.sample.documents))) for r, _ in rows]
-        said, wrong = 1 - out_of_fold(features, gold, importance, groups), ~np.array(gold)
+        said, wrong = 1 - out_of_fold_probabilities(features, gold, importance, groups), ~np.array(gold)
         even = _even(wrong)  # the weights are fitted as if both labels were as frequent
         scaling = fit_scaling("temperature", said[even], wrong[even])
-        before, after = reliability(wrong[even], said[even]), reliability(wrong[even], scaling(said[even]))
-        model = fit(features, gold, importance)
+        before, after = reliability_bins(wrong[even], said[even]), reliability_bins(wrong[even], scaling(said[even]))
+        model = fit_signed_logistic(features, gold, importance)
         weights[f"{name}.{form}"] = {**model, "slope": scaling.slope}
         measured[f"{name}.{form}"] = {
             "rows": int(even.size), "ece_unscaled": _rounded(before.ece), "ece": _rounded(after.ece),
@@ -97,13 +97,13 @@ def _rounded(value: float | None) -> float:
     return round(float(value or 0.0), 4)
 
 
-def judgments(model: JudgeModel, task: str, verdict: Verdict) -> tuple[Judgment, Judgment]:
+def judgments(model: JudgmentModel, task: str, verdict: Verdict) -> tuple[Judgment, Judgment]:
     """Judge the features of a verdict anew, by the fitted weights: base and supplement."""
     base, other = verdict.segments[0].base, verdict.segments[0].supplement
     found = []
     for judgment in (base, other or base):
         if judgment.features:
-            decided = decide(model.weights(task, str(judgment.form)).probability(judgment.features), judgment.features)
+            decided = decide_label(model.weights(task, str(judgment.form)).probability(judgment.features), judgment.features)
             judgment = judgment.model_copy(update={"label": decided.label, "confidence": decided.confidence})
         found.append(judgment)
     return found[0], found[1]
@@ -125,7 +125,7 @@ def fit_all(
     data: dict[str, Any],
     tasks: Mapping[str, list[FitRow]],
     summaries: list[FitRow],
-    deliveries: list[tuple[Hypothesis, bool]],
+    deliveries: list[tuple[EntailmentPair, bool]],
 ) -> None:
     """Fit weights, temperature, border of evasion, slack and thresholds, each by what was fitted before it."""
     path = folder / "judgment.json"
@@ -137,7 +137,7 @@ def fit_all(
         data["reliability"] |= measured
     said = EncoderBackend(folder).score([pair for pair, _ in deliveries])
     answers = [(1 - p.supported, evades) for p, (_, evades) in zip(said, deliveries, strict=True)]
-    data["evades"] = evades_border(answers)
+    data["evades"] = fit_evasion_threshold(answers)
     caught = sum(p >= data["evades"] for p, evades in answers if evades) / sum(evades for _, evades in answers)
     print(f"evading answers: {len(answers)} held-out, border {data['evades']}, {caught:.1%} of those that evade are found")
     path.write_text(json.dumps(data))
@@ -145,10 +145,10 @@ def fit_all(
         softer = slack(checked(folder, summaries, "summaries", whole=False))
         data["weights"] = {name: {**w, "slack": softer} for name, w in data["weights"].items()}
         path.write_text(json.dumps(data))
-    model = JudgeModel(folder)
+    model = JudgmentModel(folder)
     for task, found in runs.items():
         judged = [(*judgments(model, task, v), r) for r, v in found]
-        limits = by_segment((b, s, r.supported) for b, s, r in judged).grid(0).best
+        limits = make_tunable_forms((b, s, r.supported) for b, s, r in judged).grid(0).best
         data["thresholds"][task] = [round(t, 4) for t in limits]
         for origin in sorted({r.origin for r, _ in found}):
             some = [(b.label, r.supported) for b, _, r in judged if r.origin == origin]
@@ -167,15 +167,15 @@ def main() -> int:
     parser.add_argument("--summaries", type=Path, help="knowhalu_summ_pairs.jsonl.gz; only its validation split is read")
     args = parser.parse_args()
 
-    held = Unseen(args.data, args.leave_out)
+    held = HeldOutRows(args.data, args.leave_out)
     tasks = {"claim": list(claim_rows(held)), "answer": list(answer_rows(held, args.answers))}
     summaries = list(summary_rows(args.summaries)) if args.summaries else []
-    deliveries = list(dict.fromkeys(delivered_pairs(held)))
-    with drafted(args.folder, "judgment.json", start := beginning(tasks)) as folder:
+    deliveries = list(dict.fromkeys(off_target_pairs(held)))
+    with replace_fitted_file(args.folder, "judgment.json", start := beginning(tasks)) as folder:
         fit_all(folder, start, tasks, summaries, deliveries)
     print(f"wrote {args.folder / 'judgment.json'}")
     return 0
 
 
 if __name__ == "__main__":
-    command(main)
+    run_script(main)

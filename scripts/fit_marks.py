@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 from knowhalu.encoder.backend import EncoderBackend
-from knowhalu.encoder.spans import DOUBTED
+from knowhalu.encoder.spans import DEFAULT_THRESHOLD
 from knowhalu.errors import InputError
-from knowhalu.requests import Hypothesis
-from knowhalu.training.holdout import Unseen
-from knowhalu.training.rows import command
-from knowhalu.training.span_threshold import Read, fit_border, wrong_claims, wrong_words
-from knowhalu.training.weights import drafted
+from knowhalu.requests import EntailmentPair
+from knowhalu.training.data_files import run_script
+from knowhalu.training.holdout import HeldOutRows
+from knowhalu.training.span_threshold import ClaimWords, draw_wrong_claims, fit_span_threshold, wrong_word_flags
+from knowhalu.training.weights import replace_fitted_file
 
 SPLIT = "held-out sources of the training files; no evaluation file was read"
 
@@ -27,25 +27,27 @@ def main() -> int:
     parser.add_argument("--threads", type=int, help="CPU threads; all cores where it is left out")
     args = parser.parse_args()
     path = args.folder / "marks.json"
-    with drafted(args.folder, path.name, {"border": DOUBTED}) as folder:
+    with replace_fitted_file(args.folder, path.name, {"border": DEFAULT_THRESHOLD}) as folder:
         backend = EncoderBackend(folder, threads=args.threads)
         parts = {}
-        for name, claims in wrong_claims(Unseen(args.data, args.leave_out).of, args.claims):
-            doubts = backend.doubts([Hypothesis(e.premise, e.claim) for e in claims])
-            read = [Read(wrong_words(e.claim, e.wrong or ()), d) for e, d in zip(claims, doubts, strict=True) if d]
+        for name, claims in draw_wrong_claims(HeldOutRows(args.data, args.leave_out).of, args.claims):
+            doubts = backend.doubts([EntailmentPair(e.premise, e.claim) for e in claims])
+            read = [ClaimWords(wrong_word_flags(e.claim, e.wrong or ()), d) for e, d in zip(claims, doubts, strict=True) if d]
             if not read:
                 raise InputError(f"{args.folder}: trained without marks; there is no border to fit")
             parts[name] = read
         if not parts:
             raise InputError(f"{args.data}: no part has enough unseen wrong claims whose wrong words are known")
-        found = fit_border(parts) | {"split": SPLIT}
+        found = fit_span_threshold(parts) | {"split": SPLIT}
         (folder / path.name).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     border = found["border"]
     for name, part in found["fitted_on"].items():
-        print(f"{name:36} claims {part['claims']:4}  F1 {part[f'f1_at_{DOUBTED}']:.3f} -> {part[f'f1_at_{border}']:.3f}")
+        print(
+            f"{name:36} claims {part['claims']:4}  F1 {part[f'f1_at_{DEFAULT_THRESHOLD}']:.3f} -> {part[f'f1_at_{border}']:.3f}"
+        )
     print(f"wrote {path}: border {border}")
     return 0
 
 
 if __name__ == "__main__":
-    command(main)
+    run_script(main)

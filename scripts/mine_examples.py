@@ -10,11 +10,11 @@ from pathlib import Path
 
 from rich.progress import track
 
-from knowhalu.encoder.verifier import Verifier, Vocabulary
+from knowhalu.encoder.verifier import PairTokenizer, Verifier
+from knowhalu.training.data_files import run_script
 from knowhalu.training.leakage import Leakage
-from knowhalu.training.mining import Draw, hard, scorer, views
-from knowhalu.training.recipes import MADE, RECIPES, draws
-from knowhalu.training.rows import command
+from knowhalu.training.mining import Draw, make_scorer, mine_hard_examples, mine_soft_targets
+from knowhalu.training.recipes import RECIPES, SYNTHETIC_RECIPES, draw_rows
 
 
 def main() -> None:
@@ -29,10 +29,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="JSON lines, gzipped; train with --mined FILE")
     args = parser.parse_args()
     leakage = Leakage.of_folder(args.leave_out) if args.leave_out else None
-    score = scorer(Verifier.load(args.folder), Vocabulary.load(args.folder))
-    recipes = tuple(r for r in RECIPES if r.name in MADE) if args.kind == "hard" else RECIPES
-    stream: Iterator[Draw] = draws(args.data, args.seed, recipes, leakage)
-    found = hard(stream, score, seed=args.seed) if args.kind == "hard" else views(stream, score, seed=args.seed)
+    score = make_scorer(Verifier.load(args.folder), PairTokenizer.load(args.folder))
+    recipes = tuple(r for r in RECIPES if r.name in SYNTHETIC_RECIPES) if args.kind == "hard" else RECIPES
+    stream: Iterator[Draw] = draw_rows(args.data, args.seed, recipes, leakage)
+    found = (
+        mine_hard_examples(stream, score, seed=args.seed)
+        if args.kind == "hard"
+        else mine_soft_targets(stream, score, seed=args.seed)
+    )
     args.out.parent.mkdir(parents=True, exist_ok=True)
     draft = args.out.with_suffix(".tmp")
     with gzip.open(draft, "wt", encoding="utf-8") as file:
@@ -43,4 +47,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    command(main)
+    run_script(main)

@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from knowhalu.encoder.embedder import default_folder
-from knowhalu.encoder.late_encoder import LateMiniLM
+from knowhalu.encoder.embedder import packaged_minilm_folder
+from knowhalu.encoder.late_encoder import MiniLMTokenEncoder
 from knowhalu.index.passages import PassageList
+from knowhalu.training.data_files import parse_budget, read_training_rows, run_script
 from knowhalu.training.late import LateProgress, LateSettings, LateTrainer
-from knowhalu.training.late_data import Question, evaluate, mined, read_corpus
-from knowhalu.training.rows import budget_of, command, read_rows
+from knowhalu.training.late_data import RetrievalQuestion, evaluate_retrieval, mine_hard_negatives, read_corpus
 
 LEARNED = {"squad_sentence_retrieval": "test", "scifact_retrieval": "train"}
 """Each set and its split to learn from. The `test` split of the first comes from SQuAD's training articles."""
@@ -25,7 +25,7 @@ MEASURED = {"squad_sentence_retrieval": "dev", "scifact_retrieval": "dev"}
 
 def split_of(data: Path, name: str, split: str) -> list[dict[str, Any]]:
     """Return the queries of one split."""
-    return [row for row in read_rows(data / f"{name}.jsonl.gz") if row.get("split") == split]
+    return [row for row in read_training_rows(data / f"{name}.jsonl.gz") if row.get("split") == split]
 
 
 def corpus_of(data: Path, name: str) -> PassageList:
@@ -52,13 +52,13 @@ def without_measured(rows: list[dict[str, Any]], measured: list[dict[str, Any]],
     ]
 
 
-def gathered(data: Path) -> list[list[Question]]:
+def gathered(data: Path) -> list[list[RetrievalQuestion]]:
     """Return the questions of every set to learn from, with mined wrong passages."""
     groups = []
     for name, split in LEARNED.items():
         rows, corpus, measured = split_of(data, name, split), corpus_of(data, name), split_of(data, name, MEASURED[name])
         kept, corpus = without_measured(rows, measured, corpus), unmeasured(corpus, measured)
-        groups.append(mined(kept, corpus))
+        groups.append(mine_hard_negatives(kept, corpus))
         print(f"{name}: {len(kept)} of {len(rows)} questions of {split!r}, {len(corpus)} passages", flush=True)
     return groups
 
@@ -69,8 +69,8 @@ def main() -> int:
     parser.add_argument("--data", type=Path, required=True, help=f"folder with the files of {', '.join(LEARNED)}")
     parser.add_argument("--out", type=Path, default=Path(".runs/late"), help="folder for checkpoints and the result")
     budget = parser.add_mutually_exclusive_group(required=True)
-    budget.add_argument("--minutes", type=partial(budget_of, float), default=0.0)
-    budget.add_argument("--steps", type=partial(budget_of, int), default=0)
+    budget.add_argument("--minutes", type=partial(parse_budget, float), default=0.0)
+    budget.add_argument("--steps", type=partial(parse_budget, int), default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rate", type=float, default=LateSettings.rate)
     parser.add_argument("--layers", type=int, default=LateSettings.layers, help="layers of MiniLM, from the top, that learn too")
@@ -81,7 +81,7 @@ def main() -> int:
     settings = LateSettings(
         minutes=args.minutes, steps=args.steps, seed=args.seed, rate=args.rate, layers=args.layers, temperature=args.temperature
     )
-    base = default_folder()
+    base = packaged_minilm_folder()
     trainer = LateTrainer(base, gathered(args.data), args.out, settings)
 
     def report(p: LateProgress) -> None:
@@ -96,7 +96,7 @@ def main() -> int:
     for name, split in MEASURED.items() if args.queries else ():
         rows = split_of(args.data, name, split)
         rows = rows[:: max(1, len(rows) // args.queries)]
-        score = evaluate(LateMiniLM(folder), corpus_of(args.data, name), rows)
+        score = evaluate_retrieval(MiniLMTokenEncoder(folder), corpus_of(args.data, name), rows)
         found[name] = {"split": split, "queries": len(rows), **score._asdict()}
         print(f"{name} {split}: R@1 {score.recall1:.3f}  R@10 {score.recall10:.3f}  MRR {score.mrr:.3f}", flush=True)
     (args.out / "evaluation.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
@@ -104,4 +104,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    command(main)
+    run_script(main)

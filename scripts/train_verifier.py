@@ -11,11 +11,11 @@ from typing import Any
 from knowhalu.encoder.verifier import Verifier
 from knowhalu.errors import InputError
 from knowhalu.training.card import write_card
-from knowhalu.training.holdout import Unseen, as_table, evaluate
+from knowhalu.training.data_files import parse_budget, run_script
+from knowhalu.training.holdout import HeldOutRows, score_recipes, scores_as_markdown
 from knowhalu.training.leakage import Leakage
-from knowhalu.training.loop import Progress, Trainer, TrainSettings
+from knowhalu.training.loop import Trainer, TrainProgress, TrainSettings
 from knowhalu.training.recipes import FILES, RECIPES, check_added
-from knowhalu.training.rows import budget_of, command
 
 
 def whole(file: str) -> str:
@@ -47,8 +47,8 @@ def options() -> argparse.Namespace:
     parser.add_argument("--base", type=Path, help="encoder or verifier to start from (default: the packaged MiniLM)")
     parser.add_argument("--out", type=Path, default=Path(".runs/verifier"), help="folder for checkpoints and the result")
     budget = parser.add_mutually_exclusive_group(required=True)
-    budget.add_argument("--minutes", type=partial(budget_of, float), default=0.0)
-    budget.add_argument("--tokens", type=partial(budget_of, int), default=0)
+    budget.add_argument("--minutes", type=partial(parse_budget, float), default=0.0)
+    budget.add_argument("--tokens", type=partial(parse_budget, int), default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rate", type=float, default=1e-4)
     parser.add_argument("--warmup", type=float, default=0.03, help="share of the budget in which the rate rises")
@@ -91,12 +91,12 @@ def settings_of(args: argparse.Namespace) -> TrainSettings:
     return TrainSettings(**values)
 
 
-def reporter(trainer: Trainer, million: float) -> Callable[[Progress], None]:
+def reporter(trainer: Trainer, million: float) -> Callable[[TrainProgress], None]:
     """Print a line every hundred steps, and keep a model every so many million tokens."""
     every = int(1e6 * million)
     kept = trainer.progress.tokens // every if every else 0
 
-    def report(p: Progress) -> None:
+    def report(p: TrainProgress) -> None:
         nonlocal kept
         if p.step % 100 == 0:
             share, speed = p.share(trainer.settings), p.tokens / p.seconds
@@ -112,7 +112,7 @@ def reporter(trainer: Trainer, million: float) -> Callable[[Progress], None]:
     return report
 
 
-def finish(trainer: Trainer, model: Verifier, held: Unseen) -> None:
+def finish(trainer: Trainer, model: Verifier, held: HeldOutRows) -> None:
     """Write the model, what it does on held-out sources, and its card."""
     folder, parts = trainer.folder / "model", []
     model.save(folder, trainer.vocabulary.tokenizer)
@@ -120,11 +120,11 @@ def finish(trainer: Trainer, model: Verifier, held: Unseen) -> None:
         sources, claims = trainer.leakage.left_out
         print(f"left out, since an evaluation file holds them: {sources} sources, {claims} claims", flush=True)
     without = trainer.settings.without
-    for part in evaluate(model, trainer.vocabulary, held.of, recipes=[r for r in RECIPES if r.name not in without]):
+    for part in score_recipes(model, trainer.vocabulary, held.of, recipes=[r for r in RECIPES if r.name not in without]):
         print(f"held out  {part.name:36} {part.examples:4}  AUC {part.auc:.3f}  accuracy {part.accuracy:.3f}", flush=True)
         parts.append(part)
-    (trainer.folder / "heldout.md").write_text(as_table(parts))
-    write_card(folder, trainer.settings, trainer.progress, as_table(parts))
+    (trainer.folder / "heldout.md").write_text(scores_as_markdown(parts))
+    write_card(folder, trainer.settings, trainer.progress, scores_as_markdown(parts))
     print(f"wrote {folder}; next: scripts/fit_judgment.py {folder}")
 
 
@@ -139,8 +139,8 @@ def main() -> None:
     trainer = Trainer(args.base, args.data, args.out, settings_of(args), leakage, rank=args.rank, start=args.continue_from)
     report = reporter(trainer, args.snapshots)
     model = trainer.run(report, every=60 * args.checkpoints, changes=60 * args.changes)
-    finish(trainer, model, Unseen(args.data, args.leave_out))
+    finish(trainer, model, HeldOutRows(args.data, args.leave_out))
 
 
 if __name__ == "__main__":
-    command(main)
+    run_script(main)

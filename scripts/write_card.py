@@ -8,8 +8,8 @@ from pathlib import Path
 from safetensors import safe_open
 
 from knowhalu.training.card import write_card
-from knowhalu.training.loop import Progress, TrainSettings
-from knowhalu.training.rows import command
+from knowhalu.training.data_files import run_script
+from knowhalu.training.loop import TrainProgress, TrainSettings
 
 
 def main() -> None:
@@ -27,11 +27,11 @@ def main() -> None:
     results = args.results.read_text() if args.results else "(not measured yet: run benchmarks/quality.py)"
     if args.heldout is not None:
         results = f"{args.heldout.read_text()}\n{results}"
-    settings, progress = TrainSettings(**json.loads(about["settings"])), Progress(**json.loads(about["progress"]))
+    settings, progress = TrainSettings(**json.loads(about["settings"])), TrainProgress(**json.loads(about["progress"]))
     failures = f"{args.failures.read_text().strip()}\n" if args.failures is not None else ""
     write_card(args.folder, settings, progress, results, note=args.note, failures=failures)
     print(f"wrote {args.folder / 'README.md'}")
 
 
 if __name__ == "__main__":
-    command(main)
+    run_script(main)

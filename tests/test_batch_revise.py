@@ -11,7 +11,7 @@ from knowhalu.api import Reviser
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import ResumeError
 from knowhalu.io.records import parse_revision
-from knowhalu.methods.revise.guarded import Guarded
+from knowhalu.methods.revise.guarded import GuardedRevision
 from tests.support.revising import Detector, Writer
 from tests.support.scripted_checks import Plain, write
 
@@ -32,7 +32,7 @@ class ScriptedReviser(Reviser):
 
     @cached_property
     def engine(self):
-        return Engine(Guarded(self.detector, Writer({"Mars is wrong.": ["Mars is far."]})), Backends(), in_flight=1)
+        return Engine(GuardedRevision(self.detector, Writer({"Mars is wrong.": ["Mars is far."]})), Backends(), in_flight=1)
 
     @cached_property
     def fingerprint(self):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from knowhalu.api import Checker, Reviser
-from knowhalu.build import Kept, build_reviser, fingerprint
+from knowhalu.build import BackendPool, build_reviser, fingerprint
 from knowhalu.encoder.embedder import load_embedder
 from knowhalu.errors import SettingsError
 from knowhalu.index.build import build_index
@@ -131,7 +131,7 @@ def test_the_reviser_is_built_for_either_writer():
 
 
 def test_engines_in_turn_share_a_backend_and_one_of_other_options_is_let_go_before_the_next_is_made():
-    kept, held = Kept(), []
+    kept, held = BackendPool(), []
     first = kept.get("llm", "a", object)
     assert kept.get("llm", "a", object) is first
     assert kept.get("encoder", "a", object) is not first

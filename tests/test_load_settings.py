@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from knowhalu.errors import SettingsError
 from knowhalu.load_settings import load_settings
-from knowhalu.registry import LLMS, METHODS, REASONERS, imported, method_card
+from knowhalu.registry import LLMS, METHODS, REASONERS, import_object, method_card
 from knowhalu.settings import Settings
 
 
@@ -106,7 +106,7 @@ PLACES = [*LLMS.values(), *(place for card in METHODS.values() for place in filt
 
 @pytest.mark.parametrize("place", PLACES)
 def test_every_name_in_the_tables_has_its_maker(place):
-    assert callable(imported(place))
+    assert callable(import_object(place))
 
 
 @pytest.mark.parametrize("name", METHODS)

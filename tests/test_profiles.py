@@ -10,10 +10,18 @@ from knowhalu.api import Checker
 from knowhalu.batch import detect
 from knowhalu.build import build_method, fingerprint
 from knowhalu.errors import InputError, SettingsError
-from knowhalu.io.records import content_hash, parse_outcome
+from knowhalu.io.records import hash_sample, parse_outcome
 from knowhalu.load_settings import load_settings
-from knowhalu.methods.common.calibrated import Decision, Scaling
-from knowhalu.profiles import Basis, Fit, Profile, hashes_of, read_profile, with_profile, write_profile
+from knowhalu.methods.common.calibrated import DecisionRule, ProbabilityScaling
+from knowhalu.profiles import (
+    CalibrationData,
+    FittedSettings,
+    Profile,
+    apply_profile,
+    pack_row_hashes,
+    read_profile,
+    write_profile,
+)
 from knowhalu.settings import Settings
 from knowhalu.types import Sample
 
@@ -21,7 +29,7 @@ LENGTH = {"method": "trivial-length", "reasoner": "encoder", "trivial": {"border
 
 
 def basis(contents=()):
-    return Basis(file="rows.jsonl", sha256="0" * 64, rows=2, hallucinated=1, hashes=hashes_of(contents))
+    return CalibrationData(file="rows.jsonl", sha256="0" * 64, rows=2, hallucinated=1, hashes=pack_row_hashes(contents))
 
 
 def made(path, settings=LENGTH, contents=(), **more):
@@ -43,13 +51,17 @@ numbers = st.floats(0, 1)
 @given(texts, st.dictionaries(texts, st.tuples(numbers, numbers), max_size=3), st.lists(numbers, max_size=4))
 def test_what_is_written_is_read_back(tmp_path_factory, goal, sets, x):
     path = tmp_path_factory.mktemp("profile") / "p.toml"
-    curve = Scaling(kind="isotonic", x=sorted(x), y=sorted(x)) if x else Scaling(kind="platt", slope=0.3, shift=-1e-9)
+    curve = (
+        ProbabilityScaling(kind="isotonic", x=sorted(x), y=sorted(x))
+        if x
+        else ProbabilityScaling(kind="platt", slope=0.3, shift=-1e-9)
+    )
     fits = {
-        name: Fit(settings={"knowhalu": {"delta1": a}}, decision=Decision(low=min(a, b), high=max(a, b)))
+        name: FittedSettings(settings={"knowhalu": {"delta1": a}}, decision=DecisionRule(low=min(a, b), high=max(a, b)))
         for name, (a, b) in sets.items()
     }
     profile = Profile(
-        version="1", made="now", goal=goal, data=basis(), settings=LENGTH, sets=fits, decision=Decision(scaling=curve)
+        version="1", made="now", goal=goal, data=basis(), settings=LENGTH, sets=fits, decision=DecisionRule(scaling=curve)
     )
     write_profile(profile, path)
     assert read_profile(path) == profile
@@ -61,7 +73,7 @@ def test_its_settings_are_put_in_and_putting_them_in_again_changes_nothing(path)
     assert (settings.method, settings.factored.rule, settings.factored.theta, settings.engine.batch) == (
         "factored", "minimum", 0.25, 3,
     )  # fmt: skip
-    assert with_profile(settings) == settings
+    assert apply_profile(settings) == settings
     assert Checker(Settings(profile=path)).settings.method == "factored"
 
 
@@ -107,7 +119,7 @@ def test_a_profile_changes_the_fingerprint_by_what_it_decides_and_not_by_its_pla
     assert first != fingerprint(load_settings(pairs=["method=trivial-length", "trivial.border=3.0"]))
     other = made(tmp_path / "other.toml", figures={"fitted": {"average": [0.5]}})
     assert fingerprint(load_settings(pairs=[f"profile={other}", "allow_fitted=true"])) == first
-    made(path, decision=Decision(low=0.4, high=0.4))
+    made(path, decision=DecisionRule(low=0.4, high=0.4))
     assert fingerprint(load_settings(pairs=[f"profile={path}"])) != first
 
 
@@ -120,7 +132,7 @@ def write_rows(path, rows):
 
 
 def test_rows_that_it_was_fitted_on_are_counted_and_refused_unless_they_are_allowed(path, tmp_path):
-    made(path, contents=[content_hash(r) for r in ROWS[:3]])
+    made(path, contents=[hash_sample(r) for r in ROWS[:3]])
     rows = write_rows(tmp_path / "in.jsonl", [r.model_copy(update={"id": f"new{r.id}"}) for r in ROWS])
     with pytest.raises(InputError, match="fitted on 3 rows of it.*--allow-fitted"):
         detect(Checker(Settings(profile=path)), rows, tmp_path / "out.jsonl")
@@ -130,7 +142,7 @@ def test_rows_that_it_was_fitted_on_are_counted_and_refused_unless_they_are_allo
 
 
 def test_a_band_and_a_scaling_are_applied_by_set_and_said(path, tmp_path):
-    made(path, decision=Decision(low=0.5, high=0.9), sets={"short": Fit(settings={"trivial": {"border": 1.0}})})
+    made(path, decision=DecisionRule(low=0.5, high=0.9), sets={"short": FittedSettings(settings={"trivial": {"border": 1.0}})})
     named = [ROWS[4], ROWS[1].model_copy(update={"meta": {"set": "short"}}), ROWS[1]]
     rows = write_rows(tmp_path / "in.jsonl", [r.model_copy(update={"id": str(i)}) for i, r in enumerate(named)])
     detect(Checker(Settings(profile=path)), rows, tmp_path / "out.jsonl")

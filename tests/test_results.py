@@ -6,25 +6,25 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from knowhalu.errors import InputError
-from knowhalu.io.records import outcome_line, parse_outcome, parse_revision
-from knowhalu.results import Edit, Failure, applied, unified
+from knowhalu.io.records import format_outcome, parse_outcome, parse_revision
+from knowhalu.results import Failure, TextEdit, apply_edits, make_unified_diff
 from tests.support.revising import revise
 
 FOUND = revise("Mars is red. It is wrong.\u2028")
 
 
 def test_a_revision_reads_back_from_its_line():
-    line = outcome_line(FOUND, "0123456789abcdef")
+    line = format_outcome(FOUND, "0123456789abcdef")
     assert "\n" not in line and parse_revision(line) == FOUND
     failure = Failure(id="1", stage="judge", reason="no label")
-    assert parse_revision(outcome_line(failure)) == failure
+    assert parse_revision(format_outcome(failure)) == failure
 
 
 def test_a_verdict_is_no_revision_and_a_revision_no_verdict():
     with pytest.raises(InputError):
-        parse_outcome(outcome_line(FOUND))
+        parse_outcome(format_outcome(FOUND))
     with pytest.raises(InputError):
-        parse_revision(outcome_line(FOUND.before))
+        parse_revision(format_outcome(FOUND.before))
 
 
 @pytest.mark.parametrize("lie", [
@@ -42,20 +42,20 @@ def test_edits_are_made_from_left_to_right_whatever_their_order(text, steps):
     for skip, length, new in steps:
         start = min(len(text), at + skip)
         end = min(len(text), start + length)
-        made.append(Edit(start, end, new))
+        made.append(TextEdit(start, end, new))
         expected += text[at:start] + new
         at = end + 1
         expected += text[end : end + 1]
     expected += text[at:]
     if len({e.start for e in made}) == len(made):
-        assert applied(text, reversed(made)) == expected
+        assert apply_edits(text, reversed(made)) == expected
 
 
 def test_edits_that_overlap_are_refused():
     with pytest.raises(ValueError, match="overlap at character 3"):
-        applied("Mars is red.", [Edit(0, 4, "Venus"), Edit(3, 6, "x")])
+        apply_edits("Mars is red.", [TextEdit(0, 4, "Venus"), TextEdit(3, 6, "x")])
 
 
 def test_the_diff_has_a_sentence_on_each_line():
-    assert unified("One is here. Two is here.", "One is here.").split("\n")[3:] == [" One is here.", "-Two is here."]
-    assert unified("One is here.", "One is here.") == ""
+    assert make_unified_diff("One is here. Two is here.", "One is here.").split("\n")[3:] == [" One is here.", "-Two is here."]
+    assert make_unified_diff("One is here.", "One is here.") == ""

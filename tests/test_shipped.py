@@ -8,11 +8,11 @@ import pytest
 import knowhalu
 from knowhalu import Reviser, Revision, Verdict
 from knowhalu.api import Checker
-from knowhalu.encoder.backend import PACKAGED
-from knowhalu.io.fitted_files import FILES
+from knowhalu.encoder.backend import PACKAGED_VERIFIER
+from knowhalu.io.fitted_files import HASHED_FILES
 from knowhalu.settings import KnowHaluOptions, Settings
 from knowhalu.training.recipes import RECIPES
-from knowhalu.types import Kind, Label, Sample
+from knowhalu.types import HallucinationKind, Label, Sample
 
 TOWER = "The Eiffel Tower stands in Paris. It was finished in March 1889. Gustave Eiffel's company built it for the World's Fair."
 REPORT = (
@@ -72,7 +72,7 @@ def test_evidence_stands_where_it_says(checker):
 def test_an_off_target_answer_is_told_from_a_wrong_one(checker):
     off = check(checker, question="When was the Eiffel Tower finished?", response="It is a very famous tower.", knowledge=TOWER)
     wrong = check(checker, question="When was the Eiffel Tower finished?", response="In May 1921.", knowledge=TOWER)
-    assert (off.kind, wrong.kind) == (Kind.OFF_TARGET, Kind.FACTUAL)
+    assert (off.kind, wrong.kind) == (HallucinationKind.OFF_TARGET, HallucinationKind.FACTUAL)
 
 
 def test_both_forms_are_judged_when_asked_for():
@@ -105,13 +105,13 @@ def test_the_module_checks_in_one_call():
 
 
 def test_the_folder_is_small_complete_and_has_its_card():
-    names = {p.name for p in PACKAGED.iterdir()}
-    assert names == {"README.md", *FILES}
-    assert sum(p.stat().st_size for p in PACKAGED.iterdir()) <= 50_000_000
-    card = (PACKAGED / "README.md").read_text(encoding="utf-8")
+    names = {p.name for p in PACKAGED_VERIFIER.iterdir()}
+    assert names == {"README.md", *HASHED_FILES}
+    assert sum(p.stat().st_size for p in PACKAGED_VERIFIER.iterdir()) <= 50_000_000
+    card = (PACKAGED_VERIFIER / "README.md").read_text(encoding="utf-8")
     parts = re.findall(r"^\| ([^|]+) \| \d+% \| ([^|]+) \|$", card, re.MULTILINE)
     assert len(parts) > 10 and set(parts) <= {(r.name, r.licence) for r in RECIPES}, "a part that may not be shipped"
-    assert set(json.loads((PACKAGED / "judgment.json").read_text())["weights"]) == {
+    assert set(json.loads((PACKAGED_VERIFIER / "judgment.json").read_text())["weights"]) == {
         f"{task}.{form}" for task in ("claim", "answer") for form in ("structured", "unstructured")
     }
 

@@ -4,7 +4,7 @@ import pytest
 
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import StageError
-from knowhalu.requests import Completion, Entail, Generate, Hypothesis, Probabilities
+from knowhalu.requests import Completion, Entail, EntailmentPair, Generate, Probabilities
 from knowhalu.results import Failure
 from knowhalu.testing import ScriptedEncoder, ScriptedLLM
 from knowhalu.types import Sample
@@ -21,7 +21,7 @@ def test_a_script_may_be_a_function():
     llm = ScriptedLLM(lambda request: request.prompt[::-1])
     assert llm.answer_many([Generate("ab")])[0].text == "ba"
     encoder = ScriptedEncoder(lambda pair: (1.0, 0.0, 0.0) if pair.claim in pair.premise else (0.0, 0.0, 1.0))
-    (found,) = encoder.answer_many([Entail((Hypothesis("snow is white", "snow"), Hypothesis("a", "b")))])
+    (found,) = encoder.answer_many([Entail((EntailmentPair("snow is white", "snow"), EntailmentPair("a", "b")))])
     assert found == [Probabilities(1.0, 0.0, 0.0), Probabilities(0.0, 0.0, 1.0)]
 
 
@@ -31,14 +31,14 @@ def test_what_is_not_scripted_is_an_error_of_that_request_alone():
     assert known.text == "yes"
     assert isinstance(unknown, StageError) and "'other'" in unknown.reason
     encoder = ScriptedEncoder({("p", "c"): (0.2, 0.3, 0.5)})
-    known, unknown = encoder.answer_many([Entail((Hypothesis("p", "c"),)), Entail((Hypothesis("p", "d"),))])
+    known, unknown = encoder.answer_many([Entail((EntailmentPair("p", "c"),)), Entail((EntailmentPair("p", "d"),))])
     assert known == [Probabilities(0.2, 0.3, 0.5)]
     assert isinstance(unknown, StageError) and "('p', 'd')" in unknown.reason
 
 
 @pytest.mark.parametrize("wrong", [(0.5, 0.5, 0.5), (1.5, -0.5, 0.0)])
 def test_probabilities_must_add_up(wrong):
-    (reply,) = ScriptedEncoder(lambda pair: wrong).answer_many([Entail((Hypothesis("p", "c"),))])
+    (reply,) = ScriptedEncoder(lambda pair: wrong).answer_many([Entail((EntailmentPair("p", "c"),))])
     assert isinstance(reply, StageError) and "add up" in reply.reason
 
 
@@ -47,7 +47,7 @@ def test_an_unscripted_request_becomes_a_failure():
         name = "one"
 
         def check(self, sample):
-            yield Entail((Hypothesis("p", sample.response),))
+            yield Entail((EntailmentPair("p", sample.response),))
 
     (outcome,) = Engine(Method(), Backends(entail=ScriptedEncoder({}))).run([Sample(id="1", response="c")])
     assert isinstance(outcome, Failure) and outcome.stage == "entail"

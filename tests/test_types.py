@@ -14,9 +14,9 @@ from knowhalu.types import (
     NO_INFORMATION,
     Document,
     Extraction,
-    Form,
     Judgment,
     Knowledge,
+    KnowledgeForm,
     Label,
     Passage,
     Quote,
@@ -105,9 +105,11 @@ def test_every_word_is_frozen_and_strict(record):
 
 QUOTE = Quote(passage="p", text="is", start=5, end=7, supported=0.9, contradicted=0.1)
 KNOWN = Knowledge(
-    form=Form.STRUCTURED, quotes=(QUOTE,), triplets=(Triplet(subject="Snow", predicate="is", object="white"),), text="x"
+    form=KnowledgeForm.STRUCTURED, quotes=(QUOTE,), triplets=(Triplet(subject="Snow", predicate="is", object="white"),), text="x"
 )
-BASE = Judgment(form=Form.STRUCTURED, label=Label.CORRECT, confidence=0.5, rationale="é\u2028", features={"coverage": 0.25})
+BASE = Judgment(
+    form=KnowledgeForm.STRUCTURED, label=Label.CORRECT, confidence=0.5, rationale="é\u2028", features={"coverage": 0.25}
+)
 VERDICT = Verdict(
     id="1", task=Task.QA, method="knowhalu", label=Label.CORRECT, hallucinated=False, kind=None, probability=0.25, reason="",
     extraction=Extraction(entity="snow", asked_for="what", reason="", confidence=1.0),
@@ -135,7 +137,7 @@ def test_words_show_themselves():
 
 
 def test_knowledge_knows_that_it_is_empty():
-    empty = Knowledge(form=Form.UNSTRUCTURED)
+    empty = Knowledge(form=KnowledgeForm.UNSTRUCTURED)
     assert (empty.is_empty, empty.text) == (True, NO_INFORMATION)
     assert not KNOWN.is_empty
 
@@ -148,4 +150,4 @@ def test_a_refusal_is_not_off_target(entity, refusal, none):
 @pytest.mark.parametrize("confidence", [-0.1, 1.1, float("nan")])
 def test_a_confidence_is_a_probability(confidence):
     with pytest.raises(ValidationError):
-        Judgment(form=Form.STRUCTURED, label=Label.CORRECT, confidence=confidence, rationale="")
+        Judgment(form=KnowledgeForm.STRUCTURED, label=Label.CORRECT, confidence=confidence, rationale="")

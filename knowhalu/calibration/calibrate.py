@@ -11,30 +11,38 @@ import numpy as np
 
 from knowhalu import __version__
 from knowhalu.api import Checker
-from knowhalu.batch import Progress, detect
-from knowhalu.calibration.cascade import Stages, read_stages
-from knowhalu.calibration.choice import Choice, Chooser, Chosen, joined
-from knowhalu.calibration.measures import measured, ratio
+from knowhalu.batch import RunProgress, detect
+from knowhalu.calibration.cascade import TunableCascade, read_tunable_cascade
+from knowhalu.calibration.measures import estimate_ratio, measures_with_intervals
 from knowhalu.calibration.objectives import Goal
-from knowhalu.calibration.outcomes import Lines, Places, Tuned, head_of, plain, read_lines, sets_of
-from knowhalu.calibration.runs import asking_all, options_of, run_of
-from knowhalu.calibration.theta import read_thetas
-from knowhalu.calibration.two_forms import Forms, Grid, read_forms
+from knowhalu.calibration.outcomes import (
+    RowIndices,
+    Tunable,
+    VerdictLines,
+    read_fixed_predictions,
+    read_run_header,
+    read_set_names,
+    read_verdict_lines,
+)
+from knowhalu.calibration.run_settings import ask_all_settings, stored_run_settings, tunable_options
+from knowhalu.calibration.theta import read_tunable_theta
+from knowhalu.calibration.tuning import TunedValues, Tuner, TuningResult, join_predictions
+from knowhalu.calibration.two_forms import ThresholdGrid, TunableForms, read_tunable_forms
 from knowhalu.errors import InputError
 from knowhalu.evaluation.bootstrap import Estimate
-from knowhalu.evaluation.metrics import Flags, Said
-from knowhalu.evaluation.rows import Rows, read_rows
-from knowhalu.io.atomic import refuse_others
-from knowhalu.methods.cascade import ENCODER, LLM, RULES
-from knowhalu.methods.common.calibrated import Kind
-from knowhalu.profiles import HEAD, Basis, Fit, Profile, beside, hashes_of, write_profile
+from knowhalu.evaluation.labelled_rows import LabelledRows, read_labelled_rows
+from knowhalu.evaluation.metrics import Flags, Predictions
+from knowhalu.io.output_files import check_output_path
+from knowhalu.methods.cascade import ENCODER_STAGE, LLM_STAGE, RULES_STAGE
+from knowhalu.methods.common.calibrated import ScalingKind
+from knowhalu.profiles import FILE_HEADER, CalibrationData, FittedSettings, Profile, pack_row_hashes, report_path, write_profile
 from knowhalu.settings import Settings
 
-Figures = dict[str, Estimate]
-OPENS = '{\n "profile": {'
+Measures = dict[str, Estimate]
+FIGURES_START = '{\n "profile": {'
 """How the file beside a profile begins; see `knowhalu.calibration.report`."""
-PARTS = ("verifier", "prompts", "index")
-RISK = 0.05
+PROFILE_PARTS = ("verifier", "prompts", "index")
+DEFAULT_RISK = 0.05
 
 
 @dataclass(frozen=True)
@@ -58,13 +66,13 @@ class Calibration:
 
     profile: Profile
     groups: int
-    before: Figures
-    fitted: Figures
-    held: Figures | None
-    on: dict[str, tuple[Figures, Figures | None]] = field(default_factory=dict)
+    before: Measures
+    fitted: Measures
+    held: Measures | None
+    on: dict[str, tuple[Measures, Measures | None]] = field(default_factory=dict)
     stages: tuple[StageShare, ...] = ()
     sent_on: dict[str, Estimate] = field(default_factory=dict)
-    grids: dict[str, Grid] = field(default_factory=dict)
+    grids: dict[str, ThresholdGrid] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -74,11 +82,11 @@ def calibrate(
     settings: Settings,
     *,
     goal: Goal | None = None,
-    scaling: Kind = "none",
+    scaling: ScalingKind = "none",
     by_set: bool = False,
     outcomes: Path | None = None,
     restart: bool = False,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[RunProgress], None] | None = None,
 ) -> Calibration:
     """Choose thresholds and scaling for a method on the labelled rows of `input`, and write the profile to `output`.
 
@@ -87,18 +95,18 @@ def calibrate(
     settings, ResumeError where the outcomes beside the profile are of another run.
     """
     _refuse_outputs(output, [input, *([outcomes] if outcomes else [])])
-    rows = read_rows(input)
+    rows = read_labelled_rows(input)
     if rows.missing:
         raise InputError(f"{input}: no row is {rows.missing}, so nothing can be chosen on it. Give rows of both labels.")
     if outcomes is None:
-        settings = asking_all(settings)
+        settings = ask_all_settings(settings)
         checker, outcomes = Checker(settings), output.with_suffix(".outcomes.jsonl")
         output.parent.mkdir(parents=True, exist_ok=True)
         detect(checker, input, outcomes, restart=restart, progress=progress)
-    head = head_of(outcomes)
-    settings = run_of(head, settings, outcomes)
-    lines = read_lines(outcomes, rows)
-    found = _calibrated(rows, lines, settings, head, _goal(goal, settings, scaling), scaling, by_set)
+    head = read_run_header(outcomes)
+    settings = stored_run_settings(head, settings, outcomes)
+    lines = read_verdict_lines(outcomes, rows)
+    found = _calibrate_rows(rows, lines, settings, head, _goal(goal, settings, scaling), scaling, by_set)
     write_profile(found.profile, output)
     return found
 
@@ -107,33 +115,39 @@ def _refuse_outputs(output: Path, inputs: Sequence[Path]) -> None:
     """Refuse a name by which the profile, or what is written beside it, would take the place of something else."""
     if output.suffix != ".toml":
         raise InputError(f"{output}: is no name for a profile. Let it end in .toml; its figures are written beside it, in .json.")
-    refuse_others(output, HEAD, "a profile", inputs)
-    refuse_others(beside(output), OPENS, "the figures of a profile", inputs)
+    check_output_path(output, FILE_HEADER, "a profile", inputs)
+    check_output_path(report_path(output), FIGURES_START, "the figures of a profile", inputs)
 
 
-def _goal(given: Goal | None, settings: Settings, scaling: Kind) -> Goal:
+def _goal(given: Goal | None, settings: Settings, scaling: ScalingKind) -> Goal:
     """Return the goal, or what is usual for the method; raises InputError where a method has no such goal."""
     if settings.method != "cascade":
         if given is not None and given.aim == "risk":
             raise InputError("--max-risk is the goal of a cascade alone. Add --method cascade, or give another goal.")
-        return given or Goal("labels" if options_of(settings) else "average")
+        return given or Goal("labels" if tunable_options(settings) else "average")
     if (given is not None and given.aim != "risk") or scaling != "none":
         raise InputError("a cascade has one goal, --max-risk, and no scaling: its stages measure differently. Leave out others.")
-    return given or Goal("risk", RISK)
+    return given or Goal("risk", DEFAULT_RISK)
 
 
-def _calibrated(
-    rows: Rows, lines: Lines, settings: Settings, head: dict[str, str], goal: Goal, scaling: Kind, by_set: bool
+def _calibrate_rows(
+    rows: LabelledRows,
+    lines: VerdictLines,
+    settings: Settings,
+    head: dict[str, str],
+    goal: Goal,
+    scaling: ScalingKind,
+    by_set: bool,
 ) -> Calibration:
     places = np.array([place for place, _ in lines], dtype=np.intp)
     gold, groups = rows.gold[places], rows.groups[places]
     if not gold.any() or gold.all():
         which = "has a verdict" if not len(gold) else f"that is {'faithful' if gold.all() else 'hallucinated'} has a verdict"
         raise InputError(f"{rows.path}: no row {which}, so nothing can be chosen. See why in the outcomes, and run it again.")
-    tuned = tuned_of(settings, lines, gold, goal)
-    sets = sets_of(rows.path) if by_set or settings.method == "cascade" else []
+    tuned = read_tunable(settings, lines, gold, goal)
+    sets = read_set_names(rows.path) if by_set or settings.method == "cascade" else []
     named = [sets[place] for place in places] if sets else []
-    chooser = Chooser(tuned, gold, groups, goal, scaling, tuple(named) if by_set else None)
+    chooser = Tuner(tuned, gold, groups, goal, scaling, tuple(named) if by_set else None)
     choice = chooser.choose(np.arange(len(gold)))
     said = chooser.said(choice)
     notes = _notes(rows, places, named if by_set else None, choice)
@@ -142,90 +156,100 @@ def _calibrated(
     except InputError as error:
         crossed = []
         notes.append(f"Not cross-validated: with a part of the rows held out, {error}")
-    held = joined([(mask, chooser.said(other)) for mask, other in crossed]) if crossed else None
-    fitted, on_held = measured(said, groups), measured(held, groups) if held is not None else None
+    held = join_predictions([(mask, chooser.said(other)) for mask, other in crossed]) if crossed else None
+    fitted, on_held = measures_with_intervals(said, groups), measures_with_intervals(held, groups) if held is not None else None
     return Calibration(
         profile=_profile(rows, settings, head, goal, choice, fitted, on_held),
         groups=len(np.unique(groups)),
-        before=measured(_before(tuned, lines, gold), groups),
+        before=measures_with_intervals(_uncalibrated_predictions(tuned, lines, gold), groups),
         fitted=fitted,
         held=on_held,
-        on=_on(said, held, groups, named),
-        **(_staged(tuned, chooser, choice, crossed, named) if isinstance(tuned, Stages) else {}),
+        on=_measures_by_set(said, held, groups, named),
+        **(_stage_shares(tuned, chooser, choice, crossed, named) if isinstance(tuned, TunableCascade) else {}),
         grids=_grids(tuned, chooser),
         notes=tuple(notes),
     )
 
 
-def tuned_of(settings: Settings, lines: Lines, gold: Flags, goal: Goal) -> Tuned:
+def read_tunable(settings: Settings, lines: VerdictLines, gold: Flags, goal: Goal) -> Tunable:
     """Read of stored verdicts what can be chosen of their method."""
     if settings.method == "cascade":
-        return read_stages(lines, gold, goal.value)
+        return read_tunable_cascade(lines, gold, goal.value)
     if settings.method == "knowhalu":
-        return read_forms(lines, gold)
+        return read_tunable_forms(lines, gold)
     if settings.method in ("factored", "factored-academic"):
-        return read_thetas(lines, gold, settings.factored.rule)
-    return plain(lines, gold)
+        return read_tunable_theta(lines, gold, settings.factored.rule)
+    return read_fixed_predictions(lines, gold)
 
 
-def _before(tuned: Tuned, lines: Lines, gold: Flags) -> Said:
+def _uncalibrated_predictions(tuned: Tunable, lines: VerdictLines, gold: Flags) -> Predictions:
     """Return what the method says without a profile."""
-    if not isinstance(tuned, Stages):
-        return plain(lines, gold).all
+    if not isinstance(tuned, TunableCascade):
+        return read_fixed_predictions(lines, gold).all
     usual = Settings().model_dump(mode="json", include={"cascade", "lexical"})
     return tuned.said(usual)
 
 
-def _on(said: Said, held: Said | None, groups: Places, named: Sequence[str]) -> dict[str, tuple[Figures, Figures | None]]:
+def _measures_by_set(
+    said: Predictions, held: Predictions | None, groups: RowIndices, named: Sequence[str]
+) -> dict[str, tuple[Measures, Measures | None]]:
     found = {}
     for name in sorted(set(named) - {""}):
         there = np.array(named) == name
-        own = measured(held.rows(there), groups[there]) if held is not None else None
-        found[name] = (measured(said.rows(there), groups[there]), own)
+        own = measures_with_intervals(held.rows(there), groups[there]) if held is not None else None
+        found[name] = (measures_with_intervals(said.rows(there), groups[there]), own)
     return found
 
 
-def _grids(tuned: Tuned, chooser: Chooser) -> dict[str, Grid]:
+def _grids(tuned: Tunable, chooser: Tuner) -> dict[str, ThresholdGrid]:
     """Return the grid of all rows (""), and of each set that has its own."""
-    if not isinstance(tuned, Forms):
+    if not isinstance(tuned, TunableForms):
         return {}
     everything = np.arange(len(tuned.gold))
     parts = {"": everything, **chooser.members(everything)}
     return {name: (own := tuned.some(rows)).grid(own.better_form()) for name, rows in parts.items()}
 
 
-def _staged(
-    tuned: Stages, chooser: Chooser, choice: Choice, crossed: Sequence[tuple[Flags, Choice]], named: Sequence[str]
+def _stage_shares(
+    tuned: TunableCascade,
+    chooser: Tuner,
+    choice: TuningResult,
+    crossed: Sequence[tuple[Flags, TuningResult]],
+    named: Sequence[str],
 ) -> dict[str, Any]:
     """Count who decides what, and how often wrongly."""
-    stage, said, groups = _deciding(tuned, chooser, choice), chooser.said(choice), chooser.groups
+    stage, said, groups = _deciding_stages(tuned, chooser, choice), chooser.said(choice), chooser.groups
     held, held_said = stage, None
     for mask, other in crossed:
-        held = np.where(mask, _deciding(tuned, chooser, other), held)
+        held = np.where(mask, _deciding_stages(tuned, chooser, other), held)
     if crossed:
-        held_said = joined([(mask, chooser.said(other)) for mask, other in crossed])
+        held_said = join_predictions([(mask, chooser.said(other)) for mask, other in crossed])
     shares = []
-    for name, flagged in [(name, flagged) for name in (RULES, ENCODER, LLM) for flagged in (False, True)]:
+    for name, flagged in [(name, flagged) for name in (RULES_STAGE, ENCODER_STAGE, LLM_STAGE) for flagged in (False, True)]:
         there = (stage == name) & (said.settled == flagged) & ~said.abstained
-        errors, held_errors = ratio(~said.right, there, groups), Estimate(None)
+        errors, held_errors = estimate_ratio(~said.right, there, groups), Estimate(None)
         if held_said is not None:
-            held_errors = ratio(~held_said.right, (held == name) & (held_said.settled == flagged) & ~held_said.abstained, groups)
+            held_errors = estimate_ratio(
+                ~held_said.right, (held == name) & (held_said.settled == flagged) & ~held_said.abstained, groups
+            )
         label = "hallucinated" if flagged else "faithful"
-        shares.append(StageShare(name, label, int(there.sum()), ratio(there, np.ones_like(there), groups), errors, held_errors))
-    on = (stage == LLM) | (stage == "")
+        shares.append(
+            StageShare(name, label, int(there.sum()), estimate_ratio(there, np.ones_like(there), groups), errors, held_errors)
+        )
+    on = (stage == LLM_STAGE) | (stage == "")
     sets = {name: np.array(named) == name for name in sorted(set(named) - {""})}
-    sent = {name: ratio(on, there, groups) for name, there in {"": np.ones_like(on), **sets}.items()}
+    sent = {name: estimate_ratio(on, there, groups) for name, there in {"": np.ones_like(on), **sets}.items()}
     return {"stages": tuple(s for s in shares if s.rows), "sent_on": sent}
 
 
-def _deciding(tuned: Stages, chooser: Chooser, choice: Choice) -> np.ndarray[tuple[int], np.dtype[np.str_]]:
+def _deciding_stages(tuned: TunableCascade, chooser: Tuner, choice: TuningResult) -> np.ndarray[tuple[int], np.dtype[np.str_]]:
     stage = tuned.stage(choice.whole.settings)
     for there, chosen in chooser.by_rows(choice):
         stage = np.where(there, tuned.stage(chosen.settings), stage)
     return stage
 
 
-def _notes(rows: Rows, places: Places, named: Sequence[str] | None, choice: Choice) -> list[str]:
+def _notes(rows: LabelledRows, places: RowIndices, named: Sequence[str] | None, choice: TuningResult) -> list[str]:
     notes = []
     if missing := len(rows.gold) - len(places):
         notes.append(f"{missing:,} rows have no verdict and count for nothing here.")
@@ -237,21 +261,27 @@ def _notes(rows: Rows, places: Places, named: Sequence[str] | None, choice: Choi
 
 
 def _profile(
-    rows: Rows, settings: Settings, head: dict[str, str], goal: Goal, choice: Choice, fitted: Figures, held: Figures | None
+    rows: LabelledRows,
+    settings: Settings,
+    head: dict[str, str],
+    goal: Goal,
+    choice: TuningResult,
+    fitted: Measures,
+    held: Measures | None,
 ) -> Profile:
     with rows.path.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    basis = Basis(
+    basis = CalibrationData(
         file=rows.path.name, sha256=sha256, rows=len(rows.gold), hallucinated=int(rows.gold.sum()),
-        hashes=hashes_of(rows.contents),
+        hashes=pack_row_hashes(rows.contents),
     )  # fmt: skip
     told = {"fitted": fitted, **({"cross-validated": held} if held else {})}
     return Profile(
         version=__version__, made=date.today().isoformat(), goal=str(goal), data=basis,
-        parts={name: head[name] for name in PARTS if head.get(name, "none") != "none"},
-        settings=_merged(options_of(settings, all=True), choice.whole),
+        parts={name: head[name] for name in PROFILE_PARTS if head.get(name, "none") != "none"},
+        settings=_merge_settings(tunable_options(settings, all=True), choice.whole),
         decision=choice.whole.decision,
-        sets={name: Fit(settings=chosen.settings, decision=chosen.decision) for name, chosen in choice.sets.items()},
+        sets={name: FittedSettings(settings=chosen.settings, decision=chosen.decision) for name, chosen in choice.sets.items()},
         figures={name: {n: _numbers(f) for n, f in figures.items() if f.value is not None} for name, figures in told.items()},
     )  # fmt: skip
 
@@ -260,5 +290,5 @@ def _numbers(figure: Estimate) -> list[float]:
     return [round(v, 4) for v in figure if v is not None]
 
 
-def _merged(tree: dict[str, Any], chosen: Chosen) -> dict[str, Any]:
+def _merge_settings(tree: dict[str, Any], chosen: TunedValues) -> dict[str, Any]:
     return {**tree, **{name: {**tree.get(name, {}), **own} for name, own in chosen.settings.items()}}

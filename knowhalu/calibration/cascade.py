@@ -5,22 +5,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from knowhalu.calibration.measures import is_held, upper_limit
-from knowhalu.calibration.outcomes import Lines, Places, made_said
-from knowhalu.calibration.runs import EVERY_STAGE
+from knowhalu.calibration.measures import error_rate_upper_limit, is_error_rate_bounded
+from knowhalu.calibration.outcomes import RowIndices, VerdictLines, make_predictions
+from knowhalu.calibration.run_settings import ALL_STAGES_FLAGS
 from knowhalu.errors import InputError
-from knowhalu.evaluation.metrics import Flags, Floats, Said
-from knowhalu.methods.baselines.lexical import rule_of
-from knowhalu.methods.cascade import ENCODER, LLM, RULES
+from knowhalu.evaluation.metrics import Flags, Floats, Predictions
+from knowhalu.methods.baselines.lexical import rule_for_type
+from knowhalu.methods.cascade import ENCODER_STAGE, LLM_STAGE, RULES_STAGE
 
 RULE_NAMES = ("copied", "dates", "numbers", "names")
 NEVER_FAITHFUL, NEVER_HALLUCINATED = -1.0, 1.0
 """Borders of a side that decides nothing: no probability is at most the one, or over the other."""
-TRIED = 50
+RISK_SIZES = 50
 """Numbers of rows for which the lowest risk is looked for."""
 
 
-class Stages(NamedTuple):
+class TunableCascade(NamedTuple):
     """What every stage said of every row; probabilities are NaN where a stage was left out or left the row open.
 
     `rules` tells of each of `RULE_NAMES` (rows of the array) whether it decides a row; "copied" finds it faithful, the others
@@ -30,10 +30,10 @@ class Stages(NamedTuple):
     gold: Flags
     rules: Flags
     encoder: Floats
-    last: Said
+    last: Predictions
     risk: float
 
-    def fit(self, rows: Places) -> dict[str, Any]:
+    def fit(self, rows: RowIndices) -> dict[str, Any]:
         """Choose the rules and the band that decide as many rows as they can at the stated risk.
 
         Each rule, and each side of the band, must keep the upper 95 % limit of its error rate under the risk.
@@ -47,29 +47,29 @@ class Stages(NamedTuple):
         low, high = NEVER_FAITHFUL if low is None else low, NEVER_HALLUCINATED if high is None else high
         return {"lexical": {"rules": kept}, "cascade": {"low": low, "high": high}}
 
-    def said(self, settings: dict[str, Any]) -> Said:
+    def said(self, settings: dict[str, Any]) -> Predictions:
         """Return what the cascade says of all rows with these rules and this band."""
         stage, own = self.stage(settings), settings["cascade"]
         copied = self.rules[RULE_NAMES.index("copied")]
         p = np.nan_to_num(self.encoder, nan=0.5)
-        p = np.where(stage == RULES, np.where(copied, 0.05, 0.95), np.where(stage == LLM, self.last.probability, p))
-        flagged = np.where(stage == RULES, ~copied, np.where(stage == ENCODER, p > own["high"], self.last.settled))
-        return made_said(self.gold, flagged, (stage == "") | ((stage == LLM) & self.last.abstained), p)
+        p = np.where(stage == RULES_STAGE, np.where(copied, 0.05, 0.95), np.where(stage == LLM_STAGE, self.last.probability, p))
+        flagged = np.where(stage == RULES_STAGE, ~copied, np.where(stage == ENCODER_STAGE, p > own["high"], self.last.settled))
+        return make_predictions(self.gold, flagged, (stage == "") | ((stage == LLM_STAGE) & self.last.abstained), p)
 
     def stage(self, settings: dict[str, Any]) -> np.ndarray[tuple[int], np.dtype[np.str_]]:
         """Return the stage that decides each row; "" where none does."""
         low, high = settings["cascade"]["low"], settings["cascade"]["high"]
         by_encoder = (self.encoder <= low) | (self.encoder > high)
-        found = np.where(by_encoder, ENCODER, np.where(np.isnan(self.last.probability), "", LLM))
-        return np.where(self._by_rules(settings["lexical"]["rules"]), RULES, found)
+        found = np.where(by_encoder, ENCODER_STAGE, np.where(np.isnan(self.last.probability), "", LLM_STAGE))
+        return np.where(self._by_rules(settings["lexical"]["rules"]), RULES_STAGE, found)
 
     def _by_rules(self, names: Sequence[str]) -> Flags:
         return np.asarray(self.rules[[RULE_NAMES.index(name) for name in names]].any(axis=0))
 
-    def _is_safe(self, rows: Places, *, faithful: bool) -> bool:
-        return is_held(self.risk, int((self.gold[rows] == faithful).sum()), len(rows))
+    def _is_safe(self, rows: RowIndices, *, faithful: bool) -> bool:
+        return is_error_rate_bounded(self.risk, int((self.gold[rows] == faithful).sum()), len(rows))
 
-    def _band(self, ordered: Places) -> tuple[float | None, float | None]:
+    def _band(self, ordered: RowIndices) -> tuple[float | None, float | None]:
         """Return the borders of both sides, rows given by their probability; None for a side that decides nothing.
 
         Where they cross, one cut near the middle takes the place of both, if either side holds the risk there too; if none does,
@@ -87,23 +87,23 @@ class Stages(NamedTuple):
                 return cut, cut
         return (low, None) if (p <= low).sum() >= (p > high).sum() else (None, high)
 
-    def _border(self, ordered: Places, *, faithful: bool) -> float | None:
+    def _border(self, ordered: RowIndices, *, faithful: bool) -> float | None:
         """Return the border of one side, rows given from the surest on: as far as the risk allows."""
         p, wrong = self.encoder[ordered], self.gold[ordered] == faithful
         errors = np.cumsum(wrong)
         for size in range(len(p), 0, -1):
             beyond = p[size] if size < len(p) else float(faithful)
-            if p[size - 1] != beyond and is_held(self.risk, int(errors[size - 1]), size):
+            if p[size - 1] != beyond and is_error_rate_bounded(self.risk, int(errors[size - 1]), size):
                 return float((p[size - 1] + beyond) / 2)
         return None
 
-    def _unreachable(self, ordered: Places) -> str:
+    def _unreachable(self, ordered: RowIndices) -> str:
         """Say which risk could be held, and by how many rows."""
         best = (1.0, 0, "passed")
         for rows, faithful, name in ((ordered, True, "passed"), (ordered[::-1], False, "flagged")):
             errors = np.cumsum(self.gold[rows] == faithful)
-            sizes = np.unique(np.geomspace(1, max(1, len(rows)), TRIED).astype(int)) if len(rows) else ()
-            found = ((upper_limit(int(errors[n - 1]), int(n)), int(n), name) for n in sizes)
+            sizes = np.unique(np.geomspace(1, max(1, len(rows)), RISK_SIZES).astype(int)) if len(rows) else ()
+            found = ((error_rate_upper_limit(int(errors[n - 1]), int(n)), int(n), name) for n in sizes)
             best = min([best, *found])
         limit, rows_, name = best
         return (
@@ -112,21 +112,21 @@ class Stages(NamedTuple):
         )
 
 
-def read_stages(lines: Lines, gold: Flags, risk: float) -> Stages:
+def read_tunable_cascade(lines: VerdictLines, gold: Flags, risk: float) -> TunableCascade:
     """Read the stages of all verdicts; raises InputError where not all were asked."""
     rules = np.zeros((len(RULE_NAMES), len(lines)), dtype=np.bool_)
     encoder = np.full(len(lines), np.nan)
     p, flagged, open_ = np.full(len(lines), np.nan), np.zeros(len(lines), np.bool_), np.ones(len(lines), np.bool_)
     for i, (_, fields) in enumerate(lines):
         stages = {stage["name"]: stage for stage in fields["stages"]}
-        if ENCODER not in stages:
-            raise InputError(f"the sample {fields['id']!r} was not checked by every stage. Run it with {EVERY_STAGE}.")
-        if stages.get(RULES, {"decided": False})["decided"]:
+        if ENCODER_STAGE not in stages:
+            raise InputError(f"the sample {fields['id']!r} was not checked by every stage. Run it with {ALL_STAGES_FLAGS}.")
+        if stages.get(RULES_STAGE, {"decided": False})["decided"]:
             for finding in fields["segments"][0]["findings"]:
-                rules[RULE_NAMES.index("copied" if finding["unit"] == "claim" else rule_of(finding["type"])), i] = True
-        if stages[ENCODER]["hallucinated"] is not None:
-            encoder[i] = stages[ENCODER]["probability"]
-        if LLM in stages:
-            said = stages[LLM]
+                rules[RULE_NAMES.index("copied" if finding["unit"] == "claim" else rule_for_type(finding["type"])), i] = True
+        if stages[ENCODER_STAGE]["hallucinated"] is not None:
+            encoder[i] = stages[ENCODER_STAGE]["probability"]
+        if LLM_STAGE in stages:
+            said = stages[LLM_STAGE]
             p[i], flagged[i], open_[i] = said["probability"], bool(said["hallucinated"]), said["hallucinated"] is None
-    return Stages(gold, rules, encoder, Said(gold, flagged, open_, p), risk)
+    return TunableCascade(gold, rules, encoder, Predictions(gold, flagged, open_, p), risk)

@@ -8,29 +8,31 @@ from heapq import heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
-from knowhalu.calibration.outcomes import Places
-from knowhalu.evaluation.bootstrap import Estimate, draws, limits
-from knowhalu.evaluation.metrics import BIASED, Floats, Said, counts, figures
+from knowhalu.calibration.outcomes import RowIndices
+from knowhalu.evaluation.bootstrap import Estimate, draw_resamples, percentile_interval
+from knowhalu.evaluation.metrics import BIASED_METRICS, Floats, Predictions, metrics_from_counts, row_counts
 
 MEASURES = ("average", "tpr", "tnr", "precision", "rest", "open", "brier", "ece")
-MEANINGS = {
+MEASURE_TITLES = {
     "average": "Avg Acc", "tpr": "TPR", "tnr": "TNR", "precision": "precision of flagged", "rest": "Avg Acc of decided",
     "open": "left open", "brier": "Brier", "ece": "ECE",
 }  # fmt: skip
-PARTS = 10
+RESAMPLE_CHUNKS = 10
 
 
-def measured(said: Said, groups: Places) -> dict[str, Estimate]:
+def measures_with_intervals(said: Predictions, groups: RowIndices) -> dict[str, Estimate]:
     """Return every measure with its 95 % bootstrap interval over groups; what cannot be given is None."""
-    single = counts(said)
-    whole, drawn = measures(single.sum(axis=0)), _resampled(single, groups)
-    spread = None if drawn is None else measures(drawn)
-    return {n: _figure(whole[n], *(() if spread is None or n in BIASED else limits(spread[n]))) for n in MEASURES}
+    single = row_counts(said)
+    whole, drawn = measures_from_counts(single.sum(axis=0)), _resample_sums(single, groups)
+    spread = None if drawn is None else measures_from_counts(drawn)
+    return {
+        n: _figure(whole[n], *(() if spread is None or n in BIASED_METRICS else percentile_interval(spread[n]))) for n in MEASURES
+    }
 
 
-def measures(total: Floats) -> dict[str, Floats]:
-    """Return all measures of added-up counts, an array of shape (..., columns of `counts`)."""
-    known = figures(total)
+def measures_from_counts(total: Floats) -> dict[str, Floats]:
+    """Return all measures of added-up counts, an array of shape (..., columns of `row_counts`)."""
+    known = metrics_from_counts(total)
     positives, negatives, found, passed, open_positives, open_negatives = np.moveaxis(total, -1, 0)[:6]
     alarms = negatives - open_negatives - passed
     return {
@@ -41,26 +43,26 @@ def measures(total: Floats) -> dict[str, Floats]:
     }  # fmt: skip
 
 
-def ratio(part: NDArray[np.bool_], whole: NDArray[np.bool_], groups: Places) -> Estimate:
+def estimate_ratio(part: NDArray[np.bool_], whole: NDArray[np.bool_], groups: RowIndices) -> Estimate:
     """Return which share of the rows `whole` is also in `part`, with its 95 % bootstrap interval over groups."""
     single = np.stack([part & whole, whole], axis=1).astype(np.float64)
     found = _share(*single.sum(axis=0))
-    drawn = _resampled(single, groups)
-    return _figure(found) if drawn is None else _figure(found, *limits(_share(drawn[:, 0], drawn[:, 1])))
+    drawn = _resample_sums(single, groups)
+    return _figure(found) if drawn is None else _figure(found, *percentile_interval(_share(drawn[:, 0], drawn[:, 1])))
 
 
-def _resampled(single: Floats, groups: Places) -> Floats | None:
+def _resample_sums(single: Floats, groups: RowIndices) -> Floats | None:
     """Return the sums of every bootstrap resample of whole groups, an array of shape (draws, columns); None for one group."""
     numbers = np.unique(groups, return_inverse=True)[1]
     if len(numbers) < 2 or numbers.max() == 0:
         return None
     by_group = np.zeros((int(numbers.max()) + 1, single.shape[1]))
     np.add.at(by_group, numbers, single)
-    drawn = np.array_split(draws(len(by_group)), PARTS)
+    drawn = np.array_split(draw_resamples(len(by_group)), RESAMPLE_CHUNKS)
     return np.concatenate([part.astype(np.float64) @ by_group for part in drawn])
 
 
-def folds(groups: Places, most: int = 5, seed: int = 0) -> list[NDArray[np.bool_]]:
+def group_folds(groups: RowIndices, most: int = 5, seed: int = 0) -> list[NDArray[np.bool_]]:
     """Part rows into folds, each of whole groups, about equally large: of every fold, which rows are in it."""
     numbers, sizes = np.unique(groups, return_counts=True)
     if len(numbers) < 2:
@@ -76,14 +78,14 @@ def folds(groups: Places, most: int = 5, seed: int = 0) -> list[NDArray[np.bool_
     return [fold_of_row == f for _, f in sorted(filled, key=lambda one: one[1])]
 
 
-def upper_limit(errors: int, rows: int, confidence: float = 0.95) -> float:
+def error_rate_upper_limit(errors: int, rows: int, confidence: float = 0.95) -> float:
     """Return the exact upper limit of an error rate, one-sided (Clopper and Pearson 1934); 1 where there is no row."""
     from scipy.special import bdtri
 
     return 1.0 if errors >= rows else float(bdtri(errors, rows, 1 - confidence))
 
 
-def is_held(rate: float, errors: int, rows: int, confidence: float = 0.95) -> bool:
+def is_error_rate_bounded(rate: float, errors: int, rows: int, confidence: float = 0.95) -> bool:
     """Tell whether so few errors would be this rare at a higher error rate: the upper limit is not over `rate`."""
     from scipy.special import bdtr
 

@@ -5,12 +5,12 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from knowhalu.calibration.outcomes import Places
+from knowhalu.calibration.outcomes import RowIndices
 from knowhalu.errors import InputError
-from knowhalu.evaluation.metrics import Floats, Said
+from knowhalu.evaluation.metrics import Floats, Predictions
 
 Aim = Literal["labels", "average", "precision", "abstain", "risk"]
-FLAGGED = 10
+MIN_FLAGGED = 10
 """Rows that a precision must be of, at least: one lucky row is none."""
 
 
@@ -31,26 +31,26 @@ class Goal(NamedTuple):
         }[self.aim]
 
 
-class Borders(NamedTuple):
+class DecisionThresholds(NamedTuple):
     """P of at most `low` is faithful, over `high` hallucinated, else left open."""
 
     low: float
     high: float
 
 
-class Cuts(NamedTuple):
+class CutPoints(NamedTuple):
     """The places where decided rows in order of their P can be parted, and counts over and under each: arrays of equal length.
 
     At `at[i]`, `size[i]` rows are under; of these `passed[i]` are faithful, and of those over it `found[i]` are hallucinated.
     """
 
     at: Floats
-    size: Places
-    passed: Places
-    found: Places
+    size: RowIndices
+    passed: RowIndices
+    found: RowIndices
 
 
-def cuts(said: Said) -> Cuts:
+def cut_points(said: Predictions) -> CutPoints:
     """Order the rows that are not left open and find all places between two different P, and at both ends."""
     decided = said.rows(~said.abstained)
     order = np.argsort(decided.probability, kind="stable")
@@ -60,34 +60,36 @@ def cuts(said: Said) -> Cuts:
     under = np.r_[-1.0 if len(p) and p[0] == 0 else 0.0, p][size]  # of a P of 0, nothing but -1 is under
     over = np.r_[p, 1.0][size]
     hallucinated = np.r_[0, np.cumsum(gold)]
-    return Cuts((under + over) / 2, size, size - hallucinated[size], hallucinated[-1] - hallucinated[size])
+    return CutPoints((under + over) / 2, size, size - hallucinated[size], hallucinated[-1] - hallucinated[size])
 
 
-def borders(goal: Goal, said: Said) -> Borders | None:
+def fit_decision_thresholds(goal: Goal, said: Predictions) -> DecisionThresholds | None:
     """Return the borders that reach a goal on these rows, None where labels are left as they are.
 
     Raises InputError, saying what is reachable, where none do.
     """
-    if goal.aim not in _REACH:
+    if goal.aim not in _FITTERS:
         return None
     if said.gold.all() or not said.gold.any():
         raise InputError("borders need rows of both labels. Give more rows.")
     if said.abstained.all():
         raise InputError("the method left all rows open, so no border can be chosen. Give rows that have sources.")
-    return _REACH[goal.aim](goal.value, said, cuts(said))
+    return _FITTERS[goal.aim](goal.value, said, cut_points(said))
 
 
-def _average(value: float, said: Said, at: Cuts) -> Borders:
+def _average(value: float, said: Predictions, at: CutPoints) -> DecisionThresholds:
     reached = at.found / said.gold.sum() + at.passed / (~said.gold).sum()
-    best = _nearest_half(at.at, reached >= reached.max() - 1e-12)
-    return Borders(best, best)
+    best = _nearest_to_half(at.at, reached >= reached.max() - 1e-12)
+    return DecisionThresholds(best, best)
 
 
-def _precision(value: float, said: Said, at: Cuts) -> Borders:
+def _precision(value: float, said: Predictions, at: CutPoints) -> DecisionThresholds:
     flagged = int(at.size[-1]) - at.size
-    known = flagged >= FLAGGED
+    known = flagged >= MIN_FLAGGED
     if not known.any():
-        raise InputError(f"a precision is of {FLAGGED} flagged rows at least, and only {flagged[0]} are decided. Give more rows.")
+        raise InputError(
+            f"a precision is of {MIN_FLAGGED} flagged rows at least, and only {flagged[0]} are decided. Give more rows."
+        )
     reached = np.where(known, at.found / np.maximum(flagged, 1), -1.0)
     if reached.max() < value:
         best = int(reached.argmax())
@@ -96,10 +98,10 @@ def _precision(value: float, said: Said, at: Cuts) -> Borders:
             f"flagged rows, which finds {at.found[best] / said.gold.sum():.1%} of the hallucinated. Ask for that, or for less."
         )
     first = int(np.flatnonzero(reached >= value)[0])
-    return Borders(float(at.at[first]), float(at.at[first]))
+    return DecisionThresholds(float(at.at[first]), float(at.at[first]))
 
 
-def _abstain(value: float, said: Said, at: Cuts) -> Borders:
+def _abstain(value: float, said: Predictions, at: CutPoints) -> DecisionThresholds:
     """Leave open the run of neighbouring rows without which the others are decided best, as many as may be."""
     room = int(np.floor(value * len(said.gold) + 1e-9)) - int(said.abstained.sum())
     if room < 0:
@@ -118,18 +120,22 @@ def _abstain(value: float, said: Said, at: Cuts) -> Borders:
     if np.isnan(reached).all():
         raise InputError(f"leaving {value:.1%} open leaves no row of one label. Allow less by --max-abstain, or give more rows.")
     best = _best(at.at, reached, ends)
-    return Borders(float(at.at[best]), float(at.at[ends[best]]))
+    return DecisionThresholds(float(at.at[best]), float(at.at[ends[best]]))
 
 
-def _best(at: Floats, reached: Floats, ends: Places) -> int:
+def _best(at: Floats, reached: Floats, ends: RowIndices) -> int:
     ok = np.flatnonzero(reached >= np.nanmax(reached) - 1e-12)
     return int(ok[np.abs((at[ok] + at[ends[ok]]) / 2 - 0.5).argmin()])
 
 
-def _nearest_half(at: Floats, among: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float:
+def _nearest_to_half(at: Floats, among: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float:
     """Return that of equally good borders which is nearest to 0.5: the least surprise."""
     ok = at[among]
     return float(ok[np.abs(ok - 0.5).argmin()])
 
 
-_REACH: dict[Aim, Callable[[float, Said, Cuts], Borders]] = {"average": _average, "precision": _precision, "abstain": _abstain}
+_FITTERS: dict[Aim, Callable[[float, Predictions, CutPoints], DecisionThresholds]] = {
+    "average": _average,
+    "precision": _precision,
+    "abstain": _abstain,
+}

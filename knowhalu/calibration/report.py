@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from knowhalu.calibration.calibrate import Calibration, Figures
-from knowhalu.calibration.measures import MEANINGS, MEASURES
-from knowhalu.calibration.two_forms import QUANTILES, Grid
-from knowhalu.evaluation.bootstrap import DRAWS, Estimate
-from knowhalu.evaluation.tables import Sheet, percent
-from knowhalu.profiles import beside
+from knowhalu.calibration.calibrate import Calibration, Measures
+from knowhalu.calibration.measures import MEASURE_TITLES, MEASURES
+from knowhalu.calibration.two_forms import QUANTILES, ThresholdGrid
+from knowhalu.evaluation.bootstrap import RESAMPLES, Estimate
+from knowhalu.evaluation.tables import ResultTable, format_percent
+from knowhalu.profiles import report_path
 
-SHARES = ("brier", "ece")
+UNSCALED_MEASURES = ("brier", "ece")
 """Measures that are not shown in percent."""
-STAGES = {"rules": "rules", "encoder": "encoder", "llm": "language model"}
+STAGE_TITLES = {"rules": "rules", "encoder": "encoder", "llm": "language model"}
 
 
-def chosen(found: Calibration) -> list[str]:
+def describe_choice(found: Calibration) -> list[str]:
     """Say in lines what was chosen, for all rows and for sets."""
     profile = found.profile
     parts = [("", profile.settings, profile.decision), *((n, f.settings, f.decision) for n, f in profile.sets.items())]
@@ -34,7 +34,7 @@ def chosen(found: Calibration) -> list[str]:
     return lines
 
 
-def sheets(found: Calibration) -> list[Sheet]:
+def make_tables(found: Calibration) -> list[ResultTable]:
     """Lay out how good it is, and of a cascade who decides what."""
     data = found.profile.data
     rows = [("as it was, uncalibrated", found.before), ("on the fitted rows (too good)", found.fitted)]
@@ -43,20 +43,25 @@ def sheets(found: Calibration) -> list[Sheet]:
         (f"set {name}, {'cross-validated' if held else 'fitted rows'}", held or own) for name, (own, held) in found.on.items()
     ]
     title = f"{data.rows:,} rows, {data.hallucinated:,} hallucinated, {found.groups:,} groups"
-    shown = [Sheet(title, ("", *(MEANINGS[n] for n in MEASURES)), [(name, *_cells(figures)) for name, figures in rows])]
+    shown = [
+        ResultTable(title, ("", *(MEASURE_TITLES[n] for n in MEASURES)), [(name, *_cells(figures)) for name, figures in rows])
+    ]
     if found.stages:
         head = ("decided by", "as", "rows", "share", "wrong, fitted rows", "wrong, cross-validated")
-        cells = [(STAGES[s.name], s.label, f"{s.rows:,}", *map(percent, (s.share, s.errors, s.held))) for s in found.stages]
-        shown.append(Sheet("Who decides", head, cells))
-        sent: list[tuple[str, ...]] = [(name or "all", percent(figure)) for name, figure in found.sent_on.items()]
-        shown.append(Sheet("Left to the language model", ("set", "share of rows"), sent))
+        cells = [
+            (STAGE_TITLES[s.name], s.label, f"{s.rows:,}", *map(format_percent, (s.share, s.errors, s.held)))
+            for s in found.stages
+        ]
+        shown.append(ResultTable("Who decides", head, cells))
+        sent: list[tuple[str, ...]] = [(name or "all", format_percent(figure)) for name, figure in found.sent_on.items()]
+        shown.append(ResultTable("Left to the language model", ("set", "share of rows"), sent))
     return shown
 
 
-def remarks(found: Calibration) -> list[str]:
+def make_notes(found: Calibration) -> list[str]:
     """Return what the columns mean, and what must be known of these figures."""
     return [
-        f"In percent but Brier and ECE, with 95 % bootstrap intervals: {DRAWS:,} resamples of groups of rows that share a "
+        f"In percent but Brier and ECE, with 95 % bootstrap intervals: {RESAMPLES:,} resamples of groups of rows that share a "
         "source, question or pair.",
         "Cross-validated: each fifth of the groups by what was chosen on the others; expect that of new rows.",
         "Left open counts as neither right label; Avg Acc of decided leaves it out. Brier and ECE: smaller is better.",
@@ -64,9 +69,9 @@ def remarks(found: Calibration) -> list[str]:
     ]
 
 
-def write(found: Calibration, profile: Path) -> Path:
+def write_calibration(found: Calibration, profile: Path) -> Path:
     """Write all figures and the grid beside a profile; return the path."""
-    path = beside(profile)
+    path = report_path(profile)
     path.write_text(json.dumps(as_json(found), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return path
 
@@ -77,11 +82,13 @@ def _short(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _cells(figures: Figures) -> tuple[str, ...]:
-    return tuple(as_number(figures[name]) if name in SHARES else percent(figures[name]) for name in MEASURES)
+def _cells(figures: Measures) -> tuple[str, ...]:
+    return tuple(
+        format_measure(figures[name]) if name in UNSCALED_MEASURES else format_percent(figures[name]) for name in MEASURES
+    )
 
 
-def as_number(figure: Estimate) -> str:
+def format_measure(figure: Estimate) -> str:
     """Write a figure that is no share, with its interval where it has one."""
     if figure.value is None:
         return "-"
@@ -92,7 +99,7 @@ def as_number(figure: Estimate) -> str:
 def as_json(found: Calibration) -> dict[str, Any]:
     """Return a calibration as plain fields; a figure is {value, low, high}, a grid has its quantiles and average accuracies."""
 
-    def told(figures: Figures | None) -> dict[str, Any] | None:
+    def told(figures: Measures | None) -> dict[str, Any] | None:
         return figures and {name: f._asdict() for name, f in figures.items()}
 
     grids = {name: _grid(grid) for name, grid in found.grids.items()}
@@ -109,7 +116,7 @@ def as_json(found: Calibration) -> dict[str, Any]:
     }
 
 
-def _grid(grid: Grid) -> dict[str, Any]:
+def _grid(grid: ThresholdGrid) -> dict[str, Any]:
     averages = [[None if np.isnan(v) else round(float(v), 6) for v in row] for row in grid.average]
     return {
         "base": str(grid.base), "q1": QUANTILES.tolist(), "q2": QUANTILES.tolist(), "delta1": grid.delta1.tolist(),

@@ -4,31 +4,31 @@ import numpy as np
 
 from knowhalu.errors import InputError
 from knowhalu.evaluation.metrics import Flags, Floats
-from knowhalu.methods.common.calibrated import Kind, Scaling, log_odds
+from knowhalu.methods.common.calibrated import ProbabilityScaling, ScalingKind, log_odds
 
-STEPS, ENOUGH = 100, 1e-10
+MAX_NEWTON_STEPS, NEWTON_TOLERANCE = 100, 1e-10
 DIGITS = 6
 
 
-def fit_scaling(kind: Kind, probability: Floats, gold: Flags) -> Scaling:
+def fit_scaling(kind: ScalingKind, probability: Floats, gold: Flags) -> ProbabilityScaling:
     """Fit a scaling of one kind to probabilities; `gold` is true for hallucinated.
 
     Raises InputError where a label is missing, or where higher probabilities do not go with more hallucinations.
     """
     if kind == "none":
-        return Scaling()
+        return ProbabilityScaling()
     if gold.all() or not gold.any():
         raise InputError(f"{kind} scaling needs rows of both labels. Give more rows, or --scaling none.")
     if kind == "isotonic":
-        x, y = isotonic(probability, gold.astype(float))
-        return Scaling(kind=kind, x=tuple(x.tolist()), y=tuple(y.round(DIGITS).tolist()))
-    slope, shift = logistic(log_odds(probability), gold, shifts=kind == "platt")
+        x, y = fit_isotonic(probability, gold.astype(float))
+        return ProbabilityScaling(kind=kind, x=tuple(x.tolist()), y=tuple(y.round(DIGITS).tolist()))
+    slope, shift = fit_logistic(log_odds(probability), gold, shifts=kind == "platt")
     if round(slope, DIGITS) <= 0:
         raise InputError("P(hallucinated) is no higher where rows are hallucinated, so no scaling helps. Give --scaling none.")
-    return Scaling(kind=kind, slope=round(slope, DIGITS), shift=round(shift, DIGITS))
+    return ProbabilityScaling(kind=kind, slope=round(slope, DIGITS), shift=round(shift, DIGITS))
 
 
-def logistic(z: Floats, gold: Flags, *, shifts: bool) -> tuple[float, float]:
+def fit_logistic(z: Floats, gold: Flags, *, shifts: bool) -> tuple[float, float]:
     """Return slope and shift of the likeliest sigmoid(slope x z + shift), by Newton's method.
 
     The targets are drawn in a little from 0 and 1, so that classes that do not overlap have an answer (Platt 1999, section 2.2).
@@ -37,17 +37,17 @@ def logistic(z: Floats, gold: Flags, *, shifts: bool) -> tuple[float, float]:
     target = np.where(gold, (positives + 1) / (positives + 2), 1 / (negatives + 2))
     x = np.stack([z, np.ones_like(z)], axis=1)[:, : 1 + shifts]
     w = np.zeros(1 + shifts)
-    for _ in range(STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         p = 1 / (1 + np.exp(-(x @ w)))
         gradient, bend = x.T @ (p - target), (x * (p * (1 - p))[:, None]).T @ x
-        step = np.linalg.lstsq(bend + ENOUGH * np.eye(len(w)), gradient, rcond=None)[0]
+        step = np.linalg.lstsq(bend + NEWTON_TOLERANCE * np.eye(len(w)), gradient, rcond=None)[0]
         w = w - step
-        if np.abs(step).max() < ENOUGH:
+        if np.abs(step).max() < NEWTON_TOLERANCE:
             break
     return float(w[0]), float(w[1]) if shifts else 0.0
 
 
-def isotonic(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+def fit_isotonic(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     """Return the ends of the level pieces of the nearest curve that never falls (pool adjacent violators)."""
     from scipy.optimize import isotonic_regression
 

@@ -10,24 +10,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from knowhalu.calibration.outcomes import Lines, Places, made_said
+from knowhalu.calibration.outcomes import RowIndices, VerdictLines, make_predictions
 from knowhalu.errors import InputError
-from knowhalu.evaluation.metrics import Flags, Floats, Said
-from knowhalu.methods.common.combine import Thresholds, softened
-from knowhalu.types import Form, Judgment, Label, Task
+from knowhalu.evaluation.metrics import Flags, Floats, Predictions
+from knowhalu.methods.common.combine import Thresholds, soft_max_probability
+from knowhalu.types import Judgment, KnowledgeForm, Label, Task
 
-RANKS = {Label.CORRECT: 0, Label.INCONCLUSIVE: 1, Label.INCORRECT: 2}
+LABEL_RANKS = {Label.CORRECT: 0, Label.INCONCLUSIVE: 1, Label.INCORRECT: 2}
 """Of several segments the one of the highest rank decides."""
-OPEN, WRONG = RANKS[Label.INCONCLUSIVE], RANKS[Label.INCORRECT]
-FORMS = (Form.UNSTRUCTURED, Form.STRUCTURED)
+INCONCLUSIVE_RANK, INCORRECT_RANK = LABEL_RANKS[Label.INCONCLUSIVE], LABEL_RANKS[Label.INCORRECT]
+FORMS = (KnowledgeForm.UNSTRUCTURED, KnowledgeForm.STRUCTURED)
 QUANTILES: Floats = np.arange(1, 20) / 20
-ASK = "--set knowhalu.second_opinion=always"
+BOTH_FORMS_FLAG = "--set knowhalu.second_opinion=always"
 
 
-class Grid(NamedTuple):
+class ThresholdGrid(NamedTuple):
     """Average accuracy at every pair of quantiles, NaN where q2 < q1; `never` is that of doubting no base judgment."""
 
-    base: Form
+    base: KnowledgeForm
     delta1: Floats
     delta2: Floats
     average: Floats
@@ -42,7 +42,7 @@ class Grid(NamedTuple):
         return Thresholds(float(self.delta1[i]), float(self.delta2[j]))
 
 
-class Forms(NamedTuple):
+class TunableForms(NamedTuple):
     """Judgments of segments by both forms, in arrays of shape (2, segments), the unstructured form first.
 
     `row` has the row of each segment, `strict` tells where what is left open counts as wrong (summaries). Rows without segments
@@ -50,7 +50,7 @@ class Forms(NamedTuple):
     """
 
     gold: Flags
-    row: Places
+    row: RowIndices
     strict: Flags
     rank: NDArray[np.int8]
     sure: Floats
@@ -58,33 +58,35 @@ class Forms(NamedTuple):
     rank_alone: NDArray[np.int8]
     p_alone: Floats
 
-    def fit(self, rows: Places) -> dict[str, Any]:
+    def fit(self, rows: RowIndices) -> dict[str, Any]:
         """Choose the base form and both thresholds."""
         chosen = self.some(rows)
         found = chosen.grid(chosen.better_form())
         delta1, delta2 = found.best
         return {"knowhalu": {"base_form": str(found.base), "delta1": delta1, "delta2": delta2}}
 
-    def said(self, settings: dict[str, Any]) -> Said:
+    def said(self, settings: dict[str, Any]) -> Predictions:
         """Return what KnowHalu says of all rows under these thresholds (Algorithm 1)."""
         own = settings["knowhalu"]
-        return self.concluded(FORMS.index(Form(own["base_form"])), Thresholds(own["delta1"], own["delta2"]))
+        return self.concluded(FORMS.index(KnowledgeForm(own["base_form"])), Thresholds(own["delta1"], own["delta2"]))
 
-    def some(self, rows: Places) -> "Forms":
+    def some(self, rows: RowIndices) -> "TunableForms":
         """Return some of the rows."""
         new = np.full(len(self.gold), -1, dtype=np.intp)
         new[rows] = np.arange(len(rows))
         kept = np.flatnonzero(new[self.row] >= 0)
         kept = kept[np.argsort(new[self.row[kept]], kind="stable")]
         parts = (self.rank[:, kept], self.sure[:, kept], self.supported[:, kept])
-        return Forms(self.gold[rows], new[self.row[kept]], self.strict[kept], *parts, self.rank_alone[rows], self.p_alone[rows])
+        return TunableForms(
+            self.gold[rows], new[self.row[kept]], self.strict[kept], *parts, self.rank_alone[rows], self.p_alone[rows]
+        )
 
     def better_form(self) -> int:
         """Return the form that is more accurate alone, the unstructured one of equals."""
         alone = [self._average(self.rank[form][None])[0] for form in range(2)]
         return int(np.argmax(alone))
 
-    def concluded(self, base: int, thresholds: Thresholds) -> Said:
+    def concluded(self, base: int, thresholds: Thresholds) -> Predictions:
         """Join the judgments of every segment and let the worst segment of every row decide."""
         taken = self._doubted(base, thresholds.delta1) & self._believed(base, thresholds)
         rank = self._settled(np.where(taken, self.rank[1 - base], self.rank[base]))
@@ -95,73 +97,85 @@ class Forms(NamedTuple):
             worst[self.row[starts]] = np.maximum.reduceat(rank, starts)
             deciding = np.maximum.reduceat(np.where(rank == worst[self.row], p_segment, -1.0), starts)
             every = np.split(p_segment, starts[1:])
-            p[self.row[starts]] = [softened(float(most), part.tolist()) for most, part in zip(deciding, every, strict=True)]
-        return made_said(self.gold, worst == WRONG, worst == OPEN, p)
+            p[self.row[starts]] = [
+                soft_max_probability(float(most), part.tolist()) for most, part in zip(deciding, every, strict=True)
+            ]
+        return make_predictions(self.gold, worst == INCORRECT_RANK, worst == INCONCLUSIVE_RANK, p)
 
-    def grid(self, base: int) -> Grid:
+    def grid(self, base: int) -> ThresholdGrid:
         """Compute the average accuracy at every pair of quantiles."""
         if not len(self.row):
             raise InputError("no row has judgments of two forms, so no threshold can be chosen. Give rows that are on target.")
         delta1, delta2 = (np.quantile(self.sure[form], QUANTILES) for form in (base, 1 - base))
         average = np.full((len(QUANTILES), len(QUANTILES)), np.nan)
         for i, first in enumerate(delta1):
-            doubted, is_open = self._doubted(base, first), self.rank[base] == OPEN
+            doubted, is_open = self._doubted(base, first), self.rank[base] == INCONCLUSIVE_RANK
             taken = doubted & (is_open | (self.sure[1 - base] > delta2[i:, None]))
             average[i, i:] = self._average(np.where(taken, self.rank[1 - base], self.rank[base]))
-        never = self._average(np.where(self.rank[base] == OPEN, self.rank[1 - base], self.rank[base])[None])[0]
-        return Grid(FORMS[base], delta1, delta2, average, float(never))
+        never = self._average(np.where(self.rank[base] == INCONCLUSIVE_RANK, self.rank[1 - base], self.rank[base])[None])[0]
+        return ThresholdGrid(FORMS[base], delta1, delta2, average, float(never))
 
     @property
-    def _starts(self) -> Places:
+    def _starts(self) -> RowIndices:
         return np.flatnonzero(np.r_[True, self.row[1:] != self.row[:-1]])
 
     def _doubted(self, base: int, delta1: float) -> Flags:
-        found: Flags = (self.rank[base] == OPEN) | (self.sure[base] < delta1)
+        found: Flags = (self.rank[base] == INCONCLUSIVE_RANK) | (self.sure[base] < delta1)
         return found
 
     def _believed(self, base: int, thresholds: Thresholds) -> Flags:
-        found: Flags = (self.rank[base] == OPEN) | (self.sure[1 - base] > thresholds.delta2)
+        found: Flags = (self.rank[base] == INCONCLUSIVE_RANK) | (self.sure[1 - base] > thresholds.delta2)
         return found
 
     def _settled(self, rank: NDArray[np.int8]) -> NDArray[np.int8]:
-        return np.where(self.strict & (rank == OPEN), WRONG, rank).astype(np.int8)
+        return np.where(self.strict & (rank == INCONCLUSIVE_RANK), INCORRECT_RANK, rank).astype(np.int8)
 
     def _average(self, ranks: NDArray[np.int8]) -> Floats:
         """Return the average accuracy of each of several rankings of all segments, an array of shape (rankings, segments)."""
         worst = np.repeat(self.rank_alone[None], len(ranks), axis=0)
         if len(self.row):
             worst[:, self.row[self._starts]] = np.maximum.reduceat(self._settled(ranks), self._starts, axis=1)
-        found, passed = (worst == WRONG)[:, self.gold], (worst == RANKS[Label.CORRECT])[:, ~self.gold]
+        found, passed = (worst == INCORRECT_RANK)[:, self.gold], (worst == LABEL_RANKS[Label.CORRECT])[:, ~self.gold]
         if not found.shape[1] or not passed.shape[1]:
             raise InputError("thresholds need rows of both labels. Give more rows.")
         return np.asarray((found.mean(axis=1) + passed.mean(axis=1)) / 2)
 
 
-def read_forms(lines: Lines, gold: Flags) -> Forms:
+def read_tunable_forms(lines: VerdictLines, gold: Flags) -> TunableForms:
     """Read the judgments of all verdicts; raises InputError where a segment was judged by one form only."""
     rank_alone = np.zeros(len(lines), dtype=np.int8)
     p_alone = np.zeros(len(lines))
     row, strict, judged = [], [], []
     for i, (_, fields) in enumerate(lines):
         if not fields["segments"]:
-            rank_alone[i], p_alone[i] = RANKS[Label(fields["label"])], fields["probability"]
+            rank_alone[i], p_alone[i] = LABEL_RANKS[Label(fields["label"])], fields["probability"]
         for segment in fields["segments"]:
             both = {j["form"]: j for j in (segment["base"], segment["supplement"]) if j is not None}
             if set(both) != set(FORMS):
-                raise InputError(f"the sample {fields['id']!r} was judged by one form of knowledge only. Run it with {ASK}.")
+                raise InputError(
+                    f"the sample {fields['id']!r} was judged by one form of knowledge only. Run it with {BOTH_FORMS_FLAG}."
+                )
             row.append(i)
             strict.append(fields["task"] == Task.SUMMARY)
-            judged.append([(RANKS[Label(both[f]["label"])], both[f]["confidence"], both[f]["supported"]) for f in FORMS])
+            judged.append([(LABEL_RANKS[Label(both[f]["label"])], both[f]["confidence"], both[f]["supported"]) for f in FORMS])
     rank, sure, supported = np.array(judged, dtype=float).reshape(-1, 2, 3).transpose(2, 1, 0)
-    return Forms(gold, np.array(row, dtype=np.intp), np.array(strict, dtype=np.bool_), rank.astype(np.int8), sure, supported,
-                 rank_alone, p_alone)  # fmt: skip
+    return TunableForms(
+        gold,
+        np.array(row, dtype=np.intp),
+        np.array(strict, dtype=np.bool_),
+        rank.astype(np.int8),
+        sure,
+        supported,
+        rank_alone,
+        p_alone,
+    )
 
 
-def by_segment(judged: Iterable[tuple[Judgment, Judgment, bool]]) -> Forms:
+def make_tunable_forms(judged: Iterable[tuple[Judgment, Judgment, bool]]) -> TunableForms:
     """Take pairs of judgments (unstructured, structured, whether the text is supported) as rows of one segment each."""
     rows = list(judged)
-    values = [[(RANKS[j.label], j.confidence, j.supported) for j in both] for *both, _ in rows]
+    values = [[(LABEL_RANKS[j.label], j.confidence, j.supported) for j in both] for *both, _ in rows]
     rank, sure, supported = np.array(values, dtype=float).reshape(-1, 2, 3).transpose(2, 1, 0)
     count, none = len(rows), np.zeros(len(rows))
-    return Forms(np.array([not good for *_, good in rows], dtype=np.bool_), np.arange(count), none.astype(np.bool_),
+    return TunableForms(np.array([not good for *_, good in rows], dtype=np.bool_), np.arange(count), none.astype(np.bool_),
                  rank.astype(np.int8), sure, supported, none.astype(np.int8), none)  # fmt: skip

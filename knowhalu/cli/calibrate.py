@@ -6,27 +6,27 @@ import click
 
 from knowhalu.calibration.calibrate import calibrate as calibrated
 from knowhalu.calibration.objectives import Aim, Goal
-from knowhalu.calibration.report import chosen, remarks, sheets, write
-from knowhalu.cli.compare import table_of
-from knowhalu.cli.detect import kept_when_interrupted, shown_progress
-from knowhalu.cli.options import FILE, make_settings, with_cache, with_index, with_method, with_settings
-from knowhalu.cli.show import make_console, short
+from knowhalu.calibration.report import describe_choice, make_notes, make_tables, write_calibration
+from knowhalu.cli.compare import terminal_table
+from knowhalu.cli.detect import resume_hint_on_interrupt, show_progress
+from knowhalu.cli.options import FILE_PATH, make_settings, with_cache, with_index, with_method, with_settings
+from knowhalu.cli.show import make_console, shorten_text
 from knowhalu.errors import InputError
-from knowhalu.methods.common.calibrated import Kind
+from knowhalu.methods.common.calibrated import ScalingKind
 
-SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
+SHARE_RANGE = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 
 @click.command()
-@click.argument("input", metavar="LABELLED", type=FILE)
+@click.argument("input", metavar="LABELLED", type=FILE_PATH)
 @click.option("--out", "-o", "output", required=True, type=click.Path(path_type=Path), help="TOML file for the profile.")
 @with_method
 @with_index
-@click.option("--outcomes", type=FILE, help="Outcomes of `knowhalu detect` on these rows: nothing is asked again.")
+@click.option("--outcomes", type=FILE_PATH, help="Outcomes of `knowhalu detect` on these rows: nothing is asked again.")
 @click.option("--goal", type=click.Choice(["average"]), help="Choose the border of P(hallucinated) with the best Avg Acc.")
-@click.option("--target-precision", "precision", type=SHARE, help="Flag as many as may be at this precision.")
-@click.option("--max-abstain", "abstain", type=SHARE, help="Leave the least sure open, this share of all rows at most.")
-@click.option("--max-risk", "risk", type=SHARE, help="Of a cascade: let a stage decide at this rate of errors at most.")
+@click.option("--target-precision", "precision", type=SHARE_RANGE, help="Flag as many as may be at this precision.")
+@click.option("--max-abstain", "abstain", type=SHARE_RANGE, help="Leave the least sure open, this share of all rows at most.")
+@click.option("--max-risk", "risk", type=SHARE_RANGE, help="Of a cascade: let a stage decide at this rate of errors at most.")
 @click.option(
     "--scaling", type=click.Choice(["none", "temperature", "platt", "isotonic"]), default="none", show_default=True,
     help="How P(hallucinated) is turned into a share of hallucinations.",
@@ -46,7 +46,7 @@ def calibrate(
     precision: float | None,
     abstain: float | None,
     risk: float | None,
-    scaling: Kind,
+    scaling: ScalingKind,
     by_set: bool,
     restart: bool,
     no_cache: bool,
@@ -63,18 +63,18 @@ def calibrate(
     settings = make_settings(settings_file, pairs, index, no_cache=no_cache, method=method, reasoner=reasoner)
     aim = _goal(goal, precision=precision, abstain=abstain, risk=risk)
     kept = outcomes or output.with_suffix(".outcomes.jsonl")
-    with kept_when_interrupted(kept), shown_progress(make_console(stderr=True)) as report:
+    with resume_hint_on_interrupt(kept), show_progress(make_console(stderr=True)) as report:
         found = calibrated(
             input, output, settings, goal=aim, scaling=scaling, by_set=by_set, outcomes=outcomes, restart=restart, progress=report
         )
-    for line in chosen(found):
-        console.print(short(line, 600))
-    for sheet in sheets(found):
+    for line in describe_choice(found):
+        console.print(shorten_text(line, 600))
+    for sheet in make_tables(found):
         console.print()
-        console.print(table_of(sheet))
-    for line in remarks(found):
+        console.print(terminal_table(sheet))
+    for line in make_notes(found):
         console.print(line, style="dim")
-    click.echo(f"written: {output}, {write(found, output)}; outcomes: {kept}")
+    click.echo(f"written: {output}, {write_calibration(found, output)}; outcomes: {kept}")
 
 
 def _goal(goal: str | None, **shares: float | None) -> Goal | None:

@@ -13,11 +13,11 @@ from rich.table import Table
 
 from knowhalu.cli.options import make_settings, with_settings
 from knowhalu.cli.show import make_console
-from knowhalu.profiles import quoted
+from knowhalu.profiles import toml_value
 from knowhalu.registry import METHODS, MethodCard, method_card
 from knowhalu.settings import Settings
 
-NOBODY = "nobody: a rule"
+NO_REASONER = "nobody: a rule"
 
 
 @click.command()
@@ -32,7 +32,7 @@ def methods(name: str | None, as_json: bool) -> None:
     elif name is None:
         _show_table(make_console())
     else:
-        click.echo(card_text(name, cards[name]))
+        click.echo(describe_method(name, cards[name]))
 
 
 def _show_table(console: Console) -> None:
@@ -40,18 +40,24 @@ def _show_table(console: Console) -> None:
     for head in ("method", "does", "who thinks", "needs", "cost of a text"):
         table.add_column(head, overflow="fold", no_wrap=head == "method")
     for name, card in METHODS.items():
-        table.add_row(name, card.does, _thinkers(card), card.needs, card.cost)
+        table.add_row(name, card.does, _reasoners(card), card.needs, card.cost)
     console.print(table)
     console.print("\nOne of them: knowhalu methods NAME. Use it: knowhalu check --method NAME, knowhalu detect --method NAME.")
 
 
-def card_text(name: str, card: MethodCard) -> str:
+def describe_method(name: str, card: MethodCard) -> str:
     """Return all that is to be known of a method: its card, its options as TOML, and commands to begin with."""
     group = getattr(Settings(), card.options)
-    lines = [f"{name}: {card.does}", "", f"who thinks: {_thinkers(card)}", f"needs: {card.needs}", f"cost of a text: {card.cost}"]
+    lines = [
+        f"{name}: {card.does}",
+        "",
+        f"who thinks: {_reasoners(card)}",
+        f"needs: {card.needs}",
+        f"cost of a text: {card.cost}",
+    ]
     lines += ["", "Commands:", *(f"  {line}" for line in _commands(name, card)), ""]
     lines += [f"Options (--set {card.options}.NAME=VALUE, or in a file for --settings):", f"[{card.options}]"]
-    return "\n".join(lines) + "\n" + entries(group, list(type(group).model_fields)).rstrip("\n")
+    return "\n".join(lines) + "\n" + settings_as_toml(group, list(type(group).model_fields)).rstrip("\n")
 
 
 def _commands(name: str, card: MethodCard) -> list[str]:
@@ -65,8 +71,8 @@ def _commands(name: str, card: MethodCard) -> list[str]:
     ]  # fmt: skip
 
 
-def _thinkers(card: MethodCard) -> str:
-    return " or ".join(card.reasoners) or NOBODY
+def _reasoners(card: MethodCard) -> str:
+    return " or ".join(card.reasoners) or NO_REASONER
 
 
 def _fields(name: str, card: MethodCard) -> dict[str, Any]:
@@ -92,15 +98,15 @@ def render_settings(tree: Settings) -> str:
     """Return the tree as TOML with comments; a setting without a value is commented out."""
     values = [name for name in type(tree).model_fields if not isinstance(getattr(tree, name), BaseModel)]
     groups = [name for name in type(tree).model_fields if name not in values]
-    parts = [entries(tree, values)]
+    parts = [settings_as_toml(tree, values)]
     for name in groups:
         group = getattr(tree, name)
         about = " ".join((type(group).__doc__ or "").split())
-        parts.append(f"# {about}\n[{name}]\n{entries(group, list(type(group).model_fields))}")
+        parts.append(f"# {about}\n[{name}]\n{settings_as_toml(group, list(type(group).model_fields))}")
     return "\n".join(parts)
 
 
-def entries(group: BaseModel, names: list[str]) -> str:
+def settings_as_toml(group: BaseModel, names: list[str]) -> str:
     """Return settings of a group as TOML lines, each with what it means."""
     lines = []
     for name in names:
@@ -130,4 +136,4 @@ def _choices(annotation: Any) -> list[str]:
 def _toml(value: Any) -> str:
     if isinstance(value, Enum):
         value = value.value
-    return quoted(str(value) if isinstance(value, Path) else value)
+    return toml_value(str(value) if isinstance(value, Path) else value)

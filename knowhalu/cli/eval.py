@@ -6,24 +6,24 @@ import click
 
 from knowhalu.datasets.catalog import DATASETS, dataset_card
 
-OTHERS = {
+EXTRA_COMMANDS = {
     "all": ("knowhalu.cli.eval_all:evaluate_all", "Every file of a folder whose form is known, one after the other."),
     "paper": ("knowhalu.cli.eval_paper:paper", "The tables of the papers as printed, with rows of ours below."),
 }
 
 
-class DataSets(click.Group):
+class DatasetGroup(click.Group):
     """A group whose commands are the data sets, and a few beside them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of the table."""
-        return [*OTHERS, *DATASETS]
+        return [*EXTRA_COMMANDS, *DATASETS]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command:
         """Import or make a command; raises SettingsError with the nearest name where there is none."""
         name = name.replace("_", "-")
-        if name in OTHERS:
-            module, _, attribute = OTHERS[name][0].partition(":")
+        if name in EXTRA_COMMANDS:
+            module, _, attribute = EXTRA_COMMANDS[name][0].partition(":")
             found: click.Command = getattr(import_module(module), attribute)
             return found
         card = dataset_card(name)
@@ -33,12 +33,12 @@ class DataSets(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List all from the tables, so that help imports none of them."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in OTHERS.items()])
+            formatter.write_dl([(name, line) for name, (_, line) in EXTRA_COMMANDS.items()])
         with formatter.section("Data sets"):
             formatter.write_dl([(name, card.about) for name, card in DATASETS.items()])
 
 
-@click.group(cls=DataSets)
+@click.group(cls=DatasetGroup)
 def evaluate() -> None:
     """Evaluate methods on a data set that lies on your disk; nothing is downloaded.
 

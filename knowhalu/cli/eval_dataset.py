@@ -10,21 +10,21 @@ import click
 from click.exceptions import Exit
 from rich.console import Console
 
-from knowhalu.cli.compare import INTERRUPTED, Lines, show_sheets
-from knowhalu.cli.options import FILE, F, all_pairs, with_cache, with_fitted, with_index, with_settings
+from knowhalu.cli.compare import EXIT_INTERRUPTED, ProgressLines, show_tables
+from knowhalu.cli.options import FILE_PATH, F, setting_pairs, with_cache, with_fitted, with_index, with_settings
 from knowhalu.cli.show import make_console
 from knowhalu.datasets.card import DatasetCard
-from knowhalu.datasets.loading import open_set
-from knowhalu.evaluation.compare import Report
-from knowhalu.evaluation.dataset import Evaluation, Fit, evaluate
-from knowhalu.evaluation.dataset_tables import remarks, sheets, write
-from knowhalu.evaluation.specs import parse_specs
+from knowhalu.datasets.loading import open_dataset
+from knowhalu.evaluation.compare import ReportMethodProgress
+from knowhalu.evaluation.dataset import DatasetEvaluation, FitSource, evaluate_dataset
+from knowhalu.evaluation.dataset_tables import make_notes, make_tables, write_evaluation
+from knowhalu.evaluation.method_specs import parse_specs
 
-PLACE = click.Path(exists=True, path_type=Path)
+DATA_PATH = click.Path(exists=True, path_type=Path)
 
 
 @dataclass(frozen=True)
-class Job:
+class EvaluationJob:
     """What a command was asked for; the names are those of its options."""
 
     data: Path
@@ -43,26 +43,37 @@ class Job:
     settings_file: Path | None
     pairs: tuple[str, ...]
 
-    def run(self, name: str, folder: Path, progress: Report) -> Evaluation:
+    def run(self, name: str, folder: Path, progress: ReportMethodProgress) -> DatasetEvaluation:
         """Evaluate one data set, and write what was found into a folder."""
-        found = evaluate(
-            open_set(name, self.data, self.split), self.data, parse_specs(self.methods), folder,
-            fit=Fit(self.fit, self.fit_split), file=self.settings_file, limit=self.limit, restart=self.restart, progress=progress,
-            pairs=all_pairs(
-                self.pairs, self.index, no_cache=self.no_cache, reasoner=self.reasoner, profile=self.profile,
+        found = evaluate_dataset(
+            open_dataset(name, self.data, self.split),
+            self.data,
+            parse_specs(self.methods),
+            folder,
+            fit=FitSource(self.fit, self.fit_split),
+            file=self.settings_file,
+            limit=self.limit,
+            restart=self.restart,
+            progress=progress,
+            pairs=setting_pairs(
+                self.pairs,
+                self.index,
+                no_cache=self.no_cache,
+                reasoner=self.reasoner,
+                profile=self.profile,
                 allow_fitted=self.allow_fitted,
             ),
-        )  # fmt: skip
-        write(found, folder)
+        )
+        write_evaluation(found, folder)
         return found
 
-    def of(self, data: Path) -> "Job":
+    def of(self, data: Path) -> "EvaluationJob":
         """Return the same job for other data."""
         return replace(self, data=data)
 
 
 def with_evaluation(command: F) -> F:
-    """Add the options of an evaluation; the command gets them as keywords, for `Job`."""
+    """Add the options of an evaluation; the command gets them as keywords, for `EvaluationJob`."""
     for decorate in (
         with_settings,
         with_fitted,
@@ -72,7 +83,7 @@ def with_evaluation(command: F) -> F:
         click.option("--reasoner", metavar="NAME", help="Who thinks in methods that do not say it themselves."),
         click.option("--limit", type=click.IntRange(min=2), help="So many rows at most, drawn once, whole groups together."),
         click.option("--fit-split", metavar="SPLIT", help="Split to fit the trivial rules on; default: val or dev, if any."),
-        click.option("--fit", type=FILE, help="Labelled rows to fit the trivial rules on, none of which is evaluated."),
+        click.option("--fit", type=FILE_PATH, help="Labelled rows to fit the trivial rules on, none of which is evaluated."),
         click.option(
             "--out", "-o", "folder", type=click.Path(file_okay=False, path_type=Path), default=Path("runs"),
             help="Folder for the results, in which each data set gets its own; default: runs.",
@@ -82,21 +93,21 @@ def with_evaluation(command: F) -> F:
             "--method", "--methods", "-m", "methods", multiple=True, default=("knowhalu",), metavar="A,B,C",
             help="Methods, as in knowhalu compare; the first is what others are tested against. Default: knowhalu.",
         ),
-        click.option("--data", type=PLACE, required=True, metavar="PATH", help="File or folder with the data set."),
+        click.option("--data", type=DATA_PATH, required=True, metavar="PATH", help="File or folder with the data set."),
     ):  # fmt: skip
         command = decorate(command)
     return command
 
 
-def command_of(name: str, card: DatasetCard) -> click.Command:
+def make_command(name: str, card: DatasetCard) -> click.Command:
     """Return the command of a data set; its help is its card."""
 
     @with_evaluation
     def run(**given: Any) -> None:
-        job = Job(**given)
+        job = EvaluationJob(**given)
         folder = job.folder / name
-        with kept_when_interrupted(folder):
-            found = job.run(name, folder, Lines(make_console(stderr=True)))
+        with evaluation_hint_on_interrupt(folder):
+            found = job.run(name, folder, ProgressLines(make_console(stderr=True)))
         show_evaluation(make_console(), found)
         click.echo(f"written: {folder / 'comparison.json'}, {folder / 'comparison.md'}")
 
@@ -107,19 +118,19 @@ def command_of(name: str, card: DatasetCard) -> click.Command:
 
 
 @contextmanager
-def kept_when_interrupted(folder: Path) -> Iterator[None]:
+def evaluation_hint_on_interrupt(folder: Path) -> Iterator[None]:
     """End an evaluation that is interrupted with a line that says how to go on."""
     try:
         yield
     except KeyboardInterrupt as error:
         click.echo(f"interrupted: what was finished is kept in {folder}. The same command goes on from there.", err=True)
-        raise Exit(INTERRUPTED) from error
+        raise Exit(EXIT_INTERRUPTED) from error
 
 
-def show_evaluation(console: Console, evaluation: Evaluation) -> None:
+def show_evaluation(console: Console, evaluation: DatasetEvaluation) -> None:
     """Print all tables, what the figures mean, and the warnings last, where they are seen."""
-    show_sheets(console, sheets(evaluation), evaluation.comparison.results)
-    for line in remarks(evaluation):
+    show_tables(console, make_tables(evaluation), evaluation.comparison.results)
+    for line in make_notes(evaluation):
         console.print(line, style="dim")
     for line in evaluation.warnings:
         console.print(f"warning: {line}", style="yellow")

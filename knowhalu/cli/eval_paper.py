@@ -6,10 +6,10 @@ from pathlib import Path
 import click
 
 from knowhalu.errors import SettingsError
-from knowhalu.evaluation.paper import as_json, lay_out, markdown
-from knowhalu.evaluation.published import table_of, tables_of
+from knowhalu.evaluation.paper import as_json, as_markdown, make_paper_table
+from knowhalu.evaluation.published import published_table, published_tables
 
-KINDS = (".md", ".json")
+OUTPUT_SUFFIXES = (".md", ".json")
 
 
 @click.command()
@@ -27,15 +27,18 @@ def paper(paper: str, number: int | None, runs: Path, data: str, out: Path | Non
     Every row of ours says who made it (encoder, or llm:MODEL); what was not run says so and what it takes,
     with the command that runs what can be.
     """
-    if out is not None and out.suffix not in KINDS:
+    if out is not None and out.suffix not in OUTPUT_SUFFIXES:
         raise SettingsError(f"{out}: write .md or .json")
     if out is not None and out.exists():
         raise SettingsError(f"{out}: exists. Give another -o")
-    tables = [lay_out(table, runs, data) for table in ([table_of(paper, number)] if number is not None else tables_of(paper))]
+    tables = [
+        make_paper_table(table, runs, data)
+        for table in ([published_table(paper, number)] if number is not None else published_tables(paper))
+    ]
     if out is not None and out.suffix == ".json":
         content = json.dumps([as_json(t) for t in tables], indent=1, ensure_ascii=False) + "\n"
     else:
-        content = "\n".join(markdown(t) for t in tables)
+        content = "\n".join(as_markdown(t) for t in tables)
     if out is None:
         click.echo(content, nl=False)
     else:

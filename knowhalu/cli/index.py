@@ -7,33 +7,33 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from knowhalu.cli.index_options import (
-    CUTTING,
-    FOLDER,
-    MODEL,
-    READING,
-    SOURCES,
-    STORING,
-    ListsFormats,
-    chunking_of,
-    reader_of,
-    report_left_out,
+    CHUNKING_OPTIONS,
+    FOLDER_ARGUMENT,
+    MODEL_OPTIONS,
+    READING_OPTIONS,
+    SOURCES_ARGUMENT,
+    STORAGE_OPTIONS,
+    FormatsCommand,
+    make_chunking,
+    make_reader,
+    report_skipped,
     with_options,
 )
 from knowhalu.cli.index_search import extend, info, search, serve, verify
 
 if TYPE_CHECKING:
-    from knowhalu.index.base import Embedder
     from knowhalu.index.manifest import Chunking
-    from knowhalu.index.plan import Plan
-    from knowhalu.ingest.sources import Sources
+    from knowhalu.index.plan import BuildPlan
+    from knowhalu.index.protocols import Embedder
+    from knowhalu.ingest.sources import DocumentReader
 
 
-@click.command(cls=ListsFormats)
-@SOURCES
+@click.command(cls=FormatsCommand)
+@SOURCES_ARGUMENT
 @click.option("--embedder", default="minilm", show_default=True, help="minilm, a model folder, or flag:<folder>.")
 @click.option("--exact", is_flag=True, help="Read all of the sources instead of a sample.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
-@with_options(CUTTING, READING, STORING, MODEL)
+@with_options(CHUNKING_OPTIONS, READING_OPTIONS, STORAGE_OPTIONS, MODEL_OPTIONS)
 def plan(sources: tuple[Path, ...], embedder: str, exact: bool, as_json: bool, **given: Any) -> None:
     """Say what an index would take; build nothing.
 
@@ -41,13 +41,13 @@ def plan(sources: tuple[Path, ...], embedder: str, exact: bool, as_json: bool, *
     """
     from knowhalu.encoder.embedder import load_embedder
 
-    reader, chunking = reader_of(sources, given), chunking_of(given)
+    reader, chunking = make_reader(sources, given), make_chunking(given)
     storing = {name: given.pop(name) for name in ("factory", "storage")}
     show_plan(reader, load_embedder(embedder, **given), chunking, exact=exact, as_json=as_json, **storing)
 
 
 def show_plan(
-    reader: "Sources",
+    reader: "DocumentReader",
     embedder: "Embedder",
     chunking: "Chunking",
     *,
@@ -60,9 +60,9 @@ def show_plan(
     import json
 
     from knowhalu.index.faiss_file import choose_factory
-    from knowhalu.index.plan import make_plan
+    from knowhalu.index.plan import plan_build
 
-    made = make_plan(
+    made = plan_build(
         reader,
         embedder,
         chunking,
@@ -77,7 +77,7 @@ def show_plan(
         click.echo(f"{name:<11}{value}")
 
 
-def _lines(made: "Plan", embedder: str) -> list[tuple[str, str]]:
+def _lines(made: "BuildPlan", embedder: str) -> list[tuple[str, str]]:
     from rich.filesize import decimal
 
     about = "" if made.exact else "about "
@@ -91,14 +91,18 @@ def _lines(made: "Plan", embedder: str) -> list[tuple[str, str]]:
         ("passages", f"{about}{made.passages:,}, of {made.words:.0f} words on average"),
         ("disk", f"about {decimal(made.disk)}"),
         ("memory", f"about {decimal(made.memory)} at most"),
-        ("time", f"about {_span(sum(t for _, t in times))}: " + ", ".join(f"{_span(t)} {what}" for what, t in times)),
+        (
+            "time",
+            f"about {_format_seconds(sum(t for _, t in times))}: "
+            + ", ".join(f"{_format_seconds(t)} {what}" for what, t in times),
+        ),
         ("factory", f"{made.factory}, embedder {embedder}"),
         ("assumed", f"{says}; no passage is there twice; this machine stays as busy as it is now"),
         *([("broken", f"{made.problems:,} of the records read cannot be used")] if made.problems else []),
     ]
 
 
-def _span(seconds: float) -> str:
+def _format_seconds(seconds: float) -> str:
     """Write a time in the two largest units that matter."""
     whole = round(seconds)
     if whole < 120:
@@ -110,9 +114,9 @@ def _span(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
-FORCE = click.option("--force", is_flag=True, help="Drop unfinished work of another kind on this index.")
-MAKING = (
-    *STORING,
+FORCE_OPTION = click.option("--force", is_flag=True, help="Drop unfinished work of another kind on this index.")
+BUILD_OPTIONS = (
+    *STORAGE_OPTIONS,
     click.option("--shard", default=100_000, show_default=True, type=click.IntRange(1), help="Passages of a shard."),
     click.option("--ray", is_flag=True, help="Embed the shards on all machines and GPUs of a Ray cluster."),
 )
@@ -127,85 +131,85 @@ for command in (plan, info, verify, search, extend, serve):
     index.add_command(command)
 
 
-@index.command(cls=ListsFormats)
-@SOURCES
+@index.command(cls=FormatsCommand)
+@SOURCES_ARGUMENT
 @click.option("--out", "-o", required=True, type=click.Path(path_type=Path), help="Folder of the new index.")
 @click.option("--embedder", default="minilm", show_default=True, help="minilm, a model folder, or flag:<folder>.")
-@with_options(CUTTING, READING, MAKING)
+@with_options(CHUNKING_OPTIONS, READING_OPTIONS, BUILD_OPTIONS)
 @click.option("--force", is_flag=True, help="Replace an index that is there, and drop unfinished work of another kind.")
 @click.option("--plan", "only_plan", is_flag=True, help="Print what it would take, and build nothing (see `index plan`).")
-@with_options(MODEL)
+@with_options(MODEL_OPTIONS)
 def build(sources: tuple[Path, ...], out: Path, embedder: str, force: bool, only_plan: bool, **given: Any) -> None:
     """Build an index of files and folders.
 
     SOURCES are of the formats below.
     A build that is stopped goes on from its last finished shard when the same command is given again.
     """
-    from knowhalu.cli.index_options import bar, refresh
+    from knowhalu.cli.index_options import progress_bar, refresh_bm25
     from knowhalu.encoder.embedder import load_embedder
     from knowhalu.index.build import build_index
-    from knowhalu.index.embedding import embed_here
+    from knowhalu.index.embedding import embed_locally
 
-    reader, chunking = reader_of(sources, given), chunking_of(given)
+    reader, chunking = make_reader(sources, given), make_chunking(given)
     choice: dict[str, Any] = {"precision": given["precision"], "device": given["device"]}
     model, started = load_embedder(embedder, **choice), time.perf_counter()
     making = {name: given[name] for name in ("factory", "storage", "shard")}
     if only_plan:
         show_plan(reader, model, chunking, factory=given["factory"], storage=given["storage"])
         return
-    stage = _on_ray(embedder, choice) if given["ray"] else embed_here
-    with bar(reader) as progress:
+    stage = _on_ray(embedder, choice) if given["ray"] else embed_locally
+    with progress_bar(reader) as progress:
         made = build_index(reader, out, model, chunking=chunking, force=force, progress=progress, stage=stage, **making)
     seconds, counts = time.perf_counter() - started, made.counts
-    report_left_out(reader)
+    report_skipped(reader)
     click.echo(
         f"{out}: {counts.passages:,} passages of {counts.documents:,} documents in {seconds:.1f} s "
         f"({counts.passages / seconds:,.0f} per second); {counts.duplicates:,} duplicates dropped"
     )
-    refresh(out)
+    refresh_bm25(out)
 
 
 def _on_ray(embedder: str, choice: dict[str, Any]) -> Any:
     from functools import partial
 
     from knowhalu.encoder.embedder import load_embedder
-    from knowhalu.index.ray import RayStage
+    from knowhalu.index.ray import RayEmbeddingStage
 
-    return RayStage(partial(load_embedder, embedder, **choice))
+    return RayEmbeddingStage(partial(load_embedder, embedder, **choice))
 
 
-@index.command(cls=ListsFormats)
-@FOLDER
-@SOURCES
+@index.command(cls=FormatsCommand)
+@FOLDER_ARGUMENT
+@SOURCES_ARGUMENT
 @click.option("--embedder", help="The model that built the index, where it is not the shipped one.")
-@with_options(READING)
+@with_options(READING_OPTIONS)
 @click.option("--replace", is_flag=True, help="Let records without an id replace those of the same file name and line.")
-@FORCE
-@with_options(MODEL)
+@FORCE_OPTION
+@with_options(MODEL_OPTIONS)
 def add(folder: Path, sources: tuple[Path, ...], embedder: str | None, replace: bool, force: bool, **given: Any) -> None:
     """Add or replace documents of an index.
 
     The documents of SOURCES go into the index in FOLDER; one whose id is there already is replaced.
     An addition that is stopped goes on where it was when the same command is given again.
     """
-    from knowhalu.cli.index_options import bar, embedder_for, refresh, summary
+    from knowhalu.cli.index_options import index_summary, load_index_embedder, progress_bar, refresh_bm25
     from knowhalu.index.update import add_documents
 
-    model = embedder_for(folder, embedder, precision=given["precision"], device=given["device"])
-    reader = reader_of(sources, given)
+    model = load_index_embedder(folder, embedder, precision=given["precision"], device=given["device"])
+    reader = make_reader(sources, given)
     replaced = list[int]()
-    with bar(reader) as progress:
+    with progress_bar(reader) as progress:
         made = add_documents(reader, folder, model, force=force, replace=replace, progress=progress, on_replaced=replaced.append)
-    report_left_out(reader)
-    click.echo(summary(folder, made) + (f", {sum(replaced):,} of its documents replaced" if any(replaced) else ""))
-    refresh(folder)
+    report_skipped(reader)
+    click.echo(index_summary(folder, made) + (f", {sum(replaced):,} of its documents replaced" if any(replaced) else ""))
+    refresh_bm25(folder)
 
 
 @index.command()
-@FOLDER
+@FOLDER_ARGUMENT
 @click.argument("ids", nargs=-1)
 @click.option("--file", type=click.Path(path_type=Path), help="File of ids, one to a line.")
-@FORCE
+@FORCE_OPTION
 def delete(folder: Path, ids: tuple[str, ...], file: Path | None, force: bool) -> None:
     """Delete documents by their ids."""
     from knowhalu.cli.index_options import run_delete
@@ -214,8 +218,8 @@ def delete(folder: Path, ids: tuple[str, ...], file: Path | None, force: bool) -
 
 
 @index.command()
-@FOLDER
-@FORCE
+@FOLDER_ARGUMENT
+@FORCE_OPTION
 def compact(folder: Path, force: bool) -> None:
     """Take all changes into an index.
 

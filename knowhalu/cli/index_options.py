@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from knowhalu.index.manifest import Chunking, Manifest
-    from knowhalu.index.progress import Progress
-    from knowhalu.ingest.sources import Sources
+    from knowhalu.index.progress import BuildProgress
+    from knowhalu.ingest.sources import DocumentReader
 
 F = TypeVar("F", bound="Callable[..., Any]")
-SHOWN = 20
-LARGE = 64 * 2**20
+MAX_SHOWN = 20
+MIN_PARALLEL_BYTES = 64 * 2**20
 """Bytes of sources from which on parsing is worth other processes."""
-MOST = 16
+MAX_WORKERS = 16
 """The processes that are taken unless more are asked for."""
-FOLDER = click.argument("folder", type=click.Path(path_type=Path))
-SOURCES = click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path))
-READING = (
+FOLDER_ARGUMENT = click.argument("folder", type=click.Path(path_type=Path))
+SOURCES_ARGUMENT = click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path))
+READING_OPTIONS = (
     click.option("--format", "form", default="", help="Read all files as this format; see the list of formats below."),
     click.option("--text-field", multiple=True, help="Field that holds the text (else text, contents, passage, body ...)."),
     click.option("--title-field", multiple=True, help="Field that holds the title (else title)."),
@@ -34,7 +34,7 @@ READING = (
     click.option("--workers", type=click.IntRange(0), default=0, show_default=True,
                  help="Processes that parse Wikipedia, HTML and PDF; 0 takes as many as there are cores for large sources."),
 )  # fmt: skip
-CUTTING = (
+CHUNKING_OPTIONS = (
     click.option("--words", default=100, show_default=True, type=click.IntRange(0),
                  help="Longest passage; 0 keeps documents whole."),
     click.option("--overlap", default=0, show_default=True, type=click.IntRange(0),
@@ -44,11 +44,11 @@ CUTTING = (
     click.option("--titles/--no-titles", default=True, show_default=True,
                  help="Put the title before a passage's text for embedding."),
 )  # fmt: skip
-MODEL = (
+MODEL_OPTIONS = (
     click.option("--precision", type=click.Choice(["auto", "fp32", "bf16"]), default="auto", show_default=True),
     click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:N."),
 )
-STORING = (
+STORAGE_OPTIONS = (
     click.option(
         "--factory", default="auto", show_default=True, help="FAISS factory such as Flat, HNSW32 or IVF4096,PQ48; auto: by size."
     ),
@@ -62,7 +62,7 @@ STORING = (
 )
 
 
-class ListsFormats(click.Command):
+class FormatsCommand(click.Command):
     """A command whose help ends with the list of formats."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -84,35 +84,35 @@ def with_options(*groups: tuple[Any, ...]) -> "Callable[[F], F]":
     return decorate
 
 
-def reader_of(sources: tuple[Path, ...], given: dict[str, Any]) -> "Sources":
-    """Make the reader that the options of `READING` describe, and take them out of `given`."""
+def make_reader(sources: tuple[Path, ...], given: dict[str, Any]) -> "DocumentReader":
+    """Make the reader that the options of `READING_OPTIONS` describe, and take them out of `given`."""
     import os
 
-    from knowhalu.ingest.records import Fields
-    from knowhalu.ingest.sources import Sources
+    from knowhalu.ingest.records import FieldNames
+    from knowhalu.ingest.sources import DocumentReader
 
-    usual = Fields()
+    usual = FieldNames()
     names = [given.pop(f"{name}_field") for name in ("text", "title", "id")]
-    fields = Fields(names[0] or usual.text, names[1] or usual.title, names[2] or usual.id)
-    reader = Sources(
+    fields = FieldNames(names[0] or usual.text, names[1] or usual.title, names[2] or usual.id)
+    reader = DocumentReader(
         sources, fields=fields, on_error=given.pop("on_error"), quotes=not given.pop("no_quotes"), format=given.pop("form")
     )
     asked = given.pop("workers")
-    reader.workers = asked or (min(os.cpu_count() or 1, MOST) if reader.total > LARGE else 1)
+    reader.workers = asked or (min(os.cpu_count() or 1, MAX_WORKERS) if reader.total > MIN_PARALLEL_BYTES else 1)
     return reader
 
 
-def chunking_of(given: dict[str, Any]) -> "Chunking":
-    """Make the chunking that the options of `CUTTING` describe, and take them out of `given`."""
-    from knowhalu.index.chunking import check_limits
+def make_chunking(given: dict[str, Any]) -> "Chunking":
+    """Make the chunking that the options of `CHUNKING_OPTIONS` describe, and take them out of `given`."""
+    from knowhalu.index.chunking import check_chunk_limits
     from knowhalu.index.manifest import Chunking
 
     chunking = Chunking(**{name: given.pop(name) for name in ("words", "overlap", "sections", "titles")})
-    check_limits(chunking.words, chunking.overlap)
+    check_chunk_limits(chunking.words, chunking.overlap)
     return chunking
 
 
-def describe(chunking: "Chunking") -> str:
+def describe_chunking(chunking: "Chunking") -> str:
     """Say how documents were cut."""
     if not chunking.words:
         return "whole documents" + (", titles embedded" if chunking.titles else "")
@@ -120,20 +120,20 @@ def describe(chunking: "Chunking") -> str:
     return said + (", by sections" if chunking.sections else "") + (", titles embedded" if chunking.titles else "")
 
 
-def report_left_out(reader: "Sources") -> None:
+def report_skipped(reader: "DocumentReader") -> None:
     """Say which files and records were left out, and why."""
     if reader.ignored:
         click.echo(f"{len(reader.ignored):,} left out: files of other kinds, such as {reader.ignored[0]}", err=True)
     for reason, count in sorted(reader.left_out.items(), key=lambda found: -found[1]):
         click.echo(f"{count:,} left out: {reason}", err=True)
-    for problem in reader.problems[:SHOWN]:
+    for problem in reader.problems[:MAX_SHOWN]:
         click.echo(f"skipped {problem}", err=True)
     if reader.skipped:
         click.echo(f"{reader.skipped:,} skipped in all", err=True)
 
 
 @contextmanager
-def bar(reader: "Sources | None" = None) -> "Iterator[Callable[[Progress], None]]":
+def progress_bar(reader: "DocumentReader | None" = None) -> "Iterator[Callable[[BuildProgress], None]]":
     """Show stage, passages, rate, memory and the time that is left; nothing where nobody watches.
 
     While sources are read, the bar is the share of their bytes.
@@ -148,7 +148,7 @@ def bar(reader: "Sources | None" = None) -> "Iterator[Callable[[Progress], None]
     with Bar(*columns, console=console, disable=not console.is_terminal) as shown:
         task, started = shown.add_task("reading", total=None, done=""), time.perf_counter()
 
-        def show(state: "Progress") -> None:
+        def show(state: "BuildProgress") -> None:
             done, total, left = state.done, state.total, state.left
             if state.stage == "reading" and reader is not None:
                 done, total = reader.read, reader.total
@@ -166,38 +166,38 @@ def _duration(seconds: float) -> str:
     return f"{hours} h {minutes % 60} min" if hours else f"{minutes} min" if minutes >= 2 else f"{seconds:.0f} s"
 
 
-def summary(folder: Path, made: "Manifest") -> str:
+def index_summary(folder: Path, made: "Manifest") -> str:
     """Return what an index holds in one line."""
     counts = made.counts
     return f"{folder}: {counts.passages:,} passages of {counts.documents:,} documents, generation {made.generation}"
 
 
-def refresh(folder: Path) -> None:
+def refresh_bm25(folder: Path) -> None:
     """Bring the part for words up to date with a changed index; say where the one for tokens, which needs its model, is not."""
-    from knowhalu.index.bm25_part import build_lexical, is_current
-    from knowhalu.index.extension import extend, open_stored, states
+    from knowhalu.index.bm25_part import build_lexical_part, is_lexical_part_current
+    from knowhalu.index.extension import extend_index, open_stored_passages, part_states
 
-    stored = open_stored(folder)
-    for part in states(stored):
+    stored = open_stored_passages(folder)
+    for part in part_states(stored):
         if part.covered == len(stored.passages):
             continue
         if part.kind == "lexical":
-            extend(stored, "lexical", build_lexical, is_current)
+            extend_index(stored, "lexical", build_lexical_part, is_lexical_part_current)
             click.echo(f"{folder / part.kind}: up to date")
         else:
             click.echo(f"{folder / part.kind}: out of date. `knowhalu index extend {folder} --late` brings it up to date")
 
 
-def embedder_for(folder: Path, embedder: str | None, **model: Any) -> Any:
+def load_index_embedder(folder: Path, embedder: str | None, **model: Any) -> Any:
     """Load the embedder of an index; raises IndexFormatError where only the user knows its folder."""
-    from knowhalu.encoder.embedder import DEFAULT, load_embedder
+    from knowhalu.encoder.embedder import DEFAULT_EMBEDDER, load_embedder
     from knowhalu.errors import IndexFormatError
-    from knowhalu.index.open import read_info
+    from knowhalu.index.open import read_index_info
 
-    made = read_info(folder).embedder
-    if embedder is None and made.name != DEFAULT:
+    made = read_index_info(folder).embedder
+    if embedder is None and made.name != DEFAULT_EMBEDDER:
         raise IndexFormatError(f"{folder}: was built with the embedder {made.name!r}. Name its folder with --embedder")
-    return load_embedder(embedder or DEFAULT, **model)
+    return load_embedder(embedder or DEFAULT_EMBEDDER, **model)
 
 
 def run_delete(folder: Path, ids: tuple[str, ...], file: Path | None, force: bool) -> None:
@@ -213,15 +213,15 @@ def run_delete(folder: Path, ids: tuple[str, ...], file: Path | None, force: boo
             raise InputError(f"{file}: cannot be read ({error}). Give a UTF-8 file with one id to a line") from error
     if not names:
         raise InputError("no document named. Give ids, or a file of ids with --file")
-    click.echo(summary(folder, delete_documents(names, folder, force=force)))
-    refresh(folder)
+    click.echo(index_summary(folder, delete_documents(names, folder, force=force)))
+    refresh_bm25(folder)
 
 
 def run_compact(folder: Path, force: bool) -> None:
     """Compact an index."""
-    from knowhalu.index.compact import compact
+    from knowhalu.index.compact import compact_index
 
-    with bar() as progress:
-        made = compact(folder, force=force, progress=progress)
-    click.echo(summary(folder, made))
-    refresh(folder)
+    with progress_bar() as progress:
+        made = compact_index(folder, force=force, progress=progress)
+    click.echo(index_summary(folder, made))
+    refresh_bm25(folder)

@@ -7,27 +7,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from knowhalu.cli.index_options import FOLDER, MODEL, describe, with_options
-from knowhalu.text.sentences import safe
+from knowhalu.cli.index_options import FOLDER_ARGUMENT, MODEL_OPTIONS, describe_chunking, with_options
+from knowhalu.text.sentences import sanitize
 
 if TYPE_CHECKING:
-    from knowhalu.index.base import Retriever
-    from knowhalu.index.extension import State
+    from knowhalu.index.extension import PartState
     from knowhalu.index.manifest import Manifest
+    from knowhalu.index.protocols import Retriever
     from knowhalu.settings import RetrievalOptions
 
 
 @click.command()
-@FOLDER
+@FOLDER_ARGUMENT
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest, and what there is of parts, as JSON.")
 def info(folder: Path, as_json: bool) -> None:
     """Show what an index holds and how it can be searched."""
     import json
 
-    from knowhalu.index.extension import open_stored, states
-    from knowhalu.index.open import read_info
+    from knowhalu.index.extension import open_stored_passages, part_states
+    from knowhalu.index.open import read_index_info
 
-    made, parts = read_info(folder), states(open_stored(folder))
+    made, parts = read_index_info(folder), part_states(open_stored_passages(folder))
     if as_json:
         click.echo(json.dumps(made.model_dump(mode="json") | {"parts": [part._asdict() for part in parts]}, indent=1))
         return
@@ -41,7 +41,7 @@ def _lines(made: "Manifest") -> Iterator[tuple[str, str]]:
     size = sum(entry.size for entry in made.files.values())
     yield "passages", f"{made.counts.passages:,} of {made.counts.documents:,} documents"
     yield "duplicates", f"{made.counts.duplicates:,} dropped"
-    yield "chunking", describe(made.chunking)
+    yield "chunking", describe_chunking(made.chunking)
     yield "embedder", f"{made.embedder.name}, {made.embedder.dimension} dimensions, {made.embedder.fingerprint[:12]}"
     yield "vectors", f"{made.storage} in {len(made.shards)} shard{'s' * (len(made.shards) != 1)}, {made.metric}"
     yield "search", _search_words(made)
@@ -59,7 +59,7 @@ def _search_words(made: "Manifest") -> str:
     return f"{made.factory}, {width}, refine {asked.refine}{added}"
 
 
-def _part_words(part: "State", made: "Manifest", folder: Path) -> str:
+def _part_words(part: "PartState", made: "Manifest", folder: Path) -> str:
     from rich.filesize import decimal
 
     if part.problem:
@@ -72,11 +72,11 @@ def _part_words(part: "State", made: "Manifest", folder: Path) -> str:
 
 
 @click.command()
-@FOLDER
+@FOLDER_ARGUMENT
 def verify(folder: Path) -> None:
     """Check every byte of an index and of its parts."""
     from knowhalu.errors import IndexFormatError
-    from knowhalu.index.open import verify as problems_of
+    from knowhalu.index.open import verify_index as problems_of
 
     if problems := problems_of(folder):
         for problem in problems:
@@ -86,9 +86,11 @@ def verify(folder: Path) -> None:
     click.echo(f"{folder}: intact")
 
 
-MODES = ("dense", "lexical", "hybrid", "late")
-SEARCHING = (
-    click.option("--mode", type=click.Choice(MODES), default="dense", show_default=True, help="Vectors, words, both, tokens."),
+SEARCH_MODES = ("dense", "lexical", "hybrid", "late")
+SEARCH_OPTIONS = (
+    click.option(
+        "--mode", type=click.Choice(SEARCH_MODES), default="dense", show_default=True, help="Vectors, words, both, tokens."
+    ),
     click.option("--embedder", help="The model that built the index, where it is not the shipped one."),
     click.option("--query-prefix", help="Instruction that stands before a query, as some models want it."),
     click.option("--token-encoder", default="minilm-late", show_default=True, help="The model of --mode late."),
@@ -108,16 +110,16 @@ SEARCHING = (
 
 def _open(folder: Path, mode: str, embedder: str | None, query_prefix: str | None, **given: Any) -> "Retriever":
     """Open an index as the options say; only what the mode needs is loaded."""
-    from knowhalu.engine.retrievers import open_retriever
+    from knowhalu.engine.retriever_factory import open_retriever
 
     chosen = {name: given[name] for name in ("token_encoder", "fusion", "lexical_weight", "reranker", "rerank")}
     options = _checked({"index": folder, "mode": mode, "search": given["width"], **chosen})
     model = None
     if mode in ("dense", "hybrid"):
-        from knowhalu.cli.index_options import embedder_for
+        from knowhalu.cli.index_options import load_index_embedder
 
         loading = {name: given[name] for name in ("precision", "device")}
-        model = embedder_for(folder, embedder, query_prefix=query_prefix, **loading)
+        model = load_index_embedder(folder, embedder, query_prefix=query_prefix, **loading)
     return open_retriever(options, model)
 
 
@@ -136,11 +138,11 @@ def _checked(given: dict[str, Any]) -> "RetrievalOptions":
 
 
 @click.command()
-@FOLDER
+@FOLDER_ARGUMENT
 @click.argument("queries", nargs=-1, required=True)
 @click.option("-k", default=5, show_default=True, type=click.IntRange(1), help="Passages for each query.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each query.")
-@with_options(SEARCHING, MODEL)
+@with_options(SEARCH_OPTIONS, MODEL_OPTIONS)
 def search(folder: Path, queries: tuple[str, ...], k: int, as_json: bool, **given: Any) -> None:
     """Search an index for each of QUERIES."""
     found = _open(folder, **given).search(queries, k)
@@ -149,19 +151,21 @@ def search(folder: Path, queries: tuple[str, ...], k: int, as_json: bool, **give
             row = {"query": query, "passages": [p.model_dump(mode="json") for p in passages]}
             click.echo(json.dumps(row, ensure_ascii=False))
             continue
-        click.secho(safe(query), bold=True)
+        click.secho(sanitize(query), bold=True)
         for rank, p in enumerate(passages, 1):
-            click.echo(safe(f"{rank:>3}. {p.score:.3f}  {p.title or p.document}  [{p.id}, characters {p.start}-{p.end}]"))
-            click.echo(click.wrap_text(safe(p.text), initial_indent="     ", subsequent_indent="     ", preserve_paragraphs=True))
+            click.echo(sanitize(f"{rank:>3}. {p.score:.3f}  {p.title or p.document}  [{p.id}, characters {p.start}-{p.end}]"))
+            click.echo(
+                click.wrap_text(sanitize(p.text), initial_indent="     ", subsequent_indent="     ", preserve_paragraphs=True)
+            )
 
 
 @click.command()
-@FOLDER
+@FOLDER_ARGUMENT
 @click.option("--lexical", is_flag=True, help="Make it searchable by words (modes lexical and hybrid).")
 @click.option("--late", is_flag=True, help="Make it searchable by late interaction (mode late).")
 @click.option("--token-encoder", default="minilm-late", show_default=True, help="minilm-late, or a ColBERT or PyLate folder.")
 @click.option("--bits", type=click.Choice(["1", "2", "4", "8"]), default="4", show_default=True, help="Of a number of a token.")
-@with_options(MODEL)
+@with_options(MODEL_OPTIONS)
 def extend(folder: Path, lexical: bool, late: bool, token_encoder: str, bits: str, **model: Any) -> None:
     """Add ways to search an index, or update them.
 
@@ -169,23 +173,23 @@ def extend(folder: Path, lexical: bool, late: bool, token_encoder: str, bits: st
     """
     from functools import partial
 
-    from knowhalu.index.extension import extend as extended
-    from knowhalu.index.extension import open_stored
+    from knowhalu.index.extension import extend_index as extended
+    from knowhalu.index.extension import open_stored_passages
 
     if not lexical and not late:
         raise click.UsageError("say what to add: --lexical, --late, or both")
-    stored = open_stored(folder)
+    stored = open_stored_passages(folder)
     if lexical:
-        from knowhalu.index.bm25_part import build_lexical, is_current
+        from knowhalu.index.bm25_part import build_lexical_part, is_lexical_part_current
 
-        _report(folder / "lexical", extended(stored, "lexical", build_lexical, is_current))
+        _report(folder / "lexical", extended(stored, "lexical", build_lexical_part, is_lexical_part_current))
     if late:
         from knowhalu.encoder.late_encoder import load_token_encoder
-        from knowhalu.index.late_part import build_late
-        from knowhalu.index.late_part import is_current as is_late_current
+        from knowhalu.index.late_part import build_late_part
+        from knowhalu.index.late_part import is_late_part_current as is_late_current
 
         encoder = load_token_encoder(token_encoder, **model)
-        build = partial(build_late, encoder=encoder, bits=int(bits))
+        build = partial(build_late_part, encoder=encoder, bits=int(bits))
         fits = partial(is_late_current, encoder=encoder, bits=int(bits))
         _report(folder / "late", extended(stored, "late", build, fits))
 
@@ -198,10 +202,10 @@ def _report(folder: Path, built: int) -> None:
 
 
 @click.command()
-@FOLDER
+@FOLDER_ARGUMENT
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; others than this machine's are open.")
 @click.option("--port", default=8893, show_default=True, type=click.IntRange(0, 65535), help="0 takes any free port.")
-@with_options(SEARCHING, MODEL)
+@with_options(SEARCH_OPTIONS, MODEL_OPTIONS)
 def serve(folder: Path, host: str, port: int, **given: Any) -> None:
     """Serve searches of an index over HTTP.
 
@@ -210,10 +214,10 @@ def serve(folder: Path, host: str, port: int, **given: Any) -> None:
 
     There is no login: keep it on this machine or in a network that you trust. Ends with Ctrl-C.
     """
-    from knowhalu.index.open import read_info
+    from knowhalu.index.open import read_index_info
     from knowhalu.server.search import SearchServer
 
-    made = read_info(folder)
+    made = read_index_info(folder)
     counts = made.counts
     info = {"mode": given["mode"], "passages": counts.passages, "documents": counts.documents, "seal": made.seal}
     with SearchServer(_open(folder, **given), host, port, info=info) as server:

@@ -27,14 +27,14 @@ COMMANDS = {
     "doctor": ("knowhalu.cli.doctor:doctor", "Show what is installed and found, and how to get what is missing."),
     "settings": ("knowhalu.cli.catalog:settings", "Print all settings with their meanings, as a TOML file."),
 }
-ERROR, INTERRUPTED = 2, 130
+EXIT_ERROR, EXIT_INTERRUPTED = 2, 130
 """Exit codes beside those of `check`. An error never exits with 1, which `check` uses for "hallucinated"."""
 
 
-class Told(click.ClickException):
+class UserError(click.ClickException):
     """An error as the user sees it: one line, no traceback."""
 
-    exit_code = ERROR
+    exit_code = EXIT_ERROR
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the line to standard error."""
@@ -42,7 +42,7 @@ class Told(click.ClickException):
         click.echo(f"{click.style('error:', fg='red', bold=True)} {line}", file=file or sys.stderr)
 
 
-class Commands(click.Group):
+class LazyGroup(click.Group):
     """A group that knows its commands by name and imports only the one that is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -62,7 +62,7 @@ class Commands(click.Group):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             near = get_close_matches(args[0], COMMANDS, 1)
             hint = f"Did you mean {near[0]!r}? " if near else ""
-            raise Told(f"no command {args[0]!r}. {hint}Commands: {', '.join(COMMANDS)}.")
+            raise UserError(f"no command {args[0]!r}. {hint}Commands: {', '.join(COMMANDS)}.")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -78,7 +78,7 @@ class Commands(click.Group):
             raise
         except KeyboardInterrupt as error:
             click.echo("interrupted", err=True)
-            raise Exit(INTERRUPTED) from error
+            raise Exit(EXIT_INTERRUPTED) from error
         except Exception as error:  # noqa: BLE001 - whatever happens must not exit with 1, a verdict's code
             _end(error, shows_all=ctx.params["traceback"])
 
@@ -93,10 +93,10 @@ def _end(error: Exception, *, shows_all: bool) -> NoReturn:
         message = f"{error.filename}: {error.strerror}" if error.filename else str(error)
     else:
         message = f"a fault in KnowHalu itself ({type(error).__name__}: {error}); please report the lines above"
-    raise Told(message) from error
+    raise UserError(message) from error
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="knowhalu %(version)s")
 @click.option("--traceback", is_flag=True, help="Show where in the program an error came from.")
 def main(traceback: bool) -> None:

@@ -12,7 +12,7 @@ from knowhalu.load_settings import load_settings
 from knowhalu.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+FILE_PATH = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 def with_settings(command: F) -> F:
@@ -20,7 +20,7 @@ def with_settings(command: F) -> F:
     about = "Change one setting, such as engine.batch=16; may be repeated."
     command = click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help=about)(command)
     about = "A TOML file of settings; see `knowhalu settings`."
-    return click.option("--settings", "settings_file", type=FILE, help=about)(command)
+    return click.option("--settings", "settings_file", type=FILE_PATH, help=about)(command)
 
 
 def with_text(command: F) -> F:
@@ -54,7 +54,7 @@ def with_cache(command: F) -> F:
 def with_profile(command: F) -> F:
     """Add --profile; the command gets `profile`."""
     about = "What `knowhalu calibrate` left: its method, thresholds and scaling."
-    return click.option("--profile", type=FILE, help=about)(command)
+    return click.option("--profile", type=FILE_PATH, help=about)(command)
 
 
 def with_fitted(command: F) -> F:
@@ -71,7 +71,7 @@ def with_method(command: F) -> F:
     return click.option("--method", "-m", metavar="NAME", help=about)(command)
 
 
-def all_pairs(
+def setting_pairs(
     pairs: tuple[str, ...],
     index: Path | None = None,
     *,
@@ -102,5 +102,5 @@ def all_pairs(
 
 
 def make_settings(file: Path | None, pairs: tuple[str, ...], index: Path | None = None, **given: Any) -> Settings:
-    """Read the settings that a command was called with, `given` its other options as in `all_pairs`; raises SettingsError."""
-    return load_settings(file, all_pairs(pairs, index, **given))
+    """Read the settings that a command was called with, `given` its other options as in `setting_pairs`; raises SettingsError."""
+    return load_settings(file, setting_pairs(pairs, index, **given))

@@ -11,20 +11,20 @@ from click.exceptions import Exit
 from knowhalu.cli.check import sample_of
 from knowhalu.cli.options import with_text
 from knowhalu.errors import PromptError
-from knowhalu.prompts.book import HOLES, PromptBook
-from knowhalu.prompts.examples import FAMILY, examples_file, load_examples
+from knowhalu.prompts.book import KNOWHALU_HOLES, KnowHaluPromptBook
+from knowhalu.prompts.examples import KNOWHALU_FAMILY, examples_file, load_examples
 from knowhalu.prompts.format import Formulation
-from knowhalu.prompts.template import Shown, load_prompt, packaged_folder, prompt_names
-from knowhalu.registry import METHODS, REVISION, WRITERS, imported
+from knowhalu.prompts.template import PromptText, load_prompt, packaged_folder, prompt_names
+from knowhalu.registry import METHODS, REVISION_FAMILY, REWRITERS, import_object
 from knowhalu.requests import Generate
 from knowhalu.settings import LLMOptions
-from knowhalu.text.sentences import chunks, safe
-from knowhalu.types import Document, Form, Knowledge, Passage, Query, Sample, Step, Task
+from knowhalu.text.sentences import chunks, sanitize
+from knowhalu.types import Document, Knowledge, KnowledgeForm, Passage, Query, Sample, Step, Task
 
-FOLDER = click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path)
+FOLDER_PATH = click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path)
 FORMULATIONS: tuple[Formulation, ...] = get_args(Formulation)
-QUERY = Query(specific="(the specific query of this step)", general="(the general query of this step)")
-SAMPLES = {
+PLACEHOLDER_QUERY = Query(specific="(the specific query of this step)", general="(the general query of this step)")
+DEFAULT_SAMPLES = {
     Task.QA: Sample(question="Who wrote the novel Dracula?", response="Mary Shelley wrote it."),
     Task.RAG: Sample(
         question="When does the pool open?", response="At 7 in the morning.", documents=(Document(text="The pool opens at 8."),)
@@ -40,20 +40,22 @@ def prompts() -> None:
     """Show what a language model is asked, and check prompts of your own."""
 
 
-def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
+def _check_name(ctx: click.Context, param: click.Parameter, value: str) -> str:
     """Return family/name of a prompt; those of KnowHalu need no family's name."""
-    name = value if "/" in value else f"{FAMILY}/{value}"
+    name = value if "/" in value else f"{KNOWHALU_FAMILY}/{value}"
     if name not in prompt_names():
-        raise click.BadParameter(f"{value!r} is no prompt. Known: {', '.join(map(repr, [*HOLES, *prompt_names()]))}")
+        raise click.BadParameter(f"{value!r} is no prompt. Known: {', '.join(map(repr, [*KNOWHALU_HOLES, *prompt_names()]))}")
     return name
 
 
 @prompts.command()
-@click.argument("name", callback=_known, metavar="NAME")
+@click.argument("name", callback=_check_name, metavar="NAME")
 @with_text
-@click.option("--form", type=click.Choice([str(form) for form in Form]), default=str(Form.UNSTRUCTURED), show_default=True)
+@click.option(
+    "--form", type=click.Choice([str(form) for form in KnowledgeForm]), default=str(KnowledgeForm.UNSTRUCTURED), show_default=True
+)
 @click.option("--formulation", type=click.Choice(FORMULATIONS), default="combined", show_default=True)
-@click.option("--prompts", "folder", type=FOLDER, help="Your folder of prompts; its files win over the packaged ones.")
+@click.option("--prompts", "folder", type=FOLDER_PATH, help="Your folder of prompts; its files win over the packaged ones.")
 def show(name: str, form: str, formulation: str, folder: Path | None, **given: Any) -> None:
     """Print the prompt NAME (extract, query, knowledge or judge) as a model gets it for the text that is given.
 
@@ -62,18 +64,20 @@ def show(name: str, form: str, formulation: str, folder: Path | None, **given: A
     printed with their holes.
     """
     family, _, name = name.rpartition("/")
-    if family != FAMILY:
+    if family != KNOWHALU_FAMILY:
         prompt = load_prompt(f"{family}/{name}", folder)
-        task = (sample_of(given) if any(given.values()) else SAMPLES[Task.QA]).task
+        task = (sample_of(given) if any(given.values()) else DEFAULT_SAMPLES[Task.QA]).task
         chosen = prompt.settled(task, form, formulation)
-        click.echo(safe(chosen.settled(**{hole: Shown(f"${hole}") for hole in chosen.holes}).fixed))
+        click.echo(sanitize(chosen.settled(**{hole: PromptText(f"${hole}") for hole in chosen.holes}).fixed))
         click.echo(str(prompt.file), err=True)
         return
     any_given = any(value for value in given.values())
-    sample = sample_of(given) if any_given else SAMPLES[Task.QA]
-    request = specimen(PromptBook(LLMOptions(prompts=folder), cast(Formulation, formulation)), name, sample, Form(form))
-    click.echo(safe(request.prompt))
-    file = load_prompt(f"{FAMILY}/{name}", folder).file
+    sample = sample_of(given) if any_given else DEFAULT_SAMPLES[Task.QA]
+    request = render_request(
+        KnowHaluPromptBook(LLMOptions(prompts=folder), cast(Formulation, formulation)), name, sample, KnowledgeForm(form)
+    )
+    click.echo(sanitize(request.prompt))
+    file = load_prompt(f"{KNOWHALU_FAMILY}/{name}", folder).file
     examples = examples_file(Task.QA if name == "extract" else sample.task, folder)
     click.echo(f"{file} with {examples}", err=True)
     stops = " ".join(repr(s) for s in request.stop)
@@ -84,17 +88,17 @@ def show(name: str, form: str, formulation: str, folder: Path | None, **given: A
     )
 
 
-def specimen(book: PromptBook, name: str, sample: Sample, form: Form) -> Generate:
+def render_request(book: KnowHaluPromptBook, name: str, sample: Sample, form: KnowledgeForm) -> Generate:
     """Render one request for a sample; passages are the first of its own, a step stands for those of a run."""
     passages = _passages(sample)
     if name == "extract":
-        return book.extract(sample.question or SAMPLES[Task.QA].question or "", sample.response)
+        return book.extract(sample.question or DEFAULT_SAMPLES[Task.QA].question or "", sample.response)
     if name == "query":
         return book.query(sample, (), form)
     if name == "knowledge":
-        return book.knowledge(sample, QUERY, passages, form)
+        return book.knowledge(sample, PLACEHOLDER_QUERY, passages, form)
     learned = Knowledge(form=form, text="(the knowledge of this step)")
-    return book.judge(sample, [Step(thought="", query=QUERY, passages=passages, knowledge=learned)], form)
+    return book.judge(sample, [Step(thought="", query=PLACEHOLDER_QUERY, passages=passages, knowledge=learned)], form)
 
 
 def _passages(sample: Sample) -> tuple[Passage, ...]:
@@ -103,29 +107,28 @@ def _passages(sample: Sample) -> tuple[Passage, ...]:
     return (*known, *found[:3]) or (Passage(id="1", title="(title)", text="(a passage that was found)"),)
 
 
-class Fault(NamedTuple):
+class PromptFault(NamedTuple):
     """A file that cannot be used, or one that nothing uses, and what to do."""
 
     text: str
 
 
 @prompts.command()
-@click.argument("folder", required=False, type=FOLDER)
+@click.argument("folder", required=False, type=FOLDER_PATH)
 def check(folder: Path | None) -> None:
     """Check every prompt and every file of examples, those in FOLDER in place of the packaged ones.
 
     Exit code: 0 if all can be used, 1 if not.
     """
     faults = 0
-    for found in examine(folder):
-        faults += isinstance(found, Fault)
-        click.echo(
-            f"{'FAULT' if isinstance(found, Fault) else 'ok   '} {safe(found.text if isinstance(found, Fault) else found)}"
-        )
+    for found in examine_prompts(folder):
+        faults += isinstance(found, PromptFault)
+        word, text = ("FAULT", found.text) if isinstance(found, PromptFault) else ("ok   ", found)
+        click.echo(f"{word} {sanitize(text)}")
     raise Exit(1 if faults else 0)
 
 
-def examine(folder: Path | None) -> Iterator[str | Fault]:
+def examine_prompts(folder: Path | None) -> Iterator[str | PromptFault]:
     """Look at all files on their own, then at what the prompts of each family make together."""
     faulty: set[str] = set()
     for name in prompt_names():
@@ -133,57 +136,57 @@ def examine(folder: Path | None) -> Iterator[str | Fault]:
             yield str(load_prompt(name, folder).file)
         except PromptError as error:
             faulty.add(name.partition("/")[0])
-            yield Fault(str(error))
+            yield PromptFault(str(error))
     for task in Task:
         try:
             count = len(load_examples(task, folder))
             yield f"{examples_file(task, folder)} ({count} examples)"
         except PromptError as error:
-            faulty.add(FAMILY)
-            yield Fault(str(error))
+            faulty.add(KNOWHALU_FAMILY)
+            yield PromptFault(str(error))
     yield from (_family(name, thinkers, folder) for name, thinkers in _families().items() if name not in faulty)
     if folder is not None:
         yield from _unused(folder)
-    if FAMILY not in faulty:
+    if KNOWHALU_FAMILY not in faulty:
         yield _rendered(folder)
 
 
 def _families() -> dict[str, set[str]]:
     """Return who thinks by the prompts of each family but KnowHalu's own, of which more is checked."""
-    found = {REVISION: {WRITERS["llm"]}}
+    found = {REVISION_FAMILY: {REWRITERS["llm"]}}
     for card in METHODS.values():
-        if "llm" in card.reasoners and card.options != FAMILY and not card.stages:
+        if "llm" in card.reasoners and card.options != KNOWHALU_FAMILY and not card.stages:
             found.setdefault(card.options, set()).add(card.reasoners["llm"])
     return dict(sorted(found.items()))
 
 
-def _family(family: str, thinkers: set[str], folder: Path | None) -> str | Fault:
+def _family(family: str, thinkers: set[str], folder: Path | None) -> str | PromptFault:
     """Let all who think by the prompts of a family load them and their examples, as they do before a run."""
     try:
         for thinker in sorted(thinkers):
-            imported(thinker)(LLMOptions(prompts=folder))
+            import_object(thinker)(LLMOptions(prompts=folder))
     except PromptError as error:
-        return Fault(str(error))
+        return PromptFault(str(error))
     return f"all prompts of {family} load with their examples"
 
 
-def _rendered(folder: Path | None) -> str | Fault:
+def _rendered(folder: Path | None) -> str | PromptFault:
     """Render every prompt for every task, form and formulation."""
     count = 0
     try:
         for formulation in FORMULATIONS:
-            book = PromptBook(LLMOptions(prompts=folder), formulation)
-            for sample in SAMPLES.values():
-                for form in Form:
-                    for name in HOLES:
-                        specimen(book, name, sample, form)
+            book = KnowHaluPromptBook(LLMOptions(prompts=folder), formulation)
+            for sample in DEFAULT_SAMPLES.values():
+                for form in KnowledgeForm:
+                    for name in KNOWHALU_HOLES:
+                        render_request(book, name, sample, form)
                         count += 1
     except PromptError as error:
-        return Fault(str(error))
+        return PromptFault(str(error))
     return f"{count} prompts rendered for every task, form and formulation"
 
 
-def _unused(folder: Path) -> Iterator[Fault]:
+def _unused(folder: Path) -> Iterator[PromptFault]:
     packaged = packaged_folder()
     known = sorted(f.relative_to(packaged).as_posix() for ending in ("*.txt", "*.toml") for f in packaged.rglob(ending))
     files = sorted(f for ending in ("*.txt", "*.toml") for f in folder.rglob(ending))
@@ -192,4 +195,4 @@ def _unused(folder: Path) -> Iterator[Fault]:
         if name not in known:
             near = get_close_matches(name, known, 1, cutoff=0.5)
             cure = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}."
-            yield Fault(f"{file}: nothing uses a file of this name. {cure}")
+            yield PromptFault(f"{file}: nothing uses a file of this name. {cure}")

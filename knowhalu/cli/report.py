@@ -4,20 +4,20 @@ from pathlib import Path
 
 import click
 
-from knowhalu.cli.options import FILE
+from knowhalu.cli.options import FILE_PATH
 
-OUT = click.Path(dir_okay=False, path_type=Path)
+OUTPUT_PATH = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("--out", "-o", "output", required=True, type=OUT, help="HTML file for the page; it needs no network.")
-@click.option("--rows", type=FILE, help="The rows that were checked, where RUN is an outcome file or they have moved.")
-@click.option("--profile", type=FILE, help="A profile of `knowhalu calibrate`; the grid beside it is drawn.")
+@click.option("--out", "-o", "output", required=True, type=OUTPUT_PATH, help="HTML file for the page; it needs no network.")
+@click.option("--rows", type=FILE_PATH, help="The rows that were checked, where RUN is an outcome file or they have moved.")
+@click.option("--profile", type=FILE_PATH, help="A profile of `knowhalu calibrate`; the grid beside it is drawn.")
 @click.option("--items", type=click.IntRange(min=0), default=300, show_default=True, help="Outcomes shown one by one.")
 @click.option("--title", default="", help="Title of the page; default: the names of the runs.")
-@click.option("--markdown", type=OUT, help="Write the same content as Markdown too.")
-@click.option("--json", "as_json", type=OUT, help="Write the same content as JSON too.")
+@click.option("--markdown", type=OUTPUT_PATH, help="Write the same content as Markdown too.")
+@click.option("--json", "as_json", type=OUTPUT_PATH, help="Write the same content as JSON too.")
 def report(
     runs: tuple[Path, ...],
     output: Path,
@@ -34,14 +34,14 @@ def report(
     that works from a disk without a network. Figures are of all rows; single items are a sample, wrong ones first.
     """
     from knowhalu.report.chart_data import read_grids
-    from knowhalu.report.content import make_report, paths_of
-    from knowhalu.report.runs import find_runs
-    from knowhalu.report.write import check_outputs, write_all
+    from knowhalu.report.content import input_paths, make_report
+    from knowhalu.report.run_files import find_runs
+    from knowhalu.report.write import check_outputs, write_reports
 
     outputs = {"html": output, "markdown": markdown, "json": as_json}
     given = {form: path for form, path in outputs.items() if path is not None}
     found = find_runs(runs, rows)
-    check_outputs(given, [*paths_of(found), *([profile] if profile is not None else [])])
+    check_outputs(given, [*input_paths(found), *([profile] if profile is not None else [])])
     grids = read_grids(profile) if profile is not None else {}
-    write_all(make_report(found, title=title, grids=grids, items=items), given)
+    write_reports(make_report(found, title=title, grids=grids, items=items), given)
     click.echo(f"written: {', '.join(map(str, given.values()))}")

@@ -8,15 +8,15 @@ from click.exceptions import Exit
 
 from knowhalu import batch
 from knowhalu.api import Reviser
-from knowhalu.cli.check import ERROR, FAITHFUL, HALLUCINATED, INCONCLUSIVE, given_sample
-from knowhalu.cli.detect import kept_when_interrupted, shown_progress
+from knowhalu.cli.check import EXIT_ERROR, EXIT_FAITHFUL, EXIT_HALLUCINATED, EXIT_INCONCLUSIVE, read_input_sample
+from knowhalu.cli.detect import resume_hint_on_interrupt, show_progress
 from knowhalu.cli.options import make_settings, with_cache, with_index, with_method, with_settings, with_text
 from knowhalu.cli.show import make_console
 from knowhalu.cli.show_revision import show_revision
 from knowhalu.cli.tables import show_summary
 from knowhalu.errors import InputError
-from knowhalu.io.records import outcome_line
-from knowhalu.results import Failure, Revised
+from knowhalu.io.records import format_outcome
+from knowhalu.results import Failure, RevisionOutcome
 
 
 @click.command()
@@ -61,22 +61,22 @@ def revise(
         return
     if restart or keep_failures:
         raise InputError("--restart and --keep-failures are for a file of rows. Give -o OUT too.")
-    sample = given_sample(item, given, needs_sources=reviser.needs_sources)
+    sample = read_input_sample(item, given, needs_sources=reviser.needs_sources)
     found = reviser.revise(sample)
     if as_json:
-        click.echo(outcome_line(found).encode("utf-8"))
+        click.echo(format_outcome(found).encode("utf-8"))
     else:
         show_revision(make_console(), sample, found)
-    raise Exit(exit_code(found))
+    raise Exit(revision_exit_code(found))
 
 
-def exit_code(found: Revised) -> int:
+def revision_exit_code(found: RevisionOutcome) -> int:
     """Return the exit code that tells a script what the text is worth now."""
     if isinstance(found, Failure):
-        return ERROR
+        return EXIT_ERROR
     if found.after is None:
-        return HALLUCINATED
-    return {True: HALLUCINATED, False: FAITHFUL, None: INCONCLUSIVE}[found.after.hallucinated]
+        return EXIT_HALLUCINATED
+    return {True: EXIT_HALLUCINATED, False: EXIT_FAITHFUL, None: EXIT_INCONCLUSIVE}[found.after.hallucinated]
 
 
 def _input(item: str | None, given: dict[str, Any], as_json: bool) -> Path:
@@ -90,7 +90,7 @@ def _input(item: str | None, given: dict[str, Any], as_json: bool) -> Path:
 
 
 def _all(reviser: Reviser, input: Path, output: Path, *, restart: bool, keep_failures: bool) -> None:
-    with kept_when_interrupted(output), shown_progress(make_console(stderr=True)) as report:
+    with resume_hint_on_interrupt(output), show_progress(make_console(stderr=True)) as report:
         summary = batch.revise(reviser, input, output, restart=restart, retry_failures=not keep_failures, progress=report)
     show_summary(make_console(), summary, "revised")
     click.echo(f"revisions: {output}")

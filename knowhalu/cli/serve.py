@@ -25,30 +25,30 @@ from click.exceptions import Exit
 
 from knowhalu.cli.options import make_settings, with_settings
 from knowhalu.errors import InputError, MissingExtra, ModelError, SettingsError
-from knowhalu.llm.client import server_key
+from knowhalu.llm.client import read_api_key
 from knowhalu.settings import LLMOptions
-from knowhalu.text.sentences import safe
+from knowhalu.text.sentences import sanitize
 
 POLL_SECONDS = 0.5
 GRACE_SECONDS = 30.0
-KEPT_LINES = 20
-LOCKED = (401, 403)
-ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+MAX_LOG_LINES = 20
+UNAUTHORIZED_STATUS = (401, 403)
+END_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """What else than Ctrl-C ends a program; SIGHUP comes where the terminal is closed."""
 
 
-class Listed(NamedTuple):
+class ServedModels(NamedTuple):
     """What a server that is up says of its models; one that wants another key names none."""
 
     names: tuple[str, ...]
     locked: bool = False
 
 
-class Served:
+class ServerProcess:
     """A running server; leaving the block ends it and whatever it started."""
 
     def __init__(self, command: list[str], environment: dict[str, str], show: Callable[[str], None] | None = None) -> None:
-        self.last: deque[str] = deque(maxlen=KEPT_LINES)
+        self.last: deque[str] = deque(maxlen=MAX_LOG_LINES)
         self._show = show
         # a session of its own, so that Ctrl-C reaches it once, from here
         self._process = subprocess.Popen(
@@ -57,10 +57,10 @@ class Served:
         )  # fmt: skip
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        heard = [s for s in ENDING if signal.getsignal(s) is not signal.SIG_IGN]  # nohup lets SIGHUP be ignored
+        heard = [s for s in END_SIGNALS if signal.getsignal(s) is not signal.SIG_IGN]  # nohup lets SIGHUP be ignored
         self._before = {s: signal.signal(s, _interrupt) for s in heard}
 
-    def __enter__(self) -> "Served":
+    def __enter__(self) -> "ServerProcess":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -82,16 +82,16 @@ class Served:
         self._reader.join(GRACE_SECONDS)
         return code
 
-    def models(self, url: str, key: str) -> Listed | None:
+    def models(self, url: str, key: str) -> ServedModels | None:
         """Return what it lists, asked with the key where there is one; None while it is not up."""
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         asked = urllib.request.Request(f"{url}/models", headers={"Authorization": f"Bearer {key}"} if key else {})
         try:
             with opener.open(asked, timeout=5.0) as reply:
                 names = tuple(str(card["id"]) for card in json.load(reply)["data"])
-                return Listed(names) if names else None
+                return ServedModels(names) if names else None
         except urllib.error.HTTPError as error:
-            return Listed((), locked=True) if error.code in LOCKED else None
+            return ServedModels((), locked=True) if error.code in UNAUTHORIZED_STATUS else None
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -119,7 +119,7 @@ class Served:
                     self._show(line.rstrip("\n"))
 
 
-def is_taken(address: tuple[str, int]) -> bool:
+def is_port_taken(address: tuple[str, int]) -> bool:
     """Tell whether something listens there already."""
     try:
         socket.create_connection(address, timeout=1.0).close()
@@ -132,15 +132,15 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-LENGTH = 16_384
+MAX_CONTEXT_TOKENS = 16_384
 """Tokens of context that are enough for every prompt; more would only take memory from the cache of prefixes."""
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1",
     "VLLM_NO_USAGE_STATS": "1", "VLLM_DO_NOT_TRACK": "1", "DO_NOT_TRACK": "1",
 }  # fmt: skip
-LOCAL = ("127.0.0.1", "localhost", "0.0.0.0", "::1")
-INTERRUPTED = 130
-TOLD_SECONDS = 15.0
+LOCAL_HOSTS = ("127.0.0.1", "localhost", "0.0.0.0", "::1")
+EXIT_INTERRUPTED = 130
+STATUS_SECONDS = 15.0
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
@@ -148,7 +148,9 @@ TOLD_SECONDS = 15.0
 @click.argument("further", nargs=-1, type=click.UNPROCESSED, metavar="[-- VLLM OPTIONS]")
 @click.option("--port", type=click.IntRange(1, 65535), help="Where it listens; by default the port of llm.url.")
 @click.option("--name", help="What clients call it; by default the name of its folder.")
-@click.option("--max-length", type=click.IntRange(256), help=f"Context in tokens; by default the model's, at most {LENGTH:,}.")
+@click.option(
+    "--max-length", type=click.IntRange(256), help=f"Context in tokens; by default the model's, at most {MAX_CONTEXT_TOKENS:,}."
+)
 @click.option("--gpu-memory", type=click.FloatRange(0, 1, min_open=True), help="Share of the GPU's memory; by default 0.9.")
 @click.option("--tensor-parallel", type=click.IntRange(1), help="GPUs to spread the model over; by default 1.")
 @click.option("--deterministic", is_flag=True, help="The same reply whatever else runs; slower.")
@@ -204,7 +206,7 @@ def _length(model: str) -> int | None:
         raise ModelError(f"{folder}: not the folder of a model (config.json: {error}).") from error
     config = config.get("text_config", config) if isinstance(config, dict) else {}
     its_own = config.get("max_position_embeddings")
-    return min(its_own, LENGTH) if isinstance(its_own, int) else None
+    return min(its_own, MAX_CONTEXT_TOKENS) if isinstance(its_own, int) else None
 
 
 def _place(url: str) -> tuple[str, int]:
@@ -213,9 +215,9 @@ def _place(url: str) -> tuple[str, int]:
         host, port = parts.hostname, parts.port
     except ValueError as error:
         raise SettingsError(f"llm.url: {url} is no address ({error}); write it as http://127.0.0.1:PORT/v1") from error
-    if host not in LOCAL:
+    if host not in LOCAL_HOSTS:
         raise SettingsError(f"llm.url: {url} is not on this machine; set it to http://127.0.0.1:PORT/v1 to serve here")
-    return host or LOCAL[0], port or 80
+    return host or LOCAL_HOSTS[0], port or 80
 
 
 def _run(
@@ -223,40 +225,40 @@ def _run(
 ) -> None:  # fmt: skip
     if shutil.which(command[0]) is None:
         raise MissingExtra("vllm", "vllm")
-    if is_taken(address):
+    if is_port_taken(address):
         raise InputError(f"port {address[1]} is in use: something else listens there. Stop it, or give another --port.")
-    url, key = f"http://{address[0]}:{address[1]}/v1", server_key(options)
-    show = (lambda line: click.echo(safe(line), err=True)) if verbose else None
-    with Served(command, environment, show) as server:
+    url, key = f"http://{address[0]}:{address[1]}/v1", read_api_key(options)
+    show = (lambda line: click.echo(sanitize(line), err=True)) if verbose else None
+    with ServerProcess(command, environment, show) as server:
         try:
             _tell(_wait(server, url, key), name, url, options.api_key_env)
             server.wait()
         except KeyboardInterrupt as error:
             click.echo("stopping the server", err=True)
             server.stop()
-            raise Exit(INTERRUPTED) from error
+            raise Exit(EXIT_INTERRUPTED) from error
         raise _died(server)
 
 
-def _tell(found: Listed, name: str, url: str, variable: str) -> None:
+def _tell(found: ServedModels, name: str, url: str, variable: str) -> None:
     """Say that the server is up, and what a client must give it."""
     given = "" if url.endswith(":8000/v1") else f" --set llm.url={url}"
     if found.names and name not in found.names:
         name = found.names[0]
         given += f" --set llm.model={shlex.quote(name)}"
-    click.echo(safe(f"{name} answers at {url}. Ctrl-C stops it. In another terminal:"), err=True)
+    click.echo(sanitize(f"{name} answers at {url}. Ctrl-C stops it. In another terminal:"), err=True)
     if found.locked:
         click.echo(f"  export {variable}=KEY   # the server wants the key that it was given (llm.api_key_env)", err=True)
-    click.echo(safe(f'  knowhalu check --reasoner llm{given} -q "..." -a "..." --index FOLDER'), err=True)
+    click.echo(sanitize(f'  knowhalu check --reasoner llm{given} -q "..." -a "..." --index FOLDER'), err=True)
 
 
-def _wait(server: Served, url: str, key: str) -> Listed:
+def _wait(server: ServerProcess, url: str, key: str) -> ServedModels:
     """Wait until the server is up, telling from time to time that it is waited for."""
     start = told = time.monotonic()
     while (found := server.models(url, key)) is None:
         if server.poll() is not None:
             raise _died(server)
-        if time.monotonic() - told >= (1.0 if sys.stderr.isatty() else TOLD_SECONDS):
+        if time.monotonic() - told >= (1.0 if sys.stderr.isatty() else STATUS_SECONDS):
             told = time.monotonic()
             line = f"waiting for {url}: {told - start:.0f} s"
             click.echo(f"\r{line} " if sys.stderr.isatty() else line, nl=not sys.stderr.isatty(), err=True)
@@ -265,8 +267,8 @@ def _wait(server: Served, url: str, key: str) -> Listed:
     return found
 
 
-def _died(server: Served) -> ModelError:
+def _died(server: ServerProcess) -> ModelError:
     code = server.wait()
     for line in server.last:
-        click.echo(f"  {safe(line)}", err=True)
+        click.echo(f"  {sanitize(line)}", err=True)
     return ModelError(f"the server ended with exit code {code}; its last lines stand above.")

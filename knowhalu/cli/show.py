@@ -10,17 +10,20 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.text import Text
 
-from knowhalu.results import Evidence, Failure, Finding, Outcome, Revision, Segment, Stage, Verdict
-from knowhalu.text.sentences import safe
-from knowhalu.types import Judgment, Kind, Label, Sample, Step
+from knowhalu.results import CascadeStage, Evidence, Failure, Finding, Outcome, Revision, Segment, Verdict
+from knowhalu.text.sentences import sanitize
+from knowhalu.types import HallucinationKind, Judgment, Label, Sample, Step
 
-LABELS = {Label.CORRECT: ("✓ FAITHFUL", "bold green"), Label.INCORRECT: ("✗ HALLUCINATED", "bold red"),
+LABEL_STYLES = {Label.CORRECT: ("✓ FAITHFUL", "bold green"), Label.INCORRECT: ("✗ HALLUCINATED", "bold red"),
           Label.INCONCLUSIVE: ("? INCONCLUSIVE", "bold yellow")}  # fmt: skip
-KINDS = {Kind.FACTUAL: "factual error", Kind.OFF_TARGET: "off target: it does not answer the question"}
-MARKS = {Label.INCORRECT: ("✗", "red underline"), Label.INCONCLUSIVE: ("?", "yellow underline")}
-WHOLE = "as a whole"
+KIND_TITLES = {
+    HallucinationKind.FACTUAL: "factual error",
+    HallucinationKind.OFF_TARGET: "off target: it does not answer the question",
+}
+MARK_STYLES = {Label.INCORRECT: ("✗", "red underline"), Label.INCONCLUSIVE: ("?", "yellow underline")}
+NO_FORM = "as a whole"
 """What stands where a judgment is of no form of knowledge."""
-RELATIONS = {"supports": ("supported by", "green"), "contradicts": ("contradicted by", "red")}
+RELATION_STYLES = {"supports": ("supported by", "green"), "contradicts": ("contradicted by", "red")}
 _SPACE = re.compile(r"\s+")
 
 
@@ -31,18 +34,18 @@ def make_console(*, stderr: bool = False) -> Console:
     return Console(file=stream, width=width, highlight=False, emoji=False, markup=False, soft_wrap=width is not None)
 
 
-def short(text: str, limit: int = 240) -> str:
+def shorten_text(text: str, limit: int = 240) -> str:
     """Return the text on one line, shortened at its end."""
-    line = _SPACE.sub(" ", safe(text)).strip()
+    line = _SPACE.sub(" ", sanitize(text)).strip()
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
 def verdict_line(outcome: Outcome) -> Text:
     """Return label, kind and probability on one line."""
     if isinstance(outcome, Failure):
-        return Text.assemble(("! NO VERDICT", "bold magenta"), f"  {short(outcome.stage)}: {short(outcome.reason)}")
-    word, style = LABELS[_said(outcome)]
-    kind = f"  {KINDS[outcome.kind]}" if outcome.kind is not None else ""
+        return Text.assemble(("! NO VERDICT", "bold magenta"), f"  {shorten_text(outcome.stage)}: {shorten_text(outcome.reason)}")
+    word, style = LABEL_STYLES[_decided_label(outcome)]
+    kind = f"  {KIND_TITLES[outcome.kind]}" if outcome.kind is not None else ""
     return Text.assemble((word, style), f"{kind}  P(hallucinated) = {outcome.probability:.2f}")
 
 
@@ -51,28 +54,28 @@ def show_outcome(console: Console, sample: Sample, outcome: Outcome, *, steps: b
     console.print(verdict_line(outcome))
     if isinstance(outcome, Failure):
         if outcome.reply is not None:
-            print_section(console, "The reply that could not be used", [Text(safe(outcome.reply))])
+            print_section(console, "The reply that could not be used", [Text(sanitize(outcome.reply))])
         return
     for line in _why(outcome):
         console.print(Text("  ") + line)
     if sample.question:
-        print_section(console, "Question", [Text(safe(sample.question))])
-    marked = marked_response(sample.response, outcome.segments, coloured=is_coloured(console))
+        print_section(console, "Question", [Text(sanitize(sample.question))])
+    marked = highlight_response(sample.response, outcome.segments, coloured=is_coloured(console))
     print_section(console, "Response", [marked])
     print_section(console, "Evidence", [line for e in outcome.evidence for line in evidence_lines(sample.response, e)])
     print_section(console, "Off-target check", _extraction(outcome))
     print_section(console, "Stages", [_stage(s) for s in outcome.stages])
     print_section(console, "Judgments", [line for i, s in enumerate(outcome.segments, 1) for line in _judgments(i, s)])
-    left_out = [Text(f"“{short(u.text)}”: {u.reason}") for u in outcome.unchecked]
+    left_out = [Text(f"“{shorten_text(u.text)}”: {u.reason}") for u in outcome.unchecked]
     print_section(console, f"Not checked ({len(left_out)})", left_out)
     if steps:
         for number, segment in enumerate(outcome.segments, 1):
-            for judgment in _both(segment):
+            for judgment in _form_judgments(segment):
                 lines = [line for i, s in enumerate(judgment.steps, 1) for line in _step(i, s)]
                 form = f", {judgment.form} knowledge" if judgment.form else ""
                 print_section(console, f"Steps, segment {number}{form}", lines)
     console.print()
-    console.print(Text(cost_line(outcome.method, outcome), style="dim"))
+    console.print(Text(outcome_cost_line(outcome.method, outcome), style="dim"))
 
 
 def show_item(console: Console, sample: Sample, outcome: Outcome) -> None:
@@ -82,15 +85,15 @@ def show_item(console: Console, sample: Sample, outcome: Outcome) -> None:
         line.append_text(_agreement(sample, outcome))
     console.print(line)
     if sample.question:
-        console.print(Text.assemble(("  Q ", "dim"), short(sample.question, 160)))
-    console.print(Text.assemble(("  > ", "dim"), short(sample.response, 200)))
+        console.print(Text.assemble(("  Q ", "dim"), shorten_text(sample.question, 160)))
+    console.print(Text.assemble(("  > ", "dim"), shorten_text(sample.response, 200)))
     best = best_evidence(outcome)
     if best is not None:
-        word, style = RELATIONS[best.relation]
-        source = short(best.title or best.document or best.passage, 60)
-        console.print(Text.assemble("    ", (f"{word} {source}: ", style), (f"“{short(best.quote, 200)}”", "italic")))
+        word, style = RELATION_STYLES[best.relation]
+        source = shorten_text(best.title or best.document or best.passage, 60)
+        console.print(Text.assemble("    ", (f"{word} {source}: ", style), (f"“{shorten_text(best.quote, 200)}”", "italic")))
     elif isinstance(outcome, Verdict) and outcome.reason:
-        console.print(Text(f"    {short(outcome.reason, 200)}", style="dim"))
+        console.print(Text(f"    {shorten_text(outcome.reason, 200)}", style="dim"))
 
 
 def best_evidence(outcome: Outcome) -> Evidence | None:
@@ -111,18 +114,18 @@ def _agreement(sample: Sample, outcome: Outcome) -> Text:
     return Text(f"  [as gold, but gold kind: {sample.kind}]" if other else "  [as gold]", style="dim")
 
 
-def marked_response(response: str, segments: Iterable[Segment], *, coloured: bool) -> Text:
+def highlight_response(response: str, segments: Iterable[Segment], *, coloured: bool) -> Text:
     """Return the response with doubtful segments underlined and their marked words reversed; without colours, in brackets."""
     shown, at = Text(), 0
     for segment in sorted(segments, key=lambda s: s.start):
-        if segment.label not in MARKS or segment.start < at:
+        if segment.label not in MARK_STYLES or segment.start < at:
             continue
-        mark, style = MARKS[segment.label]
-        shown.append(safe(response[at : segment.start]))
+        mark, style = MARK_STYLES[segment.label]
+        shown.append(sanitize(response[at : segment.start]))
         part = _with_words(response, segment, style, coloured=coloured)
         shown.append_text(part if coloured else Text.assemble((f"[{mark} ", style), part, ("]", style)))
         at = segment.end
-    shown.append(safe(response[at:]))
+    shown.append(sanitize(response[at:]))
     return shown
 
 
@@ -130,28 +133,28 @@ def _with_words(response: str, segment: Segment, style: str, *, coloured: bool) 
     """Return a segment with the words set apart that the evidence does not bear out."""
     shown, at = Text(), segment.start
     for start, end in sorted((f.start, f.end) for f in segment.findings if f.unit == "words"):
-        shown.append(safe(response[at:start]), style=style)
-        word = safe(response[start:end])
+        shown.append(sanitize(response[at:start]), style=style)
+        word = sanitize(response[start:end])
         shown.append(word if coloured else f"«{word}»", style=f"{style} reverse")
         at = end
-    shown.append(safe(response[at : segment.end]), style=style)
+    shown.append(sanitize(response[at : segment.end]), style=style)
     return shown
 
 
 def evidence_lines(response: str, evidence: Evidence) -> list[Text]:
     """Return one pair of evidence: the response's words, how the source stands to them, and the quote."""
-    word, style = RELATIONS[evidence.relation]
-    part = short(response[evidence.response_start : evidence.response_end])
-    source = short(evidence.title or evidence.document or evidence.passage, 80)
+    word, style = RELATION_STYLES[evidence.relation]
+    part = shorten_text(response[evidence.response_start : evidence.response_end])
+    source = shorten_text(evidence.title or evidence.document or evidence.passage, 80)
     where = f"characters {evidence.document_start}-{evidence.document_start + len(evidence.quote)}"
     return [
         Text.assemble(f"[{evidence.response_start}:{evidence.response_end}] “{part}”"),
         Text.assemble("    ", (f"{word} {source}", style), f" ({where}, {evidence.probability:.2f})"),
-        Text.assemble("    ", (f"“{short(evidence.quote, 600)}”", "italic")),
+        Text.assemble("    ", (f"“{shorten_text(evidence.quote, 600)}”", "italic")),
     ]
 
 
-def _said(verdict: Verdict) -> Label:
+def _decided_label(verdict: Verdict) -> Label:
     """Return the label that fits what was decided of the whole: a label alone does not say how abstentions count."""
     if verdict.hallucinated is None:
         return Label.INCONCLUSIVE
@@ -176,9 +179,9 @@ def print_section(console: Console, title: str, lines: list[Text]) -> None:
 
 def _why(verdict: Verdict) -> list[Text]:
     """Return why it was so decided, in a word and by the method, and what to do where it was left open."""
-    _, style = LABELS[_said(verdict)]
+    _, style = LABEL_STYLES[_decided_label(verdict)]
     lines = [Text(verdict.why, style=style.removeprefix("bold "))] if verdict.why else []
-    lines += [Text(short(verdict.reason, 600))] if verdict.reason else []
+    lines += [Text(shorten_text(verdict.reason, 600))] if verdict.reason else []
     return [*lines, *([Text(f"Next: {verdict.open.next_action}")] if verdict.open is not None else [])]
 
 
@@ -186,24 +189,30 @@ def _extraction(verdict: Verdict) -> list[Text]:
     found = verdict.extraction
     if found is None:
         return []
-    taken = "a refusal, which is no hallucination" if found.refusal else f"“{short(found.entity)}”" if found.entity else "nothing"
-    first = f"asked for: {short(found.asked_for)}; the answer gives: {taken} ({found.confidence:.2f})"
-    return [Text(first), *([Text(short(found.reason, 600))] if found.reason else [])]
+    taken = (
+        "a refusal, which is no hallucination"
+        if found.refusal
+        else f"“{shorten_text(found.entity)}”"
+        if found.entity
+        else "nothing"
+    )
+    first = f"asked for: {shorten_text(found.asked_for)}; the answer gives: {taken} ({found.confidence:.2f})"
+    return [Text(first), *([Text(shorten_text(found.reason, 600))] if found.reason else [])]
 
 
-def _stage(stage: Stage) -> Text:
-    label = (f"{stage.label:<13}", LABELS[stage.label][1])
-    what = f"P(hallucinated) {stage.probability:.2f}  {short(stage.reason, 400)}"
+def _stage(stage: CascadeStage) -> Text:
+    label = (f"{stage.label:<13}", LABEL_STYLES[stage.label][1])
+    what = f"P(hallucinated) {stage.probability:.2f}  {shorten_text(stage.reason, 400)}"
     return Text.assemble(f"{stage.name:<8} ", label, what, ("  decides" if stage.decided else "", "bold"))
 
 
-def _both(segment: Segment) -> list[Judgment]:
+def _form_judgments(segment: Segment) -> list[Judgment]:
     return [segment.base, *([segment.supplement] if segment.supplement is not None else [])]
 
 
 def _judgments(number: int, segment: Segment) -> list[Text]:
     label = f"{segment.label} ({segment.why})" if segment.why else segment.label
-    head = f"segment {number}: {label}, P(hallucinated) = {segment.probability:.2f}, “{short(segment.text, 100)}”"
+    head = f"segment {number}: {label}, P(hallucinated) = {segment.probability:.2f}, “{shorten_text(segment.text, 100)}”"
     agree = segment.forms_agree
     both = (
         []
@@ -211,40 +220,42 @@ def _judgments(number: int, segment: Segment) -> list[Text]:
         else [Text(f"  the two forms of knowledge {'agree' if agree else 'DISAGREE'}", style="dim" if agree else "yellow")]
     )
     said = {f"“{f.text}”: {f.reason}" for f in segment.findings}
-    shown = [_judgment(judgment) for judgment in _both(segment) if judgment.rationale not in said]
+    shown = [_judgment(judgment) for judgment in _form_judgments(segment) if judgment.rationale not in said]
     return [Text(head), *shown, *both, *map(_finding, segment.findings)]
 
 
 def _judgment(judgment: Judgment) -> Text:
-    label = (f"{judgment.label:<13}", LABELS[judgment.label][1])
+    label = (f"{judgment.label:<13}", LABEL_STYLES[judgment.label][1])
     sure = "   -" if judgment.measured == "nowhere" else f"{judgment.confidence:.2f}"
-    why = f"{sure}  {short(judgment.rationale, 400)}"
-    return Text.assemble("  ", (f"{judgment.form or WHOLE:<13}", "dim"), label, why)
+    why = f"{sure}  {shorten_text(judgment.rationale, 400)}"
+    return Text.assemble("  ", (f"{judgment.form or NO_FORM:<13}", "dim"), label, why)
 
 
 def _finding(finding: Finding) -> Text:
     what = f"{finding.unit} {finding.type}".strip()
-    label = (f"{finding.label:<13}", LABELS[finding.label][1])
-    said = f"“{short(finding.text, 120)}”: {short(finding.reason, 400)}"
+    label = (f"{finding.label:<13}", LABEL_STYLES[finding.label][1])
+    said = f"“{shorten_text(finding.text, 120)}”: {shorten_text(finding.reason, 400)}"
     return Text.assemble("  ", (f"{what:<12} ", "dim"), label, f"P(supported) {finding.supported:.2f}  {said}")
 
 
 def _step(number: int, step: Step) -> list[Text]:
-    lines = [Text.assemble((f"{number}. ", "bold"), short(step.thought, 400) or "(no thought)")]
+    lines = [Text.assemble((f"{number}. ", "bold"), shorten_text(step.thought, 400) or "(no thought)")]
     if step.query.specific:
-        lines.append(Text(f"   asked, specific: {short(step.query.specific)}"))
+        lines.append(Text(f"   asked, specific: {shorten_text(step.query.specific)}"))
     if step.query.general:
-        lines.append(Text(f"   asked, general:  {short(step.query.general)}"))
+        lines.append(Text(f"   asked, general:  {shorten_text(step.query.general)}"))
     for passage in step.passages:
-        lines.append(Text(f"   found {passage.score:.2f} {short(str(passage), 200)}", style="dim"))
-    lines.append(Text(f"   learned: {short(step.knowledge.text, 600)}"))
-    lines.extend(Text(f"   fact: {short(str(triplet))}") for triplet in step.knowledge.triplets)
+        lines.append(Text(f"   found {passage.score:.2f} {shorten_text(str(passage), 200)}", style="dim"))
+    lines.append(Text(f"   learned: {shorten_text(step.knowledge.text, 600)}"))
+    lines.extend(Text(f"   fact: {shorten_text(str(triplet))}") for triplet in step.knowledge.triplets)
     if step.knowledge.unfounded:
-        lines.append(Text(f"   left out, as no passage bears it out: {short(step.knowledge.unfounded, 600)}", style="yellow"))
+        lines.append(
+            Text(f"   left out, as no passage bears it out: {shorten_text(step.knowledge.unfounded, 600)}", style="yellow")
+        )
     return lines
 
 
-def cost_line(what: str, outcome: Verdict | Revision) -> str:
+def outcome_cost_line(what: str, outcome: Verdict | Revision) -> str:
     """Return what a check or a revision cost, on one line, and the index that was searched for it."""
     counts = [f"{n:,} {name.replace('_', ' ')}" for name, n in outcome.usage.model_dump().items() if n]
     counts += [f"index {outcome.index[:16]}"] if outcome.index else []

@@ -6,32 +6,32 @@ from collections.abc import Mapping
 from rich.console import Console
 from rich.table import Table
 
-from knowhalu.batch import Progress, Summary
-from knowhalu.cli.show import short
-from knowhalu.evaluation.scores import Border, Score
+from knowhalu.batch import RunProgress, RunSummary
+from knowhalu.cli.show import shorten_text
+from knowhalu.evaluation.scores import Score, ThresholdRule
 
-SHOWN = 8
+MAX_REASONS = 8
 
 
-def show_summary(console: Console, summary: Summary, did: str = "checked") -> None:
+def show_summary(console: Console, summary: RunSummary, did: str = "checked") -> None:
     """Print what a run found: counts, failures by reason, and the scores where there were gold labels."""
     table = Table(title=f"{summary.samples:,} samples", title_justify="left", box=None, show_header=False, pad_edge=False)
     table.add_column()
     table.add_column(justify="right")
     table.add_column(justify="right")
     for name, count in {**summary.labels, **{f"  of kind {k}": n for k, n in summary.kinds.items()}}.items():
-        table.add_row(name, f"{count:,}", share(count / summary.samples))
+        table.add_row(name, f"{count:,}", format_share(count / summary.samples))
     for name, count in summary.changes.items():
         table.add_row(f"  sentences {name}", f"{count:,}", "")
     if summary.failed:
-        table.add_row("no verdict", f"{summary.failed:,}", share(summary.failed / summary.samples))
+        table.add_row("no verdict", f"{summary.failed:,}", format_share(summary.failed / summary.samples))
     console.print(table)
-    for reason, count in list(summary.failures.items())[:SHOWN]:
-        console.print(f"  {count:,} x {short(reason, 160)}", style="magenta")
-    if len(summary.failures) > SHOWN:
-        console.print(f"  and {len(summary.failures) - SHOWN} other reasons")
+    for reason, count in list(summary.failures.items())[:MAX_REASONS]:
+        console.print(f"  {count:,} x {shorten_text(reason, 160)}", style="magenta")
+    if len(summary.failures) > MAX_REASONS:
+        console.print(f"  and {len(summary.failures) - MAX_REASONS} other reasons")
     kept = f"; {summary.kept:,} were there from before" if summary.kept else ""
-    console.print(f"{summary.samples - summary.kept:,} {did} in {duration(summary.seconds)} ({summary.rate:.1f}/s){kept}")
+    console.print(f"{summary.samples - summary.kept:,} {did} in {format_duration(summary.seconds)} ({summary.rate:.1f}/s){kept}")
     if summary.score is not None:
         console.print()
         show_scores(console, {"all": summary.score}, summary.length)
@@ -39,14 +39,14 @@ def show_summary(console: Console, summary: Summary, did: str = "checked") -> No
             console.print(f"{summary.failed:,} samples without a verdict are not in this score.")
 
 
-def show_scores(console: Console, scores: Mapping[str, Score], length: Border | None) -> None:
+def show_scores(console: Console, scores: Mapping[str, Score], length: ThresholdRule | None) -> None:
     """Print the score of every group beside what length alone gives on the same rows."""
     table = Table(title="Against the gold labels", title_justify="left", box=None, pad_edge=False)
     table.add_column("")
     for name in ("hallucinated", "faithful", "TPR", "TNR", "Avg Acc", "abstained +", "abstained -"):
         table.add_column(name, justify="right")
     for name, score in scores.items():
-        table.add_row(short(name, 40), *_cells(score), style="bold" if name == "all" else "")
+        table.add_row(shorten_text(name, 40), *_cells(score), style="bold" if name == "all" else "")
     if length is not None:
         rule = f"{'more' if length.over else 'fewer'} than {length.at:g} words"
         table.add_row(f"length alone: {rule}", *_cells(length.score), style="dim")
@@ -57,12 +57,12 @@ def show_scores(console: Console, scores: Mapping[str, Score], length: Border | 
         console.print("'length alone' is fitted on these same rows: an upper bound of what length gives here.")
 
 
-def share(value: float | None) -> str:
+def format_share(value: float | None) -> str:
     """Return a share in percent, or a dash where there is none."""
     return "-" if value is None else f"{value:.1%}"
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a time as a person would say it."""
     if round(seconds, 1) < 60:
         return f"{seconds:.1f} s"
@@ -78,7 +78,7 @@ class PlainProgress:
         self.console, self.every, self.before = console, every, before
         self._said = time.monotonic()
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: RunProgress) -> None:
         """Print a line if the last is long enough ago."""
         now = time.monotonic()
         if now - self._said >= self.every or progress.done == progress.total:
@@ -86,10 +86,10 @@ class PlainProgress:
             self.console.print(f"{self.before}{progress_line(progress)}")
 
 
-def progress_line(progress: Progress) -> str:
+def progress_line(progress: RunProgress) -> str:
     """Return how far a run is, how fast, how long it still takes, and how many failed."""
     left = (progress.total - progress.done) / progress.rate if progress.rate > 0 else 0.0
-    eta = f", {duration(left)} left" if progress.done < progress.total else ""
+    eta = f", {format_duration(left)} left" if progress.done < progress.total else ""
     failed = f", {progress.failed:,} without a verdict" if progress.failed else ""
     percent = progress.done / progress.total
     return f"{progress.done:,} of {progress.total:,} ({percent:.1%}), {progress.rate:.1f}/s{eta}{failed}"
@@ -97,4 +97,4 @@ def progress_line(progress: Progress) -> str:
 
 def _cells(score: Score) -> list[str]:
     rates = (score.tpr, score.tnr, score.average, score.arp, score.arn)
-    return [f"{score.positives:,}", f"{score.negatives:,}", *map(share, rates)]
+    return [f"{score.positives:,}", f"{score.negatives:,}", *map(format_share, rates)]

@@ -13,7 +13,7 @@ class Layout(NamedTuple):
 
     fields: tuple[str, ...]
     load: str
-    rows: str = "knowhalu.datasets.rows:read_rows"
+    rows: str = "knowhalu.datasets.formats:read_dataset_rows"
     beside: tuple[str, ...] = ()
     common: bool = False
 
@@ -42,11 +42,15 @@ class DatasetCard(NamedTuple):
         return 6 if self.task == "summary" else 2
 
 
-CLAIM_ROWS = Layout(("source", "claim", "label"), "knowhalu.datasets.special:ROWS", common=True)
-SUMMARY_ROWS = Layout(("source", "claim", "label"), "knowhalu.datasets.summaries:ROWS", common=True)
+CLAIM_ROWS = Layout(("source", "claim", "label"), "knowhalu.datasets.special:OWN_CLAIMS", common=True)
+SUMMARY_ROWS = Layout(("source", "claim", "label"), "knowhalu.datasets.summaries:OWN_SUMMARIES", common=True)
 """The claim rows of this project: a source, a claim, and the label "supported" or "unsupported"."""
-SUMMARY_PAIRS = Layout(("document", "right_summary", "hallucinated_summary"), "knowhalu.datasets.mapping:SUMMARIES", common=True)
-ANSWER_PAIRS = Layout(("question", "right_answer", "hallucinated_answer"), "knowhalu.datasets.mapping:ANSWERS", common=True)
-SUPPORTED = "supported: faithful; unsupported: hallucinated"
-THREE = "supported or entailed: faithful; refuted or contradicted, and neutral or not enough information: hallucinated"
-PAIR = "the right response: faithful; the hallucinated one: hallucinated"
+SUMMARY_PAIRS = Layout(
+    ("document", "right_summary", "hallucinated_summary"), "knowhalu.datasets.mapping:HALUEVAL_SUMMARY_PAIRS", common=True
+)
+ANSWER_PAIRS = Layout(
+    ("question", "right_answer", "hallucinated_answer"), "knowhalu.datasets.mapping:HALUEVAL_ANSWER_PAIRS", common=True
+)
+SUPPORT_LABELS = "supported: faithful; unsupported: hallucinated"
+THREE_WAY_LABELS = "supported or entailed: faithful; refuted or contradicted, and neutral or not enough information: hallucinated"
+PAIR_LABELS = "the right response: faithful; the hallucinated one: hallucinated"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from knowhalu.datasets.card import ANSWER_PAIRS, CLAIM_ROWS, PAIR, DatasetCard, Layout
+from knowhalu.datasets.card import ANSWER_PAIRS, CLAIM_ROWS, PAIR_LABELS, DatasetCard, Layout
 
 _HALUEVAL, _DIALOGUES, _SPANS = "knowhalu.datasets.mapping", "knowhalu.datasets.special", "knowhalu.datasets.spans"
 _JUDGED = "no: faithful; yes: hallucinated"
@@ -10,8 +10,8 @@ CARDS: Mapping[str, DatasetCard] = {
     "halueval-qa": DatasetCard(
         about="HaluEval's answers to HotpotQA questions, one right and one generated wrong for each",
         task="qa",
-        labels=PAIR,
-        layouts=(ANSWER_PAIRS, Layout(("question", "answer", "hallucination"), f"{_HALUEVAL}:JUDGED_ANSWERS")),
+        labels=PAIR_LABELS,
+        layouts=(ANSWER_PAIRS, Layout(("question", "answer", "hallucination"), f"{_HALUEVAL}:LABELLED_ANSWERS")),
         licence="MIT",
         files=("qa_data*", "halueval_qa*"),
         pairs=True,
@@ -20,10 +20,13 @@ CARDS: Mapping[str, DatasetCard] = {
     "halueval-dialogue": DatasetCard(
         about="HaluEval's replies in OpenDialKG dialogues, one right and one generated wrong for each",
         task="dialogue",
-        labels=PAIR,
+        labels=PAIR_LABELS,
         layouts=(
-            Layout(("knowledge", "dialogue_history", "right_response", "hallucinated_response"), f"{_DIALOGUES}:HALUEVAL"),
-            Layout(("knowledge", "dialogue_history", "response", "hallucination"), f"{_DIALOGUES}:JUDGED"),
+            Layout(
+                ("knowledge", "dialogue_history", "right_response", "hallucinated_response"),
+                f"{_DIALOGUES}:HALUEVAL_DIALOGUE_PAIRS",
+            ),
+            Layout(("knowledge", "dialogue_history", "response", "hallucination"), f"{_DIALOGUES}:LABELLED_DIALOGUES"),
         ),
         licence="MIT",
         files=("dialogue_data*", "halueval_dial*"),
@@ -42,7 +45,7 @@ CARDS: Mapping[str, DatasetCard] = {
     "knowhalu-qa": DatasetCard(
         about="the KnowHalu paper's sample of HaluEval's answers, with its validation split",
         task="qa",
-        labels=PAIR,
+        labels=PAIR_LABELS,
         layouts=(ANSWER_PAIRS,),
         licence="MIT (HaluEval)",
         files=("knowhalu_qa*",),

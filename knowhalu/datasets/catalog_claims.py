@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from knowhalu.datasets.card import CLAIM_ROWS, SUPPORTED, THREE, DatasetCard, Layout
+from knowhalu.datasets.card import CLAIM_ROWS, SUPPORT_LABELS, THREE_WAY_LABELS, DatasetCard, Layout
 
 _PLACE = "knowhalu.datasets.special"
 _EVIDENCE = Layout(("claim", "evidence", "label"), f"{_PLACE}:fever")
@@ -15,7 +15,7 @@ CARDS: Mapping[str, DatasetCard] = {
     "fever": DatasetCard(
         about="claims about Wikipedia; the original file names its evidence by page, so an index is needed",
         task="claim",
-        labels=THREE,
+        labels=THREE_WAY_LABELS,
         layouts=(_EVIDENCE, Layout(("query", "context", "label"), f"{_PLACE}:FEVER_NLI"), CLAIM_ROWS),
         licence="CC BY-SA 3.0",
         files=("fever", "fever_dev*", "paper_dev*", "paper_test*", "shared_task_dev*"),
@@ -23,7 +23,7 @@ CARDS: Mapping[str, DatasetCard] = {
     "vitaminc": DatasetCard(
         about="claims against sentences of Wikipedia before and after a revision",
         task="claim",
-        labels=THREE,
+        labels=THREE_WAY_LABELS,
         layouts=(
             Layout(("claim", "evidence", "label", "case_id"), f"{_PLACE}:fever"),
             _EVIDENCE._replace(common=True),
@@ -35,7 +35,7 @@ CARDS: Mapping[str, DatasetCard] = {
     "fever-symmetric": DatasetCard(
         about="FEVER claims and evidence crossed so that the claim alone tells nothing",
         task="claim",
-        labels=THREE,
+        labels=THREE_WAY_LABELS,
         layouts=(
             Layout(("claim", "evidence", "gold_label"), f"{_PLACE}:SYMMETRIC"),
             Layout(("claim", "evidence_sentence", "label"), f"{_PLACE}:SYMMETRIC_TEST"),
@@ -47,7 +47,7 @@ CARDS: Mapping[str, DatasetCard] = {
     "fm2": DatasetCard(
         about="adversarial claims of players (Fool Me Twice) with gold evidence from Wikipedia",
         task="claim",
-        labels=THREE,
+        labels=THREE_WAY_LABELS,
         layouts=(Layout(("text", "label", "gold_evidence"), f"{_PLACE}:fm2"), CLAIM_ROWS),
         licence="Apache-2.0 / CC BY-SA",
         files=("fm2*",),
@@ -55,7 +55,7 @@ CARDS: Mapping[str, DatasetCard] = {
     "feverous": DatasetCard(
         about="long claims of several facts with gold evidence (the sentences of FEVEROUS)",
         task="claim",
-        labels=THREE,
+        labels=THREE_WAY_LABELS,
         layouts=(Layout(("claim", "gold", "evidence"), f"{_PLACE}:FEVEROUS"), CLAIM_ROWS),
         licence="MIT / CC BY-SA",
         files=("feverous*",),
@@ -63,21 +63,21 @@ CARDS: Mapping[str, DatasetCard] = {
     "climate-fever": DatasetCard(
         about="claims about the climate, each against sentences of Wikipedia",
         task="claim",
-        labels=f"{THREE}; disputed: hallucinated",
+        labels=f"{THREE_WAY_LABELS}; disputed: hallucinated",
         layouts=(Layout(("claim", "claim_label", "evidences"), f"{_PLACE}:climate_fever"), CLAIM_ROWS),
         files=("climate*fever*",),
     ),
     "healthver": DatasetCard(
         about="claims about COVID-19 against sentences of abstracts",
         task="claim",
-        labels=THREE,
+        labels=THREE_WAY_LABELS,
         layouts=(Layout(("evidence", "claim", "label", "question"), f"{_PLACE}:HEALTHVER"), CLAIM_ROWS),
         files=("healthver*",),
     ),
     "covidfact": DatasetCard(
         about="claims about COVID-19 and the same with one word substituted, against retrieved sentences",
         task="claim",
-        labels=THREE,
+        labels=THREE_WAY_LABELS,
         layouts=(Layout(("claim", "label", "evidence", "gold_source"), f"{_PLACE}:fever"), CLAIM_ROWS),
         files=("covidfact*",),
     ),
@@ -112,7 +112,7 @@ CARDS: Mapping[str, DatasetCard] = {
     "cad-snli": DatasetCard(
         about="SNLI with counterfactual revisions by people",
         task="claim",
-        labels=THREE,
+        labels=THREE_WAY_LABELS,
         layouts=(*_OF_NLI, CLAIM_ROWS),
         licence="Apache-2.0",
         files=("nli_cad*", "cad_snli*"),
@@ -120,21 +120,21 @@ CARDS: Mapping[str, DatasetCard] = {
     "control": DatasetCard(
         about="inference over long passages of reasoning tests (ConTRoL)",
         task="claim",
-        labels=THREE,
+        labels=THREE_WAY_LABELS,
         layouts=(*_OF_NLI, CLAIM_ROWS),
         files=("nli_control*", "control*"),
     ),
     "nli": DatasetCard(
         about="any inference set with premise, hypothesis and label",
         task="claim",
-        labels=f"{THREE}; numbers as on the Hugging Face hub (0 entailment, 1 neutral, 2 contradiction); -, -1: left out",
+        labels=f"{THREE_WAY_LABELS}; numbers as on the hub (0 entailment, 1 neutral, 2 contradiction); -, -1: left out",
         layouts=_NLI,
         files=("nli*", "snli*", "mnli*", "multinli*", "anli*"),
     ),
     "claims": DatasetCard(
         about="claim rows of your own: id, source, claim, label, and optionally label3, split",
         task="claim",
-        labels=SUPPORTED,
+        labels=SUPPORT_LABELS,
         layouts=(CLAIM_ROWS,),
     ),
 }

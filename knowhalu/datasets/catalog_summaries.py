@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping
 
-from knowhalu.datasets.card import PAIR, SUMMARY_PAIRS, SUMMARY_ROWS, DatasetCard, Layout
+from knowhalu.datasets.card import PAIR_LABELS, SUMMARY_PAIRS, SUMMARY_ROWS, DatasetCard, Layout
 
 _PLACE = "knowhalu.datasets.summaries"
 CARDS: Mapping[str, DatasetCard] = {
     "halueval-summarization": DatasetCard(
         about="HaluEval's summaries of CNN/DailyMail, one right and one generated wrong for each",
         task="summary",
-        labels=PAIR,
+        labels=PAIR_LABELS,
         layouts=(
             SUMMARY_PAIRS,
-            Layout(("document", "summary", "hallucination"), "knowhalu.datasets.mapping:JUDGED_SUMMARIES"),
+            Layout(("document", "summary", "hallucination"), "knowhalu.datasets.mapping:LABELLED_SUMMARIES"),
         ),
         licence="MIT",
         files=("summarization_data*", "halueval_summ*"),
@@ -22,7 +22,7 @@ CARDS: Mapping[str, DatasetCard] = {
     "knowhalu-summarization": DatasetCard(
         about="the KnowHalu paper's sample of HaluEval's summaries, with its validation split",
         task="summary",
-        labels=PAIR,
+        labels=PAIR_LABELS,
         layouts=(SUMMARY_PAIRS,),
         licence="MIT (HaluEval)",
         files=("knowhalu_summ*",),
@@ -83,7 +83,7 @@ CARDS: Mapping[str, DatasetCard] = {
     "bump": DatasetCard(
         about="CNN/DailyMail reference summaries, and the same with one minimal error written by people",
         task="summary",
-        labels=PAIR,
+        labels=PAIR_LABELS,
         layouts=(SUMMARY_PAIRS,),
         licence="MIT",
         files=("bump*",),
@@ -92,7 +92,7 @@ CARDS: Mapping[str, DatasetCard] = {
     "fib": DatasetCard(
         about="right and wrong summaries of the same articles, of XSum and CNN/DailyMail",
         task="summary",
-        labels=PAIR,
+        labels=PAIR_LABELS,
         layouts=(SUMMARY_PAIRS,),
         licence="CC BY 4.0",
         files=("fib*",),

@@ -7,7 +7,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from knowhalu.datasets.card import DatasetCard
-from knowhalu.datasets.rows import SUFFIXES, suffix_of
+from knowhalu.datasets.formats import SUFFIXES, suffix_of
 from knowhalu.errors import InputError
 
 TEST, ALL = "test", "all"
@@ -21,7 +21,7 @@ def stem_of(path: Path) -> str:
     return path.name.lower().removesuffix(".gz").rpartition(".")[0] or path.name.lower()
 
 
-def matches(card: DatasetCard, path: Path) -> bool:
+def matches_card(card: DatasetCard, path: Path) -> bool:
     """Tell whether a file has the name of a data set's."""
     return any(fnmatch(stem_of(path), pattern) for pattern in card.files)
 
@@ -31,7 +31,7 @@ def data_files(folder: Path) -> list[Path]:
     return sorted(f for f in folder.iterdir() if f.is_file() and suffix_of(f) in SUFFIXES and not f.name.startswith("."))
 
 
-def is_saved(folder: Path) -> bool:
+def is_saved_dataset(folder: Path) -> bool:
     """Tell whether the `datasets` library saved this folder."""
     return (folder / "state.json").exists() or (folder / "dataset_dict.json").exists()
 
@@ -48,12 +48,12 @@ def choose_files(
         raise InputError(f"{path}: no such file or folder. Check the path.")
     if path.is_file():
         return [path], None
-    found = saved_files(path) if is_saved(path) else _named(path, card, has_form)
+    found = saved_files(path) if is_saved_dataset(path) else _named(path, card, has_form)
     if len(found) == 1 and None in found:
         return found[None], None
     if split == ALL:
         return [f for files in found.values() for f in files], ALL
-    name = next(iter(found)) if split is None and len(found) == 1 else same_split(split or TEST, [n for n in found if n])
+    name = next(iter(found)) if split is None and len(found) == 1 else matching_split(split or TEST, [n for n in found if n])
     if name is None:
         told = ", ".join(f"{n!r:.40}" for n in sorted(n for n in found if n))
         raise InputError(
@@ -62,7 +62,7 @@ def choose_files(
     return found[name], name
 
 
-def same_split(wanted: str, there: Iterable[str]) -> str | None:
+def matching_split(wanted: str, there: Iterable[str]) -> str | None:
     """Return the split that is meant, which other sets call otherwise; None where there is none."""
     names = set(there)
     return next((n for n in (wanted, *(VALIDATION if wanted in VALIDATION else ())) if n in names), None)
@@ -101,7 +101,7 @@ def _named(folder: Path, card: DatasetCard, has_form: Callable[[Path], bool]) ->
     files = [f for place in (folder, folder / "data") if place.is_dir() for f in data_files(place) if f.name not in beside]
     if not files:
         raise InputError(f"{folder}: holds no {', '.join(SUFFIXES)} files. Name the file or the folder that holds them.")
-    named = [f for f in files if matches(card, f)] or [f for f in files if has_form(f)]
+    named = [f for f in files if matches_card(card, f)] or [f for f in files if has_form(f)]
     if not named:
         needs = " or ".join(", ".join(layout.fields) for layout in card.layouts)
         raise InputError(f"{folder}: holds no file with rows of this set, which have {needs}. Name the file.")

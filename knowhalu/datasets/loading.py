@@ -10,19 +10,19 @@ from pydantic import ValidationError
 
 from knowhalu.datasets.card import DatasetCard, Layout
 from knowhalu.datasets.catalog import DATASETS, dataset_card
-from knowhalu.datasets.files import ALL, TEST, choose_files, matches, same_split, saved_files, stem_of
-from knowhalu.datasets.rows import read_rows, suffix_of
+from knowhalu.datasets.files import ALL, TEST, choose_files, matches_card, matching_split, saved_files, stem_of
+from knowhalu.datasets.formats import read_dataset_rows, suffix_of
 from knowhalu.errors import InputError
-from knowhalu.io.records import Row, id_hash
-from knowhalu.registry import imported
-from knowhalu.types import PART, SET, Sample
+from knowhalu.io.records import JSONRow, hash_id
+from knowhalu.registry import import_object
+from knowhalu.types import META_PART, META_SET, Sample
 
-SHARDED = (".arrow", ".parquet")
+SHARD_SUFFIXES = (".arrow", ".parquet")
 """Suffixes of files that may be pieces of one table."""
-Load = Callable[[Row], Iterable[Sample]]
+RowConverter = Callable[[JSONRow], Iterable[Sample]]
 
 
-class Source(NamedTuple):
+class DatasetSource(NamedTuple):
     """A data set on disk: its card, the form of its rows, the files that are read, and the split that is taken of them.
 
     `split` is "all" where rows have splits and all are taken, None where there are none; `there` counts the rows of each.
@@ -36,7 +36,7 @@ class Source(NamedTuple):
     there: dict[str, int]
 
 
-def open_set(name: str, path: Path, split: str | None = None) -> Source:
+def open_dataset(name: str, path: Path, split: str | None = None) -> DatasetSource:
     """Find the files of a data set and its split: the one that is asked for, or else "test", or all rows where there is none.
 
     Raises InputError where the files are of another form, or have no such split; SettingsError for an unknown name.
@@ -48,17 +48,17 @@ def open_set(name: str, path: Path, split: str | None = None) -> Source:
         raise InputError(f"{path}: holds no rows. Check the path.")
     layout = _layout(name, card, first)
     if told is not None:
-        return Source(name, card, layout, tuple(files), told, {})
+        return DatasetSource(name, card, layout, tuple(files), told, {})
     there = _splits(files, card.split)
-    return Source(name, card, layout, tuple(files), _chosen(path, card, split, there), there)
+    return DatasetSource(name, card, layout, tuple(files), _choose_split(path, card, split, there), there)
 
 
-def load(source: Source) -> Iterator[Sample]:
+def load_samples(source: DatasetSource) -> Iterator[Sample]:
     """Yield the samples of a data set, each with its set in `meta`, its label, and an id of its own.
 
     Raises InputError naming file, line and field at the first row that cannot be used.
     """
-    make: Load = imported(source.layout.load)
+    make: RowConverter = import_object(source.layout.load)
     taken = source.split if source.there and source.split != ALL else None
     seen: set[bytes] = set()
     for part, row in _rows(source):
@@ -78,24 +78,24 @@ def load(source: Source) -> Iterator[Sample]:
                     f"{row.place}, field 'label': is missing. A row without a label cannot be evaluated; leave it out."
                 )
             yield sample.model_copy(
-                update={"id": _own_id(sample.id, row, seen), "meta": {SET: source.name, **part, **sample.meta}}
+                update={"id": _own_id(sample.id, row, seen), "meta": {META_SET: source.name, **part, **sample.meta}}
             )
 
 
-def recognise(path: Path) -> str | None:
+def recognise_dataset(path: Path) -> str | None:
     """Return the name of the data set that a file or saved folder is, by its name and its fields; None for no known form."""
     files = [f for some in saved_files(path).values() for f in some] if path.is_dir() else [path]
     first = _first(files)
     if first is None:
         return None
-    fitting = {name: layout for name, card in DATASETS.items() if (layout := _fit(card, first)) is not None}
-    named = [name for name in fitting if matches(DATASETS[name], path)]
+    fitting = {name: layout for name, card in DATASETS.items() if (layout := _matching_fields(card, first)) is not None}
+    named = [name for name in fitting if matches_card(DATASETS[name], path)]
     own = sorted((n for n, layout in fitting.items() if not layout.common), key=lambda n: -len(fitting[n].fields))
     common = [n for n in ("claims", "qa-pairs", "summary-pairs", "samples") if n in fitting]
     return next(iter([*named, *own, *common]), None)
 
 
-def fingerprint(files: Iterable[Path]) -> str:
+def hash_files(files: Iterable[Path]) -> str:
     """Return the SHA-256 of a file, or of the hashes of several in order."""
     found = [_sha256(file) for file in files]
     return found[0] if len(found) == 1 else sha256("".join(found).encode()).hexdigest()
@@ -109,36 +109,36 @@ def _sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _rows(source: Source) -> Iterator[tuple[dict[str, str], Row]]:
+def _rows(source: DatasetSource) -> Iterator[tuple[dict[str, str], JSONRow]]:
     """Yield the rows of all files; of several that are no splits and no shards, each is a part of the set."""
-    read: Callable[[Path], Iterator[Row]] = imported(source.layout.rows)
+    read: Callable[[Path], Iterator[JSONRow]] = import_object(source.layout.rows)
     are_splits = source.split is not None and not source.there
     for file in source.files:
-        is_part = len(source.files) > 1 and not are_splits and suffix_of(file) not in SHARDED
+        is_part = len(source.files) > 1 and not are_splits and suffix_of(file) not in SHARD_SUFFIXES
         for row in read(file):
             alone = row if len(source.files) == 1 else row._replace(default_id=f"{file.stem}-{row.default_id}")
-            yield ({PART: stem_of(file)} if is_part else {}), alone
+            yield ({META_PART: stem_of(file)} if is_part else {}), alone
 
 
-def _is_of(row: Row, field: str, split: str) -> bool:
+def _is_of(row: JSONRow, field: str, split: str) -> bool:
     found = row.fields.get(field)
     if not isinstance(found, str) or not found:
         raise InputError(f"{row.place}, field {field!r}: names no split, but other rows do. Add it, or take all by --split all.")
     return found == split
 
 
-def _own_id(name: str, row: Row, seen: set[bytes]) -> str:
+def _own_id(name: str, row: JSONRow, seen: set[bytes]) -> str:
     """Return the id, or where another row has it already, the same with the row's place."""
     given, number = name, 1
-    while (digest := id_hash(given)) in seen:
+    while (digest := hash_id(given)) in seen:
         given = f"{name}#{row.default_id}" if number == 1 else f"{name}#{row.default_id}#{number}"
         number += 1
     seen.add(digest)
     return given
 
 
-def _first(files: Iterable[Path]) -> Row | None:
-    return next((row for file in files for row in read_rows(file)), None)
+def _first(files: Iterable[Path]) -> JSONRow | None:
+    return next((row for file in files for row in read_dataset_rows(file)), None)
 
 
 def _has_form(card: DatasetCard, file: Path) -> bool:
@@ -146,20 +146,20 @@ def _has_form(card: DatasetCard, file: Path) -> bool:
         first = _first([file])
     except InputError:
         return False
-    return first is not None and _fit(card, first) is not None
+    return first is not None and _matching_fields(card, first) is not None
 
 
-def _fit(card: DatasetCard, row: Row) -> Layout | None:
+def _matching_fields(card: DatasetCard, row: JSONRow) -> Layout | None:
     return next((layout for layout in card.layouts if all(name in row.fields for name in layout.fields)), None)
 
 
-def _layout(name: str, card: DatasetCard, row: Row) -> Layout:
+def _layout(name: str, card: DatasetCard, row: JSONRow) -> Layout:
     """Return the form of a data set that a row has; the error says what is missing, and of which other set it looks like."""
-    if (found := _fit(card, row)) is not None:
+    if (found := _matching_fields(card, row)) is not None:
         return found
     nearest = min(card.layouts, key=lambda layout: sum(field not in row.fields for field in layout.fields))
     missing = next(field for field in nearest.fields if field not in row.fields)
-    alike = [(n, f) for n, c in DATASETS.items() if (f := _fit(c, row)) is not None]
+    alike = [(n, f) for n, c in DATASETS.items() if (f := _matching_fields(c, row)) is not None]
     alike.sort(key=lambda pair: (pair[1].common, -len(pair[1].fields)))
     hint = f" This looks like {alike[0][0]}: knowhalu eval {alike[0][0]}." if alike else ""
     needs = " or ".join(", ".join(layout.fields) for layout in card.layouts)
@@ -167,16 +167,16 @@ def _layout(name: str, card: DatasetCard, row: Row) -> Layout:
 
 
 def _splits(files: Iterable[Path], field: str) -> dict[str, int]:
-    found = (row.fields.get(field) for file in files for row in read_rows(file))
+    found = (row.fields.get(field) for file in files for row in read_dataset_rows(file))
     return dict(Counter(value for value in found if isinstance(value, str) and value))
 
 
-def _chosen(path: Path, card: DatasetCard, split: str | None, there: dict[str, int]) -> str | None:
+def _choose_split(path: Path, card: DatasetCard, split: str | None, there: dict[str, int]) -> str | None:
     if split in (None, ALL):
         return (TEST if TEST in there and split is None else next(iter(there)) if len(there) == 1 else ALL) if there else None
     if not there:
         raise InputError(f"{path}: no row names a split in a field {card.split!r}. Leave --split out.")
-    found = same_split(str(split), there)
+    found = matching_split(str(split), there)
     if found is None:
         told = ", ".join(f"{name!r:.40} ({count:,})" for name, count in sorted(there.items()))
         raise InputError(f"{path}: no row is of the split {split!r}; there are {told}. Choose one of them by --split.")

@@ -3,18 +3,18 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from knowhalu.datasets.reading import Reader, pair_of
-from knowhalu.io.records import Row
-from knowhalu.types import PART, TYPE, Sample
+from knowhalu.datasets.row_reader import RowReader, pair_meta
+from knowhalu.io.records import JSONRow
+from knowhalu.types import META_PART, META_TYPE, Sample
 
-TRUE, FALSE = ("1", "true"), ("0", "false")
-ENTAILED = ("supports", "support", "supported", "entailment", "e")
-NEUTRAL = ("not enough info", "notenoughinfo", "not_enough_info", "nei", "neutral", "n")
-REFUTED = ("refutes", "refute", "refuted", "contradict", "contradicts", "contradiction", "contradicted", "c")
+TRUE_LABELS, FALSE_LABELS = ("1", "true"), ("0", "false")
+ENTAILED_LABELS = ("supports", "support", "supported", "entailment", "e")
+NEUTRAL_LABELS = ("not enough info", "notenoughinfo", "not_enough_info", "nei", "neutral", "n")
+REFUTED_LABELS = ("refutes", "refute", "refuted", "contradict", "contradicts", "contradiction", "contradicted", "c")
 
 
 @dataclass(frozen=True)
-class Judged:
+class LabelledMapping:
     """Rows with one response and its label. `parts` and `types`: the first of these fields that a row has counts.
 
     `asked` is a question that the response answers; one that merely stands beside it is kept in `meta` with `kept`. Sources
@@ -35,9 +35,9 @@ class Judged:
     skipped: tuple[str, ...] = ()
     joined: bool = False
 
-    def __call__(self, row: Row) -> Iterator[Sample]:
+    def __call__(self, row: JSONRow) -> Iterator[Sample]:
         """Yield the sample of a row; raises InputError naming file, line and field."""
-        reader = Reader(row)
+        reader = RowReader(row)
         if self.label in reader and reader.word(self.label) in self.skipped:
             return
         wrong = reader.is_hallucinated(self.label, self.faithful, self.hallucinated)
@@ -45,23 +45,23 @@ class Judged:
             reader.id(self.ids), reader.text(self.response), hallucinated=wrong, documents=self.documents,
             sources=self._sources(reader), claim=self.asked is None,
             question=reader.maybe(self.asked) if self.asked else None,
-            meta={TYPE: self._type(reader) if wrong else None, PART: self._part(reader), **reader.kept(self.kept)},
+            meta={META_TYPE: self._type(reader) if wrong else None, META_PART: self._part(reader), **reader.kept(self.kept)},
         )  # fmt: skip
 
-    def _sources(self, reader: Reader) -> list[str]:
+    def _sources(self, reader: RowReader) -> list[str]:
         found = [text for name in self.sources for text in reader.texts(name)]
         return ["\n".join(found)] if self.joined and found else found
 
-    def _part(self, reader: Reader) -> str | None:
+    def _part(self, reader: RowReader) -> str | None:
         return next((reader.maybe(name) for name in self.parts if name in reader), None)
 
-    def _type(self, reader: Reader) -> str | None:
+    def _type(self, reader: RowReader) -> str | None:
         name = next((n for n in self.types if n in reader), None)
         return ", ".join(reader.texts(name)) or None if name else None
 
 
 @dataclass(frozen=True)
-class Paired:
+class PairedMapping:
     """Rows with a right and a hallucinated response to the same."""
 
     right: str
@@ -72,20 +72,22 @@ class Paired:
     types: str = "error_type"
     kept: tuple[str, ...] = ()
 
-    def __call__(self, row: Row) -> Iterator[Sample]:
+    def __call__(self, row: JSONRow) -> Iterator[Sample]:
         """Yield both samples of a row; raises InputError naming file, line and field."""
-        reader = Reader(row)
+        reader = RowReader(row)
         sources = [text for name in self.sources for text in reader.texts(name)]
         question = reader.text(self.asked) if self.asked else None
         for name, side, hallucinated in ((self.right, "right", False), (self.wrong, "hallucinated", True)):
             yield reader.sample(
                 f"{reader.id()}-{side}", reader.text(name), hallucinated=hallucinated, sources=sources, documents=self.documents,
                 question=question,
-                meta={TYPE: reader.maybe(self.types) if hallucinated else None, **pair_of(row), **reader.kept(self.kept)},
+                meta={META_TYPE: reader.maybe(self.types) if hallucinated else None, **pair_meta(row), **reader.kept(self.kept)},
             )  # fmt: skip
 
 
-ANSWERS = Paired("right_answer", "hallucinated_answer", ("knowledge",), documents=False, asked="question")
-SUMMARIES = Paired("right_summary", "hallucinated_summary", ("document",), documents=True)
-JUDGED_ANSWERS = Judged("answer", ("knowledge",), "hallucination", ("no",), ("yes",), asked="question", documents=False)
-JUDGED_SUMMARIES = Judged("summary", ("document",), "hallucination", ("no",), ("yes",), documents=True)
+HALUEVAL_ANSWER_PAIRS = PairedMapping("right_answer", "hallucinated_answer", ("knowledge",), documents=False, asked="question")
+HALUEVAL_SUMMARY_PAIRS = PairedMapping("right_summary", "hallucinated_summary", ("document",), documents=True)
+LABELLED_ANSWERS = LabelledMapping(
+    "answer", ("knowledge",), "hallucination", ("no",), ("yes",), asked="question", documents=False
+)
+LABELLED_SUMMARIES = LabelledMapping("summary", ("document",), "hallucination", ("no",), ("yes",), documents=True)

@@ -2,34 +2,34 @@
 
 from collections.abc import Iterator, Sequence
 
-from knowhalu.datasets.mapping import ENTAILED, NEUTRAL, REFUTED, Judged, Paired
-from knowhalu.datasets.reading import Reader, pair_of
-from knowhalu.io.records import Row
-from knowhalu.io.samples import FAITHFUL, HALLUCINATED
-from knowhalu.types import SPANS, TYPE, Document, Sample
+from knowhalu.datasets.mapping import ENTAILED_LABELS, NEUTRAL_LABELS, REFUTED_LABELS, LabelledMapping, PairedMapping
+from knowhalu.datasets.row_reader import RowReader, pair_meta
+from knowhalu.io.records import JSONRow
+from knowhalu.io.samples import FAITHFUL_LABELS, HALLUCINATED_LABELS
+from knowhalu.types import META_SPANS, META_TYPE, Document, Sample
 
 
-def truthfulqa_table(row: Row) -> Iterator[Sample]:
+def truthfulqa_table(row: JSONRow) -> Iterator[Sample]:
     """Yield the answers of a row of the original table, in which a semicolon parts them."""
-    reader = Reader(row)
-    right, wrong = (_parted(reader.text(name)) for name in ("Correct Answers", "Incorrect Answers"))
+    reader = RowReader(row)
+    right, wrong = (_split_answers(reader.text(name)) for name in ("Correct Answers", "Incorrect Answers"))
     yield from _answers(reader, reader.text("Question"), right, wrong, reader.maybe("Category"))
 
 
-def _parted(text: str) -> list[str]:
+def _split_answers(text: str) -> list[str]:
     return [answer.strip() for answer in text.split(";") if answer.strip()]
 
 
-def truthfulqa(row: Row) -> Iterator[Sample]:
+def truthfulqa(row: JSONRow) -> Iterator[Sample]:
     """Yield the answers of a row that holds them as two lists."""
-    reader = Reader(row)
+    reader = RowReader(row)
     right, wrong = (reader.texts(n) for n in ("correct_answers", "incorrect_answers"))
     yield from _answers(reader, reader.text("question"), right, wrong, reader.maybe("category"))
 
 
-def truthfulqa_choices(row: Row) -> Iterator[Sample]:
+def truthfulqa_choices(row: JSONRow) -> Iterator[Sample]:
     """Yield the answers of a row of the multiple-choice form, all of which its `mc2_targets` has."""
-    reader = Reader(row)
+    reader = RowReader(row)
     choices = reader.inner("mc2_targets")
     texts, labels = choices.texts("choices"), choices.items("labels")
     if len(texts) != len(labels):
@@ -39,7 +39,7 @@ def truthfulqa_choices(row: Row) -> Iterator[Sample]:
 
 
 def _answers(
-    reader: Reader, question: str, right: Sequence[str], wrong: Sequence[str], category: str | None = None
+    reader: RowReader, question: str, right: Sequence[str], wrong: Sequence[str], category: str | None = None
 ) -> Iterator[Sample]:
     for side, answers, hallucinated in (("right", right, False), ("wrong", wrong, True)):
         for number, answer in enumerate(dict.fromkeys(answers), 1):
@@ -47,111 +47,137 @@ def _answers(
             yield reader.sample(name, answer, hallucinated=hallucinated, question=question, meta={"category": category})
 
 
-def fave(row: Row) -> Iterator[Sample]:
+def fave(row: JSONRow) -> Iterator[Sample]:
     """Yield the response that its user added to a row, with the abstracts as documents under authors, year and title."""
-    reader = Reader(row)
+    reader = RowReader(row)
     if "response" not in reader:
         cure = "FaVe holds queries and abstracts only; add the summary to be checked as 'response', and its 'label'"
         reader.fault("response", "is missing", cure)
     papers = [reader.inner("papers", paper) for paper in reader.items("papers")]
     made = reader.sample(
-        reader.id(), reader.text("response"), hallucinated=reader.is_hallucinated("label", FAITHFUL, HALLUCINATED),
+        reader.id(), reader.text("response"), hallucinated=reader.is_hallucinated("label", FAITHFUL_LABELS, HALLUCINATED_LABELS),
         sources=[paper.text("summary") for paper in papers], documents=True, question=reader.text("query"),
     )  # fmt: skip
     documents = [Document(id=str(i), title=_title(p), text=p.text("summary")) for i, p in enumerate(papers, 1)]
     yield made.model_copy(update={"documents": tuple(documents)})
 
 
-def _title(paper: Reader) -> str:
+def _title(paper: RowReader) -> str:
     year = paper.inner("metadata").kept(("year",)).get("year") if "metadata" in paper else None
     return " ".join(filter(None, (", ".join(paper.texts("authors")), f"({year})" if year else "", paper.maybe("title"))))
 
 
-WRONG = (*NEUTRAL, *REFUTED)
-ROWS = Judged(
+NOT_ENTAILED_LABELS = (*NEUTRAL_LABELS, *REFUTED_LABELS)
+OWN_CLAIMS = LabelledMapping(
     "claim", ("source",), "label", ("supported",), ("unsupported",), types=("error_type", "label3", "raw_label"),
     parts=("set", "source_set", "domain"), kept=("question",),
 )  # fmt: skip
-FEVER_NLI = Judged("query", ("context",), "label", ENTAILED, WRONG, ids=("cid", "id"), types=("label",))
-SYMMETRIC = Judged("claim", ("evidence",), "gold_label", ENTAILED, WRONG, types=("gold_label",))
-SYMMETRIC_TEST = Judged("claim", ("evidence_sentence",), "label", ENTAILED, WRONG, types=("label",))
-FEVEROUS = Judged("claim", ("evidence",), "gold", ENTAILED, WRONG, types=("gold",), joined=True, kept=("challenge", "num_hops"))
-HEALTHVER = Judged("claim", ("evidence",), "label", ENTAILED, WRONG, types=("label",), ids=(), kept=("question",))
-WICE = Judged(
+FEVER_NLI = LabelledMapping(
+    "query", ("context",), "label", ENTAILED_LABELS, NOT_ENTAILED_LABELS, ids=("cid", "id"), types=("label",)
+)
+SYMMETRIC = LabelledMapping("claim", ("evidence",), "gold_label", ENTAILED_LABELS, NOT_ENTAILED_LABELS, types=("gold_label",))
+SYMMETRIC_TEST = LabelledMapping("claim", ("evidence_sentence",), "label", ENTAILED_LABELS, NOT_ENTAILED_LABELS, types=("label",))
+FEVEROUS = LabelledMapping(
+    "claim",
+    ("evidence",),
+    "gold",
+    ENTAILED_LABELS,
+    NOT_ENTAILED_LABELS,
+    types=("gold",),
+    joined=True,
+    kept=("challenge", "num_hops"),
+)
+HEALTHVER = LabelledMapping(
+    "claim", ("evidence",), "label", ENTAILED_LABELS, NOT_ENTAILED_LABELS, types=("label",), ids=(), kept=("question",)
+)
+WICE = LabelledMapping(
     "claim", ("evidence",), "label", ("supported",), ("partially_supported", "not_supported"), types=("label",), joined=True
 )
 _NUMBERS = ("1", "2")
-NLI = Judged(
-    "hypothesis", ("premise",), "label", (*ENTAILED, "0"), (*WRONG, *_NUMBERS), ids=("id", "uid", "idx"), skipped=("-", "-1")
+NLI = LabelledMapping(
+    "hypothesis",
+    ("premise",),
+    "label",
+    (*ENTAILED_LABELS, "0"),
+    (*NOT_ENTAILED_LABELS, *_NUMBERS),
+    ids=("id", "uid", "idx"),
+    skipped=("-", "-1"),
 )
-NLI_GOLD = Judged(
-    "sentence2", ("sentence1",), "gold_label", ENTAILED, WRONG, ids=("pairID", "id"), types=("gold_label",), skipped=("-",)
+NLI_GOLD = LabelledMapping(
+    "sentence2",
+    ("sentence1",),
+    "gold_label",
+    ENTAILED_LABELS,
+    NOT_ENTAILED_LABELS,
+    ids=("pairID", "id"),
+    types=("gold_label",),
+    skipped=("-",),
 )
 
 
-def fever(row: Row) -> Iterator[Sample]:
+def fever(row: JSONRow) -> Iterator[Sample]:
     """Yield the claim of a row; evidence that is named by page and line is no text, so it is left to an index."""
-    reader = Reader(row)
-    wrong = reader.is_hallucinated("label", ENTAILED, WRONG)
+    reader = RowReader(row)
+    wrong = reader.is_hallucinated("label", ENTAILED_LABELS, NOT_ENTAILED_LABELS)
     given = row.fields.get("evidence")
     named = isinstance(given, list) and any(isinstance(item, list) for item in given)
     texts = [] if named else reader.texts("evidence")
     yield reader.sample(
         reader.id(("unique_id", "id", "claim_id")), reader.text("claim"), hallucinated=wrong, claim=True,
-        sources=["\n".join(texts)] if texts else [], meta={TYPE: reader.word("label") if wrong else None},
+        sources=["\n".join(texts)] if texts else [], meta={META_TYPE: reader.word("label") if wrong else None},
     )  # fmt: skip
 
 
-def climate_fever(row: Row) -> Iterator[Sample]:
+def climate_fever(row: JSONRow) -> Iterator[Sample]:
     """Yield the claim of a row with all of its evidence."""
-    reader = Reader(row)
-    wrong = reader.is_hallucinated("claim_label", ENTAILED, (*WRONG, "disputed"))
+    reader = RowReader(row)
+    wrong = reader.is_hallucinated("claim_label", ENTAILED_LABELS, (*NOT_ENTAILED_LABELS, "disputed"))
     pieces = [reader.inner("evidences", piece).text("evidence") for piece in reader.items("evidences")]
     yield reader.sample(
         reader.id(("claim_id",)), reader.text("claim"), hallucinated=wrong, claim=True,
         sources=["\n".join(pieces)] if pieces else [],
-        meta={TYPE: reader.word("claim_label") if wrong else None},
+        meta={META_TYPE: reader.word("claim_label") if wrong else None},
     )  # fmt: skip
 
 
-def fm2(row: Row) -> Iterator[Sample]:
+def fm2(row: JSONRow) -> Iterator[Sample]:
     """Yield the claim of a row with its gold evidence, under the title of its page."""
-    reader = Reader(row)
-    wrong = reader.is_hallucinated("label", ENTAILED, WRONG)
+    reader = RowReader(row)
+    wrong = reader.is_hallucinated("label", ENTAILED_LABELS, NOT_ENTAILED_LABELS)
     pieces = [reader.inner("gold_evidence", piece).text("text") for piece in reader.items("gold_evidence")]
     title = f"{page}: " if (page := reader.maybe("wikipedia_page")) else ""
     yield reader.sample(
         reader.id(), reader.text("text"), hallucinated=wrong, claim=True,
         sources=[title + " ".join(pieces)] if pieces else [],
-        meta={TYPE: reader.word("label") if wrong else None},
+        meta={META_TYPE: reader.word("label") if wrong else None},
     )  # fmt: skip
 
 
-def scifact(row: Row) -> Iterator[Sample]:
+def scifact(row: JSONRow) -> Iterator[Sample]:
     """Yield the claim of a row against each of its abstracts, which were put beside it as `abstracts`."""
-    reader = Reader(row)
+    reader = RowReader(row)
     evidence = reader.inner("evidence")
     for name, abstract in reader.inner("abstracts").fields.items():
         rationales = evidence.items(name) if name in evidence else []
-        said = [reader.inner("evidence", one).is_hallucinated("label", ENTAILED, REFUTED) for one in rationales]
+        said = [reader.inner("evidence", one).is_hallucinated("label", ENTAILED_LABELS, REFUTED_LABELS) for one in rationales]
         wrong = not said or any(said)
         yield reader.sample(
             f"{reader.id()}-{name}", reader.text("claim"), hallucinated=wrong, claim=True, sources=[abstract],
-            meta={TYPE: None if not wrong else "contradict" if said else "no evidence"},
+            meta={META_TYPE: None if not wrong else "contradict" if said else "no evidence"},
         )  # fmt: skip
 
 
-def wice_tokens(row: Row) -> Iterator[Sample]:
+def wice_tokens(row: JSONRow) -> Iterator[Sample]:
     """Yield the claim of a row with the characters of the words that its page does not support."""
-    reader = Reader(row)
+    reader = RowReader(row)
     tokens, flags = [str(t) for t in reader.items("claim_tokens")], reader.items("non_supported_spans")
     if len(tokens) != len(flags):
         reader.fault("non_supported_spans", f"{len(flags)} marks of {len(tokens)} words", "Write the file again")
     for sample in WICE(row):
-        yield sample.model_copy(update={"meta": {**sample.meta, **marked(sample.response, tokens, flags)}})
+        yield sample.model_copy(update={"meta": {**sample.meta, **flagged_piece_spans(sample.response, tokens, flags)}})
 
 
-def marked(text: str, pieces: list[str], flags: list[object]) -> dict[str, list[list[int]]]:
+def flagged_piece_spans(text: str, pieces: list[str], flags: list[object]) -> dict[str, list[list[int]]]:
     """Return the characters of the marked pieces, which stand in the text one after the other; nothing where one does not."""
     spans: list[list[int]] = []
     end, before = 0, False
@@ -165,39 +191,43 @@ def marked(text: str, pieces: list[str], flags: list[object]) -> dict[str, list[
         elif flag:
             spans.append([start, end])
         before = bool(flag)
-    return {SPANS: spans}
+    return {META_SPANS: spans}
 
 
-HALUEVAL = Paired("right_response", "hallucinated_response", ("knowledge",), documents=False, kept=("dialogue_history",))
-JUDGED = Judged("response", ("knowledge",), "hallucination", ("no",), ("yes",), documents=False, kept=("dialogue_history",))
-BEGIN = Judged(
+HALUEVAL_DIALOGUE_PAIRS = PairedMapping(
+    "right_response", "hallucinated_response", ("knowledge",), documents=False, kept=("dialogue_history",)
+)
+LABELLED_DIALOGUES = LabelledMapping(
+    "response", ("knowledge",), "hallucination", ("no",), ("yes",), documents=False, kept=("dialogue_history",)
+)
+BEGIN = LabelledMapping(
     "response", ("knowledge",), "begin_label", ("fully attributable",), ("not fully attributable", "generic"),
     types=("begin_label",), parts=("data_source",), kept=("message", "model_name"),
 )  # fmt: skip
-HALLUCINATION = "hallucination"
+HALLUCINATION_TAG = "hallucination"
 
 
-def faithdial(row: Row) -> Iterator[Sample]:
+def faithdial(row: JSONRow) -> Iterator[Sample]:
     """Yield the replies of a dialogue."""
-    reader = Reader(row)
+    reader = RowReader(row)
     for number, turn in enumerate(reader.items("utterances")):
         inner = reader.inner("utterances", turn)
         yield from _turn(inner, f"{row.default_id}-{number}")
 
 
-def faithdial_turn(row: Row) -> Iterator[Sample]:
+def faithdial_turn(row: JSONRow) -> Iterator[Sample]:
     """Yield the replies of a row that is one turn."""
-    yield from _turn(Reader(row), row.default_id)
+    yield from _turn(RowReader(row), row.default_id)
 
 
-def _turn(reader: Reader, name: str) -> Iterator[Sample]:
+def _turn(reader: RowReader, name: str) -> Iterator[Sample]:
     """Yield the edited reply, and the original one where it was tagged as a hallucination."""
     sources, tags = [reader.text("knowledge")], {tag.casefold() for tag in reader.texts("BEGIN")}
     original, edited = reader.maybe("original_response"), reader.text("response")
-    shared = {**pair_of(reader.row._replace(default_id=name)), "history": "\n".join(reader.texts("history")) or None}
+    shared = {**pair_meta(reader.row._replace(default_id=name)), "history": "\n".join(reader.texts("history")) or None}
     yield reader.sample(f"{name}-right", edited, hallucinated=False, sources=sources, documents=False, meta=shared)
-    if original is not None and original != edited and HALLUCINATION in tags:
+    if original is not None and original != edited and HALLUCINATION_TAG in tags:
         yield reader.sample(
             f"{name}-hallucinated", original, hallucinated=True, sources=sources, documents=False,
-            meta={TYPE: ", ".join(sorted(tags)), **shared},
+            meta={META_TYPE: ", ".join(sorted(tags)), **shared},
         )  # fmt: skip

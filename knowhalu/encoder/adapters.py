@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from knowhalu.encoder.device import Precision, choose, in_one_thread
+from knowhalu.encoder.device import Precision, choose_device, in_one_thread
 from knowhalu.errors import MissingExtra, ModelError
 
-READ = (".safetensors", ".json", ".txt", ".model")
+FINGERPRINTED_SUFFIXES = (".safetensors", ".json", ".txt", ".model")
 """Endings of the files that decide over the vectors: weights, settings, vocabularies."""
-UNREAD = ("data_config.json", "README.md")
+IGNORED_FILES = ("data_config.json", "README.md")
 
 
 def go_offline() -> None:
@@ -31,7 +31,9 @@ def go_offline() -> None:
 def folder_fingerprint(folder: Path) -> str:
     """Return the sha256 over the names and bytes of all files that decide over the vectors."""
     digest = hashlib.sha256()
-    for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix in READ and p.name not in UNREAD):
+    for path in sorted(
+        p for p in folder.rglob("*") if p.is_file() and p.suffix in FINGERPRINTED_SUFFIXES and p.name not in IGNORED_FILES
+    ):
         with path.open("rb") as file:
             digest.update(path.relative_to(folder).as_posix().encode() + hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()
@@ -54,7 +56,7 @@ def refuse_unsafe(folder: Path) -> None:
             raise ModelError(f"{modules}: the module {name!r} is code outside the library, which is never run. Use another model")
 
 
-def _checked(vectors: Any, texts: Sequence[str], dimension: int) -> NDArray[np.float32]:
+def _check_vectors(vectors: Any, texts: Sequence[str], dimension: int) -> NDArray[np.float32]:
     found = np.ascontiguousarray(vectors, dtype=np.float32).reshape(len(texts), dimension)
     found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), np.float32(1e-12))
     return found
@@ -71,7 +73,7 @@ class SentenceTransformerEmbedder:
         go_offline()
         from sentence_transformers import SentenceTransformer
 
-        dtype, place = choose(precision, device)
+        dtype, place = choose_device(precision, device)
         self.folder, self.name, self.query_prefix = folder, folder.resolve().name, query_prefix
         options = {"dtype": dtype, "use_safetensors": True}
         try:
@@ -101,7 +103,7 @@ class SentenceTransformerEmbedder:
             found = self._model.encode_query(list(texts), **options)
         else:
             found = self._model.encode_document(list(texts), **options)
-        return _checked(found, texts, self.dimension)
+        return _check_vectors(found, texts, self.dimension)
 
 
 class FlagEmbedder:
@@ -117,7 +119,7 @@ class FlagEmbedder:
             from FlagEmbedding import FlagModel
         except ImportError as error:
             raise MissingExtra("FlagEmbedding", "bge") from error
-        _, place = choose(precision, device)
+        _, place = choose_device(precision, device)
         self.folder, self.name, self.query_prefix = folder, f"flag:{folder.resolve().name}", query_prefix
         self._model = FlagModel(
             str(folder),
@@ -140,4 +142,4 @@ class FlagEmbedder:
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         found = self._model.encode_queries(list(texts)) if query else self._model.encode_corpus(list(texts))
-        return _checked(found, texts, self.dimension)
+        return _check_vectors(found, texts, self.dimension)

@@ -61,7 +61,7 @@ def is_plain_bert(config: Path) -> bool:
     return not isinstance(values, dict) or all(values.get(name, wanted) == wanted for name, wanted in _PLAIN)
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
+def scaled_dot_product(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
     """Mix `v` by scaled dot products: `(batch, heads, length, size)`; `bias` is added to the scores.
 
     On a CPU the library's fused kernel takes three to nine times as long backwards in bfloat16 as plain products (torch 2.13).
@@ -72,7 +72,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
     return torch.matmul(scores.softmax(-1), v)
 
 
-def drop(x: Tensor, share: float) -> Tensor:
+def apply_dropout(x: Tensor, share: float) -> Tensor:
     """Set a share of `x` to 0 and scale the rest; on a CPU the share is rounded to a 256th.
 
     There the library draws every element by itself, which takes fifteen times as long as a byte of a random number each (bf16).
@@ -84,7 +84,7 @@ def drop(x: Tensor, share: float) -> Tensor:
     return x * (drawn.view(x.shape) >= border) * (256 / (256 - border))
 
 
-class _Layer(nn.Module):
+class _BertLayer(nn.Module):
     def __init__(self, shape: BertShape, dropout: float) -> None:
         super().__init__()
         size, self.heads, self.dropout = shape.hidden_size, shape.num_attention_heads, dropout
@@ -99,7 +99,7 @@ class _Layer(nn.Module):
         q, k, v = (
             f(x).view(batch, length, self.heads, size // self.heads).transpose(1, 2) for f in (self.query, self.key, self.value)
         )
-        mixed = attend(q, k, v, bias.to(q.dtype))
+        mixed = scaled_dot_product(q, k, v, bias.to(q.dtype))
         mixed = self.out(mixed.transpose(1, 2).reshape(batch, length, size))
         x = self.attention_norm(x + self.dropped(mixed))
         grown = self.down(F.gelu(self.up(x)))
@@ -107,7 +107,7 @@ class _Layer(nn.Module):
         return out
 
     def dropped(self, x: Tensor) -> Tensor:
-        return drop(x, self.dropout) if self.training and self.dropout else x
+        return apply_dropout(x, self.dropout) if self.training and self.dropout else x
 
 
 class Bert(nn.Module):
@@ -121,7 +121,7 @@ class Bert(nn.Module):
         self.positions = nn.Embedding(shape.max_position_embeddings, shape.hidden_size)
         self.types = nn.Embedding(shape.type_vocab_size, shape.hidden_size)
         self.norm = nn.LayerNorm(shape.hidden_size, eps=shape.layer_norm_eps)
-        self.layers = nn.ModuleList(_Layer(shape, dropout) for _ in range(shape.num_hidden_layers))
+        self.layers = nn.ModuleList(_BertLayer(shape, dropout) for _ in range(shape.num_hidden_layers))
 
     def forward(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
         """Encode `ids`; `mask` is 1 for tokens and 0 for padding, `types` is 0 for the first text and 1 for the second."""
@@ -145,7 +145,7 @@ class Bert(nn.Module):
         self.shape = replace(self.shape, num_hidden_layers=count)
 
 
-_NAMES = {
+_WEIGHT_NAMES = {
     "embeddings.word_embeddings": "words",
     "embeddings.position_embeddings": "positions",
     "embeddings.token_type_embeddings": "types",
@@ -161,7 +161,7 @@ _NAMES = {
 }
 
 
-def own_name(name: str) -> str | None:
+def translate_weight_name(name: str) -> str | None:
     """Translate a weight name of the library; None for weights this encoder has no use for (pooler, position ids)."""
     name = name.removeprefix("bert.").replace("encoder.layer.", "layers.")
     head, _, leaf = name.rpartition(".")
@@ -169,7 +169,7 @@ def own_name(name: str) -> str | None:
     if head.startswith("layers."):
         number, _, rest = head.removeprefix("layers.").partition(".")
         prefix = f"layers.{number}."
-    return f"{prefix}{_NAMES[rest]}.{leaf}" if rest in _NAMES else None
+    return f"{prefix}{_WEIGHT_NAMES[rest]}.{leaf}" if rest in _WEIGHT_NAMES else None
 
 
 def load_bert(folder: Path, dropout: float = 0.0) -> Bert:
@@ -182,7 +182,7 @@ def load_bert(folder: Path, dropout: float = 0.0) -> Bert:
         weights = load_file(folder / "model.safetensors")
     except Exception as error:  # safetensors raises its own classes, which share no public root
         raise ModelError(f"{folder / 'model.safetensors'}: cannot read the weights ({error})") from error
-    own = {new: value.float() for old, value in weights.items() if (new := own_name(old)) is not None}
+    own = {new: value.float() for old, value in weights.items() if (new := translate_weight_name(old)) is not None}
     try:
         model.load_state_dict(own)
     except RuntimeError as error:

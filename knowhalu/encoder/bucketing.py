@@ -8,28 +8,28 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-SHORTEST = 32
+MIN_PADDED_LENGTH = 32
 """Shorter rows are padded to this length."""
 
 
-class Batch(NamedTuple):
+class LengthBatch(NamedTuple):
     """The numbers of the rows of a batch, shortest first, and the length that they are padded to."""
 
     rows: list[int]
     length: int
 
 
-def batches(lengths: Sequence[int], budget: int) -> Iterator[Batch]:
+def batch_by_length(lengths: Sequence[int], budget: int) -> Iterator[LengthBatch]:
     """Yield batches of at most `budget` tokens with their padding; a row that is longer stands alone."""
     groups: dict[int, list[int]] = defaultdict(list)
     for i in sorted(range(len(lengths)), key=lengths.__getitem__):
-        groups[padded(lengths[i])].append(i)
+        groups[padded_length(lengths[i])].append(i)
     for length, rows in groups.items():
         size = max(1, budget // length)
-        yield from (Batch(rows[a : a + size], length) for a in range(0, len(rows), size))
+        yield from (LengthBatch(rows[a : a + size], length) for a in range(0, len(rows), size))
 
 
-def padded(length: int) -> int:
+def padded_length(length: int) -> int:
     """Return the shape of a length: at most an eighth longer, rounded up to a multiple of 8, 16 over 128, 32 over 256."""
     step = max(8, 1 << (length - 1).bit_length() >> 4)
-    return max(SHORTEST, -(-length // step) * step)
+    return max(MIN_PADDED_LENGTH, -(-length // step) * step)

@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from knowhalu.encoder.bases import Base, name_of
-from knowhalu.encoder.verifier import Verifier, load_start
+from knowhalu.encoder.verifier import Verifier, load_for_training
 from knowhalu.errors import ModelError
 
 FORMAT = "knowhalu change 1"
@@ -61,7 +61,7 @@ def _factors(matrix: Tensor, rank: int) -> tuple[Tensor, Tensor]:
 
 def write_change(path: Path, model: Verifier, base: Path, *, rank: int = 32, about: Mapping[str, Any] | None = None) -> None:
     """Write how a model differs from the base in the folder `base`, with `about`; a file that is there is replaced at once."""
-    before = load_start(base).state_dict()
+    before = load_for_training(base).state_dict()
     tensors = factored({k: v.cpu() for k, v in model.state_dict().items()}, before, rank)
     known = Base.of(base)
     said = {
@@ -100,7 +100,7 @@ def merge(base: Path, path: Path, dropout: float = 0.0) -> Verifier:
     """
     change = read_change(path)
     _refuse_other_base(path, change, base)
-    model = load_start(base, dropout)
+    model = load_for_training(base, dropout)
     weights = model.state_dict()
     try:
         for key, value in change.tensors.items():

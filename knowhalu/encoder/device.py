@@ -17,26 +17,26 @@ def bf16_is_fast() -> bool:
     return bool(torch.cpu.get_capabilities().get("avx512_bf16", False))
 
 
-_asked: int | None = None
+_requested_threads: int | None = None
 
 
 def use_threads(asked: int | None) -> None:
     """Let torch compute with so many threads; None: those that were asked for before, or else all that the process may use."""
-    global _asked
-    _asked = asked or _asked
-    if _asked is not None:
-        torch.set_num_threads(_asked)
+    global _requested_threads
+    _requested_threads = asked or _requested_threads
+    if _requested_threads is not None:
+        torch.set_num_threads(_requested_threads)
     elif "OMP_NUM_THREADS" not in os.environ:  # which torch heeds by itself
         may_use = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         torch.set_num_threads(may_use or 1)
 
 
-def mixed(device: torch.device) -> torch.autocast:
+def mixed_precision(device: torch.device) -> torch.autocast:
     """Return the context that trains and scores in bfloat16 where the hardware has it; emulated, it takes three times as long."""
-    return torch.autocast(device.type, torch.bfloat16, enabled=choose("auto", device.type)[0] == torch.bfloat16)
+    return torch.autocast(device.type, torch.bfloat16, enabled=choose_device("auto", device.type)[0] == torch.bfloat16)
 
 
-def choose(precision: Precision, device: str) -> tuple[torch.dtype, torch.device]:
+def choose_device(precision: Precision, device: str) -> tuple[torch.dtype, torch.device]:
     """Resolve "auto": a GPU where there is one; bfloat16 wherever the hardware has it."""
     place = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
     half = precision == "bf16" or (precision == "auto" and (place.type == "cuda" or bf16_is_fast()))
@@ -46,7 +46,7 @@ def choose(precision: Precision, device: str) -> tuple[torch.dtype, torch.device
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_here = threading.local()
+_thread_state = threading.local()
 
 
 def in_one_thread(function: Callable[P, T]) -> Callable[P, T]:
@@ -54,23 +54,23 @@ def in_one_thread(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        if getattr(_here, "computes", False):
+        if getattr(_thread_state, "computes", False):
             return function(*args, **kwargs)
         return _pool.submit(function, *args, **kwargs).result()
 
     return run
 
 
-def _begin() -> None:
-    _here.computes = True
+def _mark_thread() -> None:
+    _thread_state.computes = True
 
 
-def _open() -> None:
+def _make_pool() -> None:
     global _pool
-    _pool = ThreadPoolExecutor(1, thread_name_prefix="torch", initializer=_begin)
+    _pool = ThreadPoolExecutor(1, thread_name_prefix="torch", initializer=_mark_thread)
 
 
 _pool: ThreadPoolExecutor
-_open()
+_make_pool()
 if hasattr(os, "register_at_fork"):  # threads are not copied into a child process
-    os.register_at_fork(after_in_child=_open)
+    os.register_at_fork(after_in_child=_make_pool)

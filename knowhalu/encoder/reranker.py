@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from knowhalu.encoder.adapters import go_offline, refuse_unsafe
-from knowhalu.encoder.device import Precision, choose, in_one_thread
+from knowhalu.encoder.device import Precision, choose_device, in_one_thread
 from knowhalu.errors import ModelError
 
 
@@ -22,7 +22,7 @@ class CrossEncoderScorer:
         go_offline()
         from sentence_transformers import CrossEncoder
 
-        dtype, place = choose(precision, device)
+        dtype, place = choose_device(precision, device)
         options: dict[str, Any] = {"dtype": dtype, "use_safetensors": True}
         try:
             self._model = CrossEncoder(

@@ -21,7 +21,7 @@ from knowhalu.encoder.pretrained import PretrainedEncoder, empty_pretrained, loa
 from knowhalu.errors import ModelError
 
 CLASSES = ("supported", "contradicted", "neutral")
-SHAPES = (32, 48, 64, 96, 128, 192, 256, 384, 512)
+PADDED_LENGTHS = (32, 48, 64, 96, 128, 192, 256, 384, 512)
 """The padded lengths in use: a fixed set, since CPU kernels are prepared anew for every new shape."""
 
 
@@ -29,7 +29,7 @@ SPECIAL = {"[CLS]": ("[SEP]", "[PAD]"), "<s>": ("</s>", "<pad>")}
 """The separator and the padding of a tokenizer, by the name of its first token."""
 
 
-class Tokens(NamedTuple):
+class EncodedPair(NamedTuple):
     """Token ids of one pair, and the positions at which the claim's side and, after a question, the claim itself begin."""
 
     ids: list[int]
@@ -38,7 +38,7 @@ class Tokens(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class PairTokenizer:
     """A tokenizer and its special tokens; `unknown` takes the place of a special token that stands in a text."""
 
     tokenizer: Tokenizer
@@ -48,7 +48,7 @@ class Vocabulary:
     unknown: int | None = None
 
     @classmethod
-    def load(cls, folder: Path) -> "Vocabulary":
+    def load(cls, folder: Path) -> "PairTokenizer":
         """Load `tokenizer.json` from a folder; raises ModelError where it is missing or has no special tokens that are known."""
         path = folder / "tokenizer.json"
         try:
@@ -81,7 +81,7 @@ class Vocabulary:
         """Return the characters `(start, end)` of every token of `pieces`."""
         return [e.offsets for e in self.tokenizer.encode_batch(texts, add_special_tokens=False)]
 
-    def join(self, premise: list[int], claim: list[int], question: list[int] | None, limit: int) -> Tokens:
+    def join(self, premise: list[int], claim: list[int], question: list[int] | None, limit: int) -> EncodedPair:
         """Build one input of at most `limit` tokens; only the premise is ever shortened.
 
         Raises ValueError where the claim's side alone is over the limit.
@@ -91,9 +91,9 @@ class Vocabulary:
         if room < 0:
             raise ValueError(f"the claim has {len(tail)} tokens, more than the {limit - 2} that the verifier reads at once")
         head = [self.cls, *premise[:room], self.sep]
-        return Tokens(head + tail, len(head), len(head) + len(tail) - len(claim) - 1)
+        return EncodedPair(head + tail, len(head), len(head) + len(tail) - len(claim) - 1)
 
-    def batch(self, rows: list[Tokens], length: int) -> tuple[Tensor, Tensor, Tensor]:
+    def batch(self, rows: list[EncodedPair], length: int) -> tuple[Tensor, Tensor, Tensor]:
         """Pad rows to one length: ids, mask and token types, each `(rows, length)`."""
         ids = torch.full((len(rows), length), self.pad)
         mask, types = torch.zeros_like(ids), torch.zeros_like(ids)
@@ -105,9 +105,9 @@ class Vocabulary:
         return ids, mask, types
 
 
-def shape_for(length: int) -> int:
+def padded_length_for(length: int) -> int:
     """Return the smallest fixed shape that holds `length` tokens."""
-    return next(s for s in SHAPES if s >= length)
+    return next(s for s in PADDED_LENGTHS if s >= length)
 
 
 class Verifier(nn.Module):
@@ -175,7 +175,7 @@ def _empty(folder: Path, dropout: float = 0.0) -> Bert | PretrainedEncoder:
     return Bert(BertShape.read(config), dropout) if is_plain_bert(config) else empty_pretrained(folder, dropout)
 
 
-def load_start(folder: Path, dropout: float = 0.0) -> Verifier:
+def load_for_training(folder: Path, dropout: float = 0.0) -> Verifier:
     """Load what a training starts from: a verifier's folder, or an encoder's checkpoint; heads that it lacks are new."""
     try:
         with safe_open(folder / "model.safetensors", "pt") as file:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from knowhalu.errors import BackendError
 
 
-class Blocking(Protocol):
+class BlockingBackend(Protocol):
     """A backend that is a blocking library: it answers many requests at once.
 
     A reply that is an exception belongs to its own request alone.
@@ -19,7 +19,7 @@ class Blocking(Protocol):
         """Answer every request, in order."""
 
 
-class Asking(Protocol):
+class AsyncBackend(Protocol):
     """A backend that is an async client: it answers one request and awaits meanwhile."""
 
     async def answer(self, request: Any) -> Any:
@@ -29,7 +29,7 @@ class Asking(Protocol):
 class Batcher:
     """Make a blocking backend awaitable: requests that wait at the same time share a call."""
 
-    def __init__(self, backend: Blocking, limit: int = 64) -> None:
+    def __init__(self, backend: BlockingBackend, limit: int = 64) -> None:
         self.backend, self.limit = backend, limit
         self._waiting: deque[tuple[Any, asyncio.Future[Any]]] = deque()
         self._worker: asyncio.Task[None] | None = None
@@ -52,9 +52,9 @@ class Batcher:
             if not batch:
                 continue
             try:
-                replies = await loop.run_in_executor(self._thread, _call, self.backend.answer_many, [r for r, _ in batch])
+                replies = await loop.run_in_executor(self._thread, _answer_batch, self.backend.answer_many, [r for r, _ in batch])
                 for (_, future), reply in zip(batch, replies, strict=True):
-                    _settle(future, reply)
+                    _set_result(future, reply)
             finally:  # where this worker is stopped, nobody may wait for ever
                 for _, future in batch:
                     future.cancel()
@@ -69,7 +69,7 @@ class Batcher:
         await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
 
 
-def _settle(future: asyncio.Future[Any], reply: Any) -> None:
+def _set_result(future: asyncio.Future[Any], reply: Any) -> None:
     """Hand a reply, or the error that stands for it, to the one who waits, if someone still does."""
     if future.done():
         return
@@ -81,14 +81,14 @@ def _settle(future: asyncio.Future[Any], reply: Any) -> None:
         future.set_result(reply)
 
 
-def _call(answer_many: Callable[[list[Any]], Sequence[Any]], requests: list[Any]) -> Sequence[Any]:
+def _answer_batch(answer_many: Callable[[list[Any]], Sequence[Any]], requests: list[Any]) -> Sequence[Any]:
     """Call the backend; where a shared call breaks, ask one by one, so that an error stays with its own request."""
     try:
         replies = list(answer_many(requests))
     except Exception as error:  # noqa: BLE001 - whatever a library raises must end as its request's failure
         if len(requests) == 1:
             return [error]
-        return [_call(answer_many, [r])[0] for r in requests]
+        return [_answer_batch(answer_many, [r])[0] for r in requests]
     if len(replies) != len(requests):
         return [BackendError("backend", f"{len(replies)} replies to {len(requests)} requests")] * len(requests)
     return replies

@@ -7,13 +7,13 @@ from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable
 from contextlib import aclosing, closing
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from knowhalu.engine.batcher import Asking, Batcher, Blocking
+from knowhalu.engine.batcher import AsyncBackend, Batcher, BlockingBackend
 from knowhalu.errors import BackendError, KnowHaluError, StageError
-from knowhalu.requests import Entail, Generate, Mark, Request, Search, Steps
+from knowhalu.requests import Conversation, Entail, Generate, Request, Search, TagSpans
 from knowhalu.results import Failure, Usage
 from knowhalu.types import Record, Sample
 
-Samples = Iterable[Sample] | AsyncIterable[Sample]
+SampleStream = Iterable[Sample] | AsyncIterable[Sample]
 R = TypeVar("R", bound=Record)
 """What a conversation ends in: a verdict, or any other record that has `usage`, `seconds` and `index`."""
 R_co = TypeVar("R_co", bound=Record, covariant=True)
@@ -24,12 +24,12 @@ class Method(Protocol[R_co]):
 
     name: str
 
-    def check(self, sample: Sample) -> Steps[R_co]:
+    def check(self, sample: Sample) -> Conversation[R_co]:
         """Check one sample."""
 
 
 class Backends:
-    """The outside worlds of a run: who answers `Entail` and `Mark`, `Search` and `Generate`.
+    """The outside worlds of a run: who answers `Entail` and `TagSpans`, `Search` and `Generate`.
 
     Each is a blocking library (`answer_many`) or an async client (`answer`).
     """
@@ -37,26 +37,26 @@ class Backends:
     def __init__(
         self,
         *,
-        entail: Blocking | Asking | None = None,
-        search: Blocking | Asking | None = None,
-        generate: Blocking | Asking | None = None,
+        entail: BlockingBackend | AsyncBackend | None = None,
+        search: BlockingBackend | AsyncBackend | None = None,
+        generate: BlockingBackend | AsyncBackend | None = None,
         batch: int = 64,
     ) -> None:
         self._given = {Entail: entail, Search: search, Generate: generate}
         self._batch = batch
         self._open: Counter[asyncio.AbstractEventLoop] = Counter()
 
-    def open(self) -> dict[type, Asking]:
+    def open(self) -> dict[type, AsyncBackend]:
         """Make every backend awaitable, for the running event loop."""
         self._open[asyncio.get_running_loop()] += 1
         desks = {
-            kind: Batcher(cast(Blocking, backend), self._batch) if hasattr(backend, "answer_many") else backend
+            kind: Batcher(cast(BlockingBackend, backend), self._batch) if hasattr(backend, "answer_many") else backend
             for kind, backend in self._given.items()
             if backend is not None
         }
-        return desks | ({Mark: desks[Entail]} if Entail in desks else {})
+        return desks | ({TagSpans: desks[Entail]} if Entail in desks else {})
 
-    async def close(self, desks: dict[type, Asking]) -> None:
+    async def close(self, desks: dict[type, AsyncBackend]) -> None:
         """Stop the batchers of one `open`; the last one of an event loop also closes the clients' connections there."""
         loop = asyncio.get_running_loop()
         self._open[loop] -= 1
@@ -77,14 +77,14 @@ class Engine(Generic[R]):
     def __init__(self, method: Method[R], backends: Backends, *, in_flight: int = 128, index: str | None = None) -> None:
         self.method, self.backends, self.in_flight, self.index = method, backends, in_flight, index
 
-    async def stream(self, samples: Samples, *, ordered: bool = True) -> AsyncGenerator[R | Failure]:
+    async def stream(self, samples: SampleStream, *, ordered: bool = True) -> AsyncGenerator[R | Failure]:
         """Yield an outcome for every sample, in the order of the input or as they finish.
 
         An error of the input itself is raised after the outcomes of all that came before it. Closing the iterator cancels
         what still runs.
         """
         desks = self.backends.open()
-        hall = _Hall(self.in_flight, ordered)
+        hall = _InFlight(self.in_flight, ordered)
         feeder = asyncio.create_task(self._feed(samples, desks, hall))
         feeder.add_done_callback(lambda _: hall.changed.set())
         try:
@@ -101,9 +101,9 @@ class Engine(Generic[R]):
             await asyncio.gather(*left, return_exceptions=True)
             await self.backends.close(desks)
 
-    async def _feed(self, samples: Samples, desks: dict[type, Asking], hall: "_Hall") -> None:
+    async def _feed(self, samples: SampleStream, desks: dict[type, AsyncBackend], hall: "_InFlight") -> None:
         """Start a check for every sample, as fast as the hall has room."""
-        async with aclosing(_drawn(samples)) as drawn:
+        async with aclosing(_iterate_samples(samples)) as drawn:
             async for sample in drawn:
                 hall.admit(asyncio.create_task(self._check(sample, desks)))
                 while hall.is_full:
@@ -115,7 +115,7 @@ class Engine(Generic[R]):
         from anyio.from_thread import start_blocking_portal
 
         with start_blocking_portal() as portal:
-            pull = _Pull(self.stream(samples, ordered=ordered))
+            pull = _SyncStream(self.stream(samples, ordered=ordered))
             try:
                 while True:
                     try:
@@ -125,10 +125,10 @@ class Engine(Generic[R]):
             finally:
                 portal.call(pull.close)
 
-    async def _check(self, sample: Sample, desks: dict[type, Asking]) -> R | Failure:
+    async def _check(self, sample: Sample, desks: dict[type, AsyncBackend]) -> R | Failure:
         """Check one sample; whatever goes wrong becomes its own Failure."""
         try:
-            meter = _Meter()
+            meter = _UsageMeter()
             verdict = await self._converse(sample, desks, meter)
             asked = self.index if meter.asked_index else None
             return verdict.model_copy(update={"usage": meter.usage(), "seconds": meter.seconds(), "index": asked})
@@ -139,7 +139,7 @@ class Engine(Generic[R]):
         except Exception as error:  # noqa: BLE001 - the one place where any error of a check ends as its Failure
             return Failure(id=sample.id, stage="internal", reason=f"{type(error).__name__}: {error}")
 
-    async def _converse(self, sample: Sample, desks: dict[type, Asking], meter: "_Meter") -> R:
+    async def _converse(self, sample: Sample, desks: dict[type, AsyncBackend], meter: "_UsageMeter") -> R:
         """Drive one conversation to its end: carry each request to its desk and the reply, or the error, back."""
         with closing(self.method.check(sample)) as conversation:
             try:
@@ -156,7 +156,7 @@ class Engine(Generic[R]):
                 return found
 
 
-class _Hall:
+class _InFlight:
     """The checks that are running, or done and waiting for their turn; it bounds both numbers."""
 
     def __init__(self, in_flight: int, ordered: bool) -> None:
@@ -194,7 +194,7 @@ class _Hall:
         return task
 
 
-class _Pull:
+class _SyncStream:
     """One stream that is read from another thread, where Ctrl-C may strike while a read is under way."""
 
     def __init__(self, stream: AsyncGenerator[Any]) -> None:
@@ -216,7 +216,7 @@ class _Pull:
         await self.stream.aclose()
 
 
-class _Meter:
+class _UsageMeter:
     """Count what one check asks for and how long it waits."""
 
     def __init__(self) -> None:
@@ -225,7 +225,7 @@ class _Meter:
         self.counts: dict[str, int] = {}
         self.asked_index = False
 
-    async def timed(self, request: Request, desks: dict[type, Asking]) -> Any:
+    async def timed(self, request: Request, desks: dict[type, AsyncBackend]) -> Any:
         desk = desks.get(type(request))
         name = type(request).__name__.lower()
         if desk is None:
@@ -238,7 +238,7 @@ class _Meter:
 
     def _count(self, request: Request, reply: Any) -> None:
         match request:
-            case Entail(pairs) | Mark(pairs):
+            case Entail(pairs) | TagSpans(pairs):
                 found = {"pairs": len(pairs)}
             case Search(queries):
                 self.asked_index |= not request.documents
@@ -259,7 +259,7 @@ class _Meter:
         return {k: round(v, 6) for k, v in {**self.waited, "total": total}.items()}
 
 
-async def _drawn(samples: Samples) -> AsyncGenerator[Sample]:
+async def _iterate_samples(samples: SampleStream) -> AsyncGenerator[Sample]:
     """Read plain and async iterables alike."""
     if isinstance(samples, AsyncIterable):
         async for sample in samples:
@@ -269,7 +269,7 @@ async def _drawn(samples: Samples) -> AsyncGenerator[Sample]:
             yield sample
 
 
-async def collect(engine: Engine[R], samples: Samples, *, ordered: bool = True) -> list[R | Failure]:
+async def collect(engine: Engine[R], samples: SampleStream, *, ordered: bool = True) -> list[R | Failure]:
     """Return all outcomes of a finite input."""
     async with aclosing(engine.stream(samples, ordered=ordered)) as outcomes:
         return [o async for o in outcomes]

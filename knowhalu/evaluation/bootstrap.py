@@ -6,12 +6,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from knowhalu.evaluation.metrics import BIASED, FIGURES, RANKED, Floats, Said, counts, figures, ranked
-from knowhalu.types import GROUP, PAIR, Sample
+from knowhalu.evaluation.metrics import (
+    BIASED_METRICS,
+    METRICS,
+    RANKING_METRICS,
+    Floats,
+    Predictions,
+    metrics_from_counts,
+    ranking_metrics,
+    row_counts,
+)
+from knowhalu.types import META_GROUP, META_PAIR, Sample
 
-DRAWS, SEED = 2000, 0
-LIMITS = (2.5, 97.5)
-CELLS = 1_000_000
+RESAMPLES, SEED = 2000, 0
+PERCENTILES = (2.5, 97.5)
+MAX_CELLS = 1_000_000
 """Numbers of a resample held at a time, at most."""
 
 
@@ -23,7 +32,7 @@ class Estimate(NamedTuple):
     high: float | None = None
 
 
-def draws(groups: int, *, times: int = DRAWS, seed: int = SEED) -> NDArray[np.uint8]:
+def draw_resamples(groups: int, *, times: int = RESAMPLES, seed: int = SEED) -> NDArray[np.uint8]:
     """Draw as many groups as there are, with replacement: how often each one came, in an array of shape (times, groups)."""
     rng = np.random.default_rng(seed)
     found = np.empty((times, groups), dtype=np.uint8)
@@ -32,49 +41,51 @@ def draws(groups: int, *, times: int = DRAWS, seed: int = SEED) -> NDArray[np.ui
     return found
 
 
-def with_intervals(
-    said: Said, groups: NDArray[np.intp], drawn: NDArray[np.uint8], names: Sequence[str] = FIGURES
+def metrics_with_intervals(
+    said: Predictions, groups: NDArray[np.intp], drawn: NDArray[np.uint8], names: Sequence[str] = METRICS
 ) -> dict[str, Estimate]:
     """Return figures of some rows, each with its percentile interval.
 
     `groups` has the group number of each row, `drawn` how often each group came; with less than two groups among the rows there
-    is no interval, nor is there one for the `BIASED`.
+    is no interval, nor is there one for the `BIASED_METRICS`.
     """
-    by_order = [name for name in names if name in RANKED]
-    whole = {**figures(counts(said).sum(axis=0)), **ranked(said, names=by_order)}
+    by_order = [name for name in names if name in RANKING_METRICS]
+    whole = {**metrics_from_counts(row_counts(said).sum(axis=0)), **ranking_metrics(said, names=by_order)}
     present, numbers = np.unique(groups, return_inverse=True)
     if len(present) < 2:
         return {name: Estimate(_number(whole[name])) for name in names}
     times = drawn if len(present) == drawn.shape[1] else drawn[:, present]
-    spread = {**resampled(said, numbers, times), **_resampled_ranks(said, numbers, times, by_order)}
-    return {n: Estimate(_number(whole[n]), *(limits(spread[n]) if n not in BIASED else ())) for n in names}
+    spread = {**resample_metrics(said, numbers, times), **_resample_ranking_metrics(said, numbers, times, by_order)}
+    return {n: Estimate(_number(whole[n]), *(percentile_interval(spread[n]) if n not in BIASED_METRICS else ())) for n in names}
 
 
-def resampled(said: Said, groups: NDArray[np.intp], drawn: NDArray[np.uint8]) -> dict[str, Floats]:
+def resample_metrics(said: Predictions, groups: NDArray[np.intp], drawn: NDArray[np.uint8]) -> dict[str, Floats]:
     """Return the figures of every resample that follow from counts."""
-    single = counts(said)
+    single = row_counts(said)
     by_group = np.zeros((drawn.shape[1], single.shape[1]))
     np.add.at(by_group, groups, single)
-    total = np.concatenate([part.astype(np.float64) @ by_group for part in _parts(drawn, drawn.shape[1])])
-    return figures(total)
+    total = np.concatenate([part.astype(np.float64) @ by_group for part in _batches_of_draws(drawn, drawn.shape[1])])
+    return metrics_from_counts(total)
 
 
-def limits(values: Floats) -> tuple[float | None, float | None]:
+def percentile_interval(values: Floats) -> tuple[float | None, float | None]:
     """Return the ends of the 95 % interval; resamples of which a figure cannot be given are left out."""
     known = values[~np.isnan(values)]
     if not len(known):
         return None, None
-    low, high = np.percentile(known, LIMITS)
+    low, high = np.percentile(known, PERCENTILES)
     return float(low), float(high)
 
 
-def _resampled_ranks(said: Said, groups: NDArray[np.intp], drawn: NDArray[np.uint8], names: Sequence[str]) -> dict[str, Floats]:
-    found = [ranked(said, part[:, groups], names) for part in _parts(drawn, len(groups))] if names else []
+def _resample_ranking_metrics(
+    said: Predictions, groups: NDArray[np.intp], drawn: NDArray[np.uint8], names: Sequence[str]
+) -> dict[str, Floats]:
+    found = [ranking_metrics(said, part[:, groups], names) for part in _batches_of_draws(drawn, len(groups))] if names else []
     return {name: np.concatenate([part[name] for part in found]) for name in names}
 
 
-def _parts(drawn: NDArray[np.uint8], rows: int) -> Iterator[NDArray[np.uint8]]:
-    step = max(1, CELLS // max(1, rows))
+def _batches_of_draws(drawn: NDArray[np.uint8], rows: int) -> Iterator[NDArray[np.uint8]]:
+    step = max(1, MAX_CELLS // max(1, rows))
     return (drawn[i : i + step] for i in range(0, len(drawn), step))
 
 
@@ -95,14 +106,14 @@ def group_numbers(keys: Iterable[Sequence[Hashable]]) -> NDArray[np.intp]:
     return np.array([numbers[root] for root in roots], dtype=np.intp)
 
 
-def sharing_keys(sample: Sample) -> list[Hashable]:
+def group_keys(sample: Sample) -> list[Hashable]:
     """Return what a row may share with others: its own groups, or else its pair, its question and each of its sources."""
-    if (given := sample.meta.get(GROUP)) is not None:
-        return [hash((GROUP, str(name))) for name in (given if isinstance(given, list | tuple) else [given])]
-    pair = [str(sample.meta[PAIR])] if sample.meta.get(PAIR) is not None else []
+    if (given := sample.meta.get(META_GROUP)) is not None:
+        return [hash((META_GROUP, str(name))) for name in (given if isinstance(given, list | tuple) else [given])]
+    pair = [str(sample.meta[META_PAIR])] if sample.meta.get(META_PAIR) is not None else []
     question = [sample.question] if sample.question else []
     sources = [*(d.text for d in sample.documents), *sample.knowledge]
-    kinds = ((PAIR, pair), ("question", question), ("source", sources))
+    kinds = ((META_PAIR, pair), ("question", question), ("source", sources))
     return [hash((kind, text)) for kind, texts in kinds for text in texts]
 
 

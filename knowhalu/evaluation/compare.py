@@ -9,38 +9,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.api import Checker
-from knowhalu.batch import Progress
-from knowhalu.build import Kept, thinker
+from knowhalu.batch import RunProgress
+from knowhalu.build import BackendPool, reasoner_of
 from knowhalu.errors import InputError, SettingsError
-from knowhalu.evaluation.bootstrap import Estimate, draws, limits, resampled, with_intervals
-from knowhalu.evaluation.fitted_rules import fit_rules, validation
-from knowhalu.evaluation.metrics import Floats, counts, figures
-from knowhalu.evaluation.response_only import RESPONSE_ONLY, response_only
-from knowhalu.evaluation.rows import Rows, limited, read_rows
-from knowhalu.evaluation.runs import Timed, Told, run
+from knowhalu.evaluation.bootstrap import Estimate, draw_resamples, metrics_with_intervals, percentile_interval, resample_metrics
+from knowhalu.evaluation.fitted_rules import fit_rules, read_validation_rows
+from knowhalu.evaluation.labelled_rows import LabelledRows, limit_rows, read_labelled_rows
+from knowhalu.evaluation.method_specs import MethodSpec
+from knowhalu.evaluation.metrics import Floats, metrics_from_counts, row_counts
+from knowhalu.evaluation.response_only import RESPONSE_ONLY, run_response_only
+from knowhalu.evaluation.runs import RunResult, TimedChecker, run_method
 from knowhalu.evaluation.significance import holm, mcnemar
-from knowhalu.evaluation.slices import ROW_TRAITS, VERDICT_TRAITS, Breakdown, Parting, breakdowns, named_parts
-from knowhalu.evaluation.specs import Spec
+from knowhalu.evaluation.slices import ROW_TRAITS, VERDICT_TRAITS, Breakdown, Slicing, make_breakdowns, slice_names
 from knowhalu.load_settings import read_settings
-from knowhalu.methods.baselines.trivial import RULES
+from knowhalu.methods.baselines.trivial import TRIVIAL_RULES
 from knowhalu.profiles import read_profile
 from knowhalu.settings import Settings, TrivialOptions
 
-Report = Callable[[str, Progress], None]
-SAME = "the same rows"
+ReportMethodProgress = Callable[[str, RunProgress], None]
+SAME_ROWS = "the same rows"
 """What a rule is fitted on where there are no other rows."""
 
 
-class Entrant(NamedTuple):
+class MethodRun(NamedTuple):
     """A method that takes part, with its settings; `fitted` says on which rows a baseline was fitted, if it was here."""
 
-    spec: Spec
+    spec: MethodSpec
     settings: Settings
     fitted: str | None = None
 
 
 @dataclass(frozen=True)
-class Result:
+class MethodResult:
     """What one method got: on the rows of which it has a verdict, with costs per such row."""
 
     name: str
@@ -55,7 +55,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Against:
+class PairedTest:
     """A method against the first one, on the rows of which both have a verdict.
 
     `difference` is that of Avg Acc, the first's taken off; `p` is McNemar's, `holm` the same corrected for the number of tests.
@@ -78,15 +78,15 @@ class Comparison:
     rows: int
     hallucinated: int
     groups: int
-    results: tuple[Result, ...]
-    tests: tuple[Against, ...]
+    results: tuple[MethodResult, ...]
+    tests: tuple[PairedTest, ...]
     notes: tuple[str, ...]
     breakdowns: tuple[Breakdown, ...] = ()
 
 
 def compare(
     input: Path,
-    specs: Sequence[Spec],
+    specs: Sequence[MethodSpec],
     folder: Path,
     *,
     file: Path | None = None,
@@ -94,7 +94,7 @@ def compare(
     fit: Path | None = None,
     limit: int | None = None,
     restart: bool = False,
-    progress: Report | None = None,
+    progress: ReportMethodProgress | None = None,
 ) -> Comparison:
     """Run every method over the labelled rows of `input` and compare what they said; outcomes stay in `folder`.
 
@@ -102,63 +102,65 @@ def compare(
     rows of `fit`, or else on the compared rows. Raises InputError for rows, SettingsError for methods, ResumeError where the
     folder holds outcomes of other settings.
     """
-    chosen, plain = entrants(specs, file, pairs)
-    whole = read_rows(input)
+    chosen, plain = make_method_runs(specs, file, pairs)
+    whole = read_labelled_rows(input)
     folder.mkdir(parents=True, exist_ok=True)
-    rows = limited(whole, limit, folder)
-    return compared(rows, enter(rows, chosen, plain, folder, fit=fit, restart=restart, progress=progress), fit)
+    rows = limit_rows(whole, limit, folder)
+    return compare_results(rows, run_methods(rows, chosen, plain, folder, fit=fit, restart=restart, progress=progress), fit)
 
 
-def entrants(specs: Sequence[Spec], file: Path | None = None, pairs: Sequence[str] = ()) -> tuple[list[Entrant], Settings]:
+def make_method_runs(
+    specs: Sequence[MethodSpec], file: Path | None = None, pairs: Sequence[str] = ()
+) -> tuple[list[MethodRun], Settings]:
     """Return the methods with their settings, and those of the trivial rules.
 
     Raises SettingsError naming the method, and for a profile that is for none of them.
     """
-    chosen, profile = [Entrant(spec, spec.settings(file, pairs)) for spec in specs], read_settings(file, pairs).profile
+    chosen, profile = [MethodRun(spec, spec.settings(file, pairs)) for spec in specs], read_settings(file, pairs).profile
     if profile is not None and not any(entrant.settings.profile for entrant in chosen):
         made = read_profile(profile).method
         raise SettingsError(f"{profile}: is for {made}, which is not compared. Add it to the methods, or leave out the profile")
-    return chosen, Spec("trivial", "trivial-length").settings(file, pairs, profiled=False)
+    return chosen, MethodSpec("trivial", "trivial-length").settings(file, pairs, profiled=False)
 
 
-def enter(
-    rows: Rows,
-    chosen: list[Entrant],
+def run_methods(
+    rows: LabelledRows,
+    chosen: list[MethodRun],
     plain: Settings,
     folder: Path,
     *,
     fit: Path | None = None,
     restart: bool = False,
     responses: bool = False,
-    progress: Report | None = None,
-) -> list[tuple[Entrant, Told]]:
+    progress: ReportMethodProgress | None = None,
+) -> list[tuple[MethodRun, RunResult]]:
     """Run every method and the trivial rules over rows, and return what each said; outcomes stay in `folder`.
 
     With `responses`, what the words of the responses alone give away is learned too, where scikit-learn is installed.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    kept, basis = Kept(), validation(fit, rows) if fit is not None else rows
-    told: list[tuple[Entrant, Told]] = []
-    _refuse_bare(rows, chosen)
+    kept, basis = BackendPool(), read_validation_rows(fit, rows) if fit is not None else rows
+    told: list[tuple[MethodRun, RunResult]] = []
+    _refuse_rows_without_sources(rows, chosen)
     for entrant in chosen:
         Checker(entrant.settings).refuse_fitted(rows.contents, str(rows.path))
     for entrant in _with_trivial(chosen, basis, rows, folder, plain, kept):
-        output, report = folder / f"{entrant.spec.name}.jsonl", progress and _named(progress, entrant.spec.name)
+        output, report = folder / f"{entrant.spec.name}.jsonl", progress and _progress_of(progress, entrant.spec.name)
         if entrant.fitted is not None:
             output.unlink(missing_ok=True)  # fitted anew, it costs nothing to ask again
-        found = run(Timed(entrant.settings, kept), rows, output, restart=restart, progress=report)
+        found = run_method(TimedChecker(entrant.settings, kept), rows, output, restart=restart, progress=report)
         told.append((entrant, found))
     if responses and not rows.missing:
-        learned = response_only(rows, basis, folder / f"{RESPONSE_ONLY}.jsonl")
-        told += [(Entrant(Spec(RESPONSE_ONLY, RESPONSE_ONLY), plain, learned.fitted), learned.told)] if learned else []
+        learned = run_response_only(rows, basis, folder / f"{RESPONSE_ONLY}.jsonl")
+        told += [(MethodRun(MethodSpec(RESPONSE_ONLY, RESPONSE_ONLY), plain, learned.fitted), learned.told)] if learned else []
     return told
 
 
-def _named(progress: Report, name: str) -> Callable[[Progress], None]:
+def _progress_of(progress: ReportMethodProgress, name: str) -> Callable[[RunProgress], None]:
     return lambda p: progress(name, p)
 
 
-def _refuse_bare(rows: Rows, chosen: Sequence[Entrant]) -> None:
+def _refuse_rows_without_sources(rows: LabelledRows, chosen: Sequence[MethodRun]) -> None:
     """Refuse rows without sources for a method that needs some, before others spend hours on them."""
     for entrant in chosen:
         if rows.bare and Checker(entrant.settings).needs_sources:
@@ -166,77 +168,88 @@ def _refuse_bare(rows: Rows, chosen: Sequence[Entrant]) -> None:
             raise InputError(f"{rows.path}: {what}. Add them to the rows, or an index: --index FOLDER.")
 
 
-def _with_trivial(chosen: list[Entrant], basis: Rows, rows: Rows, folder: Path, settings: Settings, kept: Kept) -> list[Entrant]:
+def _with_trivial(
+    chosen: list[MethodRun], basis: LabelledRows, rows: LabelledRows, folder: Path, settings: Settings, kept: BackendPool
+) -> list[MethodRun]:
     """Give every trivial rule that has no border one that is fitted on `basis`, and add those that do not take part so.
 
     Rules that look at the sources are not added where there are rows without any.
     """
-    there = {e.spec.method for e in chosen if _has_no_border(e)} | {e.spec.name for e in chosen}
+    there = {e.spec.method for e in chosen if _has_no_threshold(e)} | {e.spec.name for e in chosen}
     usual = settings.trivial if settings.trivial.rule else TrivialOptions()
     entrants = chosen + [
-        Entrant(Spec(name, name), settings.model_copy(update={"method": name, "trivial": usual}))
-        for name, rule in RULES.items() if name not in there and not (rule.reads and _is_bare(settings, rows, basis))
-    ]  # fmt: skip
-    if not any(map(_has_no_border, entrants)):
+        MethodRun(MethodSpec(name, name), settings.model_copy(update={"method": name, "trivial": usual}))
+        for name, rule in TRIVIAL_RULES.items()
+        if name not in there and not (rule.reads and _lacks_sources(settings, rows, basis))
+    ]
+    if not any(map(_has_no_threshold, entrants)):
         return entrants
     if basis.missing:
-        return [e for e in entrants if not _has_no_border(e)]
-    names = dict.fromkeys(e.spec.method for e in entrants if _has_no_border(e))
+        return [e for e in entrants if not _has_no_threshold(e)]
+    names = dict.fromkeys(e.spec.method for e in entrants if _has_no_threshold(e))
     rule = TrivialOptions(rule=fit_rules(names, basis, settings, folder, kept))
-    on = SAME if basis is rows else str(basis.path)
+    on = SAME_ROWS if basis is rows else str(basis.path)
     return [
-        e._replace(settings=e.settings.model_copy(update={"trivial": rule}), fitted=on) if _has_no_border(e) else e
+        e._replace(settings=e.settings.model_copy(update={"trivial": rule}), fitted=on) if _has_no_threshold(e) else e
         for e in entrants
     ]
 
 
-def _is_bare(settings: Settings, *parts: Rows) -> bool:
+def _lacks_sources(settings: Settings, *parts: LabelledRows) -> bool:
     return not settings.retrieval.has_source and any(rows.bare for rows in parts)
 
 
-def _has_no_border(entrant: Entrant) -> bool:
+def _has_no_threshold(entrant: MethodRun) -> bool:
     options = entrant.settings.trivial
-    return entrant.spec.method in RULES and options.border is None and options.rule is None
+    return entrant.spec.method in TRIVIAL_RULES and options.border is None and options.rule is None
 
 
-def compared(rows: Rows, told: Sequence[tuple[Entrant, Told]], fit: Path | None = None) -> Comparison:
+def compare_results(rows: LabelledRows, told: Sequence[tuple[MethodRun, RunResult]], fit: Path | None = None) -> Comparison:
     """Compare what the methods said of the rows; `fit` says where the rules were fitted, if elsewhere."""
-    drawn = draws(int(rows.groups.max()) + 1)
-    tests = [_against(rows, told[0][1], entrant, other, drawn) for entrant, other in told[1:]]
+    drawn = draw_resamples(int(rows.groups.max()) + 1)
+    tests = [_paired_test(rows, told[0][1], entrant, other, drawn) for entrant, other in told[1:]]
     corrected = holm([test.p for test in tests])
     return Comparison(
         input=str(rows.path),
         rows=len(rows.gold),
         hallucinated=int(rows.gold.sum()),
         groups=drawn.shape[1],
-        results=tuple(_result(entrant, found, rows, drawn) for entrant, found in told),
-        tests=tuple(Against(**{**vars(t), "holm": p}) for t, p in zip(tests, corrected, strict=True)),
+        results=tuple(_method_result(entrant, found, rows, drawn) for entrant, found in told),
+        tests=tuple(PairedTest(**{**vars(t), "holm": p}) for t, p in zip(tests, corrected, strict=True)),
         notes=tuple(_notes(rows, told, fit)),
-        breakdowns=breakdowns(_partings(rows, told), drawn),
+        breakdowns=make_breakdowns(_slicings(rows, told), drawn),
     )
 
 
-def _result(entrant: Entrant, found: Told, rows: Rows, drawn: NDArray[np.uint8]) -> Result:
-    return Result(
-        name=entrant.spec.name, method=entrant.spec.method, reasoner=thinker(entrant.settings), settings=entrant.spec.pairs,
-        rows=len(found.places), failures=found.failures, figures=with_intervals(found.said, rows.groups[found.places], drawn),
-        cost=found.cost, fitted=entrant.fitted,
-    )  # fmt: skip
+def _method_result(entrant: MethodRun, found: RunResult, rows: LabelledRows, drawn: NDArray[np.uint8]) -> MethodResult:
+    return MethodResult(
+        name=entrant.spec.name,
+        method=entrant.spec.method,
+        reasoner=reasoner_of(entrant.settings),
+        settings=entrant.spec.pairs,
+        rows=len(found.places),
+        failures=found.failures,
+        figures=metrics_with_intervals(found.said, rows.groups[found.places], drawn),
+        cost=found.cost,
+        fitted=entrant.fitted,
+    )
 
 
-def _against(rows: Rows, first: Told, entrant: Entrant, other: Told, drawn: NDArray[np.uint8]) -> Against:
+def _paired_test(
+    rows: LabelledRows, first: RunResult, entrant: MethodRun, other: RunResult, drawn: NDArray[np.uint8]
+) -> PairedTest:
     places, ours, theirs = np.intersect1d(first.places, other.places, return_indices=True)
     one, two = first.said.rows(ours), other.said.rows(theirs)
     test = mcnemar(one.right, two.right)
     groups = rows.groups[places]
-    spread: Floats = resampled(two, groups, drawn)["average"] - resampled(one, groups, drawn)["average"]
-    a, b = (float(figures(counts(said).sum(axis=0))["average"]) for said in (one, two))
-    low, high = limits(spread) if len(np.unique(groups)) > 1 else (None, None)
+    spread: Floats = resample_metrics(two, groups, drawn)["average"] - resample_metrics(one, groups, drawn)["average"]
+    a, b = (float(metrics_from_counts(row_counts(said).sum(axis=0))["average"]) for said in (one, two))
+    low, high = percentile_interval(spread) if len(np.unique(groups)) > 1 else (None, None)
     difference = Estimate(None) if np.isnan(b - a) else Estimate(b - a, low, high)
-    return Against(entrant.spec.name, len(places), test.first_only, test.other_only, test.p, test.p, difference)
+    return PairedTest(entrant.spec.name, len(places), test.first_only, test.other_only, test.p, test.p, difference)
 
 
-def _notes(rows: Rows, told: Sequence[tuple[Entrant, Told]], fit: Path | None) -> list[str]:
+def _notes(rows: LabelledRows, told: Sequence[tuple[MethodRun, RunResult]], fit: Path | None) -> list[str]:
     """Say what a reader of the figures must know."""
     notes = []
     if rows.missing:
@@ -245,11 +258,11 @@ def _notes(rows: Rows, told: Sequence[tuple[Entrant, Told]], fit: Path | None) -
             f"No row is {rows.missing}: {rate}, Avg Acc, balanced accuracy, macro F1 and ROC-AUC cannot be given"
             + ("" if fit else ", and no trivial rule can be fitted") + "."
         )  # fmt: skip
-    elif any(entrant.fitted == SAME for entrant, _ in told):
+    elif any(entrant.fitted == SAME_ROWS for entrant, _ in told):
         notes.append(
             "The trivial rules are fitted on the compared rows: an upper bound of what they get. --fit fits them elsewhere."
         )
-    shared = [entrant.spec.name for entrant, _ in told if thinker(entrant.settings) == "encoder"]
+    shared = [entrant.spec.name for entrant, _ in told if reasoner_of(entrant.settings) == "encoder"]
     if len(shared) > 1 and any(entrant.settings.encoder.remember for entrant, _ in told):
         notes.append(
             "What the verifier had said of a pair for one method it was not asked again for the next, so seconds depend on the "
@@ -257,7 +270,7 @@ def _notes(rows: Rows, told: Sequence[tuple[Entrant, Told]], fit: Path | None) -
         )
     if int(rows.groups.max()) == 0 and len(rows.gold) > 1:
         notes.append("All rows share a source, a question or a group, so there are no intervals.")
-    absent = [name for name in RULES if name not in {entrant.spec.method for entrant, _ in told}]
+    absent = [name for name in TRIVIAL_RULES if name not in {entrant.spec.method for entrant, _ in told}]
     if absent and not rows.missing:
         notes.append(f"{' and '.join(absent)} left out: there are rows without sources.")
     failed = {entrant.spec.name: sum(found.failures.values()) for entrant, found in told if found.failures}
@@ -269,13 +282,13 @@ def _notes(rows: Rows, told: Sequence[tuple[Entrant, Told]], fit: Path | None) -
     return notes
 
 
-def _partings(rows: Rows, told: Sequence[tuple[Entrant, Told]]) -> list[Parting]:
+def _slicings(rows: LabelledRows, told: Sequence[tuple[MethodRun, RunResult]]) -> list[Slicing]:
     """Name the part of every row and verdict by every key."""
-    of_rows = {key: named_parts(key, [getattr(t, key) for t in rows.traits]) for key in ROW_TRAITS}
+    of_rows = {key: slice_names(key, [getattr(t, key) for t in rows.traits]) for key in ROW_TRAITS}
     return [
-        Parting(entrant.spec.name, found.said, rows.groups[found.places], {
+        Slicing(entrant.spec.name, found.said, rows.groups[found.places], {
             **{key: [names[place] for place in found.places] for key, names in of_rows.items()},
-            **{key: named_parts(key, [getattr(t, key) for t in found.traits]) for key in VERDICT_TRAITS},
+            **{key: slice_names(key, [getattr(t, key) for t in found.traits]) for key in VERDICT_TRAITS},
         })
         for entrant, found in told
     ]  # fmt: skip

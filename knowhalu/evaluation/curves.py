@@ -9,8 +9,8 @@ import numpy as np
 
 from knowhalu.evaluation.metrics import Flags, Floats
 
-BINS = 10
-MOST = 300
+CURVE_BINS = 10
+MAX_POINTS = 300
 """Points of a curve that are drawn at most."""
 
 
@@ -21,7 +21,7 @@ class Curve(NamedTuple):
     y: Floats
 
 
-class Reliability(NamedTuple):
+class ReliabilityBins(NamedTuple):
     """Bins of probability that hold rows: their limits, rows, mean probability and share of hallucinated; and the ECE.
 
     ECE is the expected calibration error: the mean distance of share and mean probability, weighted by rows.
@@ -35,7 +35,7 @@ class Reliability(NamedTuple):
     ece: float | None
 
 
-def roc(gold: Flags, probability: Floats) -> Curve | None:
+def make_roc_curve(gold: Flags, probability: Floats) -> Curve | None:
     """Return the share of hallucinated that is found over the share of faithful that is accused, one point for each border.
 
     Rows of one probability cross the border together. None where one of the labels is missing.
@@ -48,7 +48,7 @@ def roc(gold: Flags, probability: Floats) -> Curve | None:
     return _corners(Curve(np.r_[0.0, accused / accused[-1]], np.r_[0.0, found / found[-1]]))
 
 
-def risk_coverage(right: Flags, abstained: Flags, sureness: Floats) -> Curve | None:
+def make_risk_coverage_curve(right: Flags, abstained: Flags, sureness: Floats) -> Curve | None:
     """Return the share of wrong verdicts among the surest ones, over the share of rows that these are.
 
     Sureness is larger for a surer verdict; equally sure ones come together. An abstention is no verdict, so the line ends at the
@@ -63,7 +63,7 @@ def risk_coverage(right: Flags, abstained: Flags, sureness: Floats) -> Curve | N
     return Curve((last + 1) / len(said), wrong / (last + 1))
 
 
-def reliability(gold: Flags, probability: Floats, bins: int = BINS) -> Reliability:
+def reliability_bins(gold: Flags, probability: Floats, bins: int = CURVE_BINS) -> ReliabilityBins:
     """Compare probability and share of hallucinated in bins of equal width; a bin without rows is left out.
 
     A bin holds its lower end, the last also 1. (Guo et al. 2017, section 2, of the probability of one class.)
@@ -75,7 +75,7 @@ def reliability(gold: Flags, probability: Floats, bins: int = BINS) -> Reliabili
     mean = np.bincount(place, weights=probability, minlength=bins)[held] / rows[held]
     share = np.bincount(place, weights=gold.astype(float), minlength=bins)[held] / rows[held]
     ece = float((rows[held] * np.abs(mean - share)).sum() / rows.sum()) if len(gold) else None
-    return Reliability(edges[:-1][held], edges[1:][held], rows[held], mean, share, ece)
+    return ReliabilityBins(edges[:-1][held], edges[1:][held], rows[held], mean, share, ece)
 
 
 def histogram(values: Floats, edges: Floats) -> Floats:
@@ -84,7 +84,7 @@ def histogram(values: Floats, edges: Floats) -> Floats:
     return counts / max(1, len(values))
 
 
-def log_edges(values: Floats, bins: int = 16) -> Floats:
+def log_bin_edges(values: Floats, bins: int = 16) -> Floats:
     """Return limits of bins that are equally wide on a logarithmic scale and hold all positive values."""
     positive = values[values > 0]
     if not len(positive):
@@ -95,7 +95,7 @@ def log_edges(values: Floats, bins: int = 16) -> Floats:
     return edges
 
 
-def thinned(curve: Curve, most: int = MOST) -> Curve:
+def thin_curve(curve: Curve, most: int = MAX_POINTS) -> Curve:
     """Return a curve of at most so many points, its ends among them."""
     chosen = np.unique(np.linspace(0, len(curve.x) - 1, min(most, len(curve.x))).round().astype(int))
     return Curve(curve.x[chosen], curve.y[chosen])

@@ -2,7 +2,7 @@
 
 A hallucination is a positive. TPR, TNR and accuracy count an abstention as neither found nor passed. Balanced accuracy and F1
 settle an abstention by its probability; ECE and Brier look at the probabilities alone. A figure is NaN where what it needs
-is missing: a class, or what only some rows know. Those that need an order of the rows are in `ranked`.
+is missing: a class, or what only some rows know. Those that need an order of the rows are in `ranking_metrics`.
 """
 
 from collections.abc import Collection
@@ -13,20 +13,20 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
-BINS = 10
+ECE_BINS = 10
 """Bins of equal width that ECE parts the probabilities into (Naeini et al. 2015)."""
-COUNTED = ("tpr", "tnr", "average", "balanced", "macro_f1", "arp", "arn", "inconclusive", "accuracy", "f1_hallucinated",
+ADDITIVE_METRICS = ("tpr", "tnr", "average", "balanced", "macro_f1", "arp", "arn", "inconclusive", "accuracy", "f1_hallucinated",
            "f1_faithful", "ece", "brier", "span_precision", "span_recall", "span_f1", "wrong_hallucinated",
            "wrong_faithful")  # fmt: skip
 """Figures that follow from counts added up over rows."""
-RANKED = ("auc", "pr_auc", "coverage_area")
-"""Figures that follow from an order of the rows; see `ranked`."""
-FIGURES = (*COUNTED, *RANKED)
-BIASED = ("ece",)
+RANKING_METRICS = ("auc", "pr_auc", "coverage_area")
+"""Figures that follow from an order of the rows; see `ranking_metrics`."""
+METRICS = (*ADDITIVE_METRICS, *RANKING_METRICS)
+BIASED_METRICS = ("ece",)
 """Figures that chance alone makes larger, in a resample more than in the rows: a bootstrap interval would not hold the truth."""
 
 
-class Said(NamedTuple):
+class Predictions(NamedTuple):
     """What one method said of some rows: arrays of equal length.
 
     `gold` and `settled` are true for hallucinated, `abstained` where the verdict left it open, `settled` says what then counts.
@@ -41,9 +41,9 @@ class Said(NamedTuple):
     wrong: Floats | None = None
     characters: Floats | None = None
 
-    def rows(self, chosen: NDArray[np.intp] | Flags) -> "Said":
+    def rows(self, chosen: NDArray[np.intp] | Flags) -> "Predictions":
         """Return some of the rows."""
-        return Said(*(None if part is None else part[chosen] for part in self))  # type: ignore[arg-type]
+        return Predictions(*(None if part is None else part[chosen] for part in self))  # type: ignore[arg-type]
 
     @property
     def right(self) -> Flags:
@@ -52,7 +52,7 @@ class Said(NamedTuple):
         return found
 
 
-def counts(said: Said) -> Floats:
+def row_counts(said: Predictions) -> Floats:
     """Return what is added up to get figures, of every single row: an array of shape (rows, 14 + BINS)."""
     gold, settled, open_, p = said.gold, said.settled, said.abstained, said.probability
     labels = (gold, ~gold, gold & settled & ~open_, ~gold & ~settled & ~open_, gold & open_, ~gold & open_, gold & settled,
@@ -60,14 +60,14 @@ def counts(said: Said) -> Floats:
     unknown = np.full(len(gold), np.nan)
     wrong = unknown if said.wrong is None else said.wrong
     characters = np.stack([unknown] * 3, axis=1) if said.characters is None else said.characters
-    surplus = np.zeros((len(gold), BINS))
-    surplus[np.arange(len(gold)), bin_of(p)] = p - gold
+    surplus = np.zeros((len(gold), ECE_BINS))
+    surplus[np.arange(len(gold)), bin_numbers(p)] = p - gold
     singly = np.stack([*labels, (p - gold) ** 2, np.where(gold, wrong, 0 * wrong), np.where(gold, 0 * wrong, wrong)], axis=1)
     return np.concatenate([singly.astype(np.float64), characters, surplus], axis=1)
 
 
-def figures(total: Floats) -> dict[str, Floats]:
-    """Return the `COUNTED` figures of added-up counts, an array of shape (..., 14 + BINS)."""
+def metrics_from_counts(total: Floats) -> dict[str, Floats]:
+    """Return the `ADDITIVE_METRICS` figures of added-up counts, an array of shape (..., 14 + BINS)."""
     columns = np.moveaxis(total, -1, 0)
     positives, negatives, found, passed, arp, arn, hits, alarms, squares, wrong_positives, wrong_negatives = columns[:11]
     misses, quiet, rows = positives - hits, negatives - alarms, positives + negatives
@@ -84,9 +84,9 @@ def figures(total: Floats) -> dict[str, Floats]:
     }  # fmt: skip
 
 
-def bin_of(probability: Floats) -> NDArray[np.intp]:
+def bin_numbers(probability: Floats) -> NDArray[np.intp]:
     """Return the number of the bin of each probability, from 0; a bin has its lower end, the last also 1."""
-    return np.minimum((probability * BINS).astype(np.intp), BINS - 1)
+    return np.minimum((probability * ECE_BINS).astype(np.intp), ECE_BINS - 1)
 
 
 def _span_figures(both: Floats, marked: Floats, gold: Floats) -> dict[str, Floats]:
@@ -110,7 +110,7 @@ def _f1(right: Floats, wrong: Floats, members: Floats) -> Floats:
 Weights = NDArray[np.number]
 
 
-class Steps(NamedTuple):
+class RankingSteps(NamedTuple):
     """An order, step by step: rows of the step, those of them that are marked, and both so far; arrays of shape (..., steps)."""
 
     size: Floats
@@ -119,8 +119,10 @@ class Steps(NamedTuple):
     marked: Floats
 
 
-def ranked(said: Said, weights: Weights | None = None, names: Collection[str] = RANKED) -> dict[str, Floats]:
-    """Return the `RANKED` figures of these names, for whole row weights of shape (..., rows); 1 each without."""
+def ranking_metrics(
+    said: Predictions, weights: Weights | None = None, names: Collection[str] = RANKING_METRICS
+) -> dict[str, Floats]:
+    """Return the `RANKING_METRICS` figures of these names, for whole row weights of shape (..., rows); 1 each without."""
     w = np.ones(len(said.gold), dtype=np.uint8) if weights is None else weights
     if not len(said.gold):
         return {name: np.full(w.shape[:-1], np.nan) for name in names}
@@ -129,17 +131,17 @@ def ranked(said: Said, weights: Weights | None = None, names: Collection[str] = 
         by_probability = _steps(-said.probability, said.gold, w)
         found = {"auc": _auc(by_probability), "pr_auc": _average_precision(by_probability)}
     if "coverage_area" in names:
-        found["coverage_area"] = _area(_steps(-confidence(said), said.gold == said.settled, w))
+        found["coverage_area"] = _coverage_area(_steps(-prediction_confidence(said), said.gold == said.settled, w))
     return {name: value for name, value in found.items() if name in names}
 
 
-def confidence(said: Said) -> Floats:
+def prediction_confidence(said: Predictions) -> Floats:
     """Return how sure each verdict is: the distance of its probability from 0.5, and less than any where it abstains."""
     found: Floats = np.where(said.abstained, -1.0, np.abs(said.probability - 0.5))
     return found
 
 
-def _steps(value: Floats, marked: Flags, weights: Weights) -> Steps:
+def _steps(value: Floats, marked: Flags, weights: Weights) -> RankingSteps:
     """Add up weights in the order of a value, and those of the marked rows."""
     order = np.argsort(value, kind="stable")
     ordered = value[order]
@@ -148,22 +150,22 @@ def _steps(value: Floats, marked: Flags, weights: Weights) -> Steps:
     gain = size * marked[order]
     if len(starts) < len(order):
         size, gain = (np.add.reduceat(part, starts, axis=-1) for part in (size, gain))
-    return Steps(size, gain, np.cumsum(size, axis=-1), np.cumsum(gain, axis=-1))
+    return RankingSteps(size, gain, np.cumsum(size, axis=-1), np.cumsum(gain, axis=-1))
 
 
-def _auc(found: Steps) -> Floats:
+def _auc(found: RankingSteps) -> Floats:
     """Count the pairs in which the marked row comes first, a tie as half a pair."""
     positives, total = found.marked[..., -1], found.rows[..., -1]
     first = _product(found.size - found.gain, found.marked) - _product(found.size - found.gain, found.gain) / 2
     return _ratio(first, positives * (total - positives))
 
 
-def _average_precision(found: Steps) -> Floats:
+def _average_precision(found: RankingSteps) -> Floats:
     """Add up precision times the gain in recall, without interpolation."""
     return _ratio(_product(found.gain, found.marked / np.maximum(found.rows, 1)), found.marked[..., -1])
 
 
-def _area(right: Steps) -> Floats:
+def _coverage_area(right: RankingSteps) -> Floats:
     """Average the accuracy of the k surest verdicts over all k; inside a tie, over all its orders.
 
     With a rows (r of them right) before a tie and b after it, of which a share s is right, the expected accuracies of its

@@ -9,12 +9,12 @@ from typing import Literal, NamedTuple
 from pydantic import Field, model_validator
 
 from knowhalu.errors import SettingsError
-from knowhalu.types import Form, Record
+from knowhalu.types import KnowledgeForm, Record
 
-FILE = "published.toml"
+PUBLISHED_FILE = "published.toml"
 DASH, ILLEGIBLE = "-", "?"
 """What stands in place of a number: a dash in the paper, or what cannot be read in the edition at hand."""
-NUMBERS = {"seconds", "hallucinations"}
+UNSCALED_METRICS = {"seconds", "hallucinations"}
 """Metrics that are no shares; all others are in percent."""
 
 
@@ -25,7 +25,7 @@ class Paper(Record):
     edition: str
 
 
-class PaperSet(Record):
+class PaperDataset(Record):
     """A set of rows that a paper reports on: names of folders that hold our runs on it, and what it takes beyond this package.
 
     `dataset` is its name for `knowhalu eval`, where it has one.
@@ -37,7 +37,7 @@ class PaperSet(Record):
     needs: str = ""
 
 
-class Column(Record):
+class PublishedColumn(Record):
     """A column: the figure that it shows, on which set, and the method that it is of where rows do not name one."""
 
     name: str
@@ -46,7 +46,7 @@ class Column(Record):
     method: str = ""
 
 
-class Ours(Record):
+class OwnRow(Record):
     """A row that we can add: its labels (but the model's), our method as `knowhalu compare` takes it, one form alone or both.
 
     `set` stands for that of the columns, where the row is of another.
@@ -54,25 +54,25 @@ class Ours(Record):
 
     labels: tuple[str, ...]
     method: str = ""
-    form: Form | None = None
+    form: KnowledgeForm | None = None
     set: str = ""
 
 
-class Table(Record):
+class PublishedTable(Record):
     """A table: its rows have one text for each label and then one value for each column, a number or one of two marks."""
 
     paper: str
     number: int
     about: str
     labels: tuple[str, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[PublishedColumn, ...]
     rows: tuple[tuple[float | str, ...], ...]
-    ours: tuple[Ours, ...] = ()
+    ours: tuple[OwnRow, ...] = ()
     needs: str = ""
     note: str = ""
 
     @model_validator(mode="after")
-    def _is_whole(self) -> "Table":
+    def _is_whole(self) -> "PublishedTable":
         wide = len(self.labels)
         for row in self.rows:
             if len(row) != wide + len(self.columns) or not all(isinstance(v, str) for v in row[:wide]):
@@ -90,15 +90,15 @@ class Table(Record):
         return row[len(self.labels) :]
 
 
-class Published(Record):
+class PublishedTables(Record):
     """All of published.toml."""
 
     papers: dict[str, Paper]
-    sets: dict[str, PaperSet]
-    table: tuple[Table, ...]
+    sets: dict[str, PaperDataset]
+    table: tuple[PublishedTable, ...]
 
     @model_validator(mode="after")
-    def _names_are_known(self) -> "Published":
+    def _names_are_known(self) -> "PublishedTables":
         for table in self.table:
             named = {c.set for c in table.columns} | {o.set for o in table.ours}
             if table.paper not in self.papers or named - {"", *self.sets}:
@@ -106,7 +106,7 @@ class Published(Record):
         return self
 
 
-class Number(NamedTuple):
+class PublishedNumber(NamedTuple):
     """One published number: where it stands, what it is of, and its value as printed (shares in percent)."""
 
     paper: str
@@ -119,33 +119,35 @@ class Number(NamedTuple):
 
 
 @cache
-def published() -> Published:
+def read_published() -> PublishedTables:
     """Return all published tables."""
-    return Published.model_validate(tomllib.loads(files("knowhalu.evaluation").joinpath(FILE).read_text(encoding="utf-8")))
+    return PublishedTables.model_validate(
+        tomllib.loads(files("knowhalu.evaluation").joinpath(PUBLISHED_FILE).read_text(encoding="utf-8"))
+    )
 
 
-def tables_of(paper: str) -> tuple[Table, ...]:
+def published_tables(paper: str) -> tuple[PublishedTable, ...]:
     """Return all tables of a paper; raises SettingsError with the known papers."""
-    if paper not in published().papers:
-        raise SettingsError(f"no tables of {paper!r} are known. Papers: {', '.join(published().papers)}")
-    return tuple(table for table in published().table if table.paper == paper)
+    if paper not in read_published().papers:
+        raise SettingsError(f"no tables of {paper!r} are known. Papers: {', '.join(read_published().papers)}")
+    return tuple(table for table in read_published().table if table.paper == paper)
 
 
-def table_of(paper: str, number: int) -> Table:
+def published_table(paper: str, number: int) -> PublishedTable:
     """Return one table; raises SettingsError with the known ones."""
-    found = {t.number: t for t in tables_of(paper)}
+    found = {t.number: t for t in published_tables(paper)}
     if number not in found:
         raise SettingsError(f"table {number} of {paper} is not known. Known: {', '.join(map(str, found))}")
     return found[number]
 
 
-def numbers(
+def published_numbers(
     *, set: str | None = None, metric: str | None = None, paper: Literal["knowhalu", "conli", "factored"] | None = None
-) -> Iterator[Number]:
+) -> Iterator[PublishedNumber]:
     """Yield the published numbers of a set, a metric (as in `FIGURES`, or seconds) or a paper; all without."""
-    for table in published().table:
+    for table in read_published().table:
         for row in table.rows if paper in (None, table.paper) else ():
             for column, value in zip(table.columns, table.values_of(row), strict=True):
                 if isinstance(value, float | int) and set in (None, column.set) and metric in (None, column.metric):
                     place = table.paper, table.number, table.labels_of(row), column.name
-                    yield Number(*place, column.set, column.metric, float(value))
+                    yield PublishedNumber(*place, column.set, column.metric, float(value))

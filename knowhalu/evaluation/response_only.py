@@ -12,27 +12,27 @@ from numpy.typing import NDArray
 
 import knowhalu
 from knowhalu.evaluation.bootstrap import group_numbers
+from knowhalu.evaluation.labelled_rows import LabelledRows
 from knowhalu.evaluation.metrics import Flags, Floats
-from knowhalu.evaluation.rows import Rows
-from knowhalu.evaluation.runs import Told, read_outcomes
-from knowhalu.io.records import outcome_line, read_samples
+from knowhalu.evaluation.runs import RunResult, read_run_result
+from knowhalu.io.records import format_outcome, read_samples
 from knowhalu.results import Segment, Verdict
 from knowhalu.types import Judgment, Label, Sample
 
 RESPONSE_ONLY = "response-only"
 FOLDS = 5
-OTHERS = "other groups of the same rows"
+OTHER_GROUPS = "other groups of the same rows"
 """What it is learned on where there are no other rows: each fold on the groups of the other folds, which share no response."""
 
 
-class Learned(NamedTuple):
+class ResponseOnlyRun(NamedTuple):
     """What it said, and on which rows it was learned."""
 
-    told: Told
+    told: RunResult
     fitted: str
 
 
-def response_only(rows: Rows, basis: Rows, output: Path) -> Learned | None:
+def run_response_only(rows: LabelledRows, basis: LabelledRows, output: Path) -> ResponseOnlyRun | None:
     """Learn a logistic regression on the words and word pairs of responses, and say what it makes of the rows.
 
     It learns on `basis`, or, where that is the rows themselves, for each fold on the groups of the others. A response that it is
@@ -40,13 +40,15 @@ def response_only(rows: Rows, basis: Rows, output: Path) -> Learned | None:
     written to `output`. Returns None where it cannot be had: a label or a second group is missing.
     """
     began = time.perf_counter()
-    found = _crossed(rows) if basis is rows else _fitted(rows, basis)
+    found = _cross_predict(rows) if basis is rows else _predict_from_basis(rows, basis)
     if found is None:
         return None
     _write(output, read_samples(rows.path), found)
-    told = read_outcomes(output, rows)
+    told = read_run_result(output, rows)
     seconds = (time.perf_counter() - began) / len(rows.gold)
-    return Learned(told._replace(cost={**told.cost, "seconds": seconds}), OTHERS if basis is rows else str(basis.path))
+    return ResponseOnlyRun(
+        told._replace(cost={**told.cost, "seconds": seconds}), OTHER_GROUPS if basis is rows else str(basis.path)
+    )
 
 
 def _model() -> Any:
@@ -58,43 +60,43 @@ def _model() -> Any:
     return make_pipeline(words, LogisticRegression(class_weight="balanced", max_iter=1000))
 
 
-def _crossed(rows: Rows) -> Floats | None:
+def _cross_predict(rows: LabelledRows) -> Floats | None:
     """Return the probabilities of all rows, each from a model that saw no row of its group, nor its response in another."""
     from sklearn.model_selection import GroupKFold
 
     texts, found = _texts(rows), np.full(len(rows.gold), np.nan)
-    keys = zip(rows.groups.tolist(), map(_folded, texts), strict=True)
+    keys = zip(rows.groups.tolist(), map(_normalise, texts), strict=True)
     groups = group_numbers((("group", group), ("response", text)) for group, text in keys)
     folds = min(FOLDS, len(np.unique(groups)))
     if folds < 2:
         return None
     for learn, ask in GroupKFold(folds).split(rows.gold, rows.gold, groups):
-        said = _learned([texts[i] for i in learn], rows.gold[learn], [texts[i] for i in ask])
+        said = _fit_predict([texts[i] for i in learn], rows.gold[learn], [texts[i] for i in ask])
         if said is None:
             return None
         found[ask] = said
     return found
 
 
-def _fitted(rows: Rows, basis: Rows) -> Floats | None:
+def _predict_from_basis(rows: LabelledRows, basis: LabelledRows) -> Floats | None:
     texts, others = _texts(rows), _texts(basis)
-    asked = set(map(_folded, texts))
-    known = [i for i, text in enumerate(others) if _folded(text) not in asked]
-    return _learned([others[i] for i in known], basis.gold[known], texts)
+    asked = set(map(_normalise, texts))
+    known = [i for i, text in enumerate(others) if _normalise(text) not in asked]
+    return _fit_predict([others[i] for i in known], basis.gold[known], texts)
 
 
-def _folded(text: str) -> str:
+def _normalise(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _learned(texts: Sequence[str], gold: Flags, asked: Sequence[str]) -> Floats | None:
+def _fit_predict(texts: Sequence[str], gold: Flags, asked: Sequence[str]) -> Floats | None:
     if gold.all() or not gold.any() or not any(any(c.isalnum() for c in text) for text in texts):
         return None
     said: NDArray[np.float64] = _model().fit(texts, gold).predict_proba(asked)[:, 1]
     return said
 
 
-def _texts(rows: Rows) -> list[str]:
+def _texts(rows: LabelledRows) -> list[str]:
     return [sample.response for sample in read_samples(rows.path)]
 
 
@@ -118,7 +120,7 @@ def _lines(samples: Iterable[Sample], probabilities: Floats) -> Iterator[str]:
         whole = Segment(
             start=0, end=len(sample.response), text=sample.response, label=label, probability=probability, base=judgment
         )  # fmt: skip
-        yield outcome_line(
+        yield format_outcome(
             Verdict(
                 id=sample.id, task=sample.task, method=RESPONSE_ONLY, label=label, hallucinated=wrong, kind=None,
                 probability=probability, reason=judgment.rationale, segments=(whole,),

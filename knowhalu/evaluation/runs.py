@@ -10,35 +10,35 @@ from typing import NamedTuple
 import numpy as np
 
 from knowhalu.api import Checker
-from knowhalu.batch import Progress, detect
-from knowhalu.build import Kept, build_engine
+from knowhalu.batch import RunProgress, detect
+from knowhalu.build import BackendPool, build_engine
 from knowhalu.engine.engine import Engine
-from knowhalu.evaluation.metrics import Said
-from knowhalu.evaluation.rows import Rows
-from knowhalu.evaluation.slices import VerdictTraits, traits_of_verdict
-from knowhalu.evaluation.spans import marked, mistakes, overlap
-from knowhalu.io.records import id_hash, parse_outcome
+from knowhalu.evaluation.labelled_rows import LabelledRows
+from knowhalu.evaluation.metrics import Predictions
+from knowhalu.evaluation.slices import VerdictTraits, verdict_traits
+from knowhalu.evaluation.spans import count_errors, flagged_spans, span_overlap
+from knowhalu.io.records import hash_id, parse_outcome
 from knowhalu.results import Outcome, Usage, Verdict
 from knowhalu.settings import Settings
 from knowhalu.types import Sample
 
-SECONDS = "seconds.json"
+SECONDS_FILE = "seconds.json"
 
 
-class Told(NamedTuple):
+class RunResult(NamedTuple):
     """What a method said of the rows that have a verdict, at which places, what it cost on average, and the verdicts' traits."""
 
     places: np.ndarray[tuple[int], np.dtype[np.intp]]
-    said: Said
+    said: Predictions
     failures: dict[str, int]
     cost: dict[str, float | None]
     traits: tuple[VerdictTraits, ...] = ()
 
 
-class Timed(Checker):
+class TimedChecker(Checker):
     """A checker whose backends may be kept from others, and that times its checks without the loading before."""
 
-    def __init__(self, settings: Settings, kept: Kept) -> None:
+    def __init__(self, settings: Settings, kept: BackendPool) -> None:
         super().__init__(settings)
         self.kept, self.seconds = kept, 0.0
 
@@ -55,47 +55,52 @@ class Timed(Checker):
         self.seconds = time.perf_counter() - began
 
 
-def run(
-    checker: Timed, rows: Rows, output: Path, *, restart: bool = False, progress: Callable[[Progress], None] | None = None
-) -> Told:
+def run_method(
+    checker: TimedChecker,
+    rows: LabelledRows,
+    output: Path,
+    *,
+    restart: bool = False,
+    progress: Callable[[RunProgress], None] | None = None,
+) -> RunResult:
     """Check what `output` has no verdict of yet, and read all of it."""
     summary = detect(checker, rows.path, output, restart=restart, progress=progress)
-    seconds = _clocked(output, summary.samples - summary.kept, checker.seconds, anew=not summary.kept)
-    told = read_outcomes(output, rows)
+    seconds = _seconds_per_row(output, summary.samples - summary.kept, checker.seconds, anew=not summary.kept)
+    told = read_run_result(output, rows)
     return told._replace(failures=summary.failures, cost={**told.cost, "seconds": seconds})
 
 
-def read_outcomes(path: Path, rows: Rows) -> Told:
+def read_run_result(path: Path, rows: LabelledRows) -> RunResult:
     """Read the outcomes of a finished run; what has no verdict is left out."""
     places, settled, abstained, probability, wrong, characters, traits = [], [], [], [], [], [], []
     total = dict.fromkeys(Usage.model_fields, 0)
     with path.open(encoding="utf-8") as lines:
         next(lines)
         for verdict in (v for line in lines if isinstance(v := parse_outcome(line), Verdict)):
-            place = rows.places[id_hash(verdict.id)]
+            place = rows.places[hash_id(verdict.id)]
             said, p, gold = verdict.hallucinated, verdict.probability, rows.spans[place]
             places.append(place)
             settled.append(p > 0.5 if said is None else said)
             abstained.append(said is None)
             probability.append(p)
-            wrong.append(mistakes(verdict))
-            characters.append((0, 0, 0) if gold is None else overlap(marked(verdict), gold))
-            traits.append(traits_of_verdict(verdict))
+            wrong.append(count_errors(verdict))
+            characters.append((0, 0, 0) if gold is None else span_overlap(flagged_spans(verdict), gold))
+            traits.append(verdict_traits(verdict))
             for name in total:
                 total[name] += getattr(verdict.usage, name)
     found = np.array(places, dtype=np.intp)
-    said_of = Said(
+    said_of = Predictions(
         rows.gold[found], np.array(settled, dtype=np.bool_), np.array(abstained, dtype=np.bool_),
         np.array(probability, dtype=np.float64), np.array(wrong, dtype=np.float64),
         np.array(characters, dtype=np.float64).reshape(-1, 3) if any(s is not None for s in rows.spans) else None,
     )  # fmt: skip
     cost = {name: n / len(places) if places else None for name, n in total.items()}
-    return Told(found, said_of, {}, cost, tuple(traits))
+    return RunResult(found, said_of, {}, cost, tuple(traits))
 
 
-def _clocked(output: Path, checked: int, seconds: float, *, anew: bool) -> float | None:
+def _seconds_per_row(output: Path, checked: int, seconds: float, *, anew: bool) -> float | None:
     """Add the time of this run to that of earlier ones into the same file; return seconds per checked row."""
-    path = output.with_name(SECONDS)
+    path = output.with_name(SECONDS_FILE)
     try:
         times: dict[str, tuple[int, float]] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):  # none yet, or torn by a kill

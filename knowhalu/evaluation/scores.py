@@ -46,7 +46,7 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Border:
+class ThresholdRule:
     """The rule "hallucinated if the value is over (or under) `at`" that fits some rows best, and its score on them."""
 
     at: float
@@ -54,7 +54,7 @@ class Border:
     score: Score
 
 
-def score(rows: Iterable[tuple[bool, bool | None]]) -> Score:
+def score_labels(rows: Iterable[tuple[bool, bool | None]]) -> Score:
     """Score pairs (gold: hallucinated, said: hallucinated or None for an abstention)."""
     counts = dict.fromkeys(((g, s) for g in (True, False) for s in (True, False, None)), 0)
     for row in rows:
@@ -69,7 +69,7 @@ def score(rows: Iterable[tuple[bool, bool | None]]) -> Score:
     )
 
 
-def best_border(rows: Iterable[tuple[bool, float]]) -> Border | None:
+def fit_threshold_rule(rows: Iterable[tuple[bool, float]]) -> ThresholdRule | None:
     """Fit the best border to pairs (gold: hallucinated, value); its score on these same rows is an upper bound.
 
     Return None where one of the two gold labels is missing.
@@ -90,7 +90,7 @@ def best_border(rows: Iterable[tuple[bool, float]]) -> Border | None:
         over = (1 - lower_positives / positives + lower_negatives / negatives) / 2
         best = max(best, (over, value, True), (under, value, False), key=lambda found: found[0])
     _, at, is_over = best
-    return Border(at, is_over, score((g, v > at if is_over else v < at) for v, g in ordered))
+    return ThresholdRule(at, is_over, score_labels((g, v > at if is_over else v < at) for v, g in ordered))
 
 
 def _share(part: int, whole: int) -> float | None:

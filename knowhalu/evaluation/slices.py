@@ -7,17 +7,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from knowhalu.evaluation.bootstrap import Estimate, with_intervals
-from knowhalu.evaluation.metrics import Flags, Said
+from knowhalu.evaluation.bootstrap import Estimate, metrics_with_intervals
+from knowhalu.evaluation.metrics import Flags, Predictions
 from knowhalu.results import Verdict
-from knowhalu.types import SET, TYPE, Sample
+from knowhalu.types import META_SET, META_TYPE, Sample
 
-SHOWN = ("tpr", "tnr", "average", "balanced", "auc", "inconclusive")
+SLICE_METRICS = ("tpr", "tnr", "average", "balanced", "auc", "inconclusive")
 
 
 @dataclass(frozen=True)
-class Part:
-    """The rows of one part that a method has a verdict of, and its figures there: `SHOWN`, by name."""
+class Slice:
+    """The rows of one part that a method has a verdict of, and its figures there: `SLICE_METRICS`, by name."""
 
     name: str
     rows: int
@@ -26,11 +26,11 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Parted:
+class MethodSlices:
     """What one method got in each part."""
 
     method: str
-    parts: tuple[Part, ...]
+    parts: tuple[Slice, ...]
 
 
 @dataclass(frozen=True)
@@ -42,54 +42,54 @@ class Breakdown:
 
     key: str
     title: str
-    results: tuple[Parted, ...]
+    results: tuple[MethodSlices, ...]
 
 
-class Parting(NamedTuple):
+class Slicing(NamedTuple):
     """What one method said, the group number of each of its rows, and by key the name of the part that each row is in."""
 
     method: str
-    said: Said
+    said: Predictions
     groups: NDArray[np.intp]
     names: dict[str, list[str | None]]
 
 
-def breakdowns(partings: Sequence[Parting], drawn: NDArray[np.uint8]) -> tuple[Breakdown, ...]:
+def make_breakdowns(partings: Sequence[Slicing], drawn: NDArray[np.uint8]) -> tuple[Breakdown, ...]:
     """Give the figures by every key by which the rows of some method fall into two parts or more.
 
-    `drawn` says how often each group came in each resample, as for `with_intervals`.
+    `drawn` says how often each group came in each resample, as for `metrics_with_intervals`.
     """
-    found = (Breakdown(key, title, tuple(_parted(partings, key, drawn))) for key, title in TITLES.items())
+    found = (Breakdown(key, title, tuple(_method_slices(partings, key, drawn))) for key, title in BREAKDOWN_TITLES.items())
     return tuple(b for b in found if b.results)
 
 
-def _parted(partings: Sequence[Parting], key: str, drawn: NDArray[np.uint8]) -> Iterable[Parted]:
+def _method_slices(partings: Sequence[Slicing], key: str, drawn: NDArray[np.uint8]) -> Iterable[MethodSlices]:
     for parting in partings:
         names = np.array([name or "" for name in parting.names[key]])
-        order = sorted(set(names.tolist()) - {""}, key=in_order)
+        order = sorted(set(names.tolist()) - {""}, key=slice_sort_key)
         if len(order) > 1:
-            yield Parted(parting.method, tuple(_part(name, parting, names == name, drawn) for name in order))
+            yield MethodSlices(parting.method, tuple(_slice(name, parting, names == name, drawn) for name in order))
 
 
-def _part(name: str, parting: Parting, chosen: Flags, drawn: NDArray[np.uint8]) -> Part:
+def _slice(name: str, parting: Slicing, chosen: Flags, drawn: NDArray[np.uint8]) -> Slice:
     said = parting.said.rows(chosen)
-    shown = with_intervals(said, parting.groups[chosen], drawn, SHOWN)
-    return Part(name, len(said.gold), int(said.gold.sum()), shown)
+    shown = metrics_with_intervals(said, parting.groups[chosen], drawn, SLICE_METRICS)
+    return Slice(name, len(said.gold), int(said.gold.sum()), shown)
 
 
-def in_order(name: str) -> tuple[bool, int, str]:
+def slice_sort_key(name: str) -> tuple[bool, int, str]:
     """Put numbers before names, by their size, and what was put together last."""
     first = name.split()[0]
-    return name == OTHERS, int(first) if first.isdecimal() else -1, name
+    return name == OTHER_SLICES, int(first) if first.isdecimal() else -1, name
 
 
 ROW_TRAITS = {"type": "Type of error", "set": "Set", "words": "Words of the text"}
 VERDICT_TRAITS = {"steps": "Steps of the check", "segments": "Segments of the text", "forms": "Forms of knowledge"}
-TITLES: Mapping[str, str] = {**ROW_TRAITS, **VERDICT_TRAITS}
+BREAKDOWN_TITLES: Mapping[str, str] = {**ROW_TRAITS, **VERDICT_TRAITS}
 """Keys of breakdowns, and what they are called."""
-MOST = 20
+MAX_SLICES = 20
 """Parts of one key at most; the rarest beyond are put together."""
-OTHERS = "others"
+OTHER_SLICES = "others"
 
 
 class RowTraits(NamedTuple):
@@ -108,14 +108,14 @@ class VerdictTraits(NamedTuple):
     forms: str
 
 
-def traits_of(sample: Sample) -> RowTraits:
+def row_traits(sample: Sample) -> RowTraits:
     """Return the traits of a row."""
-    named = (sample.meta.get(name) for name in (TYPE, SET))
+    named = (sample.meta.get(name) for name in (META_TYPE, META_SET))
     kind, group = (str(value) if isinstance(value, str | int) and str(value).strip() else None for value in named)
     return RowTraits(kind, group, len(sample.response.split()))
 
 
-def traits_of_verdict(verdict: Verdict) -> VerdictTraits:
+def verdict_traits(verdict: Verdict) -> VerdictTraits:
     """Return the traits of a verdict."""
     judgments = [j for s in verdict.segments for j in (s.base, s.supplement) if j is not None]
     agree = {s.forms_agree for s in verdict.segments} - {None}
@@ -123,7 +123,7 @@ def traits_of_verdict(verdict: Verdict) -> VerdictTraits:
     return VerdictTraits(sum(len(j.steps) for j in judgments), len(verdict.segments), forms)
 
 
-def named_parts(key: str, values: Sequence[Hashable]) -> list[str | None]:
+def slice_names(key: str, values: Sequence[Hashable]) -> list[str | None]:
     """Return the name of the part that each value belongs to; None where it has none.
 
     Words are parted in thirds, numbers of steps and segments at fixed borders.
@@ -131,11 +131,11 @@ def named_parts(key: str, values: Sequence[Hashable]) -> list[str | None]:
     if key == "words":
         return _thirds([int(str(v)) for v in values])
     if key in ("steps", "segments"):
-        return [_counted(int(str(v))) for v in values]
+        return [_step_group(int(str(v))) for v in values]
     known = [None if v is None else str(v) for v in values]
     names, sizes = np.unique([v for v in known if v is not None] or [""], return_counts=True)
-    kept = {str(names[i]) for i in np.argsort(-sizes, kind="stable")[:MOST]}
-    return [v if v is None or v in kept else OTHERS for v in known]
+    kept = {str(names[i]) for i in np.argsort(-sizes, kind="stable")[:MAX_SLICES]}
+    return [v if v is None or v in kept else OTHER_SLICES for v in known]
 
 
 def _thirds(numbers: Sequence[int]) -> list[str | None]:
@@ -146,5 +146,5 @@ def _thirds(numbers: Sequence[int]) -> list[str | None]:
     return [names[t] for t in third]
 
 
-def _counted(number: int) -> str:
+def _step_group(number: int) -> str:
     return str(number) if number <= 2 else "3 to 5" if number <= 5 else "6 and more"

@@ -5,29 +5,31 @@ from typing import Any
 
 from knowhalu.errors import InputError
 from knowhalu.results import Finding, Segment, Verdict
-from knowhalu.types import SPANS, Label, Sample
+from knowhalu.types import META_SPANS, Label, Sample
 
 Spans = Sequence[tuple[int, int]]
 
 
-def marked(verdict: Verdict) -> list[tuple[int, int]]:
+def flagged_spans(verdict: Verdict) -> list[tuple[int, int]]:
     """Return the characters of the response that a verdict holds to be unsupported: parted stretches in their order.
 
     Of an INCORRECT segment these are the words that were marked; without marks its INCORRECT findings, or else all of it, and of
     either only what evidence contradicts, where it names that. A text that was not cut into segments (an off-target answer) has
     no marks.
     """
-    return joined(stretch for segment in verdict.segments for stretch in _of_segment(segment))
+    return merge_spans(stretch for segment in verdict.segments for stretch in _of_segment(segment))
 
 
-def mistakes(verdict: Verdict) -> int:
+def count_errors(verdict: Verdict) -> int:
     """Count what a verdict found wrong: INCORRECT findings, segments that are INCORRECT without one, or an off-target answer."""
     if not verdict.segments:
         return int(verdict.label is Label.INCORRECT)
-    return sum(len([f for f in _wrong(s) if f.unit != "words"]) or int(s.label is Label.INCORRECT) for s in verdict.segments)
+    return sum(
+        len([f for f in _segment_errors(s) if f.unit != "words"]) or int(s.label is Label.INCORRECT) for s in verdict.segments
+    )
 
 
-def overlap(found: Spans, gold: Spans) -> tuple[int, int, int]:
+def span_overlap(found: Spans, gold: Spans) -> tuple[int, int, int]:
     """Count characters that are in both, in the first, and in the second; each has parted stretches in their order."""
     both = i = j = 0
     while i < len(found) and j < len(gold):
@@ -44,18 +46,18 @@ def gold_spans(sample: Sample, place: str) -> list[tuple[int, int]] | None:
 
     A faithful sample has nothing to mark.
     """
-    value = sample.meta.get(SPANS)
+    value = sample.meta.get(META_SPANS)
     if value is None:
         return [] if sample.label == "faithful" else None
     if not isinstance(value, list) or not all(_is_span(v, len(sample.response)) for v in value):
         raise InputError(
-            f"{place}, sample {sample.id!r}, field 'meta.{SPANS}': not spans of its {len(sample.response)} characters. "
+            f"{place}, sample {sample.id!r}, field 'meta.{META_SPANS}': not spans of its {len(sample.response)} characters. "
             "Write [[start, end], ...], counted in characters from 0, or give the field another name."
         )
-    return joined((start, end) for start, end in value)
+    return merge_spans((start, end) for start, end in value)
 
 
-def joined(stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def merge_spans(stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Put stretches in order and join those that touch; empty ones are left out."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(s for s in stretches if s[0] < s[1]):
@@ -69,7 +71,7 @@ def joined(stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 def _of_segment(segment: Segment) -> Iterable[tuple[int, int]]:
     if segment.label is not Label.INCORRECT:
         return
-    wrong = _wrong(segment)
+    wrong = _segment_errors(segment)
     if words := [(f.start, f.end) for f in wrong if f.unit == "words"]:
         yield from words
         return
@@ -79,7 +81,7 @@ def _of_segment(segment: Segment) -> Iterable[tuple[int, int]]:
         yield from inside or [(start, end)]
 
 
-def _wrong(segment: Segment) -> list[Finding]:
+def _segment_errors(segment: Segment) -> list[Finding]:
     return [f for f in segment.findings if f.label is Label.INCORRECT]
 
 

@@ -5,19 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from knowhalu.errors import IndexFormatError
-from knowhalu.index.base import Embedder
-from knowhalu.index.commit import Recipe, entry_of, publish_whole
+from knowhalu.index.commit import IndexRecipe, describe_embedder, publish_index
 from knowhalu.index.container import Storage
-from knowhalu.index.embedding import BATCH, Stage, Task, embed_here, is_done, tasks_of
+from knowhalu.index.embedding import EmbeddingStage, EmbeddingTask, embed_locally, has_vectors, make_embedding_tasks
 from knowhalu.index.faiss_file import choose_factory
-from knowhalu.index.journal import FORMAT_1, Work
-from knowhalu.index.manifest import FORMAT, MANIFEST, NAME, Chunking, Manifest
-from knowhalu.index.progress import Meter, Progress, Watch
-from knowhalu.index.progress import Stage as Kind
-from knowhalu.index.sharding import Cut, Cutter, Seen, SeenNothing, SourcesChanged
+from knowhalu.index.manifest import INDEX_FILE_NAME, MANIFEST_FILE, MANIFEST_FORMAT, Chunking, Manifest
+from knowhalu.index.progress import BuildStage, ProgressCallback, ProgressMeter
+from knowhalu.index.protocols import Embedder
+from knowhalu.index.sharding import FinishedShard, SeenInBuild, SeenTexts, ShardBuilder, SourcesChanged
+from knowhalu.index.transaction import FORMAT_1_FILES, IndexTransaction
 from knowhalu.ingest.sources import SourceRecord
-
-__all__ = ["BATCH", "Progress", "build_index", "cut_all", "embed_all"]
 
 
 def build_index(
@@ -27,11 +24,11 @@ def build_index(
     *,
     chunking: Chunking | None = None,
     force: bool = False,
-    progress: Watch | None = None,
+    progress: ProgressCallback | None = None,
     factory: str = "auto",
     storage: Storage = "float32",
     shard: int = 100_000,
-    stage: Stage = embed_here,
+    stage: EmbeddingStage = embed_locally,
 ) -> Manifest:
     """Build an index folder from documents and return its manifest.
 
@@ -42,23 +39,23 @@ def build_index(
     document, SettingsError for a factory that cannot be.
     """
     out, watch = Path(out).resolve(), progress or (lambda _: None)
-    recipe = Recipe(entry_of(embedder), chunking or Chunking(), factory, storage, shard)
+    recipe = IndexRecipe(describe_embedder(embedder), chunking or Chunking(), factory, storage, shard)
     choose_factory(factory, 1, embedder.dimension)
     _check_target(out, force, unfinished=True)
-    with Work(out, lambda: _job(recipe), restart=force) as work:
+    with IndexTransaction(out, lambda: _describe_build(recipe), restart=force) as work:
         if work.published:
             return work.published
         _check_target(out, force)
-        cuts = cut_all(records, work, recipe, watch)
-        tasks = tasks_of(cuts, recipe.chunking, storage)
-        embed_all(tasks, embedder, stage, watch)
-        return publish_whole(work, tasks, recipe, counter(tasks, watch))
+        cuts = write_shards(records, work, recipe, watch)
+        tasks = make_embedding_tasks(cuts, recipe.chunking, storage)
+        embed_shards(tasks, embedder, stage, watch)
+        return publish_index(work, tasks, recipe, count_progress(tasks, watch))
 
 
-def _job(recipe: Recipe) -> dict[str, Any]:
+def _describe_build(recipe: IndexRecipe) -> dict[str, Any]:
     return {
         "command": "build",
-        "format": FORMAT,
+        "format": MANIFEST_FORMAT,
         **recipe.embedder.model_dump(),
         "chunking": recipe.chunking.model_dump(),
         "factory": recipe.factory,
@@ -71,31 +68,31 @@ def _check_target(out: Path, force: bool, *, unfinished: bool = False) -> None:
     """Raise IndexFormatError unless an index may be put there; while it is `unfinished` its files may lie there already."""
     if not out.exists():
         return
-    begun = out.is_dir() and not (out / MANIFEST).exists() and all(NAME.fullmatch(p.name) for p in out.iterdir())
+    begun = out.is_dir() and not (out / MANIFEST_FILE).exists() and all(INDEX_FILE_NAME.fullmatch(p.name) for p in out.iterdir())
     if begun or (unfinished and out.with_name(f".{out.name}.building").exists()):
         return
     if not force:
         raise IndexFormatError(f"{out}: exists already. Give another folder, or force the build to replace it")
     # the manifest may be damaged or of an older format, but an index always has passages beside it
-    ours = out.is_dir() and any(NAME.fullmatch(path.name) or path.name in FORMAT_1 for path in out.iterdir())
-    if not ours or not (out / MANIFEST).is_file():
+    ours = out.is_dir() and any(INDEX_FILE_NAME.fullmatch(path.name) or path.name in FORMAT_1_FILES for path in out.iterdir())
+    if not ours or not (out / MANIFEST_FILE).is_file():
         raise IndexFormatError(f"{out}: is not an index, so it is not replaced. Give another folder")
 
 
-def cut_all(
+def write_shards(
     records: Iterable[SourceRecord],
-    work: Work,
-    recipe: Recipe,
-    watch: Watch,
+    work: IndexTransaction,
+    recipe: IndexRecipe,
+    watch: ProgressCallback,
     *,
-    seen: Callable[[], Seen] = SeenNothing,
+    seen: Callable[[], SeenTexts] = SeenInBuild,
     first_document: int = 0,
-) -> list[Cut]:
+) -> list[FinishedShard]:
     """Cut all records into shards; begin anew where the work goes on from other records and may be dropped."""
 
-    def run() -> list[Cut]:
-        cutter = Cutter(work, recipe.chunking, limit=recipe.shard, seen=seen(), first_document=first_document)
-        return cutter.run(records, Meter(watch, "reading"))
+    def run() -> list[FinishedShard]:
+        cutter = ShardBuilder(work, recipe.chunking, limit=recipe.shard, seen=seen(), first_document=first_document)
+        return cutter.run(records, ProgressMeter(watch, "reading"))
 
     try:
         return run()
@@ -107,19 +104,21 @@ def cut_all(
     return run()
 
 
-def embed_all(tasks: Sequence[Task], embedder: Embedder, stage: Stage, watch: Watch) -> None:
+def embed_shards(tasks: Sequence[EmbeddingTask], embedder: Embedder, stage: EmbeddingStage, watch: ProgressCallback) -> None:
     """Embed the shards whose vectors are not there yet."""
-    open_ones = [task for task in tasks if not is_done(task, embedder.dimension)]
+    open_ones = [task for task in tasks if not has_vectors(task, embedder.dimension)]
     total = sum(t.cut.made.passages for t in tasks)
     done = total - sum(t.cut.made.passages for t in open_ones)
-    stage(open_ones, embedder, counter(tasks, watch, "embedding", done))
+    stage(open_ones, embedder, count_progress(tasks, watch, "embedding", done))
 
 
-def counter(tasks: Sequence[Task], watch: Watch, stage: Kind = "indexing", before: int = 0) -> Callable[[int], None]:
+def count_progress(
+    tasks: Sequence[EmbeddingTask], watch: ProgressCallback, stage: BuildStage = "indexing", before: int = 0
+) -> Callable[[int], None]:
     """Return what adds up the passages done and shows them."""
     made = [task.cut.made for task in tasks]
     documents, passages, echoes = sum(m.documents for m in made), sum(m.passages for m in made), sum(m.echoes for m in made)
-    meter, done = Meter(watch, stage, total=passages, before=before), before
+    meter, done = ProgressMeter(watch, stage, total=passages, before=before), before
 
     def report(count: int) -> None:
         nonlocal done

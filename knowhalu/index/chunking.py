@@ -12,52 +12,52 @@ from knowhalu.errors import InputError
 from knowhalu.index.manifest import Chunking
 from knowhalu.ingest.records import Heading
 from knowhalu.ingest.sources import SourceRecord
-from knowhalu.text.sentences import Span, clauses, split_sentences
+from knowhalu.text.sentences import Span, clause_spans, split_sentences
 
-WIDE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+UNSPACED_SCRIPTS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 """Scripts that write words without spaces between them: Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
-_WORD = re.compile(rf"[{WIDE}]{{1,2}}|[^\s{WIDE}]{{1,40}}")
+_WORD = re.compile(rf"[{UNSPACED_SCRIPTS}]{{1,2}}|[^\s{UNSPACED_SCRIPTS}]{{1,40}}")
 
 
-class Cut(NamedTuple):
+class Chunk(NamedTuple):
     """A passage of a document: its place, and the path of its section, such as "History > Early years", if it has one."""
 
     section: str
     span: Span
 
 
-def titled(title: str, section: str) -> str:
+def passage_title(title: str, section: str) -> str:
     """Return the title of a passage: that of its document, and the path of its section."""
     return f"{title} > {section}" if title and section else title or section
 
 
-def size(text: str) -> int:
+def count_words(text: str) -> int:
     """Count words: what stands between white space, where 40 letters, or two of a script without spaces, are a word."""
     return len(_WORD.findall(text))
 
 
-def check_limits(limit: int, overlap: int) -> None:
+def check_chunk_limits(limit: int, overlap: int) -> None:
     """Raise InputError unless passages of `limit` words can share `overlap` of them."""
     if overlap and overlap >= limit:
         raise InputError(f"an overlap of {overlap} words needs longer passages than {limit} words. Make the overlap smaller")
 
 
-def cut(record: SourceRecord, chunking: Chunking) -> Iterator[Cut]:
+def chunk_document(record: SourceRecord, chunking: Chunking) -> Iterator[Chunk]:
     """Cut a document into passages of at most `words` words; 0 keeps it whole.
 
     Neighbours share up to `overlap` words, as whole sentences. With `sections`, no passage goes beyond its section. All that
     is not white space is in some passage. Raises InputError where the overlap leaves no room for anything new.
     """
     text, limit, overlap = record.text, chunking.words, chunking.overlap
-    check_limits(limit, overlap)
+    check_chunk_limits(limit, overlap)
     if not limit:
-        yield Cut("", Span(0, len(text), text))
+        yield Chunk("", Span(0, len(text), text))
         return
     for start, end, path in _sections(text, record.headings) if chunking.sections else [(0, len(text), ())]:
         # the store marks the end of a section's path by a zero character, which a heading could have too
         section = " > ".join(path).replace("\0", "\N{REPLACEMENT CHARACTER}")
-        for a, b in _windows(text[start:end], limit, overlap):
-            yield Cut(section, Span(start + a, start + b, text[start + a : start + b]))
+        for a, b in _pack_windows(text[start:end], limit, overlap):
+            yield Chunk(section, Span(start + a, start + b, text[start + a : start + b]))
 
 
 def _sections(text: str, headings: Sequence[Heading]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
@@ -72,13 +72,13 @@ def _sections(text: str, headings: Sequence[Heading]) -> Iterator[tuple[int, int
     yield start, len(text), path
 
 
-def _windows(text: str, limit: int, overlap: int) -> Iterator[tuple[int, int]]:
+def _pack_windows(text: str, limit: int, overlap: int) -> Iterator[tuple[int, int]]:
     """Yield start and end of runs of pieces: each as long as the limit allows, each with something new."""
-    if size(text) <= limit:  # most notes and ready-made passages: no need to look for their sentences
+    if count_words(text) <= limit:  # most notes and ready-made passages: no need to look for their sentences
         if text.strip():
             yield len(text) - len(text.lstrip()), len(text.rstrip())
         return
-    pieces = [(span, size(span.text)) for span in _pieces(text, limit)]
+    pieces = [(span, count_words(span.text)) for span in _sentence_spans(text, limit)]
     first = last = 0
     while first < len(pieces):
         length = sum(words for _, words in pieces[first : last + 1])
@@ -96,13 +96,13 @@ def _windows(text: str, limit: int, overlap: int) -> Iterator[tuple[int, int]]:
         last += 1
 
 
-def _pieces(text: str, limit: int) -> Iterator[Span]:
+def _sentence_spans(text: str, limit: int) -> Iterator[Span]:
     """Yield sentences; a longer one is cut at clause borders, and a longer clause between words."""
     for sentence in split_sentences(text):
-        if size(sentence.text) <= limit:
+        if count_words(sentence.text) <= limit:
             yield sentence
             continue
-        for clause in clauses(text, sentence):
+        for clause in clause_spans(text, sentence):
             words = [(clause.start + m.start(), clause.start + m.end()) for m in _WORD.finditer(clause.text)]
             for i in range(0, len(words), limit):
                 a, b = words[i][0], words[min(i + limit, len(words)) - 1][1]

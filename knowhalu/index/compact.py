@@ -8,25 +8,25 @@ from typing import NamedTuple
 import numpy as np
 
 from knowhalu.errors import InputError
-from knowhalu.index.build import counter
-from knowhalu.index.commit import Recipe, publish_whole
-from knowhalu.index.container import Vectors, VectorWriter
-from knowhalu.index.embedding import Task
-from knowhalu.index.journal import Work
+from knowhalu.index.build import count_progress
+from knowhalu.index.commit import IndexRecipe, publish_index
+from knowhalu.index.container import ShardVectors, VectorWriter
+from knowhalu.index.embedding import EmbeddingTask
 from knowhalu.index.manifest import Manifest, read_manifest
-from knowhalu.index.open import vectors_of
-from knowhalu.index.progress import Watch
-from knowhalu.index.sharding import Cut
-from knowhalu.index.shards import Shard, ShardWriter
-from knowhalu.index.store import PassageStore, open_store
-from knowhalu.index.tombstones import is_among
-from knowhalu.index.update import job_of, recipe_of
+from knowhalu.index.open import open_shard_vectors
+from knowhalu.index.passage_store import PassageStore, open_store
+from knowhalu.index.progress import ProgressCallback
+from knowhalu.index.shard_file import Shard, ShardWriter
+from knowhalu.index.sharding import FinishedShard
+from knowhalu.index.tombstones import is_in_sorted
+from knowhalu.index.transaction import IndexTransaction
+from knowhalu.index.update import describe_change, manifest_recipe
 
-BLOCK = 8192
+BLOCK_VECTORS = 8192
 """Vectors copied at once."""
 
 
-def compact(folder: Path, *, force: bool = False, progress: Watch | None = None) -> Manifest:
+def compact_index(folder: Path, *, force: bool = False, progress: ProgressCallback | None = None) -> Manifest:
     """Rewrite an index to the same bytes as a build from its documents in their order; searches go on meanwhile.
 
     Raises InputError where no document is left, IndexFormatError where another process is changing the index or unfinished
@@ -34,7 +34,7 @@ def compact(folder: Path, *, force: bool = False, progress: Watch | None = None)
     """
     folder, watch = Path(folder).resolve(), progress or (lambda _: None)
     read_manifest(folder)
-    with Work(folder, lambda: job_of("compact", folder), restart=force) as work:
+    with IndexTransaction(folder, lambda: describe_change("compact", folder), restart=force) as work:
         if work.published:
             return work.published
         manifest = read_manifest(folder)
@@ -44,12 +44,12 @@ def compact(folder: Path, *, force: bool = False, progress: Watch | None = None)
             raise InputError(f"{folder}: all documents were deleted, so there is nothing to compact. Add documents first")
         # what an earlier process has copied is soon copied again
         work.clear()
-        store, vectors = open_store(folder, manifest), vectors_of(folder, manifest)
-        tasks = list(_Copy(work, store, vectors, recipe_of(manifest)).run())
-        return publish_whole(work, tasks, recipe_of(manifest), counter(tasks, watch))
+        store, vectors = open_store(folder, manifest), open_shard_vectors(folder, manifest)
+        tasks = list(_Compactor(work, store, vectors, manifest_recipe(manifest)).run())
+        return publish_index(work, tasks, manifest_recipe(manifest), count_progress(tasks, watch))
 
 
-class _Place(NamedTuple):
+class _Occurrence(NamedTuple):
     """Where a text stands; `row` holds it where this is its first place, else it is -1."""
 
     document: int
@@ -59,32 +59,32 @@ class _Place(NamedTuple):
     row: int
 
 
-def _own(store: PassageStore) -> Iterator[_Place]:
+def _first_occurrences(store: PassageStore) -> Iterator[_Occurrence]:
     """Yield the places that passages were read from, in order, of documents that are still there."""
     first = 0
     for shard in store.shards:
-        for i, (document, number, start, _) in _alive(shard.spans, store):
-            yield _Place(document, number, start, shard.keys[i : i + 1].tobytes(), first + i)
+        for i, (document, number, start, _) in _iterate_live(shard.spans, store):
+            yield _Occurrence(document, number, start, shard.keys[i : i + 1].tobytes(), first + i)
         first += len(shard)
 
 
-def _echoes(shard: Shard, store: PassageStore, homes: dict[tuple[int, int], int]) -> Iterator[_Place]:
+def _repeated_occurrences(shard: Shard, store: PassageStore, homes: dict[tuple[int, int], int]) -> Iterator[_Occurrence]:
     keys = shard.echo_keys
-    for i, (document, number, start) in _alive(shard.echo_places, store):
-        yield _Place(document, number, start, keys[i : i + 1].tobytes(), homes.get((document, number), -1))
+    for i, (document, number, start) in _iterate_live(shard.echo_places, store):
+        yield _Occurrence(document, number, start, keys[i : i + 1].tobytes(), homes.get((document, number), -1))
 
 
-def _alive(places: np.ndarray, store: PassageStore) -> Iterator[tuple[int, list[int]]]:
-    here = np.flatnonzero(~is_among(np.ascontiguousarray(places[:, 0]), store.edits.documents))
-    for start in range(0, len(here), BLOCK):
-        block = here[start : start + BLOCK]
+def _iterate_live(places: np.ndarray, store: PassageStore) -> Iterator[tuple[int, list[int]]]:
+    here = np.flatnonzero(~is_in_sorted(np.ascontiguousarray(places[:, 0]), store.edits.documents))
+    for start in range(0, len(here), BLOCK_VECTORS):
+        block = here[start : start + BLOCK_VECTORS]
         yield from zip(block.tolist(), places[block].tolist(), strict=True)
 
 
-class _Copy:
+class _Compactor:
     """Write the documents that are left into new shards."""
 
-    def __init__(self, work: Work, store: PassageStore, vectors: Vectors, recipe: Recipe) -> None:
+    def __init__(self, work: IndexTransaction, store: PassageStore, vectors: ShardVectors, recipe: IndexRecipe) -> None:
         self._work, self._store, self._vectors, self._recipe = work, store, vectors, recipe
         self._documents = self._shards = 0
         self._begin()
@@ -92,14 +92,14 @@ class _Copy:
     def _begin(self) -> None:
         self._writer, self._rows = ShardWriter(self._documents, self._recipe.shard), list[int]()
 
-    def run(self) -> Iterator[Task]:
+    def run(self) -> Iterator[EmbeddingTask]:
         """Write all shards, each as soon as it is full."""
         homes = {(d, n): row for row, d, n, _ in self._store.edits.moved.tolist()}
-        streams = [_own(self._store), *(_echoes(s, self._store, homes) for s in self._store.shards)]
+        streams = [_first_occurrences(self._store), *(_repeated_occurrences(s, self._store, homes) for s in self._store.shards)]
         places = heapq.merge(*streams)
         place = next(places, None)
         for document in range(self._store.documents):
-            if is_among(np.array([document]), self._store.edits.documents)[0]:
+            if is_in_sorted(np.array([document]), self._store.edits.documents)[0]:
                 continue
             name, title = self._store.document(document)
             self._writer.document(name, title)
@@ -111,24 +111,24 @@ class _Copy:
                 place = next(places, None)
         yield from self._finish(full=False)
 
-    def _take(self, name: str, place: _Place) -> None:
+    def _take(self, name: str, place: _Occurrence) -> None:
         if place.row < 0:
             self._writer.echo(name, place.number, place.start, place.key)
             return
         self._writer.passage(name, place.number, place.start, place.key, *self._store.text(place.row))
         self._rows.append(place.row)
 
-    def _finish(self, *, full: bool) -> Iterator[Task]:
+    def _finish(self, *, full: bool) -> Iterator[EmbeddingTask]:
         """Write the present shard if it is `full`, or at the end if there is anything in it."""
         if (full and not self._writer.full) or self._writer.empty:
             return
         path = self._work.folder / f"{self._shards:05d}.passages"
         self._documents += self._writer.counts[1]
-        task = Task(Cut(path, self._writer.finish(path)), 0, "", self._recipe.chunking, self._recipe.storage)
+        task = EmbeddingTask(FinishedShard(path, self._writer.finish(path)), 0, "", self._recipe.chunking, self._recipe.storage)
         rows = np.array(self._rows, np.int64)
         with VectorWriter(task.out, self._recipe.storage) as file:
-            for start in range(0, len(rows), BLOCK):
-                file.add(self._vectors.gather(rows[start : start + BLOCK]))
+            for start in range(0, len(rows), BLOCK_VECTORS):
+                file.add(self._vectors.gather(rows[start : start + BLOCK_VECTORS]))
         self._shards += 1
         self._begin()
         yield task

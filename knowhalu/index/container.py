@@ -26,22 +26,22 @@ try:
 except ImportError:  # Windows has no such limits
     resource = None  # type: ignore[assignment]
 
-HEAD = 128
+HEAD_BYTES = 128
 MAGIC = b"KNOWHALU"
-MOST = 8
+MAX_SECTIONS = 8
 """Sections of a file."""
-INT = np.dtype("<i8")
-SPARE = 64
+INT64 = np.dtype("<i8")
+SPARE_OPEN_FILES = 64
 """Files that may be open beside those of an index."""
-_UNTRACKED: dict[str, Any] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
+_MMAP_OPTIONS: dict[str, Any] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
 """Where Python can map a file without keeping it open."""
-CURE = "The index is damaged: copy it again or rebuild it (`knowhalu index verify` lists what is wrong)"
+DAMAGE_HINT = "The index is damaged: copy it again or rebuild it (`knowhalu index verify` lists what is wrong)"
 
 
-def head(kind: str, lengths: list[int], digest: bytes) -> bytes:
+def make_head(kind: str, lengths: list[int], digest: bytes) -> bytes:
     """Return the head of a file."""
-    padded = lengths + [0] * (MOST - len(lengths))
-    return (MAGIC + kind.encode().ljust(8) + struct.pack("<8q", *padded) + digest).ljust(HEAD, b"\0")
+    padded = lengths + [0] * (MAX_SECTIONS - len(lengths))
+    return (MAGIC + kind.encode().ljust(8) + struct.pack("<8q", *padded) + digest).ljust(HEAD_BYTES, b"\0")
 
 
 class SectionWriter:
@@ -51,7 +51,7 @@ class SectionWriter:
         self.path, self._kind = path, kind
         self._beside = path.with_name(f"{path.name}.tmp")
         self._file: IO[bytes] = self._beside.open("wb")
-        self._file.write(bytes(HEAD))
+        self._file.write(bytes(HEAD_BYTES))
         self._hash, self._lengths = hashlib.sha256(), list[int]()
         self.digest, self.size = "", 0
 
@@ -78,15 +78,15 @@ class SectionWriter:
             self._beside.unlink(missing_ok=True)
             return
         self._file.seek(0)
-        self._file.write(head(self._kind, self._lengths, self._hash.digest()))
+        self._file.write(make_head(self._kind, self._lengths, self._hash.digest()))
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
         os.replace(self._beside, self.path)
-        self.digest, self.size = self._hash.hexdigest(), HEAD + sum(self._lengths)
+        self.digest, self.size = self._hash.hexdigest(), HEAD_BYTES + sum(self._lengths)
 
 
-class Sections:
+class SectionFile:
     """An opened file: its sections as memory maps.
 
     Raises IndexFormatError unless kind and lengths fit the file and, where a `digest` is given, the head names it.
@@ -96,62 +96,66 @@ class Sections:
         self.path = path
         try:
             with path.open("rb") as file:
-                _make_room(file.fileno())
-                found = file.read(HEAD)
+                _raise_open_file_limit(file.fileno())
+                found = file.read(HEAD_BYTES)
                 size = os.fstat(file.fileno()).st_size
-                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ, **_UNTRACKED) if size else b""
+                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ, **_MMAP_OPTIONS) if size else b""
         except OSError as error:
             many = error.errno in (errno.EMFILE, errno.ENFILE)
-            cure = "Allow more open files (`ulimit -n 65536`), or build the index with larger shards (--shard)" if many else CURE
+            cure = (
+                "Allow more open files (`ulimit -n 65536`), or build the index with larger shards (--shard)"
+                if many
+                else DAMAGE_HINT
+            )
             raise IndexFormatError(f"{path}: cannot be read ({error.strerror}). {cure}") from error
-        lengths = list(struct.unpack_from("<8q", found.ljust(HEAD, b"\0"), 16))
+        lengths = list(struct.unpack_from("<8q", found.ljust(HEAD_BYTES, b"\0"), 16))
         self.digest = found[80:112].hex()
-        if found != head(kind, lengths, found[80:112]) or min(lengths) < 0 or sum(lengths) != size - HEAD:
-            raise IndexFormatError(f"{path}: not a whole file of {kind}. {CURE}")
+        if found != make_head(kind, lengths, found[80:112]) or min(lengths) < 0 or sum(lengths) != size - HEAD_BYTES:
+            raise IndexFormatError(f"{path}: not a whole file of {kind}. {DAMAGE_HINT}")
         if digest is not None and digest != self.digest:
-            raise IndexFormatError(f"{path}: is another file than the index was made with. {CURE}")
-        self._starts = [HEAD + sum(lengths[:i]) for i in range(MOST)]
+            raise IndexFormatError(f"{path}: is another file than the index was made with. {DAMAGE_HINT}")
+        self._starts = [HEAD_BYTES + sum(lengths[:i]) for i in range(MAX_SECTIONS)]
         self.lengths = lengths
 
-    def numbers(self, section: int, kind: np.dtype[Any] = INT, columns: int = 1) -> NDArray[Any]:
+    def numbers(self, section: int, kind: np.dtype[Any] = INT64, columns: int = 1) -> NDArray[Any]:
         """Return a section as rows of numbers `(n, columns)`; raises IndexFormatError where it holds no whole rows."""
         length = self.lengths[section]
         if length % (kind.itemsize * columns):
-            raise IndexFormatError(f"{self.path}: {length} bytes are no rows of {columns} numbers. {CURE}")
+            raise IndexFormatError(f"{self.path}: {length} bytes are no rows of {columns} numbers. {DAMAGE_HINT}")
         count = length // kind.itemsize
         return np.frombuffer(self._map, dtype=kind, count=count, offset=self._starts[section]).reshape(-1, columns)
 
     def slice(self, section: int, start: int, end: int) -> bytes:
         """Return bytes of a section; raises IndexFormatError where they lie outside of it."""
         if not 0 <= start <= end <= self.lengths[section]:
-            raise IndexFormatError(f"{self.path}: bytes {start} to {end} lie outside of the file. {CURE}")
+            raise IndexFormatError(f"{self.path}: bytes {start} to {end} lie outside of the file. {DAMAGE_HINT}")
         return self._map[self._starts[section] + start : self._starts[section] + end]
 
 
-def _make_room(file: int) -> None:
+def _raise_open_file_limit(file: int) -> None:
     """Allow the process more open files, as far as it may, where all but a few are open; each mapped file counts as one."""
     if resource is None:
         return
     used = os.dup(file)  # the lowest number that is free; that of the file itself may be one that was given back
     os.close(used)
     soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or used + SPARE < soft:
+    if soft == resource.RLIM_INFINITY or used + SPARE_OPEN_FILES < soft:
         return
     wanted = 2 * soft if most == resource.RLIM_INFINITY else min(2 * soft, most)
     with contextlib.suppress(ValueError, OSError):  # a system may have limits beside these
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
-def body_hash(path: Path) -> str:
+def hash_body(path: Path) -> str:
     """Return the sha256 of all that follows the head of a file."""
     with path.open("rb") as file:
-        file.seek(HEAD)
+        file.seek(HEAD_BYTES)
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 Storage = Literal["float32", "float16"]
-TYPES: dict[Storage, Any] = {"float32": np.dtype("<f4"), "float16": np.dtype("<f2")}
-BLOCK = 32 * 2**20
+STORAGE_TYPES: dict[Storage, Any] = {"float32": np.dtype("<f4"), "float16": np.dtype("<f2")}
+BLOCK_BYTES = 32 * 2**20
 """Bytes of float32 that are made at once where vectors must be converted or copied."""
 Floats = NDArray[np.float32]
 
@@ -160,7 +164,7 @@ class VectorWriter:
     """Write the vectors of a shard as they come; use it as a context manager."""
 
     def __init__(self, path: Path, storage: Storage) -> None:
-        self._file, self._type, self.count = SectionWriter(path, storage), TYPES[storage], 0
+        self._file, self._type, self.count = SectionWriter(path, storage), STORAGE_TYPES[storage], 0
         self._file.begin()
 
     def add(self, vectors: Floats) -> None:
@@ -179,23 +183,23 @@ class VectorWriter:
 
 def open_vectors(path: Path, dimension: int, count: int, storage: Storage, digest: str | None = None) -> NDArray[Any]:
     """Open the vectors of a shard, `(count, dimension)`, as a memory map; raises IndexFormatError for another file."""
-    rows = Sections(path, storage, digest).numbers(0, TYPES[storage], dimension)
+    rows = SectionFile(path, storage, digest).numbers(0, STORAGE_TYPES[storage], dimension)
     if len(rows) != count:
-        raise IndexFormatError(f"{path}: holds {len(rows)} vectors of length {dimension}, not {count}. {CURE}")
+        raise IndexFormatError(f"{path}: holds {len(rows)} vectors of length {dimension}, not {count}. {DAMAGE_HINT}")
     return rows
 
 
-def stream(paths: Sequence[Path], dimension: int, storage: Storage) -> Iterator[Floats]:
+def stream_vectors(paths: Sequence[Path], dimension: int, storage: Storage) -> Iterator[Floats]:
     """Read the vectors of shards from start to end in blocks of float32, which no memory map keeps in memory."""
-    most = max(1, BLOCK // (4 * dimension))
+    most = max(1, BLOCK_BYTES // (4 * dimension))
     for path in paths:
         with path.open("rb") as file:
-            file.seek(HEAD)
-            while len(rows := np.fromfile(file, TYPES[storage], most * dimension)):
+            file.seek(HEAD_BYTES)
+            while len(rows := np.fromfile(file, STORAGE_TYPES[storage], most * dimension)):
                 yield rows.reshape(-1, dimension).astype(np.float32, copy=False)
 
 
-class Vectors:
+class ShardVectors:
     """The vectors of all shards as one list of rows."""
 
     def __init__(self, shards: Sequence[NDArray[Any]], dimension: int) -> None:
@@ -208,7 +212,7 @@ class Vectors:
 
     def blocks(self, first: int = 0) -> Iterator[tuple[int, Floats]]:
         """Yield all rows from `first` on as float32, each block with the number of its first row."""
-        most = max(1, BLOCK // (4 * self.dimension))
+        most = max(1, BLOCK_BYTES // (4 * self.dimension))
         for start, shard in zip(self._starts, self.shards, strict=False):
             inner = max(0, first - int(start))
             # float32 is handed out as it lies on disk; only what must be converted is cut into blocks

@@ -10,26 +10,26 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from knowhalu.errors import IndexFormatError, ModelError
-from knowhalu.index.base import Embedder
-from knowhalu.index.chunking import titled
-from knowhalu.index.container import Floats, Sections, Storage, VectorWriter, open_vectors
+from knowhalu.index.chunking import passage_title
+from knowhalu.index.container import Floats, SectionFile, Storage, VectorWriter, open_vectors
 from knowhalu.index.manifest import Chunking
-from knowhalu.index.sharding import Cut, embedded
+from knowhalu.index.protocols import Embedder
+from knowhalu.index.sharding import FinishedShard, text_to_embed
 
-BATCH = 512
+PASSAGES_PER_CALL = 512
 """Passages embedded in one call, all of about the same length."""
-WINDOW = 8192
+WINDOW_PASSAGES = 8192
 """Passages that are sorted by length together."""
-UNIT = 0.02
+NORM_TOLERANCE = 0.02
 """How far the square of a vector's length may be from 1, as half precision makes it."""
-CHARACTERS = 2**24
+WINDOW_CHARACTERS = 2**24
 """Characters after which a window ends, however few its passages are."""
 
 
-class Task(NamedTuple):
+class EmbeddingTask(NamedTuple):
     """A shard to embed: where its documents begin in the whole index, and how its texts are made."""
 
-    cut: Cut
+    cut: FinishedShard
     first_document: int
     carried: str
     chunking: Chunking
@@ -41,35 +41,35 @@ class Task(NamedTuple):
         return self.cut.path.with_suffix(".vectors")
 
 
-class Stage(Protocol):
+class EmbeddingStage(Protocol):
     """Embeds all tasks whose file is not there yet, in any order and any process, and reports the passages that it did."""
 
-    def __call__(self, tasks: Sequence[Task], embedder: Embedder, report: Callable[[int], None]) -> None:
+    def __call__(self, tasks: Sequence[EmbeddingTask], embedder: Embedder, report: Callable[[int], None]) -> None:
         """Embed the tasks."""
 
 
-def embed_here(tasks: Sequence[Task], embedder: Embedder, report: Callable[[int], None]) -> None:
+def embed_locally(tasks: Sequence[EmbeddingTask], embedder: Embedder, report: Callable[[int], None]) -> None:
     """Embed one shard after the other in this process."""
     for task in tasks:
-        embed(task, embedder, report)
+        embed_shard(task, embedder, report)
 
 
-def embed(task: Task, embedder: Embedder, report: Callable[[int], None]) -> None:
+def embed_shard(task: EmbeddingTask, embedder: Embedder, report: Callable[[int], None]) -> None:
     """Embed a shard and write its vectors."""
     texts = _texts(task)
     with VectorWriter(task.out, task.storage) as file:
         for window in _windows(texts):
-            file.add(_encoded(window, embedder, report))
+            file.add(_embed_window(window, embedder, report))
 
 
-def _texts(task: Task) -> Iterator[str]:
+def _texts(task: EmbeddingTask) -> Iterator[str]:
     shard, chunking = task.cut.open(), task.chunking
     documents = (shard.spans[:, 0] - task.first_document).tolist()
     for i, document in enumerate(documents):
         # a document that began in an earlier shard goes on in this one
         title = shard.title(document) if document >= 0 else task.carried
         text, section = shard.text(i)
-        yield embedded(titled(title, section), text, chunking)
+        yield text_to_embed(passage_title(title, section), text, chunking)
 
 
 def _windows(texts: Iterator[str]) -> Iterator[list[str]]:
@@ -77,45 +77,47 @@ def _windows(texts: Iterator[str]) -> Iterator[list[str]]:
     for text in texts:
         window.append(text)
         size += len(text)
-        if len(window) >= WINDOW or size >= CHARACTERS:
+        if len(window) >= WINDOW_PASSAGES or size >= WINDOW_CHARACTERS:
             yield window
             window, size = [], 0
     if window:
         yield window
 
 
-def _encoded(window: list[str], embedder: Embedder, report: Callable[[int], None]) -> Floats:
+def _embed_window(window: list[str], embedder: Embedder, report: Callable[[int], None]) -> Floats:
     found = np.empty((len(window), embedder.dimension), np.float32)
     order = sorted(range(len(window)), key=lambda i: len(window[i]))
-    for start in range(0, len(order), BATCH):
-        members = order[start : start + BATCH]
+    for start in range(0, len(order), PASSAGES_PER_CALL):
+        members = order[start : start + PASSAGES_PER_CALL]
         vectors = embedder.encode([window[i] for i in members])
-        _check(vectors, (len(members), embedder.dimension), embedder)
+        _check_vectors(vectors, (len(members), embedder.dimension), embedder)
         found[members] = vectors
         report(len(members))
     return found
 
 
-def _check(vectors: Floats, shape: tuple[int, int], embedder: Embedder) -> None:
-    if vectors.shape != shape or not np.all(np.abs(np.einsum("nd,nd->n", vectors, vectors) - 1) < UNIT):
+def _check_vectors(vectors: Floats, shape: tuple[int, int], embedder: Embedder) -> None:
+    if vectors.shape != shape or not np.all(np.abs(np.einsum("nd,nd->n", vectors, vectors) - 1) < NORM_TOLERANCE):
         raise ModelError(
             f"the embedder {embedder.name!r} gave vectors of shape {vectors.shape} where {shape} was asked for, or such that "
             "are not of length 1. Check its model folder"
         )
 
 
-def tasks_of(cuts: Sequence[Cut], chunking: Chunking, storage: Storage, first_document: int = 0) -> list[Task]:
+def make_embedding_tasks(
+    cuts: Sequence[FinishedShard], chunking: Chunking, storage: Storage, first_document: int = 0
+) -> list[EmbeddingTask]:
     """Return the tasks of all shards, in order."""
-    found, title = list[Task](), ""
+    found, title = list[EmbeddingTask](), ""
     for cut in cuts:
-        found.append(Task(cut, first_document, title, chunking, storage))
+        found.append(EmbeddingTask(cut, first_document, title, chunking, storage))
         if cut.made.documents:
             title = cut.open().title(cut.made.documents - 1)
         first_document += cut.made.documents
     return found
 
 
-def is_done(task: Task, dimension: int) -> bool:
+def has_vectors(task: EmbeddingTask, dimension: int) -> bool:
     """Tell whether the vectors of a shard are there."""
     try:
         open_vectors(task.out, dimension, task.cut.made.passages, task.storage)
@@ -124,6 +126,6 @@ def is_done(task: Task, dimension: int) -> bool:
     return True
 
 
-def vector_file(task: Task) -> Sections:
+def open_vector_file(task: EmbeddingTask) -> SectionFile:
     """Open the finished vectors of a shard."""
-    return Sections(task.out, task.storage)
+    return SectionFile(task.out, task.storage)

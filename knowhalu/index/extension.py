@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import NamedTuple, get_args
 
 from knowhalu.errors import IndexFormatError
-from knowhalu.index.journal import alone
-from knowhalu.index.manifest import read_settled
-from knowhalu.index.part import Kind, Part, PartManifest
-from knowhalu.index.passages import Ints, Passages, Rows, View
-from knowhalu.index.store import open_store
+from knowhalu.index.manifest import read_stable_manifest
+from knowhalu.index.part import IndexPart, PartKind, PartManifest
+from knowhalu.index.passage_store import open_store
+from knowhalu.index.passages import Ints, PassageRows, Passages, PassageSlice
+from knowhalu.index.transaction import lock_index
 
-KINDS: tuple[Kind, ...] = get_args(Kind)
+PART_KINDS: tuple[PartKind, ...] = get_args(PartKind)
 
 
 class ShardRows(NamedTuple):
@@ -28,7 +28,7 @@ class ShardRows(NamedTuple):
     rows: int
 
 
-class Run(NamedTuple):
+class ShardRun(NamedTuple):
     """Neighbouring shards, from row `first` of the index on: the hash of them all, and how many shards and rows they are."""
 
     content: str
@@ -42,7 +42,7 @@ class Run(NamedTuple):
         return self.content[:16]
 
 
-class Stored(NamedTuple):
+class StoredPassages(NamedTuple):
     """The passages of an index, and the shards that they lie in; `deleted` rows are sorted, `seal` names its state."""
 
     folder: Path
@@ -52,44 +52,44 @@ class Stored(NamedTuple):
     seal: str = ""
 
 
-class State(NamedTuple):
+class PartState(NamedTuple):
     """What an index folder has of a kind of parts: the rows they cover, their bytes, their encoder, and what is wrong."""
 
-    kind: Kind
+    kind: PartKind
     covered: int
     size: int
     encoder: str = ""
     problem: str = ""
 
 
-def open_stored(folder: Path) -> Stored:
+def open_stored_passages(folder: Path) -> StoredPassages:
     """Open the passages of an index without its vectors; raises IndexFormatError where it is missing or damaged."""
     folder = Path(folder)
-    manifest = read_settled(folder)
+    manifest = read_stable_manifest(folder)
     store = open_store(folder, manifest)
     shards = (ShardRows(manifest.files[s.passages].sha256, s.rows) for s in manifest.shards)
-    return Stored(folder, store, tuple(s for s in shards if s.rows), store.edits.rows, manifest.seal)
+    return StoredPassages(folder, store, tuple(s for s in shards if s.rows), store.edits.rows, manifest.seal)
 
 
-def _runs(stored: Stored, shard: int, first: int) -> Iterator[Run]:
+def _runs(stored: StoredPassages, shard: int, first: int) -> Iterator[ShardRun]:
     """Yield the runs that begin at a shard, each longer than the one before."""
     digest, rows = hashlib.sha256(), 0
     for count, (content, more) in enumerate(stored.shards[shard:], 1):
         digest.update(content.encode())
         rows += more
-        yield Run(digest.hexdigest(), count, first, rows)
+        yield ShardRun(digest.hexdigest(), count, first, rows)
 
 
-def _home(stored: Stored, kind: Kind) -> Path:
+def _part_folder(stored: StoredPassages, kind: PartKind) -> Path:
     home = stored.folder / kind
     if home.is_symlink():
         raise IndexFormatError(f"{home}: leads out of the index folder. Put the folder itself there")
     return home
 
 
-def covered(stored: Stored, kind: Kind) -> list[Run]:
+def covered_runs(stored: StoredPassages, kind: PartKind) -> list[ShardRun]:
     """Return the runs that have a part, from the first row on without a gap; of two that begin together, the longer."""
-    home, found, shard, first = _home(stored, kind), list[Run](), 0, 0
+    home, found, shard, first = _part_folder(stored, kind), list[ShardRun](), 0, 0
     there = {path.name for path in home.iterdir()} if home.is_dir() else set()
     while there and (fitting := [run for run in _runs(stored, shard, first) if run.name in there]):
         found.append(fitting[-1])
@@ -97,23 +97,23 @@ def covered(stored: Stored, kind: Kind) -> list[Run]:
     return found
 
 
-def open_parts(stored: Stored, kind: Kind) -> list[Part]:
+def open_parts(stored: StoredPassages, kind: PartKind) -> list[IndexPart]:
     """Open the parts of all rows; raises IndexFormatError where one is missing, damaged or out of date."""
-    runs = covered(stored, kind)
+    runs = covered_runs(stored, kind)
     rows, total = sum(run.rows for run in runs), len(stored.passages)
     if rows < total:
         made = (stored.folder / kind).is_dir()
         why = f"was changed since its {kind} part was made, which covers {rows:,} of {total:,}" if made else f"has no {kind} part"
         cure = f"{'Bring it up to date' if made else 'Make it'} with `knowhalu index extend {stored.folder} --{kind}`"
         raise IndexFormatError(f"{stored.folder}: this index {why}. {cure}")
-    return [Part(stored.folder / kind / run.name, kind, run.content) for run in runs]
+    return [IndexPart(stored.folder / kind / run.name, kind, run.content) for run in runs]
 
 
-def extend(
-    stored: Stored,
-    kind: Kind,
-    build: Callable[[Rows, Path, str], PartManifest],
-    fits: Callable[[Part], bool] = lambda part: True,
+def extend_index(
+    stored: StoredPassages,
+    kind: PartKind,
+    build: Callable[[PassageRows, Path, str], PartManifest],
+    fits: Callable[[IndexPart], bool] = lambda part: True,
 ) -> int:
     """Build what is missing, damaged, out of date or unfit of a kind of parts, and return how many passages were read for it.
 
@@ -121,17 +121,17 @@ def extend(
     An index that was changed since it was opened is opened again. Raises IndexFormatError where another process is changing
     the index.
     """
-    with alone(stored.folder):
-        if stored.seal and stored.seal != read_settled(stored.folder).seal:
-            stored = open_stored(stored.folder)
-        home = _home(stored, kind)
+    with lock_index(stored.folder):
+        if stored.seal and stored.seal != read_stable_manifest(stored.folder).seal:
+            stored = open_stored_passages(stored.folder)
+        home = _part_folder(stored, kind)
         home.mkdir(exist_ok=True)
-        kept, built = _kept(stored, kind, fits), 0
-        last = kept[-1] if kept else Run("", 0, 0, 0)
+        kept, built = _reusable_runs(stored, kind, fits), 0
+        last = kept[-1] if kept else ShardRun("", 0, 0, 0)
         first = last.first + last.rows
         if first < len(stored.passages):
             *_, rest = _runs(stored, sum(run.shards for run in kept), first)
-            build(View(stored.passages, first, rest.rows), home / rest.name, rest.content)
+            build(PassageSlice(stored.passages, first, rest.rows), home / rest.name, rest.content)
             kept, built = [*kept, rest], rest.rows
         known = {run.name for run in kept}
         for path in home.iterdir():
@@ -140,12 +140,12 @@ def extend(
         return built
 
 
-def _kept(stored: Stored, kind: Kind, fits: Callable[[Part], bool]) -> list[Run]:
+def _reusable_runs(stored: StoredPassages, kind: PartKind, fits: Callable[[IndexPart], bool]) -> list[ShardRun]:
     """Return the runs whose parts stay as they are."""
-    kept = list[Run]()
-    for run in covered(stored, kind):
+    kept = list[ShardRun]()
+    for run in covered_runs(stored, kind):
         try:
-            if not fits(Part(stored.folder / kind / run.name, kind, run.content)):
+            if not fits(IndexPart(stored.folder / kind / run.name, kind, run.content)):
                 break
         except IndexFormatError:
             break
@@ -156,30 +156,30 @@ def _kept(stored: Stored, kind: Kind, fits: Callable[[Part], bool]) -> list[Run]
     return kept
 
 
-def states(stored: Stored) -> list[State]:
+def part_states(stored: StoredPassages) -> list[PartState]:
     """Tell what the index has of each kind of parts; none of a kind that it was never extended by."""
-    return [_state(stored, kind) for kind in KINDS if (stored.folder / kind).is_dir()]
+    return [_part_state(stored, kind) for kind in PART_KINDS if (stored.folder / kind).is_dir()]
 
 
-def _state(stored: Stored, kind: Kind) -> State:
+def _part_state(stored: StoredPassages, kind: PartKind) -> PartState:
     size = sum(path.stat().st_size for path in (stored.folder / kind).rglob("*.bin"))
     try:
-        runs = covered(stored, kind)
-        heads = [Part(stored.folder / kind / run.name, kind, run.content).head for run in runs]
+        runs = covered_runs(stored, kind)
+        heads = [IndexPart(stored.folder / kind / run.name, kind, run.content).head for run in runs]
     except IndexFormatError as error:
-        return State(kind, 0, size, problem=str(error))
+        return PartState(kind, 0, size, problem=str(error))
     encoders = sorted({str(head.settings["encoder"]) for head in heads if "encoder" in head.settings})
-    return State(kind, sum(run.rows for run in runs), size, ", ".join(encoders))
+    return PartState(kind, sum(run.rows for run in runs), size, ", ".join(encoders))
 
 
 def verify_parts(folder: Path) -> list[str]:
     """Check every byte of the parts in an index folder, those that are out of date too, and list what is wrong."""
     found: list[str] = []
-    for kind in KINDS:
+    for kind in PART_KINDS:
         home = folder / kind
         for path in sorted(home.iterdir()) if home.is_dir() and not home.is_symlink() else ():
             try:
-                part = Part(path, kind)
+                part = IndexPart(path, kind)
                 if part.head.content[:16] != path.name:
                     raise IndexFormatError(f"{path}: is a part under a wrong name. {part.cure}")
                 found += part.problems()

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from knowhalu.index.part import PartWriter
 
-POSTING = np.dtype([("key", "<u8"), ("row", "<i4"), ("count", "u1")])
-RUN = 2**23
+POSTING_TYPE = np.dtype([("key", "<u8"), ("row", "<i4"), ("count", "u1")])
+POSTINGS_PER_RUN = 2**23
 """Postings held in memory before they are sorted and written as a run: 109 MB."""
-_NONE = np.zeros(0, dtype=POSTING)
+_NO_POSTINGS = np.zeros(0, dtype=POSTING_TYPE)
 
 
 class PostingRuns:
@@ -21,7 +21,7 @@ class PostingRuns:
     Keys spread over all 64-bit numbers. Memory holds about one run, whatever comes; where runs end changes nothing.
     """
 
-    def __init__(self, folder: Path, size: int = RUN) -> None:
+    def __init__(self, folder: Path, size: int = POSTINGS_PER_RUN) -> None:
         self.folder, self._size = folder, size
         self._held: list[NDArray[np.void]] = []
         self._count = 0
@@ -30,7 +30,7 @@ class PostingRuns:
 
     def add(self, keys: NDArray[np.uint64], rows: Any, counts: Any) -> None:
         """Take postings: a row and a count for each key, or one for all."""
-        found = np.empty(len(keys), dtype=POSTING)
+        found = np.empty(len(keys), dtype=POSTING_TYPE)
         found["key"], found["row"], found["count"] = keys, rows, counts
         self._held.append(found)
         self._count += len(found)
@@ -38,7 +38,7 @@ class PostingRuns:
             self._flush()
 
     def _flush(self) -> None:
-        run = np.concatenate(self._held or [_NONE])
+        run = np.concatenate(self._held or [_NO_POSTINGS])
         self._held, self._count = [], 0
         path = self.folder / f"{len(self._files)}.bin"
         run[np.argsort(run["key"], kind="stable")].tofile(path)
@@ -48,7 +48,7 @@ class PostingRuns:
         """Yield all postings in slices of about a run; no key lies in two slices."""
         if self._count or not self._files:
             self._flush()
-        runs = [np.memmap(path, dtype=POSTING, mode="r") if path.stat().st_size else _NONE for path in self._files]
+        runs = [np.memmap(path, dtype=POSTING_TYPE, mode="r") if path.stat().st_size else _NO_POSTINGS for path in self._files]
         borders = [np.uint64(i * 2**64 // len(runs)) for i in range(1, len(runs))]
         cuts = [[0, *(int(np.searchsorted(run["key"], b)) for b in borders), len(run)] for run in runs]
         for i in range(len(runs)):
@@ -57,7 +57,7 @@ class PostingRuns:
             yield part[np.argsort(part["key"], kind="stable")]
 
 
-def write_lists(out: PartWriter, runs: PostingRuns) -> None:
+def write_posting_lists(out: PartWriter, runs: PostingRuns) -> None:
     """Write postings as arrays: `keys` rising, `ends` of their lists, and `rows` and `counts` of all lists end to end."""
     total = 0
     out.add("ends", np.zeros(1), "<i8")

@@ -12,24 +12,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.errors import IndexFormatError, SettingsError
-from knowhalu.index.container import CURE, Floats, Storage, stream
+from knowhalu.index.container import DAMAGE_HINT, Floats, Storage, stream_vectors
 from knowhalu.index.manifest import SearchParameters
 
 FLAT = "Flat"
-SMALL, MIDDLE = 200_000, 2_000_000
+MAX_FLAT_PASSAGES, MAX_SQ8_PASSAGES = 200_000, 2_000_000
 """Up to SMALL passages all vectors are compared; up to MIDDLE they are kept in 8 bits, above that as product codes."""
-SEED = 1234
-PER_LIST = 40
+TRAINING_SEED = 1234
+TRAINING_VECTORS_PER_LIST = 40
 """Training vectors for each list of an IVF: FAISS asks for 39 at least."""
-CODEBOOK = 65_536
+MIN_TRAINING_VECTORS = 65_536
 """The least training vectors, where there are so many: enough for the codebooks of a product quantizer."""
 
 
-WIDEST = 2**20
+MAX_SEARCH_PARAMETER = 2**20
 """The largest search parameter that is taken."""
 
 
-class Source(NamedTuple):
+class VectorFiles(NamedTuple):
     """The vector files to index, in order."""
 
     paths: Sequence[Path]
@@ -43,10 +43,10 @@ def choose_factory(wanted: str, count: int, dimension: int) -> str:
     if wanted != "auto":
         _check_factory(wanted, dimension)
         return wanted
-    if count <= SMALL:
+    if count <= MAX_FLAT_PASSAGES:
         return FLAT
     lists = 2 ** round(np.log2(2 * count**0.5))
-    if count <= MIDDLE:
+    if count <= MAX_SQ8_PASSAGES:
         return f"IVF{lists},SQ8"
     codes = max(m for m in range(1, min(96, dimension) + 1) if dimension % m == 0)
     return f"IVF{lists},PQ{codes}"
@@ -63,7 +63,7 @@ def _check_factory(factory: str, dimension: int) -> None:
         made = faiss.index_factory(dimension, factory, faiss.METRIC_INNER_PRODUCT)
     except RuntimeError as error:
         raise SettingsError(f"factory {factory!r}: FAISS cannot make it for {dimension} dimensions. Try IVF4096,PQ48") from error
-    if factory != FLAT and _kind(made) is None:
+    if factory != FLAT and _index_kind(made) is None:
         raise SettingsError(f"factory {factory!r}: only Flat, IVF and HNSW indexes are supported. Try HNSW32 or IVF4096,SQ8")
 
 
@@ -88,13 +88,13 @@ def parse_parameters(text: str, factory: str, usual: SearchParameters) -> Search
         if name not in names:
             known = f"takes {' and '.join(names)}" if names else "takes nothing, since all vectors are compared. Leave it out"
             raise SettingsError(f"search {pair!r}: there is no {name!r} here. An index of the factory {factory} {known}")
-        if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= WIDEST:
-            raise SettingsError(f"search {pair!r}: write it as {name}=NUMBER, from 1 to {WIDEST}")
+        if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= MAX_SEARCH_PARAMETER:
+            raise SettingsError(f"search {pair!r}: write it as {name}=NUMBER, from 1 to {MAX_SEARCH_PARAMETER}")
         given[name] = int(value)
     return SearchParameters(**given)
 
 
-def _kind(index: Any) -> str | None:
+def _index_kind(index: Any) -> str | None:
     import faiss
 
     inner = faiss.downcast_index(index.index) if isinstance(index, faiss.IndexPreTransform) else index
@@ -103,7 +103,7 @@ def _kind(index: Any) -> str | None:
     return "hnsw" if isinstance(inner, faiss.IndexHNSW) else None
 
 
-def make(source: Source, factory: str, path: Path, report: Callable[[int], None]) -> None:
+def make_faiss_file(source: VectorFiles, factory: str, path: Path, report: Callable[[int], None]) -> None:
     """Train a FAISS index on a sample of the vectors, add all of them and write it; `report` gets the vectors added."""
     import faiss
 
@@ -112,10 +112,10 @@ def make(source: Source, factory: str, path: Path, report: Callable[[int], None]
     if "HNSW" in factory:
         faiss.omp_set_num_threads(1)
     try:
-        with _Devices(index) as devices:
-            _train(index, factory, source)
+        with _GPUAssignment(index) as devices:
+            _train_index(index, factory, source)
             devices.trained()
-            for block in stream(source.paths, source.dimension, source.storage):
+            for block in stream_vectors(source.paths, source.dimension, source.storage):
                 index.add(block)
                 report(len(block))
     finally:
@@ -123,10 +123,10 @@ def make(source: Source, factory: str, path: Path, report: Callable[[int], None]
     faiss.write_index(index, str(path))
 
 
-def _train(index: Any, factory: str, source: Source) -> None:
+def _train_index(index: Any, factory: str, source: VectorFiles) -> None:
     if index.is_trained:
         return
-    sample = _sample(source, _training_size(index))
+    sample = _read_training_vectors(source, _training_size(index))
     try:
         index.train(sample)
     except RuntimeError as error:
@@ -139,23 +139,23 @@ def _training_size(index: Any) -> int:
     import faiss
 
     ivf = faiss.try_extract_index_ivf(index)
-    return max(CODEBOOK, PER_LIST * ivf.nlist if ivf is not None else 0)
+    return max(MIN_TRAINING_VECTORS, TRAINING_VECTORS_PER_LIST * ivf.nlist if ivf is not None else 0)
 
 
-def _sample(source: Source, size: int) -> Floats:
+def _read_training_vectors(source: VectorFiles, size: int) -> Floats:
     """Read the training vectors: a random set of rows, in order."""
     if size >= source.rows:
-        return np.concatenate(list(stream(source.paths, source.dimension, source.storage)))
-    rows = np.sort(np.random.default_rng(SEED).choice(source.rows, size, replace=False))
+        return np.concatenate(list(stream_vectors(source.paths, source.dimension, source.storage)))
+    rows = np.sort(np.random.default_rng(TRAINING_SEED).choice(source.rows, size, replace=False))
     found, first, filled = np.empty((size, source.dimension), np.float32), 0, 0
-    for block in stream(source.paths, source.dimension, source.storage):
+    for block in stream_vectors(source.paths, source.dimension, source.storage):
         here = rows[np.searchsorted(rows, first) : np.searchsorted(rows, first + len(block))] - first
         found[filled : filled + len(here)] = block[here]
         first, filled = first + len(block), filled + len(here)
     return found
 
 
-class _Devices:
+class _GPUAssignment:
     """Let all GPUs that FAISS sees find the nearest lists, in training and in adding; without one nothing changes."""
 
     def __init__(self, index: Any) -> None:
@@ -165,7 +165,7 @@ class _Devices:
         self._use = self._ivf is not None and hasattr(faiss, "get_num_gpus") and faiss.get_num_gpus() > 0
         self._own: Any = None
 
-    def __enter__(self) -> "_Devices":
+    def __enter__(self) -> "_GPUAssignment":
         if self._use:
             import faiss
 
@@ -194,11 +194,13 @@ class FaissFile:
         """Open a file; `dead` rows are never returned. Raises IndexFormatError where it is not what it is said to be."""
         import faiss
 
-        self._path, self._index = path, _read(path)
+        self._path, self._index = path, _open_memory_mapped(path)
         found = self._index.d, self._index.ntotal, self._index.metric_type
-        self._kind = _kind(self._index)
+        self._kind = _index_kind(self._index)
         if found != (dimension, rows, faiss.METRIC_INNER_PRODUCT) or self._kind is None:
-            raise IndexFormatError(f"{path}: is no FAISS index of {rows} vectors of length {dimension} by inner product. {CURE}")
+            raise IndexFormatError(
+                f"{path}: is no FAISS index of {rows} vectors of length {dimension} by inner product. {DAMAGE_HINT}"
+            )
         self._alive = self._selector(rows, dead) if len(dead) else None
 
     def _selector(self, rows: int, dead: NDArray[np.int64]) -> Any:
@@ -223,13 +225,13 @@ class FaissFile:
         try:
             rows: NDArray[Any] = self._index.search(queries, count, params=asked)[1]
         except RuntimeError as error:
-            raise IndexFormatError(f"{self._path}: FAISS cannot search it. {CURE}") from error
+            raise IndexFormatError(f"{self._path}: FAISS cannot search it. {DAMAGE_HINT}") from error
         if rows.size and (rows.max() >= self._index.ntotal or rows.min() < -1):
-            raise IndexFormatError(f"{self._path}: names rows that the index does not have. {CURE}")
+            raise IndexFormatError(f"{self._path}: names rows that the index does not have. {DAMAGE_HINT}")
         return rows
 
 
-def _read(path: Path) -> Any:
+def _open_memory_mapped(path: Path) -> Any:
     """Read a FAISS file as a memory map; raises IndexFormatError where FAISS refuses it."""
     import faiss
 
@@ -242,7 +244,7 @@ def _read(path: Path) -> Any:
         return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
     except RuntimeError as error:
         reason = str(error).rpartition("Error: ")[2].splitlines()[0]
-        raise IndexFormatError(f"{path}: FAISS cannot read it ({reason}). {CURE}") from error
+        raise IndexFormatError(f"{path}: FAISS cannot read it ({reason}). {DAMAGE_HINT}") from error
     finally:
         if guarded:
             faiss.set_deserialization_vector_byte_limit(usual)

@@ -7,27 +7,27 @@ from pathlib import Path
 import numpy as np
 
 from knowhalu.errors import InputError
-from knowhalu.index.base import TokenEncoder
-from knowhalu.index.external_sort import RUN, PostingRuns, write_lists
-from knowhalu.index.part import Part, PartManifest, PartWriter
-from knowhalu.index.passages import Rows
-from knowhalu.index.residuals import POINTS, Floats, ResidualCodec
+from knowhalu.index.external_sort import POSTINGS_PER_RUN, PostingRuns, write_posting_lists
+from knowhalu.index.part import IndexPart, PartManifest, PartWriter
+from knowhalu.index.passages import PassageRows
+from knowhalu.index.protocols import TokenEncoder
+from knowhalu.index.residuals import MAX_VECTORS_PER_CENTROID, Floats, ResidualCodec
 from knowhalu.types import Passage
 
-BATCH = 256
+BATCH_PASSAGES = 256
 """Passages encoded at once."""
-MOST_CENTROIDS = 2**16
-SCALE = 8.0
+MAX_CENTROIDS = 2**16
+CENTROIDS_PER_SQRT_TOKENS = 8.0
 """Centroids for the square root of the number of tokens; their number is rounded down to a power of two."""
 
 
-def readable(passage: Passage) -> str:
+def passage_text(passage: Passage) -> str:
     """Return a passage as the encoder reads it: the title as a sentence before the text."""
     return f"{passage.title}. {passage.text}" if passage.title else passage.text
 
 
-def build_late(
-    passages: Rows,
+def build_late_part(
+    passages: PassageRows,
     folder: Path,
     content: str,
     encoder: TokenEncoder,
@@ -35,7 +35,7 @@ def build_late(
     bits: int = 4,
     centroids: int | None = None,
     seed: int = 0,
-    run: int = RUN,
+    run: int = POSTINGS_PER_RUN,
 ) -> PartManifest:
     """Write the late-interaction part of an index into `folder`.
 
@@ -44,7 +44,7 @@ def build_late(
     """
     if not len(passages):
         raise InputError("there is no passage to build a late-interaction index from")
-    sample = _Sample(passages, encoder, centroids, seed)
+    sample = _TrainingSample(passages, encoder, centroids, seed)
     codec = ResidualCodec.train(sample.vectors(), sample.centroids, bits, seed)
     with PartWriter(folder, "late") as out:
         runs = PostingRuns(out.work / "runs", run)
@@ -52,8 +52,8 @@ def build_late(
         out.add("borders", codec.borders, "<f4")
         out.add("values", codec.values, "<f4")
         out.add("tokens", np.zeros(1), "<i8")
-        step, total = step_of(len(codec.centroids)), 0
-        for start, found in _encoded(passages, encoder, sample.known):
+        step, total = centroid_key_step(len(codec.centroids)), 0
+        for start, found in _encode_passages(passages, encoder, sample.known):
             codes, sizes = codec.compress(np.concatenate(found)), [len(vectors) for vectors in found]
             out.add("codes", codes.centroids, "<i4")
             out.add("residuals", codes.residuals, "u1")
@@ -62,50 +62,54 @@ def build_late(
             rows = np.repeat(np.arange(start, start + len(found)), sizes)
             row, center = np.unique(np.stack([rows, codes.centroids], axis=1), axis=0).T
             runs.add(center.astype(np.uint64) * step, row, 1)
-        write_lists(out, runs)
+        write_posting_lists(out, runs)
         shutil.rmtree(runs.folder)
         made: dict[str, str | int | float] = {"encoder": encoder.name, "fingerprint": encoder.fingerprint}
         return out.finish(content, len(passages), {**made, "dimension": encoder.dimension, "bits": bits})
 
 
-def step_of(centroids: int) -> np.uint64:
+def centroid_key_step(centroids: int) -> np.uint64:
     """Return the distance between the keys of neighbouring centroids, so that they spread over all 64-bit numbers."""
     return np.uint64((2**64 - 1) // centroids)
 
 
-class _Sample:
+class _TrainingSample:
     """Passages drawn at random and encoded until there are enough tokens to learn from; kept, to be encoded only once."""
 
-    def __init__(self, passages: Rows, encoder: TokenEncoder, centroids: int | None, seed: int) -> None:
+    def __init__(self, passages: PassageRows, encoder: TokenEncoder, centroids: int | None, seed: int) -> None:
         self.known: dict[int, Floats] = {}
         order = np.random.default_rng(seed).permutation(len(passages)).tolist()
         tokens, self.centroids = 0, centroids or 1
-        for start in range(0, len(order), BATCH):
-            rows = order[start : start + BATCH]
-            found = encoder.encode([readable(passages.get(row)) for row in rows])
+        for start in range(0, len(order), BATCH_PASSAGES):
+            rows = order[start : start + BATCH_PASSAGES]
+            found = encoder.encode([passage_text(passages.get(row)) for row in rows])
             self.known.update(zip(rows, found, strict=True))
             tokens += sum(map(len, found))
             if centroids is None:
                 expected = tokens / len(self.known) * len(passages)
-                self.centroids = min(MOST_CENTROIDS, 2 ** max(0, int(np.log2(max(1.0, SCALE * np.sqrt(expected))))))
-            if tokens >= self.centroids * POINTS:
+                self.centroids = min(
+                    MAX_CENTROIDS, 2 ** max(0, int(np.log2(max(1.0, CENTROIDS_PER_SQRT_TOKENS * np.sqrt(expected)))))
+                )
+            if tokens >= self.centroids * MAX_VECTORS_PER_CENTROID:
                 break
 
     def vectors(self) -> Floats:
         return np.concatenate([self.known[row] for row in sorted(self.known)])
 
 
-def _encoded(passages: Rows, encoder: TokenEncoder, known: dict[int, Floats]) -> Iterator[tuple[int, list[Floats]]]:
+def _encode_passages(
+    passages: PassageRows, encoder: TokenEncoder, known: dict[int, Floats]
+) -> Iterator[tuple[int, list[Floats]]]:
     """Yield the token vectors of all passages in order, batch by batch with its first row."""
-    for start in range(0, len(passages), BATCH):
-        rows = range(start, min(start + BATCH, len(passages)))
+    for start in range(0, len(passages), BATCH_PASSAGES):
+        rows = range(start, min(start + BATCH_PASSAGES, len(passages)))
         missing = [row for row in rows if row not in known]
-        fresh = encoder.encode([readable(passages.get(row)) for row in missing]) if missing else []
+        fresh = encoder.encode([passage_text(passages.get(row)) for row in missing]) if missing else []
         known.update(zip(missing, fresh, strict=True))
         yield start, [known.pop(row) for row in rows]
 
 
-def is_current(part: Part, encoder: TokenEncoder, bits: int) -> bool:
+def is_late_part_current(part: IndexPart, encoder: TokenEncoder, bits: int) -> bool:
     """Tell whether a part was made by this encoder, with so many bits."""
     made = part.head.settings
     return (made.get("fingerprint"), made.get("bits")) == (encoder.fingerprint, bits)

@@ -13,31 +13,31 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from knowhalu.errors import IndexFormatError
-from knowhalu.index.container import body_hash
-from knowhalu.index.shards import MODULUS
+from knowhalu.index.container import hash_body
+from knowhalu.index.shard_file import CONTENT_MODULUS
 
-MANIFEST = "manifest.json"
-FORMAT: Literal[2] = 2
-LARGEST = 8 * 2**20
+MANIFEST_FILE = "manifest.json"
+MANIFEST_FORMAT: Literal[2] = 2
+MAX_MANIFEST_BYTES = 8 * 2**20
 """Bytes of the largest manifest that is read."""
-NAME = re.compile(r"(passages|vectors|edits|search)-([0-9a-f]{16})\.(bin|faiss)")
-SEARCH = "search"
+INDEX_FILE_NAME = re.compile(r"(passages|vectors|edits|search)-([0-9a-f]{16})\.(bin|faiss)")
+FAISS_FILE_PREFIX = "search"
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0, lt=2**48)]
 
 
-class _Part(BaseModel):
+class _ManifestEntry(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class FileEntry(_Part):
+class FileEntry(_ManifestEntry):
     """Size in bytes and sha256 of one file; that of our own files counts from behind the head, which repeats it."""
 
     size: Count
     sha256: Digest
 
 
-class EmbedderEntry(_Part):
+class EmbedderEntry(_ManifestEntry):
     """The embedder that made the vectors."""
 
     name: str
@@ -45,7 +45,7 @@ class EmbedderEntry(_Part):
     dimension: int = Field(ge=1, le=65536)
 
 
-class Chunking(_Part):
+class Chunking(_ManifestEntry):
     """How documents become passages: at most `words` words each (0 keeps documents whole), `overlap` shared by neighbours.
 
     With `sections`, passages end where a section does, and its path stands in their title. With `titles`, the title stands
@@ -59,7 +59,7 @@ class Chunking(_Part):
     titles: bool = True
 
 
-class Counts(_Part):
+class IndexCounts(_ManifestEntry):
     """How many documents and passages there are, and how many passages were dropped since they were there before."""
 
     documents: Count
@@ -67,7 +67,7 @@ class Counts(_Part):
     duplicates: Count
 
 
-class ShardEntry(_Part):
+class ShardEntry(_ManifestEntry):
     """A shard: the names of its two files, and what they hold."""
 
     passages: str
@@ -77,7 +77,7 @@ class ShardEntry(_Part):
     echoes: Count
 
 
-class SearchParameters(_Part):
+class SearchParameters(_ManifestEntry):
     """How widely an approximate index is searched; more is slower and finds more.
 
     `refine` times as many candidates as asked for are ranked again by their stored vectors, `nprobe` lists of an IVF are
@@ -89,7 +89,7 @@ class SearchParameters(_Part):
     refine: int = Field(default=4, ge=1)
 
 
-class SearchEntry(_Part):
+class SearchEntry(_ManifestEntry):
     """What finds the candidates: "Flat" compares all vectors; any other FAISS factory has a file for the first `rows` rows."""
 
     factory: str = "Flat"
@@ -97,14 +97,14 @@ class SearchEntry(_Part):
     parameters: SearchParameters = SearchParameters()
 
 
-class Manifest(_Part):
+class Manifest(_ManifestEntry):
     """The head of an index folder.
 
     `generation` counts the states since the index was built whole; `content` stands for embedder, chunking, and all documents
     with their passages: it is equal for an index that was changed and one that was built anew from the same documents.
     """
 
-    format: Literal[2] = FORMAT
+    format: Literal[2] = MANIFEST_FORMAT
     created_by: str
     generation: int = Field(default=1, ge=1)
     content: Digest
@@ -112,7 +112,7 @@ class Manifest(_Part):
     metric: Literal["inner_product"] = "inner_product"
     normalised: Literal[True] = True
     storage: Literal["float32", "float16"] = "float32"
-    counts: Counts
+    counts: IndexCounts
     chunking: Chunking
     shard: int = Field(ge=1)
     wanted: str = "auto"
@@ -150,31 +150,31 @@ class Manifest(_Part):
         """Return the names of the files that the manifest speaks of."""
         found = {name for shard in self.shards for name in (shard.passages, shard.vectors)}
         found |= {self.edits} if self.edits else set()
-        return found | {name for name in self.files if name.startswith(SEARCH) and self.factory != "Flat"}
+        return found | {name for name in self.files if name.startswith(FAISS_FILE_PREFIX) and self.factory != "Flat"}
 
 
-def total_of(content: int) -> str:
+def format_content_sum(content: int) -> str:
     """Return a sum of contents as the manifest spells it."""
-    return f"{content % MODULUS:064x}"
+    return f"{content % CONTENT_MODULUS:064x}"
 
 
-def hash_file(path: Path) -> FileEntry:
+def describe_file(path: Path) -> FileEntry:
     """Return size and sha256 of a file of an index."""
     if path.suffix == ".faiss":
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     else:
-        digest = body_hash(path)
+        digest = hash_body(path)
     return FileEntry(size=path.stat().st_size, sha256=digest)
 
 
 def read_manifest(folder: Path) -> Manifest:
     """Read and check the manifest of an index folder; raises IndexFormatError with the cure."""
-    path = folder / MANIFEST
+    path = folder / MANIFEST_FILE
     if not path.is_file():
-        raise IndexFormatError(f"{folder}: no index here ({MANIFEST} is missing). Build one with `knowhalu index build`")
-    if path.stat().st_size > LARGEST:
-        raise IndexFormatError(f"{path}: over {LARGEST} bytes, which no manifest has. Rebuild the index")
+        raise IndexFormatError(f"{folder}: no index here ({MANIFEST_FILE} is missing). Build one with `knowhalu index build`")
+    if path.stat().st_size > MAX_MANIFEST_BYTES:
+        raise IndexFormatError(f"{path}: over {MAX_MANIFEST_BYTES} bytes, which no manifest has. Rebuild the index")
     data = path.read_bytes()
     try:
         manifest = Manifest.model_validate_json(data)
@@ -182,18 +182,18 @@ def read_manifest(folder: Path) -> Manifest:
         first = error.errors(include_url=False)[0]
         at = ".".join(map(str, first["loc"])) or "the file"
         raise IndexFormatError(
-            f"{path}: {at}: {first['msg']}. It is damaged or of another version (this one reads format {FORMAT}): "
+            f"{path}: {at}: {first['msg']}. It is damaged or of another version (this one reads format {MANIFEST_FORMAT}): "
             "copy the index again, or rebuild it"
         ) from error
     if manifest.sealed() != manifest or manifest.to_bytes() != data:
         raise IndexFormatError(f"{path}: was changed after it was written. Copy the index again, or rebuild it")
-    named = {n for n, e in manifest.files.items() if (m := NAME.fullmatch(n)) and m[2] == e.sha256[:16]}
+    named = {n for n, e in manifest.files.items() if (m := INDEX_FILE_NAME.fullmatch(n)) and m[2] == e.sha256[:16]}
     if manifest.names() != named or set(manifest.files) != named:
         raise IndexFormatError(f"{path}: lists other files than an index has ({', '.join(sorted(manifest.files))}). Rebuild it")
     return manifest
 
 
-def check_sizes(folder: Path, manifest: Manifest) -> None:
+def check_file_sizes(folder: Path, manifest: Manifest) -> None:
     """Raise IndexFormatError where a file is missing, lies outside the folder or has another size."""
     home = folder.resolve()
     for name, entry in manifest.files.items():
@@ -206,14 +206,14 @@ def check_sizes(folder: Path, manifest: Manifest) -> None:
             raise IndexFormatError(f"{path}: has {size} bytes, not {entry.size}. Copy the index again, or rebuild it")
 
 
-def read_settled(folder: Path) -> Manifest:
+def read_stable_manifest(folder: Path) -> Manifest:
     """Read the manifest of an index whose files are all there; once more where it was changed while we looked."""
     manifest = read_manifest(folder)
     try:
-        check_sizes(folder, manifest)
+        check_file_sizes(folder, manifest)
     except IndexFormatError:
         if (again := read_manifest(folder)) == manifest:
             raise
-        check_sizes(folder, again)
+        check_file_sizes(folder, again)
         return again
     return manifest

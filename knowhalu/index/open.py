@@ -5,30 +5,39 @@ from pathlib import Path
 import numpy as np
 
 from knowhalu.errors import IndexFormatError
-from knowhalu.index.base import Embedder
-from knowhalu.index.container import Vectors, open_vectors
-from knowhalu.index.extension import KINDS, verify_parts
+from knowhalu.index.container import ShardVectors, open_vectors
+from knowhalu.index.extension import PART_KINDS, verify_parts
 from knowhalu.index.faiss_file import FLAT, FaissFile
-from knowhalu.index.manifest import MANIFEST, NAME, SEARCH, Manifest, hash_file, read_settled
-from knowhalu.index.store import PassageStore, open_store
+from knowhalu.index.manifest import (
+    FAISS_FILE_PREFIX,
+    INDEX_FILE_NAME,
+    MANIFEST_FILE,
+    Manifest,
+    describe_file,
+    read_stable_manifest,
+)
+from knowhalu.index.passage_store import PassageStore, open_store
+from knowhalu.index.protocols import Embedder
 
 
-def vectors_of(folder: Path, manifest: Manifest) -> Vectors:
+def open_shard_vectors(folder: Path, manifest: Manifest) -> ShardVectors:
     """Open the vectors of all shards."""
     dimension, storage = manifest.embedder.dimension, manifest.storage
     opened = [
         open_vectors(folder / s.vectors, dimension, s.rows, storage, manifest.files[s.vectors].sha256) for s in manifest.shards
     ]
-    return Vectors(opened, dimension)
+    return ShardVectors(opened, dimension)
 
 
 def open_faiss(folder: Path, manifest: Manifest, store: PassageStore) -> FaissFile | None:
     """Open the FAISS file of an index; None where all vectors are compared."""
     if manifest.factory == FLAT:
         return None
-    name, rows = next((n for n in manifest.files if n.startswith(SEARCH)), None), manifest.search.rows
+    name, rows = next((n for n in manifest.files if n.startswith(FAISS_FILE_PREFIX)), None), manifest.search.rows
     if name is None or not 0 < rows <= manifest.rows:
-        raise IndexFormatError(f"{folder / MANIFEST}: names no FAISS file for its factory {manifest.factory}. Rebuild the index")
+        raise IndexFormatError(
+            f"{folder / MANIFEST_FILE}: names no FAISS file for its factory {manifest.factory}. Rebuild the index"
+        )
     dead = store.edits.rows
     return FaissFile(folder / name, rows, manifest.embedder.dimension, dead[: np.searchsorted(dead, rows)])
 
@@ -45,32 +54,32 @@ def check_embedder(folder: Path, manifest: Manifest, embedder: Embedder) -> None
         )
 
 
-def read_info(folder: Path) -> Manifest:
+def read_index_info(folder: Path) -> Manifest:
     """Read what an index says of itself; raises IndexFormatError where there is none or a file has another size."""
-    return read_settled(Path(folder))
+    return read_stable_manifest(Path(folder))
 
 
-def verify(folder: Path) -> list[str]:
+def verify_index(folder: Path) -> list[str]:
     """Check every byte and count of an index folder and of its parts, and list what is wrong; an empty list means intact."""
     folder = Path(folder)
     try:
-        manifest = read_info(folder)
+        manifest = read_index_info(folder)
     except IndexFormatError as error:
         return [str(error)]
     problems = [
         f"{folder / name}: its bytes have changed since the index was built (sha256 differs)"
         for name, entry in manifest.files.items()
-        if hash_file(folder / name) != entry
+        if describe_file(folder / name) != entry
     ]
     for path in sorted(folder.iterdir()):
-        if path.name not in {MANIFEST, *manifest.files, *KINDS} or (path.name in KINDS and path.is_symlink()):
-            rest = "; the next change of it clears this away" if NAME.fullmatch(path.name) else ""
+        if path.name not in {MANIFEST_FILE, *manifest.files, *PART_KINDS} or (path.name in PART_KINDS and path.is_symlink()):
+            rest = "; the next change of it clears this away" if INDEX_FILE_NAME.fullmatch(path.name) else ""
             problems.append(f"{path}: does not belong to the index{rest}")
     problems += verify_parts(folder)
     try:
         store = open_store(folder, manifest)
         problems += store.problems()
-        vectors_of(folder, manifest)
+        open_shard_vectors(folder, manifest)
         if not problems:
             open_faiss(folder, manifest, store)
     except IndexFormatError as error:

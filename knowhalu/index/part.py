@@ -19,17 +19,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from knowhalu.errors import IndexFormatError
 
-HEAD = "part.json"
-Kind = Literal["lexical", "late"]
-LARGEST = 2**16
+PART_MANIFEST_FILE = "part.json"
+PartKind = Literal["lexical", "late"]
+MAX_PART_MANIFEST_BYTES = 2**16
 """Bytes of the largest head that is read."""
 
 
-class _Part(BaseModel):
+class _PartEntry(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class ArrayEntry(_Part):
+class ArrayEntry(_PartEntry):
     """Type, shape and sha256 of one array file."""
 
     type: Literal["u1", "<i4", "<i8", "<u8", "<f4"]
@@ -42,14 +42,14 @@ class ArrayEntry(_Part):
         return math.prod(self.shape) * np.dtype(self.type).itemsize
 
 
-class PartManifest(_Part):
+class PartManifest(_PartEntry):
     """What a part is, what it was made from, and its arrays.
 
     `content` is the hash of the shards whose passages it holds; `settings` is what decides how it is searched.
     """
 
     format: Literal[1] = 1
-    kind: Kind
+    kind: PartKind
     content: str
     passages: Annotated[int, Field(ge=0)]
     settings: dict[str, str | int | float]
@@ -64,7 +64,7 @@ class PartManifest(_Part):
 class PartWriter:
     """Write a part beside its place; it takes its name when it is complete, and a killed build leaves none."""
 
-    def __init__(self, folder: Path, kind: Kind) -> None:
+    def __init__(self, folder: Path, kind: PartKind) -> None:
         self.folder, self.kind = Path(folder), kind
         self.work = self.folder.with_name(f".{self.folder.name}.building-{uuid.uuid4().hex[:12]}")
         self.work.mkdir(parents=True)
@@ -94,8 +94,8 @@ class PartWriter:
         }
         head = PartManifest(kind=self.kind, content=content, passages=passages, settings=settings, arrays=arrays)
         head = head.model_copy(update={"seal": head.digest()})
-        with (self.work / HEAD).open("wb") as file:
-            file.write(_spelled(head))
+        with (self.work / PART_MANIFEST_FILE).open("wb") as file:
+            file.write(_serialize_manifest(head))
             file.flush()
             os.fsync(file.fileno())
         if self.folder.exists():
@@ -116,29 +116,29 @@ class PartWriter:
         shutil.rmtree(self.work, ignore_errors=True)
 
 
-def _spelled(head: PartManifest) -> bytes:
+def _serialize_manifest(head: PartManifest) -> bytes:
     return head.model_dump_json(indent=1).encode() + b"\n"
 
 
-class Part:
+class IndexPart:
     """An opened part: its manifest, and its arrays as read-only memory maps.
 
     Raises IndexFormatError where it is missing, damaged, of another kind or made from another index than `content` says.
     """
 
-    def __init__(self, folder: Path, kind: Kind, content: str | None = None) -> None:
+    def __init__(self, folder: Path, kind: PartKind, content: str | None = None) -> None:
         self.folder, self.cure = Path(folder), f"Make it again with `knowhalu index extend FOLDER --{kind}`"
         self.head = self._read(kind)
         if content is not None and self.head.content != content:
             raise IndexFormatError(f"{self.folder}: was made from other passages than the index has now. {self.cure}")
         self._check_files()
 
-    def _read(self, kind: Kind) -> PartManifest:
-        path = self.folder / HEAD
+    def _read(self, kind: PartKind) -> PartManifest:
+        path = self.folder / PART_MANIFEST_FILE
         if not path.is_file() or self.folder.is_symlink():
             raise IndexFormatError(f"{self.folder}: this index has no {kind} part. {self.cure}")
-        if path.stat().st_size > LARGEST:
-            raise IndexFormatError(f"{path}: over {LARGEST} bytes, which no head of a part has. {self.cure}")
+        if path.stat().st_size > MAX_PART_MANIFEST_BYTES:
+            raise IndexFormatError(f"{path}: over {MAX_PART_MANIFEST_BYTES} bytes, which no head of a part has. {self.cure}")
         data = path.read_bytes()
         try:
             head = PartManifest.model_validate_json(data)
@@ -146,7 +146,7 @@ class Part:
             first = error.errors(include_url=False)[0]
             at = ".".join(map(str, first["loc"])) or "the file"
             raise IndexFormatError(f"{path}: {at}: {first['msg']}. It is damaged or of another version. {self.cure}") from error
-        if head.seal != head.digest() or _spelled(head) != data:
+        if head.seal != head.digest() or _serialize_manifest(head) != data:
             raise IndexFormatError(f"{path}: was changed after it was written. {self.cure}")
         if head.kind != kind:
             raise IndexFormatError(f"{path}: is a {head.kind} part, not a {kind} one. {self.cure}")
@@ -178,5 +178,5 @@ class Part:
             with (self.folder / f"{name}.bin").open("rb") as file:
                 if hashlib.file_digest(file, "sha256").hexdigest() != entry.sha256:
                     found.append(f"{file.name}: its bytes have changed since the index was built (sha256 differs). {self.cure}")
-        known = {HEAD, *(f"{name}.bin" for name in self.head.arrays)}
+        known = {PART_MANIFEST_FILE, *(f"{name}.bin" for name in self.head.arrays)}
         return found + [f"{p}: does not belong to the index" for p in sorted(self.folder.iterdir()) if p.name not in known]

@@ -11,7 +11,7 @@ from knowhalu.types import Passage
 Ints = NDArray[np.int64]
 
 
-class Rows(Protocol):
+class PassageRows(Protocol):
     """Passages by row, counted from 0; what a part is built from."""
 
     def __len__(self) -> int:
@@ -21,7 +21,7 @@ class Rows(Protocol):
         """Return the passage of row `i` with a score."""
 
 
-class Passages(Rows, Protocol):
+class Passages(PassageRows, Protocol):
     """All rows of an index, of which some may be deleted."""
 
     def live(self) -> Iterator[int]:
@@ -47,10 +47,10 @@ class PassageList(list[Passage]):
         return np.stack([rows, *np.zeros((3, len(rows)), np.int64)], axis=1)
 
 
-class View:
+class PassageSlice:
     """Some rows of an index, counted from 0."""
 
-    def __init__(self, passages: Rows, first: int, rows: int) -> None:
+    def __init__(self, passages: PassageRows, first: int, rows: int) -> None:
         self._passages, self._first, self._rows = passages, first, rows
 
     def __len__(self) -> int:
@@ -62,7 +62,7 @@ class View:
         return self._passages.get(self._first + i, score)
 
 
-def best(passages: Passages, rows: Ints, scores: NDArray[np.floating], k: int) -> list[tuple[int, float]]:
+def top_rows(passages: Passages, rows: Ints, scores: NDArray[np.floating], k: int) -> list[tuple[int, float]]:
     """Return the `k` rows that score most and their scores, best first; equal ones in the order of the sources.
 
     That order is the same for an index that was changed and one that was built anew.

@@ -11,24 +11,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from knowhalu.errors import InputError, SettingsError
-from knowhalu.index.base import Embedder
-from knowhalu.index.chunking import cut, titled
+from knowhalu.index.chunking import chunk_document, passage_title
 from knowhalu.index.manifest import Chunking
-from knowhalu.ingest.sources import SourceRecord, Sources, format_of
+from knowhalu.index.protocols import Embedder
+from knowhalu.ingest.sources import DocumentReader, SourceRecord, detect_format
 
-DOCUMENTS, FILES, SECONDS = 2000, 20, 10.0
+MAX_SAMPLED_DOCUMENTS, MAX_SAMPLED_FILES, MAX_SAMPLING_SECONDS = 2000, 20, 10.0
 """How much of each format is sampled at most: so many documents, of so many files, in so many seconds."""
-PASSAGES = 2048
+MAX_TIMED_PASSAGES = 2048
 """The passages that are kept for measuring the embedder."""
-PER_PASSAGE, PER_DOCUMENT = 64, 48
+BYTES_PER_PASSAGE, BYTES_PER_DOCUMENT = 64, 48
 """Bytes on disk of places, keys and offsets."""
-KEYS, IDS = 24, 36
+MEMORY_PER_PASSAGE, MEMORY_PER_DOCUMENT = 24, 36
 """Bytes of memory that tell a passage, and an id, from all others."""
-BUFFERS = 256 * 2**20
+BUFFER_BYTES = 256 * 2**20
 """Bytes of passages and vectors that are held before they are written."""
 
 
-class Amount(NamedTuple):
+class SourceAmount(NamedTuple):
     """What was read: counts, bytes of text and of titles, bytes of the files, and the seconds it took."""
 
     documents: float = 0
@@ -39,12 +39,12 @@ class Amount(NamedTuple):
     read: float = 0
     seconds: float = 0
 
-    def plus(self, other: "Amount", times: float = 1) -> "Amount":
+    def plus(self, other: "SourceAmount", times: float = 1) -> "SourceAmount":
         """Return the sum with another amount, taken so many times."""
-        return Amount(*(a + b * times for a, b in zip(self, other, strict=True)))
+        return SourceAmount(*(a + b * times for a, b in zip(self, other, strict=True)))
 
 
-class Plan(NamedTuple):
+class BuildPlan(NamedTuple):
     """What a build would take: bytes on disk and in memory, seconds for reading, embedding and the search structure."""
 
     exact: bool
@@ -62,48 +62,53 @@ class Plan(NamedTuple):
     problems: int
 
 
-def make_plan(
-    reader: Sources,
+def plan_build(
+    reader: DocumentReader,
     embedder: Embedder,
     chunking: Chunking,
     *,
     factory: Callable[[int], str] = lambda _: "Flat",
     number_bytes: int = 4,
     exact: bool = False,
-) -> Plan:
+) -> BuildPlan:
     """Estimate a build from a sample of the sources, or from all of them where `exact`.
 
     `factory` names the FAISS factory for a number of passages, `number_bytes` is the size of a stored number. Raises
     InputError where nothing can be read.
     """
-    survey = _Survey(chunking)
+    survey = _SourceSurvey(chunking)
     whole, problems, complete = survey.all(reader) if exact else survey.sample(reader)
     if not whole.passages:
         raise InputError("there is no document to build an index from. Give a source with at least one text")
     passages, documents = round(whole.passages), round(whole.documents)
-    rate = measure(embedder, survey.texts)
+    rate = measure_embedding_rate(embedder, survey.texts)
     name = factory(passages)
     code = bytes_per_vector(name, embedder.dimension)
-    stored = embedder.dimension * number_bytes + PER_PASSAGE + (code if name != "Flat" else 0)
-    memory = memory_now() + BUFFERS + passages * (KEYS + (code if name != "Flat" else 0)) + documents * IDS
-    return Plan(
+    stored = embedder.dimension * number_bytes + BYTES_PER_PASSAGE + (code if name != "Flat" else 0)
+    memory = (
+        peak_memory_with_embedder()
+        + BUFFER_BYTES
+        + passages * (MEMORY_PER_PASSAGE + (code if name != "Flat" else 0))
+        + documents * MEMORY_PER_DOCUMENT
+    )
+    return BuildPlan(
         exact=complete,
         documents=documents,
         passages=passages,
         words=whole.words / whole.passages,
         factory=name,
-        disk=round(passages * stored + whole.text + whole.titles + documents * PER_DOCUMENT),
+        disk=round(passages * stored + whole.text + whole.titles + documents * BYTES_PER_DOCUMENT),
         memory=round(memory),
         reading=whole.seconds / (1 if exact else max(1, reader.workers)),
         embedding=passages / rate,
-        searching=search_seconds(name, passages, embedder.dimension),
+        searching=estimate_faiss_seconds(name, passages, embedder.dimension),
         rate=rate,
         sampled=survey.documents,
         problems=problems,
     )
 
 
-def measure(embedder: Embedder, texts: Sequence[str], seconds: float = 1.0) -> float:
+def measure_embedding_rate(embedder: Embedder, texts: Sequence[str], seconds: float = 1.0) -> float:
     """Return the passages that are embedded in a second, measured on ever more of these."""
     embedder.encode(texts[:8])  # the first call makes ready what later ones use
     count, rate = 16, 0.0
@@ -118,7 +123,7 @@ def measure(embedder: Embedder, texts: Sequence[str], seconds: float = 1.0) -> f
         count *= 2
 
 
-class _Survey:
+class _SourceSurvey:
     """Reads and cuts documents and keeps some passages as they are embedded."""
 
     def __init__(self, chunking: Chunking) -> None:
@@ -126,20 +131,20 @@ class _Survey:
         self.texts: list[str] = []
         self.documents = 0
 
-    def all(self, reader: Sources) -> tuple[Amount, int, bool]:
+    def all(self, reader: DocumentReader) -> tuple[SourceAmount, int, bool]:
         """Read everything; return what there is."""
         started = time.perf_counter()
-        amount = Amount()
+        amount = SourceAmount()
         for record in reader:
             amount = amount.plus(self._amount(record))
         return amount._replace(seconds=time.perf_counter() - started), reader.skipped, True
 
-    def sample(self, reader: Sources) -> tuple[Amount, int, bool]:
+    def sample(self, reader: DocumentReader) -> tuple[SourceAmount, int, bool]:
         """Read some documents of each format and scale them by the bytes of its files."""
         groups: dict[str, list[tuple[Path, int]]] = {}
         for (path, _), size in zip(reader.files, reader.sizes, strict=True):
-            groups.setdefault(reader.format or format_of(path) or "", []).append((path, size))
-        whole, problems, complete = Amount(), 0, True
+            groups.setdefault(reader.format or detect_format(path) or "", []).append((path, size))
+        whole, problems, complete = SourceAmount(), 0, True
         for files in groups.values():
             found, broken, ended = self._group(reader, files)
             total = sum(size for _, size in files)
@@ -147,14 +152,14 @@ class _Survey:
             problems, complete = problems + broken, complete and ended
         return whole, problems, complete
 
-    def _group(self, reader: Sources, files: list[tuple[Path, int]]) -> tuple[Amount, int, bool]:
-        chosen = [files[i * len(files) // min(FILES, len(files))] for i in range(min(FILES, len(files)))]
-        found, problems, complete = Amount(), 0, len(chosen) == len(files)
-        stop = time.perf_counter() + SECONDS
+    def _group(self, reader: DocumentReader, files: list[tuple[Path, int]]) -> tuple[SourceAmount, int, bool]:
+        chosen = [files[i * len(files) // min(MAX_SAMPLED_FILES, len(files))] for i in range(min(MAX_SAMPLED_FILES, len(files)))]
+        found, problems, complete = SourceAmount(), 0, len(chosen) == len(files)
+        stop = time.perf_counter() + MAX_SAMPLING_SECONDS
         for number, (path, size) in enumerate(chosen):
-            part = Sources(path, fields=reader.fields, on_error="skip", quotes=reader.quotes, format=reader.format)
-            started, limit = time.perf_counter(), max(1, DOCUMENTS // len(chosen))
-            amount, count, ended = Amount(), 0, True
+            part = DocumentReader(path, fields=reader.fields, on_error="skip", quotes=reader.quotes, format=reader.format)
+            started, limit = time.perf_counter(), max(1, MAX_SAMPLED_DOCUMENTS // len(chosen))
+            amount, count, ended = SourceAmount(), 0, True
             for count, record in enumerate(part, 1):
                 amount = amount.plus(self._amount(record))
                 if part.read and (count >= limit or time.perf_counter() > stop) and part.read < size:
@@ -167,27 +172,27 @@ class _Survey:
                 return found, problems, False
         return found, problems, complete
 
-    def _amount(self, record: SourceRecord) -> Amount:
+    def _amount(self, record: SourceRecord) -> SourceAmount:
         self.documents += 1
-        passages = list(cut(record, self._chunking))
-        kept = passages[: max(0, PASSAGES - len(self.texts))]
-        titles = [titled(record.title, p.section) if self._chunking.titles else "" for p in kept]
+        passages = list(chunk_document(record, self._chunking))
+        kept = passages[: max(0, MAX_TIMED_PASSAGES - len(self.texts))]
+        titles = [passage_title(record.title, p.section) if self._chunking.titles else "" for p in kept]
         self.texts += [f"{title}. {p.span.text}" if title else p.span.text for title, p in zip(titles, kept, strict=True)]
         words = sum(len(p.span.text.split()) for p in passages)
         size = sum(len(p.span.text.encode()) for p in passages)
-        return Amount(1, len(passages), words, size, len(record.title.encode()) + len(record.id.encode()))
+        return SourceAmount(1, len(passages), words, size, len(record.title.encode()) + len(record.id.encode()))
 
 
-ITERATIONS, SAMPLED = 10, 40
+KMEANS_ITERATIONS, KMEANS_VECTORS_PER_LIST = 10, 40
 """Rounds of k-means, and training vectors for each list."""
-WALK = 40
+HNSW_VISITED_NODES = 40
 """Nodes that HNSW looks at for each one it adds."""
-CODEWORDS = 256
-SCATTERED = 20
+PQ_CODEWORDS = 256
+SCATTERED_ACCESS_FACTOR = 20
 """How many times slower distances to scattered vectors are than those of a matrix product."""
 
 
-def _made(factory: str, dimension: int) -> Any:
+def _make_faiss_index(factory: str, dimension: int) -> Any:
     import faiss
 
     try:
@@ -196,12 +201,12 @@ def _made(factory: str, dimension: int) -> Any:
         raise SettingsError(f"factory {factory!r}: FAISS cannot make it for {dimension} dimensions. Try IVF4096,PQ48") from error
 
 
-def _lists(factory: str) -> int:
+def _list_count(factory: str) -> int:
     found = re.search(r"IVF(\d+)", factory)
     return int(found[1]) if found else 0
 
 
-def _neighbours(factory: str) -> int:
+def _neighbour_count(factory: str) -> int:
     found = re.search(r"^(?:.*,)?HNSW(\d*)", factory) if "IVF" not in factory else None
     return int(found[1] or 32) if found else 0
 
@@ -210,24 +215,24 @@ def bytes_per_vector(factory: str, dimension: int) -> int:
     """Return the bytes that a vector takes in an index of this factory, with its number and its links."""
     import faiss
 
-    made = _made(factory, dimension)
+    made = _make_faiss_index(factory, dimension)
     inner = faiss.downcast_index(made.index) if isinstance(made, faiss.IndexPreTransform) else made
     codes = inner.storage if isinstance(inner, faiss.IndexHNSW) else inner
-    return int(codes.sa_code_size()) + (8 if _lists(factory) else 0) + 8 * _neighbours(factory)
+    return int(codes.sa_code_size()) + (8 if _list_count(factory) else 0) + 8 * _neighbour_count(factory)
 
 
-def search_seconds(factory: str, passages: int, dimension: int) -> float:
+def estimate_faiss_seconds(factory: str, passages: int, dimension: int) -> float:
     """Estimate the time to train and fill an index of this factory; 0 for one that only compares."""
     if factory == "Flat":
         return 0.0
-    lists = _lists(factory)
-    near = WALK * 2 * _neighbours(factory) * SCATTERED
-    coded = CODEWORDS if "PQ" in factory else 0
-    trained = ITERATIONS * min(passages, SAMPLED * lists) * lists
-    return 2 * dimension * (trained + passages * (lists + near + coded)) / _speed()
+    lists = _list_count(factory)
+    near = HNSW_VISITED_NODES * 2 * _neighbour_count(factory) * SCATTERED_ACCESS_FACTOR
+    coded = PQ_CODEWORDS if "PQ" in factory else 0
+    trained = KMEANS_ITERATIONS * min(passages, KMEANS_VECTORS_PER_LIST * lists) * lists
+    return 2 * dimension * (trained + passages * (lists + near + coded)) / _measure_flops()
 
 
-def _speed(size: int = 1024) -> float:
+def _measure_flops(size: int = 1024) -> float:
     """Return the floating-point operations in a second of a matrix product."""
     a = np.ones((size, size), np.float32)
     a @ a
@@ -236,7 +241,7 @@ def _speed(size: int = 1024) -> float:
     return 2 * size**3 / (time.perf_counter() - started)
 
 
-def memory_now() -> int:
+def peak_memory_with_embedder() -> int:
     """Return the most bytes that this process has held, with the embedder in it."""
     try:
         import resource

@@ -4,10 +4,10 @@ import time
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-Stage = Literal["reading", "embedding", "indexing"]
+BuildStage = Literal["reading", "embedding", "indexing"]
 
 
-class Progress(NamedTuple):
+class BuildProgress(NamedTuple):
     """Documents, passages and duplicates so far, and how much of the present stage is done.
 
     While reading, `done` and `total` count documents, the latter unknown (0); then they count passages. `rate` is what the
@@ -18,7 +18,7 @@ class Progress(NamedTuple):
     documents: int
     passages: int
     duplicates: int
-    stage: Stage = "reading"
+    stage: BuildStage = "reading"
     done: int = 0
     total: int = 0
     rate: float = 0.0
@@ -26,13 +26,13 @@ class Progress(NamedTuple):
     memory: int = 0
 
 
-Watch = Callable[[Progress], None]
+ProgressCallback = Callable[[BuildProgress], None]
 
 
-class Meter:
+class ProgressMeter:
     """Tell a watcher how a stage goes on; `before` was done by an earlier process."""
 
-    def __init__(self, watch: Watch, stage: Stage, *, total: int = 0, before: int = 0) -> None:
+    def __init__(self, watch: ProgressCallback, stage: BuildStage, *, total: int = 0, before: int = 0) -> None:
         self._watch, self._stage, self._total, self._before = watch, stage, total, before
         self._started = time.perf_counter()
 
@@ -40,7 +40,7 @@ class Meter:
         """Report the counts and what is done of the stage."""
         rate = (done - self._before) / max(time.perf_counter() - self._started, 1e-9)
         left = (self._total - done) / rate if self._total and rate > 0 else None
-        self._watch(Progress(documents, passages, duplicates, self._stage, done, self._total, rate, left, peak_memory()))
+        self._watch(BuildProgress(documents, passages, duplicates, self._stage, done, self._total, rate, left, peak_memory()))
 
 
 def peak_memory() -> int:

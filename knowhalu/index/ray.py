@@ -8,27 +8,27 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from knowhalu.errors import MissingExtra, ModelError
-from knowhalu.index.base import Embedder
-from knowhalu.index.embedding import Task, embed
+from knowhalu.index.embedding import EmbeddingTask, embed_shard
+from knowhalu.index.protocols import Embedder
 
-Loader = Callable[[], Embedder]
+EmbedderLoader = Callable[[], Embedder]
 
 
-class RayStage:
+class RayEmbeddingStage:
     """Embed shards on all GPUs of a Ray cluster, one worker for each, or on its processors where it has none.
 
     `load` makes the embedder in each worker. Without a running cluster Ray starts one on this machine. Raises MissingExtra
     where Ray is not installed.
     """
 
-    def __init__(self, load: Loader, workers: int | None = None) -> None:
+    def __init__(self, load: EmbedderLoader, workers: int | None = None) -> None:
         try:
             import ray  # noqa: F401
         except ImportError as error:
             raise MissingExtra("ray", "ray") from error
         self._load, self._workers = load, workers
 
-    def __call__(self, tasks: Sequence[Task], embedder: Embedder, report: Callable[[int], None]) -> None:
+    def __call__(self, tasks: Sequence[EmbeddingTask], embedder: Embedder, report: Callable[[int], None]) -> None:
         """Embed the tasks in any order; raises ModelError where a worker has another embedder than this machine."""
         if not tasks:
             return
@@ -41,7 +41,7 @@ class RayStage:
         workers = min(self._workers or gpus or 1, len(tasks))
         rows = ray.data.from_items([{"task": number} for number in range(len(tasks))], override_num_blocks=len(tasks))
         done = rows.map_batches(
-            _Worker,
+            _EmbeddingWorker,
             fn_constructor_args=(self._load, list(tasks), embedder.fingerprint),
             batch_size=1,
             concurrency=workers,
@@ -51,10 +51,10 @@ class RayStage:
             report(int(row["passages"]))
 
 
-class _Worker:
+class _EmbeddingWorker:
     """A process that embeds shards; Ray makes it and hands it their numbers."""
 
-    def __init__(self, load: Loader, tasks: list[Task], fingerprint: str) -> None:
+    def __init__(self, load: EmbedderLoader, tasks: list[EmbeddingTask], fingerprint: str) -> None:
         self._embedder, self._tasks = load(), tasks
         if self._embedder.fingerprint != fingerprint:
             raise ModelError("a machine of the cluster has another embedder under this name. Copy the same model to all machines")
@@ -64,6 +64,6 @@ class _Worker:
         counts = []
         for number in batch["task"]:
             task = self._tasks[int(number)]
-            embed(task, self._embedder, lambda _: None)
+            embed_shard(task, self._embedder, lambda _: None)
             counts.append(task.cut.made.passages)
         return {"passages": counts}

@@ -8,15 +8,15 @@ from numpy.typing import NDArray
 from knowhalu.errors import InputError
 
 Floats = NDArray[np.float32]
-BITS = (1, 2, 4, 8)
-POINTS = 40
+ALLOWED_BITS = (1, 2, 4, 8)
+MAX_VECTORS_PER_CENTROID = 40
 """Training vectors for each centroid, at most."""
-ROUNDS = 8
-SAMPLE = 2**18
+KMEANS_ROUNDS = 8
+MAX_RESIDUAL_SAMPLE = 2**18
 """Numbers of residuals that the levels are learned from."""
 
 
-class Codes(NamedTuple):
+class ResidualCodes(NamedTuple):
     """Compressed vectors: the number of each one's centroid `(n,)`, and its packed residual `(n, dimension * bits / 8)`."""
 
     centroids: NDArray[np.int32]
@@ -34,7 +34,7 @@ class ResidualCodec:
         floats = (np.ascontiguousarray(a, dtype=np.float32) for a in (centroids, borders, values))
         self.centroids, self.borders, self.values = floats
         self.bits = int(len(values)).bit_length() - 1
-        if self.bits not in BITS or len(values) != 1 << self.bits or len(borders) != len(values) - 1:
+        if self.bits not in ALLOWED_BITS or len(values) != 1 << self.bits or len(borders) != len(values) - 1:
             raise InputError(f"{len(values)} values and {len(borders)} borders: residuals have 1, 2, 4 or 8 bits")
         self.dimension = self.centroids.shape[1]
         if self.dimension * self.bits % 8:
@@ -50,13 +50,13 @@ class ResidualCodec:
         import faiss
 
         means = faiss.Kmeans(
-            vectors.shape[1], min(centroids, len(vectors)), niter=ROUNDS, seed=seed, spherical=True,
-            min_points_per_centroid=1, max_points_per_centroid=POINTS,
+            vectors.shape[1], min(centroids, len(vectors)), niter=KMEANS_ROUNDS, seed=seed, spherical=True,
+            min_points_per_centroid=1, max_points_per_centroid=MAX_VECTORS_PER_CENTROID,
         )  # fmt: skip
         means.train(np.ascontiguousarray(vectors, dtype=np.float32))
         found = np.asarray(means.centroids, dtype=np.float32).reshape(-1, vectors.shape[1])
         _, near = means.index.search(vectors, 1)
-        return cls(found, *_levels((vectors - found[near[:, 0]]).ravel(), 1 << bits))
+        return cls(found, *_fit_quantization_levels((vectors - found[near[:, 0]]).ravel(), 1 << bits))
 
     def nearest(self, vectors: Floats) -> NDArray[np.int32]:
         """Return the number of the nearest centroid of each vector."""
@@ -69,15 +69,15 @@ class ResidualCodec:
         found: NDArray[np.int32] = near[:, 0].astype(np.int32)
         return found
 
-    def compress(self, vectors: Floats) -> Codes:
+    def compress(self, vectors: Floats) -> ResidualCodes:
         """Compress vectors `(n, dimension)`."""
         near = self.nearest(vectors)
         level = np.searchsorted(self.borders, vectors - self.centroids[near]).astype(np.uint8)
         shifts = np.arange(0, 8, self.bits, dtype=np.uint8)
         packed = np.bitwise_or.reduce(level.reshape(len(level), -1, 8 // self.bits) << shifts, axis=2)
-        return Codes(near, packed)
+        return ResidualCodes(near, packed)
 
-    def restore(self, codes: Codes) -> Floats:
+    def restore(self, codes: ResidualCodes) -> Floats:
         """Return the vectors that codes stand for, of length 1."""
         found: Floats = self.centroids[codes.centroids] + self._meaning[codes.residuals].reshape(
             len(codes.centroids), self.dimension
@@ -86,11 +86,11 @@ class ResidualCodec:
         return found
 
 
-def _levels(numbers: Floats, count: int) -> tuple[Floats, Floats]:
+def _fit_quantization_levels(numbers: Floats, count: int) -> tuple[Floats, Floats]:
     """Learn the values that stand for numbers with the least squared error, and the borders half-way (Lloyd 1982)."""
-    numbers = numbers[:: max(1, len(numbers) // SAMPLE)]
+    numbers = numbers[:: max(1, len(numbers) // MAX_RESIDUAL_SAMPLE)]
     values = np.quantile(numbers, (np.arange(count) + 0.5) / count)
-    for _ in range(ROUNDS * 4):
+    for _ in range(KMEANS_ROUNDS * 4):
         level = np.searchsorted((values[1:] + values[:-1]) / 2, numbers)
         sizes = np.bincount(level, minlength=count)
         sums = np.bincount(level, weights=numbers, minlength=count)

@@ -8,22 +8,22 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from knowhalu.errors import IndexFormatError
-from knowhalu.index.chunking import cut
-from knowhalu.index.journal import Work
+from knowhalu.index.chunking import chunk_document
 from knowhalu.index.manifest import Chunking
-from knowhalu.index.progress import Meter
-from knowhalu.index.shards import Shard, ShardWriter, Written
+from knowhalu.index.progress import ProgressMeter
+from knowhalu.index.shard_file import Shard, ShardSummary, ShardWriter
+from knowhalu.index.transaction import IndexTransaction
 from knowhalu.ingest.sources import SourceRecord
-from knowhalu.io.keys import KEY, KeySet, find, key_of
+from knowhalu.io.keys import KEY_TYPE, KeySet, find_keys, make_key
 from knowhalu.text.sentences import Span
 
-WINDOW = 8192
+WINDOW_PASSAGES = 8192
 """Pieces that are looked up together."""
-CHARACTERS = 2**24
+WINDOW_CHARACTERS = 2**24
 """Characters after which a window ends, however few its pieces are."""
 
 
-class Position(NamedTuple):
+class StreamPosition(NamedTuple):
     """A place in the stream: so many records, so many pieces of the last one, and a hash over all records up to it."""
 
     records: int = 0
@@ -31,7 +31,7 @@ class Position(NamedTuple):
     chain: str = ""
 
 
-class Piece(NamedTuple):
+class StreamedPassage(NamedTuple):
     """A passage of a record; the first piece of a record `opens` its document, and a record without text has only that."""
 
     record: SourceRecord
@@ -40,77 +40,77 @@ class Piece(NamedTuple):
     section: str
     span: Span | None
     key: bytes
-    position: Position
+    position: StreamPosition
 
 
 class SourcesChanged(Exception):  # noqa: N818 - tells the builder, never a caller
     """The records are not those that were read before."""
 
 
-def embedded(title: str, text: str, chunking: Chunking) -> str:
+def text_to_embed(title: str, text: str, chunking: Chunking) -> str:
     """Return what is embedded of a passage."""
     return f"{title}. {text}" if chunking.titles and title else text
 
 
-def pieces(records: Iterable[SourceRecord], chunking: Chunking, after: Position) -> Iterator[Piece]:
+def stream_passages(records: Iterable[SourceRecord], chunking: Chunking, after: StreamPosition) -> Iterator[StreamedPassage]:
     """Cut records into pieces, leaving out those up to `after`.
 
     Raises SourcesChanged where the records up to there are others than they were.
     """
     count, chain = 0, ""
     for count, record in enumerate(records, 1):  # noqa: B007
-        chain = _linked(chain, record)
+        chain = _extend_chain(chain, record)
         if count < after.records:
             continue
         if count == after.records and chain != after.chain:
             raise SourcesChanged
         done = after.pieces if count == after.records else -1
-        yield from _pieces(record, chunking, count, chain, done)
+        yield from _record_passages(record, chunking, count, chain, done)
     if count < after.records:
         raise SourcesChanged
 
 
-def _pieces(record: SourceRecord, chunking: Chunking, count: int, chain: str, done: int) -> Iterator[Piece]:
+def _record_passages(record: SourceRecord, chunking: Chunking, count: int, chain: str, done: int) -> Iterator[StreamedPassage]:
     number = 0
-    for number, (section, span) in enumerate(cut(record, chunking), 1):
+    for number, (section, span) in enumerate(chunk_document(record, chunking), 1):
         if number > done:
-            key = key_of(record.title, section, span.text)
-            yield Piece(record, number == 1, number, section, span, key, Position(count, number, chain))
+            key = make_key(record.title, section, span.text)
+            yield StreamedPassage(record, number == 1, number, section, span, key, StreamPosition(count, number, chain))
     if not number and done < 0:
-        yield Piece(record, True, 0, "", None, b"", Position(count, 0, chain))
+        yield StreamedPassage(record, True, 0, "", None, b"", StreamPosition(count, 0, chain))
 
 
-def _linked(chain: str, record: SourceRecord) -> str:
+def _extend_chain(chain: str, record: SourceRecord) -> str:
     headings = (f"{h.start} {h.path}" for h in record.headings)
     parts = "\0".join((chain, record.id, record.title, record.text, *headings))
     return hashlib.blake2b(parts.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
-def in_windows(stream: Iterator[Piece]) -> Iterator[list[Piece]]:
+def group_into_windows(stream: Iterator[StreamedPassage]) -> Iterator[list[StreamedPassage]]:
     """Gather pieces into windows of bounded size."""
-    window, size = list[Piece](), 0
+    window, size = list[StreamedPassage](), 0
     for piece in stream:
         window.append(piece)
         size += len(piece.span.text) if piece.span else 0
-        if len(window) >= WINDOW or size >= CHARACTERS:
+        if len(window) >= WINDOW_PASSAGES or size >= WINDOW_CHARACTERS:
             yield window
             window, size = [], 0
     if window:
         yield window
 
 
-class Cut(NamedTuple):
+class FinishedShard(NamedTuple):
     """A finished shard of the work folder."""
 
     path: Path
-    made: Written
+    made: ShardSummary
 
     def open(self) -> Shard:
         """Open the shard."""
         return Shard(self.path, self.made.passages, self.made.documents, self.made.echoes, self.made.sha256)
 
 
-class Seen(Protocol):
+class SeenTexts(Protocol):
     """Tells which texts are new, and which documents may come."""
 
     def check(self, records: Sequence[SourceRecord]) -> None:
@@ -123,7 +123,7 @@ class Seen(Protocol):
         """Take in keys and tell for each whether it is new."""
 
 
-class SeenNothing:
+class SeenInBuild:
     """The texts of this work alone."""
 
     def __init__(self) -> None:
@@ -141,7 +141,7 @@ class SeenNothing:
         return [self._keys.add(key) for key in keys]
 
 
-class SeenIndex(SeenNothing):
+class SeenInShards(SeenInBuild):
     """The texts of this work and of the shards of an index, which are looked through anew for each window."""
 
     def __init__(self, shards: Sequence[Shard]) -> None:
@@ -150,27 +150,29 @@ class SeenIndex(SeenNothing):
 
     def new(self, keys: list[bytes]) -> list[bool]:
         """Take in keys and tell for each whether it is new."""
-        wanted = np.sort(np.array(keys, KEY))
-        known = {s.keys[i : i + 1].tobytes() for s in self._shards for i in find(s.keys, wanted)}
+        wanted = np.sort(np.array(keys, KEY_TYPE))
+        known = {s.keys[i : i + 1].tobytes() for s in self._shards for i in find_keys(s.keys, wanted)}
         return [key not in known and self._keys.add(key) for key in keys]
 
 
-class Cutter:
+class ShardBuilder:
     """Cut records into shards in a work folder, going on where an earlier process stopped."""
 
-    def __init__(self, work: Work, chunking: Chunking, *, limit: int, seen: Seen, first_document: int = 0) -> None:
+    def __init__(
+        self, work: IndexTransaction, chunking: Chunking, *, limit: int, seen: SeenTexts, first_document: int = 0
+    ) -> None:
         self._work, self._chunking, self._limit, self._seen, self._first = work, chunking, limit, seen, first_document
-        self.shards = [_known(work, i, s["shard"]) for i, s in enumerate(s for s in work.steps if "shard" in s)]
+        self.shards = [_open_finished_shard(work, i, s["shard"]) for i, s in enumerate(s for s in work.steps if "shard" in s)]
         for shard in self.shards:
             seen.load(shard.open())
         last = work.steps[-1] if work.steps else {}
-        self._after = Position(*last.get("position", ()))
+        self._after = StreamPosition(*last.get("position", ()))
         self._writer = self._begin()
 
-    def run(self, records: Iterable[SourceRecord], meter: Meter) -> list[Cut]:
+    def run(self, records: Iterable[SourceRecord], meter: ProgressMeter) -> list[FinishedShard]:
         """Read all records; raises SourcesChanged where they are not those that were read before."""
         position = self._after
-        for window in in_windows(pieces(records, self._chunking, self._after)):
+        for window in group_into_windows(stream_passages(records, self._chunking, self._after)):
             if self._work.steps and "end" in self._work.steps[-1]:
                 raise SourcesChanged
             self._seen.check([p.record for p in window if p.opens])
@@ -195,7 +197,7 @@ class Cutter:
     def _begin(self) -> ShardWriter:
         return ShardWriter(self._first + self._counts()[1], self._limit)
 
-    def _take(self, piece: Piece, new: Any) -> None:
+    def _take(self, piece: StreamedPassage, new: Any) -> None:
         record, span = piece.record, piece.span
         if piece.opens:
             self._writer.document(record.id, record.title)
@@ -206,10 +208,10 @@ class Cutter:
         else:
             self._writer.echo(record.id, piece.number, span.start, piece.key)
 
-    def _close(self, position: Position) -> None:
+    def _close(self, position: StreamPosition) -> None:
         path = self._work.folder / f"{len(self.shards):05d}.passages"
         made = self._writer.finish(path)
-        self.shards.append(Cut(path, made))
+        self.shards.append(FinishedShard(path, made))
         self._writer = self._begin()
         self._step({"shard": [*made[:3], f"{made.content:x}", *made[4:]], "position": position})
 
@@ -218,10 +220,10 @@ class Cutter:
         self._work.steps.append(step)
 
 
-def _known(work: Work, number: int, shard: list[Any]) -> Cut:
+def _open_finished_shard(work: IndexTransaction, number: int, shard: list[Any]) -> FinishedShard:
     passages, documents, echoes, content, size, sha256 = shard
-    made = Written(passages, documents, echoes, int(content, 16), size, sha256)
-    cut = Cut(work.folder / f"{number:05d}.passages", made)
+    made = ShardSummary(passages, documents, echoes, int(content, 16), size, sha256)
+    cut = FinishedShard(work.folder / f"{number:05d}.passages", made)
     if not cut.path.is_file():
         raise IndexFormatError(f"{cut.path}: is missing from the unfinished work. Force the command to begin anew")
     return cut

@@ -6,69 +6,69 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from knowhalu.errors import MissingExtra
-from knowhalu.ingest.records import Broken, File, Heading, Job, LeftOut, Row
-from knowhalu.ingest.text import below_title, contents
-from knowhalu.ingest.wikitext import is_power
-from knowhalu.io.compression import Note
+from knowhalu.ingest.records import BrokenRecord, Heading, ReadJob, SkippedRecord, SourceFile, SourceRow
+from knowhalu.ingest.text import drop_title_heading, read_whole_file
+from knowhalu.ingest.wikitext import is_exponent
+from knowhalu.io.compression import PositionCallback
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-UNSEEN = frozenset(
+HIDDEN_TAGS = frozenset(
     "head script style noscript template svg math iframe object embed canvas audio video map nav menu dialog select option "
     "button input textarea datalist".split()
 )
 """Elements whose content is not text of the page."""
-INLINE = frozenset(
+INLINE_TAGS = frozenset(
     "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark q rp rt ruby s samp small span strike "
     "strong sub sup time tt u var wbr -text".split()
 )
 """Elements that stand within a line; all others begin a new one."""
-_DECLARED = re.compile(
+_DECLARED_ENCODING = re.compile(
     rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]+)|<\?xml[^>]{0,100}?encoding\s*=\s*["']([\w.:-]+)""", re.IGNORECASE
 )
-_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
-WEB = {"iso-8859-1": "cp1252", "latin1": "cp1252", "ascii": "cp1252", "us-ascii": "cp1252", "iso-8859-9": "cp1254",
+_BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+WEB_ENCODINGS = {"iso-8859-1": "cp1252", "latin1": "cp1252", "ascii": "cp1252", "us-ascii": "cp1252", "iso-8859-9": "cp1254",
        "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "ks_c_5601-1987": "cp949", "euc-kr": "cp949",
        "utf-16": "utf-8", "utf-16le": "utf-8", "utf-16be": "utf-8"}  # fmt: skip
 """What browsers take for the encodings that pages name: https://encoding.spec.whatwg.org."""
-_HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_HIDDEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 
 
-def read_html(file: File, note: Note) -> Iterator[Row | Job]:
+def read_html(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow | ReadJob]:
     """Read an HTML page, perhaps in another process."""
     _parser()
-    yield Job(_page, (file,))
+    yield ReadJob(_read_page, (file,))
 
 
-def _page(file: File) -> list[Row]:
-    data = contents(file.path)
-    if isinstance(data, Broken):
-        return [Row(data, file.name, str(file.path))]
+def _read_page(file: SourceFile) -> list[SourceRow]:
+    data = read_whole_file(file.path)
+    if isinstance(data, BrokenRecord):
+        return [SourceRow(data, file.name, str(file.path))]
     try:
-        title, text, headings = extract(_decoded(data))
-    except Broken as problem:
-        return [Row(problem, file.name, str(file.path))]
+        title, text, headings = extract_text(_decode_page(data))
+    except BrokenRecord as problem:
+        return [SourceRow(problem, file.name, str(file.path))]
     if not text:
-        return [Row(LeftOut("HTML page without visible text"), file.name, str(file.path))]
+        return [SourceRow(SkippedRecord("HTML page without visible text"), file.name, str(file.path))]
     value = {"id": file.name, "title": title or file.path.stem, "text": text}
-    return [Row(value, file.name, str(file.path), headings=headings)]
+    return [SourceRow(value, file.name, str(file.path), headings=headings)]
 
 
-def _decoded(data: bytes) -> str:
+def _decode_page(data: bytes) -> str:
     """Decode a page by its byte order mark, else by what it declares, else as UTF-8; raises Broken."""
-    name = next((encoding for mark, encoding in _MARKS if data.startswith(mark)), "")
-    declared = _DECLARED.search(data[:4096])
+    name = next((encoding for mark, encoding in _BYTE_ORDER_MARKS if data.startswith(mark)), "")
+    declared = _DECLARED_ENCODING.search(data[:4096])
     if not name and declared:
         name = (declared[1] or declared[2]).decode("ascii").lower()
-        name = WEB.get(name, name)
+        name = WEB_ENCODINGS.get(name, name)
     try:
         return data.decode(name or "utf-8")
     except UnicodeError as error:
         says = f"it says {name}" if name else "it names no encoding and is no UTF-8"
-        raise Broken(f"the encoding is unclear: {says} ({error}); convert the page to UTF-8") from None
+        raise BrokenRecord(f"the encoding is unclear: {says} ({error}); convert the page to UTF-8") from None
     except LookupError:
-        raise Broken(f"the encoding {name!r} is unknown; convert the page to UTF-8") from None
+        raise BrokenRecord(f"the encoding {name!r} is unknown; convert the page to UTF-8") from None
 
 
 def _parser() -> "type[LexborHTMLParser]":
@@ -79,20 +79,20 @@ def _parser() -> "type[LexborHTMLParser]":
     return LexborHTMLParser
 
 
-def extract(page: str) -> tuple[str, str, tuple[Heading, ...]]:
+def extract_text(page: str) -> tuple[str, str, tuple[Heading, ...]]:
     """Return the title of a page, its visible text (a block on each line) and its headings."""
     tree = _parser()(page)
     named = tree.css_first("head > title")
     title = " ".join(named.text().split()) if named else ""
-    lines = _Lines()
+    lines = _TextLines()
     if tree.body is not None:
         _walk(tree.body, lines)
     lines.end()
     title = title or next((h.path[0] for h in lines.headings), "")
-    return title, "\n".join(lines.done), below_title(lines.headings, title)
+    return title, "\n".join(lines.done), drop_title_heading(lines.headings, title)
 
 
-class _Lines:
+class _TextLines:
     """The text of a page while it is gathered, line by line."""
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class _Lines:
 
     def raise_to(self, text: str) -> None:
         """Mark the raised text that comes next where it is the exponent of a figure."""
-        if self._open and self._open[-1][-1:].isdecimal() and is_power(text):
+        if self._open and self._open[-1][-1:].isdecimal() and is_exponent(text):
             self.add("^")
 
     def end(self, level: int = 0, *, kept: bool = False) -> None:
@@ -125,7 +125,7 @@ class _Lines:
         self._at += len(line) + 1
 
 
-def _walk(body: "LexborNode", lines: _Lines) -> None:
+def _walk(body: "LexborNode", lines: _TextLines) -> None:
     """Go through a page without recursion, since pages nest as deep as they like."""
     todo: list[Any] = [body]
     while todo:
@@ -138,21 +138,21 @@ def _walk(body: "LexborNode", lines: _Lines) -> None:
             lines.add(step.text_content or "")
         elif tag == "br":
             lines.end()
-        elif tag not in UNSEEN and not tag.startswith(("-", "!")) and not _hidden(step):
+        elif tag not in HIDDEN_TAGS and not tag.startswith(("-", "!")) and not _is_hidden(step):
             if tag == "sup":
-                path = _opening(step)
-                if _is_note(path):
+                path = _leading_nodes(step)
+                if _is_note_mark(path):
                     continue
                 lines.raise_to(_text_at(path))
             if tag in {"td", "th"}:
                 lines.add(" ")
-            elif tag not in INLINE:
+            elif tag not in INLINE_TAGS:
                 lines.end()
                 todo.append((int(tag[1]) if tag in {"h1", "h2", "h3", "h4", "h5", "h6"} else 0, tag == "pre"))
             todo += reversed(list(step.iter(include_text=True)))
 
 
-def _opening(node: "LexborNode") -> list["LexborNode"]:
+def _leading_nodes(node: "LexborNode") -> list["LexborNode"]:
     """Return a node and its first children, not endlessly deep."""
     path = [node]
     while len(path) < 8 and (child := path[-1].child) is not None:
@@ -164,13 +164,13 @@ def _text_at(path: list["LexborNode"]) -> str:
     return (path[-1].text_content or "").strip() if path[-1].tag == "-text" else ""
 
 
-def _is_note(path: list["LexborNode"]) -> bool:
+def _is_note_mark(path: list["LexborNode"]) -> bool:
     """Tell whether raised text is only the mark of a note: a link into a page, inside or right around it, or in brackets."""
     alone = path[0].prev is None and path[0].next is None
     links = [*path, *([path[0].parent] if alone else [])]
     return _text_at(path).startswith("[") or any("#" in (n.attributes.get("href") or "") for n in links if n and n.tag == "a")
 
 
-def _hidden(node: "LexborNode") -> bool:
+def _is_hidden(node: "LexborNode") -> bool:
     attributes = node.attributes
-    return "hidden" in attributes or bool(_HIDDEN.search(attributes.get("style") or ""))
+    return "hidden" in attributes or bool(_HIDDEN_STYLE.search(attributes.get("style") or ""))

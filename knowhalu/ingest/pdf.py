@@ -5,25 +5,25 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from knowhalu.errors import MissingExtra
-from knowhalu.ingest.records import Broken, File, Job, LeftOut, Row
-from knowhalu.io.compression import BREAKS, Note
+from knowhalu.ingest.records import BrokenRecord, ReadJob, SkippedRecord, SourceFile, SourceRow
+from knowhalu.io.compression import READ_ERRORS, PositionCallback
 
 if TYPE_CHECKING:
     from pypdf import PageObject, PdfReader
 
-FAULTS = (*BREAKS, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError)
+PDF_ERRORS = (*READ_ERRORS, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError)
 """What the reader raises, besides its own errors, on files that only look like PDF, nest too deep, or are encrypted in a way that
 it does not know: such a file is reported as broken, with its reason."""
-SCANNED = "no text but pictures, as in a scan; run text recognition (OCR) on the file first"
+SCANNED_PAGE_MESSAGE = "no text but pictures, as in a scan; run text recognition (OCR) on the file first"
 
 
-def read_pdf(file: File, note: Note) -> Iterator[Row | Job]:
+def read_pdf(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow | ReadJob]:
     """Read the pages of a PDF file, perhaps in another process."""
-    _package()
-    yield Job(_pages, (file,))
+    _import_pypdf()
+    yield ReadJob(_read_pages, (file,))
 
 
-def _package() -> Any:
+def _import_pypdf() -> Any:
     try:
         import pypdf
         import pypdf.errors
@@ -33,20 +33,20 @@ def _package() -> Any:
     return pypdf
 
 
-def _pages(file: File) -> list[Row]:
-    pypdf, where = _package(), str(file.path)
+def _read_pages(file: SourceFile) -> list[SourceRow]:
+    pypdf, where = _import_pypdf(), str(file.path)
     own = (pypdf.errors.PyPdfError, pypdf.errors.DependencyError)
     try:
         with file.path.open("rb") as raw:
             reader = pypdf.PdfReader(raw)
             if reader.is_encrypted and not reader.decrypt(""):
-                return [Row(Broken("needs a password; save a copy without one"), file.name, where)]
-            return _read(file, reader)
-    except (*own, *FAULTS) as error:
-        return [Row(Broken(f"cannot be read as PDF ({error or type(error).__name__})"), file.name, where)]
+                return [SourceRow(BrokenRecord("needs a password; save a copy without one"), file.name, where)]
+            return _extract_pages(file, reader)
+    except (*own, *PDF_ERRORS) as error:
+        return [SourceRow(BrokenRecord(f"cannot be read as PDF ({error or type(error).__name__})"), file.name, where)]
 
 
-def _read(file: File, reader: "PdfReader") -> list[Row]:
+def _extract_pages(file: SourceFile, reader: "PdfReader") -> list[SourceRow]:
     title = _title(reader) or file.path.stem
     found, scanned, blank = [], [], 0
     for number, page in enumerate(reader.pages, 1):
@@ -55,16 +55,16 @@ def _read(file: File, reader: "PdfReader") -> list[Row]:
         if text:
             key = f"{file.name}#page={number}"
             value = {"id": key, "title": f"{title}, page {number}", "text": text}
-            found.append(Row(value, key, f"{file.path}, page {number}"))
+            found.append(SourceRow(value, key, f"{file.path}, page {number}"))
         elif _has_pictures(page):
             scanned.append(str(number))
         else:
             blank += 1
     if scanned:
-        found.append(Row(Broken(f"pages {', '.join(scanned)}: {SCANNED}"), file.name, str(file.path)))
+        found.append(SourceRow(BrokenRecord(f"pages {', '.join(scanned)}: {SCANNED_PAGE_MESSAGE}"), file.name, str(file.path)))
     elif not found:
-        return [Row(Broken("no page of it has any text"), file.name, str(file.path))]
-    return found + [Row(LeftOut("blank PDF page"), file.name, str(file.path))] * blank
+        return [SourceRow(BrokenRecord("no page of it has any text"), file.name, str(file.path))]
+    return found + [SourceRow(SkippedRecord("blank PDF page"), file.name, str(file.path))] * blank
 
 
 def _title(reader: "PdfReader") -> str:

@@ -7,17 +7,17 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from knowhalu.ingest.records import Broken, Fields, File, Heading, Row
+from knowhalu.ingest.records import BrokenRecord, FieldNames, Heading, SourceFile, SourceRow
 
-COLLECTION = "colbert"
-FIELDS = {
-    "dpr": Fields(("text",), ("title",), ("id",)),
-    "colbert": Fields(("passage", "text"), ("title",), ("pid", "id")),
-    "wikichat": Fields(("content", "content_string", "passage", "text"),
+COLBERT_FORMAT = "colbert"
+PRESET_FIELDS = {
+    "dpr": FieldNames(("text",), ("title",), ("id",)),
+    "colbert": FieldNames(("passage", "text"), ("title",), ("pid", "id")),
+    "wikichat": FieldNames(("content", "content_string", "passage", "text"),
                        ("full_section_title", "document_title", "article_title", "title"), ("id", "pid")),
-    "hotpotqa": Fields(("text", "sentences"), ("title",), ("id",)),
-    "beir": Fields(("text",), ("title",), ("_id", "id")),
-    "kilt": Fields(("text",), ("wikipedia_title",), ("wikipedia_id", "_id")),
+    "hotpotqa": FieldNames(("text", "sentences"), ("title",), ("id",)),
+    "beir": FieldNames(("text",), ("title",), ("_id", "id")),
+    "kilt": FieldNames(("text",), ("wikipedia_title",), ("wikipedia_id", "_id")),
 }  # fmt: skip
 """The field names of each collection."""
 _LINK = re.compile(r"</?a\b[^<>]*>")
@@ -25,7 +25,7 @@ _KILT_SECTION = "Section::::"
 _KILT_BULLET = re.compile(r"^BULLET::::-?\s*")
 
 
-def shaped(row: Row, file: File) -> Row:
+def join_text_lists(row: SourceRow, file: SourceFile) -> SourceRow:
     """Make one text of a row's text, where that is a list of sentences, paragraphs or both."""
     value: Any = row.value
     field = next((n for n in row.fields.text if value.get(n) is not None), "")
@@ -33,13 +33,13 @@ def shaped(row: Row, file: File) -> Row:
     if isinstance(found, list):
         try:
             if "wikipedia_title" in value:
-                text, headings = _kilt(_strings(found), value["wikipedia_title"])
+                text, headings = _join_kilt_paragraphs(_check_strings(found), value["wikipedia_title"])
                 return row._replace(value={**value, field: text}, headings=headings)
-            paragraphs = [_joined(_strings(p)) if isinstance(p, list) else p for p in found]
+            paragraphs = [_join_sentences(_check_strings(p)) if isinstance(p, list) else p for p in found]
             nested = any(isinstance(p, list) for p in found)
-            text = "\n".join(_strings(paragraphs)) if nested else _joined(_strings(found))
+            text = "\n".join(_check_strings(paragraphs)) if nested else _join_sentences(_check_strings(found))
             return row._replace(value={**value, field: _LINK.sub("", text)})
-        except Broken as problem:
+        except BrokenRecord as problem:
             return row._replace(value=problem)
     if file.format == "wikichat" and isinstance(found, str) and not any(value.get(n) for n in row.fields.title):
         title, mark, rest = found.partition(" | ")
@@ -47,14 +47,14 @@ def shaped(row: Row, file: File) -> Row:
     return row
 
 
-def _strings(found: Iterable[Any]) -> list[str]:
+def _check_strings(found: Iterable[Any]) -> list[str]:
     strings = list(found)
     if odd := [type(s).__name__ for s in strings if not isinstance(s, str)]:
-        raise Broken(f"the text is a list with {odd[0]} in it, not of texts alone")
+        raise BrokenRecord(f"the text is a list with {odd[0]} in it, not of texts alone")
     return strings
 
 
-def _joined(sentences: list[str]) -> str:
+def _join_sentences(sentences: list[str]) -> str:
     """Join sentences by a space where they bring none of their own."""
     parts: list[str] = []
     for sentence in filter(None, sentences):
@@ -64,7 +64,7 @@ def _joined(sentences: list[str]) -> str:
     return "".join(parts)
 
 
-def _kilt(paragraphs: list[str], title: Any) -> tuple[str, tuple[Heading, ...]]:
+def _join_kilt_paragraphs(paragraphs: list[str], title: Any) -> tuple[str, tuple[Heading, ...]]:
     """Join the paragraphs of an article; the first may repeat its title, others mark its sections and lists."""
     parts: list[str] = []
     headings, at = [], 0

@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from knowhalu.io.compression import Note
+from knowhalu.io.compression import PositionCallback
 
-BOM = "\ufeff"
+BYTE_ORDER_MARK = "\ufeff"
 
 
-class Broken(Exception):  # noqa: N818 - a finding about one record, never seen by callers
+class BrokenRecord(Exception):  # noqa: N818 - a finding about one record, never seen by callers
     """What is wrong with one record, and the cure."""
 
 
-class LeftOut(NamedTuple):
+class SkippedRecord(NamedTuple):
     """Why a sound record is no document, in words that are counted, such as "redirect"."""
 
     reason: str
@@ -27,7 +27,7 @@ class Heading(NamedTuple):
     path: tuple[str, ...]
 
 
-class Fields(NamedTuple):
+class FieldNames(NamedTuple):
     """The field names of a source; the first of each that a record has is taken."""
 
     text: Sequence[str] = ("text", "contents", "passage", "body", "content", "content_string", "sentences")
@@ -35,35 +35,35 @@ class Fields(NamedTuple):
     id: Sequence[str] = ("id", "_id", "docid", "wikipedia_id", "pid")
 
 
-class Row(NamedTuple):
+class SourceRow(NamedTuple):
     """One row: its content, or what is wrong with it, or why it is left out; the id it gets if it has none; where it stands.
 
     `fields` names the fields of the content; it is that of the user only for rows of tables.
     """
 
-    value: Mapping[str, Any] | Broken | LeftOut
+    value: Mapping[str, Any] | BrokenRecord | SkippedRecord
     fallback_id: str
     where: str
-    fields: Fields = Fields()
+    fields: FieldNames = FieldNames()
     headings: tuple[Heading, ...] = ()
 
 
-class Job(NamedTuple):
+class ReadJob(NamedTuple):
     """Work that gives rows and may be done in another process: a function of a module and its arguments."""
 
-    work: Callable[..., list[Row]]
+    work: Callable[..., list[SourceRow]]
     arguments: tuple[Any, ...]
 
 
-class File(NamedTuple):
+class SourceFile(NamedTuple):
     """A file to read: `name` stands in the ids that are made up."""
 
     path: Path
     name: str
-    fields: Fields
+    fields: FieldNames
     quotes: bool = True
     format: str = ""
 
 
-Reader = Callable[[File, Note], Iterator[Row | Job]]
+FormatReader = Callable[[SourceFile, PositionCallback], Iterator[SourceRow | ReadJob]]
 """Reads one format, row by row; raises InputError where the file as a whole cannot be read."""

@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from knowhalu.errors import InputError
-from knowhalu.ingest.files import files_below
+from knowhalu.ingest.files import list_files
 from knowhalu.ingest.html import read_html
-from knowhalu.ingest.parallel import done
+from knowhalu.ingest.parallel import run_jobs
 from knowhalu.ingest.pdf import read_pdf
-from knowhalu.ingest.presets import FIELDS
-from knowhalu.ingest.records import Broken, Fields, File, Heading, Job, LeftOut, Reader, Row
+from knowhalu.ingest.presets import PRESET_FIELDS
+from knowhalu.ingest.records import BrokenRecord, FieldNames, FormatReader, Heading, ReadJob, SkippedRecord, SourceFile, SourceRow
 from knowhalu.ingest.tables import read_jsonl, read_parquet, read_table
 from knowhalu.ingest.text import read_markdown, read_text
 from knowhalu.ingest.wikipedia import read_dump
-from knowhalu.io.compression import BREAKS, PACKED, Note, unpacked, unpacked_name
-from knowhalu.io.keys import KeySet, key_of
+from knowhalu.io.compression import COMPRESSED_SUFFIXES, READ_ERRORS, PositionCallback, open_uncompressed, uncompressed_name
+from knowhalu.io.keys import KeySet, make_key
 
-LISTED = 1000
+MAX_LISTED_PROBLEMS = 1000
 """How many problems are kept in words; all are counted."""
 
 
@@ -40,7 +40,7 @@ class SourceRecord(NamedTuple):
     numbered: bool = False
 
 
-class Sources:
+class DocumentReader:
     """An iterable of the records in files and folders, read in bounded memory and in a fixed order.
 
     `read` and `total` count bytes, for a progress bar; `skipped` and `problems` tell which records were broken, `left_out`
@@ -53,19 +53,19 @@ class Sources:
         self,
         paths: Sequence[Path] | Path,
         *,
-        fields: Fields | None = None,
+        fields: FieldNames | None = None,
         on_error: Literal["raise", "skip"] = "raise",
         quotes: bool = True,
         format: str = "",
         workers: int = 1,
     ) -> None:
-        self.fields, self.on_error, self.quotes = fields or Fields(), on_error, quotes
+        self.fields, self.on_error, self.quotes = fields or FieldNames(), on_error, quotes
         self.format, self.workers = check_format(format), workers
         self.ignored: list[str] = []
         given = [paths] if isinstance(paths, Path) else list(paths)
         self.files = [pair for path in given for pair in self._files(path)]
         if not self.files:
-            raise InputError(f"{', '.join(map(str, given)) or 'no path'}: no documents found. Give {KNOWN}, "
+            raise InputError(f"{', '.join(map(str, given)) or 'no path'}: no documents found. Give {KNOWN_FORMATS}, "
                              "or a folder with such files")  # fmt: skip
         self.sizes = [_size(path) for path, _ in self.files]
         self.total = sum(self.sizes)
@@ -83,27 +83,27 @@ class Sources:
             return [(path, path.name)]
         if not path.is_dir():
             raise InputError(f"{path}: no such file or folder")
-        found = files_below(path)
-        known = [bool(self.format or format_of(file)) for file, _ in found]
+        found = list_files(path)
+        known = [bool(self.format or detect_format(file)) for file, _ in found]
         self.ignored += [str(file) for (file, _), is_known in zip(found, known, strict=True) if not is_known]
         return [pair for pair, is_known in zip(found, known, strict=True) if is_known]
 
     def __iter__(self) -> Iterator[SourceRecord]:
         """Read all records from the start; raises InputError, or only counts where `on_error` is "skip"."""
         self._reset()
-        for row in done(self._rows(), self.workers):
-            if isinstance(row.value, LeftOut):
+        for row in run_jobs(self._rows(), self.workers):
+            if isinstance(row.value, SkippedRecord):
                 self.left_out[row.value.reason] += 1
                 continue
             try:
                 yield self._record(row)
-            except Broken as problem:
+            except BrokenRecord as problem:
                 self._refuse(f"{row.where}: {problem}")
 
-    def _rows(self) -> Iterator[Row | Job]:
+    def _rows(self) -> Iterator[SourceRow | ReadJob]:
         before = 0
         for (path, name), size in zip(self.files, self.sizes, strict=True):
-            yield from rows_of(File(path, name, self.fields, self.quotes, self.format), self._at(before))
+            yield from read_source_rows(SourceFile(path, name, self.fields, self.quotes, self.format), self._at(before))
             before += size
             self.read = before
 
@@ -117,27 +117,27 @@ class Sources:
         if self.on_error == "raise":
             raise InputError(f"{problem}. Mend the record, or skip such records")
         self.skipped += 1
-        if len(self.problems) < LISTED:
+        if len(self.problems) < MAX_LISTED_PROBLEMS:
             self.problems.append(problem)
 
-    def _record(self, row: Row) -> SourceRecord:
-        assert not isinstance(row.value, LeftOut)
-        if isinstance(row.value, Broken):
+    def _record(self, row: SourceRow) -> SourceRecord:
+        assert not isinstance(row.value, SkippedRecord)
+        if isinstance(row.value, BrokenRecord):
             raise row.value
         fields = row.fields
         text = self._field(row.value, fields.text)
         if text is None:
             has = ", ".join(map(str, row.value)) or "none"
-            raise Broken(f"no field {' or '.join(fields.text)} (it has {has}); name the one that holds the text")
+            raise BrokenRecord(f"no field {' or '.join(fields.text)} (it has {has}); name the one that holds the text")
         if not text.strip():
-            raise Broken("the text is empty")
+            raise BrokenRecord("the text is empty")
         if "\0" in text:
-            raise Broken("the text has NUL characters in it, so it is no text; is the file of another kind?")
+            raise BrokenRecord("the text has NUL characters in it, so it is no text; is the file of another kind?")
         own = (self._field(row.value, fields.id, numbers=True) or "").strip()
         key = own or row.fallback_id
-        if not self._seen.add(key_of(key)):
+        if not self._seen.add(make_key(key)):
             cure = "; of folders with files of one name give the folder above them all" if key == row.fallback_id else ""
-            raise Broken(f"the id {key!r} was there before; ids must differ{cure}")
+            raise BrokenRecord(f"the id {key!r} was there before; ids must differ{cure}")
         title = (self._field(row.value, fields.title) or "").strip()
         return SourceRecord(key, title, text, row.where, row.headings, not own)
 
@@ -150,11 +150,11 @@ class Sources:
         if numbers and isinstance(found, int) and not isinstance(found, bool):
             found = str(found)
         if not isinstance(found, str):
-            raise Broken(f"the field {name} is {type(found).__name__}, not text")
+            raise BrokenRecord(f"the field {name} is {type(found).__name__}, not text")
         try:
             found.encode()
         except UnicodeEncodeError:
-            raise Broken(f"the field {name} is not valid UTF-8; convert the file to UTF-8") from None
+            raise BrokenRecord(f"the field {name} is not valid UTF-8; convert the file to UTF-8") from None
         return found
 
 
@@ -165,67 +165,71 @@ def _size(path: Path) -> int:
         return 0
 
 
-class Format(NamedTuple):
+class SourceFormat(NamedTuple):
     """How a format is read, the names of its files without the ending of a packing, and what it is."""
 
-    reader: Reader
+    reader: FormatReader
     names: str
     about: str
     packed: bool = True
 
 
 FORMATS = {
-    "dpr": Format(read_table, r"psgs_w\d+.*\.tsv", "psgs_w100.tsv: id, text, title"),
-    "colbert": Format(read_table, "", "TSV of ColBERT: number, passage, perhaps title; with or without names, raw quotes"),
-    "wikichat": Format(read_jsonl, "", "JSON lines or TSV of WikiChat: content with full_section_title, or 'title | passage'"),
-    "hotpotqa": Format(read_jsonl, r"wiki_\d\d+", "wiki_00.bz2 files of HotpotQA: title and a list of sentences"),
-    "beir": Format(read_jsonl, "", "corpus.jsonl of BEIR: _id, title, text"),
-    "kilt": Format(read_jsonl, r"kilt_knowledgesource.*\.json", "knowledge source of KILT: wikipedia_id, wikipedia_title, text"),
-    "wikipedia": Format(
+    "dpr": SourceFormat(read_table, r"psgs_w\d+.*\.tsv", "psgs_w100.tsv: id, text, title"),
+    "colbert": SourceFormat(read_table, "", "TSV of ColBERT: number, passage, perhaps title; with or without names, raw quotes"),
+    "wikichat": SourceFormat(
+        read_jsonl, "", "JSON lines or TSV of WikiChat: content with full_section_title, or 'title | passage'"
+    ),
+    "hotpotqa": SourceFormat(read_jsonl, r"wiki_\d\d+", "wiki_00.bz2 files of HotpotQA: title and a list of sentences"),
+    "beir": SourceFormat(read_jsonl, "", "corpus.jsonl of BEIR: _id, title, text"),
+    "kilt": SourceFormat(
+        read_jsonl, r"kilt_knowledgesource.*\.json", "knowledge source of KILT: wikipedia_id, wikipedia_title, text"
+    ),
+    "wikipedia": SourceFormat(
         read_dump,
         r".*pages-(?:articles|meta-current).*\.xml(?:-p\d+p\d+)?",
         "XML dump of Wikipedia (*-pages-articles.xml.bz2, multistream or not)",
     ),
-    "jsonl": Format(read_jsonl, r".*\.(?:jsonl|ndjson)", "JSON lines (.jsonl, .ndjson)"),
-    "tsv": Format(read_table, r".*\.tsv", ".tsv with the names of the columns, or a collection of ColBERT"),
-    "csv": Format(read_table, r".*\.csv", ".csv with the names of the columns"),
-    "parquet": Format(read_parquet, r".*\.parquet", "Parquet (.parquet)", packed=False),
-    "markdown": Format(read_markdown, r".*\.(?:md|markdown)", "Markdown (.md, .markdown)", packed=False),
-    "html": Format(read_html, r".*\.(?:html|htm|xhtml)", "HTML pages (.html, .htm, .xhtml)", packed=False),
-    "pdf": Format(read_pdf, r".*\.pdf", "PDF (.pdf), a document for each page", packed=False),
-    "text": Format(read_text, r".*\.txt", "plain text (.txt)", packed=False),
+    "jsonl": SourceFormat(read_jsonl, r".*\.(?:jsonl|ndjson)", "JSON lines (.jsonl, .ndjson)"),
+    "tsv": SourceFormat(read_table, r".*\.tsv", ".tsv with the names of the columns, or a collection of ColBERT"),
+    "csv": SourceFormat(read_table, r".*\.csv", ".csv with the names of the columns"),
+    "parquet": SourceFormat(read_parquet, r".*\.parquet", "Parquet (.parquet)", packed=False),
+    "markdown": SourceFormat(read_markdown, r".*\.(?:md|markdown)", "Markdown (.md, .markdown)", packed=False),
+    "html": SourceFormat(read_html, r".*\.(?:html|htm|xhtml)", "HTML pages (.html, .htm, .xhtml)", packed=False),
+    "pdf": SourceFormat(read_pdf, r".*\.pdf", "PDF (.pdf), a document for each page", packed=False),
+    "text": SourceFormat(read_text, r".*\.txt", "plain text (.txt)", packed=False),
 }
 """All formats, by the names that a user gives; the first whose names fit a file is taken."""
-KNOWN = ".jsonl, .tsv, .csv (also .gz, .bz2, .xz or .zst), .parquet, .txt, .md, .html or .pdf files, or a Wikipedia dump"
+KNOWN_FORMATS = ".jsonl, .tsv, .csv (also .gz, .bz2, .xz or .zst), .parquet, .txt, .md, .html or .pdf files, or a Wikipedia dump"
 
 
-def format_of(path: Path) -> str | None:
+def detect_format(path: Path) -> str | None:
     """Return the format of a file by its name, of XML by its beginning; None for an unknown one."""
-    name = unpacked_name(path)
-    packed = path.suffix.lower() in PACKED
+    name = uncompressed_name(path)
+    packed = path.suffix.lower() in COMPRESSED_SUFFIXES
     for key, known in FORMATS.items():
         if known.names and (known.packed or not packed) and re.fullmatch(known.names, name):
             return key
-    return "wikipedia" if name.endswith(".xml") and _is_dump(path) else None
+    return "wikipedia" if name.endswith(".xml") and _is_wikipedia_dump(path) else None
 
 
-def _is_dump(path: Path) -> bool:
+def _is_wikipedia_dump(path: Path) -> bool:
     try:
-        with unpacked(path) as (file, _):
+        with open_uncompressed(path) as (file, _):
             return b"<mediawiki" in file.read(4096)
-    except BREAKS:
+    except READ_ERRORS:
         return False
 
 
-def rows_of(file: File, note: Note) -> Iterator[Row | Job]:
+def read_source_rows(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow | ReadJob]:
     """Read the rows of one file; raises InputError where the format is unknown or the file as a whole cannot be read."""
-    kind = file.format or format_of(file.path)
+    kind = file.format or detect_format(file.path)
     if kind is None:
-        raise InputError(f"{file.path}: unknown kind of file. Give {KNOWN}, or name the format")
+        raise InputError(f"{file.path}: unknown kind of file. Give {KNOWN_FORMATS}, or name the format")
     reader = FORMATS[kind].reader
-    if kind == "wikichat" and unpacked_name(file.path).endswith(".tsv"):
+    if kind == "wikichat" and uncompressed_name(file.path).endswith(".tsv"):
         reader = read_table
-    fields = FIELDS.get(kind, file.fields) if file.fields == Fields() else file.fields
+    fields = PRESET_FIELDS.get(kind, file.fields) if file.fields == FieldNames() else file.fields
     yield from reader(file._replace(format=kind, fields=fields), note)
 
 

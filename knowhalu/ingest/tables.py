@@ -7,49 +7,51 @@ from itertools import chain
 from typing import Any
 
 from knowhalu.errors import InputError, MissingExtra
-from knowhalu.ingest.presets import COLLECTION, shaped
-from knowhalu.ingest.records import BOM, Broken, Fields, File, Row
+from knowhalu.ingest.presets import COLBERT_FORMAT, join_text_lists
+from knowhalu.ingest.records import BYTE_ORDER_MARK, BrokenRecord, FieldNames, SourceFile, SourceRow
 from knowhalu.io import compression
-from knowhalu.io.compression import Note, lines
+from knowhalu.io.compression import PositionCallback, read_file_lines
 
 
-def read_jsonl(file: File, note: Note) -> Iterator[Row]:
+def read_jsonl(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow]:
     """Read a JSON object from each line."""
-    for number, line in lines(file.path, note):
+    for number, line in read_file_lines(file.path, note):
         if line is None or line.strip():
             yield _row(file, number, _parse(line, first=number == 1))
 
 
-def _row(file: File, number: int, value: Mapping[str, Any] | Broken) -> Row:
+def _row(file: SourceFile, number: int, value: Mapping[str, Any] | BrokenRecord) -> SourceRow:
     name, where = f"{file.name}:{number}", f"{file.path}:{number}"
-    row = Row(value, name, where, file.fields)
-    return row if isinstance(value, Broken) else shaped(row, file)
+    row = SourceRow(value, name, where, file.fields)
+    return row if isinstance(value, BrokenRecord) else join_text_lists(row, file)
 
 
-def _parse(line: bytes | None, *, first: bool) -> Mapping[str, Any] | Broken:
+def _parse(line: bytes | None, *, first: bool) -> Mapping[str, Any] | BrokenRecord:
     if line is None:
-        return Broken(f"the line is longer than {compression.LONGEST >> 20} MiB; split the document")
+        return BrokenRecord(f"the line is longer than {compression.MAX_RECORD_BYTES >> 20} MiB; split the document")
     try:
         text = line.decode()
-        value = json.loads(text.removeprefix(BOM) if first else text)
+        value = json.loads(text.removeprefix(BYTE_ORDER_MARK) if first else text)
     except UnicodeDecodeError as error:
-        return Broken(f"not UTF-8 ({error.reason} at byte {error.start + 1} of the line); convert the file to UTF-8")
+        return BrokenRecord(f"not UTF-8 ({error.reason} at byte {error.start + 1} of the line); convert the file to UTF-8")
     except (ValueError, RecursionError) as error:
-        return Broken(f"not JSON ({error}); each line holds one JSON object")
-    return value if isinstance(value, dict) else Broken(f"a JSON {type(value).__name__}, not an object with fields")
+        return BrokenRecord(f"not JSON ({error}); each line holds one JSON object")
+    return value if isinstance(value, dict) else BrokenRecord(f"a JSON {type(value).__name__}, not an object with fields")
 
 
-def read_table(file: File, note: Note) -> Iterator[Row]:
+def read_table(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow]:
     """Read the rows of a TSV or CSV file; its first line names the columns, except in a collection of passages."""
-    csv.field_size_limit(compression.LONGEST)
+    csv.field_size_limit(compression.MAX_RECORD_BYTES)
     # surrogateescape lets bytes that are not UTF-8 (and the mark of an endless line) through to their row, which refuses them
-    decoded = ((n, (b"\xff" if line is None else line).decode(errors="surrogateescape")) for n, line in lines(file.path, note))
-    content = (line.removeprefix(BOM) if n == 1 else line for n, line in decoded)
+    decoded = (
+        (n, (b"\xff" if line is None else line).decode(errors="surrogateescape")) for n, line in read_file_lines(file.path, note)
+    )
+    content = (line.removeprefix(BYTE_ORDER_MARK) if n == 1 else line for n, line in decoded)
     if (first := next(content, None)) is None:
         return
     delimiter = "," if file.format == "csv" else "\t"
-    header = _unnamed(first.rstrip("\r\n").split("\t"), file.fields) if delimiter == "\t" else None
-    raw = header is not None or file.format == COLLECTION or not file.quotes
+    header = _default_columns(first.rstrip("\r\n").split("\t"), file.fields) if delimiter == "\t" else None
+    raw = header is not None or file.format == COLBERT_FORMAT or not file.quotes
     reader = csv.reader(
         chain([first], content), delimiter=delimiter, strict=True, quoting=csv.QUOTE_NONE if raw else csv.QUOTE_MINIMAL
     )
@@ -59,29 +61,29 @@ def read_table(file: File, note: Note) -> Iterator[Row]:
             cells = next(reader, None)
         except csv.Error as error:
             cure = "if quotation marks are plain characters in this file, read it with quotes off"
-            yield _row(file, start, Broken(f"lines {start} to {reader.line_num}: {error}; {cure}"))
+            yield _row(file, start, BrokenRecord(f"lines {start} to {reader.line_num}: {error}; {cure}"))
             continue
         if cells is None:
             return
         if header is None:
             header = [c.strip() for c in cells]
         elif cells:
-            yield _row(file, start, _cells(header, cells))
+            yield _row(file, start, _row_fields(header, cells))
 
 
-def _unnamed(cells: list[str], fields: Fields) -> list[str] | None:
+def _default_columns(cells: list[str], fields: FieldNames) -> list[str] | None:
     """Return the columns of a collection that has no line for their names: a number, the passage, perhaps a title."""
     named = {c.strip() for c in cells} & {name for names in fields for name in names}
     return ["pid", "passage", "title"][: len(cells)] if not named and cells[0].isdecimal() and len(cells) in {2, 3} else None
 
 
-def _cells(header: list[str], cells: list[str]) -> Mapping[str, Any] | Broken:
+def _row_fields(header: list[str], cells: list[str]) -> Mapping[str, Any] | BrokenRecord:
     if len(cells) != len(header):
-        return Broken(f"{len(cells)} columns where there are {len(header)} ({', '.join(header)})")
+        return BrokenRecord(f"{len(cells)} columns where there are {len(header)} ({', '.join(header)})")
     return dict(zip(header, cells, strict=True))
 
 
-def read_parquet(file: File, note: Note) -> Iterator[Row]:
+def read_parquet(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow]:
     """Read the rows of a Parquet file, of wide tables only the columns that matter."""
     try:
         import pyarrow as pa
@@ -91,7 +93,7 @@ def read_parquet(file: File, note: Note) -> Iterator[Row]:
     try:
         with pq.ParquetFile(file.path, memory_map=True) as table:
             number, size = 0, file.path.stat().st_size
-            wanted = _wanted(table.schema_arrow.names, file.fields)
+            wanted = _columns_to_read(table.schema_arrow.names, file.fields)
             for batch in table.iter_batches(batch_size=256, columns=wanted):
                 for value in batch.to_pylist():
                     number += 1
@@ -101,6 +103,6 @@ def read_parquet(file: File, note: Note) -> Iterator[Row]:
         raise InputError(f"{file.path}: cannot be read as Parquet ({error}). Write the file again") from error
 
 
-def _wanted(has: Sequence[str], fields: Fields) -> list[str] | None:
+def _columns_to_read(has: Sequence[str], fields: FieldNames) -> list[str] | None:
     """Return the columns to read: a table may carry wide ones that nobody asked for, such as vectors."""
     return [c for names in fields for c in names if c in has] if set(fields.text) & set(has) else None

@@ -4,81 +4,84 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from knowhalu.ingest.records import BOM, Broken, File, Heading, Job, Row
+from knowhalu.ingest.records import BYTE_ORDER_MARK, BrokenRecord, Heading, ReadJob, SourceFile, SourceRow
 from knowhalu.io import compression
-from knowhalu.io.compression import BREAKS, Note, content
+from knowhalu.io.compression import READ_ERRORS, PositionCallback, read_document_bytes
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
-_HASHES = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*$")
-_UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
+_CODE_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+_ATX_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*$")
+_SETEXT_UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _TITLE = re.compile(r"""title\s*[:=]\s*(?P<quote>["']?)(?P<title>.+?)(?P=quote)\s*$""", re.IGNORECASE)
-FRONT: dict[str, tuple[str, ...]] = {"---": ("---", "..."), "+++": ("+++",)}
+FRONT_MATTER_RULES: dict[str, tuple[str, ...]] = {"---": ("---", "..."), "+++": ("+++",)}
 """The lines that open and close the front matter of a Markdown file."""
-_KEY = re.compile(r"""["']?[\w.-]+["']?\s*(?::(?=\s|$)|=)""")
-_MORE = re.compile(r"\s|#|-(?=\s|$)|[\[\]{}]")
+_FRONT_MATTER_KEY = re.compile(r"""["']?[\w.-]+["']?\s*(?::(?=\s|$)|=)""")
+_FRONT_MATTER_CONTINUATION = re.compile(r"\s|#|-(?=\s|$)|[\[\]{}]")
 
 
-def read_text(file: File, note: Note) -> Iterator[Row | Job]:
+def read_text(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow | ReadJob]:
     """Read a text file; its title is its name."""
     yield _document(file)
 
 
-def read_markdown(file: File, note: Note) -> Iterator[Row | Job]:
+def read_markdown(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow | ReadJob]:
     """Read a Markdown file as it is written, without its front matter; the title is that of the front matter or first heading."""
     row = _document(file)
     if not isinstance(row.value, dict):
         yield row
         return
-    title, text = _front(row.value["text"])
+    title, text = _split_front_matter(row.value["text"])
     headings = tuple(find_headings(text))
     title = title or next((h.path[0] for h in headings if len(h.path) == 1), "") or file.path.stem
     value = {"id": file.name, "title": title, "text": text}
-    yield row._replace(value=value, headings=below_title(headings, title))
+    yield row._replace(value=value, headings=drop_title_heading(headings, title))
 
 
-def below_title(headings: Iterable[Heading], title: str) -> tuple[Heading, ...]:
+def drop_title_heading(headings: Iterable[Heading], title: str) -> tuple[Heading, ...]:
     """Return the headings without the one that is the title, which leads to all others."""
     short = [h._replace(path=h.path[1:]) if h.path[0] == title else h for h in headings]
     return tuple(h for h in short if h.path)
 
 
-def contents(path: Path) -> bytes | Broken:
+def read_whole_file(path: Path) -> bytes | BrokenRecord:
     """Read a file that holds one document; what is wrong with it is a finding about this one record."""
     try:
-        data = content(path)
-    except BREAKS as error:
-        return Broken(f"cannot be read ({error})")
-    return Broken(f"longer than {compression.LONGEST >> 20} MiB; split the document") if data is None else data
+        data = read_document_bytes(path)
+    except READ_ERRORS as error:
+        return BrokenRecord(f"cannot be read ({error})")
+    return BrokenRecord(f"longer than {compression.MAX_RECORD_BYTES >> 20} MiB; split the document") if data is None else data
 
 
-def _document(file: File) -> Row:
-    data = contents(file.path)
-    if isinstance(data, Broken):
-        return Row(data, file.name, str(file.path))
+def _document(file: SourceFile) -> SourceRow:
+    data = read_whole_file(file.path)
+    if isinstance(data, BrokenRecord):
+        return SourceRow(data, file.name, str(file.path))
     try:
-        text = data.decode("utf-16" if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8").removeprefix(BOM)
+        text = data.decode("utf-16" if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8").removeprefix(BYTE_ORDER_MARK)
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        return Row(Broken(f"not UTF-8 ({error.reason}); convert the file to UTF-8"), file.name, f"{file.path}:{line}")
+        return SourceRow(BrokenRecord(f"not UTF-8 ({error.reason}); convert the file to UTF-8"), file.name, f"{file.path}:{line}")
     value = {"id": file.name, "title": file.path.stem, "text": text}
-    return Row(value, file.name, str(file.path))
+    return SourceRow(value, file.name, str(file.path))
 
 
-def _front(text: str) -> tuple[str, str]:
+def _split_front_matter(text: str) -> tuple[str, str]:
     """Return the title that the front matter gives, if any, and the text after it."""
     lines = text.split("\n")
-    closing = FRONT.get(lines[0].rstrip(), ())
+    closing = FRONT_MATTER_RULES.get(lines[0].rstrip(), ())
     end = next((i for i, line in enumerate(lines[1:], 1) if line.rstrip() in closing), None)
-    if end is None or not _is_matter(lines[1:end]):
+    if end is None or not _is_front_matter(lines[1:end]):
         return "", text
     found = (m["title"].strip() for line in lines[1:end] if (m := _TITLE.match(line)))
     return next(found, ""), "\n".join(lines[end + 1 :])
 
 
-def _is_matter(lines: list[str]) -> bool:
+def _is_front_matter(lines: list[str]) -> bool:
     """Tell whether lines between two rules are names with values, and not text of the author."""
     said = [line for line in lines if line.strip()]
-    return not said or (any(map(_KEY.match, said)) and all(_KEY.match(line) or _MORE.match(line) for line in said))
+    return not said or (
+        any(map(_FRONT_MATTER_KEY.match, said))
+        and all(_FRONT_MATTER_KEY.match(line) or _FRONT_MATTER_CONTINUATION.match(line) for line in said)
+    )
 
 
 def find_headings(text: str) -> Iterator[Heading]:
@@ -89,11 +92,11 @@ def find_headings(text: str) -> Iterator[Heading]:
         bare, start = line.rstrip("\r\n"), at
         at += len(line)
         level, name = 0, ""
-        if mark := _FENCE.match(bare):
-            fence = _fenced(fence, mark)
-        elif not fence and (hashes := _HASHES.match(bare)):
+        if mark := _CODE_FENCE.match(bare):
+            fence = _open_fence(fence, mark)
+        elif not fence and (hashes := _ATX_HEADING.match(bare)):
             level, name = len(hashes[1]), (hashes[2] or "").strip()
-        elif not fence and before[1] and (under := _UNDERLINE.match(bare)):
+        elif not fence and before[1] and (under := _SETEXT_UNDERLINE.match(bare)):
             level, name, start = 1 if under[1][0] == "=" else 2, before[1], before[0]
         plain = not (fence or mark or level or bare[:1] in "#>-*+|" or bare.startswith("    "))
         before = (start, bare.strip()) if plain else (0, "")
@@ -102,7 +105,7 @@ def find_headings(text: str) -> Iterator[Heading]:
             yield Heading(start, start + len(text[start:at].rstrip()), tuple(t for _, t in path))
 
 
-def _fenced(fence: str, mark: re.Match[str]) -> str:
+def _open_fence(fence: str, mark: re.Match[str]) -> str:
     """Return the mark that the lines after this one stand behind, if any."""
     if not fence:
         return mark[1]

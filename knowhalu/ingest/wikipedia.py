@@ -10,50 +10,50 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 from knowhalu.errors import InputError
-from knowhalu.ingest.records import Broken, File, Job, LeftOut, Row
-from knowhalu.ingest.wikitext import parser, read_wikitext
+from knowhalu.ingest.records import BrokenRecord, ReadJob, SkippedRecord, SourceFile, SourceRow
+from knowhalu.ingest.wikitext import make_wikitext_parser, read_wikitext
 from knowhalu.io import compression
-from knowhalu.io.compression import Note, lines
+from knowhalu.io.compression import PositionCallback, read_file_lines
 
-BATCH = 2**20
+BATCH_BYTES = 2**20
 """Bytes of pages that are parsed at once."""
-LISTS = re.compile(r"(?:Lists? of|Index of|Outline of|Liste? (?:der|des|de|von)|Lista (?:de|di)|Anexo:) ?\b", re.IGNORECASE)
+LIST_TITLE = re.compile(r"(?:Lists? of|Index of|Outline of|Liste? (?:der|des|de|von)|Lista (?:de|di)|Anexo:) ?\b", re.IGNORECASE)
 """How the titles of lists begin."""
-AMBIGUOUS = re.compile(r"\((?:disambiguation|Begriffsklärung|homonymie|desambiguación|disambigua)\)$", re.IGNORECASE)
+DISAMBIGUATION_TITLE = re.compile(r"\((?:disambiguation|Begriffsklärung|homonymie|desambiguación|disambigua)\)$", re.IGNORECASE)
 _NAMESPACE = re.compile(rb'<namespace key="(-2|6|14)"[^>]*>([^<]+)</namespace>')
 _DECLARATION = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
-_HEAD = 2**20
-UNLINKED = frozenset({"file", "image", "category", "media"})
+_HEAD_BYTES = 2**20
+DROPPED_NAMESPACES = frozenset({"file", "image", "category", "media"})
 """Namespaces whose links are no words of the text; a dump names those of its language."""
 
 
 class _Page(NamedTuple):
     line: int
-    data: bytes | Broken
+    data: bytes | BrokenRecord
 
 
-def read_dump(file: File, note: Note) -> Iterator[Row | Job]:
+def read_dump(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow | ReadJob]:
     """Read the articles of a dump; redirects, disambiguations, lists and other namespaces are left out by reason."""
-    parser()
-    dump = _Dump(file, note)
+    make_wikitext_parser()
+    dump = _DumpReader(file, note)
     batch: list[_Page] = []
     size = 0
     for page in dump.pages():
         batch.append(page)
         size += len(page.data) if isinstance(page.data, bytes) else 0
-        if size >= BATCH:
-            yield Job(parse_pages, (batch, file, dump.unlinked))
+        if size >= BATCH_BYTES:
+            yield ReadJob(parse_pages, (batch, file, dump.unlinked))
             batch, size = [], 0
     if batch:
-        yield Job(parse_pages, (batch, file, dump.unlinked))
+        yield ReadJob(parse_pages, (batch, file, dump.unlinked))
 
 
-class _Dump:
+class _DumpReader:
     """Cuts a dump into pages without parsing it."""
 
-    def __init__(self, file: File, note: Note) -> None:
-        self._path, self._lines = file.path, lines(file.path, note)
-        self.unlinked = UNLINKED
+    def __init__(self, file: SourceFile, note: PositionCallback) -> None:
+        self._path, self._lines = file.path, read_file_lines(file.path, note)
+        self.unlinked = DROPPED_NAMESPACES
 
     def pages(self) -> Iterator[_Page]:
         """Yield every page with the line that it begins on; raises InputError for a file that is no whole dump."""
@@ -62,19 +62,19 @@ class _Dump:
         for number, piece in self._pieces():
             if piece is not None and (at := piece.find(b"<page>")) >= 0:
                 if begun:
-                    yield _Page(begun, Broken("the page has no end (</page>)"))
+                    yield _Page(begun, BrokenRecord("the page has no end (</page>)"))
                 begun, held, size, piece = number, [], 0, piece[at:]
             if not begun:
                 ended = self._outside(number, piece or b"") or ended
                 continue
-            size += compression.LONGEST + 1 if piece is None else len(piece)
-            if size > compression.LONGEST:
+            size += compression.MAX_RECORD_BYTES + 1 if piece is None else len(piece)
+            if size > compression.MAX_RECORD_BYTES:
                 held.clear()
             else:
                 held.append(piece or b"")
             if piece is not None and piece.rstrip().endswith(b"</page>"):
-                long = Broken(f"the page is longer than {compression.LONGEST >> 20} MiB")
-                yield _Page(begun, b"".join(held) if size <= compression.LONGEST else long)
+                long = BrokenRecord(f"the page is longer than {compression.MAX_RECORD_BYTES >> 20} MiB")
+                yield _Page(begun, b"".join(held) if size <= compression.MAX_RECORD_BYTES else long)
                 begun = 0
         if begun or not ended:
             raise InputError(f"{self._path}: is no whole Wikipedia dump (no </mediawiki> at its end). Copy it again")
@@ -96,38 +96,38 @@ class _Dump:
         return b"</mediawiki>" in piece
 
 
-def parse_pages(pages: list[_Page], file: File, unlinked: frozenset[str]) -> list[Row]:
+def parse_pages(pages: list[_Page], file: SourceFile, unlinked: frozenset[str]) -> list[SourceRow]:
     """Make rows of pages: articles, what is left out, and what is broken."""
     return [_row(page, file, unlinked) for page in pages]
 
 
-def _row(page: _Page, file: File, unlinked: frozenset[str]) -> Row:
+def _row(page: _Page, file: SourceFile, unlinked: frozenset[str]) -> SourceRow:
     name, where = f"{file.name}:{page.line}", f"{file.path}:{page.line}"
-    if isinstance(page.data, Broken):
-        return Row(page.data, name, where)
+    if isinstance(page.data, BrokenRecord):
+        return SourceRow(page.data, name, where)
     try:
         root = ElementTree.fromstring(page.data)
     except ElementTree.ParseError as error:
         wrong = f"the page is not sound XML ({error.msg.partition(':')[0]})"
-        return Row(Broken(wrong), name, f"{file.path}:{page.line + error.position[0] - 1}")
+        return SourceRow(BrokenRecord(wrong), name, f"{file.path}:{page.line + error.position[0] - 1}")
     title = (root.findtext("title") or "").strip()
     texts = root.findall("revision/text")
     if not title or not texts:
-        return Row(Broken(f"the page has no {'text' if title else 'title'}"), name, where)
-    if reason := _reason(root, title):
-        return Row(LeftOut(reason), name, where)
+        return SourceRow(BrokenRecord(f"the page has no {'text' if title else 'title'}"), name, where)
+    if reason := _skip_reason(root, title):
+        return SourceRow(SkippedRecord(reason), name, where)
     source = texts[-1].text or ""
     try:
         article = read_wikitext(source, unlinked)
     except RecursionError:
-        return Row(Broken(f"the wikitext of {title!r} nests too deep"), name, where)
+        return SourceRow(BrokenRecord(f"the wikitext of {title!r} nests too deep"), name, where)
     if article.ambiguous or not article.text:
-        return Row(LeftOut("disambiguation" if article.ambiguous else "page without text"), name, where)
+        return SourceRow(SkippedRecord("disambiguation" if article.ambiguous else "page without text"), name, where)
     value = {"id": root.findtext("id"), "title": title, "text": article.text}
-    return Row(value, name, where, headings=article.headings)
+    return SourceRow(value, name, where, headings=article.headings)
 
 
-def _reason(root: ElementTree.Element, title: str) -> str:
+def _skip_reason(root: ElementTree.Element, title: str) -> str:
     """Say why a page is no article, as far as that shows without reading its text."""
     if (space := (root.findtext("ns") or "0").strip()) != "0":
         return f"namespace {space}"
@@ -135,6 +135,6 @@ def _reason(root: ElementTree.Element, title: str) -> str:
         return "redirect"
     if (root.findtext("revision/model") or "wikitext").strip() != "wikitext":
         return "not wikitext"
-    if AMBIGUOUS.search(title):
+    if DISAMBIGUATION_TITLE.search(title):
         return "disambiguation"
-    return "list" if LISTS.match(title) else ""
+    return "list" if LIST_TITLE.match(title) else ""

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from mwparserfromhell.nodes import Node, Tag, Template, Wikilink
     from mwparserfromhell.wikicode import Wikicode
 
-Given = Sequence[str]
-Named = Mapping[str, str]
+PositionalArguments = Sequence[str]
+NamedArguments = Mapping[str, str]
 
-_NUMBER = re.compile(r"[-+−±~]?\s*[\d.]")  # noqa: RUF001
-_POWER = re.compile(r"[-+−–]?\s*(?:\d|[kmnx]\b)")  # noqa: RUF001
+_BEGINS_WITH_NUMBER = re.compile(r"[-+−±~]?\s*[\d.]")  # noqa: RUF001
+_BEGINS_WITH_EXPONENT = re.compile(r"[-+−–]?\s*(?:\d|[kmnx]\b)")  # noqa: RUF001
 _THOUSANDS = re.compile(r"e(\d+)(?=\D)")
-_MIXED = re.compile(r"(?<=\d)\+(?=\d)")
-JOINERS = {
+_MIXED_FRACTION_SIGN = re.compile(r"(?<=\d)\+(?=\d)")
+CONVERT_JOINERS = {
     **{word: f" {word} " for word in ("to", "and", "or", "by", "to about", ", and", ", or")},
     **{"-": "–", "–": "–", "to(-)": " to ", "and(-)": " and ", ",": ", "},  # noqa: RUF001
     **dict.fromkeys(("x", "xx", "×", "*"), " × "),  # noqa: RUF001
@@ -28,30 +28,35 @@ JOINERS = {
 """What stands between the values of a conversion, and how it is written."""
 
 
-def is_power(text: str) -> bool:
+def is_exponent(text: str) -> bool:
     """Tell whether what is raised behind a figure is an exponent, and not the letters of an ordinal."""
-    return bool(_POWER.match(text))
+    return bool(_BEGINS_WITH_EXPONENT.match(text))
 
 
-def _convert(given: Given, named: Named) -> str:
+def _convert(given: PositionalArguments, named: NamedArguments) -> str:
     """Write a measure up to its last unit; what follows is what it is converted to."""
     given = [*given, ""]
-    if not _NUMBER.match(given[0]):
+    if not _BEGINS_WITH_NUMBER.match(given[0]):
         return ""
     text, at = given[0], 1
-    while given[at] in JOINERS and _NUMBER.match(given[at + 1]):
-        text, at = text + JOINERS[given[at]] + given[at + 1], at + 2
+    while given[at] in CONVERT_JOINERS and _BEGINS_WITH_NUMBER.match(given[at + 1]):
+        text, at = text + CONVERT_JOINERS[given[at]] + given[at + 1], at + 2
     text, at = f"{text} {_unit(given[at])}", at + 1
-    while at + 1 < len(given) and _NUMBER.match(given[at]) and given[at + 1] and not _NUMBER.match(given[at + 1]):
+    while (
+        at + 1 < len(given)
+        and _BEGINS_WITH_NUMBER.match(given[at])
+        and given[at + 1]
+        and not _BEGINS_WITH_NUMBER.match(given[at + 1])
+    ):
         text, at = f"{text} {given[at]} {_unit(given[at + 1])}", at + 2
-    return _MIXED.sub(" ", text).strip()
+    return _MIXED_FRACTION_SIGN.sub(" ", text).strip()
 
 
 def _unit(unit: str) -> str:
     return _THOUSANDS.sub(r"× 10^\1 ", unit) if _THOUSANDS.match(unit) else unit  # noqa: RUF001
 
 
-def _val(given: Given, named: Named) -> str:
+def _val(given: PositionalArguments, named: NamedArguments) -> str:
     """Write a value with its uncertainty, power of ten and unit."""
     value, *errors = [text for text in given if text] or [""]
     if len(errors) == 1:
@@ -65,25 +70,25 @@ def _val(given: Given, named: Named) -> str:
     return f"{value} {unit}{'/' if per else ''}{per}".strip()
 
 
-def _link(given: Given, named: Named) -> str:
+def _link(given: PositionalArguments, named: NamedArguments) -> str:
     return named.get("lt") or given[0]
 
 
-def _ship(given: Given, named: Named, *, prefix: str = "") -> str:
+def _ship(given: PositionalArguments, named: NamedArguments, *, prefix: str = "") -> str:
     before, name, mark, *_ = [*([prefix] if prefix else []), *given, "", ""]
     return f"{before} {name} {f'({mark})' if mark else ''}".strip()
 
 
-def _fraction(given: Given, named: Named) -> str:
+def _fraction(given: PositionalArguments, named: NamedArguments) -> str:
     whole, (above, below) = given[:-2], (["1", *given])[-2:]
     return f"{''.join(whole)} {above}/{below}".strip()
 
 
-def _circa(given: Given, named: Named) -> str:
+def _circa(given: PositionalArguments, named: NamedArguments) -> str:
     return " – ".join(f"c. {year}" for year in given if year)  # noqa: RUF001
 
 
-PHRASES: dict[str, Callable[[Given, Named], str]] = {
+TEMPLATE_RENDERERS: dict[str, Callable[[PositionalArguments, NamedArguments], str]] = {
     **dict.fromkeys(("convert", "cvt"), _convert),
     **dict.fromkeys(("ill", "interlanguage_link"), _link),
     **dict.fromkeys(("frac", "fraction", "sfrac"), _fraction),
@@ -99,13 +104,13 @@ PHRASES: dict[str, Callable[[Given, Named], str]] = {
 """By name, what a template with at least one argument says."""
 
 
-UNSEEN = frozenset(
+DROPPED_TAGS = frozenset(
     "ref references table gallery math chem timeline imagemap score hiero templatestyles style script graph mapframe maplink "
     "section indicator inputbox categorytree syntaxhighlight source noinclude".split()
 )
 """Tags that go with all that is in them."""
-BLOCKS = frozenset("p div blockquote center br hr li dt dd poem pre ul ol dl".split())
-APPARATUS = frozenset(
+BLOCK_TAGS = frozenset("p div blockquote center br hr li dt dd poem pre ul ol dl".split())
+REFERENCE_SECTIONS = frozenset(
     name.strip()
     for name in """references, external links, see also, further reading, notes, footnotes, citations, works cited, sources,
     notes and references, references and notes, explanatory notes, einzelnachweise, weblinks, literatur, siehe auch,
@@ -113,14 +118,14 @@ APPARATUS = frozenset(
     note, collegamenti esterni, voci correlate""".split(",")
 )
 """Sections that are no prose of the article."""
-AMBIGUOUS = frozenset(
+DISAMBIGUATION_TEMPLATES = frozenset(
     "disambiguation disambig disamb dab hndis geodis numberdis roaddis schooldis letter-numbercombdisambig begriffsklärung "
     "homonymie desambiguación disambigua".split()
 )
 """Templates that mark a page of disambiguation."""
-LAST = frozenset("lang langx transliteration transl nowrap nobr small big nihongo3".split())
-FIRST = frozenset("abbr formatnum nihongo lang-la visible_anchor vanchor sic okina keypress key sub".split())
-SIGNS = {
+LAST_ARGUMENT_TEMPLATES = frozenset("lang langx transliteration transl nowrap nobr small big nihongo3".split())
+FIRST_ARGUMENT_TEMPLATES = frozenset("abbr formatnum nihongo lang-la visible_anchor vanchor sic okina keypress key sub".split())
+SIGN_TEMPLATES = {
     **dict.fromkeys(("snd", "spnd", "spaced_ndash"), " – "),
     **dict.fromkeys(("ndash", "–"), "–"),
     **dict.fromkeys(("mdash", "—"), "—"),
@@ -130,17 +135,17 @@ SIGNS = {
 }
 """Templates within sentences, whose loss would leave a hole: those that stand for an argument, and those for a sign."""
 _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z-]{2,})?:\S")
-_SWITCH = re.compile(r"__[A-Z]{3,}__")
-_QUOTES = re.compile(r"'{2,}")
-_EMPTY = re.compile(r"\( ?(?:[,;:–/] ?)*\)|\[ ?\]")
-_LEADING = re.compile(r"\( ?[,;:] ?(?:[,;:] ?)*")
-_TRAILING = re.compile(r" ?[,;:] ?\)")
+_MAGIC_WORD = re.compile(r"__[A-Z]{3,}__")
+_EMPHASIS_QUOTES = re.compile(r"'{2,}")
+_EMPTY_BRACKETS = re.compile(r"\( ?(?:[,;:–/] ?)*\)|\[ ?\]")
+_LEADING_PUNCTUATION = re.compile(r"\( ?[,;:] ?(?:[,;:] ?)*")
+_TRAILING_PUNCTUATION = re.compile(r" ?[,;:] ?\)")
 _SPACE = re.compile(r"[^\S\n]+")
-_DEBRIS = re.compile(r"^(?:\{\||\||\}\}|\{\{|__).*$", re.MULTILINE)
-_LOOSE = re.compile(r" (?=[,.](?:\s|$))")
+_LEFTOVER_MARKUP = re.compile(r"^(?:\{\||\||\}\}|\{\{|__).*$", re.MULTILINE)
+_SPACE_BEFORE_PUNCTUATION = re.compile(r" (?=[,.](?:\s|$))")
 
 
-class Article(NamedTuple):
+class ArticleText(NamedTuple):
     """The text of an article, its headings, and whether it is a page of disambiguation."""
 
     text: str
@@ -148,7 +153,7 @@ class Article(NamedTuple):
     ambiguous: bool
 
 
-def parser() -> Any:
+def make_wikitext_parser() -> Any:
     """Return the parser of wikitext; raises MissingExtra where it is not installed."""
     try:
         import mwparserfromhell
@@ -157,10 +162,10 @@ def parser() -> Any:
     return mwparserfromhell
 
 
-def read_wikitext(source: str, unlinked: Iterable[str]) -> Article:
+def read_wikitext(source: str, unlinked: Iterable[str]) -> ArticleText:
     """Take the text out of wikitext; links into the `unlinked` namespaces are dropped."""
-    code = parser().parse(source, skip_style_tags=True)
-    writer = _Writer(frozenset(unlinked))
+    code = make_wikitext_parser().parse(source, skip_style_tags=True)
+    writer = _WikitextWriter(frozenset(unlinked))
     sections: list[tuple[tuple[str, ...], str]] = []
     path: list[tuple[int, str]] = []
     for node in code.nodes:
@@ -172,11 +177,11 @@ def read_wikitext(source: str, unlinked: Iterable[str]) -> Article:
         else:
             writer.write([node])
     sections.append((tuple(t for _, t in path), writer.take()))
-    text, headings = _joined([(p, t) for p, t in sections if not any(name.lower() in APPARATUS for name in p)])
-    return Article(text, headings, writer.ambiguous or "__DISAMBIG__" in source)
+    text, headings = _join_sections([(p, t) for p, t in sections if not any(name.lower() in REFERENCE_SECTIONS for name in p)])
+    return ArticleText(text, headings, writer.ambiguous or "__DISAMBIG__" in source)
 
 
-def _joined(sections: Sequence[tuple[tuple[str, ...], str]]) -> tuple[str, tuple[Heading, ...]]:
+def _join_sections(sections: Sequence[tuple[tuple[str, ...], str]]) -> tuple[str, tuple[Heading, ...]]:
     """Write sections one after another; a heading stands where there is text under it or under its subsections."""
     full = {path[:n] for path, text in sections if text for n in range(len(path) + 1)}
     parts, headings, at = [], [], 0
@@ -192,7 +197,7 @@ def _joined(sections: Sequence[tuple[tuple[str, ...], str]]) -> tuple[str, tuple
     return "".join(parts).rstrip("\n"), tuple(headings)
 
 
-class _Writer:
+class _WikitextWriter:
     """Writes nodes as text."""
 
     def __init__(self, unlinked: frozenset[str]) -> None:
@@ -203,7 +208,7 @@ class _Writer:
         """Return what was written since the last time, tidied."""
         text = "".join(self._parts)
         self._parts.clear()
-        return tidy(text)
+        return remove_leftover_markup(text)
 
     def write(self, nodes: Iterable["Node"]) -> None:
         """Write nodes as far as they are words of the text."""
@@ -239,15 +244,15 @@ class _Writer:
 
     def _tag(self, node: "Tag") -> None:
         name = str(node.tag).strip().lower()
-        if name in UNSEEN:
+        if name in DROPPED_TAGS:
             return
-        if name in BLOCKS and not node.wiki_markup:
+        if name in BLOCK_TAGS and not node.wiki_markup:
             self._parts.append("\n")
         if node.contents and name == "sup":
             self._raised(node.contents)
         elif node.contents:
             self.write(node.contents.nodes)
-        if name in BLOCKS and not node.wiki_markup:
+        if name in BLOCK_TAGS and not node.wiki_markup:
             self._parts.append("\n")
 
     def _said(self, code: "Wikicode") -> str:
@@ -259,7 +264,7 @@ class _Writer:
 
     def _raised(self, code: "Wikicode") -> None:
         text = self._said(code)
-        self._parts.append(f"^{text}" if is_power(text) and self._ends_in_figure() else text)
+        self._parts.append(f"^{text}" if is_exponent(text) and self._ends_in_figure() else text)
 
     def _ends_in_figure(self) -> bool:
         return next((part for part in reversed(self._parts) if part), "")[-1:].isdecimal()
@@ -267,29 +272,29 @@ class _Writer:
     def _template(self, node: "Template") -> None:
         name = str(node.name).strip().lower().replace(" ", "_")
         given = [p.value for p in node.params if not p.showkey]
-        self.ambiguous = self.ambiguous or name in AMBIGUOUS
-        if name in SIGNS:
-            self._parts.append(SIGNS[name])
-        elif given and (name in LAST or name.startswith("lang-")):
+        self.ambiguous = self.ambiguous or name in DISAMBIGUATION_TEMPLATES
+        if name in SIGN_TEMPLATES:
+            self._parts.append(SIGN_TEMPLATES[name])
+        elif given and (name in LAST_ARGUMENT_TEMPLATES or name.startswith("lang-")):
             self.write(given[-1].nodes)
-        elif given and name in FIRST:
+        elif given and name in FIRST_ARGUMENT_TEMPLATES:
             self.write(given[0].nodes)
         elif given and name == "sup":
             self._raised(given[0])
         elif name.startswith("formatnum:"):
             self._parts.append(self._said(node.name).partition(":")[2])
-        elif given and name in PHRASES:
+        elif given and name in TEMPLATE_RENDERERS:
             named = {str(p.name).strip(): self._said(p.value) for p in node.params if p.showkey}
-            text = PHRASES[name]([self._said(code) for code in given], named)
+            text = TEMPLATE_RENDERERS[name]([self._said(code) for code in given], named)
             # a figure right behind another would make a third
             self._parts.append(f" {text}" if text[:1].isdecimal() and self._ends_in_figure() else text)
 
 
-def tidy(text: str) -> str:
+def remove_leftover_markup(text: str) -> str:
     """Remove what is left of markup: quotes for bold and italics, switches, empty brackets, spaces."""
-    text = _SPACE.sub(" ", _DEBRIS.sub("", _SWITCH.sub("", _QUOTES.sub("", text))))
+    text = _SPACE.sub(" ", _LEFTOVER_MARKUP.sub("", _MAGIC_WORD.sub("", _EMPHASIS_QUOTES.sub("", text))))
     for _ in range(3):  # brackets within brackets
-        text = _EMPTY.sub("", text)
-    text = _TRAILING.sub(")", _LEADING.sub("(", text))
+        text = _EMPTY_BRACKETS.sub("", text)
+    text = _TRAILING_PUNCTUATION.sub(")", _LEADING_PUNCTUATION.sub("(", text))
     text = "\n".join(line.strip() for line in _SPACE.sub(" ", text).split("\n"))
-    return re.sub(r"\n{3,}", "\n\n", _LOOSE.sub("", text)).strip()
+    return re.sub(r"\n{3,}", "\n\n", _SPACE_BEFORE_PUNCTUATION.sub("", text)).strip()

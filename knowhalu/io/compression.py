@@ -12,27 +12,27 @@ from typing import IO, Any
 
 from knowhalu.errors import InputError, MissingExtra
 
-LONGEST = 64 * 2**20
+MAX_RECORD_BYTES = 64 * 2**20
 """Bytes of the longest record that is read; more is a broken file, not a document."""
 
 
-Note = Callable[[int], None]
+PositionCallback = Callable[[int], None]
 """Takes the byte position in the file."""
 
 
-PACKED = frozenset({".gz", ".bz2", ".xz", ".zst"})
-_BLOCK = 2**18
-BREAKS: tuple[type[Exception], ...] = (EOFError, zlib.error, lzma.LZMAError, OSError)
+COMPRESSED_SUFFIXES = frozenset({".gz", ".bz2", ".xz", ".zst"})
+_BLOCK_BYTES = 2**18
+READ_ERRORS: tuple[type[Exception], ...] = (EOFError, zlib.error, lzma.LZMAError, OSError)
 """What a damaged or vanished file raises."""
 
 
-def unpacked_name(path: Path) -> str:
+def uncompressed_name(path: Path) -> str:
     """Return the name of a file in small letters, without the ending of its packing."""
     name = path.name.lower()
-    return name.removesuffix(Path(name).suffix) if Path(name).suffix in PACKED else name
+    return name.removesuffix(Path(name).suffix) if Path(name).suffix in COMPRESSED_SUFFIXES else name
 
 
-class _Streams(io.RawIOBase):
+class _ConcatenatedStreams(io.RawIOBase):
     """All streams of a .bz2 or .xz file; unlike the library's own it takes nothing for the end in silence."""
 
     def __init__(self, raw: IO[bytes], make: type[bz2.BZ2Decompressor] | type[lzma.LZMADecompressor]) -> None:
@@ -51,7 +51,7 @@ class _Streams(io.RawIOBase):
                 given = self._stream.unused_data
                 self._stream, self._fresh = self._make(), True
             if self._stream.needs_input and not given:
-                given = self._raw.read(_BLOCK)
+                given = self._raw.read(_BLOCK_BYTES)
                 if not given and self._fresh:
                     return 0
                 if not given:
@@ -64,7 +64,7 @@ class _Streams(io.RawIOBase):
 
 
 @contextmanager
-def _zstandard(raw: IO[bytes]) -> Iterator[IO[bytes]]:
+def _open_zstandard(raw: IO[bytes]) -> Iterator[IO[bytes]]:
     try:
         from compression import zstd
     except ImportError:
@@ -80,7 +80,7 @@ def _zstandard(raw: IO[bytes]) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def unpacked(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+def open_uncompressed(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     """Open a file by the ending of its name; give its content and the file itself, whose position tells the progress."""
     kind = path.suffix.lower()
     with path.open("rb") as raw:
@@ -88,38 +88,38 @@ def unpacked(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
             yield gzip.open(raw), raw  # type: ignore[misc]
         elif kind in {".bz2", ".xz"}:
             make = bz2.BZ2Decompressor if kind == ".bz2" else lzma.LZMADecompressor
-            yield io.BufferedReader(_Streams(raw, make), _BLOCK), raw
+            yield io.BufferedReader(_ConcatenatedStreams(raw, make), _BLOCK_BYTES), raw
         elif kind == ".zst":
-            with _zstandard(raw) as file:
+            with _open_zstandard(raw) as file:
                 yield file, raw
         else:
             yield raw, raw
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[None]:
+def raise_as_input_error(path: Path) -> Iterator[None]:
     """Turn what a damaged or vanished file raises into an InputError."""
     try:
         yield
-    except BREAKS as error:
+    except READ_ERRORS as error:
         raise InputError(f"{path}: cannot be read to its end ({error}). Copy or pack the file again") from error
 
 
-def lines(path: Path, note: Note) -> Iterator[tuple[int, bytes | None]]:
+def read_file_lines(path: Path, note: PositionCallback) -> Iterator[tuple[int, bytes | None]]:
     """Yield the numbered lines of a file, packed or not; None stands for a line longer than any record."""
-    with whole(path), unpacked(path) as (file, raw):
+    with raise_as_input_error(path), open_uncompressed(path) as (file, raw):
         number = 0
-        while line := file.readline(LONGEST + 1):
+        while line := file.readline(MAX_RECORD_BYTES + 1):
             number += 1
-            fits = len(line) <= LONGEST
+            fits = len(line) <= MAX_RECORD_BYTES
             while not fits and line and not line.endswith(b"\n"):
-                line = file.readline(LONGEST)
+                line = file.readline(MAX_RECORD_BYTES)
             note(raw.tell())
             yield number, line if fits else None
 
 
-def content(path: Path) -> bytes | None:
+def read_document_bytes(path: Path) -> bytes | None:
     """Read a file that holds one document; None for one that is longer than any record."""
-    with unpacked(path) as (file, _):
-        data = file.read(LONGEST + 1)
-    return data if len(data) <= LONGEST else None
+    with open_uncompressed(path) as (file, _):
+        data = file.read(MAX_RECORD_BYTES + 1)
+    return data if len(data) <= MAX_RECORD_BYTES else None

@@ -17,14 +17,14 @@ from typing import IO, Any, NamedTuple
 
 from knowhalu.errors import InputError, ResumeError
 
-HEAD = b'{"run":'
+HEAD_PREFIX = b'{"run":'
 FSYNC_SECONDS = 1.0
-ANSWERS = "llm"
+LLM_IDENTITY_FIELD = "llm"
 """The name in the first line of what `sign` adds to it."""
-CURE = "Nothing was changed. Give another -o, or --restart to begin anew (the old file is kept beside it)."
+RESTART_HINT = "Nothing was changed. Give another -o, or --restart to begin anew (the old file is kept beside it)."
 
 
-class Entry(NamedTuple):
+class JournalEntry(NamedTuple):
     """An outcome that was written before: its fields, and where its line starts, in bytes."""
 
     place: str
@@ -32,7 +32,7 @@ class Entry(NamedTuple):
     offset: int
 
 
-class Ledger:
+class OutcomeJournal:
     """An output file, locked for this process from opening to closing."""
 
     def __init__(self, path: Path, run: Mapping[str, str], *, restart: bool = False) -> None:
@@ -51,27 +51,27 @@ class Ledger:
             self._file.close()
             raise
 
-    def __enter__(self) -> "Ledger":
+    def __enter__(self) -> "OutcomeJournal":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[JournalEntry]:
         """Yield the outcomes of earlier runs, and cut off a torn last line; call it once, before `append`."""
         offset = self._first
         with self.path.open("rb") as reader:
             reader.seek(offset)
             for number, line in enumerate(reader, 2):
                 place = f"{self.path}, line {number}"
-                fields = _fields(line)
+                fields = _parse_fields(line)
                 if fields is not None:
-                    yield Entry(place, fields, offset)
+                    yield JournalEntry(place, fields, offset)
                 if not line.endswith(b"\n"):
                     self._mend(offset, whole=fields is not None)
                     return
                 if fields is None:
-                    raise ResumeError(f"{place}: not an outcome of KnowHalu; something else changed this file. {CURE}")
+                    raise ResumeError(f"{place}: not an outcome of KnowHalu; something else changed this file. {RESTART_HINT}")
                 offset += len(line)
 
     def sign(self, who: str) -> None:
@@ -79,19 +79,19 @@ class Ledger:
 
         Raises ResumeError where the outcomes that are there are another's.
         """
-        signed = {**self.run, ANSWERS: who}
-        changes = list(_changes(self.run, signed))
+        signed = {**self.run, LLM_IDENTITY_FIELD: who}
+        changes = list(_describe_changes(self.run, signed))
         if not who or not changes:
             return
         if os.fstat(self._file.fileno()).st_size > self._first:
-            raise ResumeError(f"{self.path}: belongs to another run ({'; '.join(changes)}). {CURE}")
+            raise ResumeError(f"{self.path}: belongs to another run ({'; '.join(changes)}). {RESTART_HINT}")
         self.run = signed
         self._first = self._begin()
 
     def append(self, line: str) -> int:
         """Write one line so that it survives a kill of this process; return where it starts, in bytes."""
         offset = self._file.seek(0, os.SEEK_END)
-        _write(self._file, line.encode("utf-8") + b"\n")
+        _write_all(self._file, line.encode("utf-8") + b"\n")
         if time.monotonic() - self._synced >= FSYNC_SECONDS:
             os.fsync(self._file.fileno())
             self._synced = time.monotonic()
@@ -103,11 +103,11 @@ class Ledger:
         new = _open_locked(beside)
         try:
             new.truncate(0)
-            _write(new, _head(self.run))
+            _write_all(new, _format_head(self.run))
             with self.path.open("rb") as reader:
                 for offset in offsets:
                     reader.seek(offset)
-                    _write(new, reader.readline())
+                    _write_all(new, reader.readline())
             os.fsync(new.fileno())
             os.chmod(beside, stat.S_IMODE(os.fstat(self._file.fileno()).st_mode))
             os.replace(beside, self.path)
@@ -129,17 +129,21 @@ class Ledger:
         """Compare the first line with this run, writing it where the file is new; return its length in bytes."""
         self._file.seek(0)
         line = self._file.readline()
-        fields = _fields(line)
+        fields = _parse_fields(line)
         if fields is None and not line.endswith(b"\n") and _is_torn_head(line):
             return self._begin()
         run = fields.get("run") if fields is not None else None
         if not isinstance(run, dict):
-            raise ResumeError(f"{self.path}: exists and is not an output of `knowhalu detect` or `knowhalu revise`. {CURE}")
-        signed = {name: who for name, who in run.items() if name == ANSWERS}  # which `sign` compares, where somebody is asked
-        if changes := list(_changes(run, self.run | signed)):
+            raise ResumeError(
+                f"{self.path}: exists and is not an output of `knowhalu detect` or `knowhalu revise`. {RESTART_HINT}"
+            )
+        signed = {
+            name: who for name, who in run.items() if name == LLM_IDENTITY_FIELD
+        }  # which `sign` compares, where somebody is asked
+        if changes := list(_describe_changes(run, self.run | signed)):
             if not self._file.read(1):  # a run whose parts could not be built left no outcome that could get lost
                 return self._begin()
-            raise ResumeError(f"{self.path}: belongs to another run ({'; '.join(changes)}). {CURE}")
+            raise ResumeError(f"{self.path}: belongs to another run ({'; '.join(changes)}). {RESTART_HINT}")
         self.run |= signed
         if not line.endswith(b"\n"):
             self._mend(0, whole=True)
@@ -150,7 +154,7 @@ class Ledger:
         """Write the first line of a file that holds no outcome; return its length in bytes."""
         self._file.truncate(0)
         self._file.seek(0)
-        _write(self._file, _head(self.run))
+        _write_all(self._file, _format_head(self.run))
         os.fsync(self._file.fileno())
         return self._file.tell()
 
@@ -158,7 +162,7 @@ class Ledger:
         """End a whole last line, or cut off a torn one."""
         if whole:
             self._file.seek(0, os.SEEK_END)
-            _write(self._file, b"\n")
+            _write_all(self._file, b"\n")
         else:
             self._file.truncate(offset)
 
@@ -196,23 +200,23 @@ def _open_locked(path: Path) -> IO[bytes]:
         file.close()
 
 
-def _write(file: IO[bytes], data: bytes) -> None:
+def _write_all(file: IO[bytes], data: bytes) -> None:
     """Write all of the data: without a buffer, one write may take only a part."""
     view = memoryview(data)
     while view:
         view = view[file.write(view) :]
 
 
-def _head(run: Mapping[str, str]) -> bytes:
+def _format_head(run: Mapping[str, str]) -> bytes:
     return json.dumps({"run": dict(run)}, ensure_ascii=False, separators=(",", ":")).encode("utf-8") + b"\n"
 
 
 def _is_torn_head(line: bytes) -> bool:
     """Tell whether this is what a kill leaves of a first line, and not somebody else's file."""
-    return line.startswith(HEAD) or HEAD.startswith(line) or not line.strip(b"\0")
+    return line.startswith(HEAD_PREFIX) or HEAD_PREFIX.startswith(line) or not line.strip(b"\0")
 
 
-def _fields(line: bytes) -> dict[str, Any] | None:
+def _parse_fields(line: bytes) -> dict[str, Any] | None:
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError):
@@ -220,17 +224,17 @@ def _fields(line: bytes) -> dict[str, Any] | None:
     return fields if isinstance(fields, dict) and ("run" in fields or "id" in fields) else None
 
 
-def _changes(old: Mapping[str, Any], new: Mapping[str, Any], above: str = "") -> Iterator[str]:
+def _describe_changes(old: Mapping[str, Any], new: Mapping[str, Any], above: str = "") -> Iterator[str]:
     """Name what differs; values that are JSON objects, such as all settings in one text, are compared leaf by leaf."""
     for name in sorted({*old, *new}):
-        before, after = _opened(old.get(name)), _opened(new.get(name))
+        before, after = _parse_nested(old.get(name)), _parse_nested(new.get(name))
         if isinstance(before, dict) and isinstance(after, dict):
-            yield from _changes(before, after, f"{above}{name}.")
+            yield from _describe_changes(before, after, f"{above}{name}.")
         elif before != after:
             yield f"{above}{name} was {before}, is {after}"
 
 
-def _opened(value: Any) -> Any:
+def _parse_nested(value: Any) -> Any:
     if not isinstance(value, str) or not value.startswith("{"):
         return value
     try:

@@ -5,14 +5,14 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-KEY = np.dtype("S16")
-PENDING = 2**16
+KEY_TYPE = np.dtype("S16")
+MAX_PENDING_KEYS = 2**16
 """Keys that wait in a Python set before they are sorted in."""
 
 Keys = NDArray[np.bytes_]
 
 
-def key_of(*parts: str) -> bytes:
+def make_key(*parts: str) -> bytes:
     """Return the key of some texts."""
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).digest()
 
@@ -24,7 +24,7 @@ class KeySet:
     """
 
     def __init__(self) -> None:
-        self._sorted: list[Keys] = [np.zeros(0, KEY)] * 256
+        self._sorted: list[Keys] = [np.zeros(0, KEY_TYPE)] * 256
         self._waiting: set[bytes] = set()
 
     def add(self, key: bytes) -> bool:
@@ -32,15 +32,15 @@ class KeySet:
         if key in self._waiting or self._holds(key):
             return False
         self._waiting.add(key)
-        if len(self._waiting) >= PENDING:
-            waiting, self._waiting = np.array(list(self._waiting), KEY), set()
+        if len(self._waiting) >= MAX_PENDING_KEYS:
+            waiting, self._waiting = np.array(list(self._waiting), KEY_TYPE), set()
             self.load(waiting)
         return True
 
     def load(self, keys: Keys) -> None:
         """Add many keys that are not in the set."""
         keys = np.sort(keys)
-        first = np.frombuffer(keys.tobytes(), np.uint8)[:: KEY.itemsize]
+        first = np.frombuffer(keys.tobytes(), np.uint8)[:: KEY_TYPE.itemsize]
         bounds = np.searchsorted(first, np.arange(257))
         for i, (start, end) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
             if start < end:
@@ -48,12 +48,12 @@ class KeySet:
 
     def _holds(self, key: bytes) -> bool:
         there = self._sorted[key[0]]
-        at = int(there.searchsorted(np.array([key], KEY))[0])
+        at = int(there.searchsorted(np.array([key], KEY_TYPE))[0])
         # as an item, a key would lose the zeros at its end
         return at < len(there) and there[at : at + 1].tobytes() == key
 
 
-def find(keys: Keys, wanted: Keys) -> NDArray[np.intp]:
+def find_keys(keys: Keys, wanted: Keys) -> NDArray[np.intp]:
     """Return the places in `keys` whose key is among the sorted `wanted`, rising; two passes over 8 bytes of each at most."""
     if not len(wanted) or not len(keys):
         return np.zeros(0, np.intp)

@@ -7,153 +7,163 @@ from typing import Any
 from pydantic import ValidationError
 
 from knowhalu.errors import InputError
-from knowhalu.types import Kind, Sample
+from knowhalu.types import HallucinationKind, Sample
 
-RESPONSE = ("response", "answer", "summary", "claim")
-DOCUMENTS = ("documents", "document", "context")
-DOCUMENT = ("id", "title", "text")
-KEPT = ("split", "origin", "source")
+RESPONSE_FIELDS = ("response", "answer", "summary", "claim")
+SOURCE_FIELDS = ("documents", "document", "context")
+DOCUMENT_FIELDS = ("id", "title", "text")
+META_FIELDS = ("split", "origin", "source")
 """Fields of common data sets that are kept in `meta` as they are."""
 
-FIELDS = ("id", "question", *RESPONSE, *DOCUMENTS, "knowledge", "label", "kind", "meta", *KEPT)
-FAITHFUL = frozenset({"faithful", "correct", "right", "supported", "no", "0", "false"})
-HALLUCINATED = frozenset({"hallucinated", "incorrect", "wrong", "unsupported", "yes", "1", "true"})
+SAMPLE_FIELDS = ("id", "question", *RESPONSE_FIELDS, *SOURCE_FIELDS, "knowledge", "label", "kind", "meta", *META_FIELDS)
+FAITHFUL_LABELS = frozenset({"faithful", "correct", "right", "supported", "no", "0", "false"})
+HALLUCINATED_LABELS = frozenset({"hallucinated", "incorrect", "wrong", "unsupported", "yes", "1", "true"})
 
 
-def to_sample(row: Any, place: str, default_id: str) -> Sample:
+def parse_sample(row: Any, place: str, default_id: str) -> Sample:
     """Read a sample from the fields of a row; fields that are null count as absent.
 
     Raises InputError naming `place`, the field and the cure.
     """
     if not isinstance(row, Mapping):
-        raise InputError(f'{place}: {_type(row)} where an object is needed, such as {{"response": "..."}}')
+        raise InputError(f'{place}: {_type_name(row)} where an object is needed, such as {{"response": "..."}}')
     given = {k: v for k, v in row.items() if v is not None}
     for name in given:
-        if name not in FIELDS:
-            raise _fault(place, name, "unknown field", f"{_near(name, FIELDS)}Put what is not to be checked into 'meta'")
-    response = _only(given, RESPONSE, place)
+        if name not in SAMPLE_FIELDS:
+            raise _field_error(
+                place, name, "unknown field", f"{_suggest_name(name, SAMPLE_FIELDS)}Put what is not to be checked into 'meta'"
+            )
+    response = _single_field(given, RESPONSE_FIELDS, place)
     if response is None:
-        raise _fault(place, "response", "is missing", "Give the text to check as response, answer, summary or claim")
-    documents = _only(given, DOCUMENTS, place)
+        raise _field_error(place, "response", "is missing", "Give the text to check as response, answer, summary or claim")
+    documents = _single_field(given, SOURCE_FIELDS, place)
     try:
         return Sample(
-            id=_id(given.get("id", default_id), place, "id"),
-            response=text(given[response], place, response),
-            question=text(given["question"], place, "question") if "question" in given else None,
-            documents=_documents(given[documents], place, documents) if documents else (),
-            knowledge=_knowledge(given.get("knowledge", []), place),
-            label=_label(given["label"], place) if "label" in given else None,
-            kind=_kind(given["kind"], place) if "kind" in given else None,
-            meta=_meta(given, place),
+            id=_parse_id(given.get("id", default_id), place, "id"),
+            response=check_text(given[response], place, response),
+            question=check_text(given["question"], place, "question") if "question" in given else None,
+            documents=_parse_documents(given[documents], place, documents) if documents else (),
+            knowledge=_parse_knowledge(given.get("knowledge", []), place),
+            label=_parse_label(given["label"], place) if "label" in given else None,
+            kind=_parse_kind(given["kind"], place) if "kind" in given else None,
+            meta=_parse_meta(given, place),
         )
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(f"{place}, field {'.'.join(map(str, first['loc']))!r}: {first['msg']}") from error
 
 
-def text(value: Any, place: str, field: str, *, blank: bool = False) -> str:
+def check_text(value: Any, place: str, field: str, *, blank: bool = False) -> str:
     """Return the value where it is a text that can be written and, unless `blank`, holds something."""
     if not isinstance(value, str):
-        raise _fault(place, field, f"{_type(value)} where a text is needed", "Put it in quotes")
+        raise _field_error(place, field, f"{_type_name(value)} where a text is needed", "Put it in quotes")
     if not blank and not value.strip():
-        raise _fault(place, field, "is empty", "Write its text, or leave the row out" if field in RESPONSE else "Leave it out")
+        raise _field_error(
+            place, field, "is empty", "Write its text, or leave the row out" if field in RESPONSE_FIELDS else "Leave it out"
+        )
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:
         cure = "Write the file again from the original text"
-        raise _fault(place, field, f"holds half a character (a lone surrogate) at position {error.start}", cure) from error
+        raise _field_error(place, field, f"holds half a character (a lone surrogate) at position {error.start}", cure) from error
     return value
 
 
-def _fault(place: str, field: str, what: str, cure: str) -> InputError:
+def _field_error(place: str, field: str, what: str, cure: str) -> InputError:
     return InputError(f"{place}, field {field!r}: {what}. {cure}.")
 
 
-def _type(value: Any) -> str:
+def _type_name(value: Any) -> str:
     names = {bool: "true or false", int: "a number", float: "a number", str: "a text", list: "a list", dict: "an object"}
     return names.get(type(value), "null")
 
 
-def _near(name: str, known: tuple[str, ...]) -> str:
+def _suggest_name(name: str, known: tuple[str, ...]) -> str:
     near = get_close_matches(name.lower(), known, 1)
     return f"Did you mean {near[0]!r}? " if near else f"Known: {', '.join(known)}. "
 
 
-def _only(given: Mapping[str, Any], names: tuple[str, ...], place: str) -> str | None:
+def _single_field(given: Mapping[str, Any], names: tuple[str, ...], place: str) -> str | None:
     found = [n for n in names if n in given]
     if len(found) > 1:
-        raise _fault(place, found[1], f"is given beside {found[0]!r}, and both mean the same", "Keep one of them")
+        raise _field_error(place, found[1], f"is given beside {found[0]!r}, and both mean the same", "Keep one of them")
     return found[0] if found else None
 
 
-def _id(value: Any, place: str, field: str) -> str:
+def _parse_id(value: Any, place: str, field: str) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    return text(value, place, field)
+    return check_text(value, place, field)
 
 
-def _documents(value: Any, place: str, field: str) -> list[dict[str, str]]:
+def _parse_documents(value: Any, place: str, field: str) -> list[dict[str, str]]:
     if isinstance(value, str | Mapping):
         value = [value]
     if not isinstance(value, list | tuple):
-        raise _fault(place, field, f"{_type(value)} where texts are needed", "Write a text or a list of texts or {title, text}")
-    found = [_document(v, place, f"{field}[{i}]") for i, v in enumerate(value)]
+        raise _field_error(
+            place, field, f"{_type_name(value)} where texts are needed", "Write a text or a list of texts or {title, text}"
+        )
+    found = [_parse_document(v, place, f"{field}[{i}]") for i, v in enumerate(value)]
     ids = [d["id"] for d in found if "id" in d]
     if len(set(ids)) < len(ids):
-        raise _fault(place, field, "two documents have the same id", "Give each its own, or none")
+        raise _field_error(place, field, "two documents have the same id", "Give each its own, or none")
     return found
 
 
-def _document(value: Any, place: str, field: str) -> dict[str, str]:
+def _parse_document(value: Any, place: str, field: str) -> dict[str, str]:
     if isinstance(value, str):
-        return {"text": text(value, place, field)}
+        return {"text": check_text(value, place, field)}
     if not isinstance(value, Mapping):
-        raise _fault(place, field, f"{_type(value)} where a document is needed", "Write a text or {title, text}")
+        raise _field_error(place, field, f"{_type_name(value)} where a document is needed", "Write a text or {title, text}")
     given = {k: v for k, v in value.items() if v is not None}
     for name in given:
-        if name not in DOCUMENT:
-            raise _fault(place, f"{field}.{name}", "unknown field", f"{_near(name, DOCUMENT)}A document has no others")
+        if name not in DOCUMENT_FIELDS:
+            raise _field_error(
+                place, f"{field}.{name}", "unknown field", f"{_suggest_name(name, DOCUMENT_FIELDS)}A document has no others"
+            )
     if "text" not in given:
-        raise _fault(place, f"{field}.text", "is missing", "Give the document's text")
-    found = {"text": text(given["text"], place, f"{field}.text")}
+        raise _field_error(place, f"{field}.text", "is missing", "Give the document's text")
+    found = {"text": check_text(given["text"], place, f"{field}.text")}
     if "title" in given:
-        found["title"] = text(given["title"], place, f"{field}.title", blank=True)
+        found["title"] = check_text(given["title"], place, f"{field}.title", blank=True)
     if "id" in given:
-        found["id"] = _id(given["id"], place, f"{field}.id")
+        found["id"] = _parse_id(given["id"], place, f"{field}.id")
     return found
 
 
-def _knowledge(value: Any, place: str) -> tuple[str, ...]:
+def _parse_knowledge(value: Any, place: str) -> tuple[str, ...]:
     if isinstance(value, str):
         value = [value]
     if not isinstance(value, list | tuple):
-        raise _fault(place, "knowledge", f"{_type(value)} where texts are needed", "Write a text or a list of texts")
-    return tuple(text(v, place, f"knowledge[{i}]") for i, v in enumerate(value))
+        raise _field_error(place, "knowledge", f"{_type_name(value)} where texts are needed", "Write a text or a list of texts")
+    return tuple(check_text(v, place, f"knowledge[{i}]") for i, v in enumerate(value))
 
 
-def _label(value: Any, place: str) -> str:
+def _parse_label(value: Any, place: str) -> str:
     word = str(value).strip().lower() if isinstance(value, str | int) else ""
-    if word in FAITHFUL:
+    if word in FAITHFUL_LABELS:
         return "faithful"
-    if word in HALLUCINATED:
+    if word in HALLUCINATED_LABELS:
         return "hallucinated"
-    cure = f"Write 'faithful' ({', '.join(sorted(FAITHFUL))}) or 'hallucinated' ({', '.join(sorted(HALLUCINATED))})"
-    raise _fault(place, "label", f"{value!r} is no label", cure)
+    cure = f"Write 'faithful' ({', '.join(sorted(FAITHFUL_LABELS))}) or 'hallucinated' ({', '.join(sorted(HALLUCINATED_LABELS))})"
+    raise _field_error(place, "label", f"{value!r} is no label", cure)
 
 
-def _kind(value: Any, place: str) -> Kind:
+def _parse_kind(value: Any, place: str) -> HallucinationKind:
     try:
-        return Kind(value.strip().lower().replace("-", "_"))
+        return HallucinationKind(value.strip().lower().replace("-", "_"))
     except (ValueError, AttributeError) as error:
-        raise _fault(place, "kind", f"{value!r} is no kind", f"Write one of {', '.join(Kind)}, or leave it out") from error
+        raise _field_error(
+            place, "kind", f"{value!r} is no kind", f"Write one of {', '.join(HallucinationKind)}, or leave it out"
+        ) from error
 
 
-def _meta(given: Mapping[str, Any], place: str) -> dict[str, Any]:
+def _parse_meta(given: Mapping[str, Any], place: str) -> dict[str, Any]:
     meta = given.get("meta", {})
     if not isinstance(meta, Mapping):
-        raise _fault(place, "meta", f"{_type(meta)} where an object is needed", 'Write {"name": value}')
-    kept = {name: given[name] for name in KEPT if name in given}
+        raise _field_error(place, "meta", f"{_type_name(meta)} where an object is needed", 'Write {"name": value}')
+    kept = {name: given[name] for name in META_FIELDS if name in given}
     for name in kept:
         if name in meta:
-            raise _fault(place, name, "is given beside 'meta' and within it", "Keep one of them")
+            raise _field_error(place, name, "is given beside 'meta' and within it", "Keep one of them")
     return {**meta, **kept}

@@ -7,14 +7,14 @@ from typing import Any
 
 from knowhalu.requests import Generate
 
-TOP = (20, 5, 0)
+TOP_LOGPROBS = (20, 5, 0)
 """How many likeliest tokens are asked for; a server that allows fewer gets the next number."""
-DROPPABLE = (
+DROPPABLE_FIELDS = (
     "structured_outputs", "grammar", "regex", "continue_final_message", "add_generation_prompt", "chat_template_kwargs",
     "repetition_penalty", "top_k", "min_p", "top_p", "seed",
 )  # fmt: skip
 """Fields that a request can do without, should a server not know them."""
-NO_TEMPLATE = ("chat template", "chat_template", "does not support chat")
+NO_TEMPLATE_MESSAGES = ("chat template", "chat_template", "does not support chat")
 
 
 @dataclass(frozen=True)
@@ -32,27 +32,31 @@ class Dialect:
     thinks: bool = False
 
 
-_UNCUT = (("top_p", 1.0), ("min_p", 0.0))
+_NO_TRUNCATION = (("top_p", 1.0), ("min_p", 0.0))
 DIALECTS = {
-    "vllm": Dialect("vLLM", "structured", (*_UNCUT, ("top_k", -1), ("repetition_penalty", 1.0)), continues=True, thinks=True),
-    "sglang": Dialect("SGLang", "regex", (*_UNCUT, ("top_k", -1), ("repetition_penalty", 1.0)), continues=True, thinks=True),
-    "llamacpp": Dialect("llama.cpp", "grammar", (*_UNCUT, ("top_k", 0)), thinks=True),
-    "me": Dialect("llama-cpp-python", "grammar", (*_UNCUT, ("top_k", 0))),
+    "vllm": Dialect(
+        "vLLM", "structured", (*_NO_TRUNCATION, ("top_k", -1), ("repetition_penalty", 1.0)), continues=True, thinks=True
+    ),
+    "sglang": Dialect(
+        "SGLang", "regex", (*_NO_TRUNCATION, ("top_k", -1), ("repetition_penalty", 1.0)), continues=True, thinks=True
+    ),
+    "llamacpp": Dialect("llama.cpp", "grammar", (*_NO_TRUNCATION, ("top_k", 0)), thinks=True),
+    "me": Dialect("llama-cpp-python", "grammar", (*_NO_TRUNCATION, ("top_k", 0))),
     "library": Dialect("Ollama", "logprobs", (("top_p", 1.0),)),
 }
 """By what /v1/models says of the owner of a model."""
-UNKNOWN = Dialect("an unknown server", "logprobs", (("top_p", 1.0),), continues=True)
+UNKNOWN_DIALECT = Dialect("an unknown server", "logprobs", (("top_p", 1.0),), continues=True)
 
 
 @dataclass
-class Manner:
+class ServerSession:
     """How a server is talked to; what it turns down is remembered here."""
 
     dialect: Dialect
     model: str
     style: str
     constrain: str
-    top: int = TOP[0]
+    top: int = TOP_LOGPROBS[0]
 
     def __post_init__(self) -> None:
         self.dropped: set[str] = set()
@@ -69,18 +73,18 @@ class Manner:
         """Change the manner by what the server turned down; return whether there is something to try anew."""
         words = said.lower()
         no_route = status in (404, 405) and "model" not in words
-        if self.style_is_open and self.style == "chat" and (no_route or any(w in words for w in NO_TEMPLATE)):
+        if self.style_is_open and self.style == "chat" and (no_route or any(w in words for w in NO_TEMPLATE_MESSAGES)):
             self.style = "completion"
             return True
         if status not in (400, 404, 422, 500, 501):
             return False
-        for name in DROPPABLE:
+        for name in DROPPABLE_FIELDS:
             if name in body and name in words:
                 self.dropped.add(name)
                 return True
         asked = body.get("top_logprobs", body.get("logprobs", 0))
         if asked and ("logprobs" in words or "logits_all" in words):
-            self.top = min(self.top, next((n for n in TOP if n < asked), 0)) if asked is not True else 0
+            self.top = min(self.top, next((n for n in TOP_LOGPROBS if n < asked), 0)) if asked is not True else 0
             return True
         return False
 
@@ -100,7 +104,7 @@ class Manner:
 
     def _texts(self, request: Generate) -> dict[str, Any]:
         if self.style == "completion":
-            return {"prompt": as_one_text(request)}
+            return {"prompt": render_completion_prompt(request)}
         begun, _ = self.begun(request)
         said = (("system", request.system), ("user", request.prompt), ("assistant", begun))
         found: dict[str, Any] = {"messages": [{"role": r, "content": t} for r, t in said if t]}
@@ -120,14 +124,14 @@ class Manner:
     def _constraint(self, request: Generate) -> dict[str, Any]:
         """Hold the reply to the choices, after the blanks that are to come first, or after one that may come."""
         begun, blanks = self.begun(request)
-        before = as_one_text(request) if self.style == "completion" else begun
+        before = render_completion_prompt(request) if self.style == "completion" else begun
         leads = [blanks] if blanks else ["", " "] if before and not before[-1].isspace() else [""]
         allowed = [lead + choice for lead in leads for choice in request.choices]
         match self.constrain:
             case "structured":
                 return {"structured_outputs": {"choice": allowed}}
             case "regex":
-                return {"regex": f"({'|'.join(map(_escaped, allowed))})"}
+                return {"regex": f"({'|'.join(map(_escape_regex, allowed))})"}
             case "grammar":  # a literal of GBNF is written like a string of JSON
                 return {"grammar": f"root ::= {' | '.join(json.dumps(a, ensure_ascii=False) for a in allowed)}"}
         return {}
@@ -143,10 +147,10 @@ class Manner:
         return kept, request.begun[len(kept) :]
 
 
-def as_one_text(request: Generate) -> str:
+def render_completion_prompt(request: Generate) -> str:
     """Return what a plain completion model goes on with: the system prompt, the prompt and the begun reply."""
     return f"{request.system}\n\n{request.prompt}{request.begun}" if request.system else request.prompt + request.begun
 
 
-def _escaped(text: str) -> str:
+def _escape_regex(text: str) -> str:
     return re.sub(r"([^\w\s])", r"\\\1", text).replace("\n", r"\n")

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from knowhalu.errors import BackendError, ReplyError
-from knowhalu.llm.labels import Position
+from knowhalu.llm.label_probabilities import TokenLogprobs
 
-STOPPED = {"stop", "eos", "eos_token", "stop_sequence", "end_turn"}
-CUT_OFF = {"length", "max_tokens"}
-SHORTEST_ECHO = 4
+STOP_FINISH_REASONS = {"stop", "eos", "eos_token", "stop_sequence", "end_turn"}
+LENGTH_FINISH_REASONS = {"length", "max_tokens"}
+MIN_ECHO_CHARACTERS = 4
 """A reply that begins like a shorter text need not be an echo of it."""
 
 
-class Again(Exception):
+class RetryableFault(Exception):
     """A fault that a further try may mend; `wait` is how long the server asks to wait, in seconds."""
 
     def __init__(self, reason: str, cure: str = "", *, wait: float | None = None, reply: str | None = None) -> None:
@@ -22,30 +22,30 @@ class Again(Exception):
         self.reason, self.cure, self.wait, self.reply = reason, cure, wait, reply
 
 
-class Said(NamedTuple):
+class ServerReply(NamedTuple):
     """One reply as the server gave it; `positions` is None without log-probabilities of the tokens that were not chosen."""
 
     text: str
     finish_reason: str
     logprobs: tuple[float, ...]
-    positions: tuple[Position, ...] | None
+    positions: tuple[TokenLogprobs, ...] | None
     prompt_tokens: int
     cached_tokens: int
     completion_tokens: int
 
 
-def read_reply(payload: Any, where: str, raw: str) -> Said:
+def parse_reply(payload: Any, where: str, raw: str) -> ServerReply:
     """Read one reply; `raw` is kept with errors.
 
     Raises Again where there is no reply at all, ReplyError where it is not text that the model ended by itself or by length.
     """
     choices = payload.get("choices") if isinstance(payload, dict) else None
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise Again("the reply has no choices", "See the server's log", reply=raw)
+        raise RetryableFault("the reply has no choices", "See the server's log", reply=raw)
     first = choices[0]
-    finish = _finish(first.get("finish_reason"), where, raw)
+    finish = _finish_reason(first.get("finish_reason"), where, raw)
     logprobs, positions = _logprobs(first.get("logprobs"))
-    return Said(_text(first, where, raw), finish, logprobs, positions, *_usage(payload))
+    return ServerReply(_text(first, where, raw), finish, logprobs, positions, *_token_counts(payload))
 
 
 def _text(choice: dict[str, Any], where: str, raw: str) -> str:
@@ -61,40 +61,40 @@ def _text(choice: dict[str, Any], where: str, raw: str) -> str:
         text = choice.get("text")
     if not isinstance(text, str):
         raise ReplyError("generate", f"{where}: the reply has no text", reply=raw)
-    return _whole(text)
+    return _replace_surrogates(text)
 
 
-def _whole(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     """Put "?" in the place of every half of a surrogate pair, which JSON may hold and no file."""
     return text.encode(errors="replace").decode()
 
 
-def _finish(reason: Any, where: str, raw: str) -> str:
-    if reason is None or reason in STOPPED:
+def _finish_reason(reason: Any, where: str, raw: str) -> str:
+    if reason is None or reason in STOP_FINISH_REASONS:
         return "stop"
-    if reason in CUT_OFF:
+    if reason in LENGTH_FINISH_REASONS:
         return "length"
     if reason == "abort":
-        raise Again("the server broke the reply off", "See the server's log", reply=raw)
+        raise RetryableFault("the server broke the reply off", "See the server's log", reply=raw)
     cure = "A content filter stands before this model: serve it without" if reason == "content_filter" else "See the server's log"
     raise ReplyError("generate", f"{where}: the reply ended by {reason!r}, not by itself. {cure}", reply=raw)
 
 
-def _logprobs(value: Any) -> tuple[tuple[float, ...], tuple[Position, ...] | None]:
+def _logprobs(value: Any) -> tuple[tuple[float, ...], tuple[TokenLogprobs, ...] | None]:
     """Read log-probabilities in either of OpenAI's two shapes; one that is not a number voids them all."""
     if not isinstance(value, dict):
         return (), None
     try:
-        found = _chat_shape(value["content"]) if value.get("content") else _plain_shape(value)
+        found = _chat_logprobs(value["content"]) if value.get("content") else _completion_logprobs(value)
     except (KeyError, TypeError, ValueError, AttributeError):
         return (), None
     logprobs = tuple(p.logprob for p in found)
     return logprobs, tuple(found) if found and all(p.top for p in found) else None
 
 
-def _chat_shape(content: Sequence[dict[str, Any]]) -> list[Position]:
+def _chat_logprobs(content: Sequence[dict[str, Any]]) -> list[TokenLogprobs]:
     return [
-        Position(
+        TokenLogprobs(
             str(entry["token"]),
             _number(entry["logprob"]),
             tuple((str(t["token"]), _number(t["logprob"])) for t in entry.get("top_logprobs") or ()),
@@ -103,11 +103,11 @@ def _chat_shape(content: Sequence[dict[str, Any]]) -> list[Position]:
     ]
 
 
-def _plain_shape(value: dict[str, Any]) -> list[Position]:
+def _completion_logprobs(value: dict[str, Any]) -> list[TokenLogprobs]:
     tokens, logprobs = value["tokens"], value["token_logprobs"]
     tops = value.get("top_logprobs") or [None] * len(tokens)
     return [
-        Position(str(token), _number(logprob), tuple((str(t), _number(p)) for t, p in (top or {}).items()))
+        TokenLogprobs(str(token), _number(logprob), tuple((str(t), _number(p)) for t, p in (top or {}).items()))
         for token, logprob, top in zip(tokens, logprobs, tops, strict=True)
     ]
 
@@ -119,7 +119,7 @@ def _number(value: Any) -> float:
     return min(number, 0.0)
 
 
-def _usage(payload: dict[str, Any]) -> tuple[int, int, int]:
+def _token_counts(payload: dict[str, Any]) -> tuple[int, int, int]:
     usage, timings = (v if isinstance(v := payload.get(name), dict) else {} for name in ("usage", "timings"))
     details = usage.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else timings.get("cache_n")
@@ -128,16 +128,16 @@ def _usage(payload: dict[str, Any]) -> tuple[int, int, int]:
     return prompt, min(cached, prompt), completion
 
 
-def cut(text: str, stops: Sequence[str]) -> tuple[str, bool]:
+def cut_at_stop(text: str, stops: Sequence[str]) -> tuple[str, bool]:
     """Return the text before the first stop string, and whether there was one."""
     found = [at for stop in stops if stop and (at := text.find(stop)) >= 0]
     return (text[: min(found)], True) if found else (text, False)
 
 
-def without_echo(said: Said, begun: str) -> Said:
+def strip_echo(said: ServerReply, begun: str) -> ServerReply:
     """Drop the begun reply from the front, where a server gives it back or a model says it once more."""
     start = begun if said.text.startswith(begun) else begun.strip()
-    if len(start) < SHORTEST_ECHO or not said.text.lstrip().startswith(start.lstrip()):
+    if len(start) < MIN_ECHO_CHARACTERS or not said.text.lstrip().startswith(start.lstrip()):
         return said
     at = said.text.index(start) + len(start)
     positions, length = list(said.positions or ()), 0
@@ -147,9 +147,9 @@ def without_echo(said: Said, begun: str) -> Said:
     return said._replace(text=said.text[at:], positions=tuple(positions) if exact else None)
 
 
-def explain(status: int, said: str, where: str, key_env: str) -> BackendError:
+def explain_refusal(status: int, said: str, where: str, key_env: str) -> BackendError:
     """Say what a server's refusal means and what to do."""
-    if is_too_long(said):
+    if is_context_overflow(said):
         cure = "Serve the model with a longer context (vLLM: --max-model-len, llama.cpp: -c), or take fewer passages a query"
         reason = f"the prompt is longer than the model's context: {said}. {cure} (knowhalu.passages)"
     elif status in (401, 403):
@@ -161,16 +161,18 @@ def explain(status: int, said: str, where: str, key_env: str) -> BackendError:
     return BackendError("generate", f"{where}: {reason}", reply=said)
 
 
-def is_too_long(said: str) -> bool:
+def is_context_overflow(said: str) -> bool:
     """Tell whether an error speaks of a context that is too short for the prompt."""
     words = said.lower()
     return any(w in words for w in ("context length", "context size", "context window", "max_model_len", "too many tokens"))
 
 
-def is_final(said: str) -> bool:
+def is_permanent(said: str) -> bool:
     """Tell whether an error speaks of something that no further try will change, whatever its status code."""
     words = said.lower()
-    return is_too_long(said) or any(w in words for w in ("logits_all", "chat template", "not supported", "not implemented"))
+    return is_context_overflow(said) or any(
+        w in words for w in ("logits_all", "chat template", "not supported", "not implemented")
+    )
 
 
 def error_text(body: str) -> str:
@@ -182,4 +184,4 @@ def error_text(body: str) -> str:
     for name in ("error", "message", "detail"):
         if isinstance(payload, dict) and payload.get(name):
             payload = payload[name]
-    return _whole(payload if isinstance(payload, str) else json.dumps(payload))[:600]
+    return _replace_surrogates(payload if isinstance(payload, str) else json.dumps(payload))[:600]

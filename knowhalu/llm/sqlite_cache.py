@@ -12,20 +12,22 @@ from pathlib import Path
 
 from knowhalu.errors import BackendError, SettingsError
 
-MARK = 0x4B48524C
+APPLICATION_ID = 0x4B48524C
 """SQLite's application id of our files."""
-VERSION = 1
+SCHEMA_VERSION = 1
 TOUCH_SECONDS = 600.0
 """A text's last use is noted no finer than this, so that reading seldom writes."""
 WAIT_SECONDS = 30.0
-CURE = "Delete the file (it only holds what can be asked again), give another llm.cache_folder, or set llm.cache=false"
-TABLES = """
+DELETE_CACHE_HINT = (
+    "Delete the file (it only holds what can be asked again), give another llm.cache_folder, or set llm.cache=false"
+)
+SCHEMA = """
 CREATE TABLE IF NOT EXISTS texts (key BLOB PRIMARY KEY, text TEXT NOT NULL, digest BLOB NOT NULL, used REAL NOT NULL);
 CREATE INDEX IF NOT EXISTS texts_by_use ON texts (used);
 """
 
 
-class Shelf:
+class SQLiteCache:
     """Texts by key; where it is full, those go first whose last use is longest ago."""
 
     def __init__(self, path: Path, limit: int, clock: Callable[[], float] = time.time) -> None:
@@ -36,12 +38,12 @@ class Shelf:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._base = sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False)
         except (OSError, sqlite3.Error) as error:
-            raise SettingsError(f"{path}: the reply cache cannot be opened ({error}). {CURE}") from error
+            raise SettingsError(f"{path}: the reply cache cannot be opened ({error}). {DELETE_CACHE_HINT}") from error
         try:
             self._prepare()
         except sqlite3.Error as error:
             self._base.close()
-            raise SettingsError(f"{path}: the reply cache cannot be read ({error}). {CURE}") from error
+            raise SettingsError(f"{path}: the reply cache cannot be read ({error}). {DELETE_CACHE_HINT}") from error
         except SettingsError:
             self._base.close()
             raise
@@ -85,14 +87,16 @@ class Shelf:
         (version,) = self._base.execute("PRAGMA user_version").fetchone()
         (tables,) = self._base.execute("SELECT count(*) FROM sqlite_master").fetchone()
         self._base.execute("COMMIT")
-        if (mark, version) != (MARK, VERSION) and (mark or version or tables):
-            what = "of another version of KnowHalu" if mark == MARK else "not a reply cache of KnowHalu"
-            raise SettingsError(f"{self.path}: this file is {what}. {CURE}")
+        if (mark, version) != (APPLICATION_ID, SCHEMA_VERSION) and (mark or version or tables):
+            what = "of another version of KnowHalu" if mark == APPLICATION_ID else "not a reply cache of KnowHalu"
+            raise SettingsError(f"{self.path}: this file is {what}. {DELETE_CACHE_HINT}")
         self._persist(lambda: self._base.execute("PRAGMA journal_mode = WAL"))
         self._base.execute("PRAGMA synchronous = NORMAL")
         if not mark:
-            self._base.executescript(f"BEGIN IMMEDIATE; PRAGMA application_id = {MARK}; PRAGMA user_version = {VERSION};"
-                                     f"{TABLES} COMMIT;")  # fmt: skip
+            self._base.executescript(
+                f"BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};"
+                f"{SCHEMA} COMMIT;"
+            )
 
     def _persist(self, call: Callable[[], object]) -> None:
         """Call until the file is free: SQLite does not wait by itself where the journal's mode changes."""
@@ -112,7 +116,7 @@ class Shelf:
             try:
                 yield self._base
             except sqlite3.Error as error:
-                raise BackendError("generate", f"{self.path}: the reply cache failed ({error}). {CURE}") from error
+                raise BackendError("generate", f"{self.path}: the reply cache failed ({error}). {DELETE_CACHE_HINT}") from error
 
     def _size(self) -> int:
         """Return the bytes in use; what was freed is used again, so the file does not outgrow the limit."""
@@ -135,7 +139,7 @@ def _digest(key: bytes, text: str) -> bytes:
     return hashlib.sha256(key + text.encode("utf-8", "surrogatepass")).digest()[:16]
 
 
-def cache_folder() -> Path:
+def default_cache_folder() -> Path:
     """Return the folder of this user's caches for KnowHalu."""
     if sys.platform == "darwin":
         base = Path.home() / "Library" / "Caches"

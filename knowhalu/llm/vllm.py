@@ -12,20 +12,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from knowhalu.errors import BackendError, MissingExtra, ModelError, SettingsError, StageError
-from knowhalu.llm.local.decode import chosen
-from knowhalu.llm.local.framing import Framed, Framing
-from knowhalu.llm.local.loading import checked_folder
-from knowhalu.llm.local.prefix_tree import Tokens
+from knowhalu.llm.local.decode import choose_label
+from knowhalu.llm.local.loading import check_model_folder
+from knowhalu.llm.local.prefix_tree import TokenIds
+from knowhalu.llm.local.prompt_encoding import EncodedPrompt, PromptEncoder
 from knowhalu.requests import Completion, Generate
 from knowhalu.settings import LLMOptions
 
 Answer = Completion | StageError
-QUIET = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+OFFLINE_ENVIRONMENT = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 """Set before vLLM is imported: it reports usage and asks a model hub otherwise."""
 DTYPES = {"auto": "auto", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
-class VLLM:
+class VLLMBackend:
     """Answer `Generate` requests by vLLM (0.27 or newer, written against 0.32).
 
     Raises ModelError where the folder is missing or damaged or vLLM cannot load it, MissingExtra where vLLM is not
@@ -34,8 +34,8 @@ class VLLM:
     """
 
     def __init__(self, options: LLMOptions) -> None:
-        folder = checked_folder(options.model)
-        vllm = _imported(options.deterministic)
+        folder = check_model_folder(options.model)
+        vllm = _import_vllm(options.deterministic)
         self._params = vllm.SamplingParams
         try:
             self.llm = vllm.LLM(
@@ -53,15 +53,15 @@ class VLLM:
             )
         except Exception as error:  # noqa: BLE001 - whatever vLLM raises, the folder is named
             raise ModelError(f"{folder}: vLLM cannot load the model ({error})") from error
-        self.framing = Framing(self.llm.get_tokenizer(), options.style, self.llm.llm_engine.model_config.max_model_len)
+        self.framing = PromptEncoder(self.llm.get_tokenizer(), options.style, self.llm.llm_engine.model_config.max_model_len)
 
     def answer_many(self, requests: Sequence[Generate]) -> list[Answer]:
         """Answer every request, in order, in one call of vLLM; a request that cannot be answered gets its own error."""
-        framed: list[Framed | StageError] = []
-        work: list[tuple[Tokens, Any]] = []
-        places: list[dict[Tokens, int]] = []
+        framed: list[EncodedPrompt | StageError] = []
+        work: list[tuple[TokenIds, Any]] = []
+        places: list[dict[TokenIds, int]] = []
         for request in requests:
-            place: dict[Tokens, int] = {}
+            place: dict[TokenIds, int] = {}
             try:
                 made = self.framing.frame(request)
                 for tokens, params in self._work(request, made):
@@ -73,11 +73,11 @@ class VLLM:
             places.append(place)
         found = self._generated(work)
         return [
-            f if isinstance(f, StageError) else _answer(r, f, {t: found[at] for t, at in place.items()})
+            f if isinstance(f, StageError) else _read_answer(r, f, {t: found[at] for t, at in place.items()})
             for r, f, place in zip(requests, framed, places, strict=True)
         ]
 
-    def _work(self, request: Generate, framed: Framed) -> list[tuple[Tokens, Any]]:
+    def _work(self, request: Generate, framed: EncodedPrompt) -> list[tuple[TokenIds, Any]]:
         """Return what vLLM is asked for: the context alone, or every beginning of context and choice, its last token forced."""
         if not framed.choices:
             params = self._params(
@@ -94,16 +94,16 @@ class VLLM:
             for b in beginnings
         ]
 
-    def _generated(self, work: Sequence[tuple[Tokens, Any]]) -> list[Any]:
+    def _generated(self, work: Sequence[tuple[TokenIds, Any]]) -> list[Any]:
         if not work:
             return []
         prompts = [{"prompt_token_ids": list(tokens)} for tokens, _ in work]
         return list(self.llm.generate(prompts, [params for _, params in work], use_tqdm=False))
 
 
-def _imported(deterministic: bool) -> Any:
+def _import_vllm(deterministic: bool) -> Any:
     """Import vLLM, told not to report its use, and with batch-invariant kernels where these are wanted."""
-    wanted = {**QUIET, **({"VLLM_BATCH_INVARIANT": "1"} if deterministic else {})}
+    wanted = {**OFFLINE_ENVIRONMENT, **({"VLLM_BATCH_INVARIANT": "1"} if deterministic else {})}
     if deterministic and "vllm" in sys.modules and os.environ.get("VLLM_BATCH_INVARIANT") != "1":
         raise SettingsError("llm.deterministic comes too late: vllm is imported already. Set VLLM_BATCH_INVARIANT=1 before that.")
     os.environ.update(wanted)
@@ -114,22 +114,22 @@ def _imported(deterministic: bool) -> Any:
     return vllm
 
 
-def _answer(request: Generate, framed: Framed, outputs: dict[Tokens, Any]) -> Answer:
+def _read_answer(request: Generate, framed: EncodedPrompt, outputs: dict[TokenIds, Any]) -> Answer:
     """Turn vLLM's outputs (by the tokens that led to them, forced ones included) into the request's own."""
     try:
         first = next(iter(outputs.values()))
         cached = first.num_cached_tokens or 0
         if not framed.choices:
-            return _written(first, cached)
+            return _read_completion(first, cached)
         logprobs = [
-            [_forced(outputs[(*framed.context, *c[: i + 1])], token) for i, token in enumerate(c)] for c in framed.choices
+            [_forced_logprob(outputs[(*framed.context, *c[: i + 1])], token) for i, token in enumerate(c)] for c in framed.choices
         ]
-        return chosen(request, framed, logprobs, cached)
+        return choose_label(request, framed, logprobs, cached)
     except StageError as error:
         return error
 
 
-def _written(output: Any, cached: int) -> Completion:
+def _read_completion(output: Any, cached: int) -> Completion:
     made = output.outputs[0]
     if made.finish_reason not in ("stop", "length"):
         raise BackendError("generate", f"vLLM ended the reply with {made.finish_reason!r}", reply=made.text)
@@ -139,7 +139,7 @@ def _written(output: Any, cached: int) -> Completion:
     )  # fmt: skip
 
 
-def _forced(output: Any, token: int) -> float:
+def _forced_logprob(output: Any, token: int) -> float:
     """Return the log-probability of a token that was forced; raises BackendError where another one came."""
     made = output.outputs[0]
     if list(made.token_ids) != [token] or not made.logprobs:

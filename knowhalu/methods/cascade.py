@@ -6,13 +6,13 @@ the last word. Where it takes no part, what is undecided is left open: the band 
 
 from collections.abc import Mapping, Sequence
 
-from knowhalu.methods.common.calibrated import Checks, Decided, Decision
-from knowhalu.requests import Steps
-from knowhalu.results import Stage, Verdict
+from knowhalu.methods.common.calibrated import CalibratedMethod, DecisionRule, Detector
+from knowhalu.requests import Conversation
+from knowhalu.results import CascadeStage, Verdict
 from knowhalu.settings import CascadeOptions
 from knowhalu.types import Sample
 
-RULES, ENCODER, LLM = "rules", "encoder", "llm"
+RULES_STAGE, ENCODER_STAGE, LLM_STAGE = "rules", "encoder", "llm"
 
 
 class Cascade:
@@ -20,25 +20,27 @@ class Cascade:
 
     name = "cascade"
 
-    def __init__(self, stages: Mapping[str, Checks], options: CascadeOptions | None = None) -> None:
+    def __init__(self, stages: Mapping[str, Detector], options: CascadeOptions | None = None) -> None:
         self.options = options or CascadeOptions()
-        band = Decision(low=self.options.low, high=self.options.high)
-        self.stages = {name: Decided(method, band) if name == ENCODER else method for name, method in stages.items()}
+        band = DecisionRule(low=self.options.low, high=self.options.high)
+        self.stages = {
+            name: CalibratedMethod(method, band) if name == ENCODER_STAGE else method for name, method in stages.items()
+        }
 
-    def check(self, sample: Sample) -> Steps[Verdict]:
+    def check(self, sample: Sample) -> Conversation[Verdict]:
         """Check one sample."""
         verdicts: dict[str, Verdict] = {}
         by: str | None = None
         for name, method in self.stages.items():
             verdicts[name] = yield from method.check(sample)
-            if by is None and (verdicts[name].hallucinated is not None or name == LLM):
+            if by is None and (verdicts[name].hallucinated is not None or name == LLM_STAGE):
                 by = name
             if by is not None and self.options.ask == "needed":
                 break
         return self._concluded(verdicts, by)
 
     def _concluded(self, verdicts: Mapping[str, Verdict], by: str | None) -> Verdict:
-        stages = tuple(_stage(name, verdict, decided=name == by) for name, verdict in verdicts.items())
+        stages = tuple(_make_stage(name, verdict, decided=name == by) for name, verdict in verdicts.items())
         last = verdicts[by or stages[-1].name]
         before = [f"{s.name} before: {s.reason}" for s in stages if _is_undecided(s, stages)]
         how = f"decided by {by}" if by else f"undecided, and --reasoner llm would ask on; {stages[-1].name}"
@@ -47,14 +49,14 @@ class Cascade:
         )
 
 
-def _stage(name: str, verdict: Verdict, *, decided: bool) -> Stage:
-    return Stage(
+def _make_stage(name: str, verdict: Verdict, *, decided: bool) -> CascadeStage:
+    return CascadeStage(
         name=name, method=verdict.method, label=verdict.label, hallucinated=verdict.hallucinated,
         probability=verdict.probability, reason=verdict.reason, decided=decided,
     )  # fmt: skip
 
 
-def _is_undecided(stage: Stage, stages: Sequence[Stage]) -> bool:
+def _is_undecided(stage: CascadeStage, stages: Sequence[CascadeStage]) -> bool:
     """Tell whether a stage left it to a later one; that rules did is not worth a word."""
     later = stages[stages.index(stage) + 1 :]
-    return stage.name != RULES and any(s.decided for s in later)
+    return stage.name != RULES_STAGE and any(s.decided for s in later)

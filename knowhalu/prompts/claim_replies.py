@@ -6,18 +6,20 @@ from typing import NamedTuple
 
 from knowhalu.errors import ReplyError
 from knowhalu.prompts.format import JUDGMENT, LABEL
-from knowhalu.prompts.replies import line, read_label
-from knowhalu.prompts.template import Shown, joined, shield, unshield
+from knowhalu.prompts.replies import one_line, read_label
+from knowhalu.prompts.template import PromptText, join_sections, shield, unshield
 from knowhalu.requests import Completion
 from knowhalu.text.clauses import claims_nothing
-from knowhalu.text.overlap import coverage, facts
-from knowhalu.text.quantities import number_of
+from knowhalu.text.overlap import coverage, text_facts
+from knowhalu.text.quantities import number_value
 from knowhalu.text.sentences import words
 from knowhalu.types import Label
 
-_ITEM = re.compile(r"\s*(?:[*_]{0,2}\(?(?P<number>\d{1,3})[*_]{0,2}[.):][*_]{0,2}|[-*\u2022])\s+(?P<text>.*\S)")
+_LIST_ITEM = re.compile(r"\s*(?:[*_]{0,2}\(?(?P<number>\d{1,3})[*_]{0,2}[.):][*_]{0,2}|[-*\u2022])\s+(?P<text>.*\S)")
 """The blank after a number matters: a model that goes on from a begun "1." writes one, and one that does not begins anew."""
-_JUDGED = re.compile(r"(?P<text>.*\w.*?)\s*[:.(|\[=>\u2013\u2014-]+\s*[*_\"']*(?P<label>CORRECT|INCORRECT|INCONCLUSIVE)\b\W*")
+_JUDGED_CLAIM = re.compile(
+    r"(?P<text>.*\w.*?)\s*[:.(|\[=>\u2013\u2014-]+\s*[*_\"']*(?P<label>CORRECT|INCORRECT|INCONCLUSIVE)\b\W*"
+)
 _NO_CLAIMS = re.compile(r"\W*(?:none|no claims?)\b[\w\s]{0,30}\W*", re.IGNORECASE)
 
 
@@ -36,17 +38,17 @@ def read_claim_list(reply: Completion) -> list[str]:
     items = _items(reply, "claims")
     if not items and _NO_CLAIMS.fullmatch(reply.text):
         return []
-    _whole(reply, items, "claims")
+    _check_complete(reply, items, "claims")
     return list(dict.fromkeys(items))
 
 
 def read_judged_claims(reply: Completion) -> list[JudgedClaim]:
     """Return the claims of a reply with their labels; raises ReplyError where one has none, or the reply was cut off."""
     items = _items(reply, "judge")
-    _whole(reply, items, "judge")
+    _check_complete(reply, items, "judge")
     found = []
     for item in items:
-        match = _JUDGED.fullmatch(item)
+        match = _JUDGED_CLAIM.fullmatch(item)
         if match is None:
             raise ReplyError("judge", f"the claim {item[:80]!r} has no label", reply=reply.text)
         found.append(JudgedClaim(match["text"].strip(), Label(match["label"])))
@@ -55,7 +57,9 @@ def read_judged_claims(reply: Completion) -> list[JudgedClaim]:
 
 def _items(reply: Completion, stage: str) -> list[str]:
     """Return the items of the list; where a number is missing, a claim is lost."""
-    found = [m for line in unshield(reply.text).splitlines() if (m := _ITEM.fullmatch(line)) and any(map(str.isalnum, m["text"]))]
+    found = [
+        m for line in unshield(reply.text).splitlines() if (m := _LIST_ITEM.fullmatch(line)) and any(map(str.isalnum, m["text"]))
+    ]
     numbers = [int(m["number"]) for m in found if m["number"]]
     for due, number in enumerate(numbers, 1):
         if number != due:
@@ -63,39 +67,39 @@ def _items(reply: Completion, stage: str) -> list[str]:
     return [m["text"] for m in found]
 
 
-def _whole(reply: Completion, items: list[str], stage: str) -> None:
+def _check_complete(reply: Completion, items: list[str], stage: str) -> None:
     if not items:
         raise ReplyError(stage, "the reply lists no claims", reply=reply.text)
     if reply.finish_reason == "length":
         raise ReplyError(stage, "the reply was cut off before its list of claims ended", reply=reply.text)
 
 
-def listed(claims: Iterable[JudgedClaim]) -> Shown:
+def format_judged_claims(claims: Iterable[JudgedClaim]) -> PromptText:
     """Write judged claims as prompts show them."""
-    return joined(Shown(f"{i}. {shield(c.text)}: {c.label}") for i, c in enumerate(claims, 1))
+    return join_sections(PromptText(f"{i}. {shield(c.text)}: {c.label}") for i, c in enumerate(claims, 1))
 
 
-_LINE = re.compile(r"[ \t>*_-]*(?:sentence )?[\[(]?(\d{1,3})[\])]?[*_]*[ \t]*[.:)][*_]*[ \t]*(.*)", re.IGNORECASE)
+_NUMBERED_LINE = re.compile(r"[ \t>*_-]*(?:sentence )?[\[(]?(\d{1,3})[\])]?[*_]*[ \t]*[.:)][*_]*[ \t]*(.*)", re.IGNORECASE)
 _LEAD = re.compile(r"[ \t#*_]*(?:the |here are the )?claims(?: are)?[*_]*:[*_ \t]*", re.IGNORECASE)
 _NONE = re.compile(r"\W*(?:none|no claims?|nothing|n/?a)\W*", re.IGNORECASE)
 _YES_NO = re.compile(r"[\W_]*(yes|no)[\W_]*", re.IGNORECASE)
-MOST = 16
+MAX_CLAIMS = 16
 """Claims of one sentence at most; a model that lists more runs in circles."""
-FOUNDED = 0.5
+MIN_CLAIM_COVERAGE = 0.5
 """Share of a claim's words that the text must have; its figures must all be there."""
 
 
-def numbered(text: str) -> Iterator[tuple[int, str]]:
+def read_numbered_lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield the numbered lines of a reply; raises ReplyError at one that has no number."""
     lead = _LEAD.match(text.lstrip())
     body = text.lstrip()[lead.end() :] if lead else text
     for one in body.split("\n"):
         if not one.strip():
             continue
-        match = _LINE.fullmatch(one.rstrip("\r"))
+        match = _NUMBERED_LINE.fullmatch(one.rstrip("\r"))
         if match is None:
             raise ReplyError("claims", f"a line has no number of a sentence: {one.strip()[:80]!r}", reply=text)
-        yield int(match[1]), line(match[2]).removeprefix(f"{match[1]}: ")  # said twice where the reply was begun with it
+        yield int(match[1]), one_line(match[2]).removeprefix(f"{match[1]}: ")  # said twice where the reply was begun with it
 
 
 def read_claims(text: str, sentences: Sequence[str], told: str, raw: str) -> list[list[str]]:
@@ -106,7 +110,7 @@ def read_claims(text: str, sentences: Sequence[str], told: str, raw: str) -> lis
     """
     found: list[list[str]] = [[] for _ in sentences]
     seen: set[int] = set()
-    for number, claim in numbered(text):
+    for number, claim in read_numbered_lines(text):
         if not 1 <= number <= len(sentences):
             raise ReplyError("claims", f"there is no sentence {number}", reply=raw)
         seen.add(number)
@@ -114,40 +118,40 @@ def read_claims(text: str, sentences: Sequence[str], told: str, raw: str) -> lis
             continue
         if not any(c.isalnum() for c in claim):
             raise ReplyError("claims", f"a claim of sentence {number} is empty", reply=raw)
-        if coverage(claim, told) < FOUNDED or not _figures(claim) <= facts(told).numbers:
+        if coverage(claim, told) < MIN_CLAIM_COVERAGE or not _figures(claim) <= text_facts(told).numbers:
             raise ReplyError("claims", f"the text does not say what is listed as its claim: {claim[:80]!r}", reply=raw)
         found[number - 1].append(claim)
     if missing := [i for i in range(1, len(sentences) + 1) if i not in seen]:
         raise ReplyError("claims", f"sentence {missing[0]} is passed over", reply=raw)
-    if any(len(claims) > MOST for claims in found):
-        raise ReplyError("claims", f"more than {MOST} claims of one sentence", reply=raw)
+    if any(len(claims) > MAX_CLAIMS for claims in found):
+        raise ReplyError("claims", f"more than {MAX_CLAIMS} claims of one sentence", reply=raw)
     return found
 
 
-def readable(text: str) -> list[tuple[int, str]]:
+def read_valid_lines(text: str) -> list[tuple[int, str]]:
     """Return the lines that can be read, up to the first that cannot."""
     found = []
     try:
-        for number, claim in numbered(text):
+        for number, claim in read_numbered_lines(text):
             found.append((number, claim))
     except ReplyError:
         pass
     return found
 
 
-def completed(sentence: str, claims: Sequence[str], *, answers: bool) -> list[str]:
+def complete_claims(sentence: str, claims: Sequence[str], *, answers: bool) -> list[str]:
     """Return the claims of a sentence, and itself where they leave out one of its figures or names.
 
     So no claim goes unchecked because a model does not list it.
     """
-    listed = facts(" ".join(claims))
-    whole = _figures(sentence) <= listed.numbers and facts(sentence).names <= set(listed.content)
+    listed = text_facts(" ".join(claims))
+    whole = _figures(sentence) <= listed.numbers and text_facts(sentence).names <= set(listed.content)
     return list(claims) if whole or (not claims and claims_nothing(sentence, answers=answers)) else [*claims, sentence]
 
 
 def _figures(text: str) -> set[str]:
     """Return the numbers that are written with digits; "one" is too often a pronoun."""
-    return {n for w in words(text) if any(c.isdigit() for c in w.text) and (n := number_of(w.text)) is not None}
+    return {n for w in words(text) if any(c.isdigit() for c in w.text) and (n := number_value(w.text)) is not None}
 
 
 def read_supported(text: str, raw: str) -> bool:
@@ -165,14 +169,14 @@ _HEADING = re.compile(
 _DENIAL = re.compile(r"\b(?:no|not|nor|neither|never|without)\b|n['\u2019]t\b", re.IGNORECASE)
 
 
-class Answer(NamedTuple):
+class HypothesisAnswer(NamedTuple):
     """What was said of one hypothesis."""
 
     reason: str
     label: Label
 
 
-def read_answers(reply: str, count: int, words: Mapping[str, Label], *, whole: bool) -> dict[int, Answer]:
+def read_hypothesis_answers(reply: str, count: int, words: Mapping[str, Label], *, whole: bool) -> dict[int, HypothesisAnswer]:
     """Read the answers to hypotheses 1 to `count`; the reply goes on under the heading of the first judgment.
 
     A number with no judgment or label, with several, or with one that cannot be read, is left out; of a reply that is not
@@ -181,29 +185,29 @@ def read_answers(reply: str, count: int, words: Mapping[str, Label], *, whole: b
     texts: dict[tuple[str, int], list[str]] = {}
     key, start = (JUDGMENT, 1), 0
     for match in _HEADING.finditer(reply):
-        _keep(texts, key, reply[start : match.start()])
+        _add_text(texts, key, reply[start : match.start()])
         key, start = (match[1].capitalize(), int(match[2])), match.end()
     if whole or key[0] == LABEL:
-        _keep(texts, key, reply[start:])
+        _add_text(texts, key, reply[start:])
     found = {}
     for n in range(1, count + 1):
         reasons, labels = texts.get((JUDGMENT, n), []), texts.get((LABEL, n), [])
         if len(reasons) == 1 and len(labels) == 1:
             try:
-                found[n] = Answer(line(reasons[0]), _label(labels[0], reply, words))
+                found[n] = HypothesisAnswer(one_line(reasons[0]), _read_first_label(labels[0], reply, words))
             except ReplyError:
                 continue
     return found
 
 
-def _keep(texts: dict[tuple[str, int], list[str]], key: tuple[str, int], text: str) -> None:
+def _add_text(texts: dict[tuple[str, int], list[str]], key: tuple[str, int], text: str) -> None:
     if any(c.isalnum() for c in text):
         texts.setdefault(key, []).append(text)
 
 
-def _label(text: str, reply: str, words: Mapping[str, Label]) -> Label:
+def _read_first_label(text: str, reply: str, words: Mapping[str, Label]) -> Label:
     """Read a label in the first line, as nothing holds a model back from talking on; raises ReplyError unless it names one."""
-    first = line(text.strip().partition("\n")[0])
+    first = one_line(text.strip().partition("\n")[0])
     named = list(re.finditer(rf"\b(?:{'|'.join(words)})\b", first))
     if len({m[0] for m in named}) > 1 or (named and _DENIAL.search(first, 0, named[0].start())):
         raise ReplyError("judge", "the reply names several labels, or denies one", reply=reply)

@@ -15,51 +15,56 @@ from pydantic import Field, ValidationError, model_validator
 
 from knowhalu.errors import PromptError
 from knowhalu.prompts.template import prompt_folders
-from knowhalu.types import NO_INFORMATION, Form, Knowledge, Label, Passage, Query, Record, Step, Task, Triplet
+from knowhalu.types import NO_INFORMATION, Knowledge, KnowledgeForm, Label, Passage, Query, Record, Step, Task, Triplet
 
-FAMILY = "knowhalu"
-FIELDS = {Task.QA: ("question", "answer"), Task.RAG: ("question", "answer"), Task.SUMMARY: ("summary",), Task.CLAIM: ("claim",)}
+KNOWHALU_FAMILY = "knowhalu"
+TASK_FIELDS = {
+    Task.QA: ("question", "answer"),
+    Task.RAG: ("question", "answer"),
+    Task.SUMMARY: ("summary",),
+    Task.CLAIM: ("claim",),
+}
 """What is checked in each task, in the order in which prompts show it; the last is the response."""
 R = TypeVar("R", bound=Record)
-Text = Annotated[str, Field(min_length=1)]
-_MADE = re.compile(r"^[ \t]*\[\[examples\]\]", re.MULTILINE)
+ExampleText = Annotated[str, Field(min_length=1)]
+_EXAMPLES_HEADER = re.compile(r"^[ \t]*\[\[examples\]\]", re.MULTILINE)
 
 
-class Source(Record):
+class ExampleSource(Record):
     """A passage as an example shows it."""
 
-    text: Text
+    text: ExampleText
     title: str = ""
 
 
-class Extracted(Record):
+class ExampleExtraction(Record):
     """What the off-target check should say of an answer."""
 
-    asked_for: Text
-    reason: Text
-    entity: Text
+    asked_for: ExampleText
+    reason: ExampleText
+    entity: ExampleText
 
 
-class WorkedStep(Record):
+class ExampleStep(Record):
     """One hop of an example; without knowledge, nothing specific is available."""
 
-    thought: Text
-    specific: Text
-    general: Text
-    passages: tuple[Source, ...] = Field(min_length=1)
+    thought: ExampleText
+    specific: ExampleText
+    general: ExampleText
+    passages: tuple[ExampleSource, ...] = Field(min_length=1)
     knowledge: str = NO_INFORMATION
-    triplets: tuple[tuple[Text, Text, Text], ...] = ()
+    triplets: tuple[tuple[ExampleText, ExampleText, ExampleText], ...] = ()
 
     @model_validator(mode="after")
-    def _same_in_both_forms(self) -> "WorkedStep":
+    def _same_in_both_forms(self) -> "ExampleStep":
         if (self.knowledge == NO_INFORMATION) != (not self.triplets):
             raise ValueError("knowledge and triplets must both be given, or both be left out")
         return self
 
-    def shown(self, form: Form) -> Step:
+    def shown(self, form: KnowledgeForm) -> Step:
         """Return the step as a check in this form would have made it."""
         facts = tuple(Triplet(subject=s, predicate=p, object=o) for s, p, o in self.triplets)
-        structured = form is Form.STRUCTURED
+        structured = form is KnowledgeForm.STRUCTURED
         text = " ".join(map(str, facts)) if structured and facts else self.knowledge
         return Step(
             thought=self.thought,
@@ -69,7 +74,7 @@ class WorkedStep(Record):
         )
 
 
-class Checked(Record):
+class ExampleInput(Record):
     """What a worked example checks: the fields of its task, and no others."""
 
     question: str = ""
@@ -79,21 +84,21 @@ class Checked(Record):
 
     def fields(self, task: Task) -> dict[str, str]:
         """Return what is checked, by the names of its sections."""
-        return {name: getattr(self, name) for name in FIELDS[task]}
+        return {name: getattr(self, name) for name in TASK_FIELDS[task]}
 
 
-class Example(Checked):
+class WorkedExample(ExampleInput):
     """A worked example: what it shows, and all that a check of it would say."""
 
     shows: Literal["correct", "hallucinated", "missing", "multi-hop", "off-target"]
-    extraction: Extracted | None = None
-    steps: tuple[WorkedStep, ...] = ()
+    extraction: ExampleExtraction | None = None
+    steps: tuple[ExampleStep, ...] = ()
     finish: str = ""
     rationale: str = ""
     label: Label | None = None
 
     @model_validator(mode="after")
-    def _whole(self) -> "Example":
+    def _whole(self) -> "WorkedExample":
         worked = (bool(self.steps), bool(self.finish), bool(self.rationale), self.label is not None)
         if any(worked) and not all(worked):
             raise ValueError("steps, finish, rationale and label belong together: give all four, or none")
@@ -102,20 +107,20 @@ class Example(Checked):
         return self
 
 
-class _File(Record, Generic[R]):
+class _ExamplesFile(Record, Generic[R]):
     examples: tuple[R, ...] = Field(min_length=1)
 
 
-def examples_file(name: str, folder: Path | None = None, family: str = FAMILY) -> Path:
+def examples_file(name: str, folder: Path | None = None, family: str = KNOWHALU_FAMILY) -> Path:
     """Return where the examples `name` (a task, or a prompt) lie: in the user's folder if it has them, else in the package."""
     tried = [root / family / "examples" / f"{name}.toml" for root in prompt_folders(folder)]
     return next((file for file in tried if file.is_file()), tried[-1])
 
 
 @lru_cache(maxsize=64)
-def load_examples(task: Task, folder: Path | None = None) -> tuple[Example, ...]:
+def load_examples(task: Task, folder: Path | None = None) -> tuple[WorkedExample, ...]:
     """Load the examples of a task; raises PromptError naming the file, the line, and what is wrong there."""
-    return read_examples(examples_file(task, folder), Example, task)
+    return read_examples(examples_file(task, folder), WorkedExample, task)
 
 
 def read_examples(file: Path, kind: type[R], task: Task | None = None) -> tuple[R, ...]:
@@ -123,7 +128,7 @@ def read_examples(file: Path, kind: type[R], task: Task | None = None) -> tuple[
 
     Raises PromptError naming the file, the line, and what is wrong there.
     """
-    whole: Any = _File
+    whole: Any = _ExamplesFile
     try:
         text = file.read_text(encoding="utf-8")
         found: tuple[R, ...] = whole[kind].model_validate(tomllib.loads(text)).examples
@@ -134,23 +139,23 @@ def read_examples(file: Path, kind: type[R], task: Task | None = None) -> tuple[
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(p + 1) if isinstance(p, int) else p for p in first["loc"] if p != "examples")
-        raise PromptError(f"{file}{_line(text, first['loc'])}: example {place}: {first['msg']}") from error
+        raise PromptError(f"{file}{_example_line(text, first['loc'])}: example {place}: {first['msg']}") from error
     for number, example in enumerate(found if task else (), 1):
-        given = {n for names in FIELDS.values() for n in names if getattr(example, n)}
-        if task and given != set(FIELDS[task]):
-            where = _line(text, ("examples", number - 1))
-            raise PromptError(f"{file}{where}: example {number} needs {' and '.join(FIELDS[task])}, and has {sorted(given)}")
+        given = {n for names in TASK_FIELDS.values() for n in names if getattr(example, n)}
+        if task and given != set(TASK_FIELDS[task]):
+            where = _example_line(text, ("examples", number - 1))
+            raise PromptError(f"{file}{where}: example {number} needs {' and '.join(TASK_FIELDS[task])}, and has {sorted(given)}")
     return found
 
 
-def _line(text: str, place: tuple[int | str, ...]) -> str:
+def _example_line(text: str, place: tuple[int | str, ...]) -> str:
     """Return where the example of an error begins."""
-    starts = [m.start() for m in _MADE.finditer(text)]
+    starts = [m.start() for m in _EXAMPLES_HEADER.finditer(text)]
     number = place[1] if len(place) > 1 else None
     return f", line {text.count(chr(10), 0, starts[number]) + 1}" if isinstance(number, int) and number < len(starts) else ""
 
 
-def family_hash(folder: Path | None = None, family: str = FAMILY) -> str:
+def prompt_family_hash(folder: Path | None = None, family: str = KNOWHALU_FAMILY) -> str:
     """Return one hash over all prompts and examples of a method's family, the user's in place of the packaged ones."""
     found: dict[str, Path] = {}
     for root in reversed(prompt_folders(folder)):

@@ -9,13 +9,13 @@ from typing import TypeVar
 
 from knowhalu.errors import ReplyError
 from knowhalu.prompts.template import Prompt, section, shield
-from knowhalu.requests import Completion, Generate, Steps
+from knowhalu.requests import Completion, Conversation, Generate
 from knowhalu.settings import LLMOptions
 
 T = TypeVar("T")
 
 
-def asking(prompt: Prompt, options: LLMOptions, **values: str) -> Generate:
+def make_request(prompt: Prompt, options: LLMOptions, **values: str) -> Generate:
     """Make the request of a prompt file; the system prompt and the seed of the options hold."""
     system = prompt.system if options.system is None else options.system
     return Generate(
@@ -24,9 +24,9 @@ def asking(prompt: Prompt, options: LLMOptions, **values: str) -> Generate:
     )  # fmt: skip
 
 
-def asked_twice(
+def generate_with_retry(
     request: Generate, read: Callable[[Completion], T], again: Callable[[Completion], Generate], *, joins: bool = False
-) -> Steps[tuple[Completion, T]]:
+) -> Conversation[tuple[Completion, T]]:
     """Return the reply that could be read, and what was read in it; raises ReplyError with the last raw reply.
 
     `again` makes the second request. With `joins`, its reply may need what was begun to be read; a server that cannot go on
@@ -44,7 +44,7 @@ def asked_twice(
         except ReplyError as error:
             last = error
         if joins:
-            whole = replace(completion, text=f"{second.begun}{_between(completion.text)}{completion.text}")
+            whole = replace(completion, text=f"{second.begun}{_missing_line_break(completion.text)}{completion.text}")
             try:
                 return whole, read(whole)
             except ReplyError as error:
@@ -55,12 +55,12 @@ def asked_twice(
     raise ReplyError(last.stage, f"{last.reason}{cut}, also when asked again", reply=completion.text)
 
 
-def _between(text: str) -> str:
+def _missing_line_break(text: str) -> str:
     """Return the line break that is missing where a reply repeats the heading that was begun."""
     return "\n" if text.lstrip().startswith(("##", "**")) else ""
 
 
-def begun(raw: str, first: str, *more: tuple[str, str], then: str) -> str:
+def reply_prefix(raw: str, first: str, *more: tuple[str, str], then: str) -> str:
     """Write the beginning of a reply: its first text, further sections, and the heading that is to come `then`.
 
     It equals what the model wrote itself where that kept to the form, so that its KV cache goes on. Its texts are data.

@@ -17,20 +17,20 @@ from string import Template
 from pydantic import Field, ValidationError
 
 from knowhalu.errors import PromptError
-from knowhalu.types import Form, Record, Task
+from knowhalu.types import KnowledgeForm, Record, Task
 
 FORMULATIONS = ("specific", "general", "combined")
-VARIANTS = (tuple(map(str, Task)), tuple(map(str, Form)), FORMULATIONS)
+VARIANT_VALUES = (tuple(map(str, Task)), tuple(map(str, KnowledgeForm)), FORMULATIONS)
 """What a word of a prompt may depend on: the task, the form of knowledge, the formulation of queries."""
 SECTION = re.compile(r"^### ([A-Z][\w -]*):", re.MULTILINE)
 """What opens a section of a prompt."""
 INDENT = "  "
 
 _NAME = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)*")
-_BREAK = r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]"
-_UNSEEN = r"[\u00ad\u200b-\u200f\u2060\ufeff]*"
-_HEADING = rf"[#\uff03\ufe5f](?:{_UNSEEN}[#\uff03\ufe5f])+"
-_CONTROL = (
+_LINE_BREAK = r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]"
+_INVISIBLE_CHARS = r"[\u00ad\u200b-\u200f\u2060\ufeff]*"
+_HEADING = rf"[#\uff03\ufe5f](?:{_INVISIBLE_CHARS}[#\uff03\ufe5f])+"
+_CONTROL_TOKEN = (
     r"(?=[|\uff5c][^|\uff5c<>\n]+[|\uff5c]>|[|\uff5c][^|\uff5c\[\]\n]+[|\uff5c]\]|/?s>|/?<SYS>>|</?SYS>>"
     r"|/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_CONTENT|TOOL_RESULTS|THINK)\]"
     r"|(?:start|end)_of_turn>|(?:[be]os|pad|unk)>|/?(?:think|tool_call|tool_response)>|extra_id_\d+>)"
@@ -38,7 +38,7 @@ _CONTROL = (
 """What opens a turn or controls one in the chat templates of common models, after its first bracket."""
 
 
-class Shown(str):
+class PromptText(str):
     """Prompt text made by `section`: its data is shielded already, so it fills a hole as it stands."""
 
     __slots__ = ()
@@ -50,31 +50,31 @@ def shield(text: str) -> str:
     Lines after the first are indented. Nothing is lost: `unshield` gives the text back.
     """
     text = re.sub(rf"(?<!\\)(\\*{_HEADING})", r"\\\1", text)
-    text = re.sub(rf"([<\[]\\*){_CONTROL}", r"\1\\", text, flags=re.IGNORECASE)
-    return re.sub(f"({_BREAK})", rf"\1{INDENT}", text)
+    text = re.sub(rf"([<\[]\\*){_CONTROL_TOKEN}", r"\1\\", text, flags=re.IGNORECASE)
+    return re.sub(f"({_LINE_BREAK})", rf"\1{INDENT}", text)
 
 
 def unshield(text: str) -> str:
     """Give back the text that `shield` marked."""
-    text = re.sub(f"({_BREAK}){INDENT}", r"\1", text)
-    text = re.sub(rf"([<\[]\\*)\\{_CONTROL}", r"\1", text, flags=re.IGNORECASE)
+    text = re.sub(f"({_LINE_BREAK}){INDENT}", r"\1", text)
+    text = re.sub(rf"([<\[]\\*)\\{_CONTROL_TOKEN}", r"\1", text, flags=re.IGNORECASE)
     return re.sub(rf"(?<!\\)\\(\\*{_HEADING})", r"\1", text)
 
 
-def section(name: str, text: str = "") -> Shown:
+def section(name: str, text: str = "") -> PromptText:
     """Make one section of data, as demonstrations show it; without text it is left open."""
     heading = f"### {name}:"
     if not SECTION.fullmatch(heading):
         raise PromptError(f"{name!r} cannot name a section: letters, digits, spaces and hyphens, a capital first")
-    return Shown(f"{heading} {shield(text)}" if text else heading)
+    return PromptText(f"{heading} {shield(text)}" if text else heading)
 
 
-def joined(sections: Iterable[Shown]) -> Shown:
+def join_sections(sections: Iterable[PromptText]) -> PromptText:
     """Put sections one below the other."""
-    return Shown("\n".join(sections))
+    return PromptText("\n".join(sections))
 
 
-class _Head(Record):
+class _PromptHeader(Record):
     holes: tuple[str, ...]
     stop: tuple[str, ...] = ()
     max_tokens: int = Field(256, ge=1)
@@ -96,7 +96,7 @@ class Prompt:
     pieces: tuple[tuple[str, str], ...]
     hash: str
 
-    def settled(self, *variants: str, **values: Shown) -> "Prompt":
+    def settled(self, *variants: str, **values: PromptText) -> "Prompt":
         """Return the prompt with its words chosen by `variants` and some holes filled for good: all that becomes `fixed`."""
         known = {k: v for variant in variants for k, v in self.words.get(variant, {}).items()} | values
         pieces: list[tuple[str, str]] = []
@@ -128,7 +128,7 @@ class Prompt:
             if hole:
                 value = values[hole]
                 at_line_start = not text or text.endswith("\n")
-                text += value if isinstance(value, Shown) else (INDENT if at_line_start else "") + shield(value)
+                text += value if isinstance(value, PromptText) else (INDENT if at_line_start else "") + shield(value)
         return text
 
 
@@ -196,10 +196,10 @@ def parse_prompt(name: str, file: Path, text: str) -> Prompt:
     )  # fmt: skip
 
 
-def _read_head(file: Path, parts: list[str]) -> _Head:
+def _read_head(file: Path, parts: list[str]) -> _PromptHeader:
     above = "\n" * (parts[0].count("\n") + 1)  # so that lines are counted as in the file
     try:
-        return _Head.model_validate(tomllib.loads(above + parts[1]))
+        return _PromptHeader.model_validate(tomllib.loads(above + parts[1]))
     except tomllib.TOMLDecodeError as error:
         raise PromptError(f"{file}: the head is not TOML ({error})") from error
     except ValidationError as error:
@@ -207,14 +207,14 @@ def _read_head(file: Path, parts: list[str]) -> _Head:
         raise PromptError(f"{file}: head, {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
 
 
-def _check_words(file: Path, head: _Head) -> set[str]:
+def _check_words(file: Path, head: _PromptHeader) -> set[str]:
     """Return the names of all words; each must be there for every value of what it depends on."""
     for variant in head.words:
-        if not any(variant in axis for axis in VARIANTS):
-            known = ", ".join(v for axis in VARIANTS for v in axis)
+        if not any(variant in axis for axis in VARIANT_VALUES):
+            known = ", ".join(v for axis in VARIANT_VALUES for v in axis)
             raise PromptError(f"{file}: head, words.{variant}: words depend on one of {known}")
     names: set[str] = set()
-    for axis in VARIANTS:
+    for axis in VARIANT_VALUES:
         here = {word for variant in axis for word in head.words.get(variant, {})}
         for word in sorted(here):
             missing = [v for v in axis if word not in head.words.get(v, {})]

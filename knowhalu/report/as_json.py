@@ -5,30 +5,35 @@ from typing import Any
 
 import numpy as np
 
-from knowhalu.evaluation.tables import Sheet
+from knowhalu.evaluation.tables import ResultTable
 from knowhalu.evaluation.tables import as_json as comparison_fields
 from knowhalu.report import layout
 from knowhalu.report import phrases as say
-from knowhalu.report.content import Report, Section
-from knowhalu.report.items import as_fields
+from knowhalu.report.content import Report, RunSection
+from knowhalu.report.items import item_as_json
 
-START = '{\n "knowhalu_report": 1,'
+JSON_START = '{\n "knowhalu_report": 1,'
 
 
-def as_json(report: Report) -> str:
+def report_as_json(report: Report) -> str:
     """Write the report as JSON; what is not a number is null."""
     fields = {
         "knowhalu_report": 1, "version": report.version, "title": report.title, "outcomes": report.outcomes,
         "sample": say.sample_note(report) if report.items else None,
-        "overview": [_table(sheet) for sheet in layout.overview_sheets(report)],
+        "overview": [_table(sheet) for sheet in layout.overview_tables(report)],
         "sets": [_section(section) for section in report.sections],
-        "calibration": _plain(report.grids), "items": [_plain(as_fields(item)) for item in report.items],
+        "calibration": _plain(report.grids), "items": [_plain(item_as_json(item)) for item in report.items],
     }  # fmt: skip
     return json.dumps(fields, indent=1, allow_nan=False) + "\n"
 
 
-def _section(section: Section) -> dict[str, Any]:
-    sheets = [*layout.figure_sheets(section), layout.why_sheet(section), layout.cost_sheet(section), layout.run_sheet(section)]
+def _section(section: RunSection) -> dict[str, Any]:
+    sheets = [
+        *layout.metric_tables(section),
+        layout.reasons_table(section),
+        layout.cost_table(section),
+        layout.run_table(section),
+    ]
     return {
         "name": section.name, "input": section.input, "rows": section.rows, "dataset": list(section.dataset.facts),
         "warnings": list(section.warnings),
@@ -39,7 +44,7 @@ def _section(section: Section) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _table(sheet: Sheet) -> dict[str, Any]:
+def _table(sheet: ResultTable) -> dict[str, Any]:
     return {"title": sheet.title, "head": list(sheet.head), "rows": [list(row) for row in sheet.rows]}
 
 

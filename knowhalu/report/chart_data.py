@@ -8,13 +8,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from knowhalu.errors import InputError
-from knowhalu.evaluation.curves import Curve, Reliability, histogram, log_edges, reliability, risk_coverage, roc, thinned
+from knowhalu.evaluation.curves import (
+    Curve,
+    ReliabilityBins,
+    histogram,
+    log_bin_edges,
+    make_risk_coverage_curve,
+    make_roc_curve,
+    reliability_bins,
+    thin_curve,
+)
 from knowhalu.evaluation.metrics import Floats
-from knowhalu.report.outcomes import Outcomes
-from knowhalu.report.runs import Texts
+from knowhalu.report.outcomes import OutcomeTable
+from knowhalu.report.run_files import RowFacts
 
 
-class Times(NamedTuple):
+class SecondsHistogram(NamedTuple):
     """Seconds from the start of a check to its verdict: the share of rows in each bin of common limits, and two quantiles."""
 
     edges: Floats
@@ -23,53 +32,53 @@ class Times(NamedTuple):
     slow: float
 
 
-class Drawn(NamedTuple):
+class ChartData(NamedTuple):
     """Curves by method; a method of which one cannot be given is left out of it."""
 
     roc: dict[str, Curve]
     risk: dict[str, Curve]
-    reliability: dict[str, Reliability]
-    seconds: dict[str, Times]
+    reliability: dict[str, ReliabilityBins]
+    seconds: dict[str, SecondsHistogram]
 
 
-def drawn_of(outcomes: Mapping[str, Outcomes], main: Mapping[str, Outcomes], texts: Texts | None) -> Drawn:
+def make_chart_data(outcomes: Mapping[str, OutcomeTable], main: Mapping[str, OutcomeTable], texts: RowFacts | None) -> ChartData:
     """Compute what is drawn; without gold labels, only times.
 
     Probabilities and times are those of the `main` methods: trivial rules only put texts in order, and take no time.
     """
     rocs: dict[str, Curve] = {}
     risks: dict[str, Curve] = {}
-    bins: dict[str, Reliability] = {}
+    bins: dict[str, ReliabilityBins] = {}
     for name, found in outcomes.items():
         if texts is None:
             break
         entries, said = found.against(texts.gold)
         if not len(entries):
             continue
-        curve = roc(said.gold, said.probability)
-        risk = risk_coverage(said.right, said.abstained, found.sureness[entries])
-        rocs |= {name: thinned(curve)} if curve is not None else {}
-        risks |= {name: thinned(risk)} if risk is not None else {}
-        bins |= {name: reliability(said.gold, said.probability)} if name in main else {}
-    return Drawn(rocs, risks, bins, _times(main))
+        curve = make_roc_curve(said.gold, said.probability)
+        risk = make_risk_coverage_curve(said.right, said.abstained, found.sureness[entries])
+        rocs |= {name: thin_curve(curve)} if curve is not None else {}
+        risks |= {name: thin_curve(risk)} if risk is not None else {}
+        bins |= {name: reliability_bins(said.gold, said.probability)} if name in main else {}
+    return ChartData(rocs, risks, bins, _times(main))
 
 
-def _times(outcomes: Mapping[str, Outcomes]) -> dict[str, Times]:
+def _times(outcomes: Mapping[str, OutcomeTable]) -> dict[str, SecondsHistogram]:
     timed = {name: found.seconds[found.seconds > 0] for name, found in outcomes.items()}
     known = {name: seconds for name, seconds in timed.items() if len(seconds)}
     if not known:
         return {}
-    edges = log_edges(np.concatenate(list(known.values())))
+    edges = log_bin_edges(np.concatenate(list(known.values())))
     return {
-        name: Times(edges, histogram(seconds, edges), float(np.median(seconds)), float(np.quantile(seconds, 0.95)))
+        name: SecondsHistogram(edges, histogram(seconds, edges), float(np.median(seconds)), float(np.quantile(seconds, 0.95)))
         for name, seconds in known.items()
     }
 
 
-ALL = "all rows"
+ALL_ROWS = "all rows"
 
 
-class Grid(NamedTuple):
+class AccuracyGrid(NamedTuple):
     """`average[i, j]` is the average accuracy with delta1 at quantile `q1[i]` and delta2 at `q2[j]`; NaN where not tried."""
 
     q1: Floats
@@ -90,7 +99,7 @@ class Grid(NamedTuple):
         return int((self.average == np.nanmax(self.average)).sum()) if self.best is not None else 0
 
 
-def read_grids(path: Path) -> dict[str, Grid]:
+def read_grids(path: Path) -> dict[str, AccuracyGrid]:
     """Read the grids in the JSON file beside a profile, of all rows and of sets of their own.
 
     A grid is {"q1": [...], "q2": [...], "average": [[...]]}; the file has one as "grid" and more as "grids", by set, or is one.
@@ -100,7 +109,7 @@ def read_grids(path: Path) -> dict[str, Grid]:
     try:
         fields: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         whole = fields.get("grid") or (fields if "q1" in fields else None)
-        grids = {**({ALL: whole} if whole is not None else {}), **fields.get("grids", {})}
+        grids = {**({ALL_ROWS: whole} if whole is not None else {}), **fields.get("grids", {})}
         found = {str(name): _read(grid) for name, grid in grids.items()}
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror}). Calibrate again, or leave --profile out.") from error
@@ -114,11 +123,11 @@ def read_grids(path: Path) -> dict[str, Grid]:
     return found
 
 
-def _read(fields: Mapping[str, Any]) -> Grid:
+def _read(fields: Mapping[str, Any]) -> AccuracyGrid:
     q1, q2 = (np.array(fields[name], dtype=float) for name in ("q1", "q2"))
     average = np.array([[np.nan if v is None else float(v) for v in row] for row in fields["average"]], dtype=float)
     rising = all(q.ndim == 1 and len(q) > 1 and (np.diff(q) > 0).all() for q in (q1, q2))
     if not rising or average.shape != (len(q1), len(q2)):
         shape = " x ".join(map(str, average.shape))
         raise ValueError(f"average is {shape}, q1 has {q1.size} and q2 {q2.size} values, which must rise")
-    return Grid(q1, q2, average)
+    return AccuracyGrid(q1, q2, average)

@@ -12,9 +12,9 @@ import numpy as np
 
 from knowhalu.errors import MissingExtra
 from knowhalu.evaluation.bootstrap import Estimate
-from knowhalu.evaluation.curves import Curve, Reliability
-from knowhalu.report.chart_data import Grid, Times
-from knowhalu.text.sentences import safe
+from knowhalu.evaluation.curves import Curve, ReliabilityBins
+from knowhalu.report.chart_data import AccuracyGrid, SecondsHistogram
+from knowhalu.text.sentences import sanitize
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 INK = "#010203"
 """Stands for the page's text colour while a figure is drawn."""
-LOOK: Any = {
+RC_PARAMS: Any = {
     "font.size": 9, "svg.fonttype": "none", "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": INK,
     "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.6,
     "axes.titlesize": 10, "legend.frameon": False, "legend.fontsize": 8, "lines.linewidth": 1.4, "lines.markersize": 4.5,
@@ -37,7 +37,7 @@ _REFERENCE = re.compile(r"#(?=[A-Za-z_])")
 
 
 @contextmanager
-def drawing(width: float, height: float) -> Iterator[tuple["Figure", "Axes"]]:
+def open_figure(width: float, height: float) -> Iterator[tuple["Figure", "Axes"]]:
     """Give an empty figure of so many inches, in the page's looks and apart from pyplot's state.
 
     Raises MissingExtra where matplotlib is not installed.
@@ -49,12 +49,12 @@ def drawing(width: float, height: float) -> Iterator[tuple["Figure", "Axes"]]:
         raise MissingExtra("matplotlib", "report") from error
     with rc_context():
         rcdefaults()  # a reader's own matplotlibrc must not change the bytes
-        rcParams.update(LOOK)
+        rcParams.update(RC_PARAMS)
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure, figure.subplots()
 
 
-def few_colours() -> "Colormap":
+def grid_colormap() -> "Colormap":
     """Return nine colours from dark to light that the colour-blind can tell apart, also in grey."""
     from matplotlib import colormaps
 
@@ -62,7 +62,7 @@ def few_colours() -> "Colormap":
 
 
 def as_svg(figure: "Figure", key: str, title: str) -> str:
-    """Return a figure, while `drawing` holds it, as one SVG element; `key` keeps its ids apart from those of others."""
+    """Return a figure, while `open_figure` holds it, as one SVG element; `key` keeps its ids apart from those of others."""
     buffer = io.BytesIO()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from")  # a browser has other fonts than the one that is measured by
@@ -107,13 +107,13 @@ def _value(name: str, value: str, key: str) -> str:
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", INK)
 DASHES = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (3, 1)))
-MARKS = "osD^vP*X"
-QUIET = "#8A8A8A"
-QUIET_DASHES = (":", (0, (1, 2.5)), (0, (3, 2, 1, 2)))
-SIZE = (4.6, 3.9)
+MARKERS = "osD^vP*X"
+BASELINE_COLOUR = "#8A8A8A"
+BASELINE_DASHES = (":", (0, (1, 2.5)), (0, (3, 2, 1, 2)))
+CHART_SIZE = (4.6, 3.9)
 
 
-class Style(NamedTuple):
+class MethodStyle(NamedTuple):
     """How a method looks in every chart."""
 
     colour: str
@@ -122,25 +122,27 @@ class Style(NamedTuple):
     quiet: bool = False
 
 
-def styles_of(names: Iterable[str], quiet: Iterable[str]) -> dict[str, Style]:
+def method_styles(names: Iterable[str], quiet: Iterable[str]) -> dict[str, MethodStyle]:
     """Give every method its looks; quiet ones, the trivial rules, are grey and dotted."""
     still = dict.fromkeys(quiet)
     loud = [name for name in dict.fromkeys(names) if name not in still]
     found = {
-        name: Style(COLOURS[i % len(COLOURS)], DASHES[i % len(DASHES)], MARKS[i % len(MARKS)]) for i, name in enumerate(loud)
+        name: MethodStyle(COLOURS[i % len(COLOURS)], DASHES[i % len(DASHES)], MARKERS[i % len(MARKERS)])
+        for i, name in enumerate(loud)
     }
     return found | {
-        name: Style(QUIET, QUIET_DASHES[i % len(QUIET_DASHES)], "x+|"[i % 3], quiet=True) for i, name in enumerate(still)
+        name: MethodStyle(BASELINE_COLOUR, BASELINE_DASHES[i % len(BASELINE_DASHES)], "x+|"[i % 3], quiet=True)
+        for i, name in enumerate(still)
     }
 
 
 def intervals_chart(
-    key: str, title: str, values: Sequence[tuple[str, Estimate]], marked: int, styles: Mapping[str, Style]
+    key: str, title: str, values: Sequence[tuple[str, Estimate]], marked: int, styles: Mapping[str, MethodStyle]
 ) -> str:
     """Draw one line for each method with its interval; the last `marked` are published figures."""
-    with drawing(9.4, 0.75 + 0.27 * len(values)) as (figure, axes):
+    with open_figure(9.4, 0.75 + 0.27 * len(values)) as (figure, axes):
         for i, (name, value) in enumerate(values):
-            style = styles.get(name, Style(INK, "-", "D"))
+            style = styles.get(name, MethodStyle(INK, "-", "D"))
             if value.value is None:
                 continue
             if value.low is not None and value.high is not None:
@@ -148,31 +150,31 @@ def intervals_chart(
             fill: Any = "none" if i >= len(values) - marked else "full"
             axes.plot(100 * value.value, i, style.mark, color=style.colour, markersize=6, fillstyle=fill)
         axes.axvline(50, color=INK, linewidth=0.8, linestyle=":")
-        axes.set_yticks(range(len(values)), [safe(name) for name, _ in values])
+        axes.set_yticks(range(len(values)), [sanitize(name) for name, _ in values])
         axes.set(ylim=(len(values) - 0.4, -0.6), title=title, xlabel="Avg Acc in % (dotted: chance)")
         axes.grid(visible=False, axis="y")
         return as_svg(figure, key, title)
 
 
-def roc_chart(key: str, curves: Mapping[str, Curve], styles: Mapping[str, Style]) -> str:
+def roc_chart(key: str, curves: Mapping[str, Curve], styles: Mapping[str, MethodStyle]) -> str:
     """Draw ROC curves."""
     title = "ROC: what is found against what is wrongly accused"
     return _lines(key, title, curves, styles, "faithful wrongly accused, %", "hallucinated found, %", diagonal=True)
 
 
-def risk_chart(key: str, curves: Mapping[str, Curve], styles: Mapping[str, Style]) -> str:
+def risk_chart(key: str, curves: Mapping[str, Curve], styles: Mapping[str, MethodStyle]) -> str:
     """Draw risk over coverage."""
     title = "Risk and coverage: wrong among the surest verdicts"
     return _lines(key, title, curves, styles, "surest verdicts kept, % of rows", "wrong among them, %")
 
 
-def reliability_chart(key: str, found: Mapping[str, Reliability], styles: Mapping[str, Style]) -> str:
+def reliability_chart(key: str, found: Mapping[str, ReliabilityBins], styles: Mapping[str, MethodStyle]) -> str:
     """Draw the share of hallucinated over the mean probability of each bin; the more rows, the larger the mark."""
     title = "Reliability: said probability against what came true"
-    with drawing(*SIZE) as (figure, axes):
+    with open_figure(*CHART_SIZE) as (figure, axes):
         axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=":")
         for name, bins in found.items():
-            style, label = styles[name], safe(f"{name}, ECE {100 * bins.ece:.1f} %" if bins.ece is not None else name)
+            style, label = styles[name], sanitize(f"{name}, ECE {100 * bins.ece:.1f} %" if bins.ece is not None else name)
             axes.plot(bins.probability, bins.share, color=style.colour, linestyle=style.dashes, linewidth=1)
             size = 14 + 150 * bins.rows / max(1.0, float(bins.rows.sum()))
             axes.scatter(bins.probability, bins.share, s=size, color=style.colour, marker=style.mark, label=label, linewidth=0)
@@ -182,14 +184,14 @@ def reliability_chart(key: str, found: Mapping[str, Reliability], styles: Mappin
         return as_svg(figure, key, title)
 
 
-def seconds_chart(key: str, times: Mapping[str, Times], styles: Mapping[str, Style]) -> str:
+def seconds_chart(key: str, times: Mapping[str, SecondsHistogram], styles: Mapping[str, MethodStyle]) -> str:
     """Draw how long checks took."""
     title = "Seconds from a check's start to its verdict"
-    with drawing(*SIZE) as (figure, axes):
+    with open_figure(*CHART_SIZE) as (figure, axes):
         for name, found in times.items():
             style = styles[name]
             axes.stairs(
-                100 * found.share, found.edges, color=style.colour, linestyle=style.dashes, label=safe(name), linewidth=1.4
+                100 * found.share, found.edges, color=style.colour, linestyle=style.dashes, label=sanitize(name), linewidth=1.4
             )
             axes.plot(found.median, 0, style.mark, color=style.colour, clip_on=False, markersize=6)
         axes.set(xscale="log", xlabel="seconds (the mark on the axis is the median)", ylabel="rows, %", title=title)
@@ -200,13 +202,13 @@ def seconds_chart(key: str, times: Mapping[str, Times], styles: Mapping[str, Sty
         return as_svg(figure, key, title)
 
 
-def grid_chart(key: str, name: str, grid: Grid) -> str:
+def grid_chart(key: str, name: str, grid: AccuracyGrid) -> str:
     """Draw the grid of a calibration as a heat map, the best pair ringed."""
-    title = f"Calibration on {safe(name)}: accuracy for every pair of thresholds"
-    with drawing(6.2, 4.6) as (figure, axes):
+    title = f"Calibration on {sanitize(name)}: accuracy for every pair of thresholds"
+    with open_figure(6.2, 4.6) as (figure, axes):
         axes.grid(visible=False)
         values, best = 100 * np.ma.masked_invalid(grid.average), grid.best
-        mesh = axes.pcolormesh(grid.q2, grid.q1, values, cmap=few_colours(), shading="nearest")
+        mesh = axes.pcolormesh(grid.q2, grid.q1, values, cmap=grid_colormap(), shading="nearest")
         if best is not None:
             at = grid.q2[best[1]], grid.q1[best[0]]
             alike = f", as have {grid.equals - 1:,} others" if grid.equals > 1 else ""
@@ -220,9 +222,16 @@ def grid_chart(key: str, name: str, grid: Grid) -> str:
 
 
 def _lines(
-    key: str, title: str, curves: Mapping[str, Curve], styles: Mapping[str, Style], x: str, y: str, *, diagonal: bool = False
+    key: str,
+    title: str,
+    curves: Mapping[str, Curve],
+    styles: Mapping[str, MethodStyle],
+    x: str,
+    y: str,
+    *,
+    diagonal: bool = False,
 ) -> str:
-    with drawing(*SIZE) as (figure, axes):
+    with open_figure(*CHART_SIZE) as (figure, axes):
         if diagonal:
             axes.plot([0, 100], [0, 100], color=INK, linewidth=0.8, linestyle=":")
         for name, curve in curves.items():
@@ -232,9 +241,9 @@ def _lines(
         return as_svg(figure, key, title)
 
 
-def _line(axes: "Axes", name: str, curve: Curve, style: Style) -> None:
+def _line(axes: "Axes", name: str, curve: Curve, style: MethodStyle) -> None:
     every = max(1, len(curve.x) // 6)
-    axes.plot(100 * curve.x, 100 * curve.y, color=style.colour, linestyle=style.dashes, label=safe(name), marker=style.mark,
+    axes.plot(100 * curve.x, 100 * curve.y, color=style.colour, linestyle=style.dashes, label=sanitize(name), marker=style.mark,
               markevery=every, markersize=3.5 if style.quiet else 4.5, zorder=2 if style.quiet else 3)  # fmt: skip
 
 

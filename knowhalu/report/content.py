@@ -10,17 +10,27 @@ from typing import Any
 import knowhalu
 from knowhalu.errors import InputError
 from knowhalu.evaluation.compare import Comparison
-from knowhalu.report.chart_data import Drawn, Grid, drawn_of
-from knowhalu.report.items import STATES, Item, choose, read_items, states_of
-from knowhalu.report.outcomes import OPEN, WHYS, WRONG, Outcomes, read_outcomes
-from knowhalu.report.results import DataSet, Published, check_still_true, of_outcomes, published, read_comparison, read_dataset
-from knowhalu.report.runs import COMPARISON, Run, Texts, read_texts
-from knowhalu.report.slices import Breakdown, breakdowns, read_breakdowns
+from knowhalu.report.breakdowns import BreakdownRates, compute_breakdowns, read_breakdowns
+from knowhalu.report.chart_data import AccuracyGrid, ChartData, make_chart_data
+from knowhalu.report.items import ITEM_STATES, ReportItem, choose_items, item_states, read_items
+from knowhalu.report.outcomes import OUTCOME_HALLUCINATED, OUTCOME_INCONCLUSIVE, REASONS, OutcomeTable, read_outcome_table
+from knowhalu.report.run_files import COMPARISON_FILE, RowFacts, RunFiles, read_row_facts
+from knowhalu.report.stored_results import (
+    DatasetNotes,
+    PublishedScore,
+    check_unchanged,
+    compare_outcomes,
+    published_scores,
+    read_comparison,
+    read_dataset_notes,
+)
 
-ITEMS, NAMED = 300, 4
+DEFAULT_ITEMS, MAX_TITLE_NAMES = 300, 4
 
-UNLABELLED = "No row has a gold label, so nothing is scored."
-NO_ROWS = "The rows are not known, and with them their questions, gold labels and whole responses: --rows names their file."
+NO_LABELS_WARNING = "No row has a gold label, so nothing is scored."
+NO_ROWS_WARNING = (
+    "The rows are not known, and with them their questions, gold labels and whole responses: --rows names their file."
+)
 
 
 def is_trivial(method: str) -> bool:
@@ -29,7 +39,7 @@ def is_trivial(method: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Entrant:
+class MethodSummary:
     """A method of a run: what decided its results, what it said and why, and why it said nothing of some rows.
 
     `why` counts texts left open by their reason, and hallucinated ones by how the sources stand to them; "open" and
@@ -46,19 +56,19 @@ class Entrant:
 
 
 @dataclass(frozen=True)
-class Section:
+class RunSection:
     """One run: its methods, its comparison where there are gold labels, its parts, what is drawn of it, and some items."""
 
     name: str
     input: str
-    dataset: DataSet
+    dataset: DatasetNotes
     rows: int
-    entrants: tuple[Entrant, ...]
+    entrants: tuple[MethodSummary, ...]
     comparison: Comparison | None
-    published: tuple[Published, ...]
-    breakdowns: tuple[Breakdown, ...]
-    drawn: Drawn
-    items: tuple[Item, ...]
+    published: tuple[PublishedScore, ...]
+    breakdowns: tuple[BreakdownRates, ...]
+    drawn: ChartData
+    items: tuple[ReportItem, ...]
     warnings: tuple[str, ...]
 
 
@@ -68,18 +78,20 @@ class Report:
 
     title: str
     version: str
-    sections: tuple[Section, ...]
-    grids: dict[str, Grid]
+    sections: tuple[RunSection, ...]
+    grids: dict[str, AccuracyGrid]
     outcomes: int
 
     @property
-    def items(self) -> tuple[Item, ...]:
+    def items(self) -> tuple[ReportItem, ...]:
         """Return the items of all sections, in the order of their states."""
         found = [item for section in self.sections for item in section.items]
-        return tuple(sorted(found, key=lambda item: STATES.index(item.state)))
+        return tuple(sorted(found, key=lambda item: ITEM_STATES.index(item.state)))
 
 
-def make_report(runs: Sequence[Run], *, title: str = "", grids: Mapping[str, Grid] | None = None, items: int = ITEMS) -> Report:
+def make_report(
+    runs: Sequence[RunFiles], *, title: str = "", grids: Mapping[str, AccuracyGrid] | None = None, items: int = DEFAULT_ITEMS
+) -> Report:
     """Read all runs, one after the other, and compute what is shown; `items` of them all are shown singly.
 
     Raises InputError for what cannot be read, and where rows or outcomes have changed since they were compared.
@@ -87,77 +99,90 @@ def make_report(runs: Sequence[Run], *, title: str = "", grids: Mapping[str, Gri
     shares = [items // len(runs) + (i < items % len(runs)) for i in range(len(runs))]
     sections, total = [], 0
     for run, share in zip(runs, shares, strict=True):
-        texts = read_texts(run.rows) if run.rows is not None else None
-        outcomes = {name: read_outcomes(path, texts) for name, path in run.files.items()}
-        shown = _shown(outcomes)
+        texts = read_row_facts(run.rows) if run.rows is not None else None
+        outcomes = {name: read_outcome_table(path, texts) for name, path in run.files.items()}
+        shown = _without_trivial(outcomes)
         total += sum(len(found.place) for found in shown.values())
         sections.append(_section(run, texts, outcomes, shown, share))
     return Report(title or _title([run.name for run in runs]), knowhalu.__version__, tuple(sections), dict(grids or {}), total)
 
 
 def _title(names: Sequence[str]) -> str:
-    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+    return ", ".join(names[:MAX_TITLE_NAMES]) + (
+        f" and {len(names) - MAX_TITLE_NAMES} more" if len(names) > MAX_TITLE_NAMES else ""
+    )
 
 
-def _section(run: Run, texts: Texts | None, outcomes: dict[str, Outcomes], shown: dict[str, Outcomes], items: int) -> Section:
+def _section(
+    run: RunFiles, texts: RowFacts | None, outcomes: dict[str, OutcomeTable], shown: dict[str, OutcomeTable], items: int
+) -> RunSection:
     comparison = _comparison(run, texts, outcomes)
-    dataset = read_dataset(run.comparison or {}, f"{run.name}/{COMPARISON}")
+    dataset = read_dataset_notes(run.comparison or {}, f"{run.name}/{COMPARISON_FILE}")
     labelled = texts if comparison is not None else None
     chosen = {
-        name: choose(states_of(found, texts), found.sureness, items // len(shown) + (i < items % len(shown)))
+        name: choose_items(item_states(found, texts), found.sureness, items // len(shown) + (i < items % len(shown)))
         for i, (name, found) in enumerate(shown.items())
     }
     rows = len(texts.gold) if texts is not None else max(len(found.place) for found in outcomes.values())
-    return Section(
+    return RunSection(
         name=run.name, input=str(run.rows or ""), dataset=dataset, rows=rows, comparison=comparison,
-        entrants=tuple(_entrant(name, found, texts) for name, found in outcomes.items()),
-        published=published(dataset.name or run.name) if comparison is not None else (),
-        breakdowns=tuple(_breakdowns(run, labelled, outcomes)), drawn=drawn_of(outcomes, shown, labelled),
+        entrants=tuple(_method_summary(name, found, texts) for name, found in outcomes.items()),
+        published=published_scores(dataset.name or run.name) if comparison is not None else (),
+        breakdowns=tuple(_breakdowns(run, labelled, outcomes)), drawn=make_chart_data(outcomes, shown, labelled),
         items=tuple(read_items(run.name, texts, outcomes, chosen)),
         warnings=(*dataset.warnings, *_warnings(rows, outcomes, comparison, labels=texts is not None)),
     )  # fmt: skip
 
 
-def _shown(outcomes: dict[str, Outcomes]) -> dict[str, Outcomes]:
+def _without_trivial(outcomes: dict[str, OutcomeTable]) -> dict[str, OutcomeTable]:
     """Leave out trivial rules, which give no evidence, unless there is nothing else."""
     return {name: found for name, found in outcomes.items() if not is_trivial(found.method)} or outcomes
 
 
-def _comparison(run: Run, texts: Texts | None, outcomes: dict[str, Outcomes]) -> Comparison | None:
+def _comparison(run: RunFiles, texts: RowFacts | None, outcomes: dict[str, OutcomeTable]) -> Comparison | None:
     if texts is None:
         return None
     if run.comparison is None:
         ((name, found),) = outcomes.items()
-        return of_outcomes(name, found, texts)
-    path = run.files[next(iter(run.files))].with_name(COMPARISON)
+        return compare_outcomes(name, found, texts)
+    path = run.files[next(iter(run.files))].with_name(COMPARISON_FILE)
     comparison = read_comparison(run.comparison, path)
-    check_still_true(comparison, outcomes, texts, path)
+    check_unchanged(comparison, outcomes, texts, path)
     return comparison
 
 
-def _breakdowns(run: Run, texts: Texts | None, outcomes: dict[str, Outcomes]) -> list[Breakdown]:
+def _breakdowns(run: RunFiles, texts: RowFacts | None, outcomes: dict[str, OutcomeTable]) -> list[BreakdownRates]:
     if texts is None:
         return []
     if run.comparison is not None and run.comparison.get("breakdowns"):
-        return read_breakdowns(run.comparison["breakdowns"], f"{run.name}/{COMPARISON}")
-    return breakdowns(texts, outcomes)
+        return read_breakdowns(run.comparison["breakdowns"], f"{run.name}/{COMPARISON_FILE}")
+    return compute_breakdowns(texts, outcomes)
 
 
-def _entrant(name: str, found: Outcomes, texts: Texts | None) -> Entrant:
+def _method_summary(name: str, found: OutcomeTable, texts: RowFacts | None) -> MethodSummary:
     parts = {key: value for key, value in found.run.items() if key not in ("settings", "version")}
-    states = Counter(states_of(found, texts).tolist())
-    method, why = found.method or _method_of(found), _whys(found)
-    return Entrant(name, method, _settings_of(found), parts, dict(states), why, found.failures)
+    states = Counter(item_states(found, texts).tolist())
+    method, why = found.method or _method_of(found), _reason_counts(found)
+    return MethodSummary(name, method, _settings_of(found), parts, dict(states), why, found.failures)
 
 
-def _whys(found: Outcomes) -> dict[str, int]:
-    """Count what is open or hallucinated by why, in the order of `WHYS`, and what does not say why last."""
+def _reason_counts(found: OutcomeTable) -> dict[str, int]:
+    """Count what is open or hallucinated by why, in the order of `REASONS`, and what does not say why last."""
     counted = Counter(zip(found.said.tolist(), found.why.tolist(), strict=True))
-    known = {WHYS[at]: counted[said, at] for at in range(1, len(WHYS)) for said in (WRONG, OPEN) if counted[said, at]}
-    return known | {name: counted[said, 0] for said, name in ((WRONG, "hallucinated"), (OPEN, "open")) if counted[said, 0]}
+    known = {
+        REASONS[at]: counted[said, at]
+        for at in range(1, len(REASONS))
+        for said in (OUTCOME_HALLUCINATED, OUTCOME_INCONCLUSIVE)
+        if counted[said, at]
+    }
+    return known | {
+        name: counted[said, 0]
+        for said, name in ((OUTCOME_HALLUCINATED, "hallucinated"), (OUTCOME_INCONCLUSIVE, "open"))
+        if counted[said, 0]
+    }
 
 
-def _settings(found: Outcomes) -> dict[str, Any]:
+def _settings(found: OutcomeTable) -> dict[str, Any]:
     try:
         settings = json.loads(found.run.get("settings", "{}"))
     except ValueError as error:
@@ -165,15 +190,15 @@ def _settings(found: Outcomes) -> dict[str, Any]:
     return settings if isinstance(settings, dict) else {}
 
 
-def _method_of(found: Outcomes) -> str:
+def _method_of(found: OutcomeTable) -> str:
     return str(_settings(found).get("method", ""))
 
 
-def _settings_of(found: Outcomes) -> str:
+def _settings_of(found: OutcomeTable) -> str:
     return json.dumps(_settings(found), ensure_ascii=False, sort_keys=True, indent=1)
 
 
-def _warnings(rows: int, outcomes: dict[str, Outcomes], comparison: Comparison | None, *, labels: bool) -> list[str]:
+def _warnings(rows: int, outcomes: dict[str, OutcomeTable], comparison: Comparison | None, *, labels: bool) -> list[str]:
     """Say what a reader must know before the figures."""
     told = []
     for name, found in outcomes.items():
@@ -185,9 +210,9 @@ def _warnings(rows: int, outcomes: dict[str, Outcomes], comparison: Comparison |
             (reason, count), *more = found.failures.items()
             others = f", and {len(more):,} other reasons" if more else ""
             told.append(f"{name}: {sum(found.failures.values()):,} rows have no verdict: {count:,} x {reason}{others}")
-    return [*told, *(comparison.notes if comparison is not None else [UNLABELLED if labels else NO_ROWS])]
+    return [*told, *(comparison.notes if comparison is not None else [NO_LABELS_WARNING if labels else NO_ROWS_WARNING])]
 
 
-def paths_of(runs: Sequence[Run]) -> list[Path]:
+def input_paths(runs: Sequence[RunFiles]) -> list[Path]:
     """Name every file that a report of these runs reads."""
     return [path for run in runs for path in (*run.files.values(), *([run.rows] if run.rows is not None else []))]

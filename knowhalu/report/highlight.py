@@ -6,12 +6,12 @@ from typing import NamedTuple
 from knowhalu.results import Evidence, Segment, Verdict
 from knowhalu.types import Label
 
-LONGEST = 20_000
+MAX_RESPONSE_CHARS = 20_000
 """Characters of a response that are shown."""
-SUPPORTED, CONTRADICTED, OPEN = "supported", "contradicted", "open"
+SUPPORTED, CONTRADICTED, INCONCLUSIVE = "supported", "contradicted", "open"
 
 
-class Piece(NamedTuple):
+class HighlightedText(NamedTuple):
     """Characters of the response that are marked alike; `evidence` are the numbers, from 1, of evidence that ends with them."""
 
     text: str
@@ -19,39 +19,39 @@ class Piece(NamedTuple):
     evidence: tuple[int, ...] = ()
 
 
-class Stretch(NamedTuple):
+class HighlightedSegment(NamedTuple):
     """A segment in pieces, with its label; what stands between segments has none."""
 
     label: Label | None
     probability: float | None
-    pieces: tuple[Piece, ...]
+    pieces: tuple[HighlightedText, ...]
 
 
-def marked_stretches(response: str, verdict: Verdict) -> list[Stretch]:
-    """Cut a response at its segments, and each of them where marks begin and end; what is cut off at `LONGEST` is said.
+def highlight_segments(response: str, verdict: Verdict) -> list[HighlightedSegment]:
+    """Cut a response at its segments, and each of them where highlights begin and end; say what exceeds `MAX_RESPONSE_CHARS`.
 
     A response that was judged without being cut into segments (an off-target answer) is one stretch.
     """
-    shown, at = response[:LONGEST], 0
-    found: list[Stretch] = []
+    shown, at = response[:MAX_RESPONSE_CHARS], 0
+    found: list[HighlightedSegment] = []
     evidence = list(enumerate(verdict.evidence, 1))
     for segment in sorted(verdict.segments, key=lambda s: s.start):
         start, end = max(at, segment.start), min(segment.end, len(shown))
         if start >= end:
             continue
         if start > at:
-            found.append(Stretch(None, None, (Piece(shown[at:start], ""),)))
+            found.append(HighlightedSegment(None, None, (HighlightedText(shown[at:start], ""),)))
         own = [(n, e) for n, e in evidence if e.response_start < end and e.response_end > start]
-        found.append(Stretch(segment.label, segment.probability, tuple(_pieces(shown, start, end, segment, own))))
+        found.append(HighlightedSegment(segment.label, segment.probability, tuple(_pieces(shown, start, end, segment, own))))
         at = end
     rest = shown[at:]
     if len(response) > len(shown):
         rest += f" … [{len(response) - len(shown):,} more characters are not shown]"
     label, probability = (None, None) if verdict.segments else (verdict.label, verdict.probability)
-    return [*found, Stretch(label, probability, (Piece(rest, ""),))] if rest else found
+    return [*found, HighlightedSegment(label, probability, (HighlightedText(rest, ""),))] if rest else found
 
 
-def rebuilt_response(verdict: Verdict) -> str:
+def rebuild_response(verdict: Verdict) -> str:
     """Return as much of the response as its verdict holds, each segment at its place; what is missing is dotted."""
     pieces = [(s.start, s.text) for s in verdict.segments] + [(u.start, u.text) for u in verdict.unchecked]
     text = ""
@@ -62,15 +62,17 @@ def rebuilt_response(verdict: Verdict) -> str:
     return text
 
 
-def _pieces(response: str, start: int, end: int, segment: Segment, evidence: Sequence[tuple[int, Evidence]]) -> Iterator[Piece]:
+def _pieces(
+    response: str, start: int, end: int, segment: Segment, evidence: Sequence[tuple[int, Evidence]]
+) -> Iterator[HighlightedText]:
     marks = [(e.response_start, e.response_end, CONTRADICTED if e.relation == "contradicts" else SUPPORTED) for _, e in evidence]
     marks += [
-        (f.start, f.end, CONTRADICTED if f.label is Label.INCORRECT else OPEN)
+        (f.start, f.end, CONTRADICTED if f.label is Label.INCORRECT else INCONCLUSIVE)
         for f in segment.findings if f.label is not Label.CORRECT
     ]  # fmt: skip
     cuts = sorted({start, end} | {at for a, b, _ in marks for at in (a, b) if start < at < end})
     for a, b in zip(cuts, cuts[1:], strict=False):
         there = {mark for begin, stop, mark in marks if begin <= a and stop >= b}
-        mark = next((m for m in (CONTRADICTED, OPEN, SUPPORTED) if m in there), "")
+        mark = next((m for m in (CONTRADICTED, INCONCLUSIVE, SUPPORTED) if m in there), "")
         ends = tuple(n for n, e in evidence if min(e.response_end, end) == b and e.response_start < b)
-        yield Piece(response[a:b], mark, ends)
+        yield HighlightedText(response[a:b], mark, ends)

@@ -4,52 +4,54 @@ from collections.abc import Sequence
 
 from knowhalu.evaluation.bootstrap import Estimate
 from knowhalu.evaluation.compare import Comparison
-from knowhalu.evaluation.metrics import FIGURES
-from knowhalu.evaluation.tables import COST, QUALITY, Sheet, percent, sheets, title_of
-from knowhalu.report.content import Report, Section, is_trivial
-from knowhalu.report.results import Published
-from knowhalu.report.slices import Breakdown, Part
-from knowhalu.types import OpenReason
+from knowhalu.evaluation.metrics import METRICS
+from knowhalu.evaluation.tables import COST_COLUMNS, QUALITY_COLUMNS, ResultTable, format_percent, make_tables, result_title
+from knowhalu.report.breakdowns import BreakdownRates, SliceRates
+from knowhalu.report.content import Report, RunSection, is_trivial
+from knowhalu.report.stored_results import PublishedScore
+from knowhalu.types import InconclusiveReason
 
 COST_TITLE = "Cost"
-FIRST = ("average", "balanced", "macro_f1")
+LEADING_METRICS = ("average", "balanced", "macro_f1")
 """Figures by which published systems are ordered: the first of them that they have, or else any other."""
-BEST = 5
+MAX_PUBLISHED = 5
 """Published figures in the chart at most; the table has all."""
-OVERVIEW = "Avg Acc of all sets"
-ACROSS = 6
+OVERVIEW_TITLE = "Avg Acc of all sets"
+MAX_METHODS_ACROSS = 6
 """Methods side by side in a table of sets by methods at most."""
-WHY_TITLE = "Why: texts found hallucinated, and texts left open"
-WHY: dict[str, str] = {
+REASONS_TITLE = "Why: texts found hallucinated, and texts left open"
+REASON_TITLES: dict[str, str] = {
     "contradiction": "contradicted", "neutral": "not in the sources", "hallucinated": "hallucinated, not told which",
-    **{str(reason): f"open: {reason.says}" for reason in OpenReason}, "open": "open, not told why",
+    **{str(reason): f"open: {reason.says}" for reason in InconclusiveReason}, "open": "open, not told why",
 }  # fmt: skip
 LEGEND = "TPR / TNR in percent (rows): the share of the hallucinated that was found, and of the faithful that was passed."
 
 
-def figure_sheets(section: Section) -> list[Sheet]:
+def metric_tables(section: RunSection) -> list[ResultTable]:
     """Lay out the comparison's own tables, but for cost."""
     if section.comparison is None:
         return [_counts(section)]
-    found = [sheet for sheet in sheets(section.comparison) if not sheet.title.startswith(COST_TITLE)]
+    found = [sheet for sheet in make_tables(section.comparison) if not sheet.title.startswith(COST_TITLE)]
     return [found[0], *section.dataset.tables, *found[1:]]
 
 
-def published_sheet(section: Section, most: int | None = None) -> Sheet | None:
+def published_scores_table(section: RunSection, most: int | None = None) -> ResultTable | None:
     """Put published figures beside ours, of the `most` best systems where it is given; None where none is known."""
     if section.comparison is None or not section.published:
         return None
     given = {p.figure for p in section.published}
-    names = [name for name in (*FIRST, *(f for f in FIGURES if f not in FIRST)) if name in given]
-    ours = [(title_of(r), "", *(_value(r.figures.get(n)) for n in names), "measured here") for r in section.comparison.results]
+    names = [name for name in (*LEADING_METRICS, *(f for f in METRICS if f not in LEADING_METRICS)) if name in given]
+    ours = [
+        (result_title(r), "", *(_value(r.figures.get(n)) for n in names), "measured here") for r in section.comparison.results
+    ]
     systems = _systems(section.published, names[0])[:most]
     known = {(p.system, p.source, p.figure): f"{100 * p.value:.1f}" for p in section.published}
     theirs = [(s, "published", *(known.get((s, source, n), "-") for n in names), source) for s, source in systems]
     title = "Beside published figures" if most is None else f"Beside the {most} best published figures"
-    return Sheet(title, ("", "", *(QUALITY.get(n, n) for n in names), "source"), [*ours, *theirs])
+    return ResultTable(title, ("", "", *(QUALITY_COLUMNS.get(n, n) for n in names), "source"), [*ours, *theirs])
 
 
-def _systems(given: Sequence[Published], figure: str) -> list[tuple[str, str]]:
+def _systems(given: Sequence[PublishedScore], figure: str) -> list[tuple[str, str]]:
     """Return systems with their sources, those that are best by a figure first."""
     best: dict[tuple[str, str], float] = {}
     for p in given:
@@ -58,32 +60,32 @@ def _systems(given: Sequence[Published], figure: str) -> list[tuple[str, str]]:
     return sorted(best, key=lambda key: -best[key])
 
 
-def breakdown_sheet(breakdown: Breakdown) -> Sheet:
+def breakdown_table(breakdown: BreakdownRates) -> ResultTable:
     """Lay out a breakdown: parts by methods."""
     methods = list(dict.fromkeys(m for part in breakdown.parts.values() for m in part))
     rows = [(name, *(_part(part.get(m)) for m in methods)) for name, part in breakdown.parts.items()]
-    return Sheet(breakdown.title, ("", *methods), rows)
+    return ResultTable(breakdown.title, ("", *methods), rows)
 
 
-def cost_sheet(section: Section) -> Sheet | None:
+def cost_table(section: RunSection) -> ResultTable | None:
     """Lay out what a row costs with every method, and how long it takes; None where nothing is known."""
     results = section.comparison.results if section.comparison is not None else ()
     costs = {result.name: result.cost for result in results}
-    used = [n for n in COST if any(cost.get(n) for cost in costs.values())]
+    used = [n for n in COST_COLUMNS if any(cost.get(n) for cost in costs.values())]
     times = section.drawn.seconds
     if not used and not times:
         return None
     names = [e.name for e in section.entrants if e.name in costs or e.name in times]
-    columns = {"": names, **{COST[n]: [_amount(n, costs.get(m, {}).get(n)) for m in names] for n in used}}
+    columns = {"": names, **{COST_COLUMNS[n]: [_amount(n, costs.get(m, {}).get(n)) for m in names] for n in used}}
     if "cached_tokens" in used:
         columns["cached share"] = [_cached(costs.get(m, {})) for m in names]
     if times:
         columns["median time, s"] = [f"{times[m].median:.3f}" if m in times else "-" for m in names]
         columns["95 % under, s"] = [f"{times[m].slow:.3f}" if m in times else "-" for m in names]
-    return Sheet("Cost and time per row with a verdict", tuple(columns), list(zip(*columns.values(), strict=True)))
+    return ResultTable("Cost and time per row with a verdict", tuple(columns), list(zip(*columns.values(), strict=True)))
 
 
-def overview_sheets(report: Report) -> list[Sheet]:
+def overview_tables(report: Report) -> list[ResultTable]:
     """Lay out Avg Acc, sets by methods, beside the best trivial rule of each set; nothing for a single set.
 
     Many methods are shared out among several tables, so that none runs off the page.
@@ -95,59 +97,59 @@ def overview_sheets(report: Report) -> list[Sheet]:
     names = list(dict.fromkeys(r.name for r in results if not is_trivial(r.method))) or list(
         dict.fromkeys(r.name for r in results)
     )
-    tables = -(-len(names) // ACROSS)
+    tables = -(-len(names) // MAX_METHODS_ACROSS)
     shares = [names[len(names) * i // tables : len(names) * (i + 1) // tables] for i in range(tables)]
-    titles = [f"{OVERVIEW}, {i} of {tables}" if tables > 1 else OVERVIEW for i in range(1, tables + 1)]
+    titles = [f"{OVERVIEW_TITLE}, {i} of {tables}" if tables > 1 else OVERVIEW_TITLE for i in range(1, tables + 1)]
     return [
-        Sheet(title, ("", "rows", *share, "best trivial rule"), [
-            (name, f"{c.rows:,}", *(_of(method, c) for method in share), _best_rule(c)) for name, c in compared
+        ResultTable(title, ("", "rows", *share, "best trivial rule"), [
+            (name, f"{c.rows:,}", *(_result_of(method, c) for method in share), _best_rule(c)) for name, c in compared
         ])
         for title, share in zip(titles, shares, strict=True)
     ]  # fmt: skip
 
 
-def run_sheet(section: Section) -> Sheet:
+def run_table(section: RunSection) -> ResultTable:
     """Lay out what decided the results of every method: hashes of its parts."""
     keys = list(dict.fromkeys(key for e in section.entrants for key in e.parts))
     rows = [(e.name, e.method, *(e.parts.get(key, "-")[:16] for key in keys)) for e in section.entrants]
-    return Sheet("What ran", ("", "method", *keys), rows)
+    return ResultTable("What ran", ("", "method", *keys), rows)
 
 
-def why_sheet(section: Section) -> Sheet | None:
+def reasons_table(section: RunSection) -> ResultTable | None:
     """Count what every method left open by the reason, and what it found hallucinated by how the sources stand to it.
 
     Returns None where no outcome says either.
     """
-    names = [name for name in WHY if any(name in e.why for e in section.entrants)]
+    names = [name for name in REASON_TITLES if any(name in e.why for e in section.entrants)]
     if not set(names) - {"open", "hallucinated"}:
         return None
     rows = [
         (e.name, *(f"{e.why.get(name, 0):,}" for name in names)) for e in section.entrants if e.why and not is_trivial(e.method)
     ]
-    return Sheet(WHY_TITLE, ("", *(WHY[name] for name in names)), rows)
+    return ResultTable(REASONS_TITLE, ("", *(REASON_TITLES[name] for name in names)), rows)
 
 
-def interval_values(section: Section) -> list[tuple[str, Estimate]]:
+def interval_values(section: RunSection) -> list[tuple[str, Estimate]]:
     """Return the Avg Acc of every method with its interval, then the published ones."""
     if section.comparison is None:
         return []
-    ours = [(title_of(r), r.figures["average"]) for r in section.comparison.results]
+    ours = [(result_title(r), r.figures["average"]) for r in section.comparison.results]
     return [*ours, *((f"{p.system} (published)", Estimate(p.value)) for p in published_averages(section))]
 
 
-def published_averages(section: Section) -> list[Published]:
+def published_averages(section: RunSection) -> list[PublishedScore]:
     """Return the best published figures that are Avg Acc, the best first."""
     found = [p for p in section.published if p.figure == "average"]
-    return sorted(found, key=lambda p: -p.value)[:BEST]
+    return sorted(found, key=lambda p: -p.value)[:MAX_PUBLISHED]
 
 
-def _counts(section: Section) -> Sheet:
+def _counts(section: RunSection) -> ResultTable:
     states = list(dict.fromkeys(state for e in section.entrants for state in e.states))
     rows = [(e.name, *(f"{e.states.get(s, 0):,}" for s in states)) for e in section.entrants]
-    return Sheet(f"{section.rows:,} rows without gold labels", ("", *states), rows)
+    return ResultTable(f"{section.rows:,} rows without gold labels", ("", *states), rows)
 
 
-def _part(part: Part | None) -> str:
+def _part(part: SliceRates | None) -> str:
     return "-" if part is None else f"{_share(part.tpr)} / {_share(part.tnr)} ({part.rows:,})"
 
 
@@ -156,7 +158,7 @@ def _share(value: float | None) -> str:
 
 
 def _value(figure: Estimate | None) -> str:
-    return "-" if figure is None else percent(figure)
+    return "-" if figure is None else format_percent(figure)
 
 
 def _amount(name: str, value: float | None) -> str:
@@ -168,8 +170,8 @@ def _cached(cost: dict[str, float | None]) -> str:
     return f"{100 * (cached or 0.0) / prompt:.1f} %" if prompt else "-"
 
 
-def _of(name: str, comparison: Comparison) -> str:
-    return next((percent(r.figures["average"]) for r in comparison.results if r.name == name), "-")
+def _result_of(name: str, comparison: Comparison) -> str:
+    return next((format_percent(r.figures["average"]) for r in comparison.results if r.name == name), "-")
 
 
 def _best_rule(comparison: Comparison) -> str:
@@ -177,16 +179,16 @@ def _best_rule(comparison: Comparison) -> str:
     best = max(rules, key=lambda r: r.figures["average"].value or 0.0, default=None)
     if best is None:
         return "-"
-    bound = ", upper bound" if title_of(best) != best.name else ""
+    bound = ", upper bound" if result_title(best) != best.name else ""
     return f"{_share(best.figures['average'].value)} ({best.name}{bound})"
 
 
-def cells(row: Sequence[str]) -> list[tuple[str, str]]:
+def split_cells(row: Sequence[str]) -> list[tuple[str, str]]:
     """Part every cell of a row into its value and the interval or number that follows."""
-    return [(value, f"{mark}{rest}") for value, mark, rest in (_parted(cell) for cell in row)]
+    return [(value, f"{mark}{rest}") for value, mark, rest in (_split_cell(cell) for cell in row)]
 
 
-def _parted(cell: str) -> tuple[str, str, str]:
+def _split_cell(cell: str) -> tuple[str, str, str]:
     for mark in (" [", " ("):
         if mark in cell and cell[-1] in "])" and cell[:1] in "-0123456789<+":
             return cell.partition(mark)

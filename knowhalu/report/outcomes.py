@@ -11,24 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.errors import InputError
-from knowhalu.evaluation.metrics import Flags, Floats, Said
-from knowhalu.io.records import id_hash, parse_outcome
-from knowhalu.report.runs import HALLUCINATED, UNKNOWN, Texts
+from knowhalu.evaluation.metrics import Flags, Floats, Predictions
+from knowhalu.io.records import hash_id, parse_outcome
+from knowhalu.report.run_files import HALLUCINATED, NO_LABEL, RowFacts
 from knowhalu.results import Outcome, Usage
-from knowhalu.types import OpenReason, Relation
+from knowhalu.types import InconclusiveReason, Relation
 
-FAITHFUL, WRONG, OPEN, FAILED = 0, 1, 2, 3
+OUTCOME_FAITHFUL, OUTCOME_HALLUCINATED, OUTCOME_INCONCLUSIVE, OUTCOME_FAILED = 0, 1, 2, 3
 """What an outcome says: faithful, hallucinated, left open, or nothing because the check failed."""
-WHYS = ("", *map(str, (Relation.CONTRADICTION, Relation.NEUTRAL, *OpenReason)))
+REASONS = ("", *map(str, (Relation.CONTRADICTION, Relation.NEUTRAL, *InconclusiveReason)))
 """Why an outcome is open, or how the sources stand to a wrong one; nothing where that was not told."""
-CURE = "Give an output of `knowhalu detect` or `knowhalu compare`."
+OUTCOME_FILE_HINT = "Give an output of `knowhalu detect` or `knowhalu compare`."
 
 
-class Outcomes(NamedTuple):
+class OutcomeTable(NamedTuple):
     """All outcomes of a file: arrays of equal length, one entry for each row that has an outcome, and counts of all.
 
     `place` is the row's, `agree` 1 or 0 where both forms of knowledge were judged by, else -1, `offset` the line's first byte,
-    `why` a place in `WHYS`. `torn` tells that the last line broke off, as a kill leaves it.
+    `why` a place in `REASONS`. `torn` tells that the last line broke off, as a kill leaves it.
     """
 
     path: Path
@@ -49,13 +49,13 @@ class Outcomes(NamedTuple):
     @property
     def verdicts(self) -> Flags:
         """Tell which entries have a verdict."""
-        found: Flags = self.said != FAILED
+        found: Flags = self.said != OUTCOME_FAILED
         return found
 
     @property
     def settled(self) -> Flags:
         """Tell which count as hallucinated where an abstention is settled by its probability."""
-        settled: Flags = np.where(self.said == OPEN, self.probability > 0.5, self.said == WRONG)
+        settled: Flags = np.where(self.said == OUTCOME_INCONCLUSIVE, self.probability > 0.5, self.said == OUTCOME_HALLUCINATED)
         return settled
 
     @property
@@ -63,14 +63,18 @@ class Outcomes(NamedTuple):
         """Return how far each probability is from 0.5."""
         return np.abs(self.probability - 0.5)
 
-    def against(self, gold: NDArray[np.int8]) -> tuple[NDArray[np.intp], Said]:
+    def against(self, gold: NDArray[np.int8]) -> tuple[NDArray[np.intp], Predictions]:
         """Return the entries that have a verdict and a gold label, and what was said of them."""
-        known = np.flatnonzero(self.verdicts & (gold[self.place] != UNKNOWN))
-        return known, Said(gold[self.place][known] == HALLUCINATED, self.settled[known], self.said[known] == OPEN,
-                           self.probability[known])  # fmt: skip
+        known = np.flatnonzero(self.verdicts & (gold[self.place] != NO_LABEL))
+        return known, Predictions(
+            gold[self.place][known] == HALLUCINATED,
+            self.settled[known],
+            self.said[known] == OUTCOME_INCONCLUSIVE,
+            self.probability[known],
+        )
 
 
-class _Entry(NamedTuple):
+class _OutcomeRow(NamedTuple):
     said: int
     probability: float
     seconds: float
@@ -81,7 +85,7 @@ class _Entry(NamedTuple):
     why: int = 0
 
 
-def read_outcomes(path: Path, texts: Texts | None) -> Outcomes:
+def read_outcome_table(path: Path, texts: RowFacts | None) -> OutcomeTable:
     """Read an outcome file line by line; of two outcomes of a row, the later holds.
 
     Without `texts`, rows are counted in the order of the file. Raises InputError for what is no outcome file, and for outcomes
@@ -91,10 +95,10 @@ def read_outcomes(path: Path, texts: Texts | None) -> Outcomes:
         head = file.readline()
         run = _fields(head).get("run")
         if not isinstance(run, dict):
-            raise InputError(f"{path}, line 1: does not say which run this is. {CURE}")
+            raise InputError(f"{path}, line 1: does not say which run this is. {OUTCOME_FILE_HINT}")
         slots: dict[int, int] = {}
         seen: dict[bytes, int] = {}
-        entries: list[_Entry] = []
+        entries: list[_OutcomeRow] = []
         places, offsets = array("q"), array("q")
         at, torn, method = len(head), False, ""
         for number, line in enumerate(file, 2):
@@ -103,8 +107,8 @@ def read_outcomes(path: Path, texts: Texts | None) -> Outcomes:
             if torn:
                 break
             where = f"{path}, line {number}"
-            entry, name = _entry(fields, where), str(fields["id"])
-            place = texts.place(name, fields.get("input", ""), where) if texts else seen.setdefault(id_hash(name), len(seen))
+            entry, name = _outcome_row(fields, where), str(fields["id"])
+            place = texts.place(name, fields.get("input", ""), where) if texts else seen.setdefault(hash_id(name), len(seen))
             slot = slots.setdefault(place, len(entries))
             if slot == len(entries):
                 entries.append(entry)
@@ -114,10 +118,10 @@ def read_outcomes(path: Path, texts: Texts | None) -> Outcomes:
                 entries[slot], offsets[slot] = entry, at
             method = method or str(fields.get("method", ""))
             at += len(line)
-    return _gathered(path, {str(k): str(v) for k, v in run.items()}, method, entries, places, offsets, torn)
+    return _as_table(path, {str(k): str(v) for k, v in run.items()}, method, entries, places, offsets, torn)
 
 
-def lines_at(path: Path, offsets: Iterable[int]) -> Iterator[tuple[int, bytes, Outcome]]:
+def read_outcomes_at(path: Path, offsets: Iterable[int]) -> Iterator[tuple[int, bytes, Outcome]]:
     """Yield the outcomes whose lines begin at some offsets, with their lines."""
     with path.open("rb") as file:
         for offset in sorted(offsets):
@@ -126,12 +130,18 @@ def lines_at(path: Path, offsets: Iterable[int]) -> Iterator[tuple[int, bytes, O
             yield offset, line, parse_outcome(line)
 
 
-def _gathered(
-    path: Path, run: dict[str, str], method: str, entries: list[_Entry], places: Sequence[int], offsets: Sequence[int], torn: bool
-) -> Outcomes:
+def _as_table(
+    path: Path,
+    run: dict[str, str],
+    method: str,
+    entries: list[_OutcomeRow],
+    places: Sequence[int],
+    offsets: Sequence[int],
+    torn: bool,
+) -> OutcomeTable:
     failures = Counter(e.failure for e in entries if e.failure is not None)
     totals = [sum(column) for column in zip(*(e.usage for e in entries if e.usage), strict=True)]
-    return Outcomes(
+    return OutcomeTable(
         path=path, run=run, method=method, place=np.array(places, dtype=np.int64), offset=np.array(offsets, dtype=np.int64),
         said=np.array([e.said for e in entries], dtype=np.int8), probability=np.array([e.probability for e in entries]),
         seconds=np.array([e.seconds for e in entries]), steps=np.array([e.steps for e in entries], dtype=np.int64),
@@ -141,23 +151,23 @@ def _gathered(
     )  # fmt: skip
 
 
-def _entry(fields: dict[str, Any], where: str) -> _Entry:
+def _outcome_row(fields: dict[str, Any], where: str) -> _OutcomeRow:
     """Take the numbers of one outcome; raises InputError naming the line."""
     try:
         fields["id"].encode("utf-8")  # half a character is no id of a row
         if "stage" in fields:
             reason = f"{fields['stage']}: {fields['reason']}"[:160]
-            return _Entry(FAILED, np.nan, np.nan, 0, -1, reason, ())
-        said = {True: WRONG, False: FAITHFUL, None: OPEN}[fields["hallucinated"]]
+            return _OutcomeRow(OUTCOME_FAILED, np.nan, np.nan, 0, -1, reason, ())
+        said = {True: OUTCOME_HALLUCINATED, False: OUTCOME_FAITHFUL, None: OUTCOME_INCONCLUSIVE}[fields["hallucinated"]]
         pairs = [(s["base"], s["supplement"]) for s in fields["segments"]]
         steps = max((len(base["steps"]) for base, _ in pairs), default=0)
         both = [base["label"] == other["label"] for base, other in pairs if other is not None]
         usage = tuple(int(fields["usage"].get(name, 0)) for name in Usage.model_fields)
         seconds = float(fields["seconds"].get("total", np.nan))
-        why = WHYS.index(fields.get("open") or fields.get("relation") or "")
-        return _Entry(said, float(fields["probability"]), seconds, steps, int(all(both)) if both else -1, None, usage, why)
+        why = REASONS.index(fields.get("open") or fields.get("relation") or "")
+        return _OutcomeRow(said, float(fields["probability"]), seconds, steps, int(all(both)) if both else -1, None, usage, why)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{where}: not an outcome of a check ({type(error).__name__}: {error}). {CURE}") from error
+        raise InputError(f"{where}: not an outcome of a check ({type(error).__name__}: {error}). {OUTCOME_FILE_HINT}") from error
 
 
 def _fields(line: bytes) -> dict[str, Any]:

@@ -7,23 +7,23 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from knowhalu.errors import MissingExtra
-from knowhalu.evaluation.tables import remarks, title_of
+from knowhalu.evaluation.tables import make_notes, result_title
 from knowhalu.report import charts, layout
 from knowhalu.report import phrases as say
-from knowhalu.report.content import Report, Section
-from knowhalu.report.items import STATES
-from knowhalu.text.sentences import safe
+from knowhalu.report.content import Report, RunSection
+from knowhalu.report.items import ITEM_STATES
+from knowhalu.text.sentences import sanitize
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-GENERATOR = "KnowHalu report"
-START = f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="generator" content="{GENERATOR}'
+GENERATOR_TAG = "KnowHalu report"
+HTML_START = f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="generator" content="{GENERATOR_TAG}'
 """How every page begins: a file that begins otherwise is not overwritten."""
-SIGNS = {"wrong": "✗", "abstained": "?", "failed": "!", "right": "✓", "hallucinated": "✗", "faithful": "✓"}
-LABELS = {"CORRECT": ("✓", "correct"), "INCORRECT": ("✗", "incorrect"), "INCONCLUSIVE": ("?", "open")}
-KINDS = {"factual": "factual error", "off_target": "off target"}
-READ = {
+STATE_SIGNS = {"wrong": "✗", "abstained": "?", "failed": "!", "right": "✓", "hallucinated": "✗", "faithful": "✓"}
+LABEL_SIGNS = {"CORRECT": ("✓", "correct"), "INCORRECT": ("✗", "incorrect"), "INCONCLUSIVE": ("?", "open")}
+KIND_TITLES = {"factual": "factual error", "off_target": "off target"}
+CHART_CAPTIONS = {
     "average": "What every method gets with its 95 % interval. What does not clear the trivial rules (grey) has not shown that "
     "it sees truth.",
     "published": "Hollow marks are the best published figures.",
@@ -44,40 +44,50 @@ class Chart(NamedTuple):
     wide: bool = False
 
 
-def as_html(report: Report) -> str:
+def report_as_html(report: Report) -> str:
     """Write the report as one page; raises MissingExtra where matplotlib or jinja2 is not installed."""
     environment = _environment()
     parts = {name: _asset(name) for name in ("page.css", "page.js")}
     quiet = say.trivial_names(report)
-    styles = charts.styles_of([e.name for s in report.sections for e in s.entrants], quiet)
+    styles = charts.method_styles([e.name for s in report.sections for e in s.entrants], quiet)
     return environment.get_template("page.html").render(
-        report=report, start=START, css=parts["page.css"], js=parts["page.js"],
+        report=report,
+        start=HTML_START,
+        css=parts["page.css"],
+        js=parts["page.js"],
         policy=f"default-src 'none'; script-src '{_digest(parts['page.js'])}'; style-src '{_digest(parts['page.css'])}'; "
         "base-uri 'none'; form-action 'none'",
         charts=[_charts(f"s{i}", section, styles) for i, section in enumerate(report.sections, 1)],
         grids=[charts.grid_chart(f"grid{i}", name, grid) for i, (name, grid) in enumerate(report.grids.items(), 1)],
-        layout=layout, say=say, remarks=remarks, quiet=quiet, states=STATES, signs=SIGNS, labels=LABELS, kinds=KINDS,
-        whys=layout.WHY,
-    )  # fmt: skip
+        layout=layout,
+        say=say,
+        remarks=make_notes,
+        quiet=quiet,
+        states=ITEM_STATES,
+        signs=STATE_SIGNS,
+        labels=LABEL_SIGNS,
+        kinds=KIND_TITLES,
+        whys=layout.REASON_TITLES,
+    )
 
 
-def _charts(key: str, section: Section, styles: dict[str, charts.Style]) -> list[Chart]:
+def _charts(key: str, section: RunSection, styles: dict[str, charts.MethodStyle]) -> list[Chart]:
     drawn, found = section.drawn, []
     if section.comparison is not None:
         values = layout.interval_values(section)
-        names = {title_of(r): styles[r.name] for r in section.comparison.results if r.name in styles}
+        names = {result_title(r): styles[r.name] for r in section.comparison.results if r.name in styles}
         marked = len(layout.published_averages(section))
-        title = f"Avg Acc on {safe(section.name)}"
-        caption = f"{READ['average']} {READ['published']}" if marked else READ["average"]
+        title = f"Avg Acc on {sanitize(section.name)}"
+        caption = f"{CHART_CAPTIONS['average']} {CHART_CAPTIONS['published']}" if marked else CHART_CAPTIONS["average"]
         found.append(Chart(charts.intervals_chart(f"{key}-average", title, values, marked, names), caption, wide=True))
     if drawn.roc:
-        found.append(Chart(charts.roc_chart(f"{key}-roc", drawn.roc, styles), READ["roc"]))
+        found.append(Chart(charts.roc_chart(f"{key}-roc", drawn.roc, styles), CHART_CAPTIONS["roc"]))
     if drawn.risk:
-        found.append(Chart(charts.risk_chart(f"{key}-risk", drawn.risk, styles), READ["risk"]))
+        found.append(Chart(charts.risk_chart(f"{key}-risk", drawn.risk, styles), CHART_CAPTIONS["risk"]))
     if drawn.reliability:
-        found.append(Chart(charts.reliability_chart(f"{key}-bins", drawn.reliability, styles), READ["reliability"]))
+        found.append(Chart(charts.reliability_chart(f"{key}-bins", drawn.reliability, styles), CHART_CAPTIONS["reliability"]))
     if drawn.seconds:
-        found.append(Chart(charts.seconds_chart(f"{key}-seconds", drawn.seconds, styles), READ["seconds"]))
+        found.append(Chart(charts.seconds_chart(f"{key}-seconds", drawn.seconds, styles), CHART_CAPTIONS["seconds"]))
     return found
 
 
@@ -88,18 +98,18 @@ def _environment() -> "Environment":
         raise MissingExtra("jinja2", "report") from error
     found = Environment(
         loader=PackageLoader("knowhalu.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        finalize=_shown,
+        finalize=_safe_value,
     )  # fmt: skip
-    found.filters["clipped"] = clipped
+    found.filters["clipped"] = clip_text
     return found
 
 
-def _shown(value: Any) -> Any:
+def _safe_value(value: Any) -> Any:
     """Replace what a browser would obey in a text; what is markup of our own stays as it is."""
-    return safe(value) if type(value) is str else value
+    return sanitize(value) if type(value) is str else value
 
 
-def clipped(text: str, most: int = 800) -> str:
+def clip_text(text: str, most: int = 800) -> str:
     """Return the text, shortened at its end where it is too long, which is said."""
     return text if len(text) <= most else f"{text[:most]} … [{len(text) - most:,} more characters]"
 

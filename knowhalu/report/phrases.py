@@ -2,29 +2,29 @@
 
 import re
 
-from knowhalu.evaluation.compare import Result
-from knowhalu.evaluation.tables import percent, title_of
-from knowhalu.report.content import Report, Section, is_trivial
-from knowhalu.report.items import Item
-from knowhalu.types import OpenReason
+from knowhalu.evaluation.compare import MethodResult
+from knowhalu.evaluation.tables import format_percent, result_title
+from knowhalu.report.content import Report, RunSection, is_trivial
+from knowhalu.report.items import ReportItem
+from knowhalu.types import InconclusiveReason
 
 _SPACE = re.compile(r"\s+")
 
 
-def headlines(section: Section) -> list[str]:
+def headlines(section: RunSection) -> list[str]:
     """Return what the first method got, and whether any method clears the trivial rules."""
     results = section.comparison.results if section.comparison is not None else ()
     known = [r for r in results if r.figures["average"].value is not None]
     ours = [r for r in known if not is_trivial(r.method)]
     if not ours:
         return []
-    said = [f"{ours[0].name}: Avg Acc {percent(ours[0].figures['average'])} %."]
+    said = [f"{ours[0].name}: Avg Acc {format_percent(ours[0].figures['average'])} %."]
     rules = [r for r in known if is_trivial(r.method)]
     if not rules:
         return said
     best = max(rules, key=_average)
     clear = [r.name for r in ours if (low := r.figures["average"].low) is not None and low > _average(best)]
-    rule = f"{title_of(best)}, gets {100 * _average(best):.1f} %"
+    rule = f"{result_title(best)}, gets {100 * _average(best):.1f} %"
     verdict = f"Clearly above it: {', '.join(clear)}." if clear else "No method here is clearly above it."
     return [*said, f"The best trivial rule, {rule}. {verdict}"]
 
@@ -67,21 +67,21 @@ def shared_warnings(report: Report) -> list[tuple[str, str]]:
     return [(line, ", ".join(names)) for line, names in about.items()]
 
 
-def choices(report: Report) -> list[tuple[str, str, list[str]]]:
+def item_filters(report: Report) -> list[tuple[str, str, list[str]]]:
     """Return what items can be filtered by, where there is more than one value: field, title, values."""
     fields = (("run", "Set", "run"), ("method", "Method", "method"), ("kind", "Kind said", "type"), ("why", "Why", "why"))
     found = [(name, title, list(dict.fromkeys(getattr(i, attribute) for i in report.items))) for name, title, attribute in fields]
     return [(name, title, sorted(v for v in values if v)) for name, title, values in found if len(values) > 1]
 
 
-def snippet(item: Item) -> str:
+def snippet(item: ReportItem) -> str:
     """Return the beginning of an item's text on one line."""
     text = item.sample.response if item.sample is not None else "".join(p.text for s in item.stretches for p in s.pieces)
     line = _SPACE.sub(" ", text[:400]).strip() or item.outcome.id[:100]
     return line if len(line) <= 140 else f"{line[:139]}…"
 
 
-def said(item: Item) -> str:
+def verdict_text(item: ReportItem) -> str:
     """Return what was said of an item, in words, with the probability of being hallucinated."""
     verdict = item.verdict
     if verdict is None:
@@ -90,18 +90,18 @@ def said(item: Item) -> str:
     return f"said {words} ({verdict.probability:.2f})"
 
 
-def why(item: Item) -> str:
+def reason_text(item: ReportItem) -> str:
     """Return in words why a text was left open, or how the sources stand to a wrong one; nothing where that is not known."""
     return item.verdict.why if item.verdict is not None else ""
 
 
-def actions(section: Section) -> list[tuple[str, str]]:
+def next_actions(section: RunSection) -> list[tuple[str, str]]:
     """Return every reason for which a method left a text open, in words, with what to do next."""
     found = {name for entrant in section.entrants for name in entrant.why}
-    return [(reason.says, reason.next_action) for reason in OpenReason if reason in found]
+    return [(reason.says, reason.next_action) for reason in InconclusiveReason if reason in found]
 
 
-def cost_line(item: Item) -> str:
+def item_cost_line(item: ReportItem) -> str:
     """Return what a check cost, and where the whole outcome is."""
     verdict = item.verdict
     counts = [f"{n:,} {name.replace('_', ' ')}" for name, n in verdict.usage.model_dump().items() if n] if verdict else []
@@ -111,5 +111,5 @@ def cost_line(item: Item) -> str:
     )
 
 
-def _average(result: Result) -> float:
+def _average(result: MethodResult) -> float:
     return result.figures["average"].value or 0.0

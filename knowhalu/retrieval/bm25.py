@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.errors import IndexFormatError
-from knowhalu.index.base import check_k
-from knowhalu.index.bm25_part import fingerprint, key, terms
-from knowhalu.index.extension import Stored, open_parts
-from knowhalu.index.part import Part
-from knowhalu.index.passages import Passages, best
+from knowhalu.index.bm25_part import search_terms, search_terms_fingerprint, term_key
+from knowhalu.index.extension import StoredPassages, open_parts
+from knowhalu.index.part import IndexPart
+from knowhalu.index.passages import Passages, top_rows
+from knowhalu.index.protocols import check_k
 from knowhalu.types import Passage
 
 K1, B = 0.9, 0.4
-Rows = NDArray[np.int64]
+RowNumbers = NDArray[np.int64]
 Scores = NDArray[np.float64]
 
 
@@ -30,11 +30,11 @@ class _Postings(NamedTuple):
     counts: NDArray[np.uint8]
 
 
-class _Segment:
+class _LexicalSegment:
     """One lexical part: the rows from `first` on, counted within the part from 0."""
 
-    def __init__(self, part: Part, first: int) -> None:
-        if part.head.settings.get("terms") != fingerprint():
+    def __init__(self, part: IndexPart, first: int) -> None:
+        if part.head.settings.get("terms") != search_terms_fingerprint():
             raise IndexFormatError(f"{part.folder}: its words were cut by another version of knowhalu. {part.cure}")
         self.part, self.first, self.size = part, first, part.head.passages
         self.keys = part.array("keys", "<u8", None)
@@ -52,7 +52,7 @@ class _Segment:
             raise IndexFormatError(f"{self.part.folder}: a list of rows lies outside of its file. {self.part.cure}")
         return _Postings(self.rows[start:end], self.counts[start:end])
 
-    def all(self, postings: _Postings) -> Rows:
+    def all(self, postings: _Postings) -> RowNumbers:
         """Return a whole list of rows, as counted over all segments."""
         rows = postings.rows
         if len(rows) and not (rows[0] >= 0 and rows[-1] < self.size and bool(np.all(rows[1:] > rows[:-1]))):
@@ -76,13 +76,13 @@ class LexicalIndex:
     """
 
     def __init__(
-        self, parts: Sequence[Part], passages: Passages, *, deleted: Collection[int] = (), k1: float = K1, b: float = B
+        self, parts: Sequence[IndexPart], passages: Passages, *, deleted: Collection[int] = (), k1: float = K1, b: float = B
     ) -> None:
         self.passages, self.k1, self.b = passages, k1, b
-        self._segments: list[_Segment] = []
+        self._segments: list[_LexicalSegment] = []
         covered = 0
         for part in parts:
-            self._segments.append(_Segment(part, covered))
+            self._segments.append(_LexicalSegment(part, covered))
             covered += part.head.passages
         if covered != len(passages):
             where = parts[0].folder if parts else "the lexical part"
@@ -90,14 +90,14 @@ class LexicalIndex:
                 f"{where}: covers {covered} of {len(passages)} passages. Run `knowhalu index extend --lexical`"
             )
         self._deleted = np.array(sorted(deleted), dtype=np.int64)
-        gone = [terms(str(passages.get(int(row)))) for row in self._deleted]
-        self._gone = Counter(key(t) for found in gone for t in set(found))
+        gone = [search_terms(str(passages.get(int(row)))) for row in self._deleted]
+        self._gone = Counter(term_key(t) for found in gone for t in set(found))
         self._alive = covered - len(gone)
         tokens = sum(int(s.part.head.settings.get("tokens", 0)) for s in self._segments) - sum(map(len, gone))
         self._average = max(1.0, tokens / max(1, self._alive))
 
     @classmethod
-    def open(cls, stored: Stored) -> "LexicalIndex":
+    def open(cls, stored: StoredPassages) -> "LexicalIndex":
         """Open the lexical part of an index."""
         return cls(open_parts(stored, "lexical"), stored.passages, deleted=stored.deleted)
 
@@ -118,17 +118,17 @@ class LexicalIndex:
             if len(rows) >= k and np.partition(scores, -k)[-k] > rest[i] * (1 + 1e-9):
                 scores = scores + self._at(rows, term)
             else:
-                rows, scores = _added(rows, scores, *self._all(term))
-        return best(self.passages, rows, scores, k)
+                rows, scores = _add_scores(rows, scores, *self._all(term))
+        return top_rows(self.passages, rows, scores, k)
 
     def _asked(self, query: str) -> Iterator[_Term]:
-        for number, times in Counter(key(t) for t in terms(query)).items():
+        for number, times in Counter(term_key(t) for t in search_terms(query)).items():
             postings = [s.postings(number) for s in self._segments]
             holders = sum(len(p.rows) for p in postings) - self._gone[number]
             if holders > 0:
                 yield _Term(times * math.log(1 + (self._alive - holders + 0.5) / (holders + 0.5)), postings)
 
-    def _all(self, term: _Term) -> tuple[Rows, Scores]:
+    def _all(self, term: _Term) -> tuple[RowNumbers, Scores]:
         """Return every living row that has the term, rising, and what the term adds to it."""
         parts = [(s, p) for s, p in zip(self._segments, term.postings, strict=True) if len(p.rows)]
         rows = np.concatenate([s.all(p) for s, p in parts])
@@ -138,7 +138,7 @@ class LexicalIndex:
             rows, scores = rows[keep], scores[keep]
         return rows, scores
 
-    def _at(self, rows: Rows, term: _Term) -> Scores:
+    def _at(self, rows: RowNumbers, term: _Term) -> Scores:
         """Return what a term adds to each of the given rows, looked up without reading its whole list."""
         added = np.zeros(len(rows))
         for segment, postings in zip(self._segments, term.postings, strict=True):
@@ -150,13 +150,13 @@ class LexicalIndex:
             added[start + has] = self._scored(segment, own[has], postings.counts[at[has]], term.weight)
         return added
 
-    def _scored(self, segment: _Segment, rows: NDArray[np.int32], counts: NDArray[np.uint8], weight: float) -> Scores:
+    def _scored(self, segment: _LexicalSegment, rows: NDArray[np.int32], counts: NDArray[np.uint8], weight: float) -> Scores:
         lengths = segment.lengths[rows] / self._average
         scores: Scores = weight * counts / (counts + self.k1 * (1 - self.b + self.b * lengths))
         return scores
 
 
-def _added(rows: Rows, scores: Scores, more: Rows, extra: Scores) -> tuple[Rows, Scores]:
+def _add_scores(rows: RowNumbers, scores: Scores, more: RowNumbers, extra: Scores) -> tuple[RowNumbers, Scores]:
     """Merge two rising lists of rows; a row in both gets the sum."""
     if not len(rows):
         return more, extra

@@ -7,12 +7,12 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from knowhalu.index.base import Embedder, check_k
+from knowhalu.index.protocols import Embedder, check_k
 from knowhalu.text.sentences import Span, chunks
 from knowhalu.types import Document, Passage
 
 if TYPE_CHECKING:
-    from knowhalu.index.base import Vectors
+    from knowhalu.index.protocols import Vectors
 
 
 class DocumentSearch(NamedTuple):
@@ -23,7 +23,7 @@ class DocumentSearch(NamedTuple):
     k: int
 
 
-class _Embedded(NamedTuple):
+class _EmbeddedDocument(NamedTuple):
     spans: list[Span]
     vectors: "Vectors | None"
     size: int
@@ -39,7 +39,7 @@ class DocumentRetriever:
 
     def __init__(self, embedder: Embedder, words: int = 40, cache: int = 256, characters: int = 50_000_000) -> None:
         self.embedder, self.words, self.cache, self.characters = embedder, words, cache, characters
-        self._known: OrderedDict[bytes, _Embedded] = OrderedDict()
+        self._known: OrderedDict[bytes, _EmbeddedDocument] = OrderedDict()
         self._lock = threading.Lock()
 
     def search(self, documents: tuple[Document, ...], queries: Sequence[str], k: int) -> list[list[Passage]]:
@@ -59,9 +59,9 @@ class DocumentRetriever:
             return [[[] for _ in search.queries] for search in searches]
         known, vectors = self._embed({d.text for s in searches for d in s.documents}, asked)
         rows = dict(zip(asked, vectors, strict=True))
-        return [[_best(s, known, rows[q]) if q in rows else [] for q in s.queries] for s in searches]
+        return [[_top_chunks(s, known, rows[q]) if q in rows else [] for q in s.queries] for s in searches]
 
-    def _embed(self, texts: Iterable[str], queries: list[str]) -> tuple[dict[str, _Embedded], "Vectors"]:
+    def _embed(self, texts: Iterable[str], queries: list[str]) -> tuple[dict[str, _EmbeddedDocument], "Vectors"]:
         """Return every document cut and embedded, and the vectors of the queries."""
         keys = {text: hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest() for text in texts}
         with self._lock:
@@ -72,7 +72,7 @@ class DocumentRetriever:
             start = 0
             for text, spans in missing.items():
                 rows = vectors[start : start + len(spans)].copy() if vectors is not None else None
-                known[text] = _Embedded(spans, rows, len(text))
+                known[text] = _EmbeddedDocument(spans, rows, len(text))
                 start += len(spans)
             self._remember({keys[text]: known[text] for text in keys})
         return known, self.embedder.encode(queries, query=True) if asked is None else asked
@@ -83,7 +83,7 @@ class DocumentRetriever:
         together = self.embedder.encode([*new, *queries])
         return together[: len(new)], together[len(new) :]
 
-    def _remember(self, used: dict[bytes, _Embedded]) -> None:
+    def _remember(self, used: dict[bytes, _EmbeddedDocument]) -> None:
         for key, value in used.items():
             self._known[key] = value
             self._known.move_to_end(key)
@@ -94,7 +94,7 @@ class DocumentRetriever:
             size -= self._known.pop(oldest).size
 
 
-def _best(search: DocumentSearch, known: dict[str, _Embedded], query: "Vectors") -> list[Passage]:
+def _top_chunks(search: DocumentSearch, known: dict[str, _EmbeddedDocument], query: "Vectors") -> list[Passage]:
     """Score the chunks of all documents together and return the best in document order; the first wins a tie."""
     scored: list[tuple[float, int, int]] = []
     for d, document in enumerate(search.documents):
@@ -102,13 +102,13 @@ def _best(search: DocumentSearch, known: dict[str, _Embedded], query: "Vectors")
         scores = [] if vectors is None else (vectors @ query).tolist()
         scored += [(-score, d, i) for i, score in enumerate(scores)]
     best = sorted((d, i, -lost) for lost, d, i in heapq.nsmallest(search.k, scored))
-    names = _names(search.documents)
+    names = _document_names(search.documents)
     return [
         _passage(search.documents[d], names[d], d, i, known[search.documents[d].text].spans[i], score) for d, i, score in best
     ]
 
 
-def _names(documents: Sequence[Document]) -> list[str]:
+def _document_names(documents: Sequence[Document]) -> list[str]:
     """Return a name for each document: its id, with its place behind where an earlier one has the same, as chunks may."""
     names = dict[str, None]()
     for place, document in enumerate(documents, 1):

@@ -7,19 +7,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from knowhalu.index.base import Embedder, check_k
 from knowhalu.index.container import Floats
-from knowhalu.index.exact import Exact, scores_of
+from knowhalu.index.exact import ExactSearch, inner_products
 from knowhalu.index.faiss_file import parse_parameters
-from knowhalu.index.manifest import SearchParameters, read_settled
-from knowhalu.index.open import check_embedder, open_faiss, vectors_of
-from knowhalu.index.store import open_store
+from knowhalu.index.manifest import SearchParameters, read_stable_manifest
+from knowhalu.index.open import check_embedder, open_faiss, open_shard_vectors
+from knowhalu.index.passage_store import open_store
+from knowhalu.index.protocols import Embedder, check_k
 from knowhalu.types import Passage
 
 Ints = NDArray[np.int64]
 
 
-class Nearest(NamedTuple):
+class NearestRows(NamedTuple):
     """Rows and their cosines, best first, `(queries, k)`; -1 where there are no more."""
 
     rows: Ints
@@ -36,16 +36,16 @@ class FaissIndex:
 
     def __init__(self, folder: Path, embedder: Embedder, parameters: SearchParameters | str | None = None) -> None:
         self.folder, self.embedder = Path(folder), embedder
-        self.manifest = read_settled(self.folder)
+        self.manifest = read_stable_manifest(self.folder)
         check_embedder(self.folder, self.manifest, embedder)
         usual = self.manifest.search.parameters
         if isinstance(parameters, str):
             parameters = parse_parameters(parameters, self.manifest.factory, usual)
         self.parameters = parameters or usual
         self.store = open_store(self.folder, self.manifest)
-        self._vectors = vectors_of(self.folder, self.manifest)
+        self._vectors = open_shard_vectors(self.folder, self.manifest)
         self._faiss = open_faiss(self.folder, self.manifest, self.store)
-        self._exact = Exact(self._vectors, self.manifest.search.rows if self._faiss else 0)
+        self._exact = ExactSearch(self._vectors, self.manifest.search.rows if self._faiss else 0)
 
     @classmethod
     def open(cls, folder: Path, embedder: Embedder, parameters: SearchParameters | str | None = None) -> "FaissIndex":
@@ -71,12 +71,12 @@ class FaissIndex:
                 found[i] = [self.store.get(n, s) for n, s in zip(row, score, strict=True) if n >= 0]
         return found
 
-    def nearest(self, queries: Floats, k: int) -> Nearest:
+    def nearest(self, queries: Floats, k: int) -> NearestRows:
         """Return the `k` nearest rows of each query vector `(n, dimension)`."""
         queries = np.ascontiguousarray(queries, np.float32)
         k = min(k, len(self))
         if k == 0:
-            return Nearest(np.zeros((len(queries), 0), np.int64), np.zeros((len(queries), 0), np.float32))
+            return NearestRows(np.zeros((len(queries), 0), np.int64), np.zeros((len(queries), 0), np.float32))
         guessed = np.zeros((len(queries), 0), np.int64)
         if self._faiss:
             count = min(self.manifest.search.rows, k * self.parameters.refine)
@@ -92,14 +92,14 @@ class FaissIndex:
                 return found
             want = min(4 * want, len(self._exact))
 
-    def _ranked(self, queries: Floats, rows: Ints, k: int) -> Nearest:
+    def _ranked(self, queries: Floats, rows: Ints, k: int) -> NearestRows:
         """Rank candidate rows `(n, m)` by their exact scores, then by document and number, and keep `k`."""
         alive = rows >= 0
         if len(self.store.edits.rows):
             alive &= ~self.store.edits.is_dead(rows)
         each, is_whole = np.arange(len(rows))[:, None], bool(alive.all())
         known = rows if is_whole else np.where(alive, rows, 0)
-        scores = scores_of(queries, self._vectors, known)
+        scores = inner_products(queries, self._vectors, known)
         if not is_whole:
             scores[~alive] = -np.inf
         order = np.argsort(-scores, axis=1)
@@ -108,4 +108,4 @@ class FaissIndex:
             places = self.store.places(known.ravel()).reshape(*rows.shape, 4)
             order = np.lexsort((places[..., 1], places[..., 0], -scores))
         order, best = order[:, :k], best[:, :k]
-        return Nearest(np.where(best > -np.inf, rows[each, order], -1), best)
+        return NearestRows(np.where(best > -np.inf, rows[each, order], -1), best)

@@ -15,20 +15,20 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, NamedTuple
 
 from knowhalu.errors import BackendError, InputError
-from knowhalu.index.base import check_k
+from knowhalu.index.protocols import check_k
 from knowhalu.types import Passage
 
-LARGEST = 2**26
+MAX_REPLY_BYTES = 2**26
 """Bytes of the largest reply that is read."""
 STAGE = "retrieval"
-BROKEN = (OSError, http.client.HTTPException)
-AGAIN = frozenset({429, 500, 502, 503, 504})
-TOO_LONG = frozenset({413, 414, 431})
-LINE = 2**16 - 100
+CONNECTION_ERRORS = (OSError, http.client.HTTPException)
+RETRYABLE_STATUS = frozenset({429, 500, 502, 503, 504})
+TOO_LONG_STATUS = frozenset({413, 414, 431})
+MAX_GET_BYTES = 2**16 - 100
 """Bytes of the longest address that is asked by GET; servers in Python read lines of 65,536."""
 
 
-class _Server(NamedTuple):
+class _ServerAddress(NamedTuple):
     make: Callable[..., http.client.HTTPConnection]
     host: str
     port: int | None
@@ -57,7 +57,7 @@ class HttpRetriever:
     ) -> None:
         self.url, self.timeout, self.retries, self.pause = url, timeout, retries, pause
         self.method, self._sleep, self._concurrency = method, sleep, concurrency
-        self._server = _parse(url)
+        self._server = _parse_address(url)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
         """Return at most `k` passages for each query, best first; none for a blank query, which is not asked.
@@ -76,21 +76,21 @@ class HttpRetriever:
         for attempt in range(self.retries + 1):
             try:
                 status, body = self._send(query, k)
-            except BROKEN as error:
+            except CONNECTION_ERRORS as error:
                 failure = BackendError(STAGE, f"{self.url}: no answer ({type(error).__name__}: {error}). Is the server running?")
             else:
                 if status == 200:
-                    return read_reply(body, k, self.url)
+                    return parse_search_reply(body, k, self.url)
                 text = body[:500].decode(errors="replace")
                 failure = BackendError(STAGE, f"{self.url}: {self._refusal(query, k, status)}", reply=text)
-                if status not in AGAIN:
+                if status not in RETRYABLE_STATUS:
                     raise failure
             if attempt < self.retries:
                 self._sleep(self.pause * 2**attempt * random.uniform(0.75, 1.25))
         raise failure
 
     def _refusal(self, query: str, k: int, status: int) -> str:
-        if status in TOO_LONG or (status not in AGAIN and len(self._line(query, k)) > LINE):
+        if status in TOO_LONG_STATUS or (status not in RETRYABLE_STATUS and len(self._line(query, k)) > MAX_GET_BYTES):
             return f"status {status}: a query of {len(query):,} characters is too long for this server. Shorten it"
         return f"status {status}"
 
@@ -102,7 +102,7 @@ class HttpRetriever:
         server, line = self._server, self._line(query, k)
         connection = server.make(server.host, server.port, timeout=self.timeout)
         try:
-            if self.method == "POST" or len(line) > LINE:
+            if self.method == "POST" or len(line) > MAX_GET_BYTES:
                 body = json.dumps({"query": query.encode(errors="replace").decode(), "k": k}).encode()
                 path = server.path + (f"?{server.query}" if server.query else "")
                 connection.request("POST", path, body, {"Content-Type": "application/json", "Accept": "application/json"})
@@ -118,8 +118,8 @@ class HttpRetriever:
         while piece := response.read1(2**16):
             parts.append(piece)
             size += len(piece)
-            if size > LARGEST:
-                raise BackendError(STAGE, f"{self.url}: the reply is over {LARGEST} bytes")
+            if size > MAX_REPLY_BYTES:
+                raise BackendError(STAGE, f"{self.url}: the reply is over {MAX_REPLY_BYTES} bytes")
             if time.monotonic() > ends:
                 raise TimeoutError(f"the reply took over {self.timeout} seconds")
         if response.length:  # it was announced longer than what came
@@ -127,18 +127,18 @@ class HttpRetriever:
         return response.status, b"".join(parts)
 
 
-def _parse(url: str) -> _Server:
+def _parse_address(url: str) -> _ServerAddress:
     try:
         parts = urllib.parse.urlsplit(url)
         kinds = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
         if not parts.hostname:
             raise ValueError("no host")
-        return _Server(kinds[parts.scheme], parts.hostname, parts.port, parts.path or "/search", parts.query)
+        return _ServerAddress(kinds[parts.scheme], parts.hostname, parts.port, parts.path or "/search", parts.query)
     except (ValueError, KeyError) as error:
         raise InputError(f"{url!r} is no address of a server. Give one such as http://127.0.0.1:8893/search") from error
 
 
-def read_reply(body: bytes, k: int, url: str) -> list[Passage]:
+def parse_search_reply(body: bytes, k: int, url: str) -> list[Passage]:
     """Read `{"topk": [...]}` into passages, best first; raises BackendError where it is anything else, with the reply."""
     try:
         rows = json.loads(body)["topk"]

@@ -5,15 +5,15 @@ from math import fsum
 from typing import Literal
 
 from knowhalu.errors import InputError
-from knowhalu.index.base import Retriever, check_k
+from knowhalu.index.protocols import Retriever, check_k
 from knowhalu.types import Passage
 
-CONSTANT = 60.0
+RRF_CONSTANT = 60.0
 """How much the first ranks stand out: the value of the paper."""
 
 
 def reciprocal_rank_fusion(
-    rankings: Sequence[Sequence[Passage]], k: int, *, constant: float = CONSTANT, weights: Sequence[float] | None = None
+    rankings: Sequence[Sequence[Passage]], k: int, *, constant: float = RRF_CONSTANT, weights: Sequence[float] | None = None
 ) -> list[Passage]:
     """Join rankings of one query (Cormack, Clarke and Buettcher 2009, section 2).
 
@@ -26,7 +26,7 @@ def reciprocal_rank_fusion(
     for ranking, weight in zip(rankings, weights, strict=True):
         for rank, name in enumerate(dict.fromkeys(p.id for p in ranking), 1):
             parts.setdefault(name, []).append(weight / (constant + rank))
-    return _best(rankings, parts, k)
+    return _top_by_sum(rankings, parts, k)
 
 
 def score_fusion(rankings: Sequence[Sequence[Passage]], k: int, *, depth: int, weights: Sequence[float]) -> list[Passage]:
@@ -41,10 +41,10 @@ def score_fusion(rankings: Sequence[Sequence[Passage]], k: int, *, depth: int, w
         missing = min(scores.values()) if len(ranking) >= depth else 0.0
         for name, found in parts.items():
             found.append(weight * scores.get(name, missing))
-    return _best(rankings, parts, k)
+    return _top_by_sum(rankings, parts, k)
 
 
-def _best(rankings: Sequence[Sequence[Passage]], parts: dict[str, list[float]], k: int) -> list[Passage]:
+def _top_by_sum(rankings: Sequence[Sequence[Passage]], parts: dict[str, list[float]], k: int) -> list[Passage]:
     """Sum the parts and order by them; equal sums by the best rank in any ranking, then by the earliest ranking."""
     places: dict[str, tuple[int, int]] = {}
     known: dict[str, Passage] = {}
@@ -70,7 +70,7 @@ class HybridRetriever:
         *,
         by: Literal["ranks", "scores"] = "ranks",
         depth: int = 100,
-        constant: float = CONSTANT,
+        constant: float = RRF_CONSTANT,
         weights: Sequence[float] | None = None,
     ) -> None:
         self.retrievers, self.by, self.depth, self.constant = tuple(retrievers), by, depth, constant

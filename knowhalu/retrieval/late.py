@@ -12,22 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.errors import IndexFormatError
-from knowhalu.index.base import TokenEncoder, check_k
-from knowhalu.index.extension import Stored, open_parts
-from knowhalu.index.late_part import step_of
-from knowhalu.index.part import Part
-from knowhalu.index.passages import Passages, best
-from knowhalu.index.residuals import BITS, Codes, Floats, ResidualCodec, maxsim
+from knowhalu.index.extension import StoredPassages, open_parts
+from knowhalu.index.late_part import centroid_key_step
+from knowhalu.index.part import IndexPart
+from knowhalu.index.passages import Passages, top_rows
+from knowhalu.index.protocols import TokenEncoder, check_k
+from knowhalu.index.residuals import ALLOWED_BITS, Floats, ResidualCodec, ResidualCodes, maxsim
 from knowhalu.types import Passage
 
-LONGEST = 2**16
+MAX_PASSAGE_TOKENS = 2**16
 """Tokens of the longest passage that is believed."""
-BLOCK = 2**18
+BLOCK_TOKENS = 2**18
 """Tokens scored at once."""
-Rows = NDArray[np.int64]
+RowNumbers = NDArray[np.int64]
 
 
-class Probing(NamedTuple):
+class ProbeLimits(NamedTuple):
     """How far a search looks: centroids for each token of the query, and candidates for exact scoring at least and for each k."""
 
     centroids: int = 8
@@ -39,10 +39,10 @@ class Probing(NamedTuple):
         return max(self.candidates, self.for_each * k)
 
 
-class _Segment:
+class _LateSegment:
     """One late part: the rows from `first` on, counted within the part from 0."""
 
-    def __init__(self, part: Part, first: int, encoder: TokenEncoder) -> None:
+    def __init__(self, part: IndexPart, first: int, encoder: TokenEncoder) -> None:
         self.part, self.first, self.size = part, first, part.head.passages
         made = part.head.settings
         if (made.get("fingerprint"), made.get("dimension")) != (encoder.fingerprint, encoder.dimension):
@@ -51,7 +51,7 @@ class _Segment:
                 f"Open it with that one. {part.cure}"
             )
         bits, dimension = made.get("bits"), encoder.dimension
-        if bits not in BITS or not isinstance(bits, int):
+        if bits not in ALLOWED_BITS or not isinstance(bits, int):
             raise IndexFormatError(f"{part.folder}: its residuals have {bits} bits. {part.cure}")
         centers = part.array("centers", "<f4", None, dimension)
         borders, values = part.array("borders", "<f4", 2**bits - 1), part.array("values", "<f4", 2**bits)
@@ -65,9 +65,9 @@ class _Segment:
         self.ends = part.array("ends", "<i8", len(self.keys) + 1)
         self.rows = part.array("rows", "<i4", None)
 
-    def candidates(self, near: NDArray[np.int64]) -> Rows:
+    def candidates(self, near: NDArray[np.int64]) -> RowNumbers:
         """Return the rows that have a token near one of these centroids, rising."""
-        wanted = np.unique(near).astype(np.uint64) * step_of(len(self.codec.centroids))
+        wanted = np.unique(near).astype(np.uint64) * centroid_key_step(len(self.codec.centroids))
         at = np.searchsorted(self.keys, wanted)
         at = at[at < len(self.keys)]
         at = at[np.isin(self.keys[at], wanted)]
@@ -77,23 +77,28 @@ class _Segment:
             raise IndexFormatError(f"{self.part.folder}: a list names rows that are not there. {self.part.cure}")
         return found
 
-    def places(self, rows: Rows) -> tuple[Rows, Rows]:
+    def places(self, rows: RowNumbers) -> tuple[RowNumbers, RowNumbers]:
         """Return the places of all tokens of some rows end to end, and where each row begins among them."""
         first, counts = self.tokens[rows], self.tokens[rows + 1] - self.tokens[rows]
         fits = (
-            first.min() >= 0 and 0 < counts.min() and counts.max() <= LONGEST and int((first + counts).max()) <= len(self.codes)
+            first.min() >= 0
+            and 0 < counts.min()
+            and counts.max() <= MAX_PASSAGE_TOKENS
+            and int((first + counts).max()) <= len(self.codes)
         )
         if not fits:
             raise IndexFormatError(f"{self.part.folder}: tokens of a passage lie outside of their file. {self.part.cure}")
         starts = np.cumsum(counts) - counts
         return np.repeat(first - starts, counts) + np.arange(int(counts.sum())), starts
 
-    def blocks(self, rows: Rows) -> list[Rows]:
-        """Part rows into blocks of about `BLOCK` tokens."""
+    def blocks(self, rows: RowNumbers) -> list[RowNumbers]:
+        """Part rows into blocks of about `BLOCK_TOKENS` tokens."""
         sizes = np.cumsum(self.tokens[rows + 1] - self.tokens[rows])
-        return [b for b in np.split(rows, np.searchsorted(sizes, np.arange(BLOCK, int(sizes[-1]), BLOCK))) if len(b)]
+        return [
+            b for b in np.split(rows, np.searchsorted(sizes, np.arange(BLOCK_TOKENS, int(sizes[-1]), BLOCK_TOKENS))) if len(b)
+        ]
 
-    def roughly(self, near: Floats, rows: Rows) -> Floats:
+    def roughly(self, near: Floats, rows: RowNumbers) -> Floats:
         """Score rows by the centroids of their tokens; `near` is what each centroid says to each token of the query."""
         found = []
         for block in self.blocks(rows):
@@ -101,22 +106,22 @@ class _Segment:
             found.append(np.maximum.reduceat(near[self.valid(places)], starts, axis=0).sum(axis=1))
         return np.concatenate(found)
 
-    def exactly(self, query: Floats, rows: Rows) -> Floats:
+    def exactly(self, query: Floats, rows: RowNumbers) -> Floats:
         """Score rows by MaxSim over their restored tokens."""
         found = []
         for block in self.blocks(rows):
             places, starts = self.places(block)
-            found.append(maxsim(query, self.codec.restore(Codes(self.valid(places), self.residuals[places])), starts))
+            found.append(maxsim(query, self.codec.restore(ResidualCodes(self.valid(places), self.residuals[places])), starts))
         return np.concatenate(found)
 
-    def valid(self, places: Rows) -> NDArray[np.int32]:
+    def valid(self, places: RowNumbers) -> NDArray[np.int32]:
         codes: NDArray[np.int32] = self.codes[places]
         if codes.min() < 0 or codes.max() >= len(self.codec.centroids):
             raise IndexFormatError(f"{self.part.folder}: a token has a centroid that is not there. {self.part.cure}")
         return codes
 
 
-class LateIndex:
+class LateInteractionIndex:
     """Rank passages by late interaction; equal scores keep the order of the sources.
 
     `parts` cover the rows of `passages` one after the other; `deleted` rows are not found. Raises IndexFormatError where a
@@ -125,19 +130,19 @@ class LateIndex:
 
     def __init__(
         self,
-        parts: Sequence[Part],
+        parts: Sequence[IndexPart],
         passages: Passages,
         encoder: TokenEncoder,
         *,
         deleted: Collection[int] = (),
-        probing: Probing | None = None,
+        probing: ProbeLimits | None = None,
     ) -> None:
-        self.passages, self.encoder, self.probing = passages, encoder, probing or Probing()
+        self.passages, self.encoder, self.probing = passages, encoder, probing or ProbeLimits()
         self._deleted = np.array(sorted(deleted), dtype=np.int64)
-        self._segments: list[_Segment] = []
+        self._segments: list[_LateSegment] = []
         covered = 0
         for part in parts:
-            self._segments.append(_Segment(part, covered, encoder))
+            self._segments.append(_LateSegment(part, covered, encoder))
             covered += part.head.passages
         if covered != len(passages):
             raise IndexFormatError(
@@ -145,7 +150,7 @@ class LateIndex:
             )
 
     @classmethod
-    def open(cls, stored: Stored, encoder: TokenEncoder, *, probing: Probing | None = None) -> "LateIndex":
+    def open(cls, stored: StoredPassages, encoder: TokenEncoder, *, probing: ProbeLimits | None = None) -> "LateInteractionIndex":
         """Open the late-interaction part of an index."""
         return cls(open_parts(stored, "late"), stored.passages, encoder, deleted=stored.deleted, probing=probing)
 
@@ -166,9 +171,9 @@ class LateIndex:
             if len(kept):
                 rows.append(kept + segment.first)
                 scores.append(segment.exactly(query, kept))
-        return best(self.passages, np.concatenate(rows), np.concatenate(scores), k)
+        return top_rows(self.passages, np.concatenate(rows), np.concatenate(scores), k)
 
-    def _candidates(self, segment: _Segment, query: Floats, depth: int) -> Rows:
+    def _candidates(self, segment: _LateSegment, query: Floats, depth: int) -> RowNumbers:
         """Return at most `depth` rows of a segment that are worth exact scoring; all of them where there are no more."""
         if segment.size <= depth:
             every = np.flatnonzero(segment.tokens[1:] > segment.tokens[:-1])
@@ -181,5 +186,5 @@ class LateIndex:
         scores = segment.roughly(near, rows)
         return np.sort(rows[np.lexsort((rows, -scores))[:depth]])
 
-    def _living(self, rows: Rows, segment: _Segment) -> Rows:
+    def _living(self, rows: RowNumbers, segment: _LateSegment) -> RowNumbers:
         return rows[~np.isin(rows + segment.first, self._deleted)] if len(self._deleted) else rows

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from knowhalu.index.base import check_k
+from knowhalu.index.protocols import check_k
 from knowhalu.text.sentences import content_words
 from knowhalu.types import Passage
 

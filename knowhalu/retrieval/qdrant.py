@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from knowhalu.errors import BackendError, IndexFormatError, InputError, MissingExtra
-from knowhalu.index.base import Embedder, check_k
-from knowhalu.index.late_part import readable
+from knowhalu.index.late_part import passage_text
 from knowhalu.index.passages import Passages
+from knowhalu.index.protocols import Embedder, check_k
 from knowhalu.types import Passage
 
 STAGE = "retrieval"
-BATCH = 256
-MEMORY = ":memory:"
+POINTS_PER_CALL = 256
+IN_MEMORY_URL = ":memory:"
 
 
-def _library() -> Any:
+def _import_qdrant() -> Any:
     try:
         import qdrant_client
     except ImportError as error:
@@ -31,7 +31,7 @@ def _library() -> Any:
 
 
 class QdrantRetriever:
-    """Search a collection that `fill` made; its metadata name the embedder, and another one is refused."""
+    """Search a collection that `fill_collection` made; its metadata name the embedder, and another one is refused."""
 
     def __init__(self, client: Any, collection: str, embedder: Embedder) -> None:
         self.client, self.collection, self.embedder = client, collection, embedder
@@ -43,7 +43,7 @@ class QdrantRetriever:
         Raises InputError where the address is none, BackendError where nobody answers, and IndexFormatError where the
         collection is missing or was made by another embedder.
         """
-        found = cls(_client(url, timeout), collection, embedder)
+        found = cls(_open_client(url, timeout), collection, embedder)
         found.check()
         return found
 
@@ -51,7 +51,7 @@ class QdrantRetriever:
         """Raise IndexFormatError unless the collection is there and was made by the embedder."""
         if not self._ask(self.client.collection_exists, self.collection):
             raise IndexFormatError(
-                f"the collection {self.collection!r} is not there. Fill it first (knowhalu.retrieval.qdrant.fill)"
+                f"the collection {self.collection!r} is not there. Fill it first (knowhalu.retrieval.qdrant.fill_collection)"
             )
         made = self._ask(self.client.get_collection, self.collection).config.metadata or {}
         if made.get("fingerprint") != self.embedder.fingerprint:
@@ -67,7 +67,7 @@ class QdrantRetriever:
         found: list[list[Passage]] = [[] for _ in queries]
         if not asked:
             return found
-        models = _library().models
+        models = _import_qdrant().models
         vectors = self.embedder.encode([queries[i] for i in asked], query=True)
         requests = [models.QueryRequest(query=vector.tolist(), limit=k, with_payload=True) for vector in vectors]
         replies = self._ask(self.client.query_batch_points, self.collection, requests)
@@ -84,11 +84,13 @@ class QdrantRetriever:
             raise BackendError(STAGE, f"Qdrant did not answer ({type(error).__name__}: {error})") from error
 
 
-def _client(url: str, timeout: float) -> Any:
-    if url != MEMORY and not url.startswith(("http://", "https://")):
+def _open_client(url: str, timeout: float) -> Any:
+    if url != IN_MEMORY_URL and not url.startswith(("http://", "https://")):
         raise InputError(f"{url!r} is no address of a Qdrant server. Give one such as http://127.0.0.1:6333")
-    make = _library().QdrantClient
-    return make(MEMORY) if url == MEMORY else make(url=url, timeout=max(1, round(timeout)), check_compatibility=False)
+    make = _import_qdrant().QdrantClient
+    return (
+        make(IN_MEMORY_URL) if url == IN_MEMORY_URL else make(url=url, timeout=max(1, round(timeout)), check_compatibility=False)
+    )
 
 
 def _passage(payload: dict[str, Any], score: float) -> Passage:
@@ -100,14 +102,16 @@ def _passage(payload: dict[str, Any], score: float) -> Passage:
         ) from error
 
 
-def fill(client: Any, collection: str, passages: Passages, embedder: Embedder, *, shards: int = 1, copies: int = 1) -> int:
+def fill_collection(
+    client: Any, collection: str, passages: Passages, embedder: Embedder, *, shards: int = 1, copies: int = 1
+) -> int:
     """Make a collection of all passages and return how many it holds; embeds and sends them batch by batch.
 
     `shards` spread over the machines of a cluster, each held `copies` times. Filling again writes the same points again and
     takes out those of deleted passages, so it is repeated where it was cut off and after a change of the index.
     Raises IndexFormatError where the collection belongs to another embedder.
     """
-    models = _library().models
+    models = _import_qdrant().models
     found = QdrantRetriever(client, collection, embedder)
     if client.collection_exists(collection):
         found.check()
@@ -120,29 +124,29 @@ def fill(client: Any, collection: str, passages: Passages, embedder: Embedder, *
             metadata={"embedder": embedder.name, "fingerprint": embedder.fingerprint},
         )
     count = 0
-    for rows in batched(passages.live()):
+    for rows in batch_rows(passages.live()):
         batch = [passages.get(row) for row in rows]
-        vectors = embedder.encode([readable(p) for p in batch])
+        vectors = embedder.encode([passage_text(p) for p in batch])
         points = [
             models.PointStruct(id=row, vector=vector.tolist(), payload=p.model_dump(mode="json", exclude={"score"}))
             for row, vector, p in zip(rows, vectors, batch, strict=True)
         ]
         client.upsert(collection, points=points, wait=True)
         count += len(rows)
-    _clear(client, collection, passages)
+    _delete_stale_points(client, collection, passages)
     return count
 
 
-def batched(rows: Iterator[int]) -> Iterator[list[int]]:
-    """Yield rows in lists of `BATCH`."""
-    while batch := list(islice(rows, BATCH)):
+def batch_rows(rows: Iterator[int]) -> Iterator[list[int]]:
+    """Yield rows in lists of `POINTS_PER_CALL`."""
+    while batch := list(islice(rows, POINTS_PER_CALL)):
         yield batch
 
 
-def _clear(client: Any, collection: str, passages: Passages) -> None:
+def _delete_stale_points(client: Any, collection: str, passages: Passages) -> None:
     """Take out the points of rows that are not there any more."""
     alive = np.zeros(len(passages), bool)
-    for rows in batched(passages.live()):
+    for rows in batch_rows(passages.live()):
         alive[rows] = True
     gone, after = list[int](), None
     while True:
@@ -150,5 +154,5 @@ def _clear(client: Any, collection: str, passages: Passages) -> None:
         gone += [point.id for point in points if not (point.id < len(alive) and alive[point.id])]
         if after is None:
             break
-    for some in batched(iter(gone)):
-        client.delete(collection, points_selector=_library().models.PointIdsList(points=some), wait=True)
+    for some in batch_rows(iter(gone)):
+        client.delete(collection, points_selector=_import_qdrant().models.PointIdsList(points=some), wait=True)

@@ -4,18 +4,18 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from knowhalu.errors import BackendError, InputError
-from knowhalu.index.base import Retriever, check_k
+from knowhalu.index.protocols import Retriever, check_k
 from knowhalu.types import Passage
 
 
-class Pair(NamedTuple):
+class QueryPassage(NamedTuple):
     """A query and a passage that was found for it."""
 
     query: str
     passage: Passage
 
 
-Scorer = Callable[[Sequence[Pair]], Sequence[float]]
+PassageScorer = Callable[[Sequence[QueryPassage]], Sequence[float]]
 """Scores pairs in order; more is better. A cross-encoder, or anything else that reads query and passage together."""
 
 
@@ -26,7 +26,7 @@ class RerankingRetriever:
     these passages; without, the scorer alone decides. Of equal scores, the one that was found first comes first.
     """
 
-    def __init__(self, inner: Retriever, scorer: Scorer, *, depth: int = 20, blend: float | None = None) -> None:
+    def __init__(self, inner: Retriever, scorer: PassageScorer, *, depth: int = 20, blend: float | None = None) -> None:
         if depth < 1:
             raise InputError(f"the depth of reranking is {depth}: rerank at least 1 passage")
         self.inner, self.scorer, self.depth, self.blend = inner, scorer, depth, blend
@@ -38,7 +38,7 @@ class RerankingRetriever:
         """
         check_k(k)
         found = self.inner.search(queries, max(k, self.depth))
-        pairs = [Pair(q, p) for q, passages in zip(queries, found, strict=True) for p in passages[: self.depth]]
+        pairs = [QueryPassage(q, p) for q, passages in zip(queries, found, strict=True) for p in passages[: self.depth]]
         scores = [float(s) for s in self.scorer(pairs)] if pairs else []
         if len(scores) != len(pairs) or any(s != s for s in scores):
             raise BackendError("rerank", f"{len(scores)} scores for {len(pairs)} passages, or one that is not a number")

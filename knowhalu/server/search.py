@@ -13,16 +13,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 from knowhalu.errors import InputError, KnowHaluError
-from knowhalu.index.base import Retriever
+from knowhalu.index.protocols import Retriever
 from knowhalu.types import Passage
 
-MOST = 1000
+MAX_PASSAGES = 1000
 """Passages that one query may ask for."""
-BODY = 2**20
+MAX_BODY_BYTES = 2**20
 """Bytes of the largest request that is read; also characters of the longest query."""
 
 
-class _Asked(NamedTuple):
+class _SearchRequest(NamedTuple):
     query: str
     k: int
 
@@ -70,9 +70,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         size = self.headers.get("Content-Length", "")
-        if not size.isdigit() or int(size) > BODY:
+        if not size.isdigit() or int(size) > MAX_BODY_BYTES:
             self.close_connection = True
-            self._reply(413, {"error": f"a request has a length, and at most {BODY} bytes"})
+            self._reply(413, {"error": f"a request has a length, and at most {MAX_BODY_BYTES} bytes"})
             return
         body = self.rfile.read(int(size))
         if urllib.parse.urlsplit(self.path).path.rstrip("/") not in ("/search", "/api/search"):
@@ -87,10 +87,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, fields: dict[str, Any]) -> None:
         try:
-            asked = _asked(fields)
+            asked = _parse_search_request(fields)
             with self.server.lock:
                 (found,) = self.server.retriever.search([asked.query], asked.k)
-            self._reply(200, {"query": asked.query, "topk": shown(found)})
+            self._reply(200, {"query": asked.query, "topk": passages_as_json(found)})
         except InputError as error:
             self._reply(400, {"error": str(error)})
         except KnowHaluError as error:
@@ -108,20 +108,20 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing: queries are nobody else's business."""
 
 
-def _asked(fields: dict[str, Any]) -> _Asked:
+def _parse_search_request(fields: dict[str, Any]) -> _SearchRequest:
     query, k = fields.get("query"), fields.get("k", 10)
-    if not isinstance(query, str) or len(query) > BODY:
+    if not isinstance(query, str) or len(query) > MAX_BODY_BYTES:
         raise InputError("give a query: /search?query=...&k=...")
     try:
         number = int(k)
     except (TypeError, ValueError) as error:
-        raise InputError(f"k is {k!r}: give a number from 1 to {MOST}") from error
-    if not 1 <= number <= MOST:
-        raise InputError(f"k is {number}: give a number from 1 to {MOST}")
-    return _Asked(query, number)
+        raise InputError(f"k is {k!r}: give a number from 1 to {MAX_PASSAGES}") from error
+    if not 1 <= number <= MAX_PASSAGES:
+        raise InputError(f"k is {number}: give a number from 1 to {MAX_PASSAGES}")
+    return _SearchRequest(query, number)
 
 
-def shown(found: list[Passage]) -> list[dict[str, Any]]:
+def passages_as_json(found: list[Passage]) -> list[dict[str, Any]]:
     """Return passages as ColBERT's server shows them, with ids, titles and offsets beside.
 
     `prob` is the softmax of the scores of this reply.

@@ -7,12 +7,12 @@ conditions, alternatives and quotations are never parted, as their parts do not 
 import re
 from typing import NamedTuple
 
-from knowhalu.text.refusals import declines
+from knowhalu.text.refusals import declines_to_answer
 from knowhalu.text.sentences import Span, content_words, sentences
-from knowhalu.text.wordlists import DETERMINERS, HELPERS, NAME, PREPOSITIONS, VERBS
+from knowhalu.text.wordlists import DETERMINERS, HELPERS, NAME_PATTERN, PREPOSITIONS, VERBS
 
 
-def place(claim: str, piece: Span) -> Span:
+def locate_claim(claim: str, piece: Span) -> Span:
     """Return where a piece of the response makes a claim: the exact stretch where it stands there word for word.
 
     Else that is the sentence whose words are most like those of the claim; the whole piece where none shares any.
@@ -21,17 +21,19 @@ def place(claim: str, piece: Span) -> Span:
     if bare and (exact := re.search(rf"(?<!\w){re.escape(bare)}(?!\w)", piece.text)):
         return Span(piece.start + exact.start(), piece.start + exact.end(), exact.group())
     wanted = set(content_words(claim))
-    alike, _, best = max(((_alike(wanted, s.text), -i, s) for i, s in enumerate(sentences(piece.text))), default=(0.0, 0, piece))
+    alike, _, best = max(
+        ((_dice_similarity(wanted, s.text), -i, s) for i, s in enumerate(sentences(piece.text))), default=(0.0, 0, piece)
+    )
     return Span(piece.start + best.start, piece.start + best.end, best.text) if alike else piece
 
 
-def _alike(wanted: set[str], text: str) -> float:
+def _dice_similarity(wanted: set[str], text: str) -> float:
     """Return twice the shared words over all words (Dice): a long sentence does not win by its length alone."""
     there = set(content_words(text))
     return 2 * len(wanted & there) / (len(wanted) + len(there) or 1)
 
 
-_WHOLE = re.compile(
+_UNSPLITTABLE = re.compile(
     r"[\"“”«»]|\b(?:if|unless|whether|either|neither|nor|or|both|not only|as well as|according to|that|than|because|although|"
     r"though|until|since|so that|rather|instead|only|hypothetically)\b"
     r"|\b(?:said|says|told|tells|claim(?:s|ed)?|report(?:s|ed)?|argue[sd]?|believe[sd]?|think|thinks|thought|announced|"
@@ -40,8 +42,10 @@ _WHOLE = re.compile(
 )
 _QUESTION = re.compile(r"\?[\"”’)\]\s]*$")  # noqa: RUF001
 _RELATIVE = re.compile(r", (who|which) ([^,;:()]+)(,|[.!]?$)")
-_APPOSED = re.compile(r"^([^,;:()]+), ((?:an?|the) [^,;:()]+), ([^,].*)$", re.DOTALL)
-_JOINT = re.compile(r"(?:;|,) (?:and |but |while |whereas )?|,? (?:and|but) (?!(?:also|then) )|,? (?:and|but) (?:also|then) ")
+_APPOSITION = re.compile(r"^([^,;:()]+), ((?:an?|the) [^,;:()]+), ([^,].*)$", re.DOTALL)
+_CONJUNCTION = re.compile(
+    r"(?:;|,) (?:and |but |while |whereas )?|,? (?:and|but) (?!(?:also|then) )|,? (?:and|but) (?:also|then) "
+)
 _SUBJECT = re.compile(r"(?:(?:the|this|these|those|its|his|her|their|a|an) (?:[\w'’-]+ ){0,4}?[\w'’-]+)", re.IGNORECASE)  # noqa: RUF001
 _PAST = frozenset(
     """
@@ -60,7 +64,7 @@ _HAS = frozenset("has have had".split())
 _MODAL = frozenset("will would can could shall should may might must do does did".split())
 _PRONOUNS = frozenset("he she it they this that these those we i you there who which".split())
 _NEGATIVE = re.compile(r"n['’]t$|^not$|^never$|^no$", re.IGNORECASE)  # noqa: RUF001
-LONGEST, LONG = 8, 80
+MAX_SUBJECT_WORDS, MAX_SENTENCE_WORDS = 8, 80
 """Words of a subject at most, and of a sentence that is parted at all."""
 
 
@@ -72,7 +76,7 @@ class Clause(NamedTuple):
     text: str
 
 
-class _Part(NamedTuple):
+class _ParsedClause(NamedTuple):
     """A clause parted at its verb: the subject, the words of the verb group, and whether anything follows them."""
 
     subject: str
@@ -85,36 +89,36 @@ def claims_nothing(sentence: str, *, answers: bool) -> bool:
 
     "The report does not say who paid" refuses an answer; in a summary it is a claim like others.
     """
-    refuses = answers and declines(sentence)
+    refuses = answers and declines_to_answer(sentence)
     return refuses or _QUESTION.search(sentence) is not None or not any(c.isalnum() for c in sentence)
 
 
-def clauses(sentence: str) -> list[Clause]:
+def split_clauses(sentence: str) -> list[Clause]:
     """Part a sentence into statements; one of itself where no rule is sure."""
     whole = [Clause(0, len(sentence), sentence)]
-    if _WHOLE.search(sentence) or len(sentence.split()) > LONG:
+    if _UNSPLITTABLE.search(sentence) or len(sentence.split()) > MAX_SENTENCE_WORDS:
         return whole
     main, aside = _without_asides(sentence)
-    parts = _coordinated(main)
+    parts = _split_coordination(main)
     if parts is None:
         parts = [Span(0, len(main), main)]
-    texts = [_ended(p.text) for p in parts] + aside
-    return [_placed(sentence, text) for text in texts] if len(texts) > 1 else whole
+    texts = [_with_full_stop(p.text) for p in parts] + aside
+    return [_locate_clause(sentence, text) for text in texts] if len(texts) > 1 else whole
 
 
-def _placed(sentence: str, text: str) -> Clause:
-    at = place(text, Span(0, len(sentence), sentence))
+def _locate_clause(sentence: str, text: str) -> Clause:
+    at = locate_claim(text, Span(0, len(sentence), sentence))
     return Clause(at.start, at.end, text)
 
 
-def _ended(text: str) -> str:
+def _with_full_stop(text: str) -> str:
     text = text.strip(" ,;")
     return text if text[-1:] in ".!" else f"{text}."
 
 
 def _without_asides(sentence: str) -> tuple[str, list[str]]:
     """Take out a relative clause or an apposition behind a comma, and say it of what stands before it."""
-    apposed = _APPOSED.match(sentence)
+    apposed = _APPOSITION.match(sentence)
     if apposed and _is_noun(apposed[1]) and _opens_with_verb(apposed[3]) and not _has_verb(apposed[2]):
         return f"{apposed[1]} {apposed[3]}", [f"{apposed[1]} is {apposed[2]}."]
     relative = _RELATIVE.search(sentence)
@@ -124,14 +128,14 @@ def _without_asides(sentence: str) -> tuple[str, list[str]]:
     noun = _antecedent(before)
     if noun is None or (after.strip() and not _opens_with_verb(after.strip())) or (relative[3] == ",") != bool(after.strip()):
         return sentence, []
-    inner = _coordinated(f"{noun} {relative[2]}")
+    inner = _split_coordination(f"{noun} {relative[2]}")
     told = [p.text for p in inner] if inner else [f"{noun} {relative[2]}"]
-    return f"{before}{after}" if after.strip() else f"{before}.", [_ended(_capital(t)) for t in told]
+    return f"{before}{after}" if after.strip() else f"{before}.", [_with_full_stop(_capitalize(t)) for t in told]
 
 
 def _antecedent(before: str) -> str | None:
     """Return the noun that a relative clause is about: the name, or "the" and up to three words, right before the comma."""
-    names = [m.group() for m in NAME.finditer(before) if m.end() == len(before)]
+    names = [m.group() for m in NAME_PATTERN.finditer(before) if m.end() == len(before)]
     if names:
         return names[0] if not _has_verb(names[0]) else None
     found = re.search(r"\b(?:the|a|an|its|his|her|their) (?:[a-z][\w-]* ){0,2}[a-z][\w-]*$", before, re.IGNORECASE)
@@ -141,42 +145,42 @@ def _antecedent(before: str) -> str | None:
     return f"the {rest}" if first.lower() in ("a", "an") else found.group()
 
 
-def _coordinated(text: str) -> list[Span] | None:
+def _split_coordination(text: str) -> list[Span] | None:
     """Part at the first "and", "but" or ";" that a second statement surely follows; its subject is carried over."""
-    for joint in _JOINT.finditer(text):
+    for joint in _CONJUNCTION.finditer(text):
         left, right = text[: joint.start()], text[joint.end() :]
-        first = _parted(left)
+        first = _parse_clause(left)
         if first is None or not right.strip(" .!"):
             continue
-        second = _continued(first, left, right, bound="and" in joint.group() or "but" in joint.group())
+        second = _complete_clause(first, left, right, bound="and" in joint.group() or "but" in joint.group())
         if second is None:
             continue
-        more = _coordinated(second)
+        more = _split_coordination(second)
         rest = [p.text for p in more] if more else [second]
         return [Span(0, len(t), t) for t in (left, *rest)]
     return None
 
 
-def _continued(first: _Part, left: str, right: str, *, bound: bool) -> str | None:
+def _complete_clause(first: _ParsedClause, left: str, right: str, *, bound: bool) -> str | None:
     """Return the right side as a statement of its own, with the subject of the left one where it lacks its own.
 
     A verb behind a mere comma may be a participle ("helped by exports"), so a subject is carried only by "and" or "but".
     """
     word = right.split()[0].strip(",.;").lower()
     if _is_verb(word):
-        return _with_subject(first, right, word) if bound else None
-    own = _parted(right)
+        return _add_subject(first, right, word) if bound else None
+    own = _parse_clause(right)
     if own is None:
         return None
     pronoun = own.subject.lower()
     if pronoun in ("he", "she", "it", "they"):
-        names = [m.group() for m in NAME.finditer(left) if m.group().lower() not in DETERMINERS]
+        names = [m.group() for m in NAME_PATTERN.finditer(left) if m.group().lower() not in DETERMINERS]
         sure = names == [first.subject] if pronoun in ("he", "she") else not names or names == [first.subject]
         return f"{first.subject}{right[len(own.subject) :]}" if sure and _is_noun(first.subject) else None
-    return _capital(right) if _is_noun(own.subject) else None
+    return _capitalize(right) if _is_noun(own.subject) else None
 
 
-def _with_subject(first: _Part, right: str, word: str) -> str | None:
+def _add_subject(first: _ParsedClause, right: str, word: str) -> str | None:
     """Give a verb phrase the subject before it, and the helping verb of the first where it needs one."""
     shares_object = not first.goes_on and first.verbs[0] not in _WAS  # "built and opened the bridge"
     if shares_object or any(_NEGATIVE.search(v) for v in first.verbs) or not _is_noun(first.subject):
@@ -191,12 +195,12 @@ def _with_subject(first: _Part, right: str, word: str) -> str | None:
     return None if helper in _WAS and word.endswith("ed") else f"{first.subject} {right}"
 
 
-def _parted(text: str) -> _Part | None:
+def _parse_clause(text: str) -> _ParsedClause | None:
     """Find subject and verb group of a clause; None where no verb is known, or the subject is not sure."""
     tokens = text.split()
     bare = [t.strip(",.;:()").lower() for t in tokens]
     at = next((i for i, w in enumerate(bare) if i and _is_verb(w) and _may_be_verb(bare, i)), None)
-    if at is None or at > LONGEST:
+    if at is None or at > MAX_SUBJECT_WORDS:
         return None
     subject = " ".join(tokens[:at])
     if "," in subject or bare[0] in PREPOSITIONS or any(w in ("and", "who", "which", "while", "when", "as") for w in bare[:at]):
@@ -204,7 +208,7 @@ def _parted(text: str) -> _Part | None:
     end = at + 1
     while end < len(bare) and (_NEGATIVE.search(bare[end]) or bare[end].endswith(("ed", "en")) or bare[end] in ("been", "born")):
         end += 1
-    return _Part(subject, tuple(bare[at:end]), end < len(bare))
+    return _ParsedClause(subject, tuple(bare[at:end]), end < len(bare))
 
 
 def _may_be_verb(bare: list[str], at: int) -> bool:
@@ -228,10 +232,10 @@ def _is_noun(subject: str) -> bool:
     """Tell whether a subject can be carried over: a name or a plain noun, not a pronoun."""
     if subject.lower() in _PRONOUNS:
         return False
-    named = NAME.match(subject)
+    named = NAME_PATTERN.match(subject)
     plain = _SUBJECT.fullmatch(subject) is not None and not _has_verb(subject)
     return plain or (named is not None and named.group() == subject)
 
 
-def _capital(text: str) -> str:
+def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from knowhalu.errors import MissingExtra, ModelError, SettingsError
-from knowhalu.text.entities import apart, by_rules
+from knowhalu.text.entities import drop_overlaps, find_entities
 from knowhalu.types import Entity
 
 GLINER_TYPES = (
@@ -24,7 +24,7 @@ class EntityDetector(Protocol):
 
 
 @lru_cache(maxsize=8)
-def detector(name: str) -> EntityDetector:
+def load_detector(name: str) -> EntityDetector:
     """Return the detector "rules", "spacy:FOLDER" or "gliner:FOLDER"; nothing is downloaded.
 
     Raises SettingsError for another name, MissingExtra where the package is not installed, and ModelError where the folder
@@ -32,13 +32,13 @@ def detector(name: str) -> EntityDetector:
     """
     kind, _, place = name.partition(":")
     if name == "rules":
-        return by_rules
-    if kind not in _MADE or not place:
+        return find_entities
+    if kind not in _DETECTORS or not place:
         raise SettingsError(f'conli.entities: unknown detector {name!r}. Use "rules", "spacy:FOLDER" or "gliner:FOLDER"')
     folder = Path(place).expanduser()
     if not folder.is_dir():
         raise ModelError(f"{folder}: there is no such folder; conli.entities wants the folder of a {kind} model on this machine")
-    return _MADE[kind](folder)
+    return _DETECTORS[kind](folder)
 
 
 class SpacyDetector:
@@ -56,7 +56,7 @@ class SpacyDetector:
 
     def __call__(self, text: str) -> Sequence[Entity]:
         """Return the entities of a text."""
-        return _exact(text, ((e.start_char, e.end_char, e.label_) for e in self.pipeline(text).ents))
+        return _exact_entities(text, ((e.start_char, e.end_char, e.label_) for e in self.pipeline(text).ents))
 
 
 class GlinerDetector:
@@ -75,11 +75,13 @@ class GlinerDetector:
     def __call__(self, text: str) -> Sequence[Entity]:
         """Return the entities of a text."""
         found = self.model.predict_entities(text, list(GLINER_TYPES))
-        return _exact(text, ((e["start"], e["end"], e["label"]) for e in found))
+        return _exact_entities(text, ((e["start"], e["end"], e["label"]) for e in found))
 
 
-def _exact(text: str, found: Iterable[tuple[int, int, str]]) -> tuple[Entity, ...]:
-    return apart(Entity(start=a, end=b, text=text[a:b], type=kind.lower()) for a, b, kind in found if 0 <= a < b <= len(text))
+def _exact_entities(text: str, found: Iterable[tuple[int, int, str]]) -> tuple[Entity, ...]:
+    return drop_overlaps(
+        Entity(start=a, end=b, text=text[a:b], type=kind.lower()) for a, b, kind in found if 0 <= a < b <= len(text)
+    )
 
 
-_MADE: dict[str, Callable[[Path], EntityDetector]] = {"spacy": SpacyDetector, "gliner": GlinerDetector}
+_DETECTORS: dict[str, Callable[[Path], EntityDetector]] = {"spacy": SpacyDetector, "gliner": GlinerDetector}

@@ -5,60 +5,65 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from knowhalu.text.quantities import REACH, dated, number_of, unit_after
-from knowhalu.text.sentences import STARTERS, STOPWORDS, Span, sentences, stem, words
+from knowhalu.text.quantities import MAX_UNIT_DISTANCE, find_date_spans, number_value, unit_after
+from knowhalu.text.sentences import SENTENCE_STARTERS, STOPWORDS, Span, sentences, stem, words
 from knowhalu.text.wordlists import (
-    CURRENCIES,
+    COMPOUND_NAME_NOUNS,
+    CURRENCY_PATTERNS,
     DETERMINERS,
     HELPERS,
-    JOINERS,
+    MEASUREMENT_UNITS,
     MONTHS,
-    NAME,
+    NAME_PATTERN,
     NATIONALITIES,
-    OPENERS,
-    ORGANISATIONS,
+    ORGANISATION_NOUNS,
+    PERSON_TITLES,
     PLACES,
     PREPOSITIONS,
     PRONOUNS,
-    SITES,
-    TITLES,
-    UNITS,
+    SENTENCE_OPENERS,
+    SITE_NOUNS,
     VERBS,
 )
 from knowhalu.types import Entity
 
 _CAPITAL = r"(?:(?:[A-Z]\.){2,}|[A-Z]\.(?=\s[A-Z])|(?:d'|O')?[A-Z](?:[\w&’-]|'(?!s\b))*)"  # noqa: RUF001
-_TITLE = rf"(?:{'|'.join(sorted(TITLES, key=len, reverse=True))})\.?"
+_TITLE = rf"(?:{'|'.join(sorted(PERSON_TITLES, key=len, reverse=True))})\.?"
 _PARTICLE = r"(?:of the|for the|of|for|de la|de|van der|van|von|der|den|bin|al|du|da|di|la|le|and the|and|&)"
 _RUN = re.compile(rf"\b(?:{_TITLE}\s)?{_CAPITAL}(?:\s(?:{_PARTICLE}\s)?(?:{_TITLE}\s)?{_CAPITAL})*")
 _WORD = re.compile(rf"{_PARTICLE}(?=\s)|\S+")
 _PARTS = {"of", "of the", "for", "for the", "and", "and the", "&"}
 """Small words that part two names, unless the word before belongs with what follows ("Bank of England")."""
-_BEGINS = re.compile(r"(?:^|[.!?:;]\s+|\n\s*)[\"'“‘(*\[_-]*$")  # noqa: RUF001
-_NEVER = {w.lower() for w in ("I", *DETERMINERS, *PRONOUNS, *HELPERS, *PREPOSITIONS)} | STARTERS | STOPWORDS | OPENERS
+_SENTENCE_START = re.compile(r"(?:^|[.!?:;]\s+|\n\s*)[\"'“‘(*\[_-]*$")  # noqa: RUF001
+_NON_NAME_WORDS = (
+    {w.lower() for w in ("I", *DETERMINERS, *PRONOUNS, *HELPERS, *PREPOSITIONS)}
+    | SENTENCE_STARTERS
+    | STOPWORDS
+    | SENTENCE_OPENERS
+)
 _DATES = re.compile(
     r"(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|January|February|March|April|May|June|July|August|September|October"
     r"|November|December|Spring|Summer|Autumn|Winter|Christmas|Easter|BC|AD|Q[1-4]|[ap]m)"
 )
 _NO_NAME = re.compile(r"(?:ly|ing|ed|s|[ts]ion|ment|ness|ity|ism|ance|ence|ship|hood)$")
-_SAYS = re.compile(r"\s+(?:said|says|told|added|explained|wrote|was born|died|married|who\b)")
+_PERSON_CONTEXT = re.compile(r"\s+(?:said|says|told|added|explained|wrote|was born|died|married|who\b)")
 _AGE = re.compile(r",?\s+\(?(?:aged )?\d{1,2}\b(?=[,)])")
 
 
-def names(text: str) -> Iterator[Entity]:
+def find_names(text: str) -> Iterator[Entity]:
     """Find the names of a text; a word that only begins a sentence is none."""
     for run in _RUN.finditer(text):
-        for start, end in _pieces(text, run.start(), run.end()):
-            start, end = _trimmed(text, start, end)
-            if end > start and text[start:end].rstrip(".") not in TITLES and not _only_begins(text, start, end):
+        for start, end in _split_run(text, run.start(), run.end()):
+            start, end = _trim_name(text, start, end)
+            if end > start and text[start:end].rstrip(".") not in PERSON_TITLES and not _only_begins(text, start, end):
                 yield Entity(start=start, end=end, text=text[start:end], type=_type(text, start, end))
 
 
-def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _split_run(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Part a run of capitals where "of", "for" and "and" stand between two names, and not inside one."""
     first, before = start, ""
     for word in _WORD.finditer(text, start, end):
-        inside = before in JOINERS or (word.group() in {"and", "&"} and _is_firm(text[start:end]))
+        inside = before in COMPOUND_NAME_NOUNS or (word.group() in {"and", "&"} and _is_firm(text[start:end]))
         if word.group() in _PARTS and not inside:
             yield first, word.start()
             first = word.end()
@@ -67,10 +72,10 @@ def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _is_firm(text: str) -> bool:
-    return bool(set(text.split()) & ORGANISATIONS) and len(text.split()) <= 5
+    return bool(set(text.split()) & ORGANISATION_NOUNS) and len(text.split()) <= 5
 
 
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+def _trim_name(text: str, start: int, end: int) -> tuple[int, int]:
     """Leave out what no name begins or ends with: small words, dates, the possessive."""
     parts = [m for m in re.finditer(r"\S+", text[start:end])]
     while parts and (_is_small(parts[0].group()) or _is_dated(parts[0].group())):
@@ -89,13 +94,13 @@ def _is_dated(word: str) -> bool:
 
 
 def _is_small(word: str) -> bool:
-    return (word.lower() in _NEVER or word.lower() in {"a", "an"}) and not (word.isupper() and len(word) > 1)
+    return (word.lower() in _NON_NAME_WORDS or word.lower() in {"a", "an"}) and not (word.isupper() and len(word) > 1)
 
 
 def _only_begins(text: str, start: int, end: int) -> bool:
     """Tell whether a single capital word is there because a sentence begins, not because it names something."""
     word = text[start:end]
-    if word in PLACES or word in NATIONALITIES or " " in word or not _BEGINS.search(text[:start]):
+    if word in PLACES or word in NATIONALITIES or " " in word or not _SENTENCE_START.search(text[:start]):
         return word in {"I", "A"}
     if sum(c.isupper() for c in word) > 1 or any(c.isdigit() for c in word):
         return False
@@ -116,13 +121,13 @@ def _type(text: str, start: int, end: int) -> str:
         return "nationality"
     if name in PLACES:
         return "place"
-    if parts[0] in TITLES and len(parts) > 1 or re.match(r"[A-Z]\.\s", name):
+    if parts[0] in PERSON_TITLES and len(parts) > 1 or re.match(r"[A-Z]\.\s", name):
         return "person"
-    if set(parts) & ORGANISATIONS or (len(parts) == 1 and name.isupper() and len(name) > 1):
+    if set(parts) & ORGANISATION_NOUNS or (len(parts) == 1 and name.isupper() and len(name) > 1):
         return "organisation"
-    if set(parts) & SITES and len(parts) > 1:
+    if set(parts) & SITE_NOUNS and len(parts) > 1:
         return "place"
-    if _AGE.match(text[end:]) or (len(parts) > 1 and _SAYS.match(text[end:])):
+    if _AGE.match(text[end:]) or (len(parts) > 1 and _PERSON_CONTEXT.match(text[end:])):
         return "person"
     return "name"
 
@@ -132,19 +137,19 @@ _MONTH = re.compile("|".join(m.capitalize() for m in MONTHS))
 _POSSESSIVE = re.compile(r"['’]s\b")  # noqa: RUF001
 _PEOPLE = re.compile(r"\w+(?:ish|ese|ian|[ei]an|can|man|ench|utch)s?")
 """Words made of a place's name: none of them stands for a name of its own."""
-_OPENS = re.compile(r"(?:[.!?:;]|--|[–—])[\"”’']*\s+[\"“‘'(]*|^[\"“‘'(]+|\n\s*")  # noqa: RUF001
+_SENTENCE_OPENING = re.compile(r"(?:[.!?:;]|--|[–—])[\"”’']*\s+[\"“‘'(]*|^[\"“‘'(]+|\n\s*")  # noqa: RUF001
 _WHOLE_YEAR = re.compile(r"(?:1\d|20)\d\d")
 _SCALES = frozenset("hundred thousand million billion trillion bn m k dozen".split())
 _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|eleventh|twelfth")
-_LOOSE = frozenset({"one", "once", "second", "twice"})
+_AMBIGUOUS_NUMBERS = frozenset({"one", "once", "second", "twice"})
 """Number words that mostly say something else."""
 _MONEY = "$£€¥"
-_JOINED = re.compile(r"(\d[\d,.]*)-([a-z]{3,})")
+_HYPHENATED_NUMBER = re.compile(r"(\d[\d,.]*)-([a-z]{3,})")
 """A number that is part of a word, as in "19-year-old"."""
 _SCORE = re.compile(r"\d{1,3}[-–:]\d{1,3}")  # noqa: RUF001
 
 
-class Stretch(NamedTuple):
+class TypedSpan(NamedTuple):
     """Characters of a text, `text == source[start:end]`: what sort of thing they name, and of numbers what is counted."""
 
     start: int
@@ -154,30 +159,30 @@ class Stretch(NamedTuple):
     unit: str = ""
 
 
-def stretches(text: str) -> list[Stretch]:
+def typed_spans(text: str) -> list[TypedSpan]:
     """Return the dates, weekdays, numbers and names of a text, in order; none overlaps another."""
-    found = [Stretch(a, b, text[a:b], "date") for a, b, _ in dated(text)]
+    found = [TypedSpan(a, b, text[a:b], "date") for a, b, _ in find_date_spans(text)]
     for more in (_numbers(text), _names(text)):
         found += [s for s in more if not any(f.start < s.end and s.start < f.end for f in found)]
     return sorted(found)
 
 
-def _numbers(text: str) -> Iterator[Stretch]:
+def _numbers(text: str) -> Iterator[TypedSpan]:
     """Find numbers as they are written: with their currency or percent sign, "5.5 million" and "two hundred" as one."""
     tokens = words(text)
     at = 0
     while at < len(tokens):
         first = last = at
         at += 1
-        if (inner := _within(tokens[first])) is not None:
+        if (inner := _number_in_word(tokens[first])) is not None:
             yield inner
-        if not _counts(tokens[first]):
+        if not _is_number_word(tokens[first]):
             continue
         while at < len(tokens) and tokens[at].text.lower() in _SCALES and text[tokens[last].end : tokens[at].start] in (" ", "-"):
             last, at = at, at + 1
         start, end = tokens[first].start, tokens[last].end
         money = start > 0 and text[start - 1] in _MONEY
-        yield _number(text, start - money, end, _following(text, end, tokens[at : at + REACH]))
+        yield _number(text, start - money, end, _following(text, end, tokens[at : at + MAX_UNIT_DISTANCE]))
 
 
 def _following(text: str, end: int, tokens: list[Span]) -> list[Span]:
@@ -191,39 +196,39 @@ def _following(text: str, end: int, tokens: list[Span]) -> list[Span]:
     return found
 
 
-def _within(token: Span) -> Stretch | None:
+def _number_in_word(token: Span) -> TypedSpan | None:
     """Return the number that a word begins with, or the score that it is."""
     if _SCORE.fullmatch(token.text):
-        return Stretch(token.start, token.end, token.text, "score")
-    joined = _JOINED.match(token.text)
-    return Stretch(token.start, token.start + joined.end(1), joined[1], "number", stem(joined[2])) if joined else None
+        return TypedSpan(token.start, token.end, token.text, "score")
+    joined = _HYPHENATED_NUMBER.match(token.text)
+    return TypedSpan(token.start, token.start + joined.end(1), joined[1], "number", stem(joined[2])) if joined else None
 
 
-def _counts(token: Span) -> bool:
-    return number_of(token.text) is not None and token.text.lower() not in _LOOSE
+def _is_number_word(token: Span) -> bool:
+    return number_value(token.text) is not None and token.text.lower() not in _AMBIGUOUS_NUMBERS
 
 
-def _number(text: str, start: int, end: int, following: list[Span]) -> Stretch:
+def _number(text: str, start: int, end: int, following: list[Span]) -> TypedSpan:
     said = text[start:end].lower()
     unit = unit_after(following)
     if said[0] in _MONEY:
-        return Stretch(start, end, text[start:end], "money")
+        return TypedSpan(start, end, text[start:end], "money")
     if said.endswith("%") or unit == "percent":
-        return Stretch(start, end, text[start:end], "percent")
+        return TypedSpan(start, end, text[start:end], "percent")
     if _ORDINAL.fullmatch(said):
-        return Stretch(start, end, text[start:end], "ordinal")
+        return TypedSpan(start, end, text[start:end], "ordinal")
     if _WHOLE_YEAR.fullmatch(said):
-        return Stretch(start, end, text[start:end], "year")
-    return Stretch(start, end, text[start:end], "number", unit)
+        return TypedSpan(start, end, text[start:end], "year")
+    return TypedSpan(start, end, text[start:end], "number", unit)
 
 
-def _names(text: str) -> Iterator[Stretch]:
+def _names(text: str) -> Iterator[TypedSpan]:
     """Find runs of capitalised words, without small words at their start; a weekday or a month alone is no name.
 
     A lone word that begins a sentence is none either: there every word has a capital. Nor is a run of words in capitals only.
     """
-    opening = {s.start for s in sentences(text)} | {m.end() for m in _OPENS.finditer(text)}
-    for match in NAME.finditer(text):
+    opening = {s.start for s in sentences(text)} | {m.end() for m in _SENTENCE_OPENING.finditer(text)}
+    for match in NAME_PATTERN.finditer(text):
         start = match.start()
         for part in _POSSESSIVE.split(match.group()):
             tokens = words(part)
@@ -232,7 +237,7 @@ def _names(text: str) -> Iterator[Stretch]:
                 tokens.pop(0)
             if tokens and not begins and any(c.islower() for t in tokens for c in t.text):
                 a, b = start + tokens[0].start, start + tokens[-1].end
-                yield Stretch(a, b, text[a:b], _name_type(text[a:b]))
+                yield TypedSpan(a, b, text[a:b], _name_type(text[a:b]))
             start += len(part) + 2
 
 
@@ -255,13 +260,13 @@ _RANGE = rf"{_VALUE}(?:(?:\s?[-–]\s?| to ){_VALUE})?"  # noqa: RUF001
 _YEAR = r"(?:1\d{3}|20\d\d)"
 _RANK = "(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|eleventh|twelfth|twentieth)"
 _DAY = "(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day"
-_UNIT = "|".join(sorted(UNITS, key=lambda unit: -len(unit)))
+_UNIT = "|".join(sorted(MEASUREMENT_UNITS, key=lambda unit: -len(unit)))
 _NO_PLURAL = "(?:was|is|has|as|this|its|his|us|yes|always|perhaps|less|across|towards|unless|plus|minus|versus)"
 _NO_NOUN = rf"(?!{_NO_PLURAL}\b|of\b|to\b|in\b|and\b|or\b|for\b|from\b|with\b|by\b|on\b|at\b|years?\b)"
 
-PATTERNS: tuple[tuple[str, str], ...] = (
+ENTITY_PATTERNS: tuple[tuple[str, str], ...] = (
     ("money", rf"(?:US|AU?|CA?|NZ|HK)?[$£€¥]\s?{_FIGURE}(?:\s?(?:{_SCALE}|bn|m|k)\b)?"),
-    ("money", rf"\b(?:{_RANGE}|{_VAGUE} of) (?:US |Australian |Canadian )?(?:{'|'.join(CURRENCIES)})\b"),
+    ("money", rf"\b(?:{_RANGE}|{_VAGUE} of) (?:US |Australian |Canadian )?(?:{'|'.join(CURRENCY_PATTERNS)})\b"),
     ("percent", rf"{_ALONE}{_RANGE}(?:\s?%|[ -](?:per cent|percent(?:age points?)?)\b)"),
     ("time", r"\b\d{1,2}(?:[:.]\d\d)? ?(?:[ap]\.m\.|[ap]m\b|o'clock)|\b\d{1,2}:\d\d(?::\d\d)?\b|\b(?:noon|midnight)\b"),
     ("date", rf"\b(?:{_YEAR}|[1-9]0)s\b|\b(?:\d{{1,2}}(?:st|nd|rd|th)|{_RANK}) century(?: BC| AD)?"),
@@ -277,23 +282,23 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("number", rf"{_ALONE}(?:{_RANGE}|{_VAGUE})\b"),
 )
 """What is counted, measured or dated, and how it is written; of what overlaps the first pattern that matches counts."""
-_COMPILED = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in PATTERNS)
+_COMPILED = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in ENTITY_PATTERNS)
 
 
 @lru_cache(maxsize=4096)
-def by_rules(text: str) -> tuple[Entity, ...]:
+def find_entities(text: str) -> tuple[Entity, ...]:
     """Find the entities of a text by rules."""
-    dates = (Entity(start=a, end=b, text=text[a:b], type="date") for a, b, _ in dated(text))
-    return apart([*dates, *_counted(text), *names(text)])
+    dates = (Entity(start=a, end=b, text=text[a:b], type="date") for a, b, _ in find_date_spans(text))
+    return drop_overlaps([*dates, *_pattern_entities(text), *find_names(text)])
 
 
-def _counted(text: str) -> Iterator[Entity]:
+def _pattern_entities(text: str) -> Iterator[Entity]:
     for kind, pattern in _COMPILED:
         for m in pattern.finditer(text):
             yield Entity(start=m.start(), end=m.end(), text=m.group(), type=kind)
 
 
-def apart(found: Iterable[Entity]) -> tuple[Entity, ...]:
+def drop_overlaps(found: Iterable[Entity]) -> tuple[Entity, ...]:
     """Put entities in order; of those that overlap the first one given stays."""
     kept: list[Entity] = []
     for entity in found:

@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from knowhalu.text.quantities import number_of
+from knowhalu.text.quantities import number_value
 from knowhalu.text.sentences import STOPWORDS, content_words, stem, words
 
 _NEGATION = re.compile(
@@ -14,7 +14,7 @@ _NEGATION = re.compile(
 )
 
 
-class Facts(NamedTuple):
+class TextFacts(NamedTuple):
     """What can be compared of a text: content words, word pairs, numbers and names, and how often it negates."""
 
     content: tuple[str, ...]
@@ -25,17 +25,17 @@ class Facts(NamedTuple):
 
 
 @lru_cache(maxsize=8192)
-def facts(text: str) -> Facts:
+def text_facts(text: str) -> TextFacts:
     """Read the facts of a text."""
     content = tuple(content_words(text))
     tokens = words(text)
-    numbers = {n for w in tokens if (n := number_of(w.text)) is not None}
+    numbers = {n for w in tokens if (n := number_value(w.text)) is not None}
     opening = {w.start for w in tokens[:1]} | {m.end() for m in re.finditer(r"[.!?:]\s+[\"“]?", text)}
     names = {
         stem(w.text.lower()) for w in tokens
         if w.text[0].isupper() and w.start not in opening and w.text.lower() not in STOPWORDS and len(w.text) > 1
     }  # fmt: skip
-    return Facts(
+    return TextFacts(
         content,
         frozenset(zip(content, content[1:], strict=False)),
         frozenset(numbers),
@@ -44,12 +44,12 @@ def facts(text: str) -> Facts:
     )
 
 
-def share(part: frozenset[str] | set[str], whole: frozenset[str] | set[str]) -> float:
+def found_share(part: frozenset[str] | set[str], whole: frozenset[str] | set[str]) -> float:
     """Return the share of `whole` that is in `part`; 1 where there is nothing to find."""
     return len(part & whole) / len(whole) if whole else 1.0
 
 
 def coverage(claim: str, source: str) -> float:
     """Return the share of the claim's content words that the source has, each counted as often as it stands."""
-    wanted, seen = facts(claim).content, set(facts(source).content)
+    wanted, seen = text_facts(claim).content, set(text_facts(source).content)
     return sum(w in seen for w in wanted) / len(wanted) if wanted else 1.0

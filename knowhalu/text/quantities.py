@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 from knowhalu.text.sentences import Span, content_words, words
 
-_COUNTED = """
+_CARDINALS = """
     zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
     nineteen twenty
 """.split()
-_RANKED = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
-_ROUND = {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90, "hundred": 100}
-_NUMBER_WORDS = {w: str(i) for i, w in enumerate(_COUNTED)} | {w: str(i) for i, w in enumerate(_RANKED, 1)}
-_NUMBER_WORDS |= {w: str(i) for w, i in _ROUND.items()} | {"dozen": "12", "once": "1", "twice": "2"}
+_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
+_TENS = {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90, "hundred": 100}
+_NUMBER_WORDS = {w: str(i) for i, w in enumerate(_CARDINALS)} | {w: str(i) for i, w in enumerate(_ORDINALS, 1)}
+_NUMBER_WORDS |= {w: str(i) for w, i in _TENS.items()} | {"dozen": "12", "once": "1", "twice": "2"}
 _SCALE = {"thousand": 1e3, "million": 1e6, "m": 1e6, "bn": 1e9, "billion": 1e9, "k": 1e3}
 _MONTHS = "January February March April May June July August September October November December".split()
 _MONTH = rf"(?P<month>{'|'.join(_MONTHS)}|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b\.?)"
@@ -30,7 +30,7 @@ _DATES = tuple(
     )
 )
 _UNITS = {"%": "percent", "$": "dollar", "£": "pound", "€": "euro", "per": "percent"}
-REACH = 3
+MAX_UNIT_DISTANCE = 3
 """Words after a number among which its unit is looked for."""
 
 
@@ -42,7 +42,7 @@ class Date(NamedTuple):
     day: int
 
 
-class Count(NamedTuple):
+class Quantity(NamedTuple):
     """A number and the word that says what is counted; "" where none follows."""
 
     value: str
@@ -50,7 +50,7 @@ class Count(NamedTuple):
 
 
 @lru_cache(maxsize=65536)
-def number_of(word: str) -> str | None:
+def number_value(word: str) -> str | None:
     """Return the value of a number, an ordinal or a number word as text ("1,000" and "1000" meet), or None."""
     low = word.lower()
     if low in _NUMBER_WORDS:
@@ -62,7 +62,7 @@ def number_of(word: str) -> str | None:
     return f"{value:.15g}" if value < 1e15 else None
 
 
-def dated(text: str) -> tuple[tuple[int, int, Date], ...]:
+def find_date_spans(text: str) -> tuple[tuple[int, int, Date], ...]:
     """Find the dates that name a month, with start and end; of a place the longest reading counts."""
     taken: list[tuple[int, int, Date]] = []
     for pattern in _DATES:
@@ -77,25 +77,25 @@ def dated(text: str) -> tuple[tuple[int, int, Date], ...]:
 
 
 @lru_cache(maxsize=8192)
-def dates(text: str) -> tuple[Date, ...]:
+def find_dates(text: str) -> tuple[Date, ...]:
     """Return the dates of a text that name a month."""
-    return tuple(d for _, _, d in dated(text))
+    return tuple(d for _, _, d in find_date_spans(text))
 
 
 @lru_cache(maxsize=8192)
-def counts(text: str) -> frozenset[Count]:
+def find_quantities(text: str) -> frozenset[Quantity]:
     """Return the counted things of a text; numbers inside dates are left out."""
-    places = dated(text)
+    places = find_date_spans(text)
     tokens = words(text)
     counted = set()
     for i, word in enumerate(tokens):
-        value = number_of(word.text)
+        value = number_value(word.text)
         if value is None or any(a <= word.start < b for a, b, _ in places):
             continue
         after = text[word.end : word.end + 1]
         unit = _UNITS.get(text[word.start - 1 : word.start], "") if word.start else ""
         unit = unit or _UNITS.get(after, "") or _UNITS.get(word.text[-1:], "")
-        counted.add(Count(value, unit or unit_after(tokens[i + 1 : i + 1 + REACH])))
+        counted.add(Quantity(value, unit or unit_after(tokens[i + 1 : i + 1 + MAX_UNIT_DISTANCE])))
     return frozenset(counted)
 
 
@@ -104,25 +104,25 @@ def unit_after(following: list[Span]) -> str:
     for word in following:
         if word.text.lower() == "per":
             return "percent"
-        if number_of(word.text) is None and (found := content_words(word.text)):
+        if number_value(word.text) is None and (found := content_words(word.text)):
             return found[0]
     return ""
 
 
-def dates_missing(claim: str, source: str) -> float:
+def missing_date_share(claim: str, source: str) -> float:
     """Return the share of the claim's dates with which no date of the source agrees in all that both tell."""
-    wanted, there = dates(claim), dates(source)
-    missing = [w for w in wanted if not any(_agree(w, t) for t in there)]
+    wanted, there = find_dates(claim), find_dates(source)
+    missing = [w for w in wanted if not any(_dates_agree(w, t) for t in there)]
     return len(missing) / len(wanted) if wanted else 0.0
 
 
-def _agree(wanted: Date, told: Date) -> bool:
+def _dates_agree(wanted: Date, told: Date) -> bool:
     shared = [(a, b) for a, b in zip(wanted, told, strict=True) if a and b]
     return wanted.month == told.month and all(a == b for a, b in shared)
 
 
-def counts_missing(claim: str, source: str) -> float:
+def mismatched_quantity_share(claim: str, source: str) -> float:
     """Return the share of the claim's counted things that the source counts, but with other numbers only."""
-    wanted, there = counts(claim), counts(source)
+    wanted, there = find_quantities(claim), find_quantities(source)
     missing = [w for w in wanted if w not in there and w.unit and any(t.unit == w.unit for t in there)]
     return len(missing) / len(wanted) if wanted else 0.0

@@ -6,20 +6,20 @@ from enum import StrEnum
 from knowhalu.text.sentences import STOPWORDS, content_words, words
 from knowhalu.text.wordlists import (
     AUXILIARIES,
-    DATE,
-    MEASURES,
-    NAME,
+    DATE_PATTERN,
+    MEASURE_ADJECTIVES,
+    NAME_PATTERN,
     PERSON_NOUNS,
     PLACE_NOUNS,
-    QUANTITIES,
+    QUANTITY_NOUNS,
     QUESTION_WORDS,
-    SHARES,
+    SHARE_NOUNS,
     TIME_NOUNS,
-    any_of,
+    any_word_pattern,
 )
 
 
-class Asked(StrEnum):
+class AnswerType(StrEnum):
     """The kind of answer that a question asks for."""
 
     YES_NO = "yes or no"
@@ -33,35 +33,37 @@ class Asked(StrEnum):
 
 
 def _which(nouns: list[str], between: int) -> str:
-    return rf"\b(?:what|which) (?:\w+ ){{0,{between}}}{any_of(nouns)}"
+    return rf"\b(?:what|which) (?:\w+ ){{0,{between}}}{any_word_pattern(nouns)}"
 
 
 _PATTERNS = {
-    Asked.TIME: rf"(?:^|, |\b(?:and|since|until|by) )when\b|{_which(TIME_NOUNS, 1)}|\bhow long ago\b",
-    Asked.NUMBER: rf"\bhow {any_of(MEASURES)}|\bwhat (?:is|was|were|are) the (?:\w+ )?{any_of(QUANTITIES)}|{_which(SHARES, 0)}",
-    Asked.REASON: r"\bwhy\b|\bhow (?:do|does|did|can|could|is|are|was|were|should|would|to|come)\b|\bfor what reason\b"
+    AnswerType.TIME: rf"(?:^|, |\b(?:and|since|until|by) )when\b|{_which(TIME_NOUNS, 1)}|\bhow long ago\b",
+    AnswerType.NUMBER: rf"\bhow {any_word_pattern(MEASURE_ADJECTIVES)}"
+    rf"|\bwhat (?:is|was|were|are) the (?:\w+ )?{any_word_pattern(QUANTITY_NOUNS)}"
+    rf"|{_which(SHARE_NOUNS, 0)}",
+    AnswerType.REASON: r"\bwhy\b|\bhow (?:do|does|did|can|could|is|are|was|were|should|would|to|come)\b|\bfor what reason\b"
     r"|\bwhat (?:made|caused|happens|happened)\b|\bwhat (?:does|did) .* do\b",
-    Asked.PERSON: rf"\b(?:who|whom|whose)\b|{_which(PERSON_NOUNS, 3)}",
-    Asked.PLACE: rf"\bwhere\b|{_which(PLACE_NOUNS, 2)}",
+    AnswerType.PERSON: rf"\b(?:who|whom|whose)\b|{_which(PERSON_NOUNS, 3)}",
+    AnswerType.PLACE: rf"\bwhere\b|{_which(PLACE_NOUNS, 2)}",
 }
-_KINDS = {kind: re.compile(pattern, re.IGNORECASE) for kind, pattern in _PATTERNS.items()}
+_TYPE_PATTERNS = {kind: re.compile(pattern, re.IGNORECASE) for kind, pattern in _PATTERNS.items()}
 _OPENS_YES_NO = re.compile(rf"^(?:and |but |so |then )?(?:{'|'.join(AUXILIARIES)})(?:n't)?\b", re.IGNORECASE)
 _ENDS_YES_NO = re.compile(rf",\s*(?:{'|'.join(AUXILIARIES)})(?:n't)?\s+[^,?]*\?$", re.IGNORECASE)
-_ASKS = re.compile(any_of(QUESTION_WORDS), re.IGNORECASE)
+_ASKS = re.compile(any_word_pattern(QUESTION_WORDS), re.IGNORECASE)
 _OR = re.compile(r"\b([\w'’.-]+)\s*,?\s+or\s+(?!not\b)\w+", re.IGNORECASE)  # noqa: RUF001
 _NO_OPTIONS = frozenset("one two three four five six more less sooner".split())
 
 
-def asked_for(question: str) -> Asked:
+def expected_answer_type(question: str) -> AnswerType:
     """Tell what kind of answer a question asks for: of several question words the first decides."""
     asks = _last_sentence(question)
     yes_no = bool(_OPENS_YES_NO.match(asks) or (_ENDS_YES_NO.search(asks) and not _ASKS.search(asks)))
-    if _offers(asks) and (yes_no or _ASKS.search(asks)):
-        return Asked.CHOICE
+    if _offers_options(asks) and (yes_no or _ASKS.search(asks)):
+        return AnswerType.CHOICE
     if yes_no:
-        return Asked.YES_NO
-    found = [(m.start(), order, kind) for order, (kind, test) in enumerate(_KINDS.items()) if (m := test.search(asks))]
-    return min(found)[2] if found else Asked.THING
+        return AnswerType.YES_NO
+    found = [(m.start(), order, kind) for order, (kind, test) in enumerate(_TYPE_PATTERNS.items()) if (m := test.search(asks))]
+    return min(found)[2] if found else AnswerType.THING
 
 
 def _last_sentence(question: str) -> str:
@@ -69,13 +71,13 @@ def _last_sentence(question: str) -> str:
     return text.rsplit(". ", 1)[-1] if text.endswith("?") else text
 
 
-def _offers(text: str) -> bool:
+def _offers_options(text: str) -> bool:
     """Tell whether an "or" stands between two options, rather than inside "two or three" or "more or less"."""
     found = list(_OR.finditer(text))
     return bool(found) and found[-1].group(1).lower() not in _NO_OPTIONS
 
 
-def options_of(question: str) -> list[str]:
+def choice_options(question: str) -> list[str]:
     """Return the content words next to the last "or" of a choice question, those of either option joined."""
     left, _, right = _last_sentence(question).rstrip("?").rpartition(" or ")
     left = re.split(r"[,:]", left)[-1] or left
@@ -86,17 +88,17 @@ _YEAR = re.compile(r"\b(?:1\d{3}|20\d{2})\b")
 _FIGURE = re.compile(r"[$€£]?\b\d[\d,.]*(?: ?%| percent| million| billion)?")
 
 
-def general_form(claim: str) -> str:
+def general_query(claim: str) -> str:
     """Put a question word for the last checkable detail of a claim: a date, a number or a name.
 
     "Marie Curie was born in Warsaw" becomes "Marie Curie was born in what?" Without such a detail the last words go.
     """
     text = claim.strip().rstrip(".!")
-    for pattern, put in ((_YEAR, "what year"), (DATE, "what date"), (_FIGURE, "how many")):
+    for pattern, put in ((_YEAR, "what year"), (DATE_PATTERN, "what date"), (_FIGURE, "how many")):
         found = list(pattern.finditer(text))
         if found and (put != "what date" or any(c.isalpha() for c in found[-1].group())):
             return f"{text[: found[-1].start()]}{put}{text[found[-1].end() :]}?"
-    names = [m for m in NAME.finditer(text) if m.start() > 0 and m.group().lower() not in STOPWORDS]
+    names = [m for m in NAME_PATTERN.finditer(text) if m.start() > 0 and m.group().lower() not in STOPWORDS]
     if names:
         return f"{text[: names[-1].start()]}what{text[names[-1].end() :]}?"
     kept = words(text)

@@ -17,32 +17,32 @@ class Span(NamedTuple):
     text: str
 
 
-TITLES = frozenset(
+TITLE_ABBREVIATIONS = frozenset(
     "mr mrs ms dr prof rev hon gen col lt sgt capt cpl maj adm gov sen rep st mt ft vs eg ie cf e.g i.e approx est ed eds".split()
 )
 """Abbreviations that stand before what they belong to: no sentence ends at them."""
-NUMBERED = frozenset(
+NUMBER_ABBREVIATIONS = frozenset(
     "no nos fig vol pp op c ca jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun".split()
 )
 """Abbreviations before a number; elsewhere "no", "sun" or "c" is a word like others."""
-COMPANIES = frozenset("etc inc ltd co corp jr sr".split())
+COMPANY_ABBREVIATIONS = frozenset("etc inc ltd co corp jr sr".split())
 """Abbreviations at which a sentence ends where a capital follows."""
 ABBREVIATIONS = frozenset("al dept u.s u.k u.n ph.d d.c a.d b.c".split())
 """Abbreviations, like a name's initials, at which a sentence ends only before a word that begins sentences."""
-STARTERS = frozenset(
+SENTENCE_STARTERS = frozenset(
     "the this that these those he she it they we i you his her its their our my there here then in on at after before when while "
     "although however but and so if as for by from with both some many most all no not one two what who why how".split()
 )
-CLOCK = frozenset({"a.m", "p.m"})
+CLOCK_ABBREVIATIONS = frozenset({"a.m", "p.m"})
 
 _BOUNDARY = re.compile(
     r"""(?<![.!?。！？…])([.!?。！？…]+)(["'”’)\]]*)(?=\s|$|[A-Z"“](?=[a-z]))|[。！？]+["'”’)」』]*|\n\s*\n|\n(?=\s*[-•*–]\s)|(?<=[:;.!?])\n|\n"""
 )  # noqa: RUF001
 _WORD = re.compile(r"\w+(?:['’.,:/-]\w+)*%?|[$€£¥%]")  # noqa: RUF001
 _CLOSED = re.compile(r"""[.!?。！？…]["'”’)\]」』]*$""")  # noqa: RUF001
-SHORT = 10_000
+MAX_CACHED_CHARS = 10_000
 """Characters of a text that may be remembered by the thousand; longer ones would fill the memory."""
-HEADING = 12
+MAX_HEADING_WORDS = 12
 """Words that a heading has at most."""
 _CLAUSE = re.compile(r"(?<=[;:,–—])\s+|(?<!\s)\s++(?=(?:and|but|which|who|while|because|although|after|before|when)\b)")  # noqa: RUF001
 
@@ -54,7 +54,7 @@ _UNSAFE = re.compile(
 )
 
 
-def safe(text: str) -> str:
+def sanitize(text: str) -> str:
     """Return the text with every character replaced that a terminal or a page would obey; offsets stay as they are."""
     return _UNSAFE.sub("\N{REPLACEMENT CHARACTER}", text)
 
@@ -88,15 +88,15 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     if not after:
         return True
     glued = match.end() < len(text) and not text[match.end()].isspace()
-    if word in CLOCK:
+    if word in CLOCK_ABBREVIATIONS:
         return after[0].isupper()
-    if word in TITLES or (word in NUMBERED and after[0].isdigit()):
+    if word in TITLE_ABBREVIATIONS or (word in NUMBER_ABBREVIATIONS and after[0].isdigit()):
         return False
-    if word in COMPANIES:
+    if word in COMPANY_ABBREVIATIONS:
         return after[0].isupper()
     if word in ABBREVIATIONS or (len(word) == 1 and word.isalpha() and not glued):
         first = _WORD.match(after)
-        return after[0].isupper() and first is not None and first.group().lower() in STARTERS
+        return after[0].isupper() and first is not None and first.group().lower() in SENTENCE_STARTERS
     if glued:
         return len(word) > 2 and word.isalpha()
     return not after[0].islower()
@@ -104,7 +104,7 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
 
 def sentences(text: str) -> tuple[Span, ...]:
     """Split a text into sentences; blank lines, list items and line ends also separate."""
-    return (_long_ones if len(text) > SHORT else _short_ones)(text)
+    return (_split_long if len(text) > MAX_CACHED_CHARS else _split_short)(text)
 
 
 def split_sentences(text: str) -> tuple[Span, ...]:
@@ -125,7 +125,7 @@ def split_sentences(text: str) -> tuple[Span, ...]:
 
 
 # whole documents would fill the memory: few of them are remembered
-_short_ones, _long_ones = lru_cache(maxsize=4096)(split_sentences), lru_cache(maxsize=16)(split_sentences)
+_split_short, _split_long = lru_cache(maxsize=4096)(split_sentences), lru_cache(maxsize=16)(split_sentences)
 
 
 def _without_orphans(text: str, spans: Iterable[Span]) -> Iterator[Span]:
@@ -141,7 +141,7 @@ def _without_orphans(text: str, spans: Iterable[Span]) -> Iterator[Span]:
         yield held if end == held.end else Span(held.start, end, text[held.start : end])
 
 
-def pack(text: str, parts: Iterable[Span], limit: int) -> list[Span]:
+def pack_spans(text: str, parts: Iterable[Span], limit: int) -> list[Span]:
     """Join neighbouring pieces while the words stay within `limit`; a longer single piece stays alone."""
     packed: list[Span] = []
     for piece in parts:
@@ -154,18 +154,18 @@ def pack(text: str, parts: Iterable[Span], limit: int) -> list[Span]:
     return packed
 
 
-def clauses(text: str, span: Span) -> list[Span]:
+def clause_spans(text: str, span: Span) -> list[Span]:
     """Cut one sentence of a text at its clause borders."""
     cuts = [span.start, *(span.start + m.end() for m in _CLAUSE.finditer(span.text)), span.end]
     return [c for a, b in zip(cuts, cuts[1:], strict=False) if (c := _trim(text, a, b)) is not None]
 
 
-def _shorten(text: str, span: Span, limit: int) -> list[Span]:
+def _split_long_sentence(text: str, span: Span, limit: int) -> list[Span]:
     """Cut one long sentence at clause borders, and where a clause is still too long, between words."""
     if word_count(span.text) <= limit:
         return [span]
     found: list[Span] = []
-    for clause in pack(text, clauses(text, span), limit):
+    for clause in pack_spans(text, clause_spans(text, span), limit):
         tokens = list(re.finditer(r"\S+", clause.text))
         for i in range(0, len(tokens), limit):
             group = tokens[i : i + limit]
@@ -174,9 +174,9 @@ def _shorten(text: str, span: Span, limit: int) -> list[Span]:
     return found
 
 
-def pieces(text: str, limit: int) -> list[Span]:
+def split_long_sentences(text: str, limit: int) -> list[Span]:
     """Split a text into sentences, those of more than `limit` words into smaller pieces."""
-    return [p for s in sentences(text) for p in _shorten(text, s, limit)]
+    return [p for s in sentences(text) for p in _split_long_sentence(text, s, limit)]
 
 
 def segments(text: str, limit: int = 30) -> list[Span]:
@@ -184,10 +184,10 @@ def segments(text: str, limit: int = 30) -> list[Span]:
 
     Sentences are packed; a longer sentence is cut at clause borders, so no segment is empty and none is over the limit.
     """
-    return pack(text, pieces(text, limit), limit)
+    return pack_spans(text, split_long_sentences(text, limit), limit)
 
 
-def few_segments(text: str, limit: int, most: int) -> list[Span]:
+def at_most_segments(text: str, limit: int, most: int) -> list[Span]:
     """Split as `segments` does, but into `most` segments at most: those of a long text get more words each."""
     found = segments(text, limit)
     while len(found) > most:
@@ -202,32 +202,36 @@ def chunks(text: str, limit: int = 40) -> list[Span]:
     Packing begins anew after a paragraph, so that a paragraph put in elsewhere moves no border. A line that does not end as
     sentences do, such as a heading, stays with what follows.
     """
-    return [c for part in _paragraphs(text) for c in pack(text, [p for s in part for p in _shorten(text, s, limit)], limit)]
+    return [
+        c
+        for part in _paragraphs(text)
+        for c in pack_spans(text, [p for s in part for p in _split_long_sentence(text, s, limit)], limit)
+    ]
 
 
 def _paragraphs(text: str) -> list[list[Span]]:
     """Group sentences by the blank lines between them."""
     groups: list[list[Span]] = []
     for span in sentences(text):
-        if groups and not (_parted(text[groups[-1][-1].end : span.start]) and _is_closed(groups[-1][-1].text)):
+        if groups and not (_is_paragraph_break(text[groups[-1][-1].end : span.start]) and _is_closed(groups[-1][-1].text)):
             groups[-1].append(span)
         else:
             groups.append([span])
     return groups
 
 
-def _parted(gap: str) -> bool:
+def _is_paragraph_break(gap: str) -> bool:
     return gap.count("\n") > 1
 
 
 def _is_closed(sentence: str) -> bool:
     """Tell whether a sentence ends as such, or is too long for a heading."""
-    return bool(_CLOSED.search(sentence)) or word_count(sentence) > HEADING
+    return bool(_CLOSED.search(sentence)) or word_count(sentence) > MAX_HEADING_WORDS
 
 
 def windows(text: str, limit: int = 150, overlap: int = 50) -> list[Span]:
     """Cover a text by overlapping runs of whole sentences, each of at most `limit` words where sentences allow."""
-    parts = pieces(text, limit)
+    parts = split_long_sentences(text, limit)
     sizes = [word_count(p.text) for p in parts]
     found: list[Span] = []
     first = 0

@@ -22,16 +22,16 @@ PLACE_NOUNS = """
 TIME_NOUNS = "year years date day month decade century time".split()
 """After "which" or "what": the question asks for a time."""
 
-MEASURES = "many much long old tall high far large big fast deep heavy often wide".split()
+MEASURE_ADJECTIVES = "many much long old tall high far large big fast deep heavy often wide".split()
 """After "how": the question asks for a number."""
 
-QUANTITIES = """
+QUANTITY_NOUNS = """
     number population price cost size height length area percentage share capacity distance weight temperature score amount
     age total rate budget sum proportion
 """.split()
 """After "what is the": the question asks for a number."""
 
-SHARES = "number percentage proportion share amount".split()
+SHARE_NOUNS = "number percentage proportion share amount".split()
 """After "which" or "what": the question asks for a number."""
 
 MONTHS = "january february march april may june july august september october november december".split()
@@ -45,7 +45,7 @@ RELATIVE_TIMES = """
 """.split()
 """Words by which an answer to "when" may give a time without a date."""
 
-NUMBERS = """
+NUMBER_WORDS = """
     zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
     nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion dozen half quarter none
     no nobody both once twice double twin twins all every never daily weekly monthly yearly annually quarterly free
@@ -53,7 +53,7 @@ NUMBERS = """
 """.split()
 """Words by which an answer to "how many" may give a number without a digit."""
 
-VAGUE = """
+VAGUE_WORDS = """
     someone somebody something somewhere sometime person people man woman thing things many various several different
     certain special particular general kind kinds sort sorts type types lot lots number amount often usually past recently
     recent long ago early late later latter time times period century day days year years well known famous popular
@@ -101,14 +101,14 @@ DETERMINERS = frozenset("a an the this that these those its his her their our my
 PRONOUNS = frozenset("he she it they this these who which i we".split())
 
 
-def any_of(words: list[str]) -> str:
+def any_word_pattern(words: list[str]) -> str:
     """Return a regular expression for any of the words, as whole words."""
     return rf"\b(?:{'|'.join(words)})\b"
 
 
 _DOES_NOT = r"(?:does|do|did)(?: not|n't)"
 _CANNOT = r"(?:cannot|can't|can not|could not|couldn't|do not|don't)"
-REFUSAL = re.compile(
+REFUSAL_PATTERN = re.compile(
     "|".join(
         (
             r"^(?:sorry, )?no idea\b|^(?:i'm |i am )?(?:very |so )?sorry\W*$",
@@ -130,9 +130,9 @@ REFUSAL = re.compile(
 )
 """Ways to decline an answer."""
 
-SPEAKER = re.compile(any_of("i i'm i'd i've me my we us".split()), re.IGNORECASE)
-UNABLE = re.compile(
-    any_of("not cannot can't don't won't wouldn't couldn't nothing neither unable unsure decline impossible".split())
+FIRST_PERSON_PATTERN = re.compile(any_word_pattern("i i'm i'd i've me my we us".split()), re.IGNORECASE)
+INABILITY_PATTERN = re.compile(
+    any_word_pattern("not cannot can't don't won't wouldn't couldn't nothing neither unable unsure decline impossible".split())
     + r"|\b(?:known|unknown|clear|unclear|there) (?:to|for) (?:me|us)\b|\b(?:something|one) i can\b|\b(?:guessing|unanswered)\b"
     r"|\b(?:is|was|are|have|has)(?:n't| not) (?:been given|enough|given|got|possible|something|sufficient)\b|\btoo little\b"
     r"|\bno (?:answer|basis|(?:clear )?definition|(?:clear )?explanation|way)\b|\b(?:lack|lacking|missing|short of)\b"
@@ -142,22 +142,22 @@ UNABLE = re.compile(
     re.IGNORECASE,
 )
 """With a speaker and without a number: a refusal in other words."""
-OPINION = re.compile(
+OPINION_PATTERN = re.compile(
     r"\b(?:i|we)(?:'d| would| do| can only| only)? (?:think|believe|guess|suppose|suspect|assume|imagine)\b"
     r"|\b(?:my|our) (?:guess|bet|view|opinion|impression)\b",
     re.IGNORECASE,
 )
 """A speaker who goes on to say what may be the case, so not a refusal in other words."""
-_CONTRAST = any_of("but however though although until yet except".split())
-CONTRAST = re.compile(_CONTRAST, re.IGNORECASE)
-TURN = re.compile(
+_CONTRAST = any_word_pattern("but however though although until yet except".split())
+CONTRAST_PATTERN = re.compile(_CONTRAST, re.IGNORECASE)
+CLAUSE_BREAK_PATTERN = re.compile(
     r"[;:–—]|,(?= (?:i|we) (?:think|believe|guess|suppose|suspect|assume)\b)|,? "  # noqa: RUF001
     + _CONTRAST
     + r"|, (?:and|so)\b",
     re.IGNORECASE,
 )
 """Where a sentence that declines may go on to claim something."""
-BESIDE = re.compile(
+REFUSAL_COURTESY_PATTERN = re.compile(
     r"^\W*(?:(?:i'm |i am )?(?:very |so )?sorry|i apologi[sz]e|apologies|unfortunately)(?: (?:about|for) (?:that|this))?\W*$"
     r"|^\W*i(?: lack|(?:'m| am) missing)\b"
     r"|^\W*(?:please |perhaps |maybe )?(?:you(?:'d| may| might| could| can| should| would)(?: \w+){0,3} )?"
@@ -167,24 +167,24 @@ BESIDE = re.compile(
 """What is said beside a refusal and claims nothing: regret, and where else to ask."""
 
 _NEGATED_VERB = r"\b(?:is|was|were|are|did|does|do|has|had|have|can|could|will|would)(?:n't| not| never)\b"
-NEGATION = re.compile(
+NEGATION_PATTERN = re.compile(
     rf"^(?:not|never|neither|nobody|no one|none)\b|{_NEGATED_VERB}|\bnot (?:in|on|at|by|the|from|a|an)\b|\b(?:neither|nor)\b",
     re.IGNORECASE,
 )
-NEGATED_QUESTION = re.compile(r"\bnot\b|n't\b|\bnever\b", re.IGNORECASE)
-POSITIVE_TURN = re.compile(
-    r"\bbut (?!not|no\b)|\brather[,;]|; |" + any_of("instead only except until because".split()), re.IGNORECASE
+NEGATED_QUESTION_PATTERN = re.compile(r"\bnot\b|n't\b|\bnever\b", re.IGNORECASE)
+POSITIVE_CONTRAST_PATTERN = re.compile(
+    r"\bbut (?!not|no\b)|\brather[,;]|; |" + any_word_pattern("instead only except until because".split()), re.IGNORECASE
 )
 """Where a negation goes on to say what is the case."""
-SUBORDINATE = re.compile(any_of("although whereas while who which that".split()), re.IGNORECASE)
+SUBORDINATE_PATTERN = re.compile(any_word_pattern("although whereas while who which that".split()), re.IGNORECASE)
 
 MONTH_NAMES = "|".join(m.capitalize() for m in MONTHS)
-DATE = re.compile(
+DATE_PATTERN = re.compile(
     rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)? )?(?:{MONTH_NAMES})\b(?: \d{{1,2}}(?:st|nd|rd|th)?)?(?:,? \d{{4}})?"
     r"|\b\d{4}s?\b|\b\d{1,2}(?:[:.]\d\d)? ?(?:a\.?m\.?|p\.?m\.?)?(?=\W|$)"
 )
-AMOUNT = re.compile(r"[$€£]?\d[\d,.]*\d(?: ?%| ?\w+)?|[$€£]?\d(?: ?%| ?\w+)?")
-NAME = re.compile(
+AMOUNT_PATTERN = re.compile(r"[$€£]?\d[\d,.]*\d(?: ?%| ?\w+)?|[$€£]?\d(?: ?%| ?\w+)?")
+NAME_PATTERN = re.compile(
     r"\b[A-Z](?:\.|[\w'’-]*)"  # noqa: RUF001
     r"(?:\s+(?:(?:of|the|de|van|von|and) )?[A-Z](?:\.(?!\s*$)|[\w'’-]*))*"  # noqa: RUF001
 )
@@ -239,7 +239,7 @@ NATIONALITIES = _names("""
     Americans, Australians, Brazilians, Canadians, Danes, Germans, Greeks, Indians, Italians, Russians, Swedes, Turks,
     Ukrainians, Republican, Republicans, Democrat, Democrats, Democratic, Conservative, Labour, Olympic
 """)
-TITLES = frozenset(
+PERSON_TITLES = frozenset(
     """
     Mr Mrs Ms Miss Dr Prof Professor Sir Lady Lord Dame President Chancellor Minister Senator Governor Mayor Judge Justice
     King Queen Prince Princess Duke Duchess Count Countess Baron Emperor Pope Bishop Archbishop Cardinal Saint Father Sister
@@ -247,7 +247,7 @@ TITLES = frozenset(
     """.split()
 )
 """Before a name: it is a person's."""
-ORGANISATIONS = frozenset(
+ORGANISATION_NOUNS = frozenset(
     """
     University College School Academy Institute Museum Gallery Library Hospital Bank Ministry Department Office Agency
     Authority Commission Committee Council Court Parliament Congress Senate Party Union Association Society Foundation Trust
@@ -257,7 +257,7 @@ ORGANISATIONS = frozenset(
     """.split()
 )
 """In a name: it is an organisation's."""
-SITES = frozenset(
+SITE_NOUNS = frozenset(
     """
     River Lake Sea Ocean Bay Gulf Strait Island Islands Isle Mount Mountain Mountains Hill Hills Valley Desert Forest Park
     Street Road Avenue Square Bridge Tower Castle Palace Cathedral Airport Station Harbour Harbor Port Beach Cape Peninsula
@@ -266,9 +266,11 @@ SITES = frozenset(
     """.split()
 )
 """In a name: it is a place's."""
-JOINERS = ORGANISATIONS | SITES | {"House", "Battle", "Treaty", "Order", "Declaration", "States", "Duke", "Prince", "Bishop"}
+COMPOUND_NAME_NOUNS = (
+    ORGANISATION_NOUNS | SITE_NOUNS | {"House", "Battle", "Treaty", "Order", "Declaration", "States", "Duke", "Prince", "Bishop"}
+)
 """Words after which "of" and "for" belong to a name: "Bank of England"; elsewhere they part two names."""
-OPENERS = frozenset(
+SENTENCE_OPENERS = frozenset(
     """
     according additionally also another around because being besides both building critics despite doctors during each early
     eventually every everyone experts explain finally firefighters furthermore hence however including indeed instead
@@ -280,7 +282,7 @@ OPENERS = frozenset(
     """.split()
 )
 """Words that often begin sentences and are no names."""
-UNITS = frozenset(
+MEASUREMENT_UNITS = frozenset(
     """
     km kilometre kilometres kilometer kilometers m metre metres meter meters cm mm centimetre centimetres centimeter centimeters
     mile miles mph foot feet ft inch inches yard yards acre acres hectare hectares kg kilogram kilograms kilo kilos g gram grams
@@ -291,6 +293,6 @@ UNITS = frozenset(
     """.split()
 )
 """After a number: what it counts or measures."""
-CURRENCIES = (
+CURRENCY_PATTERNS = (
     "dollars? euros? pounds? yen pence cents? francs? rupees? roubles? rubles? yuan pesos? kron[ae]r? USD EUR GBP JPY CHF".split()
 )

@@ -14,26 +14,26 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from knowhalu.encoder.verifier import Tokens, Vocabulary
-from knowhalu.training.augment import varied
-from knowhalu.training.examples import Example
+from knowhalu.encoder.verifier import EncodedPair, PairTokenizer
+from knowhalu.training.augment import vary_example
+from knowhalu.training.data_files import TrainingRow, text_of
+from knowhalu.training.examples import TrainingExample
 from knowhalu.training.leakage import Leakage
-from knowhalu.training.recipes import MADE, RECIPES, Recipe, draws
-from knowhalu.training.rows import Row, text_of
-from knowhalu.training.spans import marks_of, padded
+from knowhalu.training.recipes import RECIPES, SYNTHETIC_RECIPES, Recipe, draw_rows
+from knowhalu.training.spans import pad_targets, token_targets
 
 BUCKETS = tuple((length, round(3072 / length)) for length in (32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256))
 """(tokens, rows) of each batch shape: about 3,072 tokens a step, an eighth of them padding (of half as many shapes a fifth)."""
 LONG = tuple((length, round(3072 / length)) for length in (320, 384, 448, 512))
 """The shapes of batches with long premises."""
-QUESTION, CLAIM = 60, 150
+MAX_QUESTION_TOKENS, MAX_CLAIM_TOKENS = 60, 150
 """Tokens of a question and of a claim that are read; what is longer is cut."""
-POOL = 8192
-NO_VIEW = (math.nan,) * 3
+POOL_SIZE = 8192
+NO_SOFT_TARGET = (math.nan,) * 3
 """The soft target of an example that has none."""
 
 
-class Batch(NamedTuple):
+class TrainingBatch(NamedTuple):
     """Model inputs and marks `(rows, length)`, targets `(rows,)`, soft ones `(rows, 3)`, the place after which a run goes on."""
 
     ids: Tensor
@@ -51,15 +51,15 @@ class Batch(NamedTuple):
         return self.ids.numel()
 
 
-def tokenize(examples: list[Example], vocabulary: Vocabulary, long: float = 0.0, seed: str = "") -> list[Tokens]:
+def tokenize(examples: list[TrainingExample], vocabulary: PairTokenizer, long: float = 0.0, seed: str = "") -> list[EncodedPair]:
     """Turn examples into inputs of at most the largest bucket; only premises are shortened, over-long claims are cut.
 
     A share `long` of those that have a premise is filled up to 320 to 512 tokens: the premise then stands among those of others.
     """
     premises, questions, claims = (vocabulary.pieces([getattr(e, f) for e in examples]) for f in ("premise", "question", "claim"))
-    rows: list[Tokens] = []
+    rows: list[EncodedPair] = []
     for i, (premise, claim, question) in enumerate(zip(premises, claims, questions, strict=True)):
-        said, asked, limit = claim[:CLAIM], question[:QUESTION] or None, BUCKETS[-1][0]
+        said, asked, limit = claim[:MAX_CLAIM_TOKENS], question[:MAX_QUESTION_TOKENS] or None, BUCKETS[-1][0]
         rng = random.Random(f"{seed}:{i}:long") if long and premise else None
         if rng is not None and rng.random() < long:
             limit = rng.randint(LONG[0][0], LONG[-1][0])
@@ -78,7 +78,7 @@ def _among(premise: list[int], others: list[list[int]], room: int, rng: random.R
     return [*more[:at], *premise, *more[at:]]
 
 
-def _pool_batches(rows: list[Tokens], targets: list[int], rng: random.Random) -> list[tuple[int, list[int]]]:
+def _pool_batches(rows: list[EncodedPair], targets: list[int], rng: random.Random) -> list[tuple[int, list[int]]]:
     """Sort row numbers into buckets and cut them into full batches; a short last batch is filled from its own bucket."""
     batches: list[tuple[int, list[int]]] = []
     smaller = 0
@@ -93,9 +93,9 @@ def _pool_batches(rows: list[Tokens], targets: list[int], rng: random.Random) ->
     return batches
 
 
-def batches(
+def training_batches(
     folder: Path,
-    vocabulary: Vocabulary,
+    vocabulary: PairTokenizer,
     seed: int,
     *,
     start: tuple[int, int] = (0, 0),
@@ -103,43 +103,43 @@ def batches(
     leakage: Leakage | None = None,
     vary: float = 0.0,
     long: float = 0.0,
-) -> Iterator[Batch]:
+) -> Iterator[TrainingBatch]:
     """Yield training batches for ever, from the place `start` (pool, batch) on; rows of labelled sets are varied.
 
     `long` is the share of draws whose premise is long.
     """
-    stream = draws(folder, seed, recipes, leakage)
+    stream = draw_rows(folder, seed, recipes, leakage)
     pool = 0
     while True:
-        drawn = [next(stream) for _ in range(POOL)]
+        drawn = [next(stream) for _ in range(POOL_SIZE)]
         if pool >= start[0]:
-            examples = [made(*draw, vary, random.Random(f"{seed}:{pool}:{i}")) for i, draw in enumerate(drawn)]
+            examples = [make_example(*draw, vary, random.Random(f"{seed}:{pool}:{i}")) for i, draw in enumerate(drawn)]
             rows, targets = tokenize(examples, vocabulary, long, f"{seed}:{pool}"), [e.target for e in examples]
-            marks = marks_of(examples, rows, vocabulary)
+            marks = token_targets(examples, rows, vocabulary)
             for number, (length, part) in enumerate(_pool_batches(rows, targets, random.Random(f"{seed}:{pool}"))):
                 if (pool, number) >= start:
                     tensors = vocabulary.batch([rows[i] for i in part], length)
-                    wrong = padded([marks[i] for i in part], length)
-                    soft = torch.tensor([examples[i].soft or NO_VIEW for i in part])
-                    yield Batch(*tensors, torch.tensor([targets[i] for i in part]), wrong, soft, pool, number)
+                    wrong = pad_targets([marks[i] for i in part], length)
+                    soft = torch.tensor([examples[i].soft or NO_SOFT_TARGET for i in part])
+                    yield TrainingBatch(*tensors, torch.tensor([targets[i] for i in part]), wrong, soft, pool, number)
         pool += 1
 
 
-def made(recipe: Recipe, row: Row, other: Row, vary: float, rng: random.Random) -> Example:
+def make_example(recipe: Recipe, row: TrainingRow, other: TrainingRow, vary: float, rng: random.Random) -> TrainingExample:
     """Make the example of a draw; rows that are read as they are, again and again, are varied."""
     example = recipe.make(row, other, rng)
-    return varied(example, text_of(other), vary, rng) if vary and recipe.name not in MADE else example
+    return vary_example(example, text_of(other), vary, rng) if vary and recipe.name not in SYNTHETIC_RECIPES else example
 
 
-def prefetched(stream: Iterator[Batch], size: int = 128) -> Generator[Batch, None, None]:
+def prefetch(stream: Iterator[TrainingBatch], size: int = 128) -> Generator[TrainingBatch, None, None]:
     """Make batches in a thread of their own, so that the model does not wait for them; order and errors are the same.
 
     The thread ends when the generator is closed: one that still computes while Python ends would abort the process.
     """
-    ready: queue.Queue[Batch | BaseException] = queue.Queue(size)
+    ready: queue.Queue[TrainingBatch | BaseException] = queue.Queue(size)
     done = threading.Event()
 
-    def put(item: Batch | BaseException) -> bool:
+    def put(item: TrainingBatch | BaseException) -> bool:
         while not done.is_set():
             try:
                 ready.put(item, timeout=0.2)

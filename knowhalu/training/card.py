@@ -10,14 +10,14 @@ from typing import Any
 from safetensors import safe_open
 
 from knowhalu.encoder.bert import BertShape
-from knowhalu.encoder.spans import DOUBTED
-from knowhalu.training.loop import Progress, TrainSettings
-from knowhalu.training.recipes import chosen
+from knowhalu.encoder.spans import DEFAULT_THRESHOLD
+from knowhalu.training.loop import TrainProgress, TrainSettings
+from knowhalu.training.recipes import choose_recipes
 
-_LEFT_OUT = (
+_UNLICENSED_EXCLUDED = (
     "Sets that state no licence were left out, although they are large (docs/training_log.md measures what they would bring). "
 )
-_TAKEN_IN = "Some of these parts state no licence: look whether you may use what was trained on them. "
+_UNLICENSED_INCLUDED = "Some of these parts state no licence: look whether you may use what was trained on them. "
 _TEXT = """\
 # The KnowHalu verifier
 
@@ -88,22 +88,22 @@ for the undecided (`--method cascade`).
 
 
 def write_card(
-    folder: Path, settings: TrainSettings, progress: Progress, results: str, *, note: str = "", failures: str = ""
+    folder: Path, settings: TrainSettings, progress: TrainProgress, results: str, *, note: str = "", failures: str = ""
 ) -> None:
     """Write `README.md` into a verifier's folder, from the run's own records and the weights that lie there.
 
     `failures` is a section on what it gets wrong, as Markdown.
     """
-    recipes = chosen(unlicensed=settings.unlicensed, without=settings.without, mined=settings.mined, added=settings.added)
+    recipes = choose_recipes(unlicensed=settings.unlicensed, without=settings.without, mined=settings.mined, added=settings.added)
     total = sum(r.share for r in recipes)
     parts = "\n".join(f"| {r.name} | {r.share / total:.0%} | {r.licence} |" for r in recipes)
     text = _TEXT.format(
         sizes=_sizes(folder),
         settings=f"{note} {_settings(settings, progress)}".strip(),
         parts=parts,
-        unlicensed=_TAKEN_IN if settings.unlicensed else _LEFT_OUT,
+        unlicensed=_UNLICENSED_INCLUDED if settings.unlicensed else _UNLICENSED_EXCLUDED,
         marking=settings.marking,
-        marks=_marks(folder / "marks.json"),
+        marks=_span_threshold_text(folder / "marks.json"),
         weights=_weights(folder / "judgment.json"),
         reliability=_reliability(folder / "judgment.json"),
         results=results,
@@ -119,7 +119,7 @@ def _sizes(folder: Path) -> str:
     return f"{weights / 1e6:.1f} million parameters ({shape.num_hidden_layers} layers, hidden size {shape.hidden_size})"
 
 
-def _settings(settings: TrainSettings, progress: Progress) -> str:
+def _settings(settings: TrainSettings, progress: TrainProgress) -> str:
     words = "frozen" if settings.freeze_words else "trained"
     portion = "" if settings.portion == 1.0 else f" from {settings.portion:.0%} of the sources"
     forms = f", rows in other forms with probability {settings.vary:g}" if settings.vary else ""
@@ -155,9 +155,9 @@ def _weights(path: Path) -> str:
     return "\n".join(rows) + f"\n\nAggregation (quantile grid on the same rows): {deltas}.{evades}"
 
 
-def _marks(path: Path) -> str:
+def _span_threshold_text(path: Path) -> str:
     if not path.exists():
-        return f"A word is highlighted from {DOUBTED:g} on (no other threshold was fitted: scripts/fit_marks.py)."
+        return f"A word is highlighted from {DEFAULT_THRESHOLD:g} on (no other threshold was fitted: scripts/fit_marks.py)."
     data: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     parts = ", ".join(f"{name} ({part['claims']})" for name, part in data["fitted_on"].items())
     border = data["border"]

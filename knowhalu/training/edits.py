@@ -37,7 +37,7 @@ _AUXILIARY = re.compile(r"\b(is|are|was|were|has|have|had|will|can|could|would|s
 _NOT = re.compile(r"\b(is|are|was|were|has|have|had|will|can|could|would|should|did|does|do|may|must)( not|n't)\b")
 
 
-class Edit(NamedTuple):
+class FalsifyingEdit(NamedTuple):
     """A changed text and where the change stands in it, in characters; `kind` names the change."""
 
     text: str
@@ -46,11 +46,11 @@ class Edit(NamedTuple):
     kind: str
 
 
-def _put(text: str, start: int, end: int, new: str, kind: str) -> Edit:
-    return Edit(text[:start] + new + text[end:], start, start + len(new), kind)
+def _replace_span(text: str, start: int, end: int, new: str, kind: str) -> FalsifyingEdit:
+    return FalsifyingEdit(text[:start] + new + text[end:], start, start + len(new), kind)
 
 
-def swap_number(text: str, rng: random.Random, names: list[str]) -> Edit | None:
+def swap_number(text: str, rng: random.Random, names: list[str]) -> FalsifyingEdit | None:
     """Change one number to another of the same size and form, half the time to one of `names`."""
     found = list(NUMBER.finditer(text))
     if not found:
@@ -59,15 +59,15 @@ def swap_number(text: str, rng: random.Random, names: list[str]) -> Edit | None:
     old = match.group()
     others = [n for n in names if n != old and len(n) == len(old) and NUMBER.fullmatch(n)]
     if others and rng.random() < 0.5:
-        return _put(text, match.start(), match.end(), rng.choice(others), "number")
+        return _replace_span(text, match.start(), match.end(), rng.choice(others), "number")
     digits = [i for i, c in enumerate(old) if c.isdigit()]
     at = rng.choice(digits[-2:] if re.fullmatch(r"1[0-9]{3}|20\d\d", old) else digits)
     choices = [d for d in "0123456789" if d != old[at] and not (d == "0" and at == 0)]
     new = old[:at] + rng.choice(choices) + old[at + 1 :]
-    return _put(text, match.start(), match.end(), new, "number")
+    return _replace_span(text, match.start(), match.end(), new, "number")
 
 
-def swap_listed(text: str, rng: random.Random, names: list[str]) -> Edit | None:
+def swap_listed(text: str, rng: random.Random, names: list[str]) -> FalsifyingEdit | None:
     """Change a month, weekday, number word or ordinal to another of its kind."""
     found = [
         (m, group)
@@ -78,10 +78,10 @@ def swap_listed(text: str, rng: random.Random, names: list[str]) -> Edit | None:
         return None
     match, group = rng.choice(found)
     new = rng.choice([w for w in group if w.lower() != match.group().lower()])
-    return _put(text, match.start(), match.end(), new.capitalize() if match.group()[0].isupper() else new, "date")
+    return _replace_span(text, match.start(), match.end(), new.capitalize() if match.group()[0].isupper() else new, "date")
 
 
-def swap_name(text: str, rng: random.Random, names: list[str]) -> Edit | None:
+def swap_name(text: str, rng: random.Random, names: list[str]) -> FalsifyingEdit | None:
     """Change one name to another of the same number of words, from `names`."""
     found = [m for m in NAME.finditer(text) if m.start() > 0 or " " in m.group()]
     rng.shuffle(found)
@@ -89,7 +89,7 @@ def swap_name(text: str, rng: random.Random, names: list[str]) -> Edit | None:
         size = len(match.group().split())
         others = [n for n in names if n[:1].isupper() and len(n.split()) == size and n not in text and match.group() not in n]
         if others:
-            return _put(text, match.start(), match.end(), rng.choice(others), "name")
+            return _replace_span(text, match.start(), match.end(), rng.choice(others), "name")
     return None
 
 
@@ -101,7 +101,7 @@ def _ending(word: str) -> str:
     return next((e for e in _ENDINGS if word.endswith(e)), "")
 
 
-def swap_word(text: str, rng: random.Random, names: list[str]) -> Edit | None:
+def swap_word(text: str, rng: random.Random, names: list[str]) -> FalsifyingEdit | None:
     """Change one word to another of the same ending that `names` hold in small letters, a word of the same document."""
     found = [m for m in _LOWER.finditer(text) if m.group() not in STOPWORDS]
     rng.shuffle(found)
@@ -109,11 +109,11 @@ def swap_word(text: str, rng: random.Random, names: list[str]) -> Edit | None:
         ending, taken = _ending(match.group()), set(_LOWER.findall(text))
         others = [n for n in names if n[:1].islower() and _ending(n) == ending and n not in taken and n[:4] != match.group()[:4]]
         if ending and others:
-            return _put(text, match.start(), match.end(), rng.choice(others), "word")
+            return _replace_span(text, match.start(), match.end(), rng.choice(others), "word")
     return None
 
 
-def swap_roles(text: str, rng: random.Random, names: list[str]) -> Edit | None:
+def swap_roles(text: str, rng: random.Random, names: list[str]) -> FalsifyingEdit | None:
     """Let two names of a statement change places, unless they stand side by side in a list."""
     found = list(NAME.finditer(text))
     pairs = [
@@ -125,47 +125,47 @@ def swap_roles(text: str, rng: random.Random, names: list[str]) -> Edit | None:
     if not pairs:
         return None
     a, b = rng.choice(pairs)
-    return _put(text, a.start(), b.end(), b.group() + text[a.end() : b.start()] + a.group(), "roles")
+    return _replace_span(text, a.start(), b.end(), b.group() + text[a.end() : b.start()] + a.group(), "roles")
 
 
-def swap_opposite(text: str, rng: random.Random, names: list[str]) -> Edit | None:
+def swap_opposite(text: str, rng: random.Random, names: list[str]) -> FalsifyingEdit | None:
     """Change one word to its opposite."""
     found = [m for m in re.finditer(r"\b[A-Za-z]+\b", text) if m.group() in _OPPOSITES]
     if not found:
         return None
     match = rng.choice(found)
-    return _put(text, match.start(), match.end(), rng.choice(_OPPOSITES[match.group()]), "opposite")
+    return _replace_span(text, match.start(), match.end(), rng.choice(_OPPOSITES[match.group()]), "opposite")
 
 
-def negate(text: str, rng: random.Random, names: list[str]) -> Edit | None:
+def negate(text: str, rng: random.Random, names: list[str]) -> FalsifyingEdit | None:
     """Put a negation in, or take one out."""
     if match := _NOT.search(text):
-        return _put(text, match.start(), match.end(), match.group(1), "negation")
+        return _replace_span(text, match.start(), match.end(), match.group(1), "negation")
     found = list(_AUXILIARY.finditer(text))
     if not found:
         return None
     match = found[0]
-    return _put(text, match.start(), match.end(), f"{match.group()} not", "negation")
+    return _replace_span(text, match.start(), match.end(), f"{match.group()} not", "negation")
 
 
-KINDS: tuple[Callable[[str, random.Random, list[str]], Edit | None], ...] = (
+EDIT_FUNCTIONS: tuple[Callable[[str, random.Random, list[str]], FalsifyingEdit | None], ...] = (
     swap_number, swap_number, swap_listed, swap_name, swap_name, swap_name, swap_roles, swap_opposite, swap_opposite, negate,
     swap_word, swap_word,
 )  # fmt: skip
-UNSURE = frozenset({"name", "roles", "word"})
+NEUTRAL_EDITS = frozenset({"name", "roles", "word"})
 """Kinds of edits after which a statement is not borne out, but perhaps not contradicted either."""
 
 
-def details_in(text: str) -> list[str]:
+def find_details(text: str) -> list[str]:
     """List the names, numbers and longer words of a text, which an edit may put in the place of others."""
     names = {m.group() for m in NAME.finditer(text) if m.start() > 0}
     plain = {w for w in _LOWER.findall(text) if w not in STOPWORDS}
     return sorted(names | plain | {m.group() for m in NUMBER.finditer(text)})
 
 
-def edit(text: str, rng: random.Random, names: list[str]) -> Edit | None:
+def random_edit(text: str, rng: random.Random, names: list[str]) -> FalsifyingEdit | None:
     """Make one random change, or return None where the text offers none."""
-    for change in rng.sample(KINDS, len(KINDS)):
+    for change in rng.sample(EDIT_FUNCTIONS, len(EDIT_FUNCTIONS)):
         changed = change(text, rng, names)
         if changed is not None and changed.text != text:
             return changed

@@ -9,17 +9,17 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from knowhalu.text.entities import by_rules
+from knowhalu.text.entities import find_entities
 from knowhalu.text.sentences import sentences
-from knowhalu.training.edits import details_in, swap_listed, swap_name, swap_number, swap_roles
-from knowhalu.training.holdout import Unseen
-from knowhalu.training.paraphrase import rephrase, tidy
-from knowhalu.training.recipes import CLAIMS, SYNTHETIC, WIKIPEDIA, located
-from knowhalu.training.rows import Row, read_rows, text_of
+from knowhalu.training.data_files import TrainingRow, read_training_rows, text_of
+from knowhalu.training.edits import find_details, swap_listed, swap_name, swap_number, swap_roles
+from knowhalu.training.holdout import HeldOutRows
+from knowhalu.training.paraphrase import detokenize, rephrase
+from knowhalu.training.recipes import CLAIMS_FILE, SYNTHETIC_PAIRS_FILE, WIKIPEDIA_FILE, locate_file
 from knowhalu.types import Entity
 
-SWAPS = (swap_number, swap_listed, swap_name, swap_name, swap_roles)
-PER_DOCUMENT = 4
+ENTITY_SWAPS = (swap_number, swap_listed, swap_name, swap_name, swap_roles)
+SENTENCES_PER_DOCUMENT = 4
 """Own sentences taken of a document."""
 
 
@@ -33,40 +33,40 @@ class EntityRow(NamedTuple):
     origin: str
 
 
-def entity_rows(held: Unseen, seed: int = 0, documents: int = 250) -> Iterator[EntityRow]:
+def entity_rows(held: HeldOutRows, seed: int = 0, documents: int = 250) -> Iterator[EntityRow]:
     """Yield the labelled entities of all parts, each once."""
     yield from dict.fromkeys(_rows(held, seed, documents))
 
 
-def _rows(held: Unseen, seed: int, documents: int) -> Iterator[EntityRow]:
-    for row in held.among(read_rows(located(CLAIMS, held.data))):
+def _rows(held: HeldOutRows, seed: int, documents: int) -> Iterator[EntityRow]:
+    for row in held.among(read_training_rows(locate_file(CLAIMS_FILE, held.data))):
         yield from _written(row)
-    for row in held.among(read_rows(held.data / SYNTHETIC)):
+    for row in held.among(read_training_rows(held.data / SYNTHETIC_PAIRS_FILE)):
         if row.get("dataset") == "xsum":  # the other summaries are in small letters, so they show no names
             yield from _edited_summary(row)
     rng = random.Random(seed)
-    for file in (WIKIPEDIA, SYNTHETIC):
-        cased = (r for r in held.among(read_rows(held.data / file)) if r.get("dataset") != "cnn_dm")
+    for file in (WIKIPEDIA_FILE, SYNTHETIC_PAIRS_FILE):
+        cased = (r for r in held.among(read_training_rows(held.data / file)) if r.get("dataset") != "cnn_dm")
         for row in islice(cased, documents):
-            yield from _own_sentences(tidy(text_of(row)), rng)
+            yield from _own_sentences(detokenize(text_of(row)), rng)
 
 
-def _written(row: Row) -> Iterator[EntityRow]:
+def _written(row: TrainingRow) -> Iterator[EntityRow]:
     for claim in row["claims"]:
         text, wrong = claim["text"], claim["wrong"] or ""
         at = text.find(wrong) if wrong else -1
-        for entity in by_rules(text):
+        for entity in find_entities(text):
             if claim["label"] == "supported":
                 yield EntityRow(row["document"], text, entity, True, "written claims")
             elif at >= 0 and entity.start < at + len(wrong) and at < entity.end:
                 yield EntityRow(row["document"], text, entity, False, "written claims")
 
 
-def _edited_summary(row: Row) -> Iterator[EntityRow]:
-    source = tidy(row["document"])
-    right, wrong = tidy(row["right_summary"]), tidy(row["hallucinated_summary"])
+def _edited_summary(row: TrainingRow) -> Iterator[EntityRow]:
+    source = detokenize(row["document"])
+    right, wrong = detokenize(row["right_summary"]), detokenize(row["hallucinated_summary"])
     for text, supported in ((right, True), (wrong, False)):
-        for entity in by_rules(text):
+        for entity in find_entities(text):
             if supported or entity.text not in right:
                 yield EntityRow(source, text, entity, supported, "FIB summaries, edited")
 
@@ -74,12 +74,12 @@ def _edited_summary(row: Row) -> Iterator[EntityRow]:
 def _own_sentences(document: str, rng: random.Random) -> Iterator[EntityRow]:
     """Take some sentences of a document, said otherwise, half of them with one detail changed."""
     pieces = [s.text for s in sentences(document) if 5 <= len(s.text.split()) <= 40]
-    for piece in rng.sample(pieces, min(PER_DOCUMENT, len(pieces))):
+    for piece in rng.sample(pieces, min(SENTENCES_PER_DOCUMENT, len(pieces))):
         text = rephrase(piece, rng)
-        changed = rng.choice(SWAPS)(text, rng, details_in(document)) if rng.random() < 0.5 else None
+        changed = rng.choice(ENTITY_SWAPS)(text, rng, find_details(document)) if rng.random() < 0.5 else None
         if changed is None or changed.text == text:
-            yield from (EntityRow(document, text, e, True, "own sentences") for e in by_rules(text))
+            yield from (EntityRow(document, text, e, True, "own sentences") for e in find_entities(text))
             continue
-        for entity in by_rules(changed.text):
+        for entity in find_entities(changed.text):
             if entity.start < changed.end and changed.start < entity.end and entity.text not in text:
                 yield EntityRow(document, changed.text, entity, False, "own sentences")

@@ -9,9 +9,9 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from knowhalu.text.sentences import content_words, sentences, windows
-from knowhalu.training.edits import UNSURE, Edit, details_in, edit
-from knowhalu.training.paraphrase import rephrase, tidy
-from knowhalu.training.rows import Row, text_of
+from knowhalu.training.data_files import TrainingRow, text_of
+from knowhalu.training.edits import NEUTRAL_EDITS, FalsifyingEdit, find_details, random_edit
+from knowhalu.training.paraphrase import detokenize, rephrase
 
 SUPPORTED, CONTRADICTED, NEUTRAL, UNSUPPORTED = range(4)
 """Targets; UNSUPPORTED means contradicted or neutral, the data does not say which."""
@@ -25,13 +25,13 @@ TARGETS = {
 """The target of each label that rows have."""
 
 
-NEARLY = 0.7
+MIN_EDIT_OVERLAP = 0.7
 """Share of words in common from which a statement counts as an edit of another."""
-Stretch = tuple[int, int]
+CharSpan = tuple[int, int]
 """Start and end of some characters."""
 
 
-class Example(NamedTuple):
+class TrainingExample(NamedTuple):
     """One training example; `question` is empty for a plain statement.
 
     `wrong` are the stretches of the claim that the premise does not bear out; None where they are not known. In a supported
@@ -42,16 +42,16 @@ class Example(NamedTuple):
     question: str
     claim: str
     target: int
-    wrong: tuple[Stretch, ...] | None = None
+    wrong: tuple[CharSpan, ...] | None = None
     soft: tuple[float, ...] | None = None
 
     @property
-    def marks(self) -> tuple[Stretch, ...] | None:
+    def marks(self) -> tuple[CharSpan, ...] | None:
         """Return what is known of the wrong stretches."""
         return () if self.target == SUPPORTED else self.wrong
 
 
-def near(document: str, claim: str, rng: random.Random) -> str:
+def cut_near_claim(document: str, claim: str, rng: random.Random) -> str:
     """Cut from a document what a retriever would find for the claim: the best window, or its best two to four sentences."""
     wanted = set(content_words(claim))
     whole = rng.random() < 0.65
@@ -61,64 +61,64 @@ def near(document: str, claim: str, rng: random.Random) -> str:
     return " ".join(p.text for p in kept) or document
 
 
-def labelled(row: Row, other: Row, rng: random.Random) -> Example:
+def labelled_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
     """Take a labelled (source, claim) row as it is, long sources cut near the claim."""
-    source = row["source"] if len(row["source"]) < 900 else near(row["source"], row["claim"], rng)
-    return Example(source, "", row["claim"], TARGETS[row.get("label3") or row["label"]])
+    source = row["source"] if len(row["source"]) < 900 else cut_near_claim(row["source"], row["claim"], rng)
+    return TrainingExample(source, "", row["claim"], TARGETS[row.get("label3") or row["label"]])
 
 
-def given(row: Row, other: Row, rng: random.Random) -> Example:
+def user_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
     """Take a labelled row of a user's own, with a question or without one."""
     known = {name: row[name] for name in ("source", "claim", "label")}
-    return labelled(known, other, rng)._replace(question=row.get("question") or "")
+    return labelled_example(known, other, rng)._replace(question=row.get("question") or "")
 
 
-def as_mined(row: Row, other: Row, rng: random.Random) -> Example:
+def mined_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
     """Take an example that a verifier picked as it is."""
     wrong = None if row["wrong"] is None else tuple((a, b) for a, b in row["wrong"])
     soft = tuple(row["soft"]) if row["soft"] else None
-    return Example(row["source"], row["question"], row["claim"], row["target"], wrong, soft)
+    return TrainingExample(row["source"], row["question"], row["claim"], row["target"], wrong, soft)
 
 
-def fever(row: Row, other: Row, rng: random.Random) -> Example:
+def fever_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
     """Take an encyclopedic claim, or make the neutral, the edited and the yes-or-no rows that such sets lack."""
-    plain = labelled(row, other, rng)
+    plain = labelled_example(row, other, rng)
     roll = rng.random()
     if roll < 0.2:
         wanted = set(content_words(row["claim"]))
         shared = wanted.intersection(content_words(other["source"]))
         if 2 * len(shared) < len(wanted):
-            return Example(other["source"], "", row["claim"], NEUTRAL)
+            return TrainingExample(other["source"], "", row["claim"], NEUTRAL)
     if roll < 0.45 and plain.target == SUPPORTED:
-        return edited(plain, details_in(other["source"] + " " + row["source"]), rng)
+        return edit_example(plain, find_details(other["source"] + " " + row["source"]), rng)
     if roll > 0.92 and plain.target in (SUPPORTED, CONTRADICTED):
         yes = rng.random() < 0.5
         question = f"Is it true that {plain.claim.rstrip('.')}?"
-        return Example(plain.premise, question, "Yes" if yes else "No", plain.target if yes else 1 - plain.target)
+        return TrainingExample(plain.premise, question, "Yes" if yes else "No", plain.target if yes else 1 - plain.target)
     return plain
 
 
-def edited(example: Example, names: list[str], rng: random.Random) -> Example:
+def edit_example(example: TrainingExample, names: list[str], rng: random.Random) -> TrainingExample:
     """Make a supported example false by one edit, in the claim or in the premise, so that neither alone tells."""
     if rng.random() < 0.5 or example.question:
-        changed = edit(example.claim, rng, names)
-        return example if changed is None else falsified(example, changed)
+        changed = random_edit(example.claim, rng, names)
+        return example if changed is None else falsify_example(example, changed)
     wanted = set(content_words(example.claim))
     best = max(sentences(example.premise), key=lambda s: len(wanted.intersection(content_words(s.text))), default=None)
-    changed = None if best is None else edit(best.text, rng, names)
+    changed = None if best is None else random_edit(best.text, rng, names)
     if best is None or changed is None or not _touches(best.text, changed.text, wanted):
         return example
     premise = example.premise[: best.start] + changed.text + example.premise[best.end :]
     return example._replace(premise=premise, target=_edited_target(changed.kind))
 
 
-def falsified(example: Example, changed: Edit) -> Example:
+def falsify_example(example: TrainingExample, changed: FalsifyingEdit) -> TrainingExample:
     """Put an edit into a supported claim: the changed characters are those that are wrong."""
     return example._replace(claim=changed.text, target=_edited_target(changed.kind), wrong=((changed.start, changed.end),))
 
 
 def _edited_target(kind: str) -> int:
-    return UNSUPPORTED if kind in UNSURE else CONTRADICTED
+    return UNSUPPORTED if kind in NEUTRAL_EDITS else CONTRADICTED
 
 
 def _touches(before: str, after: str, wanted: set[str]) -> bool:
@@ -126,14 +126,14 @@ def _touches(before: str, after: str, wanted: set[str]) -> bool:
     return bool(lost & wanted) or len(after) - len(before) in (4, -4)
 
 
-def extracted(row: Row, other: Row, rng: random.Random) -> Example:
+def own_sentence_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
     """Make a claim of a document's own sentences: said otherwise, made false by an edit, or missing from the premise."""
-    document = tidy(text_of(row))
+    document = detokenize(text_of(row))
     views = windows(document, 140, 40)
     view = rng.choice(views[:6]).text if views else document
     pieces = [s for s in sentences(view) if 5 <= len(s.text.split()) <= 40]
     if not pieces:
-        return Example(view, "", view[:120], SUPPORTED)
+        return TrainingExample(view, "", view[:120], SUPPORTED)
     first = rng.randrange(len(pieces))
     chosen, roll = [pieces[first]], rng.random()
     if roll < 0.15:
@@ -144,35 +144,39 @@ def extracted(row: Row, other: Row, rng: random.Random) -> Example:
     roll = rng.random()
     if roll < 0.25:
         kept = [p.text for p in sentences(view) if p not in chosen]
-        return Example(" ".join(kept) or tidy(text_of(other))[:600], "", claim, NEUTRAL)
-    example = Example(view, "", claim, SUPPORTED)
+        return TrainingExample(" ".join(kept) or detokenize(text_of(other))[:600], "", claim, NEUTRAL)
+    example = TrainingExample(view, "", claim, SUPPORTED)
     if roll < 0.45 and len(chosen) == 1:
         example = example._replace(premise=" ".join(p.text for p in pieces[max(0, first - 1) : first + 2]))
-    return edited(example, details_in(document), rng) if rng.random() < 0.5 else example
+    return edit_example(example, find_details(document), rng) if rng.random() < 0.5 else example
 
 
-def summary(row: Row, other: Row, rng: random.Random) -> Example:
+def summary_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
     """Take one side of a pair of summaries, whole or its telling sentence."""
-    right, wrong = ([tidy(s) for s in row[k].split("</t>") if tidy(s)] for k in ("right_summary", "hallucinated_summary"))
+    right, wrong = (
+        [detokenize(s) for s in row[k].split("</t>") if detokenize(s)] for k in ("right_summary", "hallucinated_summary")
+    )
     supported = rng.random() < 0.5
     side, other_side = (right, wrong) if supported else (wrong, right)
     telling = [s for s in side if s not in other_side]
     claim = rng.choice(telling) if telling and rng.random() < 0.6 else " ".join(side)
     if supported and rng.random() < 0.3:
         claim = rephrase(claim, rng)
-    marks = None if supported else changed(max(right, key=lambda s: _alike(s, claim), default=""), claim)
-    return Example(near(tidy(row["document"]), claim, rng), "", claim, SUPPORTED if supported else UNSUPPORTED, marks)
+    marks = None if supported else changed_spans(max(right, key=lambda s: _shared_words(s, claim), default=""), claim)
+    return TrainingExample(
+        cut_near_claim(detokenize(row["document"]), claim, rng), "", claim, SUPPORTED if supported else UNSUPPORTED, marks
+    )
 
 
-def _alike(one: str, two: str) -> int:
+def _shared_words(one: str, two: str) -> int:
     return len(set(one.split()) & set(two.split()))
 
 
-def changed(before: str, after: str) -> tuple[Stretch, ...] | None:
+def changed_spans(before: str, after: str) -> tuple[CharSpan, ...] | None:
     """Return the stretches of `after` that an edit of `before` put there; None where one is hardly an edit of the other."""
     old, new = before.split(), list(re.finditer(r"\S+", after))
     matcher = SequenceMatcher(None, old, [m.group() for m in new], autojunk=False)
-    if matcher.ratio() < NEARLY:
+    if matcher.ratio() < MIN_EDIT_OVERLAP:
         return None
     changes = [(j, k) for tag, _, _, j, k in matcher.get_opcodes() if tag in ("replace", "insert")]
     return tuple((new[j].start(), new[k - 1].end()) for j, k in changes) or None

@@ -8,21 +8,21 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
-from knowhalu.methods.common.combine import RULES, combined, fit_theta
+from knowhalu.methods.common.combine import COMBINATION_RULES, combine_probabilities, fit_theta
 from knowhalu.text.overlap import coverage
-from knowhalu.training.holdout import Unseen
+from knowhalu.training.data_files import TrainingRow, read_training_rows, text_of
+from knowhalu.training.holdout import HeldOutRows
 from knowhalu.training.judgment import average_accuracy
-from knowhalu.training.recipes import CLAIMS, MODELS, SYNTHETIC, located
-from knowhalu.training.rows import Row, read_rows, text_of
+from knowhalu.training.recipes import CLAIMS_FILE, MODEL_PAIRS_FILE, SYNTHETIC_PAIRS_FILE, locate_file
 from knowhalu.types import Label, Sample
 
-MOST, TEXTS, PAIRS = 5, 3, 60
+MAX_TEXT_CLAIMS, TEXTS_PER_CLASS, MAX_SUMMARY_PAIRS = 5, 3, 60
 """Claims of a composed text at most, texts of each class for a document, and pairs of summaries of each file."""
-SAME = 0.7
+SAME_CLAIM_OVERLAP = 0.7
 """Share of a claim's words in another one from which the two say the same, or one is the edited other."""
 
 
-class Text(NamedTuple):
+class LabelledText(NamedTuple):
     """A text with its source, whether all of it is supported, and the set it comes from."""
 
     sample: Sample
@@ -30,7 +30,7 @@ class Text(NamedTuple):
     origin: str
 
 
-class Measured(NamedTuple):
+class ScoredText(NamedTuple):
     """P(supported) of all claims of a text, whether all of it is supported, and the set it comes from."""
 
     claims: tuple[float, ...]
@@ -38,34 +38,36 @@ class Measured(NamedTuple):
     origin: str
 
 
-def texts(held: Unseen, seed: int = 0) -> Iterator[Text]:
+def draw_texts(held: HeldOutRows, seed: int = 0) -> Iterator[LabelledText]:
     """Draw texts in equal numbers of both classes: composed of written claims, one wrong or none, and pairs of summaries."""
     rng = random.Random(seed)
-    for row in filter(_has_both, held.among(read_rows(located(CLAIMS, held.data)))):
-        for _ in range(TEXTS):
+    for row in filter(_has_both, held.among(read_training_rows(locate_file(CLAIMS_FILE, held.data)))):
+        for _ in range(TEXTS_PER_CLASS):
             for faithful in (True, False):
-                yield Text(_sample(row["document"], _composed(row, faithful, rng)), faithful, "written claims, composed")
-    for file, name in ((SYNTHETIC, "FIB summaries, edited"), (MODELS, "FIB summaries, by models")):
+                yield LabelledText(
+                    _sample(row["document"], _compose_text(row, faithful, rng)), faithful, "written claims, composed"
+                )
+    for file, name in ((SYNTHETIC_PAIRS_FILE, "FIB summaries, edited"), (MODEL_PAIRS_FILE, "FIB summaries, by models")):
         seen: set[str] = set()
-        for row in held.among(read_rows(held.data / file)):
-            if text_of(row) not in seen and len(seen) < PAIRS:
+        for row in held.among(read_training_rows(held.data / file)):
+            if text_of(row) not in seen and len(seen) < MAX_SUMMARY_PAIRS:
                 seen.add(text_of(row))
-                yield Text(_sample(row["document"], row["right_summary"]), True, name)
-                yield Text(_sample(row["document"], row["hallucinated_summary"]), False, name)
+                yield LabelledText(_sample(row["document"], row["right_summary"]), True, name)
+                yield LabelledText(_sample(row["document"], row["hallucinated_summary"]), False, name)
 
 
-def _has_both(row: Row) -> bool:
+def _has_both(row: TrainingRow) -> bool:
     return len({claim["label"] == "supported" for claim in row["claims"]}) == 2
 
 
-def _composed(row: Row, faithful: bool, rng: random.Random) -> str:
+def _compose_text(row: TrainingRow, faithful: bool, rng: random.Random) -> str:
     """Put together as many claims for both classes: all of them supported, or one that is not."""
     claims = rng.sample(row["claims"], len(row["claims"]))
     wrong = [c["text"] for c in claims if c["label"] != "supported"]
     chosen = [] if faithful else wrong[:1]
-    size = rng.randint(1, MOST)
+    size = rng.randint(1, MAX_TEXT_CLAIMS)
     for claim in (c["text"] for c in claims if c["label"] == "supported"):
-        if len(chosen) < size and all(coverage(claim, other) < SAME for other in chosen):
+        if len(chosen) < size and all(coverage(claim, other) < SAME_CLAIM_OVERLAP for other in chosen):
             chosen.append(claim)
     return " ".join(rng.sample(chosen, len(chosen)))
 
@@ -74,15 +76,15 @@ def _sample(document: str, response: str) -> Sample:
     return Sample.model_validate({"id": "-", "response": response, "documents": [document]})
 
 
-def fitted(rows: Sequence[Measured]) -> dict[str, Any]:
+def fit_thetas(rows: Sequence[ScoredText]) -> dict[str, Any]:
     """Return what `factored.json` holds: thetas, the typical support and the usual number of claims, and how well they part.
 
     The typical support is the median over the claims of faithful texts, the number of claims the mean over all texts.
     """
     typical = round(median(p for r in rows if r.faithful for p in r.claims), 4)
     reference = round(fmean(len(r.claims) for r in rows), 2)
-    values = [(combined(r.claims, typical, reference), r.faithful) for r in rows]
-    thetas = {rule: round(fit_theta((v[rule], f) for v, f in values), 4) for rule in RULES}
+    values = [(combine_probabilities(r.claims, typical, reference), r.faithful) for r in rows]
+    thetas = {rule: round(fit_theta((v[rule], f) for v, f in values), 4) for rule in COMBINATION_RULES}
     told = {
         rule: round(average_accuracy((Label.INCORRECT if v[rule] < theta else Label.CORRECT, f) for v, f in values), 4)
         for rule, theta in thetas.items()

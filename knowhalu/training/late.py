@@ -15,14 +15,14 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from knowhalu.encoder.bert import load_bert
-from knowhalu.encoder.device import mixed
-from knowhalu.encoder.late_encoder import LateBert, punctuation
-from knowhalu.encoder.verifier import Tokens, Vocabulary, shape_for
+from knowhalu.encoder.device import mixed_precision
+from knowhalu.encoder.late_encoder import LateInteractionBert, punctuation_ids
+from knowhalu.encoder.verifier import EncodedPair, PairTokenizer, padded_length_for
 from knowhalu.errors import ResumeError
 from knowhalu.io.fitted_files import weights_hash
-from knowhalu.training.late_data import Question
-from knowhalu.training.loop import paced
-from knowhalu.training.loss import descend
+from knowhalu.training.late_data import RetrievalQuestion
+from knowhalu.training.loop import run_steps
+from knowhalu.training.loss import optimizer_step
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class LateProgress:
         return min(1.0, self.seconds / (60 * settings.minutes) if settings.minutes else self.step / max(1, settings.steps))
 
 
-def scores(queries: Tensor, counted: Tensor, passages: Tensor, kept: Tensor) -> Tensor:
+def maxsim_scores(queries: Tensor, counted: Tensor, passages: Tensor, kept: Tensor) -> Tensor:
     """Return the mean best match of the query tokens: `(q, n, d)` against `(p, m, d)` gives `(q, p)`."""
     similar = torch.einsum("qnd,pmd->qpnm", queries, passages)
     best = similar.masked_fill(~kept[None, :, None, :], -2.0).amax(-1)
@@ -65,7 +65,7 @@ def scores(queries: Tensor, counted: Tensor, passages: Tensor, kept: Tensor) -> 
     return (best * weights[:, None, :]).sum(-1) / weights.sum(-1)[:, None]
 
 
-def contrast(found: Tensor, own: Tensor, temperature: float) -> Tensor:
+def contrastive_loss(found: Tensor, own: Tensor, temperature: float) -> Tensor:
     """Cross-entropy of one right passage for each query; `own` `(q, p)` is 1 for it, -1 for others that are right too."""
     logits = (found / temperature).masked_fill(own < 0, -1e4)
     return F.cross_entropy(logits, own.argmax(1))
@@ -77,15 +77,15 @@ class LateTrainer:
     Each group of questions has passages of its own; a batch comes from one group, drawn by its size.
     """
 
-    def __init__(self, base: Path, groups: list[list[Question]], folder: Path, settings: LateSettings) -> None:
+    def __init__(self, base: Path, groups: list[list[RetrievalQuestion]], folder: Path, settings: LateSettings) -> None:
         self.base, self.groups, self.folder, self.settings = base, groups, folder, settings
         asked = [(q.text, q.right, q.wrong, [q.passages[n] for n in (*q.right, *q.wrong)]) for group in groups for q in group]
         self.started_from = {"base": weights_hash(base), "data": sha256(repr(asked).encode("utf-8", "replace")).hexdigest()[:16]}
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         torch.manual_seed(settings.seed)
-        self.vocabulary = Vocabulary.load(base)
-        self.skipped = torch.tensor(sorted(punctuation(self.vocabulary)), device=self.device)
-        self.model = LateBert(load_bert(base), settings.dimension).to(self.device).train()
+        self.vocabulary = PairTokenizer.load(base)
+        self.skipped = torch.tensor(sorted(punctuation_ids(self.vocabulary)), device=self.device)
+        self.model = LateInteractionBert(load_bert(base), settings.dimension).to(self.device).train()
         self._start_projection()
         first = len(self.model.bert.layers) - settings.layers
         tops = tuple(f"bert.layers.{i}." for i in range(first, len(self.model.bert.layers)))
@@ -102,7 +102,7 @@ class LateTrainer:
         """Begin with the main directions of real token vectors, which keep their cosines best (no [CLS], [SEP] among them)."""
         texts = [q.passages[q.right[0]] for group in self.groups for q in group[:: max(1, len(group) // 64)]]
         words = self.vocabulary
-        rows = [Tokens(ids[:64], min(64, len(ids))) for ids in words.pieces(texts[:256]) if ids]
+        rows = [EncodedPair(ids[:64], min(64, len(ids))) for ids in words.pieces(texts[:256]) if ids]
         ids, mask, types = (t.to(self.device) for t in words.batch(rows, 64))
         with torch.no_grad():
             states = self.model.bert(ids, mask, types)[mask.bool()]
@@ -110,11 +110,11 @@ class LateTrainer:
             if len(directions) >= self.settings.dimension:
                 self.model.projection.weight.copy_(directions[: self.settings.dimension])
 
-    def run(self, report: Callable[[LateProgress], None], *, every: float = 120.0) -> LateBert:
+    def run(self, report: Callable[[LateProgress], None], *, every: float = 120.0) -> LateInteractionBert:
         """Train until the budget is used, writing a checkpoint every `every` seconds; returns the model."""
         p = self.progress
         stream = self._batches(p.step)
-        paced(
+        run_steps(
             p,
             lambda: self._step(next(stream)),
             done=lambda: p.share(self.settings) >= 1.0,
@@ -124,7 +124,7 @@ class LateTrainer:
         )
         return self.model.eval()
 
-    def _batches(self, step: int) -> Iterator[list[Question]]:
+    def _batches(self, step: int) -> Iterator[list[RetrievalQuestion]]:
         """Yield batches without end; what comes at a step depends on seed and step alone, so that a resumed run agrees."""
         sizes = [len(group) for group in self.groups]
         while True:
@@ -133,7 +133,7 @@ class LateTrainer:
             yield draw.sample(group, min(self.settings.batch, len(group)))
             step += 1
 
-    def _step(self, batch: list[Question]) -> float:
+    def _step(self, batch: list[RetrievalQuestion]) -> float:
         draw = random.Random(self.settings.seed * 1_000_003 + self.progress.step + 7)
         rate = self.settings.rate * min(1.0, (self.progress.step + 1) / 20) * max(0.05, 1 - self.progress.share(self.settings))
         for group in self.optimizer.param_groups:
@@ -150,22 +150,24 @@ class LateTrainer:
             own[i, names[chosen]] = 1
         texts = {n: q.passages[n] for q in batch for n in (*q.right, *q.wrong)}
         found = self._scores([q.text for q in batch], [texts[n] for n in names])
-        loss = contrast(found, own.to(self.device), self.settings.temperature)
-        return descend(loss, self.model, self.optimizer)
+        loss = contrastive_loss(found, own.to(self.device), self.settings.temperature)
+        return optimizer_step(loss, self.model, self.optimizer)
 
     def _scores(self, queries: list[str], passages: list[str]) -> Tensor:
-        return scores(*self._encoded(queries, query=True), *self._encoded(passages, query=False))
+        return maxsim_scores(*self._encoded(queries, query=True), *self._encoded(passages, query=False))
 
     def _encoded(self, texts: list[str], *, query: bool) -> tuple[Tensor, Tensor]:
         """Return the vectors `(texts, length, dimension)` and which count; texts of like length run together, to pad little."""
         words = self.vocabulary
         rows = [[words.cls, *ids[: self.settings.tokens - 2], words.sep] for ids in words.pieces(texts)]
-        longest = shape_for(max(map(len, rows)))
+        longest = padded_length_for(max(map(len, rows)))
         parts, order = [], []
-        for shape in sorted({shape_for(len(row)) for row in rows}):
-            members = [i for i, row in enumerate(rows) if shape_for(len(row)) == shape]
-            ids, mask, types = (t.to(self.device) for t in words.batch([Tokens(rows[i], len(rows[i])) for i in members], shape))
-            with mixed(self.device):
+        for shape in sorted({padded_length_for(len(row)) for row in rows}):
+            members = [i for i, row in enumerate(rows) if padded_length_for(len(row)) == shape]
+            ids, mask, types = (
+                t.to(self.device) for t in words.batch([EncodedPair(rows[i], len(rows[i])) for i in members], shape)
+            )
+            with mixed_precision(self.device):
                 vectors = self.model(ids, mask, types).float()
             counts = mask.bool() if query else mask.bool() & ~torch.isin(ids, self.skipped)
             parts.append((F.pad(vectors, (0, 0, 0, longest - shape)), F.pad(counts, (0, longest - shape))))

@@ -10,19 +10,19 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from knowhalu.errors import InputError
-from knowhalu.text.overlap import coverage, facts
-from knowhalu.training.examples import SUPPORTED, Example
-from knowhalu.training.rows import Row, read_rows
+from knowhalu.text.overlap import coverage, text_facts
+from knowhalu.training.data_files import TrainingRow, read_training_rows
+from knowhalu.training.examples import SUPPORTED, TrainingExample
 
-CUES: dict[str, Callable[[Example], float]] = {
+CUES: dict[str, Callable[[TrainingExample], float]] = {
     "length": lambda e: len(e.claim.split()),
     "overlap": lambda e: coverage(e.claim, e.premise),
-    "negation": lambda e: facts(e.claim).negations,
+    "negation": lambda e: text_facts(e.claim).negations,
     "length of the source": lambda e: len(e.premise.split()),
 }
 
 
-def told(examples: Sequence[Example], weights: Sequence[float] | None = None) -> dict[str, float]:
+def cue_aucs(examples: Sequence[TrainingExample], weights: Sequence[float] | None = None) -> dict[str, float]:
     """Return for every cue its ROC-AUC of supported against the rest: .5 tells nothing, less than .5 speaks against.
 
     NaN where only one label is there.
@@ -35,29 +35,29 @@ def told(examples: Sequence[Example], weights: Sequence[float] | None = None) ->
     }
 
 
-WORDS, SHARE = 9, 0.2
+SOURCE_NGRAM, MAX_SOURCE_OVERLAP = 9, 0.2
 """A source leaks if more than this share of its sequences of so many words stands in an evaluation file."""
-WHOLE = 0.8
+MAX_TEXT_COVERAGE = 0.8
 """It leaks, too, if this share of the sequences of any text of an evaluation file stands in it."""
-CLAIM_WORDS, CLAIM_SHARE = 5, 0.5
-"""As `WORDS` and `SHARE` for a claim, of which less can be shared by chance of wording."""
-_BESIDE = (".md", "LICENSE", "NOTICE")
+CLAIM_NGRAM, MAX_CLAIM_OVERLAP = 5, 0.5
+"""As `SOURCE_NGRAM` and `MAX_SOURCE_OVERLAP` for a claim, of which less can be shared by chance of wording."""
+_IGNORED_FILES = (".md", "LICENSE", "NOTICE")
 _SOURCES = ("source", "document", "knowledge", "text")
 _CLAIMS = ("claim", "response", "right_summary", "hallucinated_summary", "right_answer", "hallucinated_answer")
 
 
-def words_of(text: str) -> list[str]:
+def lower_words(text: str) -> list[str]:
     """Return a text's words in lower case, letters and digits of any script."""
     return re.findall(r"\w+", text.lower())
 
 
-def sequences(text: str, size: int = WORDS) -> set[int]:
+def ngram_hashes(text: str, size: int = SOURCE_NGRAM) -> set[int]:
     """Return the hashes of a text's sequences of `size` words."""
-    words = words_of(text)
+    words = lower_words(text)
     return {hash(tuple(words[i : i + size])) for i in range(len(words) - size + 1)}
 
 
-class _Texts:
+class _NgramIndex:
     """Texts to check against; one without a sequence of so many words leaks only if it has the same words.
 
     With `whole`, a text leaks as well if that share of the sequences of a single one of these stands in it.
@@ -71,7 +71,7 @@ class _Texts:
         for text in texts:
             found.append(self._sequences(text))
             if not found[-1].size:
-                self._short.add(" ".join(words_of(text)))
+                self._short.add(" ".join(lower_words(text)))
         self._sizes = np.array([f.size for f in found], np.int64)
         keys = np.concatenate([np.empty(0, np.int64), *found])
         order = keys.argsort()
@@ -83,12 +83,12 @@ class _Texts:
         return known
 
     def _sequences(self, text: str) -> "np.ndarray[Any, np.dtype[np.int64]]":
-        return np.fromiter(sequences(text, self.size), np.int64)
+        return np.fromiter(ngram_hashes(text, self.size), np.int64)
 
     def _leaks(self, text: str) -> bool:
         found = self._sequences(text)
         if not found.size:
-            return " ".join(words_of(text)) in self._short
+            return " ".join(lower_words(text)) in self._short
         first, last = (np.searchsorted(self._keys, found, side) for side in ("left", "right"))
         there = last > first
         if there.sum() > self.share * found.size:
@@ -107,18 +107,18 @@ class Leakage:
     sign of a leak, wherever they stand. `seal` is a hash of all texts.
     """
 
-    def __init__(self, rows: Iterable[Row]) -> None:
+    def __init__(self, rows: Iterable[TrainingRow]) -> None:
         texts = sorted({t for row in rows for t in texts_of(row)})
         self.seal = blake2b("\0".join(texts).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-        self.sources = _Texts(texts, WORDS, SHARE, WHOLE)
-        self.claims = _Texts((t for t in texts if len(t.split()) >= CLAIM_WORDS), CLAIM_WORDS, CLAIM_SHARE)
+        self.sources = _NgramIndex(texts, SOURCE_NGRAM, MAX_SOURCE_OVERLAP, MAX_TEXT_COVERAGE)
+        self.claims = _NgramIndex((t for t in texts if len(t.split()) >= CLAIM_NGRAM), CLAIM_NGRAM, MAX_CLAIM_OVERLAP)
 
     @classmethod
     def of_folder(cls, folder: Path) -> "Leakage":
         """Read every `.jsonl` and `.jsonl.gz` below a folder; raises InputError where there is none, or data of another form."""
-        return cls(rows_below(folder))
+        return cls(read_folder_rows(folder))
 
-    def __contains__(self, row: Row) -> bool:
+    def __contains__(self, row: TrainingRow) -> bool:
         return any(t in self.sources for t in sources_of(row)) or any(t in self.claims for t in claims_of(row))
 
     @property
@@ -136,23 +136,23 @@ def texts_of(value: Any) -> Iterator[str]:
             yield from texts_of(inner)
 
 
-def sources_of(row: Row) -> Iterator[str]:
+def sources_of(row: TrainingRow) -> Iterator[str]:
     """Yield the sources of a row, under whichever names they stand."""
     yield from (t for f in _SOURCES if isinstance(t := row.get(f), str))
 
 
-def claims_of(row: Row) -> Iterator[str]:
+def claims_of(row: TrainingRow) -> Iterator[str]:
     """Yield what a row says of its source, where it has five words or more."""
     said = [row.get(f) for f in _CLAIMS] + [c["text"] for f in ("claims", "answers") for c in row.get(f) or ()]
-    yield from (t for t in said if isinstance(t, str) and len(t.split()) >= CLAIM_WORDS)
+    yield from (t for t in said if isinstance(t, str) and len(t.split()) >= CLAIM_NGRAM)
 
 
-def rows_below(folder: Path) -> Iterator[Row]:
+def read_folder_rows(folder: Path) -> Iterator[TrainingRow]:
     """Read every row below a folder; raises InputError, before the first one, for a file that cannot be checked against."""
-    paths = sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.endswith(_BESIDE))
+    paths = sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.endswith(_IGNORED_FILES))
     if not paths:
         raise InputError(f"{folder}: no .jsonl or .jsonl.gz file to check the training data against")
     if others := [p for p in paths if not p.name.removesuffix(".gz").endswith(".jsonl")]:
         raise InputError(f"{others[0]}: training data cannot be checked against this form; make it JSON lines, or move it away")
     for path in paths:
-        yield from read_rows(path)
+        yield from read_training_rows(path)

@@ -15,19 +15,19 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 
 from knowhalu.encoder.change import merge, read_change, write_change
-from knowhalu.encoder.device import mixed
-from knowhalu.encoder.verifier import Verifier, Vocabulary, load_start
+from knowhalu.encoder.device import mixed_precision
+from knowhalu.encoder.verifier import PairTokenizer, Verifier, load_for_training
 from knowhalu.errors import ResumeError
 from knowhalu.io.fitted_files import weights_hash
-from knowhalu.training.batches import Batch, batches, prefetched
+from knowhalu.training.batches import TrainingBatch, prefetch, training_batches
+from knowhalu.training.data_files import hash_training_files
 from knowhalu.training.leakage import Leakage
-from knowhalu.training.loss import class_loss, descend, groups
-from knowhalu.training.recipes import Recipe, chosen, located
-from knowhalu.training.rows import seal
-from knowhalu.training.spans import mark_loss
+from knowhalu.training.loss import class_loss, optimizer_step, parameter_groups
+from knowhalu.training.recipes import Recipe, choose_recipes, locate_file
+from knowhalu.training.spans import span_loss
 
 
-class Clocked(Protocol):
+class StepProgress(Protocol):
     """Where a run stands: steps, seconds and the running mean of the loss."""
 
     step: int
@@ -35,10 +35,10 @@ class Clocked(Protocol):
     loss: float
 
 
-_Progress = TypeVar("_Progress", bound=Clocked)
+_Progress = TypeVar("_Progress", bound=StepProgress)
 
 
-def paced(
+def run_steps(
     p: _Progress,
     step: Callable[[], float],
     *,
@@ -100,7 +100,7 @@ class TrainSettings:
 
 
 @dataclass
-class Progress:
+class TrainProgress:
     """Where a run stands; `fresh` is the share of the budget at which it went on from a change, its optimizer without memory."""
 
     step: int = 0
@@ -140,20 +140,22 @@ class Trainer:
         self.data, self.folder, self.settings, self.leakage = data, folder, settings, leakage
         self.started_from = {
             "base": weights_hash(base),
-            "data": seal({located(f, data) for r in self.recipes for f in (r.file, *r.texts)}),
+            "data": hash_training_files({locate_file(f, data) for r in self.recipes for f in (r.file, *r.texts)}),
             "leave_out": leakage.seal if leakage else "",
             "mixture": sha256(repr([(r.name, r.sets, r.share, r.portion) for r in self.recipes]).encode()).hexdigest()[:16],
         }
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         torch.manual_seed(settings.seed)
-        self.vocabulary = Vocabulary.load(base)
-        self.model = load_start(base, settings.dropout).to(self.device).train()
+        self.vocabulary = PairTokenizer.load(base)
+        self.model = load_for_training(base, settings.dropout).to(self.device).train()
         if settings.layers:
             self.model.encoder.keep_layers(settings.layers)
         self.model.encoder.words.weight.requires_grad_(not settings.freeze_words)
-        weights = groups(self.model, rate=settings.rate, weight_decay=settings.weight_decay, layer_decay=settings.layer_decay)
+        weights = parameter_groups(
+            self.model, rate=settings.rate, weight_decay=settings.weight_decay, layer_decay=settings.layer_decay
+        )
         self.optimizer = torch.optim.AdamW(weights, lr=settings.rate, fused=True)
-        self.progress = Progress()
+        self.progress = TrainProgress()
         folder.mkdir(parents=True, exist_ok=True)
         if not self._resume() and start is not None:
             self._go_on(start)
@@ -162,17 +164,17 @@ class Trainer:
     def recipes(self) -> tuple[Recipe, ...]:
         """Return what is trained on."""
         s = self.settings
-        return chosen(unlicensed=s.unlicensed, without=s.without, mined=s.mined, added=s.added, portion=s.portion)
+        return choose_recipes(unlicensed=s.unlicensed, without=s.without, mined=s.mined, added=s.added, portion=s.portion)
 
-    def run(self, report: Callable[[Progress], None], *, every: float = 300.0, changes: float = 1200.0) -> Verifier:
+    def run(self, report: Callable[[TrainProgress], None], *, every: float = 300.0, changes: float = 1200.0) -> Verifier:
         """Train until the budget is used, writing a checkpoint every `every` seconds, a change every `changes`."""
         p = self.progress
         s = self.settings
         start = (p.pool, p.index)
-        made = batches(
+        made = training_batches(
             self.data, self.vocabulary, s.seed, start=start, recipes=self.recipes, leakage=self.leakage, vary=s.vary, long=s.long
         )
-        with closing(prefetched(made)) as stream:
+        with closing(prefetch(made)) as stream:
 
             def step() -> float:
                 batch = next(stream)
@@ -189,20 +191,20 @@ class Trainer:
                     self.save_change(self.folder / "change.safetensors")
                     written = p.seconds
 
-            paced(p, step, done=lambda: p.share(s) >= 1.0, save=save, report=report, every=every)
+            run_steps(p, step, done=lambda: p.share(s) >= 1.0, save=save, report=report, every=every)
         return self.model.eval()
 
-    def _step(self, batch: Batch) -> float:
+    def _step(self, batch: TrainingBatch) -> float:
         torch.manual_seed(self.settings.seed * 1_000_003 + self.progress.step)  # dropout, too, is the same after a resume
         rate = learning_rate(self.progress.share(self.settings), self.settings, self.progress.fresh)
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["factor"]
         ids, mask, types, targets, wrong, soft = (t.to(self.device) for t in batch[:6])
-        with mixed(self.device):
+        with mixed_precision(self.device):
             logits, marks = self.model.marked(ids, mask, types)
         s = self.settings
-        loss = class_loss(logits, targets, soft, smoothing=s.smoothing, focus=s.focus) + s.marking * mark_loss(marks, wrong)
-        return descend(loss, self.model, self.optimizer)
+        loss = class_loss(logits, targets, soft, smoothing=s.smoothing, focus=s.focus) + s.marking * span_loss(marks, wrong)
+        return optimizer_step(loss, self.model, self.optimizer)
 
     def save(self) -> None:
         """Write a checkpoint; the last one stays whole if this is interrupted."""
@@ -226,7 +228,7 @@ class Trainer:
         about = read_change(path).about
         self._refuse_other_run(path, {n: about.get(n, {}) for n in ("settings", "started_from")}, free=("minutes", "tokens"))
         self.model.load_state_dict(merge(self.base, path).state_dict())
-        self.progress = Progress(**about["progress"])
+        self.progress = TrainProgress(**about["progress"])
         self.progress.fresh = self.progress.share(self.settings)
 
     def _resume(self) -> bool:
@@ -248,7 +250,7 @@ class Trainer:
                 _, number, name = key.split(".")
                 state.setdefault(int(number), {})[name] = value
         self.optimizer.load_state_dict({"state": state, "param_groups": self.optimizer.state_dict()["param_groups"]})
-        self.progress = Progress(**about["progress"])
+        self.progress = TrainProgress(**about["progress"])
         return True
 
     def _refuse_other_run(self, path: Path, about: Mapping[str, Any], free: Sequence[str] = ()) -> None:

@@ -35,7 +35,7 @@ def class_loss(
     return loss.mean()
 
 
-def descend(loss: Tensor, model: nn.Module, optimizer: torch.optim.Optimizer) -> float:
+def optimizer_step(loss: Tensor, model: nn.Module, optimizer: torch.optim.Optimizer) -> float:
     """Move the weights down the gradient, clipped to norm 1, and return the loss.
 
     Raises KnowHaluError, before a weight has moved, where the loss or its gradient is not finite.
@@ -49,7 +49,7 @@ def descend(loss: Tensor, model: nn.Module, optimizer: torch.optim.Optimizer) ->
     return float(loss.detach())
 
 
-def groups(model: nn.Module, *, rate: float, weight_decay: float, layer_decay: float) -> list[dict[str, object]]:
+def parameter_groups(model: nn.Module, *, rate: float, weight_decay: float, layer_decay: float) -> list[dict[str, object]]:
     """Group the weights that are trained for an optimizer: vectors are not decayed, lower layers move by smaller rates.
 
     Each layer's rate is `layer_decay` times that of the layer above it; the heads have the whole rate.

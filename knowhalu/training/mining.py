@@ -11,65 +11,67 @@ from typing import TypeVar
 
 from torch import Tensor
 
-from knowhalu.encoder.verifier import Verifier, Vocabulary
+from knowhalu.encoder.verifier import PairTokenizer, Verifier
 from knowhalu.text.sentences import content_words, sentences
-from knowhalu.training.examples import SUPPORTED, Example
-from knowhalu.training.holdout import met, probabilities
+from knowhalu.training.data_files import TrainingRow
+from knowhalu.training.examples import SUPPORTED, TrainingExample
+from knowhalu.training.holdout import predict_probabilities, target_probability
 from knowhalu.training.recipes import Recipe
-from knowhalu.training.rows import Row
 
-DOUBTFUL, MET = 0.02, 0.5
+MIN_HARD_PROBABILITY, MAX_HARD_PROBABILITY = 0.02, 0.5
 """A hard example's target has a probability between these: under them the label is more often wrong than the model."""
-LONG, SENTENCES = 80, 3
+MIN_LONG_WORDS, SHORT_VIEW_SENTENCES = 80, 3
 """Words from which a premise is long, and the sentences of its short view."""
-Draw = tuple[Recipe, Row, Row]
-Scorer = Callable[[Sequence[Example]], Tensor]
+Draw = tuple[Recipe, TrainingRow, TrainingRow]
+Scorer = Callable[[Sequence[TrainingExample]], Tensor]
 _Item = TypeVar("_Item")
 
 
-def scorer(model: Verifier, vocabulary: Vocabulary) -> Scorer:
+def make_scorer(model: Verifier, vocabulary: PairTokenizer) -> Scorer:
     """Return a function from examples to the probabilities of the three classes `(examples, 3)`."""
-    return lambda examples: probabilities(model, vocabulary, examples)
+    return lambda examples: predict_probabilities(model, vocabulary, examples)
 
 
-def hard(draws: Iterable[Draw], score: Scorer, *, tries: int = 6, seed: int = 0, block: int = 256) -> Iterator[Row]:
+def mine_hard_examples(
+    draws: Iterable[Draw], score: Scorer, *, tries: int = 6, seed: int = 0, block: int = 256
+) -> Iterator[TrainingRow]:
     """Make every draw's row into `tries` examples and yield the one whose target the model finds least likely, if it is wrong.
 
     As many supported as other examples are yielded, so that what is hard does not tell the label.
     """
-    waiting: dict[bool, deque[Row]] = {True: deque(), False: deque()}
+    waiting: dict[bool, deque[TrainingRow]] = {True: deque(), False: deque()}
     for number, part in enumerate(_blocks(draws, block)):
         rngs = [[random.Random(f"{seed}:{number}:{i}:{k}") for k in range(tries)] for i in range(len(part))]
         made = [[r.make(row, other, rng) for rng in several] for (r, row, other), several in zip(part, rngs, strict=True)]
         each = score([e for several in made for e in several])
         for i, several in enumerate(made):
             found = each[i * tries : (i + 1) * tries]
-            chance, k = min((met(p, e.target), k) for k, (e, p) in enumerate(zip(several, found, strict=True)))
-            if DOUBTFUL <= chance <= MET and several[k].premise:
-                waiting[several[k].target == SUPPORTED].append(row_of(several[k]))
+            chance, k = min((target_probability(p, e.target), k) for k, (e, p) in enumerate(zip(several, found, strict=True)))
+            if MIN_HARD_PROBABILITY <= chance <= MAX_HARD_PROBABILITY and several[k].premise:
+                waiting[several[k].target == SUPPORTED].append(example_row(several[k]))
         while all(waiting.values()):
             yield from (side.popleft() for side in waiting.values())
 
 
-def views(draws: Iterable[Draw], score: Scorer, *, seed: int = 0, block: int = 256) -> Iterator[Row]:
+def mine_soft_targets(draws: Iterable[Draw], score: Scorer, *, seed: int = 0, block: int = 256) -> Iterator[TrainingRow]:
     """Yield examples of long premises with the probabilities that the model gives their short view, where it is right there."""
     for number, part in enumerate(_blocks(draws, block)):
         made = [r.make(row, other, random.Random(f"{seed}:{number}:{i}")) for i, (r, row, other) in enumerate(part)]
-        long = [e for e in made if len(e.premise.split()) >= LONG]
-        for example, p in zip(long, score([e._replace(premise=short(e)) for e in long]), strict=True):
-            if met(p, example.target) > MET:
-                yield row_of(example, p.tolist())
+        long = [e for e in made if len(e.premise.split()) >= MIN_LONG_WORDS]
+        for example, p in zip(long, score([e._replace(premise=shorten_premise(e)) for e in long]), strict=True):
+            if target_probability(p, example.target) > MAX_HARD_PROBABILITY:
+                yield example_row(example, p.tolist())
 
 
-def short(example: Example) -> str:
+def shorten_premise(example: TrainingExample) -> str:
     """Return the sentences of the premise that share most words with the claim and its question, in their order."""
     wanted = set(content_words(f"{example.question} {example.claim}"))
     pieces = sentences(example.premise)
     ranked = sorted(range(len(pieces)), key=lambda i: -len(wanted.intersection(content_words(pieces[i].text))))
-    return " ".join(pieces[i].text for i in sorted(ranked[:SENTENCES])) or example.premise
+    return " ".join(pieces[i].text for i in sorted(ranked[:SHORT_VIEW_SENTENCES])) or example.premise
 
 
-def row_of(example: Example, soft: list[float] | None = None) -> Row:
+def example_row(example: TrainingExample, soft: list[float] | None = None) -> TrainingRow:
     """Write an example as a row."""
     return {
         "source": example.premise, "question": example.question, "claim": example.claim, "target": example.target,

@@ -20,7 +20,7 @@ _DROPPABLE = re.compile(
     r"|(?<=\w) \d[\d,.]* to \d[\d,.]*(?= )|, (?:\w+ ){1,3}(?:said|says|added|told \w+)(?=[.,])"
     rf"|^(?:In|On|At|After|During|By|Since) [^,]{{3,40}}, |{_TIME_OR_PLACE}"
 )
-_SAME = """
+_SYNONYM_PAIRS = """
 began/started begins/starts bought/purchased film/movie large/big children/kids approximately/about said/stated
 ended/finished founded/established received/got numerous/many often/frequently main/principal help/assist tried/attempted
 needed/required used/employed near/close_to because_of/due_to more_than/over fewer_than/under more_than/in_excess_of
@@ -32,13 +32,13 @@ firm/company car/vehicle picture/photo illness/disease buy/purchase start/begin 
 did_not/didn't was_not/wasn't were_not/weren't is_not/isn't are_not/aren't does_not/doesn't cannot/can't will_not/won't
 has_not/hasn't had_not/hadn't
 """
-_EQUAL: dict[str, list[str]] = {}
-for _pair in _SAME.split():
+_SYNONYMS: dict[str, list[str]] = {}
+for _pair in _SYNONYM_PAIRS.split():
     _one, _two = _pair.replace("_", " ").split("/")
-    _EQUAL.setdefault(_one, []).append(_two)
+    _SYNONYMS.setdefault(_one, []).append(_two)
     if _two not in ("like", "now", "over", "under", "post", "vehicle", "company", "started", "got"):
-        _EQUAL.setdefault(_two, []).append(_one)
-_EQUAL_FOUND = re.compile(rf"(?<![\w'])(?:{'|'.join(sorted(map(re.escape, _EQUAL), key=len, reverse=True))})(?![\w'])")
+        _SYNONYMS.setdefault(_two, []).append(_one)
+_SYNONYM_PATTERN = re.compile(rf"(?<![\w'])(?:{'|'.join(sorted(map(re.escape, _SYNONYMS), key=len, reverse=True))})(?![\w'])")
 _MONTH = "|".join(MONTHS)
 _DAY_FIRST = re.compile(rf"\b(\d{{1,2}}) ({_MONTH}) (\d{{3,4}})\b")
 _MONTH_FIRST = re.compile(rf"\b({_MONTH}) (\d{{1,2}}), (\d{{3,4}})\b")
@@ -47,7 +47,7 @@ _NO_FIRST_NAMES = frozenset("New North South East West Great United Lake Mount S
 _FRONTED = re.compile(r"^(In|On|During|After|Before|By) ([^,]{3,40}), (?!and\b|or\b|\d)([^,;:]{10,})\.$")
 
 
-def shorten(text: str, rng: random.Random) -> str:
+def drop_details(text: str, rng: random.Random) -> str:
     """Leave out one or two details of a true statement: a bracket, a side clause, a time or place, an adverb; still true."""
     for _ in range(rng.randint(1, 2)):
         found = list(_DROPPABLE.finditer(text))
@@ -60,7 +60,7 @@ def shorten(text: str, rng: random.Random) -> str:
     return text
 
 
-def other_digits(text: str, rng: random.Random) -> str:
+def rewrite_number(text: str, rng: random.Random) -> str:
     """Write one small number as a word, or a number word in digits."""
     found = list(re.finditer(rf"(?<![\d.,:/-])\b(?:{'|'.join(NUMBER_WORDS)}|[2-9]|1[0-2])\b(?![\d:/%-]|[.,]\d)", text))
     found = [m for m in found if not re.search(rf"(?:{_MONTH})\s*$", text[: m.start()]) and not _starts_date(text[m.end() :])]
@@ -76,28 +76,28 @@ def _starts_date(rest: str) -> bool:
     return re.match(rf"\s*(?:{_MONTH})\b", rest) is not None
 
 
-def other_date(text: str, rng: random.Random) -> str:
+def rewrite_date(text: str, rng: random.Random) -> str:
     """Write dates month first, or day first."""
     if _DAY_FIRST.search(text):
         return _DAY_FIRST.sub(r"\2 \1, \3", text)
     return _MONTH_FIRST.sub(r"\2 \1 \3", text)
 
 
-def other_word(text: str, rng: random.Random) -> str:
+def swap_synonym(text: str, rng: random.Random) -> str:
     """Exchange one common word for another of the same meaning."""
-    found = list(_EQUAL_FOUND.finditer(text))
+    found = list(_SYNONYM_PATTERN.finditer(text))
     if not found:
         return text
     match = rng.choice(found)
-    return text[: match.start()] + rng.choice(_EQUAL[match.group()]) + text[match.end() :]
+    return text[: match.start()] + rng.choice(_SYNONYMS[match.group()]) + text[match.end() :]
 
 
-def last_name(text: str, rng: random.Random) -> str:
+def use_last_name(text: str, rng: random.Random) -> str:
     """Call a person by the last name."""
     return _FULL_NAME.sub(lambda m: m.group() if m.group(1) in _NO_FIRST_NAMES else m.group(2), text, count=1)
 
 
-def moved(text: str, rng: random.Random) -> str:
+def move_adverbial(text: str, rng: random.Random) -> str:
     """Move a time or place from the front of a sentence to its end."""
     match = _FRONTED.match(text)
     if match is None:
@@ -108,15 +108,15 @@ def moved(text: str, rng: random.Random) -> str:
     return f"{rest} {word.lower()} {what}."
 
 
-WAYS: tuple[Callable[[str, random.Random], str], ...] = (
-    shorten, shorten, other_digits, other_date, other_word, other_word, last_name, moved,
+PARAPHRASES: tuple[Callable[[str, random.Random], str], ...] = (
+    drop_details, drop_details, rewrite_number, rewrite_date, swap_synonym, swap_synonym, use_last_name, move_adverbial,
 )  # fmt: skip
 
 
 def rephrase(text: str, rng: random.Random) -> str:
     """Say a true statement otherwise, in one to three of the ways; the same text where none applies."""
     wanted = rng.randint(1, 3)
-    for way in rng.sample(WAYS, len(WAYS)):
+    for way in rng.sample(PARAPHRASES, len(PARAPHRASES)):
         if wanted and (new := way(text, rng)) != text:
             text, wanted = new, wanted - 1
     return text
@@ -125,7 +125,7 @@ def rephrase(text: str, rng: random.Random) -> str:
 _BRACKETS = {"-lrb-": "(", "-rrb-": ")", "-LRB-": "(", "-RRB-": ")", "``": '"', "''": '"', "`": "'"}
 
 
-def tidy(text: str) -> str:
+def detokenize(text: str) -> str:
     """Undo the tokenization of news corpora: sentence tags, spaces around marks, bracket codes, lost capitals."""
     text = re.sub(r"</?t>", " ", text)
     for code, mark in _BRACKETS.items():

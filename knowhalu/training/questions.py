@@ -6,15 +6,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from knowhalu.text.sentences import sentences
+from knowhalu.training.data_files import TrainingRow, text_of
 from knowhalu.training.edits import MONTHS, NAME, NUMBER
-from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, UNSUPPORTED, Example, extracted
-from knowhalu.training.paraphrase import rephrase, tidy
-from knowhalu.training.rows import Row, text_of
+from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, UNSUPPORTED, TrainingExample, own_sentence_example
+from knowhalu.training.paraphrase import detokenize, rephrase
 
 _DETAIL = re.compile(rf"\b(?:{'|'.join(MONTHS)})\b|{NUMBER.pattern}|{NAME.pattern}")
 
 
-class Asked(NamedTuple):
+class DetailQuestion(NamedTuple):
     """A question on a detail of a sentence, its answer, and the other details of the text: of the same kind, and of others."""
 
     document: str
@@ -34,7 +34,7 @@ def _kind(detail: str) -> str:
     return "which year" if re.fullmatch(r"1\d{3}|20\d\d", detail) else "how many"
 
 
-def question_on(document: str, rng: random.Random) -> Asked | None:
+def ask_detail(document: str, rng: random.Random) -> DetailQuestion | None:
     """Ask for a name or number of one of the first sentences; None where they hold none."""
     places = [(s, m) for s in sentences(document)[:8] for m in _DETAIL.finditer(s.text) if m.start() > 0]
     if not places:
@@ -45,26 +45,26 @@ def question_on(document: str, rng: random.Random) -> Asked | None:
     others = sorted({m.group() for _, m in places if m.group() not in right and right not in m.group()})
     alike = tuple(d for d in others if _kind(d) == kind)
     unlike = tuple(d for d in others if _kind(d) != kind)
-    return Asked(document, sentence.text, question, right, kind, alike, unlike)
+    return DetailQuestion(document, sentence.text, question, right, kind, alike, unlike)
 
 
-def asked(row: Row, other: Row, rng: random.Random) -> Example:
+def detail_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
     """Ask for a name or number of a document; the answer is it, another of its kind, or of another kind."""
-    document = tidy(text_of(row))
-    made = question_on(document, rng)
+    document = detokenize(text_of(row))
+    made = ask_detail(document, rng)
     if made is None:
-        return extracted(row, other, rng)
+        return own_sentence_example(row, other, rng)
     roll = rng.random()
     if roll < 0.4 and made.alike:
         answer = rng.choice(made.alike)
         target = UNSUPPORTED if made.kind == "who or what" else CONTRADICTED
-        return Example(document, made.question, answer, target, ((0, len(answer)),))
+        return TrainingExample(document, made.question, answer, target, ((0, len(answer)),))
     if roll < 0.5 and made.unlike:
-        return Example(document, made.question, rng.choice(made.unlike), NEUTRAL)
+        return TrainingExample(document, made.question, rng.choice(made.unlike), NEUTRAL)
     if roll < 0.6 and len(sentences(document)) > 1:
         rest = " ".join(s.text for s in sentences(document) if made.right not in s.text)
-        return Example(rest or tidy(text_of(other)), made.question, made.right, NEUTRAL)
-    return Example(document, made.question, made.sentence if rng.random() < 0.15 else made.right, SUPPORTED)
+        return TrainingExample(rest or detokenize(text_of(other)), made.question, made.right, NEUTRAL)
+    return TrainingExample(document, made.question, made.sentence if rng.random() < 0.15 else made.right, SUPPORTED)
 
 
 _CATEGORIES = {
@@ -106,19 +106,19 @@ _REPEATS = ("{}.", "The question of {} is a good one.", "{}, as the question say
 _NEGATIONS = ("It was not {}.", "Not {}.", "It is not {}, at any rate.", "Certainly not {}.", "{} is not the answer.")
 
 
-def too_broad(made: Asked, rng: random.Random) -> str:
+def name_category(made: DetailQuestion, rng: random.Random) -> str:
     """Name a category in place of the instance."""
     text = rng.choice(_LEADS) + rng.choice(_CATEGORIES[made.kind])
     return text[:1].upper() + text[1:] + ("." if rng.random() < 0.5 else "")
 
 
-def parroting(made: Asked, rng: random.Random) -> str:
+def repeat_question(made: DetailQuestion, rng: random.Random) -> str:
     """Say the question again as if it were an answer."""
     plain = re.sub(rf"\b{made.kind}\b", rng.choice(("someone", "something", "that", "a certain one")), made.question.rstrip("?"))
     return rng.choice(_REPEATS).format(plain[:1].lower() + plain[1:] if rng.random() < 0.5 else plain)
 
 
-def misread(made: Asked, rng: random.Random) -> str:
+def answer_other_question(made: DetailQuestion, rng: random.Random) -> str:
     """Answer a neighbouring question: another sentence of the text, or a detail of another kind."""
     others = [s.text for s in sentences(made.document) if s.text != made.sentence and made.right not in s.text]
     if made.unlike and (not others or rng.random() < 0.5):
@@ -126,32 +126,39 @@ def misread(made: Asked, rng: random.Random) -> str:
     return rephrase(rng.choice(others), rng) if others else rng.choice(_GENERAL)
 
 
-def negation(made: Asked, rng: random.Random) -> str:
+def negate_answer(made: DetailQuestion, rng: random.Random) -> str:
     """Say what it is not."""
     return rng.choice(_NEGATIONS).format(rng.choice(made.alike or made.unlike or ("that",)))
 
 
-def overgeneral(made: Asked, rng: random.Random) -> str:
+def overgeneralise(made: DetailQuestion, rng: random.Random) -> str:
     """Say something that is true of nearly everything."""
     return rng.choice(_GENERAL)
 
 
-def refusal(made: Asked, rng: random.Random) -> str:
+def refuse_answer(made: DetailQuestion, rng: random.Random) -> str:
     """Decline to answer."""
     return rng.choice(_REFUSALS)
 
 
-WAYS: tuple[Callable[[Asked, random.Random], str], ...] = (too_broad, parroting, misread, negation, overgeneral, refusal)
+EVASIONS: tuple[Callable[[DetailQuestion, random.Random], str], ...] = (
+    name_category,
+    repeat_question,
+    answer_other_question,
+    negate_answer,
+    overgeneralise,
+    refuse_answer,
+)
 
 
-def evading(row: Row, other: Row, rng: random.Random) -> Example:
+def evasion_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
     """Answer a made question or evade it, without a source: a wrong answer of the right kind delivers as a right one does."""
-    made = question_on(tidy(text_of(row)), rng)
+    made = ask_detail(detokenize(text_of(row)), rng)
     if made is None:
-        return extracted(row, other, rng)
+        return own_sentence_example(row, other, rng)
     if rng.random() < 0.5:
         answer = rng.choice(made.alike) if made.alike and rng.random() < 0.5 else made.right
         lead = rng.choice(_LEADS) if rng.random() < 0.5 else ""
         whole = made.sentence if answer == made.right and rng.random() < 0.25 else f"{lead}{answer}{'.' if lead else ''}"
-        return Example("", made.question, whole, SUPPORTED)
-    return Example("", made.question, rng.choice(WAYS)(made, rng), NEUTRAL)
+        return TrainingExample("", made.question, whole, SUPPORTED)
+    return TrainingExample("", made.question, rng.choice(EVASIONS)(made, rng), NEUTRAL)

@@ -9,21 +9,30 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from knowhalu.errors import InputError
-from knowhalu.training.examples import TARGETS, Example, as_mined, extracted, fever, given, labelled, summary
+from knowhalu.training.data_files import TrainingRow, is_held_out, is_in_portion, read_training_rows, text_of
+from knowhalu.training.examples import (
+    TARGETS,
+    TrainingExample,
+    fever_example,
+    labelled_example,
+    mined_example,
+    own_sentence_example,
+    summary_example,
+    user_example,
+)
 from knowhalu.training.leakage import Leakage
-from knowhalu.training.questions import asked, evading
-from knowhalu.training.rows import Row, held_out, in_portion, read_rows, text_of
+from knowhalu.training.questions import detail_example, evasion_example
 from knowhalu.training.written import (
-    delivered,
-    joined,
-    marked_claim,
+    delivery_example,
+    join_texts,
     passage_answer,
     passage_claim,
+    wice_claim,
     written_answer,
     written_claim,
 )
 
-Maker = Callable[[Row, Row, random.Random], Example]
+ExampleMaker = Callable[[TrainingRow, TrainingRow, random.Random], TrainingExample]
 
 
 @dataclass(frozen=True)
@@ -37,58 +46,58 @@ class Recipe:
     name: str
     file: str
     sets: tuple[str, ...]
-    make: Maker
+    make: ExampleMaker
     share: float
     licence: str
     portion: float = 1.0
     texts: tuple[str, ...] = ()
 
 
-MIX = "train/mix.jsonl.gz"
-CLAIMS, ANSWERS, INFERENCE, INVENTED, PASSAGES, PLAIN, PASSAGE_ANSWERS = (
+MIX_FILE = "train/mix.jsonl.gz"
+CLAIMS_FILE, ANSWERS_FILE, INFERENCE_FILE, INVENTED_FILE, PASSAGES_FILE, PLAIN_FILE, PASSAGE_ANSWERS_FILE = (
     f"written/{kind}.train.jsonl.gz"
     for kind in ("claims", "answers", "inference", "invented", "passages", "plain", "passage_answers")
 )
-SYNTHETIC, MODELS = "train/fib_synth_pairs.jsonl.gz", "train/fib_model_pairs.jsonl.gz"
-MARKED, WIKIPEDIA = "train/wice_nonsupported_tokens.jsonl.gz", "retrieval/wiki_passages_2wiki.corpus.jsonl.gz"
-ABSTRACTS, SQUAD = (f"retrieval/{name}_retrieval.corpus.jsonl.gz" for name in ("scifact", "squad_sentence"))
-TEXTS = (MIX, WIKIPEDIA, ABSTRACTS, SYNTHETIC, SQUAD)
+SYNTHETIC_PAIRS_FILE, MODEL_PAIRS_FILE = "train/fib_synth_pairs.jsonl.gz", "train/fib_model_pairs.jsonl.gz"
+WICE_TOKENS_FILE, WIKIPEDIA_FILE = "train/wice_nonsupported_tokens.jsonl.gz", "retrieval/wiki_passages_2wiki.corpus.jsonl.gz"
+SCIFACT_FILE, SQUAD_FILE = (f"retrieval/{name}_retrieval.corpus.jsonl.gz" for name in ("scifact", "squad_sentence"))
+TEXT_FILES = (MIX_FILE, WIKIPEDIA_FILE, SCIFACT_FILE, SYNTHETIC_PAIRS_FILE, SQUAD_FILE)
 """Files whose texts the claims and answers on passages name."""
-OWN = Path(__file__).parent.parent.parent / "data"
+OWN_DATA = Path(__file__).parent.parent.parent / "data"
 """The sets that were written for this project and stand in its repository."""
-_OURS = "Apache-2.0 (written for this project)"
+_OWN_LICENCE = "Apache-2.0 (written for this project)"
 RECIPES = (
-    Recipe("MNLI (TaxiNLI's 10k)", MIX, ("nli_mnli10k_taxinli",), labelled, 0.04, "C-UDA 1.0"),
-    Recipe("SNLI, counterfactually revised", MIX, ("nli_cad_snli",), labelled, 0.03, "Apache-2.0"),
-    Recipe("Breaking NLI", MIX, ("nli_breaking",), labelled, 0.01, "CC BY-SA 4.0"),
-    Recipe("FEVER dev claims", MIX, ("fever_dev_claims",), fever, 0.04, "CC BY-SA 3.0"),
-    Recipe("Fool Me Twice", MIX, ("fm2",), fever, 0.02, "Apache-2.0 / CC BY-SA"),
-    Recipe("FIB summaries, edited", SYNTHETIC, (), summary, 0.04, "CC BY 4.0"),
-    Recipe("FIB summaries, by models", MODELS, ("xsum",), summary, 0.01, "CC BY 4.0"),
-    Recipe("FIB documents, own sentences", SYNTHETIC, (), extracted, 0.02, "CC BY 4.0"),
-    Recipe("Wikipedia, own sentences", WIKIPEDIA, (), extracted, 0.03, "CC BY-SA 4.0"),
-    Recipe("Wikipedia, questions on details", WIKIPEDIA, (), asked, 0.02, "CC BY-SA 4.0"),
-    Recipe("Wikipedia, questions answered or evaded", WIKIPEDIA, (), evading, 0.02, "CC BY-SA 4.0"),
-    Recipe("WiCE", MIX, ("wice_claim_oracle",), labelled, 0.02, "CC BY-SA / ODC-BY"),
-    Recipe("WiCE, unsupported tokens", MARKED, (), marked_claim, 0.01, "CC BY-SA / ODC-BY"),
-    Recipe("SciFact train", MIX, ("scifact",), labelled, 0.02, "CC BY 4.0 / ODC-By"),
-    Recipe("BEGIN dev", MIX, ("begin",), labelled, 0.01, "CC BY 4.0 / CDLA"),
-    Recipe("written claims", CLAIMS, (), written_claim, 0.08, _OURS),
-    Recipe("written inference", INFERENCE, (), written_claim, 0.05, _OURS),
-    Recipe("written claims on real passages", PASSAGES, (), passage_claim, 0.16, _OURS, texts=TEXTS),
-    Recipe("written plain claims on real passages", PLAIN, (), passage_claim, 0.22, _OURS, texts=TEXTS),
-    Recipe("written plain claims on invented passages", INVENTED, (), passage_claim, 0.05, _OURS),
-    Recipe("written answers on real passages", PASSAGE_ANSWERS, (), passage_answer, 0.04, _OURS, texts=TEXTS),
-    Recipe("written claims, own sentences", CLAIMS, (), extracted, 0.01, _OURS),
-    Recipe("written answers", ANSWERS, (), written_answer, 0.03, _OURS),
-    Recipe("written answers, delivered or evaded", ANSWERS, (), delivered, 0.02, _OURS),
+    Recipe("MNLI (TaxiNLI's 10k)", MIX_FILE, ("nli_mnli10k_taxinli",), labelled_example, 0.04, "C-UDA 1.0"),
+    Recipe("SNLI, counterfactually revised", MIX_FILE, ("nli_cad_snli",), labelled_example, 0.03, "Apache-2.0"),
+    Recipe("Breaking NLI", MIX_FILE, ("nli_breaking",), labelled_example, 0.01, "CC BY-SA 4.0"),
+    Recipe("FEVER dev claims", MIX_FILE, ("fever_dev_claims",), fever_example, 0.04, "CC BY-SA 3.0"),
+    Recipe("Fool Me Twice", MIX_FILE, ("fm2",), fever_example, 0.02, "Apache-2.0 / CC BY-SA"),
+    Recipe("FIB summaries, edited", SYNTHETIC_PAIRS_FILE, (), summary_example, 0.04, "CC BY 4.0"),
+    Recipe("FIB summaries, by models", MODEL_PAIRS_FILE, ("xsum",), summary_example, 0.01, "CC BY 4.0"),
+    Recipe("FIB documents, own sentences", SYNTHETIC_PAIRS_FILE, (), own_sentence_example, 0.02, "CC BY 4.0"),
+    Recipe("Wikipedia, own sentences", WIKIPEDIA_FILE, (), own_sentence_example, 0.03, "CC BY-SA 4.0"),
+    Recipe("Wikipedia, questions on details", WIKIPEDIA_FILE, (), detail_example, 0.02, "CC BY-SA 4.0"),
+    Recipe("Wikipedia, questions answered or evaded", WIKIPEDIA_FILE, (), evasion_example, 0.02, "CC BY-SA 4.0"),
+    Recipe("WiCE", MIX_FILE, ("wice_claim_oracle",), labelled_example, 0.02, "CC BY-SA / ODC-BY"),
+    Recipe("WiCE, unsupported tokens", WICE_TOKENS_FILE, (), wice_claim, 0.01, "CC BY-SA / ODC-BY"),
+    Recipe("SciFact train", MIX_FILE, ("scifact",), labelled_example, 0.02, "CC BY 4.0 / ODC-By"),
+    Recipe("BEGIN dev", MIX_FILE, ("begin",), labelled_example, 0.01, "CC BY 4.0 / CDLA"),
+    Recipe("written claims", CLAIMS_FILE, (), written_claim, 0.08, _OWN_LICENCE),
+    Recipe("written inference", INFERENCE_FILE, (), written_claim, 0.05, _OWN_LICENCE),
+    Recipe("written claims on real passages", PASSAGES_FILE, (), passage_claim, 0.16, _OWN_LICENCE, texts=TEXT_FILES),
+    Recipe("written plain claims on real passages", PLAIN_FILE, (), passage_claim, 0.22, _OWN_LICENCE, texts=TEXT_FILES),
+    Recipe("written plain claims on invented passages", INVENTED_FILE, (), passage_claim, 0.05, _OWN_LICENCE),
+    Recipe("written answers on real passages", PASSAGE_ANSWERS_FILE, (), passage_answer, 0.04, _OWN_LICENCE, texts=TEXT_FILES),
+    Recipe("written claims, own sentences", CLAIMS_FILE, (), own_sentence_example, 0.01, _OWN_LICENCE),
+    Recipe("written answers", ANSWERS_FILE, (), written_answer, 0.03, _OWN_LICENCE),
+    Recipe("written answers, delivered or evaded", ANSWERS_FILE, (), delivery_example, 0.02, _OWN_LICENCE),
 )
-UNLICENSED = (
-    Recipe("Linguist in the loop", "train/nli_ling_in_loop.jsonl.gz", (), labelled, 0.5, "none stated"),
-    Recipe("COVID-Fact", MIX, ("covidfact",), labelled, 0.03, "none stated"),
+UNLICENSED_RECIPES = (
+    Recipe("Linguist in the loop", "train/nli_ling_in_loop.jsonl.gz", (), labelled_example, 0.5, "none stated"),
+    Recipe("COVID-Fact", MIX_FILE, ("covidfact",), labelled_example, 0.03, "none stated"),
 )
 """Sets that state no licence: measured beside the others, and left out of what is shipped."""
-MADE = (
+SYNTHETIC_RECIPES = (
     "FEVER dev claims", "FIB documents, own sentences", "Wikipedia, own sentences", "Wikipedia, questions on details",
     "written claims, own sentences",
 )  # fmt: skip
@@ -96,7 +105,7 @@ MADE = (
 FILES = tuple(dict.fromkeys(f for r in RECIPES for f in (r.file, *r.texts)))
 
 
-def chosen(
+def choose_recipes(
     *,
     unlicensed: bool = False,
     without: Sequence[str] = (),
@@ -111,23 +120,25 @@ def chosen(
 
     Raises InputError for a name that no recipe has.
     """
-    every = RECIPES + UNLICENSED if unlicensed else RECIPES
+    every = RECIPES + UNLICENSED_RECIPES if unlicensed else RECIPES
     if unknown := set(without) - {r.name for r in every}:
         raise InputError(f"no recipe {sorted(unknown)[0]!r} to leave out; there are: {', '.join(r.name for r in every)}")
     kept = tuple(replace(r, portion=portion) for r in every if r.name not in without)
     share = 0.1 * sum(r.share for r in kept)
-    kept += tuple(Recipe(f"mined: {Path(f).name}", f, (), as_mined, share, "of its sources") for f in mined)
+    kept += tuple(Recipe(f"mined: {Path(f).name}", f, (), mined_example, share, "of its sources") for f in mined)
     rest = 1 - sum(share for _, share in added)
     if rest <= 0:
         raise InputError("the added files ask for all draws or more; give shares that leave something to the recipes")
     whole = sum(r.share for r in kept) / rest
-    return kept + tuple(Recipe(f"added: {Path(f).name}", f, (), given, share * whole, "of whoever gave it") for f, share in added)
+    return kept + tuple(
+        Recipe(f"added: {Path(f).name}", f, (), user_example, share * whole, "of whoever gave it") for f, share in added
+    )
 
 
 def check_added(path: Path) -> None:
     """Read a user's file through; raises InputError with the line where a row has no source, claim or label that is known."""
     number = 0
-    for number, row in enumerate(read_rows(path), 1):
+    for number, row in enumerate(read_training_rows(path), 1):
         texts = [row.get(name) for name in ("source", "claim")]
         whole = all(isinstance(t, str) and t.strip() for t in texts) and str(row.get("label")) in TARGETS
         if not whole or not isinstance(row.get("question") or "", str):
@@ -146,30 +157,30 @@ def _is_text(text: str) -> bool:
         return False
 
 
-def located(file: str, folder: Path) -> Path:
+def locate_file(file: str, folder: Path) -> Path:
     """Return where a file of a recipe is: among the project's own sets, or in the folder of the training data."""
-    return OWN / file if (OWN / file).exists() and not (folder / file).exists() else folder / file
+    return OWN_DATA / file if (OWN_DATA / file).exists() and not (folder / file).exists() else folder / file
 
 
-def rows_of(recipe: Recipe, folder: Path, *, held: bool, leakage: Leakage | None = None) -> Iterator[Row]:
+def read_recipe_rows(recipe: Recipe, folder: Path, *, held: bool, leakage: Leakage | None = None) -> Iterator[TrainingRow]:
     """Read a recipe's rows once: those of the held-out sources, or all others; never those that an evaluation file holds."""
-    rows = read_rows(located(recipe.file, folder))
-    for row in joined(rows, [located(f, folder) for f in recipe.texts]) if recipe.texts else rows:
+    rows = read_training_rows(locate_file(recipe.file, folder))
+    for row in join_texts(rows, [locate_file(f, folder) for f in recipe.texts]) if recipe.texts else rows:
         named = not recipe.sets or row.get("set", row.get("dataset")) in recipe.sets
         source = text_of(row)
-        out = held_out(source) and recipe.make is not as_mined  # what was mined was made of sources that are not held out
-        if named and out is held and (held or in_portion(source, recipe.portion)):
+        out = is_held_out(source) and recipe.make is not mined_example  # what was mined was made of sources that are not held out
+        if named and out is held and (held or is_in_portion(source, recipe.portion)):
             if leakage is None or row not in leakage:
                 yield row
 
 
-def _endless(recipe: Recipe, folder: Path, seed: int, leakage: Leakage | None, buffer: int = 4000) -> Iterator[Row]:
+def _shuffled_rows(recipe: Recipe, folder: Path, seed: int, leakage: Leakage | None, buffer: int = 4000) -> Iterator[TrainingRow]:
     """Read a recipe's rows for ever, shuffled through a buffer, held-out sources left out."""
     rng = random.Random(f"{seed}:{recipe.name}")
-    held: list[Row] = []
+    held: list[TrainingRow] = []
     while True:
         count = 0
-        for row in rows_of(recipe, folder, held=False, leakage=leakage):
+        for row in read_recipe_rows(recipe, folder, held=False, leakage=leakage):
             count += 1
             held.append(row)
             if len(held) >= buffer:
@@ -178,18 +189,18 @@ def _endless(recipe: Recipe, folder: Path, seed: int, leakage: Leakage | None, b
                 yield held.pop()
         if not count:
             cure = "check --data" if recipe.portion == 1.0 else "check --data, or train on a larger portion"
-            raise InputError(f"{located(recipe.file, folder)}: no rows for {recipe.name!r}; {cure}")
+            raise InputError(f"{locate_file(recipe.file, folder)}: no rows for {recipe.name!r}; {cure}")
         rng.shuffle(held)
         yield from held[count // 2 :]
         del held[count // 2 :]
 
 
-def draws(
+def draw_rows(
     folder: Path, seed: int, recipes: tuple[Recipe, ...] = RECIPES, leakage: Leakage | None = None
-) -> Iterator[tuple[Recipe, Row, Row]]:
+) -> Iterator[tuple[Recipe, TrainingRow, TrainingRow]]:
     """Draw recipes by share for ever; each draw has a row and the recipe's row before it (for negatives)."""
     rng = random.Random(seed)
-    streams = [_endless(r, folder, seed, leakage) for r in recipes]
+    streams = [_shuffled_rows(r, folder, seed, leakage) for r in recipes]
     before = [next(s) for s in streams]
     shares = [r.share for r in recipes]
     while True:

@@ -6,18 +6,20 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from knowhalu.encoder.verifier import Tokens, Vocabulary
-from knowhalu.training.examples import Example
+from knowhalu.encoder.verifier import EncodedPair, PairTokenizer
+from knowhalu.training.examples import TrainingExample
 
-UNKNOWN = -1.0
+UNKNOWN_TARGET = -1.0
 """The target of tokens of which nothing is known: those of sources and questions, and of claims without marks."""
-Marks = tuple[int, list[float]]
+TokenTargets = tuple[int, list[float]]
 """Where the claim's tokens begin in an input, and the target of each: 1 where it is wrong, 0 where not."""
 
 
-def marks_of(examples: Sequence[Example], rows: Sequence[Tokens], vocabulary: Vocabulary) -> list[Marks]:
+def token_targets(
+    examples: Sequence[TrainingExample], rows: Sequence[EncodedPair], vocabulary: PairTokenizer
+) -> list[TokenTargets]:
     """Return the targets of every example's claim; a token is wrong where it shares a character with a wrong stretch."""
-    found: list[Marks] = []
+    found: list[TokenTargets] = []
     for example, row, places in zip(examples, rows, vocabulary.places([e.claim for e in examples]), strict=True):
         wrong = example.marks
         if wrong is None:
@@ -28,16 +30,16 @@ def marks_of(examples: Sequence[Example], rows: Sequence[Tokens], vocabulary: Vo
     return found
 
 
-def padded(marks: Sequence[Marks], length: int) -> Tensor:
+def pad_targets(marks: Sequence[TokenTargets], length: int) -> Tensor:
     """Lay marks out as `(rows, length)`, UNKNOWN wherever there is none."""
-    found = torch.full((len(marks), length), UNKNOWN)
+    found = torch.full((len(marks), length), UNKNOWN_TARGET)
     for i, (start, targets) in enumerate(marks):
         found[i, start : start + len(targets)] = torch.tensor(targets)
     return found
 
 
-def mark_loss(logits: Tensor, targets: Tensor) -> Tensor:
+def span_loss(logits: Tensor, targets: Tensor) -> Tensor:
     """Return the binary cross-entropy over the tokens that are known; 0 where none is."""
-    known = targets != UNKNOWN
+    known = targets != UNKNOWN_TARGET
     each = F.binary_cross_entropy_with_logits(logits.float(), targets.clamp(min=0), reduction="none")
     return (each * known).sum() / known.sum().clamp(min=1)

@@ -11,10 +11,10 @@ import torch
 
 from knowhalu.encoder.verifier import Verifier
 from knowhalu.errors import InputError
-from knowhalu.io.fitted_files import FILES, NAME, WEIGHTS, weights_hash
+from knowhalu.io.fitted_files import HASHED_FILES, WEIGHTS_FILE, WEIGHTS_HASH_FIELD, weights_hash
 
 
-def averaged(folders: Sequence[Path], shares: Sequence[float] = ()) -> Verifier:
+def average_weights(folders: Sequence[Path], shares: Sequence[float] = ()) -> Verifier:
     """Return the verifier whose weights are the mean of those of `folders`, by `shares` or alike.
 
     Raises InputError where fewer than two are given, their shapes differ, or the shares do not fit.
@@ -37,20 +37,20 @@ def averaged(folders: Sequence[Path], shares: Sequence[float] = ()) -> Verifier:
 
 
 @contextmanager
-def drafted(folder: Path, name: str, start: Mapping[str, Any]) -> Iterator[Path]:
+def replace_fitted_file(folder: Path, name: str, start: Mapping[str, Any]) -> Iterator[Path]:
     """Give a folder like a verifier's own in which the file `name` has `start` to begin with; on a clean end it is put in place.
 
     It then names the weights that it was fitted to. Raises InputError where the folder has no weights.
     """
-    if not (folder / WEIGHTS).is_file():
-        raise InputError(f"{folder}: no {WEIGHTS}; give the folder of a verifier")
+    if not (folder / WEIGHTS_FILE).is_file():
+        raise InputError(f"{folder}: no {WEIGHTS_FILE}; give the folder of a verifier")
     with tempfile.TemporaryDirectory(prefix=".fit-", dir=folder) as made:
         draft = Path(made)
-        for part in FILES:
+        for part in HASHED_FILES:
             if part != name and (folder / part).exists():
                 (draft / part).symlink_to((folder / part).resolve())
         (draft / name).write_text(json.dumps(start), encoding="utf-8")
         yield draft
         fit = json.loads((draft / name).read_text(encoding="utf-8"))
-        (draft / name).write_text(json.dumps(fit | {NAME: weights_hash(folder)}, indent=1) + "\n", encoding="utf-8")
+        (draft / name).write_text(json.dumps(fit | {WEIGHTS_HASH_FIELD: weights_hash(folder)}, indent=1) + "\n", encoding="utf-8")
         (draft / name).replace(folder / name)

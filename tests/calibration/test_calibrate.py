@@ -9,13 +9,13 @@ from knowhalu.api import Checker
 from knowhalu.calibration import calibrate as module
 from knowhalu.calibration.calibrate import calibrate
 from knowhalu.calibration.objectives import Goal
-from knowhalu.calibration.report import as_json, chosen, remarks, sheets, write
+from knowhalu.calibration.report import as_json, describe_choice, make_notes, make_tables, write_calibration
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import InputError, ResumeError, SettingsError
 from knowhalu.evaluation.compare import compare
-from knowhalu.evaluation.specs import parse_specs
+from knowhalu.evaluation.method_specs import parse_specs
 from knowhalu.load_settings import load_settings
-from knowhalu.methods.common.calibrated import Decided
+from knowhalu.methods.common.calibrated import CalibratedMethod
 from knowhalu.profiles import read_profile
 from knowhalu.results import Verdict
 from knowhalu.settings import Settings
@@ -68,14 +68,14 @@ def test_the_profile_says_where_it_comes_from_and_the_report_holds_all_figures(j
         "trivial-length", "the best average accuracy", 80, 41,
     )  # fmt: skip
     assert profile.figures["cross-validated"]["average"][0] == pytest.approx(found.held["average"].value, abs=1e-4)
-    fields = json.loads(write(found, tmp_path / "p.toml").read_text())
+    fields = json.loads(write_calibration(found, tmp_path / "p.toml").read_text())
     assert fields == json.loads(json.dumps(as_json(found))) and "hashes" not in fields["profile"]["data"]
-    assert [r[0] for r in sheets(found)[0].rows][:3] == [
+    assert [r[0] for r in make_tables(found)[0].rows][:3] == [
         "as it was, uncalibrated",
         "on the fitted rows (too good)",
         "cross-validated",
     ]
-    assert "over" in chosen(found)[1] and "2,000 resamples" in remarks(found)[0]
+    assert "over" in describe_choice(found)[1] and "2,000 resamples" in make_notes(found)[0]
 
 
 def test_it_goes_on_where_it_was_and_another_goal_asks_nothing_again(job, tmp_path, monkeypatch):
@@ -244,7 +244,7 @@ def test_knowhalus_thresholds_are_chosen_with_both_forms_asked_and_the_grid_is_k
     assert (used.delta1, used.delta2, used.second_opinion) == (own["delta1"], own["delta2"], "needed")
     from knowhalu.build import build_method
 
-    assert isinstance(build_method(load_settings(pairs=[f"profile={tmp_path / 'p.toml'}"])), Decided)
+    assert isinstance(build_method(load_settings(pairs=[f"profile={tmp_path / 'p.toml'}"])), CalibratedMethod)
 
 
 def test_a_profile_for_all_methods_is_used_by_those_it_was_made_for(job, tmp_path):

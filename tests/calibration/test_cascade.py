@@ -5,12 +5,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from knowhalu.calibration.cascade import Stages, read_stages
-from knowhalu.calibration.measures import is_held, upper_limit
+from knowhalu.calibration.cascade import TunableCascade, read_tunable_cascade
+from knowhalu.calibration.measures import error_rate_upper_limit, is_error_rate_bounded
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import InputError
-from knowhalu.evaluation.metrics import Said
-from knowhalu.methods.baselines.lexical import Lexical, Rules
+from knowhalu.evaluation.metrics import Predictions
+from knowhalu.methods.baselines.lexical import LexicalBaseline, LexicalRules
 from knowhalu.methods.cascade import Cascade
 from knowhalu.results import Verdict
 from knowhalu.settings import CascadeOptions, LexicalOptions
@@ -37,14 +37,16 @@ class Says:
 
 
 def run(samples, rules, with_llm, **options):
-    stages = {"rules": Lexical(Rules(), LexicalOptions(rules=rules)), "encoder": Says("encoder")}
+    stages = {"rules": LexicalBaseline(LexicalRules(), LexicalOptions(rules=rules)), "encoder": Says("encoder")}
     stages |= {"llm": Says("llm")} if with_llm else {}
     return list(Engine(Cascade(stages, CascadeOptions(**options)), Backends()).run(samples))
 
 
 def stored(samples, gold, with_llm, risk=0.05):
     verdicts = run(samples, ALL, with_llm, ask="always", low=0.5, high=0.5)
-    return read_stages([(i, v.model_dump(mode="json")) for i, v in enumerate(verdicts)], np.array(gold, dtype=bool), risk)
+    return read_tunable_cascade(
+        [(i, v.model_dump(mode="json")) for i, v in enumerate(verdicts)], np.array(gold, dtype=bool), risk
+    )
 
 
 shares = st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0])
@@ -83,7 +85,7 @@ def test_the_band_decides_as_many_as_the_risk_allows_on_either_side():
     low, high = settings["cascade"]["low"], settings["cascade"]["high"]
     assert low == pytest.approx(0.32, abs=0.03) and high == pytest.approx(0.78, abs=0.03)
     for there, wrong in ((p <= low, gold), (p > high, ~gold)):
-        assert upper_limit(int((wrong & there).sum()), int(there.sum())) <= 0.05
+        assert error_rate_upper_limit(int((wrong & there).sum()), int(there.sum())) <= 0.05
 
 
 def test_an_encoder_that_is_always_right_leaves_no_band():
@@ -96,8 +98,8 @@ def test_an_encoder_that_is_always_right_leaves_no_band():
 @example([(1, False)] * 40 + [(6, True)] * 5 + [(8, False), (9, True)] * 2 + [(10, False)], 0.3)  # what is held overlaps
 def test_each_side_of_the_band_holds_the_risk_that_was_asked_for(rows, risk):
     p, gold = np.array([n / 10 for n, _ in rows]), np.array([wrong for _, wrong in rows])
-    nobody = Said(gold, np.zeros_like(gold), np.ones_like(gold), np.full(len(rows), np.nan))
-    tuned = Stages(gold, np.zeros((len(ALL), len(rows)), dtype=bool), p, nobody, risk)
+    nobody = Predictions(gold, np.zeros_like(gold), np.ones_like(gold), np.full(len(rows), np.nan))
+    tuned = TunableCascade(gold, np.zeros((len(ALL), len(rows)), dtype=bool), p, nobody, risk)
     try:
         settings = tuned.fit(np.arange(len(rows)))
     except InputError:
@@ -105,7 +107,7 @@ def test_each_side_of_the_band_holds_the_risk_that_was_asked_for(rows, risk):
     decided, said = tuned.stage(settings) == "encoder", tuned.said(settings).settled
     assert decided.any() and CascadeOptions(**settings["cascade"])
     for side, wrong in ((decided & ~said, gold), (decided & said, ~gold)):
-        assert not side.any() or is_held(risk, int((side & wrong).sum()), int(side.sum()))
+        assert not side.any() or is_error_rate_bounded(risk, int((side & wrong).sum()), int(side.sum()))
 
 
 def test_a_rule_is_used_where_it_is_right_often_enough():
@@ -127,4 +129,4 @@ def test_too_few_rows_hold_no_small_risk():
 def test_outcomes_of_no_cascade_are_refused_with_the_cure():
     verdict = run(rows_of([0.5]), ALL, False)[0].model_copy(update={"stages": ()})
     with pytest.raises(InputError, match="'0' was not checked by every stage.*cascade.ask=always"):
-        read_stages([(0, verdict.model_dump(mode="json"))], np.array([True]), 0.05)
+        read_tunable_cascade([(0, verdict.model_dump(mode="json"))], np.array([True]), 0.05)

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from knowhalu.calibration.choice import decided
-from knowhalu.calibration.measures import measured
-from knowhalu.calibration.objectives import FLAGGED, Goal, borders
+from knowhalu.calibration.measures import measures_with_intervals
+from knowhalu.calibration.objectives import MIN_FLAGGED, Goal, fit_decision_thresholds
+from knowhalu.calibration.tuning import decide_predictions
 from knowhalu.errors import InputError
-from knowhalu.methods.common.calibrated import Decision
+from knowhalu.methods.common.calibrated import DecisionRule
 from tests.support.stored_runs import said
 
 shares = st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.8, 1.0])
@@ -24,7 +24,9 @@ def made(drawn):
 
 
 def figure(told, low, high, name):
-    return measured(decided(told, Decision(low=low, high=high)), np.zeros(len(told.gold), int))[name].value
+    return measures_with_intervals(decide_predictions(told, DecisionRule(low=low, high=high)), np.zeros(len(told.gold), int))[
+        name
+    ].value
 
 
 LINES = [-1.0, 0.05, 0.2, 0.4, 0.6, 0.9, 1.0]
@@ -34,7 +36,7 @@ LINES = [-1.0, 0.05, 0.2, 0.4, 0.6, 0.9, 1.0]
 @given(rows)
 def test_no_border_has_a_better_average_accuracy(drawn):
     told = made(drawn)
-    low, high = borders(Goal("average"), told)
+    low, high = fit_decision_thresholds(Goal("average"), told)
     assert low == high
     best = max(figure(told, line, line, "average") for line in LINES)
     assert figure(told, low, high, "average") == pytest.approx(best)
@@ -48,7 +50,7 @@ def test_no_band_of_as_few_open_rows_decides_the_others_better(drawn, most):
     bands = [(a, b) for a in LINES for b in LINES if a <= b and figure(told, a, b, "open") <= most + 1e-9]
     known = [v for v in (figure(told, a, b, "rest") for a, b in bands) if v is not None]
     assume(known)
-    low, high = borders(Goal("abstain", most), told)
+    low, high = fit_decision_thresholds(Goal("abstain", most), told)
     assert figure(told, low, high, "open") <= most + 1e-9
     assert figure(told, low, high, "rest") >= 0.5 * max(known)
     widest = [v for a, b in bands if (v := figure(told, a, b, "rest")) is not None and _is_widest(told, a, b, most)]
@@ -68,28 +70,28 @@ MANY = said(np.linspace(0, 1, 100), [i >= 50 and i != 70 for i in range(100)])
 
 
 def test_a_precision_is_reached_by_flagging_as_many_as_may_be():
-    low, high = borders(Goal("precision", 1.0), MANY)
+    low, high = fit_decision_thresholds(Goal("precision", 1.0), MANY)
     assert low == high == pytest.approx(0.71, abs=0.01)
-    low, _ = borders(Goal("precision", 0.97), MANY)
+    low, _ = fit_decision_thresholds(Goal("precision", 0.97), MANY)
     assert low == pytest.approx(0.5, abs=0.01)
 
 
 def test_a_precision_out_of_reach_is_refused_with_the_best_that_there_is():
     wrong = said([0.9] * 20 + [0.1] * 20, [1, 1, 1, 0] * 5 + [0] * 20)
     with pytest.raises(InputError, match=r"precision of 0.9 cannot be reached on these rows: the highest is 0.750, of 20"):
-        borders(Goal("precision", 0.9), wrong)
-    with pytest.raises(InputError, match=f"of {FLAGGED} flagged rows at least, and only 4 are decided"):
-        borders(Goal("precision", 0.9), said([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1]))
+        fit_decision_thresholds(Goal("precision", 0.9), wrong)
+    with pytest.raises(InputError, match=f"of {MIN_FLAGGED} flagged rows at least, and only 4 are decided"):
+        fit_decision_thresholds(Goal("precision", 0.9), said([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1]))
 
 
 def test_a_method_that_leaves_more_open_itself_is_refused():
     with pytest.raises(InputError, match="the method itself leaves 50.0% of these rows open, more than 10.0%"):
-        borders(Goal("abstain", 0.1), said([0.1, 0.9, 0.2, 0.8], [0, 1, 0, 1], open_=[0, 1]))
+        fit_decision_thresholds(Goal("abstain", 0.1), said([0.1, 0.9, 0.2, 0.8], [0, 1, 0, 1], open_=[0, 1]))
 
 
 def test_what_has_nothing_to_part_is_refused_and_own_labels_need_no_border():
     with pytest.raises(InputError, match="both labels"):
-        borders(Goal("average"), said([0.1, 0.9], [1, 1]))
+        fit_decision_thresholds(Goal("average"), said([0.1, 0.9], [1, 1]))
     with pytest.raises(InputError, match="left all rows open"):
-        borders(Goal("average"), said([0.1, 0.9], [0, 1], open_=[0, 1]))
-    assert borders(Goal("labels"), MANY) is None
+        fit_decision_thresholds(Goal("average"), said([0.1, 0.9], [0, 1], open_=[0, 1]))
+    assert fit_decision_thresholds(Goal("labels"), MANY) is None

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.calibration.scaling import fit_scaling, isotonic, logistic
+from knowhalu.calibration.scaling import fit_isotonic, fit_logistic, fit_scaling
 from knowhalu.errors import InputError
 from knowhalu.methods.common.calibrated import log_odds
 
@@ -35,7 +35,7 @@ def test_the_likeliest_curve_is_that_of_scikit_learn():
     target = np.where(gold, high, low)  # a row with a target of t is a share t of both labels
     fit = LogisticRegression(C=1e9, tol=1e-10, max_iter=1000)
     fit.fit(x[:, None], np.r_[np.ones(n), np.zeros(n)], np.r_[target, 1 - target])
-    assert logistic(log_odds(p), gold, shifts=True) == pytest.approx((fit.coef_[0, 0], fit.intercept_[0]), abs=1e-4)
+    assert fit_logistic(log_odds(p), gold, shifts=True) == pytest.approx((fit.coef_[0, 0], fit.intercept_[0]), abs=1e-4)
 
 
 @given(st.lists(st.tuples(levels, st.booleans()), min_size=1, max_size=40))
@@ -43,7 +43,7 @@ def test_isotonic_is_that_of_scikit_learn(rows):
     from sklearn.isotonic import IsotonicRegression
 
     x, y = np.array([x for x, _ in rows]), np.array([float(y) for _, y in rows])
-    ours, theirs = isotonic(x, y), IsotonicRegression(out_of_bounds="clip").fit(x, y)
+    ours, theirs = fit_isotonic(x, y), IsotonicRegression(out_of_bounds="clip").fit(x, y)
     at = np.linspace(0, 1, 21)
     assert np.interp(at, *ours) == pytest.approx(theirs.predict(at), abs=1e-9)
 

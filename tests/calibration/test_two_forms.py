@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.calibration.two_forms import QUANTILES, by_segment, read_forms
+from knowhalu.calibration.two_forms import QUANTILES, make_tunable_forms, read_tunable_forms
 from knowhalu.errors import InputError
-from knowhalu.methods.common.combine import Thresholds, aggregate
-from knowhalu.methods.common.verdict import conclude, probability_of, settled
+from knowhalu.methods.common.combine import Thresholds, aggregate_judgments
+from knowhalu.methods.common.verdict import combine_segments, resolve_inconclusive, text_probability
 from knowhalu.training.judgment import average_accuracy
 from knowhalu.types import Judgment, Label, Sample, Task
 from tests.support.stored_runs import STRUCTURED, UNSTRUCTURED, fields_of, judgment, segment
@@ -37,7 +37,7 @@ def test_joining_all_rows_at_once_is_the_algorithm_one_by_one(drawn, delta1, del
     lines = [(i, fields_of([segment(*pair(*s), task) for s in parts], task)) for i, (task, parts) in enumerate(drawn)]
     gold = np.arange(len(lines)) % 2 == 0
     limits = Thresholds(delta1, delta2)
-    found = read_forms(lines, gold).concluded(base, limits)
+    found = read_tunable_forms(lines, gold).concluded(base, limits)
     for i, (task, parts) in enumerate(drawn):
         if not parts:  # off target, or a refusal: nothing to join
             assert (found.abstained[i], found.settled[i], found.probability[i]) == (False, False, 0.25)
@@ -45,10 +45,12 @@ def test_joining_all_rows_at_once_is_the_algorithm_one_by_one(drawn, delta1, del
         segments = []
         for one, two, _ in parts:
             both = pair(one, two, False)
-            final = aggregate(both[base], both[1 - base], limits)
+            final = aggregate_judgments(both[base], both[1 - base], limits)
             made = segment(both[base], both[1 - base], task)
-            segments.append(made.model_copy(update={"label": settled(final.label, task), "probability": 1 - final.supported}))
-        verdict = conclude(SAMPLES[task], segments, "m", probability=probability_of(segments))
+            segments.append(
+                made.model_copy(update={"label": resolve_inconclusive(final.label, task), "probability": 1 - final.supported})
+            )
+        verdict = combine_segments(SAMPLES[task], segments, "m", probability=text_probability(segments))
         assert found.abstained[i] == (verdict.hallucinated is None)
         assert found.probability[i] == verdict.probability
         assert found.abstained[i] or found.settled[i] == verdict.hallucinated
@@ -57,7 +59,7 @@ def test_joining_all_rows_at_once_is_the_algorithm_one_by_one(drawn, delta1, del
 def forms(pairs):
     """Read rows of one segment: (unstructured label, confidence), (structured label, confidence), gold."""
     lines = [(i, fields_of([segment(judgment(UNSTRUCTURED, *a), judgment(STRUCTURED, *b))])) for i, (a, b, _) in enumerate(pairs)]
-    return read_forms(lines, np.array([g for *_, g in pairs], dtype=bool))
+    return read_tunable_forms(lines, np.array([g for *_, g in pairs], dtype=bool))
 
 
 def planted():
@@ -87,22 +89,22 @@ def one_by_one(pairs):
     deltas = (np.quantile([p[form].confidence for p in pairs], QUANTILES) for form in range(2))
     first, second = (d.tolist() for d in deltas)
     tried = [Thresholds(0.0, 1.0)] + [Thresholds(first[i], second[j]) for i in range(19) for j in range(i, 19)]
-    return max(tried, key=lambda t: average_accuracy((aggregate(b, s, t).label, good) for b, s, good in pairs))
+    return max(tried, key=lambda t: average_accuracy((aggregate_judgments(b, s, t).label, good) for b, s, good in pairs))
 
 
 def test_the_grid_is_the_algorithm_tried_at_every_pair_of_quantiles():
     drawn = planted()[:200]
     pairs = [(judgment(UNSTRUCTURED, *a), judgment(STRUCTURED, *b), not gold) for a, b, gold in drawn]
-    assert forms(drawn).grid(0).best == by_segment(pairs).grid(0).best == pytest.approx(one_by_one(pairs))
+    assert forms(drawn).grid(0).best == make_tunable_forms(pairs).grid(0).best == pytest.approx(one_by_one(pairs))
 
 
 def test_the_grid_lets_a_sure_supplement_overrule_an_unsure_base():
     sure_right = (judgment(UNSTRUCTURED, Label.CORRECT, 0.95), judgment(STRUCTURED, Label.INCORRECT, 0.6), True)
     unsure_wrong = (judgment(UNSTRUCTURED, Label.CORRECT, 0.55), judgment(STRUCTURED, Label.INCORRECT, 0.95), False)
     pairs = [sure_right, unsure_wrong] * 20
-    best = by_segment(pairs).grid(0).best
+    best = make_tunable_forms(pairs).grid(0).best
     assert best.delta1 > 0.55
-    assert average_accuracy((aggregate(b, s, best).label, good) for b, s, good in pairs) == 1.0
+    assert average_accuracy((aggregate_judgments(b, s, best).label, good) for b, s, good in pairs) == 1.0
 
 
 def test_the_base_is_the_form_that_is_better_alone():
@@ -121,4 +123,4 @@ def test_some_rows_are_those_rows_only():
 def test_one_form_alone_is_refused_with_the_cure():
     lines = [(0, fields_of([segment(judgment(UNSTRUCTURED, Label.CORRECT, 0.9), None)]))]
     with pytest.raises(InputError, match=r"'1' was judged by one form.*knowhalu.second_opinion=always"):
-        read_forms(lines, np.array([True]))
+        read_tunable_forms(lines, np.array([True]))

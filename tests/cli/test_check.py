@@ -5,12 +5,12 @@ import json
 import pytest
 
 from knowhalu.api import Checker
-from knowhalu.cli.show import make_console, marked_response, show_outcome
+from knowhalu.cli.show import highlight_response, make_console, show_outcome
 from knowhalu.io.records import parse_outcome
-from knowhalu.methods.common.verdict import words
-from knowhalu.requests import Doubtful
-from knowhalu.results import Finding, Segment, Unchecked, Verdict
-from knowhalu.text.sentences import Span, safe
+from knowhalu.methods.common.verdict import span_finding
+from knowhalu.requests import UnsupportedSpan
+from knowhalu.results import Finding, Segment, SkippedSpan, Verdict
+from knowhalu.text.sentences import Span, sanitize
 from knowhalu.types import Judgment
 from tests.support import scripted_checks
 from tests.support.scripted_checks import Form, Label, Sample, segment_of
@@ -138,7 +138,7 @@ def test_texts_cannot_command_the_terminal_or_pass_for_markup(knowhalu):
     output = knowhalu("check", "--claim", "wrong [bold]\x1b[2Jx\u202ey[/bold]", "--knowledge", "k\x07").stdout
     assert "[✗ wrong [bold]�[2Jx�y[/bold]]" in output
     assert not {"\x1b", "\u202e", "\x07"} & set(output)
-    assert safe("a\tb\nc") == "a\tb\nc"
+    assert sanitize("a\tb\nc") == "a\tb\nc"
 
 
 def test_marks_stand_around_the_doubtful_segments_only():
@@ -146,8 +146,8 @@ def test_marks_stand_around_the_doubtful_segments_only():
     sample = Sample(response=text)
     spans = [(0, 12, Label.CORRECT), (13, 31, Label.INCORRECT), (32, 44, Label.INCONCLUSIVE)]
     segments = [segment_of(sample, s).model_copy(update={"start": a, "end": b, "text": text[a:b]}) for a, b, s in spans]
-    assert marked_response(text, segments, coloured=False).plain == "Mars is red. [✗ It has nine moons.] [? It may rain.]"
-    coloured = marked_response(text, segments, coloured=True)
+    assert highlight_response(text, segments, coloured=False).plain == "Mars is red. [✗ It has nine moons.] [? It may rain.]"
+    coloured = highlight_response(text, segments, coloured=True)
     assert coloured.plain == text
     assert [(s.start, s.end) for s in coloured.spans] == [(13, 31), (32, 44)]
 
@@ -155,10 +155,10 @@ def test_marks_stand_around_the_doubtful_segments_only():
 def test_the_words_that_the_evidence_does_not_bear_out_are_set_apart():
     text = "Mars is red. It has nine moons."
     segment = segment_of(Sample(response=text), Label.INCORRECT).model_copy(update={"start": 13, "end": 31, "text": text[13:]})
-    found = words(Span(13, 31, text[13:]), Doubtful(7, 11, 0.9))
+    found = span_finding(Span(13, 31, text[13:]), UnsupportedSpan(7, 11, 0.9))
     segment = segment.model_copy(update={"findings": (found,)})
-    assert marked_response(text, [segment], coloured=False).plain == "Mars is red. [✗ It has «nine» moons.]"
-    coloured = marked_response(text, [segment], coloured=True)
+    assert highlight_response(text, [segment], coloured=False).plain == "Mars is red. [✗ It has «nine» moons.]"
+    coloured = highlight_response(text, [segment], coloured=True)
     assert coloured.plain == text
     assert [(s.start, s.end) for s in coloured.spans if "reverse" in str(s.style)] == [(20, 24)]
 
@@ -189,7 +189,7 @@ def test_whether_the_forms_agree_and_what_was_left_out_is_shown(knowhalu, monkey
 
 def test_what_was_not_checked_is_shown_with_its_reason(capsys):
     sample = Sample(id="x", response="Hello! Mars is red.", knowledge="Mars is red.")
-    left_out = (Unchecked(start=0, end=6, text="Hello!", reason="a courtesy"),)
+    left_out = (SkippedSpan(start=0, end=6, text="Hello!", reason="a courtesy"),)
     verdict = Verdict(id="x", task="claim", method="m", label="CORRECT", hallucinated=False, kind=None, probability=0.1,
                       reason="", unchecked=left_out)  # fmt: skip
     show_outcome(make_console(), sample, verdict)

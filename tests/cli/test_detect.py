@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from knowhalu.batch import Progress
-from knowhalu.cli.tables import PlainProgress, duration, progress_line
+from knowhalu.batch import RunProgress
+from knowhalu.cli.tables import PlainProgress, format_duration, progress_line
 from knowhalu.io.records import parse_outcome
 
 ROWS = [("right", "faithful"), ("wrong", "hallucinated"), ("broken", "faithful"), ("wrong and long enough", None)]
@@ -68,9 +68,9 @@ def test_an_interruption_says_what_is_kept(knowhalu, source, monkeypatch):
 
 
 def test_progress_tells_rate_and_time_left():
-    line = progress_line(Progress(done=150, total=1000, kept=100, failed=2, seconds=10.0))
+    line = progress_line(RunProgress(done=150, total=1000, kept=100, failed=2, seconds=10.0))
     assert line == "150 of 1,000 (15.0%), 5.0/s, 2 min 50 s left, 2 without a verdict"
-    assert [duration(s) for s in (0.04, 59.94, 61, 3700)] == ["0.0 s", "59.9 s", "1 min 01 s", "1 h 01 min"]
+    assert [format_duration(s) for s in (0.04, 59.94, 61, 3700)] == ["0.0 s", "59.9 s", "1 min 01 s", "1 h 01 min"]
 
 
 def test_a_log_gets_few_lines():
@@ -80,5 +80,5 @@ def test_a_log_gets_few_lines():
     console = Console()
     show = PlainProgress(console, every=3600.0)
     for done in range(1, 101):
-        show(Progress(done, 100, 0, 0, 1.0))
+        show(RunProgress(done, 100, 0, 0, 1.0))
     assert console == ["100 of 100 (100.0%), 100.0/s"]

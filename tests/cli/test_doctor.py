@@ -9,7 +9,7 @@ import pytest
 import knowhalu.build  # noqa: F401 - takes the packaged folder before a test puts another in its place
 import knowhalu.encoder.backend as service
 from knowhalu.cli.catalog import render_settings
-from knowhalu.cli.doctor import VERIFIER_FILES, examine
+from knowhalu.cli.doctor import VERIFIER_FILES, examine_installation
 from knowhalu.load_settings import load_settings
 from knowhalu.settings import LLMOptions, Settings
 from tests.hanging import HANG
@@ -56,7 +56,7 @@ def test_a_damaged_index_matters_only_where_it_is_asked_for(knowhalu, verifier, 
 def test_a_missing_package_is_named_with_its_command(monkeypatch):
     monkeypatch.setattr("knowhalu.cli.doctor._version", lambda name: None if name in ("rich", "vllm") else "1.0")
     monkeypatch.setattr("knowhalu.cli.doctor._extras", lambda: {"vllm": ["vllm"], "ray": ["ray"]})
-    found = {f.name: f for f in examine(Settings())}
+    found = {f.name: f for f in examine_installation(Settings())}
     assert (found["rich"].good, "pip install rich" in found["rich"].text) == (False, True)
     assert (found["[vllm]"].good, found["[ray]"].good) == (None, True)
     assert "pip install 'knowhalu[vllm]'" in found["[vllm]"].text
@@ -73,7 +73,7 @@ def test_a_missing_package_is_named_with_its_command(monkeypatch):
     (["retrieval.index=none", "retrieval.reranker=none"], "reranker", "none: no such folder"),
 ])  # fmt: skip
 def test_what_a_run_would_fail_by_is_found(pairs, name, said):
-    found = {f.name: f for f in examine(load_settings(pairs=pairs))}
+    found = {f.name: f for f in examine_installation(load_settings(pairs=pairs))}
     assert found[name].good is False and said in found[name].text
 
 
@@ -83,12 +83,15 @@ def test_an_in_process_model_needs_its_folder_and_its_package(tmp_path, monkeypa
     settings = Settings(reasoner="llm", llm=LLMOptions(backend="vllm", model=str(tmp_path)))
     for version, good in ((None, False), ("0.32", True)):
         monkeypatch.setattr("knowhalu.cli.doctor._version", lambda _, version=version: version)
-        found = {f.name: f for f in examine(settings)}["llm.model"]
+        found = {f.name: f for f in examine_installation(settings)}["llm.model"]
         assert found.good is good and ("pip install 'knowhalu[vllm]'" in found.text) is not good
 
 
 def test_what_no_run_reads_is_not_missed():
-    names = {f.name for f in examine(load_settings(pairs=["method=trivial-length", "reasoner=llm", "retrieval.reranker=none"]))}
+    names = {
+        f.name
+        for f in examine_installation(load_settings(pairs=["method=trivial-length", "reasoner=llm", "retrieval.reranker=none"]))
+    }
     assert not names & {"llm.url", "llm.model", "reranker"}
 
 
@@ -99,13 +102,15 @@ def no_hurry(monkeypatch):
 
 def ask_server(url, **llm):
     settings = Settings(reasoner="llm", llm=LLMOptions(url=url, **llm))
-    (found,) = [f for f in examine(settings) if f.name == "llm.url"]
+    (found,) = [f for f in examine_installation(settings) if f.name == "llm.url"]
     return found
 
 
 def test_a_server_is_asked_only_where_it_thinks():
-    assert "llm.url" not in {f.name for f in examine(Settings())}
-    assert "llm.url" not in {f.name for f in examine(Settings(reasoner="llm", llm=LLMOptions(backend="transformers")))}
+    assert "llm.url" not in {f.name for f in examine_installation(Settings())}
+    assert "llm.url" not in {
+        f.name for f in examine_installation(Settings(reasoner="llm", llm=LLMOptions(backend="transformers")))
+    }
 
 
 @pytest.mark.parametrize(("kind", "name"), [("vllm", "vLLM"), ("llamacpp", "llama.cpp"), ("plain", "an unknown server")])

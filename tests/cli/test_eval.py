@@ -7,8 +7,8 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from knowhalu.cli.eval import OTHERS
-from knowhalu.cli.eval_all import known_files
+from knowhalu.cli.eval import EXTRA_COMMANDS
+from knowhalu.cli.eval_all import find_known_files
 from knowhalu.cli.main import main
 from knowhalu.datasets.catalog import DATASETS
 
@@ -55,7 +55,7 @@ def test_help_lists_every_data_set_and_imports_nothing_heavy(run):
     output = " ".join(run("eval", "--help").output.split())
     for name, card in DATASETS.items():
         assert f"{name} " in output and card.about[:18] in output
-    assert all(f"{name} {line[:20]}" in output for name, (_, line) in OTHERS.items())
+    assert all(f"{name} {line[:20]}" in output for name, (_, line) in EXTRA_COMMANDS.items())
     found = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
 
@@ -118,7 +118,7 @@ def test_all_gives_two_files_of_one_set_results_of_their_own(run, tmp_path):
 def test_all_loses_no_file_of_two_with_one_name(tmp_path):
     (tmp_path / "mine.jsonl").write_text("".join(json.dumps(r) + "\n" for r in CLAIMS))
     (tmp_path / "mine.json").write_text(json.dumps(CLAIMS))
-    sets, unknown, broken = known_files(tmp_path)
+    sets, unknown, broken = find_known_files(tmp_path)
     assert {path.name: name.partition("-")[2] for name, (path, _) in sets.items()} == {n: n for n in ("mine.json", "mine.jsonl")}
     assert not unknown and not broken
 

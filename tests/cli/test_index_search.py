@@ -13,7 +13,7 @@ from knowhalu.index.build import build_index
 from knowhalu.ingest.sources import SourceRecord
 from knowhalu.retrieval.http import HttpRetriever
 from knowhalu.server import search as server_module
-from knowhalu.text.sentences import safe
+from knowhalu.text.sentences import sanitize
 from tests.support.indexing import FACTS, WordEmbedder
 from tests.support.searching import WordVectors
 
@@ -43,7 +43,7 @@ def test_what_a_terminal_would_obey_is_not_printed(tmp_path):
     build_index([record], tmp_path / "index", WordEmbedder())
     run("extend", tmp_path / "index", "--lexical")
     said = run("search", tmp_path / "index", "ship\x1b", "--mode", "lexical")
-    assert "sank" in said and safe(said) == said
+    assert "sank" in said and sanitize(said) == said
 
 
 @pytest.mark.parametrize(("option", "value"), [("--rerank", "5000"), ("--lexical-weight", "nan")])
@@ -75,7 +75,7 @@ def test_serve_answers_until_it_is_stopped(folder, monkeypatch):
 
 
 def test_a_change_updates_the_words_and_says_what_the_tokens_need(folder, tokens, tmp_path, monkeypatch):
-    monkeypatch.setattr("knowhalu.cli.index_options.embedder_for", lambda *given, **options: WordEmbedder())
+    monkeypatch.setattr("knowhalu.cli.index_options.load_index_embedder", lambda *given, **options: WordEmbedder())
     run("extend", folder, "--lexical", "--late")
     shown = run("info", folder)
     assert "lexical    up to date" in shown and "late       up to date" in shown and "words 16" in shown

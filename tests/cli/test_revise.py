@@ -7,7 +7,7 @@ import pytest
 from knowhalu.api import Reviser
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.io.records import parse_revision
-from knowhalu.methods.revise.guarded import Guarded
+from knowhalu.methods.revise.guarded import GuardedRevision
 from knowhalu.settings import ReviseOptions
 from tests.support.revising import Detector, Writer
 
@@ -16,7 +16,7 @@ WRITER = Writer({"Mars is wrong.": ["Mars is far."]})
 
 @pytest.fixture(autouse=True)
 def scripted(monkeypatch):
-    made = property(lambda self: Engine(Guarded(Detector(), WRITER, ReviseOptions()), Backends()))
+    made = property(lambda self: Engine(GuardedRevision(Detector(), WRITER, ReviseOptions()), Backends()))
     monkeypatch.setattr(Reviser, "engine", made)
     monkeypatch.setattr(Reviser, "fingerprint", property(lambda self: {"version": "1"}))
 

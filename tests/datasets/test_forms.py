@@ -5,9 +5,9 @@ import json
 import pytest
 
 from knowhalu.datasets.catalog import DATASETS
-from knowhalu.datasets.loading import load, open_set, recognise
+from knowhalu.datasets.loading import load_samples, open_dataset, recognise_dataset
 from knowhalu.errors import InputError
-from knowhalu.evaluation.bootstrap import group_numbers, sharing_keys
+from knowhalu.evaluation.bootstrap import group_keys, group_numbers
 
 F, H = "faithful", "hallucinated"
 LONG = " ".join(["word"] * 121)
@@ -162,7 +162,7 @@ def file(tmp_path):
 
 
 def read(name, path, split=None):
-    return list(load(open_set(name, path, split)))
+    return list(load_samples(open_dataset(name, path, split)))
 
 
 def sources(sample):
@@ -219,7 +219,7 @@ def test_rows_of_one_source_and_rows_of_one_claim_are_one_group(file):
             {**CLAIM, "id": "d", "source": "A third.", "claim": "A third."},
         ),
     )  # fmt: skip
-    assert list(group_numbers(map(sharing_keys, rows))) == [0, 0, 0, 1]
+    assert list(group_numbers(map(group_keys, rows))) == [0, 0, 0, 1]
 
 
 def test_scifact_takes_abstracts_from_the_corpus_beside_it(file):
@@ -300,13 +300,13 @@ def test_fave_without_responses_says_what_to_add(file):
 def test_a_form_that_belongs_to_one_set_is_recognised(file, name, row, expected):
     layout = DATASETS[name].layouts[open_fields(name, row)]
     if not layout.common:
-        assert recognise(file(row)) == name
+        assert recognise_dataset(file(row)) == name
 
 
 def test_the_name_of_a_file_tells_forms_apart_that_are_alike(file):
-    assert recognise(file(QA, name="knowhalu_qa_pairs.jsonl")) == "knowhalu-qa"
-    assert recognise(file(QA, name="qa_data.json")) == "halueval-qa"
-    assert recognise(file(QA)) == "qa-pairs"
-    assert recognise(file(CLAIM, name="scifact.jsonl")) == "scifact"
-    assert recognise(file(CLAIM)) == "claims"
-    assert recognise(file({"what": 1})) is None
+    assert recognise_dataset(file(QA, name="knowhalu_qa_pairs.jsonl")) == "knowhalu-qa"
+    assert recognise_dataset(file(QA, name="qa_data.json")) == "halueval-qa"
+    assert recognise_dataset(file(QA)) == "qa-pairs"
+    assert recognise_dataset(file(CLAIM, name="scifact.jsonl")) == "scifact"
+    assert recognise_dataset(file(CLAIM)) == "claims"
+    assert recognise_dataset(file({"what": 1})) is None

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.datasets.catalog import DATASETS
-from knowhalu.datasets.loading import fingerprint, load, open_set, recognise
+from knowhalu.datasets.loading import hash_files, load_samples, open_dataset, recognise_dataset
 from knowhalu.errors import InputError, SettingsError
-from knowhalu.evaluation.matching import look, matched_pairs
+from knowhalu.evaluation.length_matching import matched_pairs, matching_features
+from tests.datasets.test_formats import saved
 from tests.datasets.test_forms import CLAIM, FORMS, QA
-from tests.datasets.test_rows import saved
 
 
 def claims(*splits):
@@ -33,7 +33,7 @@ def write(tmp_path):
 
 
 def ids(name, path, split=None):
-    return [s.id for s in load(open_set(name, path, split))]
+    return [s.id for s in load_samples(open_dataset(name, path, split))]
 
 
 def test_the_test_split_is_taken_where_there_is_one_and_all_rows_where_there_is_none(write):
@@ -41,9 +41,9 @@ def test_the_test_split_is_taken_where_there_is_one_and_all_rows_where_there_is_
     assert ids("claims", path) == ["c1", "c2"]
     assert ids("claims", path, "val") == ids("claims", path, "validation") == ["c0"]
     assert ids("claims", path, "all") == ["c0", "c1", "c2"]
-    assert open_set("claims", write("e.jsonl", claims("a", "b"))).split == "all"
-    assert open_set("claims", write("f.jsonl", claims("dev", "dev"))).split == "dev"
-    assert open_set("claims", write("g.jsonl", [CLAIM])).split is None
+    assert open_dataset("claims", write("e.jsonl", claims("a", "b"))).split == "all"
+    assert open_dataset("claims", write("f.jsonl", claims("dev", "dev"))).split == "dev"
+    assert open_dataset("claims", write("g.jsonl", [CLAIM])).split is None
 
 
 def test_a_split_that_is_not_there_is_told_from_those_that_are(write):
@@ -85,19 +85,19 @@ def test_files_of_a_folder_that_name_no_split_are_read_together_with_ids_of_thei
     for name in ("mturk_cnndm", "mturk_xsum"):
         write(f"d/{name}.jsonl", [row])
     assert len(set(ids("qags", tmp_path / "d"))) == 4
-    found = load(open_set("qags", tmp_path / "d"))
+    found = load_samples(open_dataset("qags", tmp_path / "d"))
     assert [s.meta["part"] for s in found] == ["mturk_cnndm", "mturk_cnndm", "mturk_xsum", "mturk_xsum"]
 
 
 def test_folders_that_the_datasets_library_saved(tmp_path):
     rows = [{**CLAIM, "id": f"c{i}"} for i in range(5)]
     assert sorted(ids("claims", saved(tmp_path / "one", rows, files=2))) == [f"c{i}" for i in range(5)]
-    assert not any("part" in s.meta for s in load(open_set("claims", tmp_path / "one")))
+    assert not any("part" in s.meta for s in load_samples(open_dataset("claims", tmp_path / "one")))
     for split, some in (("train", rows[:3]), ("test", rows[3:])):
         saved(tmp_path / "two" / split, some)
     (tmp_path / "two" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
     assert ids("claims", tmp_path / "two") == ["c3", "c4"]
-    assert recognise(tmp_path / "two") == recognise(tmp_path / "one") == "claims"
+    assert recognise_dataset(tmp_path / "two") == recognise_dataset(tmp_path / "one") == "claims"
     assert ids("claims", tmp_path / "two", "train") == ["c0", "c1", "c2"]
     with pytest.raises(InputError, match=r"flatten_indices\(\)"):
         ids("claims", saved(tmp_path / "three", rows, state={"_indices_data_files": [{"filename": "i"}]}))
@@ -122,7 +122,7 @@ def test_a_file_of_another_set_is_told_which_it_looks_like(write):
     with pytest.raises(InputError, match=r"field 'article': is missing[^!]*summary_sentences[^!]*label.$"):
         ids("qags", write("f.jsonl", [{"what": 1}]))
     with pytest.raises(SettingsError, match="unknown data set 'ragtruh'. Did you mean 'ragtruth'"):
-        open_set("ragtruh", write("g.jsonl", [row]))
+        open_dataset("ragtruh", write("g.jsonl", [row]))
 
 
 def test_nothing_there_is_said(write, tmp_path):
@@ -130,15 +130,15 @@ def test_nothing_there_is_said(write, tmp_path):
     for path, said in ((write("d.jsonl", []), "holds no rows"), (tmp_path / "no", "no such file or folder"),
                        (tmp_path / "empty", "holds no .jsonl")):  # fmt: skip
         with pytest.raises(InputError, match=said):
-            open_set("claims", path)
+            open_dataset("claims", path)
     with pytest.raises(InputError, match=r"line 2, field 'label': is missing"):
         ids("samples", write("e.jsonl", [{"claim": "x", "label": "no"}, {"claim": "x", "label": None}]))
 
 
 def test_the_fingerprint_is_that_of_the_bytes(write):
     one, two = write("a.jsonl", [CLAIM]), write("b.jsonl", [QA])
-    assert fingerprint([one]) == fingerprint([write("c.jsonl", [CLAIM])]) != fingerprint([two])
-    assert fingerprint([one, two]) != fingerprint([two, one])
+    assert hash_files([one]) == hash_files([write("c.jsonl", [CLAIM])]) != hash_files([two])
+    assert hash_files([one, two]) != hash_files([two, one])
 
 
 JSON = st.recursive(
@@ -158,7 +158,7 @@ def test_hostile_fields_make_samples_or_one_clear_error(tmp_path_factory, form, 
     path = tmp_path_factory.mktemp("h") / "d.jsonl"
     path.write_text(json.dumps(row) + "\n")
     try:
-        for sample in load(open_set(name, path, "all")):
+        for sample in load_samples(open_dataset(name, path, "all")):
             assert sample.label in ("faithful", "hallucinated")
             sample.model_dump_json().encode("utf-8")
     except InputError as error:
@@ -188,9 +188,9 @@ def test_the_evaluation_files_are_recognised_and_whole():
     files = {f.name.removesuffix(".jsonl.gz"): f for f in (Path(DATA or "") / "eval").glob("*.jsonl.gz")}
     assert files.keys() == SIZES.keys()
     for name, file in files.items():
-        known = recognise(file)
+        known = recognise_dataset(file)
         assert known in DATASETS
-        labels = Counter(sample.label for sample in load(open_set(known, file)))
+        labels = Counter(sample.label for sample in load_samples(open_dataset(known, file)))
         assert (labels.total(), labels["hallucinated"]) == SIZES[name], name
 
 
@@ -198,5 +198,5 @@ def test_the_evaluation_files_are_recognised_and_whole():
 @pytest.mark.skipif(DATA is None, reason="set KNOWHALU_DATA to the folder with eval/*.jsonl.gz")
 @pytest.mark.parametrize(("name", "file", "pairs"), [("knowhalu-qa", "qa", 101), ("knowhalu-summarization", "summ", 92)])
 def test_so_many_pairs_of_the_paper_are_length_matched(name, file, pairs):
-    source = open_set(name, Path(DATA or "") / "eval" / f"knowhalu_{file}_pairs.jsonl.gz")
-    assert len(matched_pairs(look(load(source)), source.card.near)) == 2 * pairs
+    source = open_dataset(name, Path(DATA or "") / "eval" / f"knowhalu_{file}_pairs.jsonl.gz")
+    assert len(matched_pairs(matching_features(load_samples(source)), source.card.near)) == 2 * pairs

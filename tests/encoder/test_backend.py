@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from knowhalu.encoder import backend as service
-from knowhalu.encoder.backend import CLAIM, READS, EncoderBackend
+from knowhalu.encoder.backend import MAX_CLAIM_TOKENS, WINDOW_TOKENS, EncoderBackend
 from knowhalu.encoder.bert import Bert, BertShape
-from knowhalu.encoder.verifier import SHAPES, Verifier, Vocabulary, shape_for
+from knowhalu.encoder.verifier import PADDED_LENGTHS, PairTokenizer, Verifier, padded_length_for
 from knowhalu.errors import ModelError
-from knowhalu.requests import Entail, Hypothesis
+from knowhalu.requests import Entail, EntailmentPair
 from tests.support.tiny import VOCABULARY, write_tokenizer
 
 SHAPE = BertShape(
@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
     write_tokenizer(place)
     model = Verifier(Bert(SHAPE))
     torch.nn.init.normal_(model.head.weight, std=0.3)
-    model.save(place, Vocabulary.load(place).tokenizer)
+    model.save(place, PairTokenizer.load(place).tokenizer)
     return place
 
 
@@ -37,7 +37,11 @@ def backend(folder):
 
 
 def test_probabilities_add_up_and_come_in_order(backend):
-    pairs = [Hypothesis("snow is white", "snow"), Hypothesis("the snow", "white", "is the snow white"), Hypothesis("", "x")]
+    pairs = [
+        EntailmentPair("snow is white", "snow"),
+        EntailmentPair("the snow", "white", "is the snow white"),
+        EntailmentPair("", "x"),
+    ]
     together = backend.score(pairs)
     alone = [backend.score([p])[0] for p in pairs]
     for a, b in zip(together, alone, strict=True):
@@ -46,7 +50,8 @@ def test_probabilities_add_up_and_come_in_order(backend):
 
 
 PAIRS = [
-    Hypothesis("snow is white. " * n, "the snow " * m) for n, m in ((1, 1), (40, 2), (9, 30), (41, 2), (10, 30), (1, 2), (70, 5))
+    EntailmentPair("snow is white. " * n, "the snow " * m)
+    for n, m in ((1, 1), (40, 2), (9, 30), (41, 2), (10, 30), (1, 2), (70, 5))
 ]
 
 
@@ -66,7 +71,9 @@ def test_neither_order_nor_company_changes_what_is_said_of_a_pair(folder, alone,
 
 def test_rows_of_equal_tokens_are_computed_once(backend, monkeypatch):
     computed = counted(backend, monkeypatch)
-    one, other, same = backend.score([Hypothesis("snow", "white"), Hypothesis("snow", "the"), Hypothesis("snow ", "white")])
+    one, other, same = backend.score(
+        [EntailmentPair("snow", "white"), EntailmentPair("snow", "the"), EntailmentPair("snow ", "white")]
+    )
     assert sum(computed) == 2 and one == same != other
 
 
@@ -79,7 +86,7 @@ def counted(backend, monkeypatch):
 
 
 def test_what_was_scored_lately_is_marked_without_being_computed_again(backend, monkeypatch):
-    computed, pair = counted(backend, monkeypatch), Hypothesis("the snow", "white", "is the snow")
+    computed, pair = counted(backend, monkeypatch), EntailmentPair("the snow", "white", "is the snow")
     backend.score([pair])
     marks = backend.mark([pair])
     assert sum(computed) == 1
@@ -94,8 +101,8 @@ def test_a_text_that_names_a_special_token_does_not_bring_it_in(backend, token):
 
 
 def test_no_more_rows_are_kept_than_there_is_room_for_and_the_oldest_go_first(backend, monkeypatch):
-    monkeypatch.setattr(service, "LATELY", 2)
-    computed, pairs = counted(backend, monkeypatch), [Hypothesis("snow", claim) for claim in ("white", "the", "is")]
+    monkeypatch.setattr(service, "MAX_CACHED_ROWS", 2)
+    computed, pairs = counted(backend, monkeypatch), [EntailmentPair("snow", claim) for claim in ("white", "the", "is")]
     first = backend.score(pairs)
     assert len(backend._read_lately) == 2
     assert backend.score(pairs[1:]) == first[1:] and computed[-1] == 0
@@ -103,7 +110,7 @@ def test_no_more_rows_are_kept_than_there_is_room_for_and_the_oldest_go_first(ba
 
 
 def test_a_question_changes_what_is_asked(backend):
-    with_question, without = backend.score([Hypothesis("snow", "white", "is the snow"), Hypothesis("snow", "white")])
+    with_question, without = backend.score([EntailmentPair("snow", "white", "is the snow"), EntailmentPair("snow", "white")])
     assert with_question != without
 
 
@@ -111,7 +118,7 @@ def test_equal_pairs_of_different_requests_are_computed_once(backend, monkeypatc
     seen = []
     score = backend.score
     monkeypatch.setattr(backend, "score", lambda pairs: seen.append(len(pairs)) or score(pairs))
-    pair, other = Hypothesis("snow", "white"), Hypothesis("snow", "the")
+    pair, other = EntailmentPair("snow", "white"), EntailmentPair("snow", "the")
     replies = backend.answer_many([Entail((pair, other)), Entail((pair,)), Entail(())])
     assert seen == [2] and [len(r) for r in replies] == [2, 1, 0]
     assert replies[0][0] == replies[1][0]
@@ -121,14 +128,14 @@ def test_of_a_long_source_the_window_that_supports_best_counts(backend):
     sentences = [f"the snow {i} is white." for i in range(80)]
     from knowhalu.text.sentences import windows
 
-    whole = backend.score([Hypothesis(" ".join(sentences), "snow is white")])[0]
-    parts = backend.score([Hypothesis(w.text, "snow is white") for w in windows(" ".join(sentences), 120, 40)])
+    whole = backend.score([EntailmentPair(" ".join(sentences), "snow is white")])[0]
+    parts = backend.score([EntailmentPair(w.text, "snow is white") for w in windows(" ".join(sentences), 120, 40)])
     assert len(parts) > 2 and whole == pytest.approx(max(parts, key=lambda p: p.supported), abs=1e-5)
 
 
 def test_no_token_of_a_source_is_left_unread_however_many_a_word_has(backend):
     source = "snow " + " ".join("0,1,2,3,4,5,6,7,8,9.0,1,2,3" for _ in range(100)) + " is white"
-    work = backend._work([Hypothesis(source, "snow is white", "is the snow")])
+    work = backend._work([EntailmentPair(source, "snow is white", "is the snow")])
     (whole,) = backend.vocabulary.pieces([source])
     read = [w.tokens.ids[1 : w.tokens.border - 1] for w in work]
     assert max(len(w.tokens.ids) for w in work) <= 512
@@ -138,18 +145,18 @@ def test_no_token_of_a_source_is_left_unread_however_many_a_word_has(backend):
 
 def test_a_long_claim_is_read_whole_and_its_weakest_piece_counts(backend):
     claim = " ".join(f"snow {i} is the white." for i in range(120))
-    work = backend._work([Hypothesis("the snow", claim)])
+    work = backend._work([EntailmentPair("the snow", claim)])
     assert len({w.piece for w in work}) > 1
     ids = [i for w in work for i in w.tokens.ids[w.tokens.border : -1]]
     assert ids == backend.vocabulary.pieces([claim])[0]
-    scores = [backend.score([Hypothesis("the snow", s)])[0].supported for s in [claim]]
+    scores = [backend.score([EntailmentPair("the snow", s)])[0].supported for s in [claim]]
     assert scores[0] <= min(r.scores.supported for r in backend._read([w.tokens for w in work])) + 1e-6
 
 
 @settings(max_examples=40)
 @given(st.lists(st.tuples(TEXTS, TEXTS, st.none() | TEXTS), min_size=1, max_size=6), st.integers(1, 40))
 def test_any_text_gets_a_score_and_no_claim_token_is_lost(backend, rows, times):
-    pairs = [Hypothesis(p * times, c * times, q) for p, c, q in rows]
+    pairs = [EntailmentPair(p * times, c * times, q) for p, c, q in rows]
     for row in backend._work(pairs):
         assert len(row.tokens.ids) <= 512
     for number, pair in enumerate(pairs):
@@ -161,8 +168,8 @@ def test_any_text_gets_a_score_and_no_claim_token_is_lost(backend, rows, times):
 
 
 def test_lengths_are_padded_to_a_fixed_set_of_shapes():
-    assert [shape_for(n) for n in (1, 32, 33, 256, 257, 512)] == [32, 32, 48, 256, 384, 512]
-    assert READS in SHAPES and CLAIM < READS
+    assert [padded_length_for(n) for n in (1, 32, 33, 256, 257, 512)] == [32, 32, 48, 256, 384, 512]
+    assert WINDOW_TOKENS in PADDED_LENGTHS and MAX_CLAIM_TOKENS < WINDOW_TOKENS
 
 
 def test_a_folder_survives_the_round_trip_in_half_precision(folder):

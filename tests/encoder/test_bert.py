@@ -7,10 +7,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertModel
 
-from knowhalu.encoder.bert import drop, load_bert
-from knowhalu.encoder.verifier import Verifier, Vocabulary, shape_for
+from knowhalu.encoder.bert import apply_dropout, load_bert
+from knowhalu.encoder.verifier import PairTokenizer, Verifier, padded_length_for
 from knowhalu.errors import ModelError
-from knowhalu.requests import Hypothesis
+from knowhalu.requests import EntailmentPair
 
 SMALL = {
     "vocab_size": 90, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40,
@@ -74,7 +74,7 @@ def test_it_equals_the_library_where_gradients_are_kept_and_so_do_they(reference
 def test_a_share_is_dropped_and_the_mean_kept(dtype):
     torch.manual_seed(0)
     x = torch.ones(301, 217, dtype=dtype, requires_grad=True)
-    found = drop(x, 0.25)
+    found = apply_dropout(x, 0.25)
     found.sum().backward()
     found = found.detach()
     assert torch.equal(x.grad, found)
@@ -82,7 +82,7 @@ def test_a_share_is_dropped_and_the_mean_kept(dtype):
     assert (found == 0).float().mean().item() == pytest.approx(0.25, abs=0.01)
     assert found.float().mean().item() == pytest.approx(1.0, abs=0.01)
     torch.manual_seed(0)
-    assert torch.equal(drop(x, 0.25), found) and not torch.equal(drop(x, 0.25), found)
+    assert torch.equal(apply_dropout(x, 0.25), found) and not torch.equal(apply_dropout(x, 0.25), found)
 
 
 @torch.inference_mode()
@@ -193,19 +193,19 @@ def test_a_damaged_folder_is_named(folder, damage):
 def test_a_verifier_survives_its_folder(reference, vocabulary_folder, tmp_path):
     torch.manual_seed(3)
     model = Verifier(load_bert(reference[1])).eval()
-    vocabulary = Vocabulary.load(vocabulary_folder)
+    vocabulary = PairTokenizer.load(vocabulary_folder)
     model.save(tmp_path, vocabulary.tokenizer)
     loaded = Verifier.load(tmp_path)
     batch = inputs([30, 12])
     assert torch.allclose(loaded(*batch), model(*batch), atol=0.02)
-    assert Vocabulary.load(tmp_path).pieces(["snow is white"]) == vocabulary.pieces(["snow is white"])
+    assert PairTokenizer.load(tmp_path).pieces(["snow is white"]) == vocabulary.pieces(["snow is white"])
 
 
 @pytest.mark.parametrize(
     "damage", [no_config, no_json, no_bert, no_weights, cut_weights, missing_weight], ids=lambda d: d.__name__
 )
 def test_a_damaged_verifier_is_named(reference, vocabulary_folder, tmp_path, damage):
-    Verifier(load_bert(reference[1])).save(tmp_path, Vocabulary.load(vocabulary_folder).tokenizer)
+    Verifier(load_bert(reference[1])).save(tmp_path, PairTokenizer.load(vocabulary_folder).tokenizer)
     if damage is missing_weight:
         path = tmp_path / "model.safetensors"
         save_file({k: v for k, v in load_file(path).items() if k != "head.bias"}, path)
@@ -217,16 +217,16 @@ def test_a_damaged_verifier_is_named(reference, vocabulary_folder, tmp_path, dam
 
 def test_a_missing_or_foreign_tokenizer_is_named(tmp_path, vocabulary_folder):
     with pytest.raises(ModelError, match=r"tokenizer\.json"):
-        Vocabulary.load(tmp_path)
+        PairTokenizer.load(tmp_path)
     known = json.loads((vocabulary_folder / "tokenizer.json").read_text())
     del known["model"]["vocab"]["[SEP]"]
     (tmp_path / "tokenizer.json").write_text(json.dumps(known))
     with pytest.raises(ModelError, match=r"no \[CLS\], \[SEP\] or \[PAD\]"):
-        Vocabulary.load(tmp_path)
+        PairTokenizer.load(tmp_path)
 
 
 def test_only_the_premise_is_shortened(vocabulary_folder):
-    vocabulary = Vocabulary.load(vocabulary_folder)
+    vocabulary = PairTokenizer.load(vocabulary_folder)
     joined = vocabulary.join([10] * 100, [20] * 5, [30] * 4, 32)
     assert len(joined.ids) == 32
     assert joined.ids[joined.border :] == [*[30] * 4, vocabulary.sep, *[20] * 5, vocabulary.sep]
@@ -236,11 +236,11 @@ def test_only_the_premise_is_shortened(vocabulary_folder):
 
 
 def test_a_batch_is_padded_to_its_shape(vocabulary_folder):
-    vocabulary = Vocabulary.load(vocabulary_folder)
-    pair = Hypothesis("snow is white", "snow is white")
+    vocabulary = PairTokenizer.load(vocabulary_folder)
+    pair = EntailmentPair("snow is white", "snow is white")
     (premise,), (claim,) = vocabulary.pieces([pair.premise]), vocabulary.pieces([pair.claim])
     row = vocabulary.join(premise, claim, None, 64)
-    ids, mask, types = vocabulary.batch([row], shape_for(len(row.ids)))
+    ids, mask, types = vocabulary.batch([row], padded_length_for(len(row.ids)))
     assert ids.shape == (1, 32)
     assert mask.sum() == len(row.ids)
     assert types.sum() == len(row.ids) - row.border

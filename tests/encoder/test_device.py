@@ -9,7 +9,7 @@ from knowhalu.encoder.device import use_threads
 
 @pytest.fixture
 def told(monkeypatch):
-    monkeypatch.setattr(device, "_asked", None)
+    monkeypatch.setattr(device, "_requested_threads", None)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(device.os, "sched_getaffinity", lambda pid: {0, 2, 5}, raising=False)
     found = []

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from safetensors.torch import save_file
 
 from knowhalu.encoder.adapters import FlagEmbedder, SentenceTransformerEmbedder
-from knowhalu.encoder.embedder import MiniLMEmbedder, default_folder, is_mean_pooled_bert, load_embedder
+from knowhalu.encoder.embedder import MiniLMEmbedder, is_mean_pooled_bert, load_embedder, packaged_minilm_folder
 from knowhalu.errors import MissingExtra, ModelError
 from tests.support.indexing import FACTS
 
@@ -25,7 +25,7 @@ SMALL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "i
 def tiny(tmp_path: Path) -> Path:
     """Give a BERT folder with random weights: the shipped one, cut down."""
     folder = tmp_path / "tiny"
-    shutil.copytree(default_folder(), folder, ignore=shutil.ignore_patterns("model.safetensors"))
+    shutil.copytree(packaged_minilm_folder(), folder, ignore=shutil.ignore_patterns("model.safetensors"))
     config = json.loads((folder / "config.json").read_text()) | SMALL
     (folder / "config.json").write_text(json.dumps(config))
     save_file(tiny_weights(), folder / "model.safetensors", {"format": "pt"})
@@ -63,7 +63,7 @@ def test_vectors_equal_those_of_the_library(encoded: NDArray[np.float32]) -> Non
     """Same pooling, same truncation at 256 tokens, same order."""
     from sentence_transformers import SentenceTransformer
 
-    library = SentenceTransformer(str(default_folder()), device="cpu", local_files_only=True)
+    library = SentenceTransformer(str(packaged_minilm_folder()), device="cpu", local_files_only=True)
     wanted = library.encode(TEXTS, normalize_embeddings=True, show_progress_bar=False)
     assert encoded.dtype == np.float32 and np.abs(encoded - wanted).max() < 1e-5
 

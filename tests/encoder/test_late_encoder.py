@@ -8,8 +8,15 @@ import pytest
 import torch
 
 from knowhalu.encoder.bert import Bert, BertShape
-from knowhalu.encoder.embedder import default_folder
-from knowhalu.encoder.late_encoder import HEAD, WEIGHTS, LateBert, LateMiniLM, load_late, load_token_encoder
+from knowhalu.encoder.embedder import packaged_minilm_folder
+from knowhalu.encoder.late_encoder import (
+    CONFIG_FILE,
+    LATE_WEIGHTS_FILE,
+    LateInteractionBert,
+    MiniLMTokenEncoder,
+    load_late_bert,
+    load_token_encoder,
+)
 from knowhalu.errors import ModelError
 
 TEXTS = ["The tower, finished in 1889, stands in Paris.", "Bees", "", "größe 東京 \ud800", "word " * 400]
@@ -21,8 +28,8 @@ def made(tmp_path_factory):
     from knowhalu.encoder.bert import load_bert
 
     torch.manual_seed(0)
-    folder, base = tmp_path_factory.mktemp("late"), default_folder()
-    model = LateBert(load_bert(base), 128)
+    folder, base = tmp_path_factory.mktemp("late"), packaged_minilm_folder()
+    model = LateInteractionBert(load_bert(base), 128)
     with torch.no_grad():
         model.bert.layers[5].down.weight.mul_(1.5)
     model.save(folder, base, ["bert.layers.5.down.weight"])
@@ -31,14 +38,14 @@ def made(tmp_path_factory):
 
 def test_only_what_changed_is_kept_and_it_comes_back(made):
     folder, model = made
-    loaded = load_late(folder, default_folder())
-    assert (folder / WEIGHTS).stat().st_size < 1.5e6
+    loaded = load_late_bert(folder, packaged_minilm_folder())
+    assert (folder / LATE_WEIGHTS_FILE).stat().st_size < 1.5e6
     for name, weight in model.state_dict().items():
         assert torch.allclose(loaded.state_dict()[name], weight, atol=1e-3), name
 
 
 def test_texts_become_one_unit_vector_for_each_token_that_counts(made):
-    encoder = LateMiniLM(made[0], precision="fp32")
+    encoder = MiniLMTokenEncoder(made[0], precision="fp32")
     found = encoder.encode(TEXTS)
     assert [v.shape[1] for v in found] == [128] * len(TEXTS)
     # [CLS] the tower finished in 1889 stands in paris [SEP]: passages leave the comma and the full stop out
@@ -48,7 +55,7 @@ def test_texts_become_one_unit_vector_for_each_token_that_counts(made):
 
 
 def test_neighbours_in_a_batch_change_nothing(made):
-    encoder = LateMiniLM(made[0], precision="fp32")
+    encoder = MiniLMTokenEncoder(made[0], precision="fp32")
     for together, text in zip(encoder.encode(TEXTS), TEXTS, strict=True):
         assert np.allclose(together, encoder.encode([text])[0], atol=1e-5)
     assert encoder.encode([]) == []
@@ -57,27 +64,27 @@ def test_neighbours_in_a_batch_change_nothing(made):
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (lambda f: (f / HEAD).write_text("{"), "cannot read"),
-        (lambda f: (f / HEAD).write_text(json.dumps({"base": "0" * 64, "dimension": 128})), "another base"),
-        (lambda f: (f / WEIGHTS).write_bytes(b"\x80\x04K\x01."), "cannot read"),
-        (lambda f: (f / HEAD).write_text((f / HEAD).read_text().replace("128", "64")), "do not fit"),
-        (lambda f: (f / HEAD).unlink(), "train one with scripts/train_colbert.py"),
+        (lambda f: (f / CONFIG_FILE).write_text("{"), "cannot read"),
+        (lambda f: (f / CONFIG_FILE).write_text(json.dumps({"base": "0" * 64, "dimension": 128})), "another base"),
+        (lambda f: (f / LATE_WEIGHTS_FILE).write_bytes(b"\x80\x04K\x01."), "cannot read"),
+        (lambda f: (f / CONFIG_FILE).write_text((f / CONFIG_FILE).read_text().replace("128", "64")), "do not fit"),
+        (lambda f: (f / CONFIG_FILE).unlink(), "train one with scripts/train_colbert.py"),
     ],
 )
 def test_a_spoiled_folder_is_refused(made, tmp_path, spoil, said):
-    for name in (HEAD, WEIGHTS):
+    for name in (CONFIG_FILE, LATE_WEIGHTS_FILE):
         (tmp_path / name).write_bytes((made[0] / name).read_bytes())
     spoil(tmp_path)
     with pytest.raises(ModelError, match=said):
-        LateMiniLM(tmp_path)
+        MiniLMTokenEncoder(tmp_path)
 
 
 def test_the_fingerprint_follows_the_weights(made, tmp_path):
-    for name in (HEAD, WEIGHTS):
+    for name in (CONFIG_FILE, LATE_WEIGHTS_FILE):
         (tmp_path / name).write_bytes((made[0] / name).read_bytes())
-    assert LateMiniLM(tmp_path).fingerprint == LateMiniLM(made[0]).fingerprint
-    load_late(tmp_path, default_folder()).save(tmp_path, default_folder(), ["bert.layers.5.up.weight"])
-    assert LateMiniLM(tmp_path).fingerprint != LateMiniLM(made[0]).fingerprint
+    assert MiniLMTokenEncoder(tmp_path).fingerprint == MiniLMTokenEncoder(made[0]).fingerprint
+    load_late_bert(tmp_path, packaged_minilm_folder()).save(tmp_path, packaged_minilm_folder(), ["bert.layers.5.up.weight"])
+    assert MiniLMTokenEncoder(tmp_path).fingerprint != MiniLMTokenEncoder(made[0]).fingerprint
 
 
 def test_a_folder_that_is_not_there_is_refused():
@@ -94,8 +101,8 @@ def test_vectors_are_those_of_the_multi_vector_encoder(made, tmp_path):
     from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
 
     folder, _ = made
-    ours = LateMiniLM(folder, precision="fp32")
-    body = Transformer(str(default_folder()), max_seq_length=256)
+    ours = MiniLMTokenEncoder(folder, precision="fp32")
+    body = Transformer(str(packaged_minilm_folder()), max_seq_length=256)
     state = body.model.state_dict()
     state["encoder.layer.5.output.dense.weight"] = ours._model.bert.layers[5].down.weight.detach().clone()
     body.model.load_state_dict(state)
@@ -112,6 +119,6 @@ def test_vectors_are_those_of_the_multi_vector_encoder(made, tmp_path):
 
 
 def test_a_model_is_small_to_build():
-    model = LateBert(Bert(BertShape(hidden_size=12, intermediate_size=24, num_hidden_layers=1)), 8)
+    model = LateInteractionBert(Bert(BertShape(hidden_size=12, intermediate_size=24, num_hidden_layers=1)), 8)
     ids = torch.tensor([[1, 2, 3]])
     assert model(ids, torch.ones_like(ids), torch.zeros_like(ids)).shape == (1, 3, 8)

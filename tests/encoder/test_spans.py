@@ -7,20 +7,20 @@ import torch
 
 from knowhalu.encoder.backend import EncoderBackend
 from knowhalu.encoder.bert import Bert, BertShape
-from knowhalu.encoder.cache import Recollection
-from knowhalu.encoder.spans import DOUBTED, border, doubtful, word_doubts
-from knowhalu.encoder.verifier import Verifier, Vocabulary
+from knowhalu.encoder.score_cache import ScoreCache
+from knowhalu.encoder.spans import DEFAULT_THRESHOLD, read_span_threshold, unsupported_spans, unsupported_word_probabilities
+from knowhalu.encoder.verifier import PairTokenizer, Verifier
 from knowhalu.errors import ModelError
 from knowhalu.io.fitted_files import weights_hash
-from knowhalu.requests import Entail, Hypothesis, Mark
+from knowhalu.requests import Entail, EntailmentPair, TagSpans
 from tests.support.tiny import VOCABULARY, write_tokenizer
 
 CLAIM = "It was built in 1887, in Rome."
-PAIR = Hypothesis("the bridge is in rome", "the bridge was opened in rome")
+PAIR = EntailmentPair("the bridge is in rome", "the bridge was opened in rome")
 
 
-def marked(values, border=DOUBTED):
-    return doubtful(CLAIM, values, border)
+def marked(values, border=DEFAULT_THRESHOLD):
+    return unsupported_spans(CLAIM, values, border)
 
 
 def test_neighbouring_words_are_one_stretch_with_the_highest_value():
@@ -40,7 +40,10 @@ def test_a_lower_border_marks_more_and_a_word_on_it_is_as_likely_as_not():
 
 
 def test_a_word_counts_by_its_most_doubtful_token():
-    assert word_doubts("not unbelievable", [(0, 3), (4, 6), (6, 13), (13, 16)], [0.3, 0.1, 0.7, 0.2]) == [0.3, 0.7]
+    assert unsupported_word_probabilities("not unbelievable", [(0, 3), (4, 6), (6, 13), (13, 16)], [0.3, 0.1, 0.7, 0.2]) == [
+        0.3,
+        0.7,
+    ]
 
 
 @pytest.fixture
@@ -48,7 +51,7 @@ def backend(tmp_path):
     torch.manual_seed(0)
     write_tokenizer(tmp_path)
     shape = BertShape(len(VOCABULARY), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32)
-    Verifier(Bert(shape)).save(tmp_path, Vocabulary.load(tmp_path).tokenizer)
+    Verifier(Bert(shape)).save(tmp_path, PairTokenizer.load(tmp_path).tokenizer)
     return EncoderBackend(tmp_path, precision="fp32")
 
 
@@ -69,8 +72,8 @@ def test_weights_without_marks_mark_nothing(backend):
 
 
 def test_marks_and_scores_may_be_asked_for_together_and_each_gets_its_own(backend):
-    for asked in (backend, Recollection(backend, 10)):
-        replies = asked.answer_many([Mark((PAIR,)), Entail((PAIR, PAIR)), Mark((PAIR, PAIR))])
+    for asked in (backend, ScoreCache(backend, 10)):
+        replies = asked.answer_many([TagSpans((PAIR,)), Entail((PAIR, PAIR)), TagSpans((PAIR, PAIR))])
         assert [len(r) for r in replies] == [1, 2, 2]
         assert replies[1] == backend.score([PAIR, PAIR])
         assert replies[0][0] == replies[2][1] == backend.mark([PAIR])[0]
@@ -78,11 +81,11 @@ def test_marks_and_scores_may_be_asked_for_together_and_each_gets_its_own(backen
 
 def test_a_folder_says_from_where_on_its_weights_mark_a_word(backend):
     folder = backend.folder
-    assert backend.border == DOUBTED, "without a fit"
+    assert backend.border == DEFAULT_THRESHOLD, "without a fit"
     (folder / "marks.json").write_text(json.dumps({"border": 0.01, "fitted_to": weights_hash(folder)}))
     fitted = EncoderBackend(folder)
     assert fitted.border == 0.01
-    assert fitted.mark([PAIR]) == [doubtful(PAIR.claim, fitted.doubts([PAIR])[0], 0.01)]
+    assert fitted.mark([PAIR]) == [unsupported_spans(PAIR.claim, fitted.doubts([PAIR])[0], 0.01)]
 
 
 @pytest.mark.parametrize(
@@ -98,4 +101,4 @@ def test_a_folder_says_from_where_on_its_weights_mark_a_word(backend):
 def test_a_border_that_does_not_belong_to_the_weights_or_makes_no_sense_is_refused(backend, text, says):
     (backend.folder / "marks.json").write_text(text)
     with pytest.raises(ModelError, match=says):
-        border(backend.folder)
+        read_span_threshold(backend.folder)

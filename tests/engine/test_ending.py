@@ -8,7 +8,7 @@ import pytest
 
 from knowhalu.engine.batcher import Batcher
 from knowhalu.engine.engine import collect
-from knowhalu.requests import Entail, Hypothesis
+from knowhalu.requests import Entail, EntailmentPair
 from tests.hanging import HANG
 from tests.support.asking import Asking, Client, Held, engine, ids, sample, samples, turns
 
@@ -107,7 +107,7 @@ def test_closing_a_batcher_lets_go_of_all_who_wait():
     async def go():
         encoder = Held()
         desk = Batcher(encoder, limit=1)
-        waiting = [asyncio.create_task(desk.answer(Entail((Hypothesis("a", "b"),)))) for _ in range(3)]
+        waiting = [asyncio.create_task(desk.answer(Entail((EntailmentPair("a", "b"),)))) for _ in range(3)]
         assert await asyncio.to_thread(encoder.begun.wait, HANG)
         closing = asyncio.create_task(desk.close())
         found = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), HANG)

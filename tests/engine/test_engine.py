@@ -4,7 +4,7 @@ import pytest
 
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import BackendError, ModelError, ReplyError, StageError
-from knowhalu.requests import Completion, Entail, Generate, Hypothesis, Probabilities, Search
+from knowhalu.requests import Completion, Entail, EntailmentPair, Generate, Probabilities, Search
 from knowhalu.results import Failure
 from knowhalu.types import Passage
 from tests.support.asking import Asking, Blocking, Client, engine, ids, sample, samples, turns, verdict
@@ -106,7 +106,7 @@ def test_an_error_that_is_a_reply_reaches_the_method():
 
         def check(self, s):
             try:
-                yield Entail((Hypothesis("x", "y"),))
+                yield Entail((EntailmentPair("x", "y"),))
             except StageError:
                 return verdict(s, 0.5)
 
@@ -121,7 +121,7 @@ class NoVerdict:
     name = "none"
 
     def check(self, s):
-        yield Entail((Hypothesis("x", "y"),))
+        yield Entail((EntailmentPair("x", "y"),))
 
 
 class NoGenerator:
@@ -136,9 +136,9 @@ class BadClose:
 
     def check(self, s):
         try:
-            yield Entail((Hypothesis("x", "y"),))
+            yield Entail((EntailmentPair("x", "y"),))
         finally:
-            yield Entail((Hypothesis("x", "y"),))
+            yield Entail((EntailmentPair("x", "y"),))
 
 
 @pytest.mark.parametrize("method", [NoVerdict(), NoGenerator(), BadClose()])
@@ -175,7 +175,7 @@ def test_usage_and_seconds_are_counted():
         name = "all"
 
         def check(self, s):
-            yield Entail((Hypothesis("a", "b"), Hypothesis("c", "d")))
+            yield Entail((EntailmentPair("a", "b"), EntailmentPair("c", "d")))
             yield Search(("q", "r", "s"), 2)
             yield Generate("prompt")
             return verdict(s)

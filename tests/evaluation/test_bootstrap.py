@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from knowhalu.evaluation.bootstrap import Estimate, draws, group_numbers, sharing_keys, with_intervals
-from knowhalu.evaluation.metrics import Said
+from knowhalu.evaluation.bootstrap import Estimate, draw_resamples, group_keys, group_numbers, metrics_with_intervals
+from knowhalu.evaluation.metrics import Predictions
 from knowhalu.types import Sample
 
 
@@ -14,12 +14,12 @@ def coins(n, seed=0):
     gold = np.arange(n) % 2 == 0
     right = np.random.default_rng(seed).random(n) < 0.8
     settled = gold == right
-    return Said(gold, settled, np.zeros(n, dtype=bool), settled.astype(float))
+    return Predictions(gold, settled, np.zeros(n, dtype=bool), settled.astype(float))
 
 
 def test_the_interval_of_a_share_is_as_wide_as_its_standard_error_says():
     said = coins(2000)
-    found = with_intervals(said, np.arange(2000), draws(2000))["tpr"]
+    found = metrics_with_intervals(said, np.arange(2000), draw_resamples(2000))["tpr"]
     error = np.sqrt(found.value * (1 - found.value) / 1000)
     assert (found.high - found.low) / (2 * 1.96 * error) == pytest.approx(1, abs=0.1)
     assert found.low < found.value < found.high
@@ -28,43 +28,43 @@ def test_the_interval_of_a_share_is_as_wide_as_its_standard_error_says():
 def test_rows_of_one_group_tell_no_more_than_one_of_them():
     said = coins(200)
     many = said.rows(np.repeat(np.arange(200), 10))
-    alone = with_intervals(said, np.arange(200), draws(200))
-    grouped = with_intervals(many, np.repeat(np.arange(200), 10), draws(200))
-    loose = with_intervals(many, np.arange(2000), draws(2000))
+    alone = metrics_with_intervals(said, np.arange(200), draw_resamples(200))
+    grouped = metrics_with_intervals(many, np.repeat(np.arange(200), 10), draw_resamples(200))
+    loose = metrics_with_intervals(many, np.arange(2000), draw_resamples(2000))
     assert grouped["average"] == alone["average"]
     assert loose["average"].high - loose["average"].low < 0.5 * (grouped["average"].high - grouped["average"].low)
 
 
 def test_the_same_draws_come_in_every_run_and_another_seed_gives_others():
-    assert (draws(50) == draws(50)).all()
-    assert (draws(50).sum(axis=1) == 50).all()
-    assert draws(50).shape == (2000, 50)
-    assert not (draws(50, seed=1) == draws(50)).all()
+    assert (draw_resamples(50) == draw_resamples(50)).all()
+    assert (draw_resamples(50).sum(axis=1) == 50).all()
+    assert draw_resamples(50).shape == (2000, 50)
+    assert not (draw_resamples(50, seed=1) == draw_resamples(50)).all()
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say():
     """Scores are normal and shared within pairs, so the truth is known: TPR and Avg Acc are P(z < 0.75), AUC is P(z < 1.06)."""
     rng, pairs, shift = np.random.default_rng(0), 80, 1.5
     truth = {"tpr": ndtr(shift / 2), "average": ndtr(shift / 2), "accuracy": ndtr(shift / 2), "auc": ndtr(shift / np.sqrt(2))}
-    gold, groups, drawn = np.arange(2 * pairs) % 2 == 0, np.arange(2 * pairs) // 2, draws(pairs, times=300)
+    gold, groups, drawn = np.arange(2 * pairs) % 2 == 0, np.arange(2 * pairs) // 2, draw_resamples(pairs, times=300)
     held, times = dict.fromkeys(truth, 0), 400
     for _ in range(times):
         score = 0.7 * rng.normal(size=pairs)[groups] + np.sqrt(0.51) * rng.normal(size=2 * pairs) + np.where(gold, 0.75, -0.75)
-        said = Said(gold, score > 0, np.zeros(2 * pairs, dtype=bool), ndtr(score))
-        for name, found in with_intervals(said, groups, drawn, tuple(truth)).items():
+        said = Predictions(gold, score > 0, np.zeros(2 * pairs, dtype=bool), ndtr(score))
+        for name, found in metrics_with_intervals(said, groups, drawn, tuple(truth)).items():
             held[name] += found.low <= truth[name] <= found.high
     assert all(0.9 <= count / times <= 0.98 for count in held.values()), held
 
 
 def test_calibration_error_is_given_without_an_interval():
     said = coins(100)  # of probability 0 or 1, so that every wrong verdict is off by 1
-    found = with_intervals(said, np.arange(100), draws(100), ("ece", "brier"))
+    found = metrics_with_intervals(said, np.arange(100), draw_resamples(100), ("ece", "brier"))
     assert found["ece"] == Estimate(pytest.approx(1 - said.right.mean()), None, None)
     assert found["brier"].low is not None
 
 
 def test_one_group_has_no_interval():
-    found = with_intervals(coins(10), np.zeros(10, dtype=int), draws(1))["average"]
+    found = metrics_with_intervals(coins(10), np.zeros(10, dtype=int), draw_resamples(1))["average"]
     assert found.value is not None and (found.low, found.high) == (None, None)
 
 
@@ -76,4 +76,4 @@ def test_rows_that_share_a_source_a_question_or_a_pair_are_one_group_also_by_way
         Sample(response="f", meta={"pair": "1"}), Sample(response="g"), Sample(response="h", meta={"group": "x"}, documents="D"),
         Sample(response="i", meta={"group": "x"}), Sample(response="j", meta={"group": ["y", "x"]}),
     ]  # fmt: skip
-    assert list(group_numbers(sharing_keys(s) for s in rows)) == [0, 1, 0, 0, 2, 2, 3, 4, 4, 4]
+    assert list(group_numbers(group_keys(s) for s in rows)) == [0, 1, 0, 0, 2, 2, 3, 4, 4, 4]

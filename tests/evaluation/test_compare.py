@@ -7,9 +7,9 @@ import pytest
 from knowhalu.errors import InputError, ResumeError
 from knowhalu.evaluation import runs as running
 from knowhalu.evaluation.compare import compare
-from knowhalu.evaluation.metrics import FIGURES
-from knowhalu.evaluation.specs import parse_specs
-from knowhalu.evaluation.tables import MARKS, PROBABILITIES, QUALITY, as_json, markdown, write
+from knowhalu.evaluation.method_specs import parse_specs
+from knowhalu.evaluation.metrics import METRICS
+from knowhalu.evaluation.tables import PROBABILITY_COLUMNS, QUALITY_COLUMNS, SPAN_COLUMNS, as_json, as_markdown, write_comparison
 from knowhalu.io.records import parse_outcome
 
 LENGTH = "short=trivial-length[border=3]"
@@ -56,7 +56,7 @@ def test_rules_without_a_border_are_fitted_on_the_compared_rows_and_said_to_be_a
     found = job(LENGTH)
     assert found.results[1].figures["average"].value == found.results[0].figures["average"].value
     assert {r.fitted for r in found.results[1:]} == {"the same rows"}
-    assert "trivial-length (upper bound)" in markdown(found)
+    assert "trivial-length (upper bound)" in as_markdown(found)
     assert "fitted on the compared rows" in " ".join(found.notes)
 
 
@@ -92,7 +92,7 @@ def test_nothing_is_checked_twice_and_the_time_of_all_runs_counts(job, monkeypat
     def unused(*args):
         raise AssertionError("a row was checked again")
 
-    monkeypatch.setattr(running.Timed, "stream", unused)
+    monkeypatch.setattr(running.TimedChecker, "stream", unused)
     monkeypatch.setattr("knowhalu.evaluation.compare._with_trivial", lambda chosen, *rest: chosen)
     assert job(LENGTH).results[0] == first
 
@@ -166,7 +166,7 @@ def test_failures_move_no_figure_and_are_counted(job):
     assert all(f.value is None for f in broken.figures.values())
     assert {t.rows for t in found.tests} == {0}
     assert any("Rows without a verdict" in note for note in found.notes)
-    assert "no verdict" in markdown(found)
+    assert "no verdict" in as_markdown(found)
 
 
 def test_one_source_for_all_gives_no_intervals(job):
@@ -176,12 +176,12 @@ def test_one_source_for_all_gives_no_intervals(job):
 
 
 def test_every_figure_stands_in_some_table():
-    assert {*QUALITY, *PROBABILITIES, *MARKS} == set(FIGURES)
+    assert {*QUALITY_COLUMNS, *PROBABILITY_COLUMNS, *SPAN_COLUMNS} == set(METRICS)
 
 
 def test_the_report_reads_back(job, tmp_path):
     found = job(LENGTH)
-    places = write(found, tmp_path)
+    places = write_comparison(found, tmp_path)
     fields = json.loads(places[0].read_text())
     assert fields == json.loads(json.dumps(as_json(found)))
     assert set(fields["results"][0]["figures"]["auc"]) == {"value", "low", "high"}

@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import roc_curve
 
-from knowhalu.evaluation.curves import Curve, histogram, log_edges, reliability, risk_coverage, roc, thinned
+from knowhalu.evaluation.curves import (
+    Curve,
+    histogram,
+    log_bin_edges,
+    make_risk_coverage_curve,
+    make_roc_curve,
+    reliability_bins,
+    thin_curve,
+)
 
 LEVELS = [0.0, 0.11, 0.25, 0.31, 0.49, 0.50001, 0.93, 1.0]
 """None at a border of bins, which scikit-learn gives to the bin below."""
@@ -23,10 +31,10 @@ def arrays(rows):
 def test_roc_is_that_of_scikit_learn(rows):
     gold, p = arrays(rows)
     if len(set(gold)) < 2:
-        assert roc(gold, p) is None
+        assert make_roc_curve(gold, p) is None
         return
     x, y, _ = roc_curve(gold, p, drop_intermediate=False)
-    mine = roc(gold, p)
+    mine = make_roc_curve(gold, p)
     assert (mine.x[0], mine.y[0], mine.x[-1], mine.y[-1]) == (0, 0, 1, 1)
     assert np.trapezoid(mine.y, mine.x) == pytest.approx(np.trapezoid(y, x))
     points = set(zip(x.round(12), y.round(12), strict=True))
@@ -35,7 +43,7 @@ def test_roc_is_that_of_scikit_learn(rows):
 
 def test_roc_by_hand_leaves_out_what_lies_on_a_line():
     gold, p = np.array([True, True, False, True, False]), np.array([0.9, 0.8, 0.5, 0.5, 0.1])
-    found = roc(gold, p)
+    found = make_roc_curve(gold, p)
     assert found.x.tolist() == [0, 0, 0.5, 1]
     assert found.y.tolist() == [0, 2 / 3, 1, 1]
 
@@ -44,16 +52,16 @@ def test_the_surest_come_first_ties_come_together_and_abstentions_never():
     right = np.array([True, False, True, True, False, False])
     abstained = np.array([False, False, False, False, False, True])
     sure = np.array([0.9, 0.6, 0.8, 0.8, 0.7, 0.99])
-    found = risk_coverage(right, abstained, sure)
+    found = make_risk_coverage_curve(right, abstained, sure)
     np.testing.assert_allclose(found.x, [1 / 6, 3 / 6, 4 / 6, 5 / 6])
     np.testing.assert_allclose(found.y, [0, 0, 1 / 4, 2 / 5])
-    assert risk_coverage(right, np.ones(6, dtype=bool), sure) is None
+    assert make_risk_coverage_curve(right, np.ones(6, dtype=bool), sure) is None
 
 
 @given(rows)
 def test_reliability_is_that_of_scikit_learn(rows):
     gold, p = arrays(rows)
-    found = reliability(gold, p)
+    found = reliability_bins(gold, p)
     if len(set(gold)) == 2:
         share, mean = calibration_curve(gold, p, n_bins=10)
         np.testing.assert_allclose(found.share, share)
@@ -63,23 +71,23 @@ def test_reliability_is_that_of_scikit_learn(rows):
 
 
 def test_the_calibration_error_by_hand():
-    found = reliability(np.array([True, True, False, True]), np.array([0.92, 0.98, 0.32, 0.38]))
+    found = reliability_bins(np.array([True, True, False, True]), np.array([0.92, 0.98, 0.32, 0.38]))
     assert found.rows.tolist() == [2, 2]
     assert found.ece == pytest.approx(0.5 * abs(0.35 - 0.5) + 0.5 * abs(0.95 - 1))
-    assert reliability(np.array([True, False]), np.array([0.2, 1.0])).low.tolist() == pytest.approx([0.2, 0.9])
-    nothing = reliability(np.zeros(0, dtype=bool), np.zeros(0))
+    assert reliability_bins(np.array([True, False]), np.array([0.2, 1.0])).low.tolist() == pytest.approx([0.2, 0.9])
+    nothing = reliability_bins(np.zeros(0, dtype=bool), np.zeros(0))
     assert (nothing.ece, len(nothing.rows)) == (None, 0)
 
 
 @given(st.lists(st.floats(1e-6, 1e5), min_size=1, max_size=50))
 def test_a_histogram_of_times_holds_every_value(values):
-    edges = log_edges(np.array(values))
+    edges = log_bin_edges(np.array(values))
     assert histogram(np.array(values), edges).sum() == pytest.approx(1.0)
     assert (np.diff(edges) > 0).all()
 
 
 def test_a_thinned_curve_keeps_its_ends():
     long = Curve(np.linspace(0, 1, 10_000), np.linspace(0, 1, 10_000) ** 2)
-    short = thinned(long, 50)
+    short = thin_curve(long, 50)
     assert (len(short.x), short.x[0], short.x[-1], short.y[-1]) == (50, 0, 1, 1)
-    assert thinned(short, 300).x.tolist() == short.x.tolist()
+    assert thin_curve(short, 300).x.tolist() == short.x.tolist()

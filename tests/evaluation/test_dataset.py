@@ -6,12 +6,12 @@ import pytest
 
 from knowhalu.cli.eval_dataset import show_evaluation
 from knowhalu.cli.show import make_console
-from knowhalu.datasets.loading import open_set
+from knowhalu.datasets.loading import open_dataset
 from knowhalu.errors import InputError, KnowHaluError, ResumeError, StageError
-from knowhalu.evaluation.dataset import Fit, evaluate
-from knowhalu.evaluation.dataset_tables import as_json, markdown, write
-from knowhalu.evaluation.specs import parse_specs
-from knowhalu.methods.baselines.trivial import Trivial
+from knowhalu.evaluation.dataset import FitSource, evaluate_dataset
+from knowhalu.evaluation.dataset_tables import as_json, as_markdown, write_evaluation
+from knowhalu.evaluation.method_specs import parse_specs
+from knowhalu.methods.baselines.trivial import TrivialBaseline
 from tests.datasets.test_forms import CLAIM
 
 SHORT = "short=trivial-length[border=3]"
@@ -33,7 +33,9 @@ def job(tmp_path):
     def run(name, rows, *methods, split=None, data="d.jsonl", **options):
         path = tmp_path / data
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        return evaluate(open_set(name, path, split), path, parse_specs(methods or [SHORT]), tmp_path / "out", **options)
+        return evaluate_dataset(
+            open_dataset(name, path, split), path, parse_specs(methods or [SHORT]), tmp_path / "out", **options
+        )
 
     return run
 
@@ -63,7 +65,7 @@ def test_a_halueval_figure_stands_nowhere_without_the_length_rule_and_the_matche
     for result in fields["results"]:
         assert result["beside"]["length_average"]["value"] is not None
         assert result["beside"]["matched_average"]["value"] is not None
-    lines = [line for line in markdown(found).splitlines() if line.startswith("| short | 20 |")]
+    lines = [line for line in as_markdown(found).splitlines() if line.startswith("| short | 20 |")]
     assert len(lines) == 1
     cells = [cell.strip() for cell in lines[0].strip("|").split("|")]
     assert cells[5].startswith("80.0 [") and cells[7:9] == ["80.0", "50.0 [50.0, 50.0]"]
@@ -80,14 +82,14 @@ def test_halueval_rows_without_a_length_matched_pair_are_refused_before_anything
 
 def test_a_halueval_figure_of_a_method_without_verdicts_on_matched_rows_is_withheld(job, monkeypatch):
     """A method that fails on all rows of which length tells nothing would otherwise be given by the others alone."""
-    usual = Trivial.check
+    usual = TrivialBaseline.check
 
     def check(self, sample):
         if self.border == 3 and int(sample.id[5]) > 5:
             raise StageError("judge", "it fell over")
         return (yield from usual(self, sample))
 
-    monkeypatch.setattr(Trivial, "check", check)
+    monkeypatch.setattr(TrivialBaseline, "check", check)
     found = job("halueval-qa", PAIRS)
     short, length = found.comparison.results[:2]
     assert short.rows == 12
@@ -116,17 +118,17 @@ def test_rules_are_fitted_on_the_validation_split_where_there_is_one(job, tmp_pa
 
 def test_rows_that_are_compared_too_are_not_fitted_on(job, tmp_path):
     twin = {**PAIRS[0], "id": "twin", "split": "val"}
-    job("qa-pairs", [*PAIRS, twin, pair(1, 2, 8, "val")], fit=Fit(split="val"))
+    job("qa-pairs", [*PAIRS, twin, pair(1, 2, 8, "val")], fit=FitSource(split="val"))
     assert len((tmp_path / "out/input/validation.jsonl").read_text().splitlines()) == 2
 
 
 def test_rules_may_be_fitted_on_a_file_of_the_same_or_another_form(job, tmp_path):
     other = tmp_path / "other.jsonl"
     other.write_text("".join(json.dumps(pair(i, 2, 8, "val")) + "\n" for i in range(3)))
-    assert average(job("qa-pairs", PAIRS, fit=Fit(other)), "trivial-length") == pytest.approx(0.8)
+    assert average(job("qa-pairs", PAIRS, fit=FitSource(other)), "trivial-length") == pytest.approx(0.8)
     rows = [{"claim": "nope " * n, "knowledge": f"z{n}", "label": ["faithful", "hallucinated"][n > 4]} for n in (2, 3, 7, 8)]
     other.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert average(job("qa-pairs", PAIRS, fit=Fit(other)), "trivial-length") == pytest.approx(0.8)
+    assert average(job("qa-pairs", PAIRS, fit=FitSource(other)), "trivial-length") == pytest.approx(0.8)
 
 
 def test_warnings_name_rules_that_solve_a_set_and_methods_that_do_not_clear_them(job):
@@ -149,7 +151,7 @@ def test_names_of_splits_and_parts_cannot_write_into_a_terminal_or_a_table(job, 
     rows = [{**row, "label": ["supported", "unsupported"][i // 2 % 2]} for i, row in enumerate(rows)]
     found = job("claims", rows)
     assert len(found.subsets) == 3
-    assert "\n# y" not in markdown(found)
+    assert "\n# y" not in as_markdown(found)
     show_evaluation(make_console(), found)
     assert "\x1b[2J" not in capsys.readouterr().out
 
@@ -165,12 +167,12 @@ def test_the_parts_of_a_set_are_given_with_their_mean(job):
     assert [s.name for s in found.subsets] == ["A", "B", "mean of the parts"]
     a, b = (average(found, "short", part) for part in "AB")
     assert average(found, "short", "mean of the parts") == pytest.approx((a + b) / 2)
-    assert "| mean of the parts |" in markdown(found)
+    assert "| mean of the parts |" in as_markdown(found)
 
 
 def test_the_files_of_a_result_are_those_that_others_read(job, tmp_path):
     found = job("qa-pairs", PAIRS)
-    write(found, tmp_path / "out")
+    write_evaluation(found, tmp_path / "out")
     assert {p.name for p in (tmp_path / "out").iterdir()} == {
         "input", "short.jsonl", "trivial-length.jsonl", "trivial-overlap.jsonl", "trivial-novelty.jsonl", "response-only.jsonl",
         "trivial.json", "seconds.json", "comparison.json", "comparison.md",
@@ -192,7 +194,7 @@ def test_nothing_is_checked_twice_and_changed_rows_are_refused(job, monkeypatch)
         asked.append(self.settings.trivial.border)
         yield from ()
 
-    monkeypatch.setattr("knowhalu.evaluation.runs.Timed.stream", unused)
+    monkeypatch.setattr("knowhalu.evaluation.runs.TimedChecker.stream", unused)
     with pytest.raises(KnowHaluError, match="got no outcome"):
         job("qa-pairs", PAIRS)
     assert asked == [None]  # a rule that is fitted anew is asked again, the method that was done is not

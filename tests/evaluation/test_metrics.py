@@ -15,19 +15,27 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from knowhalu.evaluation.bootstrap import Estimate, draws, resampled, with_intervals
-from knowhalu.evaluation.metrics import BINS, FIGURES, RANKED, Said, counts, figures, ranked
+from knowhalu.evaluation.bootstrap import Estimate, draw_resamples, metrics_with_intervals, resample_metrics
+from knowhalu.evaluation.metrics import (
+    ECE_BINS,
+    METRICS,
+    RANKING_METRICS,
+    Predictions,
+    metrics_from_counts,
+    ranking_metrics,
+    row_counts,
+)
 
 
 def said(rows):
     """Make arrays of rows (gold, said or None, probability)."""
     gold, label, p = zip(*rows, strict=True)
     settled = [q > 0.5 if s is None else s for s, q in zip(label, p, strict=True)]
-    return Said(np.array(gold), np.array(settled), np.array([s is None for s in label]), np.array(p))
+    return Predictions(np.array(gold), np.array(settled), np.array([s is None for s in label]), np.array(p))
 
 
 def all_figures(one):
-    return {**figures(counts(one).sum(axis=0)), **ranked(one)}
+    return {**metrics_from_counts(row_counts(one).sum(axis=0)), **ranking_metrics(one)}
 
 
 ROWS = [(True, True, 0.9), (True, None, 0.8), (True, False, 0.2), (True, None, 0.3),
@@ -84,7 +92,7 @@ def test_they_are_those_of_scikit_learn(rows):
 @given(rows)
 def test_calibration_error_is_the_weighted_gap_of_every_bin(rows):
     one = said(rows)
-    number = np.minimum(np.floor(one.probability * BINS), BINS - 1)
+    number = np.minimum(np.floor(one.probability * ECE_BINS), ECE_BINS - 1)
     gaps = [abs(one.probability[number == b].mean() - one.gold[number == b].mean()) * (number == b).sum() for b in set(number)]
     assert all_figures(one)["ece"] == pytest.approx(sum(gaps) / len(rows))
 
@@ -103,20 +111,20 @@ def test_coverage_area_is_the_mean_over_all_orders_of_equally_sure_verdicts(rows
 def test_a_resample_has_the_figures_of_its_rows_written_out(rows, seed):
     one, groups = said(rows), np.arange(len(rows)) // 2
     one = one._replace(wrong=np.arange(len(rows)) % 3.0, characters=np.arange(3.0) + np.arange(len(rows))[:, None])
-    drawn = draws(int(groups.max()) + 1, times=3, seed=seed)
-    quick, by_order = resampled(one, groups, drawn), ranked(one, drawn[:, groups])
+    drawn = draw_resamples(int(groups.max()) + 1, times=3, seed=seed)
+    quick, by_order = resample_metrics(one, groups, drawn), ranking_metrics(one, drawn[:, groups])
     for i, times in enumerate(drawn):
         written = one.rows(np.repeat(np.arange(len(rows)), times[groups]))
         slow = all_figures(written)
-        assert slow.keys() == set(FIGURES)
+        assert slow.keys() == set(METRICS)
         for name in slow:
             np.testing.assert_allclose({**quick, **by_order}[name][i], slow[name])
 
 
 def test_one_class_leaves_out_what_needs_the_other():
     one = said([(True, True, 0.9), (True, False, 0.1)])._replace(wrong=np.array([2.0, 1.0]), characters=np.ones((2, 3)))
-    found = with_intervals(one, np.array([0, 1]), draws(2))
-    assert {name for name in FIGURES if found[name].value is None} == {
+    found = metrics_with_intervals(one, np.array([0, 1]), draw_resamples(2))
+    assert {name for name in METRICS if found[name].value is None} == {
         "tnr", "average", "balanced", "macro_f1", "auc", "arn", "f1_faithful", "wrong_faithful",
     }  # fmt: skip
     assert found["tnr"] == Estimate(None, None, None)
@@ -134,24 +142,26 @@ def test_characters_are_added_up_over_texts_and_not_known_where_no_text_has_gold
 
 
 def test_only_the_figures_that_are_asked_for_are_given():
-    found = with_intervals(said(ROWS), np.arange(8), draws(8), ("tpr", "auc"))
-    whole = with_intervals(said(ROWS), np.arange(8), draws(8))
+    found = metrics_with_intervals(said(ROWS), np.arange(8), draw_resamples(8), ("tpr", "auc"))
+    whole = metrics_with_intervals(said(ROWS), np.arange(8), draw_resamples(8))
     assert found == {name: whole[name] for name in ("tpr", "auc")}
-    assert set(RANKED) < set(whole)
+    assert set(RANKING_METRICS) < set(whole)
 
 
 def test_groups_that_a_part_does_not_have_change_nothing():
     part = np.array([0, 1, 4, 5])
-    drawn = draws(8)
-    found = with_intervals(said(ROWS).rows(part), part, drawn)
-    assert found == with_intervals(said(ROWS).rows(part), np.arange(4), drawn[:, part])
+    drawn = draw_resamples(8)
+    found = metrics_with_intervals(said(ROWS).rows(part), part, drawn)
+    assert found == metrics_with_intervals(said(ROWS).rows(part), np.arange(4), drawn[:, part])
 
 
 def test_resamples_without_a_row_of_the_part_are_left_out():
-    found = with_intervals(said(ROWS).rows(np.array([0, 4])), np.array([0, 4]), np.array([[0] * 8, [1] * 8], dtype=np.uint8))
+    found = metrics_with_intervals(
+        said(ROWS).rows(np.array([0, 4])), np.array([0, 4]), np.array([[0] * 8, [1] * 8], dtype=np.uint8)
+    )
     assert found["coverage_area"] == found["auc"] == found["accuracy"] == Estimate(1.0, 1.0, 1.0)
 
 
 def test_no_rows_have_no_figures():
-    nothing = Said(*(np.zeros(0, dtype=t) for t in (bool, bool, bool, float)))
-    assert set(with_intervals(nothing, np.zeros(0, dtype=int), draws(3)).values()) == {Estimate(None)}
+    nothing = Predictions(*(np.zeros(0, dtype=t) for t in (bool, bool, bool, float)))
+    assert set(metrics_with_intervals(nothing, np.zeros(0, dtype=int), draw_resamples(3)).values()) == {Estimate(None)}

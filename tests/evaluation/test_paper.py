@@ -7,17 +7,17 @@ from click.testing import CliRunner
 
 from knowhalu.cli.eval_paper import paper as command
 from knowhalu.errors import InputError
-from knowhalu.evaluation.metrics import FIGURES
-from knowhalu.evaluation.paper import as_json, lay_out, markdown
-from knowhalu.evaluation.paper_runs import by_one_form, read_run
-from knowhalu.evaluation.published import table_of
-from knowhalu.io.records import outcome_line
+from knowhalu.evaluation.metrics import METRICS
+from knowhalu.evaluation.paper import as_json, as_markdown, make_paper_table
+from knowhalu.evaluation.past_runs import read_past_run, verdict_by_form
+from knowhalu.evaluation.published import published_table
+from knowhalu.io.records import format_outcome
 from knowhalu.results import Segment, Verdict
 from knowhalu.settings import Settings
-from knowhalu.types import Form, Judgment, Task
+from knowhalu.types import Judgment, KnowledgeForm, Task
 
 SET = "knowhalu-summarization"
-FIRST, OTHER = Form.UNSTRUCTURED, Form.STRUCTURED
+FIRST, OTHER = KnowledgeForm.UNSTRUCTURED, KnowledgeForm.STRUCTURED
 
 
 def judgment(form, label):
@@ -48,8 +48,8 @@ SAID = [
 def result(folder, name, method, *, reasoner="encoder", said=(), value=0.25, fitted=None, **options):
     settings = Settings(method=method, reasoner=reasoner, **options).model_dump_json(exclude={"retrieval"})
     head = json.dumps({"run": {"settings": settings}})
-    (folder / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in [head, *map(outcome_line, said)]))
-    figures = {figure: {"value": value, "low": value - 0.1, "high": value + 0.1} for figure in FIGURES}
+    (folder / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in [head, *map(format_outcome, said)]))
+    figures = {figure: {"value": value, "low": value - 0.1, "high": value + 0.1} for figure in METRICS}
     return {"name": name, "method": method, "reasoner": reasoner, "settings": [], "rows": 4, "figures": figures,
             "cost": {"seconds": 0.125}, "fitted": fitted}  # fmt: skip
 
@@ -67,7 +67,7 @@ def runs(tmp_path):
         if results:
             content = {"input": "elsewhere/rows.jsonl", "results": [result(folder, *a, **k) for a, k in results]}
             (folder / "comparison.json").write_text(json.dumps(content))
-        return lay_out(table_of(paper, number), tmp_path / "runs")
+        return make_paper_table(published_table(paper, number), tmp_path / "runs")
 
     return laid
 
@@ -84,11 +84,11 @@ def row(laid, label, by="encoder"):
 def test_without_runs_every_row_of_ours_says_what_it_takes_and_none_is_guessed(runs, tmp_path):
     laid = runs(3)
     assert [r.by for r in laid.rows] == ["published"] * 22 + ["-"] * 8
-    shown = markdown(laid)
+    shown = as_markdown(laid)
     assert "| GPT-3.5 | KnowHalu (Aggregation) | published | 69 | 68 | 68.5 |" in shown
     assert "| ours | KnowHalu (Aggregation) | - | not run (2) | not run (2) | not run (2) |" in shown
     assert "- (1) needs a 7B model\n- (2) the encoder can, but has not been run" in shown
-    assert "needs an index of Wikipedia, and a 7B model" in markdown(runs(2))
+    assert "needs an index of Wikipedia, and a 7B model" in as_markdown(runs(2))
 
 
 def test_commands_run_what_can_be_and_keep_what_is_there(runs, tmp_path):
@@ -106,8 +106,8 @@ def test_a_run_of_the_usual_settings_gives_the_row_its_figures_with_who_made_it(
     cells = row(laid, "KnowHalu (Aggregation)").cells
     assert [(c.figure.value, c.figure.low, c.rows) for c in cells] == [(25.0, 15.0, 4)] * 3
     assert row(laid, "KnowHalu (Aggregation)", "llm:Qwen").cells[0].figure.value == 75.0
-    assert "| ours | KnowHalu (Aggregation) | encoder | 25.0 [15.0, 35.0] |" in markdown(laid)
-    assert f"on so many rows: {SET} 4." in markdown(laid)
+    assert "| ours | KnowHalu (Aggregation) | encoder | 25.0 [15.0, 35.0] |" in as_markdown(laid)
+    assert f"on so many rows: {SET} 4." in as_markdown(laid)
 
 
 def test_a_run_that_judged_more_than_it_had_to_says_nothing_of_time(runs, tmp_path):
@@ -167,9 +167,9 @@ def test_a_run_of_one_form_is_that_form_and_not_the_aggregation(runs):
 
 
 def test_one_form_alone_leaves_off_target_answers_and_needs_a_judgment_of_every_segment():
-    assert by_one_form(verdict("a"), OTHER) == verdict("a")
-    assert by_one_form(verdict("a", ("CORRECT", "CORRECT"), ("CORRECT",)), OTHER) is None
-    alone = by_one_form(verdict("a", ("CORRECT", "CORRECT"), ("CORRECT", "INCONCLUSIVE")), OTHER)
+    assert verdict_by_form(verdict("a"), OTHER) == verdict("a")
+    assert verdict_by_form(verdict("a", ("CORRECT", "CORRECT"), ("CORRECT",)), OTHER) is None
+    alone = verdict_by_form(verdict("a", ("CORRECT", "CORRECT"), ("CORRECT", "INCONCLUSIVE")), OTHER)
     assert (alone.hallucinated, alone.probability) == (True, pytest.approx(0.2))  # in a summary, what is left open is wrong
 
 
@@ -208,10 +208,10 @@ def test_the_json_has_the_same_cells(runs):
 def test_a_folder_that_is_no_comparison_is_one_clear_error(tmp_path):
     (tmp_path / "comparison.json").write_text('{"results": [{"method": "conli"}]}')
     with pytest.raises(InputError, match=r"comparison.json: not a comparison of this version \(KeyError: 'name'\)"):
-        read_run(tmp_path)
+        read_past_run(tmp_path)
     (tmp_path / "comparison.json").write_text('{"results": [{"method": "conli", "name": "gone"}]}')
     with pytest.raises(InputError, match=r"gone.jsonl: cannot be read"):
-        read_run(tmp_path)
+        read_past_run(tmp_path)
 
 
 def test_the_command_prints_one_table_or_writes_all_and_overwrites_nothing(tmp_path):

@@ -4,16 +4,16 @@ import pytest
 from pydantic import ValidationError
 
 from knowhalu.errors import SettingsError
-from knowhalu.evaluation.metrics import FIGURES
-from knowhalu.evaluation.published import NUMBERS, Table, numbers, published, table_of
-from knowhalu.evaluation.specs import parse_specs
+from knowhalu.evaluation.method_specs import parse_specs
+from knowhalu.evaluation.metrics import METRICS
+from knowhalu.evaluation.published import UNSCALED_METRICS, PublishedTable, published_numbers, published_table, read_published
 
 ODD = 48.15
 """The paper prints this mean of 44.1 and 55.2."""
 
 
 def test_every_table_that_is_promised_is_there_once():
-    there = [(t.paper, t.number) for t in published().table]
+    there = [(t.paper, t.number) for t in read_published().table]
     assert there == [
         *(("knowhalu", n) for n in (2, 3, 4, 5, 6, 7, 17, 18, 19, 20)), *(("conli", n) for n in (2, 3, 4, 5)),
         *(("factored", n) for n in (1, 2, 3)),
@@ -21,17 +21,17 @@ def test_every_table_that_is_promised_is_there_once():
 
 
 def test_every_row_is_there_once_and_every_value_in_its_range():
-    for table in published().table:
+    for table in read_published().table:
         labels = [table.labels_of(row) for row in table.rows]
         assert len(labels) == len(set(labels)), table.number
         assert len(table.columns) == len({c.name for c in table.columns})
-    for number in numbers():
-        assert 0 < number.value <= (30 if number.metric in NUMBERS else 100), number
+    for number in published_numbers():
+        assert 0 < number.value <= (30 if number.metric in UNSCALED_METRICS else 100), number
 
 
 def test_average_accuracy_is_the_mean_of_both_rates():
     checked = 0
-    for table in published().table:
+    for table in read_published().table:
         where = {(c.metric, c.set): i for i, c in enumerate(table.columns)}
         for row in table.rows:
             values = table.values_of(row)
@@ -63,39 +63,39 @@ def test_average_accuracy_is_the_mean_of_both_rates():
     ],
 )
 def test_numbers_are_as_printed(paper, number, labels, column, value):
-    found = [n for n in numbers(paper=paper) if (n.table, n.labels, n.column) == (number, labels, column)]
+    found = [n for n in published_numbers(paper=paper) if (n.table, n.labels, n.column) == (number, labels, column)]
     assert [n.value for n in found] == [value]
 
 
 def test_numbers_are_found_by_set_and_metric():
-    found = list(numbers(set="knowhalu-qa", metric="average"))
+    found = list(published_numbers(set="knowhalu-qa", metric="average"))
     assert {n.table for n in found} == {2, 6, 17, 18}
     assert max(n.value for n in found) == 80.70
-    assert {n.metric for n in numbers(set="halueval-summarization")} == {"accuracy"}
+    assert {n.metric for n in published_numbers(set="halueval-summarization")} == {"accuracy"}
 
 
 def test_what_could_not_be_read_is_no_number():
-    assert not list(numbers(paper="conli"))
-    assert not [n for n in numbers(metric="arp") if n.table == 4]
+    assert not list(published_numbers(paper="conli"))
+    assert not [n for n in published_numbers(metric="arp") if n.table == 4]
 
 
 def test_our_methods_are_methods_and_our_metrics_are_figures():
-    for table in published().table:
+    for table in read_published().table:
         for ours in table.ours:
             assert len(table.labels) - len(ours.labels) in (0, 1)
             for column in table.columns:
                 (spec,) = parse_specs([ours.method or column.method])
                 spec._replace(reasoner="llm").settings(None, ())
-                assert column.metric in (*FIGURES, "seconds")
+                assert column.metric in (*METRICS, "seconds")
         assert table.ours or table.needs
 
 
 def test_unknown_tables_and_rows_that_are_not_whole_are_refused():
     with pytest.raises(SettingsError, match="table 9 of factored is not known. Known: 1, 2, 3"):
-        table_of("factored", 9)
+        published_table("factored", 9)
     with pytest.raises(SettingsError, match="no tables of 'other' are known. Papers: knowhalu, conli, factored"):
-        table_of("other", 1)
+        published_table("other", 1)
     fields = {"paper": "knowhalu", "number": 1, "about": "", "labels": ["a"], "columns": [{"name": "x", "metric": "tpr"}]}
     for row in (["m"], ["m", 1.0, 2.0], [3.0, 1.0], ["m", "many"]):
         with pytest.raises(ValidationError, match="table 1 of knowhalu"):
-            Table.model_validate({**fields, "rows": [row]})
+            PublishedTable.model_validate({**fields, "rows": [row]})

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from knowhalu.evaluation.response_only import OTHERS, response_only
-from knowhalu.evaluation.rows import read_rows
+from knowhalu.evaluation.labelled_rows import read_labelled_rows
+from knowhalu.evaluation.response_only import OTHER_GROUPS, run_response_only
 from knowhalu.io.records import parse_outcome
 
 
@@ -14,7 +14,7 @@ def rows(tmp_path):
     def write(samples, name="rows.jsonl"):
         path = tmp_path / name
         path.write_text("".join(json.dumps({"id": f"{name}{i}", **s}) + "\n" for i, s in enumerate(samples)))
-        return read_rows(path)
+        return read_labelled_rows(path)
 
     return write
 
@@ -28,8 +28,8 @@ TELLING = [said(i, "surely" if i % 2 else "perhaps", "faithful" if i % 2 else "h
 
 def test_a_word_that_gives_the_label_away_is_learned_from_other_groups(rows, tmp_path):
     data = rows(TELLING)
-    found = response_only(data, data, tmp_path / "out.jsonl")
-    assert found.fitted == OTHERS
+    found = run_response_only(data, data, tmp_path / "out.jsonl")
+    assert found.fitted == OTHER_GROUPS
     assert found.told.said.right.all()
     assert found.told.places.tolist() == list(range(20))
     assert found.told.cost["seconds"] > 0 and found.told.cost["pairs"] == 0
@@ -45,7 +45,7 @@ def test_a_group_never_learns_of_itself(rows, tmp_path):
         for i in range(40)
     ]
     data = rows(some)
-    found = response_only(data, data, tmp_path / "out.jsonl")
+    found = run_response_only(data, data, tmp_path / "out.jsonl")
     assert found.told.said.probability == pytest.approx([0.5] * 40, abs=0.1)
 
 
@@ -60,13 +60,13 @@ def test_a_response_that_returns_in_other_groups_is_not_looked_up(rows, tmp_path
         for i in range(60)
     ]
     data = rows(some)
-    found = response_only(data, data, tmp_path / "out.jsonl")
+    found = run_response_only(data, data, tmp_path / "out.jsonl")
     assert found.told.said.probability == pytest.approx([0.5] * 60, abs=0.1)
 
 
 def test_on_a_validation_split_it_learns_there(rows, tmp_path):
     turned = [said(i + 100, "surely" if i % 2 else "perhaps", "hallucinated" if i % 2 else "faithful") for i in range(20)]
-    found = response_only(rows(TELLING), rows(turned, "val.jsonl"), tmp_path / "out.jsonl")
+    found = run_response_only(rows(TELLING), rows(turned, "val.jsonl"), tmp_path / "out.jsonl")
     assert not found.told.said.right.any()
     assert found.fitted.endswith("val.jsonl")
 
@@ -74,7 +74,7 @@ def test_on_a_validation_split_it_learns_there(rows, tmp_path):
 def test_of_a_validation_split_it_learns_no_response_that_it_is_asked(rows, tmp_path):
     words = [{"response": f"w{i}", "knowledge": f"k{i}", "label": ["faithful", "hallucinated"][i % 2]} for i in range(20)]
     repeated = [{**s, "knowledge": f"other {i}"} for i, s in enumerate(words)]
-    found = response_only(rows(words), rows([*repeated, *TELLING], "val.jsonl"), tmp_path / "out.jsonl")
+    found = run_response_only(rows(words), rows([*repeated, *TELLING], "val.jsonl"), tmp_path / "out.jsonl")
     assert found.told.said.probability == pytest.approx([0.5] * 20, abs=0.1)
 
 
@@ -87,5 +87,5 @@ def test_of_a_validation_split_it_learns_no_response_that_it_is_asked(rows, tmp_
 ])  # fmt: skip
 def test_what_cannot_be_learned_is_not_run(rows, tmp_path, some):
     data = rows(some)
-    assert response_only(data, data, tmp_path / "out.jsonl") is None
+    assert run_response_only(data, data, tmp_path / "out.jsonl") is None
     assert not (tmp_path / "out.jsonl").exists()

@@ -2,9 +2,19 @@
 
 import numpy as np
 
-from knowhalu.evaluation.bootstrap import draws, with_intervals
-from knowhalu.evaluation.metrics import Said
-from knowhalu.evaluation.slices import MOST, OTHERS, SHOWN, TITLES, Parting, breakdowns, named_parts, traits_of, traits_of_verdict
+from knowhalu.evaluation.bootstrap import draw_resamples, metrics_with_intervals
+from knowhalu.evaluation.metrics import Predictions
+from knowhalu.evaluation.slices import (
+    BREAKDOWN_TITLES,
+    MAX_SLICES,
+    OTHER_SLICES,
+    SLICE_METRICS,
+    Slicing,
+    make_breakdowns,
+    row_traits,
+    slice_names,
+    verdict_traits,
+)
 from knowhalu.types import Judgment, Label, Sample
 from tests.evaluation.test_spans import segment, verdict
 
@@ -13,46 +23,46 @@ def parting(**names):
     n = len(next(iter(names.values())))
     rng = np.random.default_rng(1)
     p = rng.random(n)
-    said = Said(rng.random(n) < 0.5, p > 0.5, rng.random(n) < 0.1, p)
-    return Parting("m", said, np.arange(n) // 2, {**{key: ["one"] * n for key in TITLES}, **names})
+    said = Predictions(rng.random(n) < 0.5, p > 0.5, rng.random(n) < 0.1, p)
+    return Slicing("m", said, np.arange(n) // 2, {**{key: ["one"] * n for key in BREAKDOWN_TITLES}, **names})
 
 
 def test_a_part_has_the_figures_of_its_rows_and_rows_without_a_part_are_left_out():
     names = ["a", "b", None, "b"] * 10
     one = parting(type=names)
-    (found,) = breakdowns([one], draws(20))
+    (found,) = make_breakdowns([one], draw_resamples(20))
     assert (found.key, found.title, found.results[0].method) == ("type", "Type of error", "m")
     a, b = found.results[0].parts
     assert (a.name, a.rows, b.name, b.rows) == ("a", 10, "b", 20)
     chosen = np.array([name == "b" for name in names])
-    assert b.figures == with_intervals(one.said.rows(chosen), one.groups[chosen], draws(20), SHOWN)
+    assert b.figures == metrics_with_intervals(one.said.rows(chosen), one.groups[chosen], draw_resamples(20), SLICE_METRICS)
     assert b.hallucinated == one.said.gold[chosen].sum()
 
 
 def test_one_part_is_no_breakdown_and_numbers_stand_in_their_order():
     names = ["6 and more", "3 to 5", "0", "2"] * 2
-    (found,) = breakdowns([parting(segments=names), parting(type=["x"] * 8)], draws(4))
+    (found,) = make_breakdowns([parting(segments=names), parting(type=["x"] * 8)], draw_resamples(4))
     assert [p.name for p in found.results[0].parts] == ["0", "2", "3 to 5", "6 and more"]
     assert len(found.results) == 1
 
 
 def test_lengths_are_parted_in_thirds_that_say_their_words():
-    assert named_parts("words", [1, 2, 3, 4, 5, 60]) == ["1 to 2"] * 2 + ["3 to 4"] * 2 + ["5 to 60"] * 2
-    assert set(named_parts("words", [7, 7, 7])) == {"7"}
+    assert slice_names("words", [1, 2, 3, 4, 5, 60]) == ["1 to 2"] * 2 + ["3 to 4"] * 2 + ["5 to 60"] * 2
+    assert set(slice_names("words", [7, 7, 7])) == {"7"}
 
 
 def test_the_rarest_names_are_put_together_and_stand_last():
-    values = [f"t{i}" for i in range(MOST)] * 2 + ["rare", "rarer", None]
-    names = named_parts("type", values)
-    assert names[-3:] == [OTHERS, OTHERS, None]
-    (found,) = breakdowns([parting(type=names)], draws(22))
-    assert found.results[0].parts[-1].name == OTHERS
+    values = [f"t{i}" for i in range(MAX_SLICES)] * 2 + ["rare", "rarer", None]
+    names = slice_names("type", values)
+    assert names[-3:] == [OTHER_SLICES, OTHER_SLICES, None]
+    (found,) = make_breakdowns([parting(type=names)], draw_resamples(22))
+    assert found.results[0].parts[-1].name == OTHER_SLICES
 
 
 def test_traits_of_rows_and_verdicts():
-    assert traits_of(Sample(response="two words", meta={"type": "number", "set": 3})) == ("number", "3", 2)
-    assert traits_of(Sample(response="word", meta={"type": ["a"], "set": " "})) == (None, None, 1)
+    assert row_traits(Sample(response="two words", meta={"type": "number", "set": 3})) == ("number", "3", 2)
+    assert row_traits(Sample(response="word", meta={"type": ["a"], "set": " "})) == (None, None, 1)
     other = Judgment(label=Label.CORRECT, confidence=0.9, rationale="")
-    assert traits_of_verdict(verdict()) == (0, 0, "only one was judged by")
-    assert traits_of_verdict(verdict(segment(0, 5), segment(5, 9, "CORRECT", supplement=other))) == (0, 2, "agree")
-    assert traits_of_verdict(verdict(segment(0, 5, supplement=other))).forms == "disagree"
+    assert verdict_traits(verdict()) == (0, 0, "only one was judged by")
+    assert verdict_traits(verdict(segment(0, 5), segment(5, 9, "CORRECT", supplement=other))) == (0, 2, "agree")
+    assert verdict_traits(verdict(segment(0, 5, supplement=other))).forms == "disagree"

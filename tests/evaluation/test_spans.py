@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.errors import InputError
-from knowhalu.evaluation.spans import gold_spans, joined, marked, mistakes, overlap
+from knowhalu.evaluation.spans import count_errors, flagged_spans, gold_spans, merge_spans, span_overlap
 from knowhalu.results import Evidence, Finding, Segment, Verdict
 from knowhalu.types import Judgment, Label, Sample, Task
 
@@ -37,26 +37,26 @@ def verdict(*segments, label="INCORRECT"):
 
 def test_a_wrong_segment_is_marked_as_a_whole_and_a_right_one_is_not():
     found = verdict(segment(0, 21, "CORRECT", evidence=(against(16, 20),)), segment(22, 45))
-    assert (marked(found), mistakes(found)) == ([(22, 45)], 1)
+    assert (flagged_spans(found), count_errors(found)) == ([(22, 45)], 1)
 
 
 def test_evidence_that_contradicts_marks_its_own_characters_only():
     found = verdict(segment(0, 21, evidence=(against(16, 20), against(0, 7, "supports"))), segment(22, 45))
-    assert (marked(found), mistakes(found)) == ([(16, 20), (22, 45)], 2)
+    assert (flagged_spans(found), count_errors(found)) == ([(16, 20), (22, 45)], 2)
 
 
 def test_wrong_findings_mark_what_they_speak_of_each_by_the_evidence_inside_it():
     found = verdict(
         segment(0, 45, findings=(finding(0, 21), finding(22, 45), finding(25, 29, "CORRECT")), evidence=(against(34, 36),))
     )
-    assert (marked(found), mistakes(found)) == ([(0, 21), (34, 36)], 2)
+    assert (flagged_spans(found), count_errors(found)) == ([(0, 21), (34, 36)], 2)
 
 
 def test_an_off_target_answer_is_one_mistake_without_marks_and_what_is_left_open_is_none():
-    assert (marked(verdict()), mistakes(verdict())) == ([], 1)
+    assert (flagged_spans(verdict()), count_errors(verdict())) == ([], 1)
     open_ = verdict(segment(0, 45, "INCONCLUSIVE", findings=(finding(0, 4, "INCONCLUSIVE"),)), label="INCONCLUSIVE")
-    assert (marked(open_), mistakes(open_)) == ([], 0)
-    assert mistakes(verdict(label=Label.CORRECT)) == 0
+    assert (flagged_spans(open_), count_errors(open_)) == ([], 0)
+    assert count_errors(verdict(label=Label.CORRECT)) == 0
 
 
 spans = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)).map(lambda s: (min(s), max(s))), max_size=6)
@@ -67,11 +67,11 @@ def test_overlap_counts_characters(one, other):
     def characters(stretches):
         return {c for start, end in stretches for c in range(start, end)}
 
-    first, second = joined(one), joined(other)
+    first, second = merge_spans(one), merge_spans(other)
     assert characters(first) == characters(one)
     assert all(a[1] < b[0] for a, b in zip(first, first[1:], strict=False))
     ours, theirs = characters(one), characters(other)
-    assert overlap(first, second) == (len(ours & theirs), len(ours), len(theirs))
+    assert span_overlap(first, second) == (len(ours & theirs), len(ours), len(theirs))
 
 
 def test_gold_spans_of_a_sample():

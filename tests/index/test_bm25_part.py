@@ -2,7 +2,7 @@
 
 import pytest
 
-from knowhalu.index.bm25_part import fingerprint, key, terms
+from knowhalu.index.bm25_part import search_terms, search_terms_fingerprint, term_key
 
 
 @pytest.mark.parametrize(
@@ -20,9 +20,9 @@ from knowhalu.index.bm25_part import fingerprint, key, terms
     ],
 )
 def test_a_text_becomes_these_terms(text, expected):
-    assert terms(text) == expected
+    assert search_terms(text) == expected
 
 
 def test_keys_are_the_same_in_every_process():
-    assert key("hamlet") == 0xB9353601F72876ED
-    assert len(fingerprint()) == 64
+    assert term_key("hamlet") == 0xB9353601F72876ED
+    assert len(search_terms_fingerprint()) == 64

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.errors import InputError
-from knowhalu.index.chunking import Cut, cut, size, titled
+from knowhalu.index.chunking import Chunk, chunk_document, count_words, passage_title
 from knowhalu.index.manifest import Chunking
 from knowhalu.ingest.records import Heading
 from knowhalu.ingest.sources import SourceRecord
@@ -22,9 +22,9 @@ def record(text: str, headings: tuple[Heading, ...] = (), title: str = "T") -> S
     return SourceRecord("d", title, text, "test", headings)
 
 
-def passages(text: str, words: int, overlap: int = 0, **other: object) -> list[Cut]:
+def passages(text: str, words: int, overlap: int = 0, **other: object) -> list[Chunk]:
     """Cut a text and return the passages."""
-    return list(cut(record(text, **other), Chunking(words=words, overlap=overlap)))  # type: ignore[arg-type]
+    return list(chunk_document(record(text, **other), Chunking(words=words, overlap=overlap)))  # type: ignore[arg-type]
 
 
 @given(TEXTS, st.integers(1, 12), st.data())
@@ -36,9 +36,9 @@ def test_passages_quote_and_cover_the_text_within_the_limit(text: str, words: in
     end = -1
     for span in spans:
         assert text[span.start : span.end] == span.text == span.text.strip() != ""
-        assert size(span.text) <= words and span.end > end
+        assert count_words(span.text) <= words and span.end > end
         shared = text[span.start : end] if span.start < end else ""
-        assert size(shared) <= overlap
+        assert count_words(shared) <= overlap
         covered |= set(range(span.start, span.end))
         end = span.end
     assert {i for i, c in enumerate(text) if not c.isspace()} <= covered
@@ -90,8 +90,8 @@ def test_the_path_of_a_section_is_kept() -> None:
         ("History > Early", "History\nEarly\nIt began."),
         ("History > Late", "Late\nIt ended."),
     ]
-    assert [titled(*t) for t in (("Town", "Past"), ("Town", ""), ("", "Past"))] == ["Town > Past", "Town", "Past"]
-    whole = cut(record(text, headings), Chunking(words=50, sections=False))
+    assert [passage_title(*t) for t in (("Town", "Past"), ("Town", ""), ("", "Past"))] == ["Town > Past", "Town", "Past"]
+    whole = chunk_document(record(text, headings), Chunking(words=50, sections=False))
     assert [(p.section, p.span.text) for p in whole] == [("", text)]
 
 
@@ -105,7 +105,7 @@ def test_text_without_spaces_is_cut_too() -> None:
     """Two letters of a script without spaces, and forty of any other, count as a word."""
     assert [len(p.span.text) for p in passages("日" * 100, 10)] == [20] * 5
     assert [len(p.span.text) for p in passages("x" * 1000, 10)] == [400, 400, 200]
-    assert size("plain words, 3.5% of them") == 5
+    assert count_words("plain words, 3.5% of them") == 5
 
 
 def test_an_overlap_that_leaves_no_room_is_refused() -> None:

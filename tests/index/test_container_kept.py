@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from knowhalu.index.build import build_index
-from knowhalu.index.compact import compact
+from knowhalu.index.compact import compact_index
 from knowhalu.index.manifest import Chunking
-from knowhalu.index.open import verify
+from knowhalu.index.open import verify_index
 from knowhalu.index.update import add_documents, delete_documents
 from knowhalu.ingest.records import Heading
 from knowhalu.ingest.sources import SourceRecord
@@ -43,7 +43,7 @@ def test_sections_live_and_go_with_their_document(tmp_path: Path, words: WordEmb
     build_index([*records(), second], tmp_path / "b", words, chunking=CUTTING, shard=3)
     assert found(tmp_path / "a", words) == found(tmp_path / "b", words)
     assert {title for title, _ in found(tmp_path / "a", words).values()} == {"Town > Food", "Town > Sport"}
-    compact(tmp_path / "a")
-    assert found(tmp_path / "a", words) == found(tmp_path / "b", words) and not verify(tmp_path / "a")
+    compact_index(tmp_path / "a")
+    assert found(tmp_path / "a", words) == found(tmp_path / "b", words) and not verify_index(tmp_path / "a")
     delete_documents(["town"], tmp_path / "a")
     assert not found(tmp_path / "a", words)

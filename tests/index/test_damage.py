@@ -14,14 +14,14 @@ import pytest
 
 from knowhalu.errors import IndexFormatError
 from knowhalu.index.build import build_index
-from knowhalu.index.container import HEAD, SPARE, Sections, head
-from knowhalu.index.manifest import MANIFEST, Chunking, Manifest, hash_file, read_manifest
-from knowhalu.index.open import read_info, verify
+from knowhalu.index.container import HEAD_BYTES, SPARE_OPEN_FILES, SectionFile, make_head
+from knowhalu.index.manifest import MANIFEST_FILE, Chunking, Manifest, describe_file, read_manifest
+from knowhalu.index.open import read_index_info, verify_index
 from knowhalu.index.update import delete_documents
 from knowhalu.retrieval.faiss import FaissIndex
 from tests.support.indexing import WordEmbedder, records
 
-KINDS = ("passages", "vectors", "edits", "search", MANIFEST)
+KINDS = ("passages", "vectors", "edits", "search", MANIFEST_FILE)
 
 
 @pytest.fixture(scope="module")
@@ -46,13 +46,13 @@ def file_of(folder: Path, kind: str) -> Path:
 
 def change_manifest(folder: Path, **changes: object) -> None:
     """Write a manifest with other values that is sealed like a true one."""
-    made = read_info(folder)
-    (folder / MANIFEST).write_bytes(made.model_copy(update=changes).sealed().to_bytes())
+    made = read_index_info(folder)
+    (folder / MANIFEST_FILE).write_bytes(made.model_copy(update=changes).sealed().to_bytes())
 
 
 def test_an_intact_index_has_no_problems(folder: Path) -> None:
     """The check does not cry wolf."""
-    assert verify(folder) == []
+    assert verify_index(folder) == []
 
 
 def test_an_index_of_very_many_shards_opens(made: Path) -> None:
@@ -60,9 +60,9 @@ def test_an_index_of_very_many_shards_opens(made: Path) -> None:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     path = file_of(made, "passages")
     with path.open("rb") as file:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (file.fileno() + SPARE + 20, limits[1]))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (file.fileno() + SPARE_OPEN_FILES + 20, limits[1]))
     try:
-        opened = [Sections(path, "passages") for _ in range(2 * SPARE)]
+        opened = [SectionFile(path, "passages") for _ in range(2 * SPARE_OPEN_FILES)]
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     assert len({s.digest for s in opened}) == 1
@@ -76,7 +76,7 @@ def test_too_many_open_files_are_no_damage(made: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(mmap, "mmap", refuse)
     with pytest.raises(IndexFormatError, match="Too many open files.*ulimit -n") as caught:
-        Sections(file_of(made, "passages"), "passages")
+        SectionFile(file_of(made, "passages"), "passages")
     assert "damaged" not in str(caught.value)
 
 
@@ -104,11 +104,11 @@ def check_flips(folder: Path, count: int) -> None:
 
 
 def flipped(folder: Path, path: Path, place: int, bit: int) -> bool:
-    """Tell whether `verify` names a file with a flipped bit; the file is mended then."""
+    """Tell whether `verify_index` names a file with a flipped bit; the file is mended then."""
     data = bytearray(path.read_bytes())
     data[place] ^= 1 << bit
     path.write_bytes(data)
-    found = verify(folder)
+    found = verify_index(folder)
     data[place] ^= 1 << bit
     path.write_bytes(data)
     return any(path.name in problem for problem in found)
@@ -121,7 +121,7 @@ def test_a_truncated_grown_or_missing_file_is_refused(damaged: Path, words: Word
     data = path.read_bytes()
     for other in (data[:-1], data + b"\0"):
         path.write_bytes(other)
-        with pytest.raises(IndexFormatError, match=kind if kind == MANIFEST else rf"{path.name}: has \d+ bytes, not \d+"):
+        with pytest.raises(IndexFormatError, match=kind if kind == MANIFEST_FILE else rf"{path.name}: has \d+ bytes, not \d+"):
             FaissIndex.open(damaged, words)
     path.unlink()
     with pytest.raises(IndexFormatError, match=f"{path.name}.*missing|{path.name} is missing"):
@@ -144,7 +144,7 @@ def test_a_swapped_shard_is_refused(damaged: Path, words: WordEmbedder, kind: st
 def test_a_stranger_in_the_folder_is_reported(folder: Path) -> None:
     """A file that the manifest does not know is a problem."""
     (folder / "extra.bin").write_bytes(b"x")
-    assert [p for p in verify(folder) if "does not belong" in p]
+    assert [p for p in verify_index(folder) if "does not belong" in p]
 
 
 def test_another_embedder_is_refused_with_both_names(folder: Path) -> None:
@@ -171,8 +171,8 @@ def test_names_that_lead_out_of_the_folder_are_refused(damaged: Path, words: Wor
         FaissIndex.open(damaged, words)
     path.unlink()
     outside.rename(path)
-    text = (damaged / MANIFEST).read_text().replace(path.name, f"../{path.name}")
-    (damaged / MANIFEST).write_bytes(Manifest.model_validate_json(text).sealed().to_bytes())
+    text = (damaged / MANIFEST_FILE).read_text().replace(path.name, f"../{path.name}")
+    (damaged / MANIFEST_FILE).write_bytes(Manifest.model_validate_json(text).sealed().to_bytes())
     with pytest.raises(IndexFormatError, match="lists other files"):
         FaissIndex.open(damaged, words)
 
@@ -192,9 +192,9 @@ def test_a_manifest_of_another_kind_is_refused(
     folder: Path, words: WordEmbedder, changes: dict[str, object], message: str
 ) -> None:
     """Unknown versions and fields say so; nothing is guessed."""
-    path = folder / MANIFEST
+    path = folder / MANIFEST_FILE
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
-    with pytest.raises(IndexFormatError, match=f"{MANIFEST}.*{message}"):
+    with pytest.raises(IndexFormatError, match=f"{MANIFEST_FILE}.*{message}"):
         FaissIndex.open(folder, words)
 
 
@@ -202,11 +202,11 @@ def test_a_manifest_of_another_kind_is_refused(
 @pytest.mark.parametrize("field", ["rows", "documents", "echoes"])
 def test_false_counts_never_reach_the_allocator(folder: Path, words: WordEmbedder, field: str, count: int) -> None:
     """A sealed manifest with wrong counts is compared with the files."""
-    shards = read_info(folder).shards
+    shards = read_index_info(folder).shards
     change_manifest(folder, shards=(shards[0].model_copy(update={field: count}),))
     with pytest.raises(IndexFormatError, match="holds"):
         FaissIndex.open(folder, words)
-    assert verify(folder)
+    assert verify_index(folder)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_false_counts_never_reach_the_allocator(folder: Path, words: WordEmbedde
 def test_vectors_of_another_type_are_refused(folder: Path, words: WordEmbedder, changes: dict, message: str) -> None:
     """What the manifest says of the numbers is compared with the file of numbers."""
     if "embedder" in changes:
-        changes = {"embedder": read_info(folder).embedder.model_copy(update=changes["embedder"])}
+        changes = {"embedder": read_index_info(folder).embedder.model_copy(update=changes["embedder"])}
         words.dimension = 16
     change_manifest(folder, **changes)
     with pytest.raises(IndexFormatError, match=message):
@@ -227,15 +227,15 @@ def sealed_again(folder: Path, path: Path, data: bytes) -> None:
     """Put other bytes in the place of a file, with a manifest that agrees with them, as an attacker would."""
     if path.suffix == ".bin":
         lengths = [n for n in struct.unpack_from("<8q", data, 16)]
-        data = head(data[8:16].decode().strip(), lengths, hashlib.sha256(data[HEAD:]).digest()) + data[HEAD:]
+        data = make_head(data[8:16].decode().strip(), lengths, hashlib.sha256(data[HEAD_BYTES:]).digest()) + data[HEAD_BYTES:]
     path.write_bytes(data)
-    entry = hash_file(path)
+    entry = describe_file(path)
     new = f"{path.name.partition('-')[0]}-{entry.sha256[:16]}{path.suffix}"
     path.rename(folder / new)
     made = read_manifest(folder).model_dump_json().replace(path.name, new)
     manifest = Manifest.model_validate_json(made)
     files = manifest.files | {new: entry}
-    (folder / MANIFEST).write_bytes(manifest.model_copy(update={"files": dict(sorted(files.items()))}).sealed().to_bytes())
+    (folder / MANIFEST_FILE).write_bytes(manifest.model_copy(update={"files": dict(sorted(files.items()))}).sealed().to_bytes())
 
 
 @pytest.mark.parametrize("section", range(8))
@@ -244,7 +244,7 @@ def test_search_in_a_crafted_store_says_so(folder: Path, words: WordEmbedder, se
     path = file_of(folder, "passages")
     data = bytearray(path.read_bytes())
     lengths = struct.unpack_from("<8q", data, 16)
-    start = HEAD + sum(lengths[:section])
+    start = HEAD_BYTES + sum(lengths[:section])
     data[start : start + lengths[section]] = b"\xff" * lengths[section]
     sealed_again(folder, path, bytes(data))
     if section in (0, 3, 5):  # keys are not read in a search, and this index has no echoes
@@ -252,7 +252,7 @@ def test_search_in_a_crafted_store_says_so(folder: Path, words: WordEmbedder, se
         return
     with pytest.raises(IndexFormatError, match="damaged"):
         FaissIndex.open(folder, words).search(["iceberg"], 12)
-    assert section in (6, 7) or verify(folder)
+    assert section in (6, 7) or verify_index(folder)
 
 
 @pytest.mark.parametrize("document", [-1, 12, 2**40])
@@ -260,7 +260,7 @@ def test_a_passage_of_no_document_is_never_shown_as_anothers(folder: Path, words
     """A wrong document number is damage, though it could be read from the other end."""
     path = file_of(folder, "passages")
     data = bytearray(path.read_bytes())
-    at = HEAD + struct.unpack_from("<q", data, 16)[0]
+    at = HEAD_BYTES + struct.unpack_from("<q", data, 16)[0]
     for i in range(12):
         struct.pack_into("<q", data, at + 32 * i, document)
     sealed_again(folder, path, bytes(data))
@@ -272,7 +272,7 @@ def test_crafted_edits_are_refused(damaged: Path, words: WordEmbedder) -> None:
     """Edits name rows and documents that are there, in order."""
     path = file_of(damaged, "edits")
     data = bytearray(path.read_bytes())
-    struct.pack_into("<q", data, HEAD + 8, 2**40)
+    struct.pack_into("<q", data, HEAD_BYTES + 8, 2**40)
     sealed_again(damaged, path, bytes(data))
     with pytest.raises(IndexFormatError, match="names what the index does not have"):
         FaissIndex.open(damaged, words)
@@ -286,7 +286,7 @@ def test_no_index_at_all_names_the_command(tmp_path: Path, words: WordEmbedder) 
 
 def test_a_failing_build_clears_up_and_keeps_the_old_index(folder: Path, words: WordEmbedder) -> None:
     """Whatever stops a small build, the index that was there stays as it was."""
-    before = (folder / MANIFEST).read_bytes()
+    before = (folder / MANIFEST_FILE).read_bytes()
 
     class Stopped(WordEmbedder):
         def encode(self, *_: object, **__: object) -> None:  # type: ignore[override]
@@ -294,4 +294,4 @@ def test_a_failing_build_clears_up_and_keeps_the_old_index(folder: Path, words: 
 
     with pytest.raises(KeyboardInterrupt):
         build_index(records(), folder, Stopped(), force=True)
-    assert (folder / MANIFEST).read_bytes() == before and [p.name for p in folder.parent.iterdir()] == ["index"]
+    assert (folder / MANIFEST_FILE).read_bytes() == before and [p.name for p in folder.parent.iterdir()] == ["index"]

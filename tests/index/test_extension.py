@@ -8,13 +8,21 @@ import numpy as np
 import pytest
 
 from knowhalu.errors import IndexFormatError
-from knowhalu.index.bm25_part import build_lexical
+from knowhalu.index.bm25_part import build_lexical_part
 from knowhalu.index.build import build_index
-from knowhalu.index.compact import compact
-from knowhalu.index.extension import ShardRows, Stored, covered, extend, open_parts, open_stored, states
-from knowhalu.index.journal import alone
-from knowhalu.index.late_part import build_late, is_current
-from knowhalu.index.open import verify
+from knowhalu.index.compact import compact_index
+from knowhalu.index.extension import (
+    ShardRows,
+    StoredPassages,
+    covered_runs,
+    extend_index,
+    open_parts,
+    open_stored_passages,
+    part_states,
+)
+from knowhalu.index.late_part import build_late_part, is_late_part_current
+from knowhalu.index.open import verify_index
+from knowhalu.index.transaction import lock_index
 from knowhalu.index.update import add_documents, delete_documents
 from knowhalu.ingest.sources import SourceRecord
 from knowhalu.retrieval.bm25 import LexicalIndex
@@ -29,31 +37,36 @@ def parts(folder: Path, kind: str = "lexical") -> list[str]:
 
 
 def test_a_part_is_built_once_and_again_only_where_it_must_be(folder: Path):
-    stored, late = open_stored(folder), WordVectors()
-    build, fits = partial(build_late, encoder=late), partial(is_current, encoder=late, bits=4)
-    assert [extend(stored, "lexical", build_lexical), extend(stored, "lexical", build_lexical)] == [12, 0]
-    assert [extend(stored, "late", build, fits), extend(stored, "late", build, fits)] == [12, 0]
+    stored, late = open_stored_passages(folder), WordVectors()
+    build, fits = partial(build_late_part, encoder=late), partial(is_late_part_current, encoder=late, bits=4)
+    assert [extend_index(stored, "lexical", build_lexical_part), extend_index(stored, "lexical", build_lexical_part)] == [12, 0]
+    assert [extend_index(stored, "late", build, fits), extend_index(stored, "late", build, fits)] == [12, 0]
     other = WordVectors(24)
-    assert extend(stored, "late", partial(build_late, encoder=other), partial(is_current, encoder=other, bits=4)) == 12
+    assert (
+        extend_index(
+            stored, "late", partial(build_late_part, encoder=other), partial(is_late_part_current, encoder=other, bits=4)
+        )
+        == 12
+    )
     next((folder / "lexical").glob("*/rows.bin")).write_bytes(b"")
-    assert extend(stored, "lexical", build_lexical) == 12
-    assert verify(folder) == []
+    assert extend_index(stored, "lexical", build_lexical_part) == 12
+    assert verify_index(folder) == []
 
 
 def test_only_new_shards_are_read_and_parts_of_gone_ones_removed(tmp_path: Path):
     passages = facts()
-    first = Stored(tmp_path, type(passages)(passages[:7]), (ShardRows("a", 7),), NONE)
-    assert extend(first, "lexical", build_lexical) == 7
+    first = StoredPassages(tmp_path, type(passages)(passages[:7]), (ShardRows("a", 7),), NONE)
+    assert extend_index(first, "lexical", build_lexical_part) == 7
     (kept,) = parts(tmp_path)
-    second = Stored(tmp_path, passages, (ShardRows("a", 7), ShardRows("b", 5)), np.array([11]))
+    second = StoredPassages(tmp_path, passages, (ShardRows("a", 7), ShardRows("b", 5)), np.array([11]))
     with pytest.raises(IndexFormatError, match=f"covers 7 of 12.*index extend {tmp_path} --lexical"):
         open_parts(second, "lexical")
-    assert extend(second, "lexical", build_lexical) == 5
+    assert extend_index(second, "lexical", build_lexical_part) == 5
     assert kept in parts(tmp_path) and len(parts(tmp_path)) == 2
     found = LexicalIndex.open(second).search(["penicillin", "iceberg"], 3)
     assert [[p.title for p in f] for f in found] == [["Penicillin"], []]
-    third = Stored(tmp_path, passages, (ShardRows("a", 7), ShardRows("c", 5)), NONE)
-    assert extend(third, "lexical", build_lexical) == 5
+    third = StoredPassages(tmp_path, passages, (ShardRows("a", 7), ShardRows("c", 5)), NONE)
+    assert extend_index(third, "lexical", build_lexical_part) == 5
     assert kept in parts(tmp_path) and len(parts(tmp_path)) == 2
 
 
@@ -61,78 +74,78 @@ def test_many_small_additions_leave_few_parts(tmp_path: Path):
     passages = facts()
     for count in range(1, 13):
         shards = tuple(ShardRows(str(i), 1) for i in range(count))
-        stored = Stored(tmp_path, type(passages)(passages[:count]), shards, NONE)
-        extend(stored, "lexical", build_lexical)
-        assert len(parts(tmp_path)) <= 4 and sum(run.rows for run in covered(stored, "lexical")) == count
+        stored = StoredPassages(tmp_path, type(passages)(passages[:count]), shards, NONE)
+        extend_index(stored, "lexical", build_lexical_part)
+        assert len(parts(tmp_path)) <= 4 and sum(run.rows for run in covered_runs(stored, "lexical")) == count
     assert LexicalIndex.open(stored).search(["iceberg"], 1)[0][0].title == "Titanic"
 
 
 def test_deleting_keeps_the_part_and_adding_asks_for_more(folder: Path, words: WordEmbedder):
-    extend(open_stored(folder), "lexical", build_lexical)
+    extend_index(open_stored_passages(folder), "lexical", build_lexical_part)
     before = parts(folder)
     delete_documents(["d12"], folder)
-    assert LexicalIndex.open(open_stored(folder)).search(["iceberg"], 3) == [[]]
-    assert parts(folder) == before and [s.covered for s in states(open_stored(folder))] == [12]
+    assert LexicalIndex.open(open_stored_passages(folder)).search(["iceberg"], 3) == [[]]
+    assert parts(folder) == before and [s.covered for s in part_states(open_stored_passages(folder))] == [12]
     added = [SourceRecord(f"n{i}", "", f"Iceberg number {i} melts.", "") for i in range(12)]
     add_documents(added, folder, words)
     with pytest.raises(IndexFormatError, match="changed since its lexical part was made.*Bring it up to date"):
-        LexicalIndex.open(open_stored(folder))
-    extend(open_stored(folder), "lexical", build_lexical)
-    found = LexicalIndex.open(open_stored(folder)).search(["iceberg"], 20)[0]
+        LexicalIndex.open(open_stored_passages(folder))
+    extend_index(open_stored_passages(folder), "lexical", build_lexical_part)
+    found = LexicalIndex.open(open_stored_passages(folder)).search(["iceberg"], 20)[0]
     assert {p.document for p in found} == {r.id for r in added}
-    compact(folder)
+    compact_index(folder)
     with pytest.raises(IndexFormatError, match="changed since"):
-        LexicalIndex.open(open_stored(folder))
-    extend(open_stored(folder), "lexical", build_lexical)
-    assert LexicalIndex.open(open_stored(folder)).search(["iceberg"], 20) == [found]
-    assert verify(folder) == []
+        LexicalIndex.open(open_stored_passages(folder))
+    extend_index(open_stored_passages(folder), "lexical", build_lexical_part)
+    assert LexicalIndex.open(open_stored_passages(folder)).search(["iceberg"], 20) == [found]
+    assert verify_index(folder) == []
 
 
 def test_an_index_that_changed_since_it_was_opened_is_extended_as_it_is_now(folder: Path, words: WordEmbedder):
     """Else the part that another process made meanwhile would be removed for one of the rows of before."""
-    opened = open_stored(folder)
+    opened = open_stored_passages(folder)
     add_documents([SourceRecord("new", "", "Iceberg again.", "")], folder, words)
-    extend(open_stored(folder), "lexical", build_lexical)
-    assert extend(opened, "lexical", build_lexical) == 0
-    assert len(LexicalIndex.open(open_stored(folder)).search(["iceberg"], 20)[0]) == 2
+    extend_index(open_stored_passages(folder), "lexical", build_lexical_part)
+    assert extend_index(opened, "lexical", build_lexical_part) == 0
+    assert len(LexicalIndex.open(open_stored_passages(folder)).search(["iceberg"], 20)[0]) == 2
 
 
 def test_a_part_under_the_name_of_another_is_refused(folder: Path, tmp_path: Path, words: WordEmbedder):
-    extend(open_stored(folder), "lexical", build_lexical)
+    extend_index(open_stored_passages(folder), "lexical", build_lexical_part)
     build_index(records(dict(reversed(FACTS.items()))), tmp_path / "other", words)
-    extend(open_stored(tmp_path / "other"), "lexical", build_lexical)
+    extend_index(open_stored_passages(tmp_path / "other"), "lexical", build_lexical_part)
     (ours,), (theirs,) = (list((f / "lexical").iterdir()) for f in (folder, tmp_path / "other"))
     for path in ours.iterdir():
         path.write_bytes((theirs / path.name).read_bytes())
     with pytest.raises(IndexFormatError, match="other passages than the index has now"):
-        LexicalIndex.open(open_stored(folder))
-    (problem,) = verify(folder)
+        LexicalIndex.open(open_stored_passages(folder))
+    (problem,) = verify_index(folder)
     assert "under a wrong name" in problem
 
 
 def test_verify_looks_into_the_parts(folder: Path):
-    extend(open_stored(folder), "lexical", build_lexical)
+    extend_index(open_stored_passages(folder), "lexical", build_lexical_part)
     path = next((folder / "lexical").glob("*/counts.bin"))
     data = bytearray(path.read_bytes())
     data[0] ^= 4
     path.write_bytes(data)
     (folder / "lexical" / "stray").mkdir()
     (folder / "more").mkdir()
-    assert [problem.split(": ")[0] for problem in verify(folder)] == [
+    assert [problem.split(": ")[0] for problem in verify_index(folder)] == [
         str(folder / "more"), str(path), str(folder / "lexical" / "stray")
     ]  # fmt: skip
 
 
 def test_a_folder_that_leads_away_is_refused(folder: Path, tmp_path: Path):
-    extend(open_stored(folder), "lexical", build_lexical)
+    extend_index(open_stored_passages(folder), "lexical", build_lexical_part)
     os.rename(folder / "lexical", tmp_path / "elsewhere")
     (folder / "lexical").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(IndexFormatError, match="leads out of the index"):
-        LexicalIndex.open(open_stored(folder))
-    assert any(problem.startswith(f"{folder / 'lexical'}:") for problem in verify(folder))
-    assert "leads out" in states(open_stored(folder))[0].problem
+        LexicalIndex.open(open_stored_passages(folder))
+    assert any(problem.startswith(f"{folder / 'lexical'}:") for problem in verify_index(folder))
+    assert "leads out" in part_states(open_stored_passages(folder))[0].problem
 
 
 def test_an_index_that_is_being_changed_is_not_extended(folder: Path):
-    with alone(folder), pytest.raises(IndexFormatError, match="is changing this index"):
-        extend(open_stored(folder), "lexical", build_lexical)
+    with lock_index(folder), pytest.raises(IndexFormatError, match="is changing this index"):
+        extend_index(open_stored_passages(folder), "lexical", build_lexical_part)

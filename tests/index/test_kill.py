@@ -9,7 +9,7 @@ import pytest
 from knowhalu.errors import IndexFormatError
 from knowhalu.index.build import build_index
 from knowhalu.index.manifest import Chunking
-from knowhalu.index.open import read_info, verify
+from knowhalu.index.open import read_index_info, verify_index
 from knowhalu.index.update import add_documents
 from knowhalu.ingest.sources import SourceRecord
 from knowhalu.retrieval.faiss import FaissIndex
@@ -68,7 +68,7 @@ def test_finished_shards_are_not_embedded_again(unfinished: Path, words: WordEmb
     seen = []
     build_index(iter(ROWS), unfinished, words, shard=4, progress=seen.append)
     assert words.calls == [["token8", "token9"]] and (seen[-1].done, seen[-1].total) == (10, 10)
-    assert verify(unfinished) == [] and len(FaissIndex.open(unfinished, words)) == 10
+    assert verify_index(unfinished) == [] and len(FaissIndex.open(unfinished, words)) == 10
 
 
 CHANGES = [
@@ -93,7 +93,7 @@ def test_unfinished_work_is_never_mixed_with_other_work(unfinished: Path, change
         build_index(rows, unfinished, embedder, **asked)
     made = build_index(rows, unfinished, embedder, force=True, **asked)
     fresh = build_index(rows, unfinished.with_name("fresh"), embedder, **asked)
-    assert made == fresh and verify(unfinished) == []
+    assert made == fresh and verify_index(unfinished) == []
 
 
 def test_an_unfinished_addition_goes_on_and_blocks_other_changes(folder: Path, words: WordEmbedder) -> None:
@@ -102,7 +102,7 @@ def test_an_unfinished_addition_goes_on_and_blocks_other_changes(folder: Path, w
     build_index(records(), small, words, shard=4)
     with pytest.raises(KeyboardInterrupt):
         add_documents(ROWS, small, Dying(2))
-    assert len(FaissIndex.open(small, words)) == 12 and read_info(small).generation == 1
+    assert len(FaissIndex.open(small, words)) == 12 and read_index_info(small).generation == 1
     with pytest.raises(IndexFormatError, match=r"unfinished work.*command was add, is build"):
         build_index(ROWS, small, words, shard=4, force=False)
     words.calls.clear()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.errors import IndexFormatError
-from knowhalu.index.part import HEAD, Part, PartWriter
+from knowhalu.index.part import PART_MANIFEST_FILE, IndexPart, PartWriter
 
 
 def write(folder, **arrays):
@@ -23,11 +23,11 @@ def reseal(folder, **changes):
     """Change the head as an attacker would, who can compute a seal."""
     from knowhalu.index.part import PartManifest
 
-    raw = json.loads((folder / HEAD).read_text())
+    raw = json.loads((folder / PART_MANIFEST_FILE).read_text())
     raw |= changes
     head = PartManifest.model_validate_json(json.dumps({**raw, "seal": ""}))
     head = head.model_copy(update={"seal": head.digest()})
-    (folder / HEAD).write_bytes(head.model_dump_json(indent=1).encode() + b"\n")
+    (folder / PART_MANIFEST_FILE).write_bytes(head.model_dump_json(indent=1).encode() + b"\n")
 
 
 def test_arrays_come_back_in_type_and_shape(tmp_path):
@@ -36,7 +36,7 @@ def test_arrays_come_back_in_type_and_shape(tmp_path):
         out.add("codes", np.arange(2).reshape(1, 2), "<i8")
         out.add("empty", np.zeros(0), "<f4")
         out.finish("c", 3, {})
-    part = Part(tmp_path / "p", "late", "c")
+    part = IndexPart(tmp_path / "p", "late", "c")
     assert part.array("codes", "<i8", None, 2).tolist() == [[0, 1], [2, 3], [0, 1]]
     assert part.array("empty", "<f4", None).shape == (0,)
     assert not part.array("codes", "<i8", 3, 2).flags.writeable and part.problems() == []
@@ -47,9 +47,9 @@ def test_a_killed_build_leaves_nothing_and_a_new_one_replaces_the_old(tmp_path):
     with pytest.raises(RuntimeError), PartWriter(tmp_path / "p", "lexical") as out:
         out.add("lengths", np.arange(9), "<i4")
         raise RuntimeError("killed")
-    assert len(Part(tmp_path / "p", "lexical").array("lengths", "<i4", None)) == 6
+    assert len(IndexPart(tmp_path / "p", "lexical").array("lengths", "<i4", None)) == 6
     write(tmp_path / "p", lengths=np.arange(3))
-    assert len(Part(tmp_path / "p", "lexical").array("lengths", "<i4", None)) == 3
+    assert len(IndexPart(tmp_path / "p", "lexical").array("lengths", "<i4", None)) == 3
     assert [p.name for p in tmp_path.iterdir()] == ["p"]
 
 
@@ -57,13 +57,13 @@ def test_a_killed_build_leaves_nothing_and_a_new_one_replaces_the_old(tmp_path):
 def test_every_flipped_bit_is_found(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("part") / "p"
     write(folder)
-    path = folder / data.draw(st.sampled_from([HEAD, "lengths.bin"]))
+    path = folder / data.draw(st.sampled_from([PART_MANIFEST_FILE, "lengths.bin"]))
     content = bytearray(path.read_bytes())
     bit = data.draw(st.integers(0, 8 * len(content) - 1))
     content[bit // 8] ^= 1 << bit % 8
     path.write_bytes(content)
     try:
-        assert any("lengths.bin" in problem for problem in Part(folder, "lexical").problems())
+        assert any("lengths.bin" in problem for problem in IndexPart(folder, "lexical").problems())
     except IndexFormatError as error:
         assert "extend FOLDER --lexical" in str(error)
 
@@ -71,22 +71,22 @@ def test_every_flipped_bit_is_found(tmp_path_factory, data):
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (lambda f: (f / HEAD).unlink(), "no lexical part"),
-        (lambda f: (f / HEAD).write_text("{}"), "damaged"),
-        (lambda f: (f / HEAD).write_bytes(b"x" * 70_000), "over 65536 bytes"),
+        (lambda f: (f / PART_MANIFEST_FILE).unlink(), "no lexical part"),
+        (lambda f: (f / PART_MANIFEST_FILE).write_text("{}"), "damaged"),
+        (lambda f: (f / PART_MANIFEST_FILE).write_bytes(b"x" * 70_000), "over 65536 bytes"),
         (lambda f: (f / "lengths.bin").unlink(), "missing"),
         (lambda f: (f / "lengths.bin").write_bytes(b"1234"), "has 4 bytes, not 24"),
         (lambda f: os.truncate(f / "lengths.bin", 23), "has 23 bytes"),
         (lambda f: reseal(f, kind="late"), "is a late part"),
         (lambda f: reseal(f, content="other"), "other passages"),
-        (lambda f: (f / HEAD).write_text((f / HEAD).read_text() + " "), "changed after"),
+        (lambda f: (f / PART_MANIFEST_FILE).write_text((f / PART_MANIFEST_FILE).read_text() + " "), "changed after"),
     ],
 )
 def test_a_spoiled_part_is_refused_with_the_cure(tmp_path, spoil, said):
     write(tmp_path / "p")
     spoil(tmp_path / "p")
     with pytest.raises(IndexFormatError, match=f"{said}.*extend FOLDER --lexical"):
-        Part(tmp_path / "p", "lexical", "content")
+        IndexPart(tmp_path / "p", "lexical", "content")
 
 
 def test_a_file_that_leads_out_of_the_folder_is_refused(tmp_path):
@@ -94,29 +94,29 @@ def test_a_file_that_leads_out_of_the_folder_is_refused(tmp_path):
     (tmp_path / "p" / "lengths.bin").rename(tmp_path / "outside")
     (tmp_path / "p" / "lengths.bin").symlink_to(tmp_path / "outside")
     with pytest.raises(IndexFormatError, match="missing"):
-        Part(tmp_path / "p", "lexical")
+        IndexPart(tmp_path / "p", "lexical")
 
 
 @pytest.mark.parametrize("name", ["../lengths", "a/b", "A", ""])
 def test_a_name_that_is_no_plain_word_is_refused(tmp_path, name):
     write(tmp_path / "p")
-    raw = json.loads((tmp_path / "p" / HEAD).read_text())
+    raw = json.loads((tmp_path / "p" / PART_MANIFEST_FILE).read_text())
     raw["arrays"] = {name: raw["arrays"]["lengths"]}
-    (tmp_path / "p" / HEAD).write_text(json.dumps(raw))
+    (tmp_path / "p" / PART_MANIFEST_FILE).write_text(json.dumps(raw))
     with pytest.raises(IndexFormatError, match="part.json"):
-        Part(tmp_path / "p", "lexical")
+        IndexPart(tmp_path / "p", "lexical")
 
 
 @pytest.mark.parametrize(("kind", "shape"), [("<i8", (3,)), ("<i4", (3, 2)), ("<i4", (2**62,)), ("<i4", (7,))])
 def test_a_head_that_lies_about_its_arrays_allocates_nothing(tmp_path, kind, shape):
     write(tmp_path / "p")
-    raw = json.loads((tmp_path / "p" / HEAD).read_text())
+    raw = json.loads((tmp_path / "p" / PART_MANIFEST_FILE).read_text())
     reseal(tmp_path / "p", arrays={"lengths": {**raw["arrays"]["lengths"], "type": kind, "shape": shape}})
     with pytest.raises(IndexFormatError):
-        Part(tmp_path / "p", "lexical").array("lengths", "<i4", 6)
+        IndexPart(tmp_path / "p", "lexical").array("lengths", "<i4", 6)
 
 
 def test_a_file_that_does_not_belong_is_named(tmp_path):
     write(tmp_path / "p")
     (tmp_path / "p" / "more.bin").write_bytes(b"")
-    assert Part(tmp_path / "p", "lexical").problems() == [f"{tmp_path / 'p' / 'more.bin'}: does not belong to the index"]
+    assert IndexPart(tmp_path / "p", "lexical").problems() == [f"{tmp_path / 'p' / 'more.bin'}: does not belong to the index"]

@@ -11,8 +11,8 @@ from knowhalu.errors import InputError, SettingsError
 from knowhalu.index import plan
 from knowhalu.index.build import build_index
 from knowhalu.index.manifest import Chunking
-from knowhalu.index.plan import bytes_per_vector, make_plan, measure, search_seconds
-from knowhalu.ingest.sources import Sources
+from knowhalu.index.plan import bytes_per_vector, estimate_faiss_seconds, measure_embedding_rate, plan_build
+from knowhalu.ingest.sources import DocumentReader
 from tests.support.indexing import WordEmbedder
 
 SENTENCE = "The river by town number {} carries {} barrels of water to the sea. "
@@ -21,7 +21,7 @@ SENTENCE = "The river by town number {} carries {} barrels of water to the sea. 
 @pytest.fixture(autouse=True)
 def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no sample end early because the machine is busy."""
-    monkeypatch.setattr(plan, "SECONDS", float("inf"))
+    monkeypatch.setattr(plan, "MAX_SAMPLING_SECONDS", float("inf"))
 
 
 def write(path: Path, count: int) -> Path:
@@ -35,8 +35,8 @@ def write(path: Path, count: int) -> Path:
 def test_a_small_source_is_planned_exactly(tmp_path: Path, words: WordEmbedder) -> None:
     """Documents and passages are those of the build; the disk is right within a tenth."""
     path = write(tmp_path / "x.jsonl", 300)
-    made = make_plan(Sources(path), words, Chunking(words=50))
-    built = build_index(Sources(path), tmp_path / "index", words, chunking=Chunking(words=50))
+    made = plan_build(DocumentReader(path), words, Chunking(words=50))
+    built = build_index(DocumentReader(path), tmp_path / "index", words, chunking=Chunking(words=50))
     assert (made.exact, made.documents, made.passages) == (True, built.counts.documents, built.counts.passages)
     disk = sum(entry.size for entry in built.files.values())
     assert abs(made.disk - disk) < 0.1 * disk
@@ -45,21 +45,21 @@ def test_a_small_source_is_planned_exactly(tmp_path: Path, words: WordEmbedder) 
 
 def test_a_large_source_is_sampled_and_scaled(tmp_path: Path, words: WordEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each format by its own bytes; a tenth of the documents is read."""
-    monkeypatch.setattr(plan, "DOCUMENTS", 40)
+    monkeypatch.setattr(plan, "MAX_SAMPLED_DOCUMENTS", 40)
     write(tmp_path / "x.jsonl", 500)
     for i in range(100):
         (tmp_path / f"{i:03}.txt").write_text("One short text.")
-    made = make_plan(Sources(tmp_path), words, Chunking(words=50))
+    made = plan_build(DocumentReader(tmp_path), words, Chunking(words=50))
     assert not made.exact and made.sampled < 100
     assert made.documents == pytest.approx(600, rel=0.02) and made.passages == pytest.approx(500 * 4 + 100, rel=0.02)
-    whole = make_plan(Sources(tmp_path), words, Chunking(words=50), exact=True)
+    whole = plan_build(DocumentReader(tmp_path), words, Chunking(words=50), exact=True)
     assert (whole.exact, whole.documents, whole.passages, whole.sampled) == (True, 600, 2100, 600)
 
 
 def test_time_runs_out_for_slow_sources(tmp_path: Path, words: WordEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was read by then must do."""
-    monkeypatch.setattr(plan, "SECONDS", -1.0)
-    made = make_plan(Sources(write(tmp_path / "x.jsonl", 500)), words, Chunking())
+    monkeypatch.setattr(plan, "MAX_SAMPLING_SECONDS", -1.0)
+    made = plan_build(DocumentReader(write(tmp_path / "x.jsonl", 500)), words, Chunking())
     assert made.sampled < 10 and made.documents == pytest.approx(500, rel=0.5)
 
 
@@ -67,12 +67,12 @@ def test_broken_records_are_counted_and_no_documents_are_an_error(tmp_path: Path
     """A plan does not stop at a broken record unless it is exact and asked to."""
     path = write(tmp_path / "x.jsonl", 3)
     path.write_text(path.read_text() + "broken\n")
-    assert make_plan(Sources(path), words, Chunking()).problems == 1
+    assert plan_build(DocumentReader(path), words, Chunking()).problems == 1
     with pytest.raises(InputError, match=r"x\.jsonl:4"):
-        make_plan(Sources(path), words, Chunking(), exact=True)
+        plan_build(DocumentReader(path), words, Chunking(), exact=True)
     path.write_text("broken\n")
     with pytest.raises(InputError, match="there is no document"):
-        make_plan(Sources(path), words, Chunking())
+        plan_build(DocumentReader(path), words, Chunking())
 
 
 def test_the_factory_decides_over_disk_memory_and_time(tmp_path: Path, words: WordEmbedder) -> None:
@@ -84,8 +84,11 @@ def test_the_factory_decides_over_disk_memory_and_time(tmp_path: Path, words: Wo
         asked.append(count)
         return "HNSW32"
 
-    flat, graph = make_plan(Sources(path), words, Chunking()), make_plan(Sources(path), words, Chunking(), factory=factory)
-    half = make_plan(Sources(path), words, Chunking(), number_bytes=2)
+    flat, graph = (
+        plan_build(DocumentReader(path), words, Chunking()),
+        plan_build(DocumentReader(path), words, Chunking(), factory=factory),
+    )
+    half = plan_build(DocumentReader(path), words, Chunking(), number_bytes=2)
     assert asked == [flat.passages] and graph.factory == "HNSW32"
     assert graph.disk - flat.disk == flat.passages * (4 * 32 + 8 * 32) and graph.searching > 0
     assert flat.disk - half.disk == flat.passages * 2 * 32
@@ -105,13 +108,13 @@ def test_bytes_are_those_of_faiss(factory: str, size: int) -> None:
 
 def test_more_passages_take_longer_to_index() -> None:
     """Only comparing needs no structure."""
-    assert search_seconds("Flat", 10**7, 384) == 0
-    assert search_seconds("IVF4096,PQ48", 10**8, 384) > search_seconds("IVF4096,PQ48", 10**6, 384) > 0
+    assert estimate_faiss_seconds("Flat", 10**7, 384) == 0
+    assert estimate_faiss_seconds("IVF4096,PQ48", 10**8, 384) > estimate_faiss_seconds("IVF4096,PQ48", 10**6, 384) > 0
 
 
 def test_the_rate_is_measured_on_all_texts_or_long_enough(words: WordEmbedder) -> None:
     """More are embedded as long as the clock shows too little."""
-    measure(words, [f"text {i}" for i in range(100)], seconds=1e9)
+    measure_embedding_rate(words, [f"text {i}" for i in range(100)], seconds=1e9)
     assert [len(call) for call in words.calls] == [8, 16, 32, 64, 100]
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.errors import InputError
-from knowhalu.index.residuals import Codes, ResidualCodec, maxsim
+from knowhalu.index.residuals import ResidualCodec, ResidualCodes, maxsim
 
 
 def unit(seed, count, dimension):
@@ -33,7 +33,7 @@ def test_every_number_comes_back_as_the_nearest_value(vectors, bits):
     codec = ResidualCodec.train(vectors, 32, bits)
     left = vectors - codec.centroids[codec.nearest(vectors)]
     codes = codec.compress(vectors)
-    restored = codec.restore(Codes(codes.centroids, codes.residuals))
+    restored = codec.restore(ResidualCodes(codes.centroids, codes.residuals))
     error = np.abs(left[:, :, None] - codec.values).min(axis=2)
     expected = codec.centroids[codes.centroids] + codec.values[np.abs(left[:, :, None] - codec.values).argmin(axis=2)]
     assert restored == pytest.approx(expected / np.linalg.norm(expected, axis=1, keepdims=True), abs=1e-5)
@@ -62,7 +62,7 @@ def test_the_same_seed_gives_the_same_codes(vectors):
 def test_every_byte_means_something(bits, seed):
     values = np.sort(np.random.default_rng(seed).normal(size=1 << bits)).astype(np.float32)
     codec = ResidualCodec(unit(seed, 3, 8), (values[1:] + values[:-1]) / 2, values)
-    codes = Codes(np.zeros(256, np.int32), np.repeat(np.arange(256, dtype=np.uint8)[:, None], bits, axis=1))
+    codes = ResidualCodes(np.zeros(256, np.int32), np.repeat(np.arange(256, dtype=np.uint8)[:, None], bits, axis=1))
     assert np.isfinite(codec.restore(codes)).all()
 
 

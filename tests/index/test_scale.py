@@ -9,25 +9,25 @@ import pytest
 from knowhalu.errors import MissingExtra, ModelError, SettingsError
 from knowhalu.index import faiss_file as faiss_search
 from knowhalu.index.build import build_index
-from knowhalu.index.container import Vectors
+from knowhalu.index.container import ShardVectors
 from knowhalu.index.faiss_file import choose_factory, default_parameters, parse_parameters
 from knowhalu.index.manifest import Chunking, SearchParameters
-from knowhalu.index.open import verify
-from knowhalu.index.progress import Progress
-from knowhalu.index.ray import RayStage
-from knowhalu.index.sharding import Position, in_windows, pieces
+from knowhalu.index.open import verify_index
+from knowhalu.index.progress import BuildProgress
+from knowhalu.index.ray import RayEmbeddingStage
+from knowhalu.index.sharding import StreamPosition, group_into_windows, stream_passages
 from knowhalu.ingest.sources import SourceRecord
 from knowhalu.io import keys
-from knowhalu.io.keys import KEY, KeySet, find, key_of
+from knowhalu.io.keys import KEY_TYPE, KeySet, find_keys, make_key
 from knowhalu.retrieval.faiss import FaissIndex
 from tests.support.indexing import WordEmbedder, records
 
 
 def test_a_key_set_is_a_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every key is new once, whether it waits or is sorted in; keys that end in zeros are told apart."""
-    monkeypatch.setattr(keys, "PENDING", 100)
+    monkeypatch.setattr(keys, "MAX_PENDING_KEYS", 100)
     known, tricky = KeySet(), [bytes([7] * n + [0] * (16 - n)) for n in range(17)]
-    asked = [key_of(str(i % 700)) for i in range(1500)] + tricky * 2
+    asked = [make_key(str(i % 700)) for i in range(1500)] + tricky * 2
     seen: set[bytes] = set()
     for key in asked:
         assert known.add(key) == (key not in seen)
@@ -37,7 +37,7 @@ def test_a_key_set_is_a_set(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_key_set_takes_sixteen_bytes_a_key() -> None:
     """What it holds beyond that does not grow."""
     count = 200_000
-    many = np.frombuffer(np.random.default_rng(0).bytes(16 * count), KEY)
+    many = np.frombuffer(np.random.default_rng(0).bytes(16 * count), KEY_TYPE)
     known = KeySet()
     tracemalloc.start()
     known.load(many)
@@ -48,9 +48,9 @@ def test_a_key_set_takes_sixteen_bytes_a_key() -> None:
 
 def test_wanted_keys_are_found_where_they_are() -> None:
     """All places and no others, also where only half of a key is equal."""
-    held = np.array([b"a" * 16, b"a" * 8 + b"b" * 8, b"c" * 16, b"a" * 16, b"\0" * 16], KEY)
-    wanted = np.sort(np.array([b"a" * 16, b"d" * 16, b"\0" * 16], KEY))
-    assert find(held, wanted).tolist() == [0, 3, 4] and find(held, held[:0]).tolist() == []
+    held = np.array([b"a" * 16, b"a" * 8 + b"b" * 8, b"c" * 16, b"a" * 16, b"\0" * 16], KEY_TYPE)
+    wanted = np.sort(np.array([b"a" * 16, b"d" * 16, b"\0" * 16], KEY_TYPE))
+    assert find_keys(held, wanted).tolist() == [0, 3, 4] and find_keys(held, held[:0]).tolist() == []
 
 
 def peak_of_build(out: Path, count: int) -> int:
@@ -72,7 +72,7 @@ def peak_of_build(out: Path, count: int) -> int:
 
 def test_memory_does_not_grow_with_the_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four times the input needs no more memory, but for the 16 bytes of each key."""
-    monkeypatch.setattr("knowhalu.index.sharding.WINDOW", 500)
+    monkeypatch.setattr("knowhalu.index.sharding.WINDOW_PASSAGES", 500)
     peak_of_build(tmp_path / "imports", 100)
     small, large = peak_of_build(tmp_path / "small", 1500), peak_of_build(tmp_path / "large", 6000)
     assert large < small + 300 * 4500 / 2 and (tmp_path / "large").exists()
@@ -80,9 +80,9 @@ def test_memory_does_not_grow_with_the_input(tmp_path: Path, monkeypatch: pytest
 
 def test_windows_are_bounded_by_characters_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few huge documents make a window of their own."""
-    monkeypatch.setattr("knowhalu.index.sharding.CHARACTERS", 1000)
+    monkeypatch.setattr("knowhalu.index.sharding.WINDOW_CHARACTERS", 1000)
     rows = [SourceRecord(str(i), "", "word " * 150, "") for i in range(6)]
-    sizes = [len(w) for w in in_windows(pieces(rows, Chunking(words=0), Position()))]
+    sizes = [len(w) for w in group_into_windows(stream_passages(rows, Chunking(words=0), StreamPosition()))]
     assert sizes == [2, 2, 2]
 
 
@@ -112,11 +112,11 @@ def test_too_few_passages_for_a_factory_say_so(tmp_path: Path, words: WordEmbedd
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_large_corpora_get_an_approximate_index_by_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The size decides, half precision halves the vectors, and good recall comes from ranking again."""
-    monkeypatch.setattr(faiss_search, "SMALL", 500)
+    monkeypatch.setattr(faiss_search, "MAX_FLAT_PASSAGES", 500)
     embedder, rows = WordEmbedder(), [SourceRecord(str(i), "", f"word{i} word{i % 13} word{i % 29}", "") for i in range(900)]
-    seen: list[Progress] = []
+    seen: list[BuildProgress] = []
     made = build_index(rows, tmp_path / "index", embedder, shard=400, storage="float16", progress=seen.append)
-    assert made.factory == "IVF64,SQ8" and verify(tmp_path / "index") == []
+    assert made.factory == "IVF64,SQ8" and verify_index(tmp_path / "index") == []
     assert [s.stage for s in seen[-3:]] == ["indexing"] * 3 and seen[-1].done == seen[-1].total == 900
     vectors = [e.size for n, e in made.files.items() if n.startswith("vectors")]
     assert sum(vectors) == 900 * 32 * 2 + 3 * 128
@@ -129,9 +129,9 @@ def test_large_corpora_get_an_approximate_index_by_themselves(tmp_path: Path, mo
 
 def test_blocks_and_rows_of_many_files_are_one_list(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever one begins and however they are cut, rows come in order, in float32."""
-    monkeypatch.setattr("knowhalu.index.container.BLOCK", 4 * 4 * 2)
+    monkeypatch.setattr("knowhalu.index.container.BLOCK_BYTES", 4 * 4 * 2)
     rows = np.arange(44, dtype=np.float16).reshape(11, 4)
-    joined = Vectors([rows[:5], rows[5:5], rows[5:]], 4)
+    joined = ShardVectors([rows[:5], rows[5:5], rows[5:]], 4)
     for first in range(12):
         blocks = list(joined.blocks(first))
         assert np.array_equal(np.concatenate([b for _, b in blocks] or [np.zeros((0, 4))]), rows[first:])
@@ -154,7 +154,7 @@ def test_ray_is_asked_for_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the package the message names the extra."""
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(MissingExtra, match=r"knowhalu\[ray\]"):
-        RayStage(WordEmbedder)
+        RayEmbeddingStage(WordEmbedder)
 
 
 @pytest.mark.slow
@@ -164,7 +164,7 @@ def test_a_ray_cluster_makes_the_same_bytes(tmp_path: Path) -> None:
     pytest.importorskip("ray")
     rows = [SourceRecord(str(i), f"t{i}", f"word{i} and word{i % 5}", "") for i in range(50)]
     build_index(rows, tmp_path / "here", WordEmbedder(), shard=9)
-    build_index(rows, tmp_path / "ray", WordEmbedder(), shard=9, stage=RayStage(WordEmbedder))
+    build_index(rows, tmp_path / "ray", WordEmbedder(), shard=9, stage=RayEmbeddingStage(WordEmbedder))
     here, ray = ({p.name: p.read_bytes() for p in (tmp_path / n).iterdir()} for n in ("here", "ray"))
     assert here == ray
 

@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from knowhalu.errors import IndexFormatError, InputError
-from knowhalu.index.bm25_part import build_lexical
+from knowhalu.index.bm25_part import build_lexical_part
 from knowhalu.index.build import build_index
-from knowhalu.index.compact import compact
-from knowhalu.index.extension import extend, open_stored
+from knowhalu.index.compact import compact_index
+from knowhalu.index.extension import extend_index, open_stored_passages
 from knowhalu.index.manifest import Chunking, SearchParameters
-from knowhalu.index.open import read_info, verify
+from knowhalu.index.open import read_index_info, verify_index
 from knowhalu.index.update import add_documents, delete_documents
 from knowhalu.ingest.records import Heading
-from knowhalu.ingest.sources import SourceRecord, Sources
+from knowhalu.ingest.sources import DocumentReader, SourceRecord
 from knowhalu.retrieval.bm25 import LexicalIndex
 from knowhalu.retrieval.faiss import FaissIndex
 from tests.support.indexing import WordEmbedder, records
@@ -48,8 +48,8 @@ def answers(folder: Path, embedder: WordEmbedder = WORDS, **more: object) -> lis
 
 def by_words(folder: Path) -> list:
     """Search for the same by the words alone."""
-    extend(open_stored(folder), "lexical", build_lexical)
-    index = LexicalIndex.open(open_stored(folder))
+    extend_index(open_stored_passages(folder), "lexical", build_lexical_part)
+    index = LexicalIndex.open(open_stored_passages(folder))
     return [index.search(["bees dance", "melting ice", "Title", "nothing of the kind"], k) for k in (1, 3, 100)]
 
 
@@ -80,32 +80,32 @@ def check_script(home: Path, first: list[SourceRecord], script: list) -> None:
         else:
             add_documents(step, home / "edited", WORDS)
             documents = {i: r for i, r in documents.items() if i not in {s.id for s in step}} | {r.id: r for r in step}
-        assert read_info(home / "edited").counts.documents == len(documents)
-    assert verify(home / "edited") == []
+        assert read_index_info(home / "edited").counts.documents == len(documents)
+    assert verify_index(home / "edited") == []
     if not documents:
         assert answers(home / "edited") == [[[]] * 4] * 3
         with pytest.raises(InputError, match="nothing to compact"):
-            compact(home / "edited")
+            compact_index(home / "edited")
         return
     build_index(documents.values(), home / "rebuilt", WORDS, **OPTIONS)
-    edited, rebuilt = read_info(home / "edited"), read_info(home / "rebuilt")
+    edited, rebuilt = read_index_info(home / "edited"), read_index_info(home / "rebuilt")
     assert answers(home / "edited") == answers(home / "rebuilt")
     assert by_words(home / "edited") == by_words(home / "rebuilt")
     assert (edited.counts, edited.content) == (rebuilt.counts, rebuilt.content)
-    compact(home / "edited")
+    compact_index(home / "edited")
     assert bytes_of(home / "edited") == bytes_of(home / "rebuilt")
 
 
 def test_a_replaced_document_is_found_by_its_new_text_only(folder: Path, words: WordEmbedder) -> None:
     """The id stays, the old text is gone, and the generation counts up."""
-    before = read_info(folder)
+    before = read_index_info(folder)
     add_documents([SourceRecord("d12", "Titanic", "The wreck lies at 3,800 metres.", "")], folder, words)
     found = FaissIndex.open(folder, words).search(["Titanic iceberg wreck"], 100)[0]
     assert [p.text for p in found if p.title == "Titanic"] == ["The wreck lies at 3,800 metres."] and len(found) == 12
-    after = read_info(folder)
+    after = read_index_info(folder)
     assert (before.generation, after.generation) == (1, 2) and before.content != after.content
     add_documents([r for r in records() if r.id == "d12"], folder, words)
-    assert read_info(folder).content == before.content and read_info(folder).seal != before.seal
+    assert read_index_info(folder).content == before.content and read_index_info(folder).seal != before.seal
 
 
 def test_of_an_id_that_is_given_twice_the_last_document_counts(folder: Path, words: WordEmbedder) -> None:
@@ -123,16 +123,16 @@ def test_records_without_an_id_replace_others_only_where_that_is_asked_for(tmp_p
     for name in "ab":
         (tmp_path / name).mkdir()
         (tmp_path / name / "part.jsonl").write_text(f'{{"text": "bees {name}"}}\n{{"id": "own", "text": "ice {name}"}}\n')
-    build_index(Sources(tmp_path / "a"), tmp_path / "index", words)
+    build_index(DocumentReader(tmp_path / "a"), tmp_path / "index", words)
     before, replaced = bytes_of(tmp_path / "index"), list[int]()
     with pytest.raises(InputError, match=r"b.part\.jsonl:1: has no id, and 'part\.jsonl:1'.*--id-field.*--replace"):
-        add_documents(Sources(tmp_path / "b"), tmp_path / "index", words, on_replaced=replaced.append)
+        add_documents(DocumentReader(tmp_path / "b"), tmp_path / "index", words, on_replaced=replaced.append)
     assert bytes_of(tmp_path / "index") == before and not replaced
-    add_documents(Sources(tmp_path / "b"), tmp_path / "index", words, replace=True, on_replaced=replaced.append)
-    assert read_info(tmp_path / "index").counts.documents == 2 and replaced == [2]
+    add_documents(DocumentReader(tmp_path / "b"), tmp_path / "index", words, replace=True, on_replaced=replaced.append)
+    assert read_index_info(tmp_path / "index").counts.documents == 2 and replaced == [2]
     delete_documents(["part.jsonl:1"], tmp_path / "index")
     (tmp_path / "b" / "part.jsonl").write_text('{"text": "bees anew"}\n')
-    assert add_documents(Sources(tmp_path / "b"), tmp_path / "index", words).counts.documents == 2
+    assert add_documents(DocumentReader(tmp_path / "b"), tmp_path / "index", words).counts.documents == 2
 
 
 def test_a_passage_survives_in_the_other_document_that_has_it(tmp_path: Path, words: WordEmbedder) -> None:
@@ -149,7 +149,7 @@ def test_nothing_is_embedded_twice(folder: Path, words: WordEmbedder) -> None:
     delete_documents(["d1", "d2"], folder)
     words.calls.clear()
     add_documents(records(), folder, words)
-    compact(folder)
+    compact_index(folder)
     assert words.calls == [] and len(FaissIndex.open(folder, words)) == 12
 
 
@@ -176,7 +176,7 @@ def test_another_embedder_or_writer_is_refused(folder: Path, words: WordEmbedder
         held.flush()
         fcntl.flock(held, fcntl.LOCK_EX)
         for change in (lambda: delete_documents(["d1"], folder), lambda: add_documents(records(), folder, words),
-                       lambda: compact(folder), lambda: build_index(records(), folder, words, force=True)):  # fmt: skip
+                       lambda: compact_index(folder), lambda: build_index(records(), folder, words, force=True)):  # fmt: skip
             with pytest.raises(IndexFormatError, match="process 4321 is changing this index"):
                 change()
     delete_documents(["d1"], folder)
@@ -188,7 +188,7 @@ def test_an_open_index_answers_on_while_it_is_changed(folder: Path, words: WordE
     opened, before = FaissIndex.open(folder, words), answers(folder, words)
     delete_documents(["d1"], folder)
     delete_documents(["d2", "d3"], folder)
-    compact(folder)
+    compact_index(folder)
     assert [opened.search(["bees dance", "melting ice", "Title", "nothing of the kind"], k) for k in (1, 3, 100)] == before
     assert len(FaissIndex.open(folder, words)) == 9
 
@@ -207,8 +207,8 @@ def test_approximate_indexes_are_changed_too(tmp_path: Path, factory: str) -> No
         add_documents(new, tmp_path / name, embedder)
         delete_documents([f"r{i}" for i in range(40)], tmp_path / name)
     assert answers(tmp_path / "index", embedder, parameters=wide) == answers(tmp_path / "flat", embedder)
-    assert verify(tmp_path / "index") == [] and read_info(tmp_path / "index").factory == factory
-    compact(tmp_path / "index")
+    assert verify_index(tmp_path / "index") == [] and read_index_info(tmp_path / "index").factory == factory
+    compact_index(tmp_path / "index")
     left = [r for r in rows[40:250]] + new
     build_index(left, tmp_path / "fresh", embedder, factory=factory, shard=70)
     assert bytes_of(tmp_path / "index") == bytes_of(tmp_path / "fresh")
@@ -230,8 +230,8 @@ def test_many_small_additions_leave_few_files(folder: Path, words: WordEmbedder)
     """Small shards are joined as they come, and nothing is lost by it."""
     for i in range(40):
         add_documents([SourceRecord(f"n{i}", "", f"token{i} again", "")], folder, words)
-    made = read_info(folder)
-    assert len(made.shards) <= 8 and made.generation == 41 and verify(folder) == []
+    made = read_index_info(folder)
+    assert len(made.shards) <= 8 and made.generation == 41 and verify_index(folder) == []
     build_index(records() + [SourceRecord(f"n{i}", "", f"token{i} again", "") for i in range(40)], folder.with_name("b"), words)
     assert answers(folder, words) == answers(folder.with_name("b"), words)
-    assert made.content == read_info(folder.with_name("b")).content
+    assert made.content == read_index_info(folder.with_name("b")).content

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from knowhalu.errors import InputError
-from knowhalu.ingest.sources import Sources
+from knowhalu.ingest.sources import DocumentReader
 from knowhalu.io import compression
 from tests.support.documents import dump, page, pdf
 
@@ -27,9 +27,9 @@ MIB = 2**20
 BOMB = 48 * MIB
 
 
-def peak(path: Path) -> tuple[int, Sources]:
+def peak(path: Path) -> tuple[int, DocumentReader]:
     """Read a source, leaving out what is broken; return the most memory that Python held meanwhile, and the reader."""
-    reader = Sources(path, on_error="skip")
+    reader = DocumentReader(path, on_error="skip")
     tracemalloc.start()
     try:
         list(reader)
@@ -43,7 +43,7 @@ def test_a_small_file_that_unpacks_to_one_huge_line_is_not_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: object
 ) -> None:
     """A record has a longest length, whatever the file unpacks to."""
-    monkeypatch.setattr(compression, "LONGEST", MIB)
+    monkeypatch.setattr(compression, "MAX_RECORD_BYTES", MIB)
     path = tmp_path / ("x.jsonl.gz" if pack is gzip.compress else "x.jsonl.zst")
     path.write_bytes(pack(b'{"text": "' + b"a" * BOMB + b'"}\n{"text": "last"}\n'))  # type: ignore[operator]
     assert path.stat().st_size < MIB
@@ -60,11 +60,11 @@ def test_a_frame_that_declares_a_gigabyte_is_refused(tmp_path: Path) -> None:
     """Nothing is allocated on the word of a file."""
     line = b'{"text": "a"}\n'
     (tmp_path / "x.jsonl.zst").write_bytes(frame(len(line), line))
-    assert [r.text for r in Sources(tmp_path / "x.jsonl.zst")] == ["a"]
+    assert [r.text for r in DocumentReader(tmp_path / "x.jsonl.zst")] == ["a"]
     for content in (2**30, 2**62):
         (tmp_path / "x.jsonl.zst").write_bytes(frame(content, line))
         with pytest.raises(InputError, match="cannot be read to its end"):
-            list(Sources(tmp_path / "x.jsonl.zst", on_error="skip"))
+            list(DocumentReader(tmp_path / "x.jsonl.zst", on_error="skip"))
 
 
 def test_a_gzip_file_that_lies_about_its_length_is_refused(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_gzip_file_that_lies_about_its_length_is_refused(tmp_path: Path) -> No
     data = gzip.compress(b'{"text": "a"}\n')
     (tmp_path / "x.jsonl.gz").write_bytes(data[:-4] + (2**30).to_bytes(4, "little"))
     with pytest.raises(InputError, match="cannot be read to its end"):
-        list(Sources(tmp_path / "x.jsonl.gz", on_error="skip"))
+        list(DocumentReader(tmp_path / "x.jsonl.gz", on_error="skip"))
 
 
 @pytest.mark.parametrize("change", [(b"/Count 1", b"/Count 1000000000"), (b"/Length 4", b"/Length 1000000000"),
@@ -81,7 +81,7 @@ def test_a_pdf_that_lies_is_read_or_reported(tmp_path: Path, change: tuple[bytes
     """Counts and lengths are not believed."""
     (tmp_path / "x.pdf").write_bytes(pdf(["Text."]).replace(*change))
     most, reader = peak(tmp_path / "x.pdf")
-    assert most < 64 * MIB and (reader.skipped or [r.text for r in Sources(tmp_path / "x.pdf")] == ["Text."])
+    assert most < 64 * MIB and (reader.skipped or [r.text for r in DocumentReader(tmp_path / "x.pdf")] == ["Text."])
 
 
 def test_a_parquet_file_that_breaks_off_is_refused_wherever(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_parquet_file_that_breaks_off_is_refused_wherever(tmp_path: Path) -> N
     for end in (0, 3, 12, len(data) // 2, len(data) - 9, len(data) - 1):
         path.write_bytes(data[:end])
         with pytest.raises(InputError, match="cannot be read as Parquet"):
-            list(Sources(path, on_error="skip"))
+            list(DocumentReader(path, on_error="skip"))
 
 
 @pytest.mark.parametrize(
@@ -103,14 +103,14 @@ def test_a_parquet_file_that_breaks_off_is_refused_wherever(tmp_path: Path) -> N
 def test_what_holds_nul_is_no_text(tmp_path: Path, name: str, data: bytes) -> None:
     """It is most likely a file of another kind under this name."""
     (tmp_path / name).write_bytes(data)
-    reader = Sources(tmp_path / name, on_error="skip")
+    reader = DocumentReader(tmp_path / name, on_error="skip")
     assert not list(reader) and "the text has NUL characters in it" in reader.problems[0]
 
 
 def test_nul_in_html_is_what_browsers_make_of_it(tmp_path: Path) -> None:
     """It is dropped or replaced, never kept."""
     (tmp_path / "x.html").write_bytes(b"<p>a\0b")
-    (found,) = Sources(tmp_path / "x.html")
+    (found,) = DocumentReader(tmp_path / "x.html")
     assert "\0" not in found.text and found.text[0] == "a" and found.text[-1] == "b"
 
 
@@ -124,7 +124,7 @@ def test_folders_that_link_in_a_circle_are_read_once(tmp_path: Path) -> None:
     elsewhere.mkdir()
     (elsewhere / "y.txt").write_text("more")
     (tmp_path / "link").symlink_to(elsewhere)
-    assert sorted(r.id for r in Sources(tmp_path)) == ["a/b/x.txt", "link/y.txt"]
+    assert sorted(r.id for r in DocumentReader(tmp_path)) == ["a/b/x.txt", "link/y.txt"]
 
 
 def test_links_that_lead_nowhere_are_reported(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_links_that_lead_nowhere_are_reported(tmp_path: Path) -> None:
     (tmp_path / "self.md").symlink_to(tmp_path / "self.md")
     (tmp_path / "x.txt").write_text("text")
     os.mkfifo(tmp_path / "pipe.txt")
-    reader = Sources(tmp_path, on_error="skip")
+    reader = DocumentReader(tmp_path, on_error="skip")
     assert [r.id for r in reader] == ["x.txt"] and reader.skipped == 2
     assert "gone.txt: cannot be read (" in reader.problems[0] and "self.md: cannot be read (" in reader.problems[1]
 
@@ -142,14 +142,14 @@ def test_files_that_vanish_are_reported(tmp_path: Path) -> None:
     """One with a single document is a broken record; one with many is an error that cannot be skipped."""
     for name in ("a.txt", "b.html", "c.pdf", "d.txt"):
         (tmp_path / name).write_text("text")
-    reader = Sources(tmp_path, on_error="skip")
+    reader = DocumentReader(tmp_path, on_error="skip")
     for name in ("a.txt", "b.html", "c.pdf"):
         (tmp_path / name).unlink()
     assert [r.id for r in reader] == ["d.txt"]
     assert [p.partition(": ")[0] for p in reader.problems] == [str(tmp_path / n) for n in ("a.txt", "b.html", "c.pdf")]
     for name in ("x.jsonl", "x.parquet", "x-pages-articles.xml"):
         (tmp_path / name).write_text('{"text": "a"}')
-        reader = Sources(tmp_path / name, on_error="skip")
+        reader = DocumentReader(tmp_path / name, on_error="skip")
         (tmp_path / name).unlink()
         with pytest.raises(InputError, match="cannot be read"):
             list(reader)
@@ -175,7 +175,7 @@ def test_a_flipped_or_lost_byte_gives_records_or_reports(tmp_path: Path, name: s
         at = data.draw(st.integers(0, len(content) - 1))
         content[at : at + data.draw(st.integers(1, 3))] = data.draw(st.binary(max_size=3))
     (tmp_path / name).write_bytes(content)
-    reader = Sources(tmp_path / name, on_error="skip")
+    reader = DocumentReader(tmp_path / name, on_error="skip")
     try:
         for record in reader:
             assert record.text.strip() and all(0 <= h.start < h.end <= len(record.text) for h in record.headings)

@@ -9,7 +9,7 @@ import pytest
 from knowhalu.errors import InputError
 from knowhalu.index.build import build_index
 from knowhalu.index.manifest import Chunking
-from knowhalu.ingest.sources import Fields, Sources
+from knowhalu.ingest.sources import DocumentReader, Fields
 from knowhalu.retrieval.faiss import FaissIndex
 from tests.support.indexing import WordEmbedder
 
@@ -64,7 +64,7 @@ def test_collections_are_known_by_name_or_shape(tmp_path: Path, name: str) -> No
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(bz2.compress(content.encode()) if name.endswith(".bz2") else content.encode())
-    assert [r[:3] for r in Sources(tmp_path)] == wanted
+    assert [r[:3] for r in DocumentReader(tmp_path)] == wanted
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_named_format_settles_what_a_table_means(
     """WikiChat joins title and passage; ColBERT knows no quoting."""
     path = tmp_path / "x.tsv"
     path.write_text(content)
-    assert [r[:3] for r in Sources(path, format=format)] == wanted
+    assert [r[:3] for r in DocumentReader(path, format=format)] == wanted
 
 
 def test_a_named_format_takes_only_its_own_fields(tmp_path: Path) -> None:
@@ -90,16 +90,16 @@ def test_a_named_format_takes_only_its_own_fields(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text(lines({"a": "b", "body": "c"}))
     with pytest.raises(InputError, match=r"x\.jsonl:1: no field text or sentences \(it has a, body\)"):
-        list(Sources(path, format="hotpotqa"))
+        list(DocumentReader(path, format="hotpotqa"))
     path.write_text(lines({"_id": "1", "mine": "B"}))
-    assert [r.text for r in Sources(path, format="beir", fields=Fields(text=["mine"]))] == ["B"]
+    assert [r.text for r in DocumentReader(path, format="beir", fields=Fields(text=["mine"]))] == ["B"]
 
 
 @pytest.mark.parametrize("text", [["a", 5], [["a"], [None]], [["a"], {"b": 1}]])
 def test_a_list_of_other_things_than_text_is_a_problem(tmp_path: Path, text: object) -> None:
     """The record is named and can be skipped."""
     (tmp_path / "x.jsonl").write_text(lines({"title": "t", "text": text}, {"text": "fine"}))
-    reader = Sources(tmp_path / "x.jsonl", on_error="skip")
+    reader = DocumentReader(tmp_path / "x.jsonl", on_error="skip")
     assert [r.text for r in reader] == ["fine"]
     assert "x.jsonl:1: the text is a list with" in reader.problems[0]
 
@@ -107,7 +107,7 @@ def test_a_list_of_other_things_than_text_is_a_problem(tmp_path: Path, text: obj
 def test_sections_of_kilt_are_kept(tmp_path: Path, words: WordEmbedder) -> None:
     """From the file to the passage found, with its section."""
     (tmp_path / "kilt_knowledgesource.json").write_text(lines(KILT))
-    (record,) = Sources(tmp_path)
+    (record,) = DocumentReader(tmp_path)
     assert [h.path for h in record.headings] == [("History",), ("History", "Early years")]
     assert [record.text[h.start : h.end] for h in record.headings] == ["History", "Early years"]
     build_index([record], tmp_path / "index", words, chunking=Chunking(words=50))

@@ -10,9 +10,9 @@ import pypdf
 import pytest
 
 from knowhalu.errors import InputError, MissingExtra
-from knowhalu.index.chunking import cut
+from knowhalu.index.chunking import chunk_document
 from knowhalu.index.manifest import Chunking
-from knowhalu.ingest.sources import FORMATS, SourceRecord, Sources, format_of
+from knowhalu.ingest.sources import FORMATS, DocumentReader, SourceRecord, detect_format
 from tests.support.documents import PICTURE, pdf
 
 if sys.version_info >= (3, 14):
@@ -26,10 +26,10 @@ PACKERS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".z
 def read(path: Path, data: bytes | str, **options: object) -> list[SourceRecord]:
     """Write a file, read its records, and check that headings and passages stand where they say."""
     path.write_bytes(data.encode() if isinstance(data, str) else data)
-    found = list(Sources(path, **options))  # type: ignore[arg-type]
+    found = list(DocumentReader(path, **options))  # type: ignore[arg-type]
     for record in found:
         assert all(record.text[h.start : h.end].strip() for h in record.headings)
-        for passage in cut(record, Chunking(words=8, overlap=3)):
+        for passage in chunk_document(record, Chunking(words=8, overlap=3)):
             assert record.text[passage.span.start : passage.span.end] == passage.span.text
     return found
 
@@ -38,8 +38,8 @@ def problem(path: Path, data: bytes) -> str:
     """Write a broken file; return what is said of it, the same when it stops and when it is skipped."""
     path.write_bytes(data)
     with pytest.raises(InputError) as caught:
-        list(Sources(path))
-    reader = Sources(path, on_error="skip")
+        list(DocumentReader(path))
+    reader = DocumentReader(path, on_error="skip")
     assert not list(reader) and reader.skipped == 1
     assert str(caught.value) == f"{reader.problems[0]}. Mend the record, or skip such records"
     return reader.problems[0].removeprefix(str(path))
@@ -149,7 +149,7 @@ def test_html_of_unclear_encoding_is_a_problem(tmp_path: Path, data: bytes, mess
 def test_a_page_without_text_is_counted_and_a_deep_one_is_read(tmp_path: Path) -> None:
     """A frame has nothing to read; nesting has no end that matters."""
     (tmp_path / "p.html").write_text("<title>x</title><body><script>x</script>")
-    reader = Sources(tmp_path / "p.html")
+    reader = DocumentReader(tmp_path / "p.html")
     assert not list(reader) and reader.left_out == {"HTML page without visible text": 1}
     (found,) = read(tmp_path / "p.html", "<div>" * 20_000 + "deep")
     assert found.text == "deep"
@@ -163,14 +163,14 @@ def test_pdf_gives_a_document_for_each_page(tmp_path: Path) -> None:
         ("doc.pdf#page=1", "The report, page 1", "First line.\nSecond café.", f"{path}, page 1"),
         ("doc.pdf#page=3", "The report, page 3", "Third.", f"{path}, page 3"),
     ]
-    reader = Sources(path)
+    reader = DocumentReader(path)
     assert len(list(reader)) == 2 and reader.left_out == {"blank PDF page": 1}
 
 
 def test_scanned_pages_of_a_pdf_are_reported_beside_the_others(tmp_path: Path) -> None:
     """The pages with text are read, and the scanned ones named."""
     (tmp_path / "s.pdf").write_bytes(pdf(["Text.", PICTURE, PICTURE]))
-    reader = Sources(tmp_path / "s.pdf", on_error="skip")
+    reader = DocumentReader(tmp_path / "s.pdf", on_error="skip")
     assert [r.title for r in reader] == ["s, page 1"]
     assert "s.pdf: pages 2, 3: no text but pictures, as in a scan; run text recognition" in reader.problems[0]
 
@@ -214,11 +214,11 @@ def test_packed_files_are_read_to_their_end(tmp_path: Path, ending: str) -> None
     path = tmp_path / f"x.jsonl{ending}"
     one, two = (PACKERS[ending](b'{"text": "%s"}\n' % t) for t in (b"one", b"two"))
     assert [r.text for r in read(path, one + two)] == ["one", "two"]
-    assert Sources(path).total == len(one + two)
+    assert DocumentReader(path).total == len(one + two)
     for data in (one[:-5], one + two[:-5], one + b"no stream at all", b"no stream at all", one + two[:6] + b"\xff" * 40):
         path.write_bytes(data)
         with pytest.raises(InputError, match=r"x\.jsonl\.\w+: cannot be read to its end"):
-            list(Sources(path, on_error="skip"))
+            list(DocumentReader(path, on_error="skip"))
 
 
 @pytest.mark.parametrize(
@@ -230,21 +230,21 @@ def test_packed_files_are_read_to_their_end(tmp_path: Path, ending: str) -> None
 )  # fmt: skip
 def test_formats_are_known_by_name(tmp_path: Path, name: str, format: str | None) -> None:
     """Also in capitals and packed."""
-    assert format_of(tmp_path / name) == format
+    assert detect_format(tmp_path / name) == format
 
 
 def test_xml_is_known_by_its_beginning(tmp_path: Path) -> None:
     """Only a dump of MediaWiki is read."""
     (tmp_path / "a.xml").write_text('<mediawiki xml:lang="en">')
     (tmp_path / "b.xml").write_text("<rss/>")
-    assert [format_of(tmp_path / n) for n in ("a.xml", "b.xml", "gone.xml")] == ["wikipedia", None, None]
+    assert [detect_format(tmp_path / n) for n in ("a.xml", "b.xml", "gone.xml")] == ["wikipedia", None, None]
 
 
 def test_a_format_may_be_named(tmp_path: Path) -> None:
     """A name of no known kind is then read; an unknown format is refused with those that are known."""
     assert [r.text for r in read(tmp_path / "notes.log", "Plain.", format="text")] == ["Plain."]
     with pytest.raises(InputError, match=f"the format 'doc' is unknown. Known are {', '.join(FORMATS)}"):
-        Sources(tmp_path / "notes.log", format="doc")
+        DocumentReader(tmp_path / "notes.log", format="doc")
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         monkeypatch.setitem(sys.modules, module, None)
     (tmp_path / name).write_bytes(b"x")
     with pytest.raises(MissingExtra, match=rf"{package}.* is not installed. Run: pip install 'knowhalu\[{extra}\]'"):
-        list(Sources(tmp_path / name))
+        list(DocumentReader(tmp_path / name))
 
 
 def test_other_processes_give_the_same_records(tmp_path: Path) -> None:
@@ -267,6 +267,6 @@ def test_other_processes_give_the_same_records(tmp_path: Path) -> None:
     for i in range(12):
         (tmp_path / f"p{i:02}.html").write_bytes(b"<p>\xe4" if i == 5 else f"<p>page {i}".encode() if i != 7 else b"")
     (tmp_path / "a.txt").write_text("text")
-    one, two = Sources(tmp_path, on_error="skip"), Sources(tmp_path, on_error="skip", workers=2)
+    one, two = DocumentReader(tmp_path, on_error="skip"), DocumentReader(tmp_path, on_error="skip", workers=2)
     assert list(one) == list(two) and one.problems == two.problems and one.left_out == two.left_out
     assert len(one.problems) == 1 and one.left_out.total() == 1

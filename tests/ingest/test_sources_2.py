@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from knowhalu.errors import InputError
-from knowhalu.ingest.sources import Fields, Sources
+from knowhalu.ingest.sources import DocumentReader, Fields
 from knowhalu.io import compression
 
 ROWS = [
@@ -48,7 +48,7 @@ def write_parquet(path: Path) -> None:
 def test_every_format_gives_the_same_records(tmp_path: Path, name: str, write: object) -> None:
     """Line breaks, quotes and letters of all scripts survive."""
     write(tmp_path / name)  # type: ignore[operator]
-    reader = Sources(tmp_path / name)
+    reader = DocumentReader(tmp_path / name)
     assert [(r.id, r.title, r.text) for r in reader] == WANTED
     assert reader.read == reader.total > 0 and [r.id for r in reader] == ["a", "b"]
 
@@ -61,7 +61,7 @@ def test_a_folder_gives_text_files_and_tables_in_a_fixed_order(tmp_path: Path) -
     (tmp_path / ".hidden.txt").write_text("no")
     (tmp_path / "sheet.xlsx").write_bytes(b"PK")
     write_jsonl(tmp_path / "c.jsonl")
-    reader = Sources(tmp_path)
+    reader = DocumentReader(tmp_path)
     found = list(reader)
     assert [r.id for r in found] == ["b.txt", "a", "b", "sub/note.md"]
     assert (found[0].title, found[3].title, found[3].text) == ("b", "The title", "# The title\n\nBody.")
@@ -72,9 +72,9 @@ def test_other_field_names_are_found_or_given(tmp_path: Path) -> None:
     """Common names by themselves, any name on request; numbers become ids; a missing id is file and line."""
     path = tmp_path / "x.jsonl"
     path.write_text('{"docid": 7, "contents": "one"}\n{"contents": "two", "abstract": "three", "name": "N"}\n')
-    assert [(r.id, r.text) for r in Sources(path)] == [("7", "one"), ("x.jsonl:2", "two")]
+    assert [(r.id, r.text) for r in DocumentReader(path)] == [("7", "one"), ("x.jsonl:2", "two")]
     (tmp_path / "y.txt").write_text("four")
-    reader = Sources([path, tmp_path / "y.txt"], fields=Fields(text=["abstract"], title=["name"]), on_error="skip")
+    reader = DocumentReader([path, tmp_path / "y.txt"], fields=Fields(text=["abstract"], title=["name"]), on_error="skip")
     assert [(r.title, r.text) for r in reader] == [("N", "three"), ("y", "four")] and reader.skipped == 1
 
 
@@ -98,8 +98,8 @@ def test_a_broken_line_is_named_or_skipped(tmp_path: Path, line: bytes, message:
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"text": "ok", "id": "first"}\n' + line + b'\n\n{"text": "last", "id": "last"}\n')
     with pytest.raises(InputError, match=message + ".*Mend the record, or skip"):
-        list(Sources(path))
-    reader = Sources(path, on_error="skip")
+        list(DocumentReader(path))
+    reader = DocumentReader(path, on_error="skip")
     assert [r.id for r in reader] == ["first", "last"]
     assert reader.skipped == len(reader.problems) == 1 and str(path) in reader.problems[0]
 
@@ -111,8 +111,8 @@ def test_files_of_one_name_in_two_folders_are_told_apart_by_the_folder_above(tmp
         folder.mkdir()
         (folder / name).write_text(content)
     with pytest.raises(InputError, match="was there before.*give the folder above them all"):
-        list(Sources([tmp_path / "a", tmp_path / "b"]))
-    assert len(list(Sources(tmp_path))) == 2
+        list(DocumentReader([tmp_path / "a", tmp_path / "b"]))
+    assert len(list(DocumentReader(tmp_path))) == 2
 
 
 CELLS = [
@@ -129,25 +129,25 @@ def test_a_broken_row_of_a_table_is_named_or_skipped(tmp_path: Path, line: bytes
     path = tmp_path / "x.tsv"
     path.write_bytes(b"id\ttext\na\tone\n" + line + b"\nc\tlast\n")
     with pytest.raises(InputError, match=r"x\.tsv:3: .*" + message):
-        list(Sources(path))
-    reader = Sources(path, on_error="skip")
+        list(DocumentReader(path))
+    reader = DocumentReader(path, on_error="skip")
     assert [r.id for r in reader] == ["a", "c"] and reader.skipped == 1
 
 
 def test_quotes_can_be_plain_characters(tmp_path: Path) -> None:
     """A table that never heard of quoting keeps its marks."""
     (tmp_path / "x.tsv").write_text('id\ttext\na\t"To be" he said\n')
-    assert [r.text for r in Sources(tmp_path / "x.tsv", quotes=False)] == ['"To be" he said']
+    assert [r.text for r in DocumentReader(tmp_path / "x.tsv", quotes=False)] == ['"To be" he said']
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.csv", "x.txt"])
 def test_an_endless_line_is_refused_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """A record over the limit is a problem of its own; what follows is read."""
-    monkeypatch.setattr(compression, "LONGEST", 100)
+    monkeypatch.setattr(compression, "MAX_RECORD_BYTES", 100)
     head = {"x.csv": "text\n"}.get(name, "")
     tail = {"x.jsonl": '\n{"text": "short"}\n', "x.csv": "\nshort\n"}.get(name, "")
     (tmp_path / name).write_text(head + "y" * 1000 + tail)
-    reader = Sources(tmp_path / name, on_error="skip")
+    reader = DocumentReader(tmp_path / name, on_error="skip")
     assert [r.text for r in reader] == (["short"] if tail else []) and reader.skipped == 1
 
 
@@ -158,24 +158,24 @@ def test_a_file_that_breaks_off_is_an_error_even_when_skipping(tmp_path: Path) -
     for data in (whole[:-12], b"not gzip at all", whole[:20] + b"\0\0\0\0" + whole[24:]):
         (tmp_path / "x.jsonl.gz").write_bytes(data)
         with pytest.raises(InputError, match=r"x\.jsonl\.gz: cannot be read to its end"):
-            list(Sources(tmp_path / "x.jsonl.gz", on_error="skip"))
+            list(DocumentReader(tmp_path / "x.jsonl.gz", on_error="skip"))
     (tmp_path / "x.parquet").write_bytes(b"PAR1 nonsense")
     with pytest.raises(InputError, match=r"x\.parquet: cannot be read as Parquet"):
-        list(Sources(tmp_path / "x.parquet"))
+        list(DocumentReader(tmp_path / "x.parquet"))
 
 
 def test_nothing_to_read_is_an_error(tmp_path: Path) -> None:
     """A missing path, an empty folder and an unknown kind each say what to give."""
     with pytest.raises(InputError, match="no such file or folder"):
-        Sources(tmp_path / "gone")
+        DocumentReader(tmp_path / "gone")
     with pytest.raises(InputError, match="no documents found.*jsonl"):
-        Sources(tmp_path)
+        DocumentReader(tmp_path)
     (tmp_path / "x.docx").write_bytes(b"x")
     with pytest.raises(InputError, match=r"x\.docx: unknown kind of file"):
-        list(Sources(tmp_path / "x.docx"))
+        list(DocumentReader(tmp_path / "x.docx"))
 
 
 def test_records_are_read_one_at_a_time(tmp_path: Path) -> None:
     """The first record is there before the rest of the file is looked at."""
     (tmp_path / "x.jsonl").write_bytes(b'{"text": "first"}\nbroken\n')
-    assert next(iter(Sources(tmp_path / "x.jsonl"))).text == "first"
+    assert next(iter(DocumentReader(tmp_path / "x.jsonl"))).text == "first"

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from knowhalu.errors import InputError
 from knowhalu.index.build import build_index
-from knowhalu.index.chunking import cut
+from knowhalu.index.chunking import chunk_document
 from knowhalu.index.manifest import Chunking
 from knowhalu.ingest import wikipedia
-from knowhalu.ingest.sources import Sources
-from knowhalu.ingest.wikitext import read_wikitext, tidy
+from knowhalu.ingest.sources import DocumentReader
+from knowhalu.ingest.wikitext import read_wikitext, remove_leftover_markup
 from knowhalu.io import compression
 from knowhalu.retrieval.faiss import FaissIndex
 from tests.support.documents import HEAD, dump, page
@@ -75,11 +75,11 @@ def path(tmp_path: Path) -> Path:
 
 def test_an_article_becomes_text_with_its_sections(path: Path) -> None:
     """Worked example: what goes, what stays, and where the sections lie."""
-    (found,) = Sources(write(path, page(7, "Mount Everest", EVEREST)))
+    (found,) = DocumentReader(write(path, page(7, "Mount Everest", EVEREST)))
     assert (found.id, found.title) == ("7", "Mount Everest") and found.text.startswith(LEAD + "\n\nClimbing\n")
     assert [h.path for h in found.headings] == [("Climbing",), ("Climbing", "First ascent"), ("Later",)]
     assert all(found.text[h.start : h.end] == h.path[-1] for h in found.headings)
-    passages = list(cut(found, Chunking(words=40)))
+    passages = list(chunk_document(found, Chunking(words=40)))
     assert all(found.text[s.start : s.end] == s.text for _, s in passages)
     assert [(section, span.text) for section, span in passages] == [
         ("", LEAD),
@@ -106,7 +106,7 @@ def test_what_is_no_article_is_counted_by_reason(path: Path) -> None:
         page(10, "Only boxes", "{{Infobox|a=b}}\n[[Category:X]]"),
         page(11, "Data", "{}", model="json"),
     )
-    reader = Sources(path)
+    reader = DocumentReader(path)
     assert [r.title for r in reader] == ["Listing"]
     assert reader.left_out == {"redirect": 1, "namespace 1": 1, "namespace 10": 1, "disambiguation": 3, "list": 2,
                                "page without text": 1, "not wikitext": 1}  # fmt: skip
@@ -131,9 +131,9 @@ def test_a_broken_page_costs_no_other(path: Path, bad: str, line: int, message: 
     line += first.count("\n") + HEAD.count("\n") - 9
     write(path, first, bad, page(2, "Last", "Two."))
     with pytest.raises(InputError) as caught:
-        list(Sources(path))
+        list(DocumentReader(path))
     assert f"{path}:{line}: {message}" in str(caught.value)
-    reader = Sources(path, on_error="skip")
+    reader = DocumentReader(path, on_error="skip")
     assert [r.title for r in reader] == ["First", "Last"] and reader.problems == [f"{path}:{line}: {message}"]
 
 
@@ -157,7 +157,7 @@ def test_a_file_that_is_no_sound_dump_is_refused(tmp_path: Path, data: bytes, me
     """No entity is ever expanded, and half a file is not taken for a whole one, even when broken records are skipped."""
     (tmp_path / "x-pages-articles.xml").write_bytes(data)
     with pytest.raises(InputError, match=message):
-        list(Sources(tmp_path / "x-pages-articles.xml", on_error="skip"))
+        list(DocumentReader(tmp_path / "x-pages-articles.xml", on_error="skip"))
 
 
 @pytest.mark.parametrize("cut_off", [1, 40, 300])
@@ -166,34 +166,34 @@ def test_a_packed_dump_that_breaks_off_is_refused(path: Path, cut_off: int) -> N
     data = write(path, *[page(i, f"T{i}", "Text.") for i in range(20)]).read_bytes()
     path.write_bytes(data[:-cut_off])
     with pytest.raises(InputError, match="cannot be read to its end"):
-        list(Sources(path, on_error="skip"))
+        list(DocumentReader(path, on_error="skip"))
     path.write_bytes(bz2.compress(dump(page(1, "A", "a"))[:-20]))
     with pytest.raises(InputError, match="is no whole Wikipedia dump"):
-        list(Sources(path))
+        list(DocumentReader(path))
 
 
 def test_a_page_of_endless_length_is_not_held(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is a problem of its own, by one long line or by many."""
-    monkeypatch.setattr(compression, "LONGEST", 2000)
+    monkeypatch.setattr(compression, "MAX_RECORD_BYTES", 2000)
     write(path, page(1, "Line", "x" * 9000), page(2, "Lines", "x\n" * 4000), page(3, "Short", "Text."))
-    reader = Sources(path, on_error="skip")
+    reader = DocumentReader(path, on_error="skip")
     assert [r.title for r in reader] == ["Short"] and reader.skipped == 2
     assert all("longer than" in problem for problem in reader.problems)
 
 
 def test_streams_lines_and_processes_make_no_difference(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many streams, no line breaks between pages and several processes give the same records in the same order."""
-    monkeypatch.setattr(wikipedia, "BATCH", 1000)
+    monkeypatch.setattr(wikipedia, "BATCH_BYTES", 1000)
     pages = [page(i, f"T{i}", f"Text {i}." if i % 3 else "#REDIRECT", redirect="" if i % 3 else "x") for i in range(30)]
-    plain = Sources(write(path, *pages))
+    plain = DocumentReader(write(path, *pages))
     wanted = list(plain)
     assert len(wanted) == 20
-    several = Sources(path, workers=2)
+    several = DocumentReader(path, workers=2)
     assert list(several) == wanted and several.left_out == plain.left_out and several.read == several.total
-    assert list(Sources(write(path, *pages, streams=9))) == wanted
+    assert list(DocumentReader(write(path, *pages, streams=9))) == wanted
     glued = (HEAD + "".join(p.strip().replace("\n", " ") for p in pages) + "</mediawiki>").encode()
     path.write_bytes(bz2.compress(glued))
-    assert [r[:3] for r in Sources(path)] == [r[:3] for r in wanted]
+    assert [r[:3] for r in DocumentReader(path)] == [r[:3] for r in wanted]
 
 
 def test_a_dump_is_built_and_searched(path: Path, tmp_path: Path, words: WordEmbedder) -> None:
@@ -206,14 +206,14 @@ def test_a_dump_is_built_and_searched(path: Path, tmp_path: Path, words: WordEmb
         BAD,
         streams=3,
     )
-    reader = Sources(path, on_error="skip")
+    reader = DocumentReader(path, on_error="skip")
     build_index(reader, tmp_path / "index", words)
     index = FaissIndex.open(tmp_path / "index", words)
     (first,), (second,) = index.search(["Hillary Tenzing Norgay reached top 1953", "prince sees ghost"], 1)
     assert (first.title, first.document) == ("Mount Everest > Climbing > First ascent", "7")
     assert "Tenzing Norgay reached the top in 1953." in first.text
     assert (second.title, second.document) == ("Hamlet > Plot", "9")
-    texts = {r.id: r.text for r in Sources(path, on_error="skip")}
+    texts = {r.id: r.text for r in DocumentReader(path, on_error="skip")}
     assert all(texts[p.document][p.start : p.end] == p.text for p in (first, second))
     assert reader.skipped == 1 and reader.left_out == {"redirect": 1}
 
@@ -235,7 +235,7 @@ def test_no_wikitext_is_too_broken(source: str) -> None:
 
 def test_tidying_closes_the_gaps() -> None:
     """Brackets that lost what was in them go, and so do spaces before a full stop."""
-    assert tidy("'''A''' ( ; , ) is (; b) and (c, ) [ ] here .\n\n\n\n__NOTOC__\nNext  one ''(x)''") == (
+    assert remove_leftover_markup("'''A''' ( ; , ) is (; b) and (c, ) [ ] here .\n\n\n\n__NOTOC__\nNext  one ''(x)''") == (
         "A is (b) and (c) here.\n\nNext one (x)"
     )
 

@@ -5,24 +5,24 @@ import shutil
 
 import pytest
 
-from knowhalu.encoder.backend import PACKAGED
+from knowhalu.encoder.backend import PACKAGED_VERIFIER
 from knowhalu.errors import ModelError
-from knowhalu.io.fitted_files import NAME, file_hash, weights_hash
-from knowhalu.methods.common.judgment_model import JudgeModel
-from knowhalu.methods.factored.encoder import load_standard
+from knowhalu.io.fitted_files import WEIGHTS_HASH_FIELD, file_hash, weights_hash
+from knowhalu.methods.common.judgment_model import JudgmentModel
+from knowhalu.methods.factored.encoder import load_combination_calibration
 
 
 @pytest.fixture
 def folder(tmp_path):
     for name in ("judgment.json", "factored.json"):
-        shutil.copy(PACKAGED / name, tmp_path)
+        shutil.copy(PACKAGED_VERIFIER / name, tmp_path)
         fit = json.loads((tmp_path / name).read_text())
-        (tmp_path / name).write_text(json.dumps(fit | {NAME: weights_hash(PACKAGED)}))
-    (tmp_path / "model.safetensors").symlink_to(PACKAGED / "model.safetensors")
+        (tmp_path / name).write_text(json.dumps(fit | {WEIGHTS_HASH_FIELD: weights_hash(PACKAGED_VERIFIER)}))
+    (tmp_path / "model.safetensors").symlink_to(PACKAGED_VERIFIER / "model.safetensors")
     return tmp_path
 
 
-@pytest.mark.parametrize(("load", "script"), [(JudgeModel, "fit_judgment.py"), (load_standard, "fit_theta.py")])
+@pytest.mark.parametrize(("load", "script"), [(JudgmentModel, "fit_judgment.py"), (load_combination_calibration, "fit_theta.py")])
 def test_a_fit_is_read_beside_its_own_weights_only(load, script, folder):
     load(folder)
     (folder / "model.safetensors").unlink()

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from knowhalu.batch import Progress, detect
+from knowhalu.batch import RunProgress, detect
 from knowhalu.errors import InputError, ResumeError
-from knowhalu.io.journal import Ledger
+from knowhalu.io.journal import OutcomeJournal
 from knowhalu.io.records import parse_outcome
 from knowhalu.types import Sample
 from tests.hanging import HANG
@@ -88,7 +88,7 @@ def test_restart_keeps_every_older_file(job):
 
 def test_two_processes_cannot_write_one_file(job):
     source, output = job
-    with Ledger(output, Plain.run), pytest.raises(ResumeError, match="another process is writing"):
+    with OutcomeJournal(output, Plain.run), pytest.raises(ResumeError, match="another process is writing"):
         detect(Plain(), source, output)
     detect(Plain(), source, output)
 
@@ -107,7 +107,7 @@ def test_who_opened_the_file_before_it_was_replaced_does_not_write_into_the_old_
         return descriptor
 
     monkeypatch.setattr(os, "open", open_then_replaced)
-    with Ledger(output, Plain.run) as ledger:
+    with OutcomeJournal(output, Plain.run) as ledger:
         list(ledger.entries())
         ledger.append('{"id":"late"}')
     assert output.read_bytes().endswith(b'{"id":"late"}\n')
@@ -127,7 +127,7 @@ def test_a_kill_while_compacting_leaves_the_old_file(job, monkeypatch):
 
 def test_a_full_disk_ends_the_run_and_keeps_what_was_written(job, monkeypatch):
     source, output = job
-    checker, real = ScriptedChecker(), Ledger.append
+    checker, real = ScriptedChecker(), OutcomeJournal.append
 
     def append(ledger, line):
         if '"id":"b"' in line:
@@ -135,7 +135,7 @@ def test_a_full_disk_ends_the_run_and_keeps_what_was_written(job, monkeypatch):
         return real(ledger, line)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "append", append)
+        patch.setattr(OutcomeJournal, "append", append)
         with pytest.raises(OSError, match="No space left") as caught:
             detect(checker, source, output)
         assert caught and not checker.method.thread.is_alive()
@@ -156,7 +156,7 @@ def test_the_output_may_not_be_the_input_a_folder_or_gzip(job, tmp_path):
 def stop_after_sixty(source: Path, output: Path, reached: Connection) -> None:
     """Check until so many outcomes are written, say so, and wait to be killed."""
 
-    def report(progress: Progress) -> None:
+    def report(progress: RunProgress) -> None:
         if progress.done == 60:
             reached.send("reached")
             threading.Event().wait()

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.errors import InputError
-from knowhalu.io.records import content_hash, outcome_line, parse_outcome, read_item, read_samples
+from knowhalu.io.records import format_outcome, hash_sample, parse_outcome, read_samples, read_single_sample
 from knowhalu.results import Failure, Segment, Verdict
-from knowhalu.types import Form, Judgment, Kind, Label, Sample, Task
+from knowhalu.types import HallucinationKind, Judgment, KnowledgeForm, Label, Sample, Task
 
 GOOD = b'{"id": "a", "response": "Mars is red.", "knowledge": "Mars looks red."}\n'
 
@@ -30,7 +30,7 @@ def test_aliases_meta_and_labels_become_the_fields_of_a_sample(tmp_path):
     row = {"id": 7, "question": "Which planet?", "answer": "Mars", "context": ["one", {"title": "T", "text": "two"}]}
     row |= {"label": "Wrong", "kind": "off-target", "split": "test", "source": None, "meta": {"group": "g"}}
     (sample,) = samples_of(tmp_path, rows(row))
-    assert (sample.id, sample.response, sample.label, sample.kind) == ("7", "Mars", "hallucinated", Kind.OFF_TARGET)
+    assert (sample.id, sample.response, sample.label, sample.kind) == ("7", "Mars", "hallucinated", HallucinationKind.OFF_TARGET)
     assert [(d.title, d.text) for d in sample.documents] == [("", "one"), ("T", "two")]
     assert sample.meta == {"group": "g", "split": "test"}
 
@@ -119,13 +119,13 @@ def test_a_bad_row_of_an_array_is_named_by_its_number(tmp_path):
 
 
 def test_one_item_is_read_from_any_layout_and_several_are_refused():
-    assert read_item(b'\xef\xbb\xbf{\n "claim": "x"\n}\n', "stdin").response == "x"
-    assert read_item(b'[{"claim": "x"}]', "stdin").response == "x"
+    assert read_single_sample(b'\xef\xbb\xbf{\n "claim": "x"\n}\n', "stdin").response == "x"
+    assert read_single_sample(b'[{"claim": "x"}]', "stdin").response == "x"
     for several in (b'{"claim": "x"}\n{"claim": "y"}\n', b'[{"claim": "x"}, {"claim": "y"}]'):
         with pytest.raises(InputError, match="holds 2 samples"):
-            read_item(several, "stdin")
+            read_single_sample(several, "stdin")
     with pytest.raises(InputError, match="holds nothing"):
-        read_item(b" \n", "stdin")
+        read_single_sample(b" \n", "stdin")
 
 
 def test_outcomes_of_versions_that_did_not_tell_why_are_read():
@@ -142,14 +142,14 @@ def test_outcomes_of_versions_that_did_not_tell_why_are_read():
     )
     verdict = parse_outcome(line)
     assert (verdict.open, verdict.relation, verdict.segments[0].open, verdict.segments[0].base.open) == (None,) * 4
-    assert parse_outcome(outcome_line(verdict)) == verdict and verdict.why == ""
+    assert parse_outcome(format_outcome(verdict)) == verdict and verdict.why == ""
 
 
 def test_the_content_hash_changes_with_what_is_checked_and_not_with_labels():
     base = Sample(id="a", response="x", question="q")
-    assert content_hash(base) == content_hash(base.model_copy(update={"id": "b", "label": "faithful"}))
+    assert hash_sample(base) == hash_sample(base.model_copy(update={"id": "b", "label": "faithful"}))
     others = [Sample(response="x"), Sample(response="y", question="q"), Sample(response="x", question="q", knowledge="k")]
-    assert len({content_hash(s) for s in (base, *others)}) == 4
+    assert len({hash_sample(s) for s in (base, *others)}) == 4
 
 
 hostile = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sampled_from(
@@ -159,14 +159,16 @@ hostile = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sa
 
 @given(name=hostile, reason=hostile, text=hostile, number=st.floats(), content=st.sampled_from(["", "00ff"]))
 def test_every_outcome_comes_back_from_its_one_line(name, reason, text, number, content):
-    judgment = Judgment(form=Form.STRUCTURED, label=Label.CORRECT, confidence=0.1, rationale=text, features={text: number})
+    judgment = Judgment(
+        form=KnowledgeForm.STRUCTURED, label=Label.CORRECT, confidence=0.1, rationale=text, features={text: number}
+    )
     segment = Segment(start=0, end=len(text), text=text, label=Label.CORRECT, probability=0.3, base=judgment)
     verdict = Verdict(
         id=name, task=Task.CLAIM, method="m", label=Label.CORRECT, hallucinated=None, kind=None,
         probability=0.1 + 0.2, reason=reason, segments=(segment,), seconds={"total": 1e-7},
     )  # fmt: skip
     for outcome in (verdict, Failure(id=name, stage=text, reason=reason, reply=text)):
-        line = outcome_line(outcome, content)
+        line = format_outcome(outcome, content)
         assert b"\n" not in line.encode()
         assert repr(parse_outcome(line)) == repr(outcome)
 

@@ -8,9 +8,9 @@ import pytest
 
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import ReplyError
-from knowhalu.io.records import outcome_line, parse_outcome
+from knowhalu.io.records import format_outcome, parse_outcome
 from knowhalu.llm import client as wire
-from knowhalu.llm.server import Server
+from knowhalu.llm.server_backend import ServerBackend
 from knowhalu.requests import Generate
 from knowhalu.results import Failure, Verdict
 from knowhalu.settings import LLMOptions
@@ -68,9 +68,9 @@ def check_all(fake, waits=None, struck=None, responses=None, **options):
         (waits if waits is not None else []).append(seconds)
 
     settings = LLMOptions(url=fake.url, timeout=HANG, **{"retries": 3, **options})
-    backend = Server(settings, sleep=at_once)
+    backend = ServerBackend(settings, sleep=at_once)
     if struck:
-        backend = Parted(Server(settings.model_copy(update=struck), sleep=at_once), backend)
+        backend = Parted(ServerBackend(settings.model_copy(update=struck), sleep=at_once), backend)
     samples = [Sample(id=w, response=(responses or {}).get(w, f"It is {w}.")) for w in RIGHT]
     return {o.id: o for o in Engine(Mini(), Backends(generate=backend)).run(samples)}
 
@@ -189,7 +189,7 @@ def test_half_a_character_in_a_reply_does_not_keep_it_from_being_written():
         fake.strike(STRUCK, f.sent(lambda payload, choice: None), f.said("It is \ud83d fine"))
         outcome = check_all(fake)[STRUCK]
     assert isinstance(outcome, Failure) and outcome.reply == "It is ? fine"
-    assert parse_outcome(outcome_line(outcome)) == outcome
+    assert parse_outcome(format_outcome(outcome)) == outcome
 
 
 def test_a_label_in_the_text_that_is_checked_decides_nothing():
@@ -212,7 +212,7 @@ def test_a_reply_outside_the_choices_yields_to_the_log_probabilities():
 
 
 def test_a_reply_that_is_too_long_is_not_read_to_its_end(monkeypatch):
-    monkeypatch.setattr(wire, "LARGEST", MB)
+    monkeypatch.setattr(wire, "MAX_REPLY_BYTES", MB)
     with running(FakeServer(TinyModel(wants))) as fake:
         fake.strike(STRUCK, f.status(200, b'{"choices": "' + b"x" * 3 * MB + b'"}'))
         outcomes = check_all(fake)

@@ -9,7 +9,7 @@ import urllib.request
 
 import pytest
 
-from knowhalu.llm.server import Server
+from knowhalu.llm.server_backend import ServerBackend
 from knowhalu.settings import LLMOptions
 from tests.support.llm_contract import *  # noqa: F403 - the shared tests run here
 from tests.support.llm_contract import FREE, asker, changed
@@ -115,7 +115,7 @@ def url(tmp_path_factory):
 @pytest.fixture
 def llm(url):
     # this server puts a begun reply into a closed message; plain completions go on with it
-    return asker(Server(LLMOptions(url=url, style="completion", concurrency=1)))
+    return asker(ServerBackend(LLMOptions(url=url, style="completion", concurrency=1)))
 
 
 def test_a_begun_reply_is_gone_on_with(llm):

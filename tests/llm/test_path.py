@@ -8,7 +8,7 @@ from knowhalu.errors import BackendError, ResumeError
 from knowhalu.io.records import parse_outcome
 from knowhalu.results import Failure, Verdict
 from knowhalu.settings import KnowHaluOptions, LLMOptions, Settings
-from knowhalu.types import Kind, Label, Sample
+from knowhalu.types import HallucinationKind, Label, Sample
 from tests.support.fake_server import FakeServer, running
 from tests.support.tiny_llm import CHAT
 from tests.support.tiny_model import TinyModel
@@ -56,7 +56,7 @@ def server():
 def test_a_served_model_checks_an_answer_step_by_step(server, tmp_path):
     verdict = Checker(settings(tmp_path, url=server.url)).check(SAMPLE)
     assert isinstance(verdict, Verdict), verdict
-    assert (verdict.label, verdict.kind, verdict.reason) == (Label.INCORRECT, Kind.FACTUAL, RATIONALE)
+    assert (verdict.label, verdict.kind, verdict.reason) == (Label.INCORRECT, HallucinationKind.FACTUAL, RATIONALE)
     assert verdict.extraction.entity == "Berlin"
     judgment = verdict.segments[0].base
     assert [s.query.specific for s in judgment.steps] == ["Did Lang direct Metropolis?", "Was Fritz Lang born in Berlin?"]

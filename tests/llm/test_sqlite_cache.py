@@ -7,8 +7,8 @@ import sqlite3
 import pytest
 
 from knowhalu.errors import BackendError, SettingsError
-from knowhalu.llm.cache import remembered
-from knowhalu.llm.sqlite_cache import Shelf, cache_folder
+from knowhalu.llm.reply_cache import with_reply_cache
+from knowhalu.llm.sqlite_cache import SQLiteCache, default_cache_folder
 from knowhalu.requests import Generate
 from knowhalu.settings import LLMOptions
 from tests.support.memory_models import REPLY, REQUEST, Model, ask, write_many
@@ -17,11 +17,11 @@ from tests.support.memory_models import REPLY, REQUEST, Model, ask, write_many
 def test_the_folder_of_caches_follows_the_desktop_standard(monkeypatch, tmp_path):
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / "knowhalu"
+    assert default_cache_folder() == tmp_path / "knowhalu"
     for unset in ("", "relative/path"):
         monkeypatch.setenv("XDG_CACHE_HOME", unset)
         monkeypatch.setenv("HOME", str(tmp_path / "home"))
-        assert cache_folder() == tmp_path / "home" / ".cache" / "knowhalu"
+        assert default_cache_folder() == tmp_path / "home" / ".cache" / "knowhalu"
 
 
 class Clock:
@@ -33,7 +33,7 @@ class Clock:
 
 def test_what_was_not_used_for_longest_goes_first(tmp_path):
     clock = Clock()
-    shelf = Shelf(tmp_path / "r.sqlite", 2**20, clock)
+    shelf = SQLiteCache(tmp_path / "r.sqlite", 2**20, clock)
     keys = [f"{n:032}".encode() for n in range(400)]
     for n, key in enumerate(keys):
         clock.now = n * 1000.0
@@ -49,7 +49,7 @@ def test_what_was_not_used_for_longest_goes_first(tmp_path):
 
 
 def test_a_text_larger_than_the_shelf_is_kept_alone(tmp_path):
-    shelf = Shelf(tmp_path / "r.sqlite", 2**16)
+    shelf = SQLiteCache(tmp_path / "r.sqlite", 2**16)
     for name in (b"a", b"b"):
         shelf.put(name, "x" * 2**18)
     assert [shelf.get(k) is not None for k in (b"a", b"b")] == [False, True]
@@ -71,7 +71,7 @@ def test_a_changed_text_counts_as_absent(tmp_path, options):
 @pytest.mark.parametrize("text", ["{}", "[]", "null", "7", json.dumps({"text": "x", "logprobs": [], "odd": 1}), "no json"])
 def test_a_text_that_is_no_reply_counts_as_absent(options, text):
     model = Model()
-    backend = remembered(model, options)
+    backend = with_reply_cache(model, options)
     backend.memory.shelf.put(backend.memory.key("m", REQUEST), text)
     assert backend.answer_many([REQUEST]) == [REPLY]
 
@@ -82,7 +82,7 @@ def test_a_damaged_file_is_named_with_the_cure(options, damage):
     path.parent.mkdir()
     path.write_bytes(damage)
     with pytest.raises(SettingsError, match=r"replies\.sqlite: the reply cache cannot be read .* Delete the file"):
-        remembered(Model(), options)
+        with_reply_cache(Model(), options)
     assert path.read_bytes() == damage
 
 
@@ -93,23 +93,23 @@ def test_somebody_elses_database_is_left_alone(options):
     base.execute("CREATE TABLE theirs (x)")
     base.commit()
     with pytest.raises(SettingsError, match="not a reply cache of KnowHalu"):
-        remembered(Model(), options)
+        with_reply_cache(Model(), options)
     base.execute("PRAGMA application_id = 0x4B48524C")
     base.execute("PRAGMA user_version = 99")
     base.commit()
     base.close()
     with pytest.raises(SettingsError, match="of another version of KnowHalu"):
-        remembered(Model(), options)
+        with_reply_cache(Model(), options)
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(SettingsError, match="cannot be opened"):
-        remembered(Model(), LLMOptions(cache_folder=tmp_path / "file" / "cache"))
+        with_reply_cache(Model(), LLMOptions(cache_folder=tmp_path / "file" / "cache"))
 
 
 def test_a_cache_that_fails_later_is_a_failure_with_the_cure(options):
-    backend = remembered(Model(), options)
+    backend = with_reply_cache(Model(), options)
     backend.memory.shelf._base.execute("DROP TABLE texts")
     with pytest.raises(BackendError, match="the reply cache failed .* Delete the file"):
         backend.answer_many([REQUEST])

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from knowhalu.errors import BackendError, MissingExtra, ModelError, SettingsError
-from knowhalu.llm.vllm import VLLM
+from knowhalu.llm.vllm import VLLMBackend
 from knowhalu.requests import Generate
 from knowhalu.settings import LLMOptions
 from tests.support import vllm_stand_in
@@ -23,20 +23,20 @@ def vllm(monkeypatch):
 
 def test_the_engine_is_set_up_from_the_options(vllm, model_folder):
     folder = str(model_folder())
-    llm = VLLM(LLMOptions(model=folder, precision="bf16", tensor_parallel=2, gpu_memory=0.5, max_length=300, seed=5)).llm
+    llm = VLLMBackend(LLMOptions(model=folder, precision="bf16", tensor_parallel=2, gpu_memory=0.5, max_length=300, seed=5)).llm
     assert (llm.model, llm.dtype, llm.tensor_parallel_size, llm.gpu_memory_utilization) == (folder, "bfloat16", 2, 0.5)
     assert (llm.max_model_len, llm.seed, llm.enable_prefix_caching, llm.load_format) == (300, 5, True, "safetensors")
     assert not llm.trust_remote_code and llm.logprobs_mode == "raw_logprobs"
 
 
 def test_nothing_is_reported_or_fetched(vllm, model_folder):
-    VLLM(LLMOptions(model=str(model_folder())))
+    VLLMBackend(LLMOptions(model=str(model_folder())))
     assert [os.environ[n] for n in ("VLLM_NO_USAGE_STATS", "DO_NOT_TRACK", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")] == ["1"] * 4
     assert os.environ["VLLM_BATCH_INVARIANT"] == ""
 
 
 def test_the_context_is_the_one_that_is_set(vllm, model_folder):
-    llm = VLLM(LLMOptions(model=str(model_folder()), max_length=256))
+    llm = VLLMBackend(LLMOptions(model=str(model_folder()), max_length=256))
     [over] = llm.answer_many([Generate("The lighthouse. " * 60, max_tokens=100)])
     assert "256 that the model reads" in over.reason
 
@@ -44,15 +44,15 @@ def test_the_context_is_the_one_that_is_set(vllm, model_folder):
 def test_batch_invariant_kernels_are_asked_for_before_vllm_is_imported(vllm, model_folder, monkeypatch):
     options = LLMOptions(model=str(model_folder()), deterministic=True)
     with pytest.raises(SettingsError, match="too late"):
-        VLLM(options)
+        VLLMBackend(options)
     monkeypatch.setenv("VLLM_BATCH_INVARIANT", "1")
-    VLLM(options)
+    VLLMBackend(options)
 
 
 def test_vllm_that_is_not_installed_is_named_with_its_extra(model_folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "vllm", None)
     with pytest.raises(MissingExtra, match=r"knowhalu\[vllm\]"):
-        VLLM(LLMOptions(model=str(model_folder())))
+        VLLMBackend(LLMOptions(model=str(model_folder())))
 
 
 def test_a_model_that_vllm_cannot_load_is_named(vllm, model_folder, monkeypatch):
@@ -61,11 +61,11 @@ def test_a_model_that_vllm_cannot_load_is_named(vllm, model_folder, monkeypatch)
 
     monkeypatch.setattr(vllm, "LLM", fails)
     with pytest.raises(ModelError, match=r"vLLM cannot load the model \(no GPU\)"):
-        VLLM(LLMOptions(model=str(model_folder())))
+        VLLMBackend(LLMOptions(model=str(model_folder())))
 
 
 def test_each_token_of_a_choice_is_forced_once(vllm, model_folder, monkeypatch):
-    llm = VLLM(LLMOptions(model=str(model_folder())))
+    llm = VLLMBackend(LLMOptions(model=str(model_folder())))
     asked = []
     generate = llm.llm.generate
     monkeypatch.setattr(llm.llm, "generate", lambda p, s, **k: asked.extend(zip(p, s, strict=True)) or generate(p, s, **k))
@@ -78,7 +78,7 @@ def test_each_token_of_a_choice_is_forced_once(vllm, model_folder, monkeypatch):
 
 
 def test_a_token_that_was_not_forced_is_an_error_and_no_label(vllm, model_folder, monkeypatch):
-    llm = VLLM(LLMOptions(model=str(model_folder())))
+    llm = VLLMBackend(LLMOptions(model=str(model_folder())))
     generate = llm.llm.generate
 
     def others(prompts, params, **rest):
@@ -93,7 +93,7 @@ def test_a_token_that_was_not_forced_is_an_error_and_no_label(vllm, model_folder
 
 
 def test_a_reply_that_was_broken_off_is_an_error(vllm, model_folder, monkeypatch):
-    llm = VLLM(LLMOptions(model=str(model_folder())))
+    llm = VLLMBackend(LLMOptions(model=str(model_folder())))
     generate = llm.llm.generate
 
     def aborted(prompts, params, **rest):

@@ -2,13 +2,13 @@
 
 import pytest
 
-from knowhalu.build import build_method, fingerprint, thinkers
+from knowhalu.build import build_method, fingerprint, reasoners_of
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import SettingsError, StageError
 from knowhalu.load_settings import load_settings
-from knowhalu.methods.baselines.lexical import Lexical, Rules
+from knowhalu.methods.baselines.lexical import LexicalBaseline, LexicalRules
 from knowhalu.methods.cascade import Cascade
-from knowhalu.requests import Entail, Generate, Hypothesis
+from knowhalu.requests import Entail, EntailmentPair, Generate
 from knowhalu.results import Failure, Verdict
 from knowhalu.settings import CascadeOptions, LexicalOptions
 from knowhalu.types import Label, Sample, Task
@@ -33,7 +33,7 @@ class Stage:
         )  # fmt: skip
 
 
-ASKS = {"encoder": Entail((Hypothesis("a", "b"),)), "llm": Generate("?")}
+ASKS = {"encoder": Entail((EntailmentPair("a", "b"),)), "llm": Generate("?")}
 
 
 def cascade(rules=(0.5, None), encoder=(0.5, True), llm=None, **options):
@@ -122,7 +122,7 @@ def test_a_terminal_shows_every_stage_and_which_one_decides(capsys):
 
 def test_who_thinks_follows_from_the_reasoner_and_what_decides_is_in_the_fingerprint():
     encoder, both = load_settings(pairs=["method=cascade"]), load_settings(pairs=["method=cascade", "reasoner=llm"])
-    assert (thinkers(encoder), thinkers(both)) == ({"", "encoder"}, {"", "encoder", "llm"})
+    assert (reasoners_of(encoder), reasoners_of(both)) == ({"", "encoder"}, {"", "encoder", "llm"})
     assert list(build_method(both).stages) == ["rules", "encoder", "llm"]
     assert list(build_method(load_settings(pairs=["method=cascade", "cascade.rules="])).stages) == ["encoder"]
     first = fingerprint(both)
@@ -161,7 +161,7 @@ MILL = "The mill at Penmor stood until 3 May 1902. Mara Quill owned it for 12 ye
     ],
 )
 def test_rules_decide_by_words_alone(response, rules, found):
-    method = Lexical(Rules(), LexicalOptions(rules=rules))
+    method = LexicalBaseline(LexicalRules(), LexicalOptions(rules=rules))
     (verdict,) = Engine(method, Backends()).run([Sample(id="1", response=response, knowledge=MILL)])
     told = {(f.label, f.type or f.unit) for f in verdict.segments[0].findings}
     assert told == found
@@ -170,7 +170,7 @@ def test_rules_decide_by_words_alone(response, rules, found):
 
 
 def test_an_answer_that_stands_in_its_source_may_still_be_wrong_and_an_index_is_never_all_there_is():
-    method = Lexical(Rules(), LexicalOptions(rules=ALL))
+    method = LexicalBaseline(LexicalRules(), LexicalOptions(rules=ALL))
     samples = [Sample(id="1", question="Until when?", response="Mara Quill owned it for 12 years.", knowledge=MILL),
                Sample(id="2", response="It stood until 1903.")]  # fmt: skip
     found = list(Engine(method, Backends()).run(samples))

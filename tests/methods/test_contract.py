@@ -8,16 +8,16 @@ import pytest
 
 from knowhalu.build import build_method
 from knowhalu.engine.engine import Backends, Engine
-from knowhalu.engine.search import Searcher
+from knowhalu.engine.search_backend import SearchBackend
 from knowhalu.errors import BackendError
-from knowhalu.io.records import outcome_line, parse_outcome
+from knowhalu.io.records import format_outcome, parse_outcome
 from knowhalu.load_settings import load_settings
 from knowhalu.registry import METHODS, method_card
 from knowhalu.requests import Completion
 from knowhalu.results import Failure, Verdict
 from knowhalu.testing import ScriptedEncoder, ScriptedLLM
 from knowhalu.text.sentences import word_count
-from knowhalu.types import Kind, Label, Relation
+from knowhalu.types import HallucinationKind, Label, Relation
 from tests.support.hostile import BARE, LONG, SAMPLES
 from tests.support.imitating import imitated
 from tests.support.indexing import WordEmbedder
@@ -56,7 +56,7 @@ def made(name, who):
 
 def run(name, who, samples, *, llm=imitated, encoder=scored):
     """Check samples; return the outcomes and what was asked."""
-    searcher = Searcher(load_settings().retrieval)
+    searcher = SearchBackend(load_settings().retrieval)
     vars(searcher)["embedder"] = WordEmbedder()
     asked = SimpleNamespace(llm=ScriptedLLM(llm), encoder=ScriptedEncoder(encoder))
     backends = Backends(
@@ -66,7 +66,7 @@ def run(name, who, samples, *, llm=imitated, encoder=scored):
     outcomes = list(Engine(made(name, who), backends).run(samples))
     assert [o.id for o in outcomes] == [s.id for s in samples]
     for outcome in outcomes:
-        assert parse_outcome(outcome_line(outcome)) == outcome
+        assert parse_outcome(format_outcome(outcome)) == outcome
         if isinstance(outcome, Failure):
             assert outcome.stage not in ("internal", "") and outcome.reason, outcome
     return outcomes, asked
@@ -98,7 +98,7 @@ def assert_has_its_reasons(verdict, name):
         assert told.relation is None or told.label is Label.INCORRECT
     for judgment in (j for s in verdict.segments for j in (s.base, s.supplement) if j is not None):
         assert judgment.open is not None or judgment.label is not Label.INCONCLUSIVE, judgment
-    wrong = verdict.label is Label.INCORRECT and verdict.kind is not Kind.OFF_TARGET
+    wrong = verdict.label is Label.INCORRECT and verdict.kind is not HallucinationKind.OFF_TARGET
     if wrong and name in TELLS_HOW and any(s.label is Label.INCORRECT for s in verdict.segments):
         assert verdict.relation in (Relation.CONTRADICTION, Relation.NEUTRAL)
 

@@ -4,14 +4,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from knowhalu.errors import ReplyError
-from knowhalu.prompts.book import PromptBook
+from knowhalu.prompts.book import KnowHaluPromptBook
 from knowhalu.prompts.format import GENERAL, SPECIFIC, THOUGHT
-from knowhalu.prompts.generate import begun
-from knowhalu.prompts.replies import read_hop, read_label, read_piece, read_sentences, read_triplets, sections
+from knowhalu.prompts.generate import reply_prefix
+from knowhalu.prompts.replies import read_extraction, read_label, read_next_step, read_sentences, read_triplets, split_sections
 from knowhalu.prompts.template import SECTION
 from knowhalu.requests import Completion
 from knowhalu.results import Failure, Verdict
-from knowhalu.types import Form, Knowledge, Label, Passage, Query, Sample, Step
+from knowhalu.types import Knowledge, KnowledgeForm, Label, Passage, Query, Sample, Step
 from tests.support.thinking import NOTHING, Hop, Thinker, check
 
 FRAGMENTS = [
@@ -23,11 +23,11 @@ FRAGMENTS = [
 ]  # fmt: skip
 hostile = st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=6)), max_size=10).map("".join)
 filled = hostile.filter(lambda text: bool(text.strip()))
-BOOK = PromptBook()
+BOOK = KnowHaluPromptBook()
 PLAIN = Sample(id="p", question="q", response="a")
 FIXED = {
     request.prompt[: request.fixed]
-    for form in Form
+    for form in KnowledgeForm
     for request in (BOOK.extract("q", "a"), BOOK.query(PLAIN, [], form), BOOK.judge(PLAIN, [], form))
 }
 
@@ -42,7 +42,7 @@ def step_of(thought, specific, general, text, form):
     return Step(thought=thought, query=Query(specific=specific, general=general), passages=(), knowledge=knowledge)
 
 
-@given(filled, filled, filled, filled, filled, st.sampled_from(list(Form)))
+@given(filled, filled, filled, filled, filled, st.sampled_from(list(KnowledgeForm)))
 def test_the_structure_of_every_prompt_stays_whatever_the_texts(question, answer, query, knowledge, thought, form):
     sample = Sample(id="1", question=question, response=answer)
     step = step_of(thought, query, query, knowledge, form)
@@ -66,14 +66,14 @@ def test_the_structure_of_every_prompt_stays_whatever_the_texts(question, answer
 def test_passages_open_no_section(texts, title, query):
     passages = [Passage(id=str(i), title=title, text=t) for i, t in enumerate(texts)]
     sample = Sample(id="1", response="x")
-    request = BOOK.knowledge(sample, Query(specific=query, general=query), passages, Form.UNSTRUCTURED)
+    request = BOOK.knowledge(sample, Query(specific=query, general=query), passages, KnowledgeForm.UNSTRUCTURED)
     numbered = [f"Passage {i}" for i in range(1, len(texts) + 1)]
     assert headings(request) == [*numbered, "Specific query", "General query", "Knowledge"]
 
 
 @given(hostile, hostile)
 def test_what_a_model_said_can_neither_open_a_section_nor_a_turn_in_the_reply_that_is_begun(rationale, reason):
-    text = begun(rationale, rationale, ("Reason", reason or "x"), then="Label")
+    text = reply_prefix(rationale, rationale, ("Reason", reason or "x"), then="Label")
     assert SECTION.findall(text) == ["Reason", "Label"]
     assert "<|im_end|>" not in text and text.endswith("### Label:")
 
@@ -82,9 +82,9 @@ def test_what_a_model_said_can_neither_open_a_section_nor_a_turn_in_the_reply_th
 @settings(max_examples=300)
 def test_a_reply_is_read_or_a_reply_error(text):
     readers = [
-        lambda: read_hop(sections(text, THOUGHT, (SPECIFIC, GENERAL, "Query")), (SPECIFIC, GENERAL), text),
+        lambda: read_next_step(split_sections(text, THOUGHT, (SPECIFIC, GENERAL, "Query")), (SPECIFIC, GENERAL), text),
         lambda: read_label(text, text),
-        lambda: read_piece(text, "an answer", text),
+        lambda: read_extraction(text, "an answer", text),
         lambda: read_sentences(text, text),
         lambda: read_triplets(text, text),
     ]

@@ -5,16 +5,16 @@ from collections import Counter
 import pytest
 
 from knowhalu.errors import PromptError, ReplyError
-from knowhalu.methods.common.labels import CAREFUL
-from knowhalu.prompts.book import PROMPTS, BaselineBook, load_judged
-from knowhalu.prompts.claim_replies import JudgedClaim, listed, read_claim_list, read_judged_claims
+from knowhalu.methods.common.labels import TIE_ORDER
+from knowhalu.prompts.book import BASELINE_PROMPTS, BaselinePromptBook, load_judged_examples
+from knowhalu.prompts.claim_replies import JudgedClaim, format_judged_claims, read_claim_list, read_judged_claims
 from knowhalu.requests import Completion
 from knowhalu.settings import LLMOptions
 from knowhalu.text.sentences import content_words
 from knowhalu.types import Label, Sample, Task
 
-BOOK = BaselineBook(LLMOptions(), tuple(PROMPTS))
-EVERY = [(task, example) for task in Task for example in load_judged(task)]
+BOOK = BaselinePromptBook(LLMOptions(), tuple(BASELINE_PROMPTS))
+EVERY = [(task, example) for task in Task for example in load_judged_examples(task)]
 SAMPLE = {
     Task.QA: Sample(question="q", response="a"), Task.RAG: Sample(question="q", response="a", documents="d"),
     Task.SUMMARY: Sample(response="a", documents="d"), Task.CLAIM: Sample(response="a"),
@@ -23,7 +23,7 @@ SAMPLE = {
 
 @pytest.mark.parametrize("task", list(Task))
 def test_labels_are_balanced_and_in_no_fixed_order(task):
-    labels = [e.label for e in load_judged(task)]
+    labels = [e.label for e in load_judged_examples(task)]
     assert Counter(labels) == dict.fromkeys(Label, 2)
     assert labels[:3] != labels[3:]
 
@@ -53,7 +53,7 @@ def test_the_label_of_an_example_follows_from_its_claims(task, example):
     labels = {c.label for c in example.claims}
     order = (Label.INCORRECT, Label.INCONCLUSIVE, Label.CORRECT)
     assert example.label is next(one for one in order if one in labels)
-    assert set(order) == set(CAREFUL)
+    assert set(order) == set(TIE_ORDER)
 
 
 @pytest.mark.parametrize(("task", "example"), EVERY)
@@ -69,7 +69,7 @@ def test_what_an_example_calls_correct_stands_in_its_passages(task, example):
 @pytest.mark.parametrize(("task", "example"), EVERY)
 def test_lists_of_claims_like_those_of_the_examples_are_read_so(task, example):
     claims = [JudgedClaim(c.text.rstrip("."), c.label) for c in example.claims]
-    assert read_judged_claims(Completion(f"\n{listed(claims)}")) == claims
+    assert read_judged_claims(Completion(f"\n{format_judged_claims(claims)}")) == claims
     plain = "\n".join(f"{i}. {c.text}" for i, c in enumerate(example.claims, 1))
     assert read_claim_list(Completion(plain)) == [c.text for c in example.claims]
 
@@ -117,11 +117,11 @@ def test_every_request_ends_in_its_open_section_and_keeps_its_examples_fixed():
 def test_a_prompt_or_examples_of_ones_own_win_and_a_faulty_one_is_refused_when_loaded(tmp_path):
     (tmp_path / "baselines/examples").mkdir(parents=True)
     (tmp_path / "baselines/few_shot.txt").write_text('+++\nholes = ["sample"]\n+++\nMine.\n$sample\n### Label:')
-    book = BaselineBook(LLMOptions(prompts=tmp_path), ("few_shot",))
+    book = BaselinePromptBook(LLMOptions(prompts=tmp_path), ("few_shot",))
     assert book.judge("few_shot", SAMPLE[Task.CLAIM], ()).prompt == "Mine.\n### Claim: a\n### Label:"
     (tmp_path / "baselines/supported.txt").write_text('+++\nholes = ["text"]\n+++\n$text')
     with pytest.raises(PromptError, match=r"supported\.txt: no value for \$text"):
-        BaselineBook(LLMOptions(prompts=tmp_path), ("supported",))
+        BaselinePromptBook(LLMOptions(prompts=tmp_path), ("supported",))
     (tmp_path / "baselines/examples/claim.toml").write_text('[[examples]]\nclaim = "x"\nlabel = "CORRECT"\n')
     with pytest.raises(PromptError, match=r"claim\.toml, line 1: example 1\.passages"):
-        BaselineBook(LLMOptions(prompts=tmp_path), ("claims",))
+        BaselinePromptBook(LLMOptions(prompts=tmp_path), ("claims",))

@@ -5,14 +5,14 @@ import pytest
 from knowhalu.errors import ReplyError
 from knowhalu.prompts.format import GENERAL, SPECIFIC, THOUGHT
 from knowhalu.prompts.replies import (
-    is_end,
-    read_hop,
+    complete_sentences,
+    is_end_of_queries,
+    read_extraction,
     read_label,
-    read_piece,
+    read_next_step,
     read_sentences,
     read_triplets,
-    sections,
-    whole_sentences,
+    split_sections,
 )
 from knowhalu.requests import Completion
 from knowhalu.results import Failure
@@ -24,7 +24,7 @@ WANTED = (THOUGHT, SPECIFIC, GENERAL, "Query")
 
 
 def hop(reply, asked=BOTH):
-    return read_hop(sections(reply, THOUGHT, WANTED), asked, reply)
+    return read_next_step(split_sections(reply, THOUGHT, WANTED), asked, reply)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_stop_word_ends_the_chain(reply):
 
 @pytest.mark.parametrize("text", ["Done deal: was it signed?", "Is no more information left?", "Are there no further queries?"])
 def test_a_question_is_no_stop_word(text):
-    assert not is_end(text)
+    assert not is_end_of_queries(text)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_what_has_no_label_has_none(text):
     ],
 )
 def test_the_piece_of_an_answer_is_read(text, answer, entity, refusal):
-    assert read_piece(text, answer, text) == (entity, refusal)
+    assert read_extraction(text, answer, text) == (entity, refusal)
 
 
 def test_knowledge_of_several_lines_is_kept_whole():
@@ -191,8 +191,8 @@ def test_what_holds_no_triplet_cannot_be_read(text):
 
 
 def test_a_cut_off_text_ends_with_its_last_whole_sentence():
-    assert whole_sentences("One is so. Two is") == "One is so."
-    assert whole_sentences("One is") == ""
+    assert complete_sentences("One is so. Two is") == "One is so."
+    assert complete_sentences("One is") == ""
 
 
 # how a stage goes on after a reply that cannot be read

@@ -8,7 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.errors import PromptError
-from knowhalu.prompts.template import SECTION, Shown, joined, load_prompt, parse_prompt, prompt_names, section, shield, unshield
+from knowhalu.prompts.template import (
+    SECTION,
+    PromptText,
+    join_sections,
+    load_prompt,
+    parse_prompt,
+    prompt_names,
+    section,
+    shield,
+    unshield,
+)
 
 HEAD = '+++\nholes = ["source", "claim"]\nstop = ["\\n###"]\nmax_tokens = 5\n+++\n'
 DEMO = "Say if it is so. It costs $$5.\n\n### Source: Snow is white.\n### Claim: Snow is black.\n### Judgment: INCORRECT\n\n"
@@ -74,8 +84,8 @@ def test_a_hole_at_the_start_of_a_line_is_indented(text):
 @given(hostile, hostile)
 def test_shown_sections_stand_as_they_are(query, knowledge):
     prompt = made('+++\nholes = ["steps"]\n+++\n$steps\n### Judgment:')
-    steps = joined([section("Query-1", query), section("Knowledge-1", knowledge)])
-    assert isinstance(steps, Shown)
+    steps = join_sections([section("Query-1", query), section("Knowledge-1", knowledge)])
+    assert isinstance(steps, PromptText)
     assert SECTION.findall(prompt.render(steps=steps)) == ["Query-1", "Knowledge-1", "Judgment"]
 
 

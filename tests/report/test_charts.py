@@ -8,17 +8,17 @@ import pytest
 
 from knowhalu.errors import InputError
 from knowhalu.evaluation.bootstrap import Estimate
-from knowhalu.evaluation.curves import Curve, reliability
+from knowhalu.evaluation.curves import Curve, reliability_bins
 from knowhalu.report import charts
-from knowhalu.report.chart_data import ALL, Grid, Times, read_grids
+from knowhalu.report.chart_data import ALL_ROWS, AccuracyGrid, SecondsHistogram, read_grids
 
 NAMES = ["knowhalu", "a $x^2$ <b>", "trivial-length"]
-STYLES = charts.styles_of(NAMES, ["trivial-length"])
+STYLES = charts.method_styles(NAMES, ["trivial-length"])
 CURVE = Curve(np.array([0, 0.2, 1]), np.array([0, 0.9, 1]))
 Q = np.array([0.05, 0.5, 0.95])
-GRID = Grid(Q, Q, np.array([[0.6, 0.7, 0.65], [np.nan, 0.8, 0.7], [np.nan, np.nan, 0.6]]))
-BINS = reliability(np.array([True, False, True]), np.array([0.9, 0.1, 0.4]))
-TIMES = Times(np.array([0.1, 1, 10.0]), np.array([0.5, 0.5]), 1.0, 9.0)
+GRID = AccuracyGrid(Q, Q, np.array([[0.6, 0.7, 0.65], [np.nan, 0.8, 0.7], [np.nan, np.nan, 0.6]]))
+BINS = reliability_bins(np.array([True, False, True]), np.array([0.9, 0.1, 0.4]))
+TIMES = SecondsHistogram(np.array([0.1, 1, 10.0]), np.array([0.5, 0.5]), 1.0, 9.0)
 DRAWN = {
     "intervals": lambda: charts.intervals_chart("k", "t", [(n, Estimate(0.7, 0.6, 0.8)) for n in NAMES], 1, STYLES),
     "roc": lambda: charts.roc_chart("k", dict.fromkeys(NAMES, CURVE), STYLES),
@@ -52,7 +52,7 @@ def test_the_name_of_a_method_is_shown_as_it_is():
 
 
 def test_no_two_methods_look_alike_also_without_colours():
-    styles = charts.styles_of([f"m{i}" for i in range(6)], ["trivial-length", "trivial-overlap", "trivial-novelty"])
+    styles = charts.method_styles([f"m{i}" for i in range(6)], ["trivial-length", "trivial-overlap", "trivial-novelty"])
     assert len({(str(s.dashes), s.mark) for s in styles.values()}) == 9
 
 
@@ -66,8 +66,8 @@ def test_the_pyplot_state_is_left_alone():
 
 def test_the_best_cell_is_the_best_that_was_tried():
     assert GRID.best == (1, 1)
-    assert Grid(Q, Q, np.full((3, 3), np.nan)).best is None
-    level = Grid(Q, Q, np.array([[0.6, 0.8, 0.7], [np.nan, 0.8, 0.7], [np.nan, np.nan, 0.6]]))
+    assert AccuracyGrid(Q, Q, np.full((3, 3), np.nan)).best is None
+    level = AccuracyGrid(Q, Q, np.array([[0.6, 0.8, 0.7], [np.nan, 0.8, 0.7], [np.nan, np.nan, 0.6]]))
     assert (level.best, level.equals) == ((0, 1), 2)
     assert "0.50 (delta2), as have 1 others" in charts.grid_chart("k", "mine", level)
     assert "best: 80.0 % at 0.50 (delta1), 0.50 (delta2)" in DRAWN["grid"]()
@@ -89,20 +89,20 @@ def test_what_is_no_grid_is_refused(tmp_path, text, said):
 def test_grids_are_read_with_gaps_alone_or_beside_a_profile(tmp_path):
     one = '{"q1": [0.1, 0.2], "q2": [0.1, 0.2], "average": [[0.5, 0.6], [null, 0.7]]}'
     (tmp_path / "p.json").write_text(one)
-    found = read_grids(tmp_path / "p.json")[ALL]
+    found = read_grids(tmp_path / "p.json")[ALL_ROWS]
     assert np.isnan(found.average[1, 0]) and found.best == (1, 1)
     (tmp_path / "p.json").write_text(f'{{"profile": {{}}, "grid": {one}, "grids": {{"my set": {one}}}}}')
-    assert list(read_grids(tmp_path / "p.toml")) == [ALL, "my set"]
+    assert list(read_grids(tmp_path / "p.toml")) == [ALL_ROWS, "my set"]
 
 
 def test_names_of_any_script_and_of_no_characters_are_drawn():
     name = "模型 \x1b[31m \u202e \ufffe \ud800"
-    svg = charts.roc_chart("k", {name: CURVE}, charts.styles_of([name], []))
+    svg = charts.roc_chart("k", {name: CURVE}, charts.method_styles([name], []))
     assert "模型 \ufffd[31m" in "".join(Tree.fromstring(svg).itertext())
     charts.intervals_chart("k", "t", [(name, Estimate(0.5))], 0, {})
     charts.grid_chart("k", name, GRID)
-    charts.reliability_chart("k", {name: BINS}, charts.styles_of([name], []))
-    charts.seconds_chart("k", {name: TIMES}, charts.styles_of([name], []))
+    charts.reliability_chart("k", {name: BINS}, charts.method_styles([name], []))
+    charts.seconds_chart("k", {name: TIMES}, charts.method_styles([name], []))
 
 
 def test_a_readers_own_style_does_not_change_the_bytes():

@@ -3,7 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.report.highlight import LONGEST, Piece, Stretch, marked_stretches, rebuilt_response
+from knowhalu.report.highlight import (
+    MAX_RESPONSE_CHARS,
+    HighlightedSegment,
+    HighlightedText,
+    highlight_segments,
+    rebuild_response,
+)
 from knowhalu.results import Finding
 from knowhalu.types import Label
 from tests.support.report_runs import sample, verdict
@@ -23,8 +29,12 @@ def cut(segment, start, end, **more):
 
 
 def test_evidence_marks_its_words_and_bears_its_number():
-    assert marked_stretches(ONE.response, SAID) == [
-        Stretch(Label.INCORRECT, 0.9, (Piece("It is ", ""), Piece("300", "contradicted", (1,)), Piece(" metres high.", "")))
+    assert highlight_segments(ONE.response, SAID) == [
+        HighlightedSegment(
+            Label.INCORRECT,
+            0.9,
+            (HighlightedText("It is ", ""), HighlightedText("300", "contradicted", (1,)), HighlightedText(" metres high.", "")),
+        )
     ]
 
 
@@ -32,7 +42,7 @@ def test_a_contradiction_shows_over_support_and_a_finding_that_failed_shows_too(
     support = EVIDENCE.model_copy(update={"response_start": 0, "response_end": 22, "relation": "supports"})
     finding = Finding(unit="entity", start=10, end=16, text="metres", label=Label.INCONCLUSIVE, supported=0.5, reason="open")
     segment = SEGMENT.model_copy(update={"evidence": (support, EVIDENCE), "findings": (finding,)})
-    (found,) = marked_stretches(ONE.response, with_segments(segment))
+    (found,) = highlight_segments(ONE.response, with_segments(segment))
     assert [(p.text, p.mark, p.evidence) for p in found.pieces] == [
         ("It is ", "supported", ()), ("300", "contradicted", (2,)), (" ", "supported", ()), ("metres", "open", ()),
         (" high.", "supported", (1,)),
@@ -40,14 +50,16 @@ def test_a_contradiction_shows_over_support_and_a_finding_that_failed_shows_too(
 
 
 def test_what_is_between_segments_has_no_label():
-    found = marked_stretches(ONE.response, with_segments(cut(SEGMENT, 0, 5, evidence=()), cut(SEGMENT, 10, 22, evidence=())))
+    found = highlight_segments(ONE.response, with_segments(cut(SEGMENT, 0, 5, evidence=()), cut(SEGMENT, 10, 22, evidence=())))
     assert [(s.label, "".join(p.text for p in s.pieces)) for s in found] == [
         (Label.INCORRECT, "It is"), (None, " 300 "), (Label.INCORRECT, "metres high."),
     ]  # fmt: skip
 
 
 def test_a_response_without_segments_is_judged_as_a_whole():
-    assert marked_stretches("Paris.", with_segments()) == [Stretch(Label.INCORRECT, 0.9, (Piece("Paris.", ""),))]
+    assert highlight_segments("Paris.", with_segments()) == [
+        HighlightedSegment(Label.INCORRECT, 0.9, (HighlightedText("Paris.", ""),))
+    ]
 
 
 @given(
@@ -57,16 +69,16 @@ def test_a_response_without_segments_is_judged_as_a_whole():
 def test_no_character_is_lost_or_shown_twice_whatever_the_offsets(segments, marks):
     evidence = tuple(EVIDENCE.model_copy(update={"response_start": a, "response_end": b}) for a, b in marks)
     made = with_segments(*(cut(SEGMENT, a, b, evidence=evidence) for a, b in segments))
-    assert "".join(p.text for s in marked_stretches(ONE.response, made) for p in s.pieces) == ONE.response
+    assert "".join(p.text for s in highlight_segments(ONE.response, made) for p in s.pieces) == ONE.response
 
 
 def test_a_response_that_is_too_long_says_how_much_is_missing():
-    found = marked_stretches("x" * (LONGEST + 1234), with_segments())
+    found = highlight_segments("x" * (MAX_RESPONSE_CHARS + 1234), with_segments())
     assert "1,234 more characters are not shown" in found[0].pieces[0].text
 
 
 def test_without_the_row_the_response_is_put_together_from_its_segments():
-    assert rebuilt_response(SAID) == ONE.response
+    assert rebuild_response(SAID) == ONE.response
     parted = with_segments(cut(SEGMENT, 0, 5), cut(SEGMENT, 10, 22))
-    assert rebuilt_response(parted) == "It is …   metres high."
-    assert len(rebuilt_response(parted)) == len(ONE.response)
+    assert rebuild_response(parted) == "It is …   metres high."
+    assert len(rebuild_response(parted)) == len(ONE.response)

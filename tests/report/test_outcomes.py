@@ -4,9 +4,16 @@ import numpy as np
 import pytest
 
 from knowhalu.errors import InputError
-from knowhalu.report.items import STATES, choose, states_of
-from knowhalu.report.outcomes import FAILED, FAITHFUL, OPEN, WRONG, lines_at, read_outcomes
-from knowhalu.report.runs import read_texts
+from knowhalu.report.items import ITEM_STATES, choose_items, item_states
+from knowhalu.report.outcomes import (
+    OUTCOME_FAILED,
+    OUTCOME_FAITHFUL,
+    OUTCOME_HALLUCINATED,
+    OUTCOME_INCONCLUSIVE,
+    read_outcome_table,
+    read_outcomes_at,
+)
+from knowhalu.report.run_files import read_row_facts
 from tests.support.report_runs import RUN, failure, sample, verdict, write_outcomes, write_rows
 
 ROWS = [sample(0), sample(1, label="faithful"), sample(2), sample(3, label=None)]
@@ -19,29 +26,33 @@ def files(tmp_path):
 
 
 def test_every_line_becomes_a_few_numbers(files):
-    found = read_outcomes(files[0], read_texts(files[1]))
+    found = read_outcome_table(files[0], read_row_facts(files[1]))
     assert found.run == RUN and found.method == "knowhalu" and not found.torn
-    assert found.said.tolist() == [WRONG, OPEN, FAILED, FAITHFUL]
+    assert found.said.tolist() == [OUTCOME_HALLUCINATED, OUTCOME_INCONCLUSIVE, OUTCOME_FAILED, OUTCOME_FAITHFUL]
     assert found.settled.tolist()[:2] == [True, True]
     assert found.agree.tolist() == [0, -1, -1, -1]
     assert (found.steps.tolist(), found.failures) == ([1, 1, 0, 1], {"judge: the reply has no label": 1})
     assert (found.usage["pairs"], found.usage["cached_tokens"]) == (9, 180)
-    entries, said = found.against(read_texts(files[1]).gold)
+    entries, said = found.against(read_row_facts(files[1]).gold)
     assert entries.tolist() == [0, 1]  # the third failed, the fourth has no label
     assert said.gold.tolist() == [True, False] and said.abstained.tolist() == [False, True]
 
 
 def test_a_line_is_found_again_by_its_offset(files):
-    found = read_outcomes(files[0], None)
-    assert [outcome.id for _, _, outcome in lines_at(files[0], found.offset[[3, 1]].tolist())] == ["r1", "r3"]
+    found = read_outcome_table(files[0], None)
+    assert [outcome.id for _, _, outcome in read_outcomes_at(files[0], found.offset[[3, 1]].tolist())] == ["r1", "r3"]
 
 
 def test_the_later_outcome_of_a_row_holds_and_a_torn_end_is_told(files):
     whole = files[0].read_bytes()
     again = write_outcomes(files[0].with_name("again.jsonl"), [ROWS[2]], [verdict(ROWS[2], 0.95)]).read_bytes().split(b"\n", 1)[1]
     files[0].write_bytes(whole + again + again[:50])
-    found = read_outcomes(files[0], read_texts(files[1]))
-    assert (found.said.tolist(), found.failures, found.torn) == ([WRONG, OPEN, WRONG, FAITHFUL], {}, True)
+    found = read_outcome_table(files[0], read_row_facts(files[1]))
+    assert (found.said.tolist(), found.failures, found.torn) == (
+        [OUTCOME_HALLUCINATED, OUTCOME_INCONCLUSIVE, OUTCOME_HALLUCINATED, OUTCOME_FAITHFUL],
+        {},
+        True,
+    )
     assert found.offset[2] == len(whole)
 
 
@@ -54,32 +65,32 @@ def test_the_later_outcome_of_a_row_holds_and_a_torn_end_is_told(files):
 def test_what_is_no_outcome_file_is_refused_by_its_line(files, change, said):
     files[0].write_bytes(change(files[0].read_bytes()))
     with pytest.raises(InputError, match=said):
-        read_outcomes(files[0], None)
+        read_outcome_table(files[0], None)
 
 
 def test_rows_that_are_gone_or_have_changed_are_refused(files):
     with pytest.raises(InputError, match=r"said.jsonl, line 3: the row 'r1' is not in .*other.jsonl"):
-        read_outcomes(files[0], read_texts(write_rows(files[1].with_name("other.jsonl"), ROWS[:1])))
+        read_outcome_table(files[0], read_row_facts(write_rows(files[1].with_name("other.jsonl"), ROWS[:1])))
     changed = [ROWS[0].model_copy(update={"response": "It is 330 metres high."}), *ROWS[1:]]
     with pytest.raises(InputError, match=r"line 2: the row 'r0' has changed in"):
-        read_outcomes(files[0], read_texts(write_rows(files[1], changed)))
+        read_outcome_table(files[0], read_row_facts(write_rows(files[1], changed)))
 
 
 def test_states_follow_from_gold_and_without_it_from_what_was_said(files):
-    texts = read_texts(files[1])
-    assert states_of(read_outcomes(files[0], texts), texts).tolist() == ["right", "abstained", "failed", "faithful"]
-    assert states_of(read_outcomes(files[0], None), None).tolist() == ["hallucinated", "abstained", "failed", "faithful"]
+    texts = read_row_facts(files[1])
+    assert item_states(read_outcome_table(files[0], texts), texts).tolist() == ["right", "abstained", "failed", "faithful"]
+    assert item_states(read_outcome_table(files[0], None), None).tolist() == ["hallucinated", "abstained", "failed", "faithful"]
 
 
 def test_the_sample_begins_with_the_surest_mistakes_and_leaves_room_for_every_state():
     states = np.array(["wrong"] * 50 + ["abstained"] * 50 + ["failed"] * 50 + ["right"] * 50)
     sureness = np.tile(np.arange(50) / 100, 4)
     sureness[150:] = sureness[150:][::-1]
-    chosen = choose(states, sureness, 16)
+    chosen = choose_items(states, sureness, 16)
     assert states[chosen].tolist() == ["wrong"] * 8 + ["abstained"] * 4 + ["failed"] * 2 + ["right"] * 2
     assert chosen[:2] == [49, 48]
     assert chosen[-2:] == [199, 198]  # right, but the least sure
-    assert choose(states[:100], sureness[:100], 80)[:50] == list(range(49, -1, -1))
-    assert len(choose(states, sureness, 3)) == 3 and choose(states, sureness, 0) == []
-    assert sorted(choose(states, sureness, 999)) == list(range(200))
-    assert set(states) <= set(STATES)
+    assert choose_items(states[:100], sureness[:100], 80)[:50] == list(range(49, -1, -1))
+    assert len(choose_items(states, sureness, 3)) == 3 and choose_items(states, sureness, 0) == []
+    assert sorted(choose_items(states, sureness, 999)) == list(range(200))
+    assert set(states) <= set(ITEM_STATES)

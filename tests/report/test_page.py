@@ -10,14 +10,14 @@ import pytest
 
 from knowhalu.errors import InputError
 from knowhalu.evaluation.compare import compare
-from knowhalu.evaluation.specs import parse_specs
-from knowhalu.evaluation.tables import percent, write
+from knowhalu.evaluation.method_specs import parse_specs
+from knowhalu.evaluation.tables import format_percent, write_comparison
 from knowhalu.report import layout
-from knowhalu.report.as_json import as_json
+from knowhalu.report.as_json import report_as_json
 from knowhalu.report.content import make_report
-from knowhalu.report.markdown import as_markdown
-from knowhalu.report.page import as_html
-from knowhalu.report.runs import find_runs
+from knowhalu.report.markdown import report_as_markdown
+from knowhalu.report.page import report_as_html
+from knowhalu.report.run_files import find_runs
 from tests.support.report_runs import Page, failure, labelled, sample, verdict, write_outcomes, write_rows
 
 HOSTILE = (
@@ -33,23 +33,23 @@ def compared(folder, prefix="", n=20, **more):
         for i in range(n)
     ]
     found = compare(write_rows(folder / "rows.jsonl", rows), parse_specs([SHORT]), folder)
-    write(found, folder)
+    write_comparison(found, folder)
     return found
 
 
 def test_figures_are_those_of_the_comparison(tmp_path):
     found = compared(tmp_path / "set")
     report = make_report(find_runs([tmp_path / "set"]))
-    text, fields = as_html(report), json.loads(as_json(report))
+    text, fields = report_as_html(report), json.loads(report_as_json(report))
     for result in found.results:
         for name in ("tpr", "tnr", "average", "auc"):
-            value, _, rest = percent(result.figures[name]).partition(" [")
+            value, _, rest = format_percent(result.figures[name]).partition(" [")
             assert f'<td>{value}<span class="rest"> [{rest}</span></td>' in text
     kept = json.loads((tmp_path / "set/comparison.json").read_text())
     assert fields["sets"][0]["comparison"]["results"] == kept["results"]
-    assert f"| a | 20 | 0 | {percent(found.results[0].figures['tpr'])}".replace("[", "\\[") in as_markdown(report).replace(
-        "\\]", "]"
-    )
+    assert f"| a | 20 | 0 | {format_percent(found.results[0].figures['tpr'])}".replace("[", "\\[") in report_as_markdown(
+        report
+    ).replace("\\]", "]")
 
 
 def test_outcomes_that_changed_since_the_comparison_are_refused(tmp_path):
@@ -64,7 +64,7 @@ def test_several_sets_are_sections_with_an_overview(tmp_path):
     compared(tmp_path / "runs/one", "x")
     compared(tmp_path / "runs/two", "y")
     report = make_report(find_runs([tmp_path / "runs"]))
-    page = Page(as_html(report))
+    page = Page(report_as_html(report))
     assert [s.name for s in report.sections] == ["one", "two"]
     assert page.text().count("The trivial rules are fitted on the compared rows") >= 3  # above all, and in each section
     assert "one, two" in page.texts["span"]
@@ -88,23 +88,26 @@ def test_the_overview_of_many_sets_and_methods_has_sets_as_lines_and_no_table_is
         (folder / "comparison.json").write_text(json.dumps({**fields, "input": str(folder / "rows.jsonl")}))
     shutil.rmtree(tmp_path / "runs/first")
     report = make_report(find_runs([tmp_path / "runs"]), items=0)
-    two, three = layout.overview_sheets(report)
+    two, three = layout.overview_tables(report)
     assert two.head == ("", "rows", "m0", "m1", "m2", "best trivial rule")
     assert three.head[2:-1] == ("m3", "m4", "m5", "m6")
     assert [row[0] for row in two.rows] == sorted(f"set{i}" for i in range(17))
     assert "(trivial-length" in two.rows[0][-1]
-    lines = as_markdown(report).splitlines()
-    assert max(line.count(" | ") for line in lines[: lines.index("## set0")] if line.startswith("|")) <= layout.ACROSS + 2
-    assert Page(as_html(report)).text().count("Avg Acc of all sets, ") == 2
+    lines = report_as_markdown(report).splitlines()
+    assert (
+        max(line.count(" | ") for line in lines[: lines.index("## set0")] if line.startswith("|"))
+        <= layout.MAX_METHODS_ACROSS + 2
+    )
+    assert Page(report_as_html(report)).text().count("Avg Acc of all sets, ") == 2
 
 
 def test_without_items_nothing_speaks_of_them(reported):
     report = reported(items=0)
-    page = Page(as_html(report))
+    page = Page(report_as_html(report))
     assert "Items" not in page.text() and "to look at" not in page.text() and not page.all("section", id="items")
     assert not page.all("a", href="#items") and not page.all("form") and not page.all("script")
-    assert "Items" not in as_markdown(report)
-    fields = json.loads(as_json(report))
+    assert "Items" not in report_as_markdown(report)
+    fields = json.loads(report_as_json(report))
     assert fields["items"] == [] and fields["sample"] is None
 
 
@@ -115,7 +118,7 @@ def test_hostile_texts_stay_texts(reported):
     two = sample(1, "fine", "faithful")
     bad = verdict(one, 0.3, title=HOSTILE, quote=HOSTILE, rationale=HOSTILE, agree=False)
     report = reported([one, two], [bad, failure(two, HOSTILE)], title=HOSTILE)
-    text = as_html(report)
+    text = report_as_html(report)
     page = Page(text)
     assert not page.open
     assert len(page.all("script")) == len(page.all("style")) == 1 and not page.all("img")
@@ -123,8 +126,8 @@ def test_hostile_texts_stay_texts(reported):
     assert "alert(1)" not in "".join(page.texts["script"]) and "</script><img" not in text.replace("&lt;", "")
     assert page.text("script", "style").count("<script>alert(1)</script>") > 8
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]", text)
-    assert "<script>" not in as_markdown(report) and "\x1b" not in as_markdown(report)
-    assert json.loads(as_json(report))["title"] == HOSTILE
+    assert "<script>" not in report_as_markdown(report) and "\x1b" not in report_as_markdown(report)
+    assert json.loads(report_as_json(report))["title"] == HOSTILE
 
 
 def test_half_characters_do_not_stop_the_page(reported, tmp_path):
@@ -133,12 +136,12 @@ def test_half_characters_do_not_stop_the_page(reported, tmp_path):
     path = tmp_path / "said.jsonl"
     path.write_text(path.read_text().replace("REASON", r"half \ud800 of it"))
     report = make_report(find_runs([path], tmp_path / "rows.jsonl"), items=0)
-    for text in (as_html(report), as_markdown(report), as_json(report)):
+    for text in (report_as_html(report), report_as_markdown(report), report_as_json(report)):
         assert "half" in text and text.encode("utf-8")
 
 
 def test_nothing_may_run_but_its_own_script_and_nothing_is_loaded(reported):
-    text = as_html(reported())
+    text = report_as_html(reported())
     page = Page(text)
     (policy,) = [a["content"] for a in page.all("meta") if a.get("http-equiv") == "Content-Security-Policy"]
     for tag in ("script", "style"):
@@ -156,7 +159,7 @@ def test_nothing_may_run_but_its_own_script_and_nothing_is_loaded(reported):
 
 
 def test_the_response_is_marked_and_its_number_leads_to_the_evidence(reported):
-    text = as_html(reported([sample(0), sample(1, label="faithful")], [verdict(sample(0), 0.9), verdict(sample(1), 0.2)]))
+    text = report_as_html(reported([sample(0), sample(1, label="faithful")], [verdict(sample(0), 0.9), verdict(sample(1), 0.2)]))
     assert '<b class="flag">✗</b>It is <span class="contradicted">300</span><sup><a href="#i2e1">1</a></sup> metres high.' in text
     evidence = text[text.index('id="i2e1"') :][:600]
     assert "The tower is 330 metres high." in evidence and "Tower" in evidence and "characters 0–29" in evidence
@@ -164,7 +167,7 @@ def test_the_response_is_marked_and_its_number_leads_to_the_evidence(reported):
 
 def test_failures_are_counted_with_their_reasons_and_shown(reported):
     samples, outcomes = labelled(9)
-    page = Page(as_html(reported(samples, [failure(samples[0]), failure(samples[1], "down"), *outcomes[2:]])))
+    page = Page(report_as_html(reported(samples, [failure(samples[0]), failure(samples[1], "down"), *outcomes[2:]])))
     assert "2 rows have no verdict: 1 x judge: the reply has no label, and 1 other reasons" in page.text()
     assert len(page.all("details", class_="item", **{"data-state": "failed"})) == 2
     assert "I cannot say <b>that</b>" in page.text()
@@ -173,14 +176,14 @@ def test_failures_are_counted_with_their_reasons_and_shown(reported):
 def test_without_gold_there_are_counts_and_items_only(reported):
     samples = [sample(i, label=None) for i in range(6)]
     report = reported(samples, [verdict(s, 0.1 + 0.15 * i) for i, s in enumerate(samples)])
-    page = Page(as_html(report))
+    page = Page(report_as_html(report))
     assert report.sections[0].comparison is None and not report.sections[0].drawn.roc
     assert "No row has a gold label" in page.text() and "Avg Acc" not in page.text("script")
     assert {a["data-state"] for a in page.all("details", class_="item")} == {"hallucinated", "faithful"}
 
 
 def test_without_rows_the_response_is_that_of_the_verdict(reported):
-    page = Page(as_html(reported(rows=False)))
+    page = Page(report_as_html(reported(rows=False)))
     assert "It is " in page.text() and "metres high." in page.text()
     assert "How high is tower" not in page.text()
 
@@ -189,8 +192,8 @@ def test_a_run_without_an_outcome_yet_is_shown_as_that(reported, tmp_path):
     path = write_outcomes(tmp_path / "none.jsonl", [], [])
     report = make_report(find_runs([path], write_rows(tmp_path / "all.jsonl", labelled()[0])))
     assert "none: 12 of 12 rows have no outcome yet." in " ".join(report.sections[0].warnings)
-    assert "have no outcome yet" in Page(as_html(report)).text() and as_markdown(report) and as_json(report)
-    assert as_html(make_report(find_runs([path])))
+    assert "have no outcome yet" in Page(report_as_html(report)).text() and report_as_markdown(report) and report_as_json(report)
+    assert report_as_html(make_report(find_runs([path])))
 
 
 def test_much_evidence_is_cut_off_with_its_links_and_large_outcomes_lose_their_steps(reported):
@@ -198,7 +201,7 @@ def test_much_evidence_is_cut_off_with_its_links_and_large_outcomes_lose_their_s
     said = verdict(one, 0.9, rationale="long " * 25_000)
     (segment,) = said.segments
     many = said.model_copy(update={"segments": (segment.model_copy(update={"evidence": segment.evidence * 70}),)})
-    page = Page(as_html(reported([one], [many])))
+    page = Page(report_as_html(reported([one], [many])))
     links = {a["href"][1:] for a in page.all("a")}
     assert "i1e60" in links and "i1e61" not in links
     assert links <= {a["id"] for _, a in page.elements if "id" in a}
@@ -222,12 +225,12 @@ def test_a_run_that_has_not_finished_says_so(reported, tmp_path):
 
 
 def test_the_same_run_gives_the_same_bytes(reported):
-    for form in (as_html, as_markdown, as_json):
+    for form in (report_as_html, report_as_markdown, report_as_json):
         assert form(reported()) == form(reported())
 
 
 def test_the_size_of_the_page_does_not_grow_with_the_run(reported):
-    few, many = (as_html(reported(*labelled(n), items=50)) for n in (500, 5000))
+    few, many = (report_as_html(reported(*labelled(n), items=50)) for n in (500, 5000))
     assert len(many) < 1.2 * len(few) + 20_000
     assert "50 of 5,000 outcomes" in many
 
@@ -240,7 +243,7 @@ def test_breakdowns_are_the_comparisons_own_where_it_has_any(tmp_path):
     part = {"name": "mine", "rows": 7, "hallucinated": 7, "figures": figures}
     own = [{"key": "k", "title": "By what I like", "results": [{"method": "a", "parts": [part]}]}]
     path.write_text(json.dumps({**fields, "breakdowns": own}))
-    page = Page(as_html(make_report(find_runs([tmp_path]))))
+    page = Page(report_as_html(make_report(find_runs([tmp_path]))))
     assert "By what I like" in page.text() and "43.2 / -" in page.text() and "Words of the text" not in page.text()
     path.write_text(json.dumps({**fields, "breakdowns": [{"title": "x", "results": [{}]}]}))
     with pytest.raises(InputError, match="its breakdowns cannot be read"):
@@ -257,7 +260,7 @@ def test_an_evaluated_data_set_brings_its_facts_warnings_and_parts(tmp_path):
             "subsets": [subset, {**subset, "name": "part one"}]}  # fmt: skip
     path.write_text(json.dumps({**json.loads(path.read_text()), **more}))
     report = make_report(find_runs([tmp_path]))
-    page = Page(as_html(report))
+    page = Page(report_as_html(report))
     for part in ("a set of mine · Split: test", "Length solves it.", "length-matched: 4 pairs", "61.4", "part one (8)"):
         assert part in page.text(), part
 
@@ -276,7 +279,7 @@ def test_breakdowns_by_hand(reported):
 
 
 def test_cost_has_the_share_of_cached_tokens_and_the_time_of_single_checks(reported):
-    table = layout.cost_sheet(reported().sections[0])
+    table = layout.cost_table(reported().sections[0])
     row = dict(zip(table.head, table.rows[0], strict=True))
     assert (row["prompt tokens"], row["of them cached"], row["cached share"]) == ("100.0", "60.0", "60.0 %")
     assert (row["median time, s"], row["95 % under, s"]) == ("0.500", "0.500")

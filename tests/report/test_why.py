@@ -2,10 +2,10 @@
 
 import json
 
-from knowhalu.report.as_json import as_json
-from knowhalu.report.markdown import as_markdown
-from knowhalu.report.page import as_html
-from knowhalu.types import OpenReason, Relation
+from knowhalu.report.as_json import report_as_json
+from knowhalu.report.markdown import report_as_markdown
+from knowhalu.report.page import report_as_html
+from knowhalu.types import InconclusiveReason, Relation
 from tests.support.report_runs import Page, sample, verdict
 
 
@@ -13,16 +13,16 @@ def test_why_texts_are_open_or_wrong_is_counted_shown_and_filtered_by(reported):
     samples = [sample(i, label=None) for i in range(4)]
     told = [
         verdict(samples[0], 0.9).model_copy(update={"relation": Relation.NEUTRAL}),
-        verdict(samples[1], 0.5, hallucinated=None).model_copy(update={"open": OpenReason.OFF_TOPIC}),
+        verdict(samples[1], 0.5, hallucinated=None).model_copy(update={"open": InconclusiveReason.OFF_TOPIC}),
         verdict(samples[2], 0.5, hallucinated=None),  # as outcomes of older versions are
         verdict(samples[3], 0.1),
     ]
     report = reported(samples, told)
     assert report.sections[0].entrants[0].why == {"neutral": 1, "off_topic": 1, "open": 1}
-    page = Page(as_html(report))
-    assert OpenReason.OFF_TOPIC.next_action in page.text() and "open, not told why" in page.text()
+    page = Page(report_as_html(report))
+    assert InconclusiveReason.OFF_TOPIC.next_action in page.text() and "open, not told why" in page.text()
     assert [a["data-why"] for a in page.all("details", class_="item")].count("off_topic") == 1
     assert len(page.all("option", value="neutral")) == 1
-    for text in (as_markdown(report), as_html(report)):
+    for text in (report_as_markdown(report), report_as_html(report)):
         assert "the sources speak of something else" in text and "not in the sources" in text
-    assert {i["outcome"]["relation"] for i in json.loads(as_json(report))["items"]} == {"neutral", None}
+    assert {i["outcome"]["relation"] for i in json.loads(report_as_json(report))["items"]} == {"neutral", None}

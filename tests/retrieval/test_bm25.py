@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.errors import IndexFormatError
-from knowhalu.index.bm25_part import build_lexical, terms
-from knowhalu.index.part import Part
+from knowhalu.index.bm25_part import build_lexical_part, search_terms
+from knowhalu.index.part import IndexPart
 from knowhalu.retrieval.bm25 import LexicalIndex
 from tests.support.searching import corpus, lexical
 
@@ -20,12 +20,12 @@ TEXTS = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" 
 
 def by_hand(texts, query, k1=0.9, b=0.4):
     """Score all passages by the formula, word by word."""
-    cut = [terms(t) for t in texts]
+    cut = [search_terms(t) for t in texts]
     average = sum(map(len, cut)) / len(cut)
     scores = []
     for words in cut:
         score = 0.0
-        for word in terms(query):
+        for word in search_terms(query):
             n = sum(word in other for other in cut)
             f = words.count(word)
             if f:
@@ -47,10 +47,10 @@ def test_scores_are_those_of_bm25s(tmp_path):
     draw = np.random.default_rng(0)
     texts = [" ".join(draw.choice(WORDS, size=draw.integers(3, 40))) + f" only{i}" for i in range(40)]
     reference = bm25s.BM25(k1=0.9, b=0.4, method="lucene")
-    reference.index([terms(t) for t in texts], show_progress=False)
+    reference.index([search_terms(t) for t in texts], show_progress=False)
     index = lexical(tmp_path, corpus(texts))
     for query in ("apple river", "only7 cloud cloud", "music"):
-        expected = reference.get_scores(terms(query))
+        expected = reference.get_scores(search_terms(query))
         assert dict(index.rank(query, 40)) == pytest.approx({i: s for i, s in enumerate(expected.tolist()) if s > 0}, abs=1e-5)
 
 
@@ -70,8 +70,8 @@ def test_stretches_and_deletions_score_as_if_built_anew(tmp_path_factory, texts,
     cut = data.draw(st.integers(1, len(texts)))
     gone = data.draw(st.sets(st.integers(0, len(texts) - 1), max_size=len(texts) - 1))
     for name, part in (("a", passages[:cut]), ("b", passages[cut:])):
-        build_lexical(corpus([p.text for p in part]), folder / name, "")
-    index = LexicalIndex([Part(folder / "a", "lexical"), Part(folder / "b", "lexical")], passages, deleted=gone)
+        build_lexical_part(corpus([p.text for p in part]), folder / name, "")
+    index = LexicalIndex([IndexPart(folder / "a", "lexical"), IndexPart(folder / "b", "lexical")], passages, deleted=gone)
     left = [i for i in range(len(texts)) if i not in gone]
     anew = lexical(folder, corpus([texts[i] for i in left]))
     for query in ("apple river", "stone cloud tiger apple"):
@@ -81,8 +81,8 @@ def test_stretches_and_deletions_score_as_if_built_anew(tmp_path_factory, texts,
 @given(TEXTS, st.integers(1, 7))
 def test_the_bytes_do_not_depend_on_the_memory_that_was_used(tmp_path_factory, texts, run):
     folder = tmp_path_factory.mktemp("lexical")
-    whole = build_lexical(corpus(texts), folder / "whole", "")
-    assert build_lexical(corpus(texts), folder / "pieces", "", run=run) == whole
+    whole = build_lexical_part(corpus(texts), folder / "whole", "")
+    assert build_lexical_part(corpus(texts), folder / "pieces", "", run=run) == whole
 
 
 def test_equal_scores_keep_the_order_of_the_rows(tmp_path):
@@ -102,16 +102,16 @@ def test_a_query_of_unknown_or_empty_words_finds_nothing(tmp_path):
 
 
 def test_a_part_that_does_not_cover_the_index_is_refused(tmp_path):
-    build_lexical(corpus(["river"]), tmp_path / "lexical", "")
+    build_lexical_part(corpus(["river"]), tmp_path / "lexical", "")
     with pytest.raises(IndexFormatError, match="covers 1 of 2 passages.*extend"):
-        LexicalIndex([Part(tmp_path / "lexical", "lexical")], corpus(["river", "stone"]))
+        LexicalIndex([IndexPart(tmp_path / "lexical", "lexical")], corpus(["river", "stone"]))
 
 
 def test_words_cut_by_another_version_are_refused(tmp_path, monkeypatch):
-    build_lexical(corpus(["river"]), tmp_path / "lexical", "")
+    build_lexical_part(corpus(["river"]), tmp_path / "lexical", "")
     monkeypatch.setattr("knowhalu.retrieval.bm25.fingerprint", lambda: "0" * 64)
     with pytest.raises(IndexFormatError, match="another version.*extend FOLDER --lexical"):
-        LexicalIndex([Part(tmp_path / "lexical", "lexical")], corpus(["river"]))
+        LexicalIndex([IndexPart(tmp_path / "lexical", "lexical")], corpus(["river"]))
 
 
 @pytest.mark.parametrize(("name", "kind", "values"), [("rows", "<i4", [7, 8]), ("rows", "<i4", [-1, 0]), ("ends", "<i8", [0, 9])])

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from knowhalu.engine.retrievers import covered
+from knowhalu.engine.retriever_factory import query_coverage
 from knowhalu.errors import InputError
-from knowhalu.index.base import Retriever
 from knowhalu.index.build import build_index
+from knowhalu.index.protocols import Retriever
 from knowhalu.retrieval.bm25 import LexicalIndex
 from knowhalu.retrieval.documents import DocumentRetriever
 from knowhalu.retrieval.faiss import FaissIndex
 from knowhalu.retrieval.hybrid import HybridRetriever
 from knowhalu.retrieval.memory import MemoryRetriever
-from knowhalu.retrieval.qdrant import QdrantRetriever, fill
+from knowhalu.retrieval.qdrant import QdrantRetriever, fill_collection
 from knowhalu.retrieval.rerank import RerankingRetriever
 from knowhalu.types import Document, Passage
 from tests.support.indexing import FACTS, WordEmbedder, records
@@ -69,13 +69,15 @@ def make_scored(tmp_path: Path) -> Retriever:
 
 def make_reranked(tmp_path: Path) -> Retriever:
     """Make a reranker that counts shared words."""
-    return RerankingRetriever(make_index(tmp_path), lambda pairs: [covered(p.query, str(p.passage)) for p in pairs], blend=1.0)
+    return RerankingRetriever(
+        make_index(tmp_path), lambda pairs: [query_coverage(p.query, str(p.passage)) for p in pairs], blend=1.0
+    )
 
 
 def make_qdrant(tmp_path: Path) -> Retriever:
     """Make a collection of the facts in memory."""
     client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
-    fill(client, "facts", facts(), WordEmbedder())
+    fill_collection(client, "facts", facts(), WordEmbedder())
     return QdrantRetriever(client, "facts", WordEmbedder())
 
 

@@ -5,17 +5,17 @@ from functools import partial
 
 import pytest
 
-from knowhalu.engine.retrievers import open_retriever
+from knowhalu.engine.retriever_factory import open_retriever
 from knowhalu.errors import IndexFormatError
-from knowhalu.index.bm25_part import build_lexical
-from knowhalu.index.compact import compact
-from knowhalu.index.extension import extend, open_stored
-from knowhalu.index.late_part import build_late
+from knowhalu.index.bm25_part import build_lexical_part
+from knowhalu.index.compact import compact_index
+from knowhalu.index.extension import extend_index, open_stored_passages
+from knowhalu.index.late_part import build_late_part
 from knowhalu.index.update import add_documents, delete_documents
 from knowhalu.ingest.sources import SourceRecord
 from knowhalu.retrieval.bm25 import LexicalIndex
 from knowhalu.retrieval.faiss import FaissIndex
-from knowhalu.retrieval.qdrant import QdrantRetriever, fill
+from knowhalu.retrieval.qdrant import QdrantRetriever, fill_collection
 from knowhalu.server.search import SearchServer
 from knowhalu.settings import RetrievalOptions
 from tests.support.indexing import WordEmbedder
@@ -34,14 +34,14 @@ MODES = {
 def models(monkeypatch):
     monkeypatch.setattr("knowhalu.encoder.late_encoder.load_token_encoder", lambda name: WordVectors())
     monkeypatch.setattr(
-        "knowhalu.engine.retrievers.load_reranker", lambda name: lambda pairs: [len(p.passage.text) for p in pairs]
+        "knowhalu.engine.retriever_factory.load_reranker", lambda name: lambda pairs: [len(p.passage.text) for p in pairs]
     )
 
 
 def extended(folder):
-    stored = open_stored(folder)
-    extend(stored, "lexical", build_lexical)
-    extend(stored, "late", partial(build_late, encoder=WordVectors(), bits=8))
+    stored = open_stored_passages(folder)
+    extend_index(stored, "lexical", build_lexical_part)
+    extend_index(stored, "late", partial(build_late_part, encoder=WordVectors(), bits=8))
     return folder
 
 
@@ -55,7 +55,7 @@ def test_a_deleted_document_is_never_found_and_needs_no_new_parts(folder, mode):
     assert "d12" in [p.document for p in search(folder, mode)]
     delete_documents(["d12"], folder)
     assert all(p.document != "d12" and "iceberg" not in p.text for p in search(folder, mode))
-    compact(folder)
+    compact_index(folder)
     assert all("iceberg" not in p.text for p in search(extended(folder), mode))
 
 
@@ -92,13 +92,13 @@ def test_a_server_gives_what_the_index_gives(folder, mode):
 
 def test_a_collection_that_is_filled_again_forgets_what_was_deleted(folder):
     client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
-    assert fill(client, "c", open_stored(folder).passages, WORDS) == 12
+    assert fill_collection(client, "c", open_stored_passages(folder).passages, WORDS) == 12
     delete_documents(["d12", "d3"], folder)
-    assert fill(client, "c", open_stored(folder).passages, WORDS) == 10
+    assert fill_collection(client, "c", open_stored_passages(folder).passages, WORDS) == 10
     found = QdrantRetriever(client, "c", WORDS).search([QUERY], 50)[0]
     assert len(found) == 10 and not {"d12", "d3"} & {p.document for p in found}
-    compact(folder)
-    fill(client, "c", open_stored(folder).passages, WORDS)
+    compact_index(folder)
+    fill_collection(client, "c", open_stored_passages(folder).passages, WORDS)
     there, here = (r.search([QUERY], 50)[0] for r in (QdrantRetriever(client, "c", WORDS), FaissIndex.open(folder, WORDS)))
     assert [(p.id, p.text, p.start, p.end) for p in there] == [(p.id, p.text, p.start, p.end) for p in here]
     assert [p.score for p in there] == pytest.approx([p.score for p in here], abs=1e-5)
@@ -115,5 +115,7 @@ def test_words_find_the_same_in_a_changed_index_as_in_one_built_anew(tmp_path):
     add_documents([*rows[2:], rows[0]], tmp_path / "edited", WORDS)
     build_index([rows[1], rows[2], rows[0]], tmp_path / "anew", WORDS, chunking=Chunking(words=4))
     for query in ("bees", "ice rain", "melts sleep"):
-        one, two = (LexicalIndex.open(open_stored(extended(tmp_path / name))).search([query], 9) for name in ("edited", "anew"))
+        one, two = (
+            LexicalIndex.open(open_stored_passages(extended(tmp_path / name))).search([query], 9) for name in ("edited", "anew")
+        )
         assert one == two

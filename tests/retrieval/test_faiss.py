@@ -10,7 +10,7 @@ from knowhalu.encoder.embedder import MiniLMEmbedder
 from knowhalu.errors import IndexFormatError, InputError
 from knowhalu.index.build import BATCH, Progress, build_index
 from knowhalu.index.manifest import Chunking
-from knowhalu.index.open import read_info, verify
+from knowhalu.index.open import read_index_info, verify_index
 from knowhalu.ingest.sources import SourceRecord
 from knowhalu.retrieval.faiss import FaissIndex
 from tests.support.indexing import FACTS, QUESTIONS, WordEmbedder, records
@@ -49,7 +49,7 @@ def test_every_passage_quotes_its_document(tmp_path_factory: pytest.TempPathFact
     sources = [SourceRecord(str(i), f"title {i}", text, "") for i, text in enumerate(texts)]
     made = build_index(sources, out, WordEmbedder(dimension=4), chunking=Chunking(words=limit))
     (found,) = FaissIndex.open(out, WordEmbedder(dimension=4)).search(["a"], 10_000)
-    assert made.counts.duplicates + len(found) >= len(texts) and verify(out) == []
+    assert made.counts.duplicates + len(found) >= len(texts) and verify_index(out) == []
     for p in found:
         assert texts[int(p.document)][p.start : p.end] == p.text
     if limit == 0:
@@ -92,9 +92,9 @@ def test_an_index_is_not_replaced_unless_forced(folder: Path, words: WordEmbedde
     """The old index stays whole; force puts the new one in its place."""
     with pytest.raises(IndexFormatError, match="exists already.*force"):
         build_index(records({"One": "Only one."}), folder, words)
-    assert read_info(folder).counts.passages == len(FACTS)
+    assert read_index_info(folder).counts.passages == len(FACTS)
     build_index(records({"One": "Only one."}), folder, words, force=True)
-    assert read_info(folder).counts.passages == 1 and [p.name for p in folder.parent.iterdir()] == ["index"]
+    assert read_index_info(folder).counts.passages == 1 and [p.name for p in folder.parent.iterdir()] == ["index"]
 
 
 def test_force_never_replaces_what_is_no_index(tmp_path: Path, words: WordEmbedder) -> None:

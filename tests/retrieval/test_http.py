@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.errors import BackendError, InputError
-from knowhalu.retrieval.http import HttpRetriever, read_reply
+from knowhalu.retrieval.http import HttpRetriever, parse_search_reply
 from tests.hanging import HANG
 
 TOPK = [
@@ -179,7 +179,7 @@ def test_a_silent_server_times_out():
 
 
 def test_a_reply_without_end_is_cut_off(serve, monkeypatch):
-    monkeypatch.setattr("knowhalu.retrieval.http.LARGEST", 1000)
+    monkeypatch.setattr("knowhalu.retrieval.http.MAX_REPLY_BYTES", 1000)
     with pytest.raises(BackendError, match="over 1000 bytes"):
         client(serve((200, b"x" * 5000))).search(["q"], 1)
 
@@ -199,6 +199,6 @@ def test_a_key_in_the_address_is_kept(serve):
 @given(st.binary(max_size=200))
 def test_no_bytes_make_the_reader_fail_otherwise(body):
     try:
-        read_reply(body, 3, "u")
+        parse_search_reply(body, 3, "u")
     except BackendError:
         pass

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from knowhalu.errors import IndexFormatError, InputError
-from knowhalu.index.late_part import build_late
-from knowhalu.index.part import Part
+from knowhalu.index.late_part import build_late_part
+from knowhalu.index.part import IndexPart
 from knowhalu.index.residuals import maxsim
-from knowhalu.retrieval.late import LateIndex, Probing
+from knowhalu.retrieval.late import LateInteractionIndex, ProbeLimits
 from tests.support.searching import WordVectors, corpus, facts, late
 
 
@@ -33,7 +33,7 @@ def clustered(tmp_path_factory):
     """An index that is much larger than what it scores exactly."""
     encoder = Clustered()
     passages = corpus([str(i) for i in range(len(encoder.vectors))])
-    probing = Probing(centroids=4, candidates=64, for_each=2)
+    probing = ProbeLimits(centroids=4, candidates=64, for_each=2)
     return late(tmp_path_factory.mktemp("late"), passages, encoder, probing, bits=4), encoder
 
 
@@ -66,10 +66,13 @@ def test_the_best_passage_is_not_lost_among_the_candidates(clustered):
 
 def test_looking_further_finds_more(clustered):
     index, encoder = clustered
-    wide = LateIndex(
-        [s.part for s in index._segments], index.passages, encoder, probing=Probing(centroids=64, candidates=len(encoder.vectors))
+    wide = LateInteractionIndex(
+        [s.part for s in index._segments],
+        index.passages,
+        encoder,
+        probing=ProbeLimits(centroids=64, candidates=len(encoder.vectors)),
     )
-    near = LateIndex([s.part for s in index._segments], index.passages, encoder, probing=Probing(1, 8, 1))
+    near = LateInteractionIndex([s.part for s in index._segments], index.passages, encoder, probing=ProbeLimits(1, 8, 1))
 
     def recall(searched):
         found = [len({r for r, _ in searched.rank(q, 8)} & set(exhaustive(encoder, q, 8))) for q in queries(encoder, 30)]
@@ -102,12 +105,12 @@ def test_equal_passages_keep_the_order_of_the_rows(tmp_path):
 def test_deleted_rows_are_not_found_and_stretches_are_searched_as_one(tmp_path):
     passages, encoder = facts(), WordVectors()
     for name, part in (("a", passages[:5]), ("b", passages[5:])):
-        build_late(type(passages)(part), tmp_path / name, "", encoder, bits=8)
-    parts = [Part(tmp_path / name, "late") for name in "ab"]
-    whole = LateIndex(parts, passages, encoder)
+        build_late_part(type(passages)(part), tmp_path / name, "", encoder, bits=8)
+    parts = [IndexPart(tmp_path / name, "late") for name in "ab"]
+    whole = LateInteractionIndex(parts, passages, encoder)
     (best,) = whole.search(["iceberg Titanic"], 1)
     assert best[0].title == "Titanic"
-    less = LateIndex(parts, passages, encoder, deleted=[11])
+    less = LateInteractionIndex(parts, passages, encoder, deleted=[11])
     assert [p.title for p in less.search(["iceberg Titanic"], 12)[0]] == [
         p.title for p in whole.search(["iceberg Titanic"], 12)[0] if p.title != "Titanic"
     ]
@@ -122,20 +125,20 @@ def test_what_was_sampled_is_encoded_once_and_the_bytes_do_not_depend_on_the_mem
             return super().encode(texts, query=query)
 
     encoder = Counting()
-    whole = build_late(facts(), tmp_path / "whole", "", encoder)
+    whole = build_late_part(facts(), tmp_path / "whole", "", encoder)
     assert encoder.seen == len(facts())
-    assert build_late(facts(), tmp_path / "pieces", "", encoder, run=3) == whole
+    assert build_late_part(facts(), tmp_path / "pieces", "", encoder, run=3) == whole
 
 
 def test_another_encoder_is_refused(tmp_path):
-    build_late(facts(), tmp_path / "late", "", WordVectors(16))
+    build_late_part(facts(), tmp_path / "late", "", WordVectors(16))
     with pytest.raises(IndexFormatError, match="encoder 'words 16', not with 'words 24'"):
-        LateIndex([Part(tmp_path / "late", "late")], facts(), WordVectors(24))
+        LateInteractionIndex([IndexPart(tmp_path / "late", "late")], facts(), WordVectors(24))
 
 
 def test_an_index_of_nothing_is_refused(tmp_path):
     with pytest.raises(InputError, match="no passage"):
-        build_late(corpus([]), tmp_path / "late", "", WordVectors())
+        build_late_part(corpus([]), tmp_path / "late", "", WordVectors())
 
 
 @pytest.mark.parametrize(
@@ -151,7 +154,7 @@ def test_an_index_of_nothing_is_refused(tmp_path):
 )
 def test_crafted_numbers_are_refused_before_they_lead_anywhere(tmp_path, name, kind, change):
     passages = corpus([f"river stone{i} cloud{i}" for i in range(40)])
-    index = late(tmp_path, passages, probing=Probing(2, 4, 1))
+    index = late(tmp_path, passages, probing=ProbeLimits(2, 4, 1))
     path = tmp_path / "late" / f"{name}.bin"
     path.write_bytes(np.ascontiguousarray(change(np.fromfile(path, dtype=kind)), dtype=kind).tobytes())
     with pytest.raises(IndexFormatError, match="extend FOLDER --late"):

@@ -5,7 +5,7 @@ import builtins
 import pytest
 
 from knowhalu.errors import BackendError, IndexFormatError, InputError, MissingExtra
-from knowhalu.retrieval.qdrant import QdrantRetriever, fill
+from knowhalu.retrieval.qdrant import QdrantRetriever, fill_collection
 from tests.support.indexing import FACTS, WordEmbedder
 from tests.support.searching import facts
 
@@ -17,18 +17,18 @@ def client():
 
 def test_filling_again_changes_nothing(client):
     for _ in range(2):
-        assert fill(client, "facts", facts(), WordEmbedder()) == len(FACTS)
+        assert fill_collection(client, "facts", facts(), WordEmbedder()) == len(FACTS)
     found = QdrantRetriever(client, "facts", WordEmbedder()).search(["iceberg"], 100)[0]
     assert len(found) == len(FACTS) and found[0].title == "Titanic"
     assert found[0].text == FACTS["Titanic"][found[0].start : found[0].end]
 
 
 def test_another_embedder_is_refused(client):
-    fill(client, "facts", facts(), WordEmbedder())
+    fill_collection(client, "facts", facts(), WordEmbedder())
     with pytest.raises(IndexFormatError, match="'words', not with 'other'"):
         QdrantRetriever(client, "facts", WordEmbedder("other")).check()
     with pytest.raises(IndexFormatError):
-        fill(client, "facts", facts(), WordEmbedder("other"))
+        fill_collection(client, "facts", facts(), WordEmbedder("other"))
 
 
 def test_a_missing_collection_says_how_to_make_it(client):
@@ -37,7 +37,7 @@ def test_a_missing_collection_says_how_to_make_it(client):
 
 
 def test_points_of_others_are_an_error_and_no_passage(client):
-    fill(client, "facts", facts(), WordEmbedder())
+    fill_collection(client, "facts", facts(), WordEmbedder())
     client.set_payload("facts", payload={"start": "here"}, points=[0])
     with pytest.raises(BackendError, match="no passage"):
         QdrantRetriever(client, "facts", WordEmbedder()).search(["iceberg"], 100)

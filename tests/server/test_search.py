@@ -11,7 +11,7 @@ import pytest
 from knowhalu.errors import BackendError, IndexFormatError, InputError
 from knowhalu.retrieval.http import HttpRetriever
 from knowhalu.retrieval.memory import MemoryRetriever
-from knowhalu.server.search import BODY, SearchServer
+from knowhalu.server.search import MAX_BODY_BYTES, SearchServer
 from tests.hanging import HANG
 from tests.support.indexing import FACTS
 from tests.support.searching import facts
@@ -85,8 +85,8 @@ def test_a_wrong_request_is_told_what_is_wrong(serve, method, path, body, status
 
 
 def test_a_request_that_is_too_large_is_not_read(serve):
-    status, reply = ask(serve(MemoryRetriever(facts())), "POST", "/search", None, {"Content-Length": str(BODY + 1)})
-    assert status == 413 and str(BODY) in reply["error"]
+    status, reply = ask(serve(MemoryRetriever(facts())), "POST", "/search", None, {"Content-Length": str(MAX_BODY_BYTES + 1)})
+    assert status == 413 and str(MAX_BODY_BYTES) in reply["error"]
 
 
 def test_an_error_of_the_index_reaches_the_client_in_words(serve):

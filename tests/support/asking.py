@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 from knowhalu.engine.engine import Backends, Engine
-from knowhalu.requests import Entail, Hypothesis, Probabilities
+from knowhalu.requests import Entail, EntailmentPair, Probabilities
 from knowhalu.results import Verdict
 from knowhalu.types import Label, Sample, Task
 from tests.hanging import HANG
@@ -39,7 +39,7 @@ class Asking:
         self.open += 1
         try:
             for i in range(self.rounds):
-                reply = yield Entail((Hypothesis(s.id, f"round {i}"),))
+                reply = yield Entail((EntailmentPair(s.id, f"round {i}"),))
             return verdict(s, reply[0].contradicted)
         finally:
             self.open -= 1

@@ -1,8 +1,8 @@
 """A scripted language model that says what it is told by the section that is open, and a way to run a baseline by name."""
 
-from knowhalu.encoder.backend import PACKAGED
+from knowhalu.encoder.backend import PACKAGED_VERIFIER
 from knowhalu.engine.engine import Backends, Engine
-from knowhalu.registry import imported, method_card
+from knowhalu.registry import import_object, method_card
 from knowhalu.requests import Completion
 from knowhalu.settings import BaselineOptions, LLMOptions
 from knowhalu.testing import ScriptedEncoder, ScriptedLLM
@@ -66,10 +66,10 @@ def check(name, sample, model=None, shelf=None, *, llm=None, encoder=None, **opt
     """Check a sample by a method of the table, made as a run makes it; returns the outcome."""
     card, options = method_card(name), BaselineOptions(**options)
     if encoder is not None:
-        reasoner = imported(card.reasoners["encoder"])(PACKAGED)
+        reasoner = import_object(card.reasoners["encoder"])(PACKAGED_VERIFIER)
         backends = Backends(entail=ScriptedEncoder(encoder), search=shelf or Shelf())
     else:
-        reasoner = imported(card.reasoners["llm"])(LLMOptions(**(llm or {})), options)
+        reasoner = import_object(card.reasoners["llm"])(LLMOptions(**(llm or {})), options)
         backends = Backends(generate=(model or Model()).llm, search=shelf or Shelf())
-    (outcome,) = Engine(imported(card.make)(reasoner, options), backends).run([sample])
+    (outcome,) = Engine(import_object(card.make)(reasoner, options), backends).run([sample])
     return outcome

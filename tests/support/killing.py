@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from knowhalu.index.build import build_index
-from knowhalu.index.compact import compact
-from knowhalu.index.open import verify
+from knowhalu.index.compact import compact_index
+from knowhalu.index.open import verify_index
 from knowhalu.index.update import add_documents, delete_documents
 from knowhalu.ingest.sources import SourceRecord
 from knowhalu.retrieval.faiss import FaissIndex
@@ -44,7 +44,7 @@ ACTS: dict[str, tuple[list[Callable], Callable]] = {
     "build": ([], build),
     "add": ([build], add),
     "delete": ([build, add], delete),
-    "compact": ([build, add, delete], compact),
+    "compact": ([build, add, delete], compact_index),
 }
 
 
@@ -101,7 +101,7 @@ def one_try(act: Callable, start: Path, wanted: list[dict[str, bytes]], kill_at:
             # whatever state it is in, it is one of the two and answers
             assert (out / "manifest.json").read_bytes() in [w["manifest.json"] for w in wanted]
             assert len(FaissIndex.open(out, EMBEDDER).search(["bees"], 5)[0]) == 5
-            assert all("clears this away" in problem for problem in verify(out))
+            assert all("clears this away" in problem for problem in verify_index(out))
         if status >= 0:
             break
     # a process may die when all is done but its own end; what it did needs no second time
@@ -110,7 +110,7 @@ def one_try(act: Callable, start: Path, wanted: list[dict[str, bytes]], kill_at:
         assert in_fork(act, out)[0] == 0 or files(out) == wanted[-1]
     # what was added and not yet said to be done is added once more, which changes nothing but the generation
     assert files(out) == wanted[-1] or (act is add and told(files(out)) == told(wanted[-1])), kill_at
-    assert verify(out) == [] and [p.name for p in home.iterdir()] == ["index"]
+    assert verify_index(out) == [] and [p.name for p in home.iterdir()] == ["index"]
     shutil.rmtree(home)
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 from knowhalu.errors import BackendError
 from knowhalu.llm import sqlite_cache as shelf
-from knowhalu.llm.cache import remembered
+from knowhalu.llm.reply_cache import with_reply_cache
 from knowhalu.requests import Completion, Generate
 from knowhalu.settings import LLMOptions
 from tests.hanging import HANG
@@ -36,13 +36,13 @@ def answer(request):
 def write_many(folder, start, barrier):
     shelf.WAIT_SECONDS = HANG
     barrier.wait(HANG)
-    backend = remembered(Model(), LLMOptions(cache_folder=folder))
+    backend = with_reply_cache(Model(), LLMOptions(cache_folder=folder))
     backend.answer_many([Generate(f"prompt {n % 60}") for n in range(start, start + 60)])
 
 
 def ask(model, options, *requests):
     """Ask through the cache, as a new process would."""
-    backend = remembered(model, options)
+    backend = with_reply_cache(model, options)
     if hasattr(backend, "answer_many"):
         return backend.answer_many(list(requests))
 

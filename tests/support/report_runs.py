@@ -3,9 +3,9 @@
 import json
 from html.parser import HTMLParser
 
-from knowhalu.io.records import content_hash, outcome_line
+from knowhalu.io.records import format_outcome, hash_sample
 from knowhalu.results import Evidence, Failure, Segment, Usage, Verdict
-from knowhalu.types import Form, Judgment, Kind, Knowledge, Label, Passage, Query, Sample, Step, Triplet
+from knowhalu.types import HallucinationKind, Judgment, Knowledge, KnowledgeForm, Label, Passage, Query, Sample, Step, Triplet
 
 SOURCE = "The tower is 330 metres high. It was finished in 1889."
 RUN = {
@@ -41,7 +41,9 @@ def verdict(
         form="unstructured", label=label, confidence=0.9, supported=1 - probability, rationale=rationale, steps=(step,)
     )
     other = Label.CORRECT if label is Label.INCORRECT else Label.INCORRECT
-    supplement = None if agree is None else base.model_copy(update={"form": Form.STRUCTURED, "label": label if agree else other})
+    supplement = (
+        None if agree is None else base.model_copy(update={"form": KnowledgeForm.STRUCTURED, "label": label if agree else other})
+    )
     evidence = Evidence(
         response_start=6, response_end=9, relation="contradicts" if said else "supports", probability=0.8, passage="knowledge-1",
         title=title, quote=quote, start=0, end=len(quote), document="knowledge-1", document_start=0,
@@ -51,10 +53,18 @@ def verdict(
         evidence=(evidence,),
     )  # fmt: skip
     return Verdict(
-        id=one.id, task=one.task, method="knowhalu", label=label, hallucinated=said, kind=Kind.FACTUAL if said else None,
-        probability=probability, reason=rationale, segments=(segment,), usage=Usage(pairs=3, prompt_tokens=100, cached_tokens=60),
+        id=one.id,
+        task=one.task,
+        method="knowhalu",
+        label=label,
+        hallucinated=said,
+        kind=HallucinationKind.FACTUAL if said else None,
+        probability=probability,
+        reason=rationale,
+        segments=(segment,),
+        usage=Usage(pairs=3, prompt_tokens=100, cached_tokens=60),
         seconds={"total": 0.5},
-    )  # fmt: skip
+    )
 
 
 def failure(one, reason="the reply has no label"):
@@ -69,7 +79,7 @@ def write_rows(path, samples):
 
 def write_outcomes(path, samples, outcomes, run=RUN):
     """Write an outcome file as `knowhalu detect` does."""
-    lines = [json.dumps({"run": run}), *(outcome_line(o, content_hash(s)) for s, o in zip(samples, outcomes, strict=True))]
+    lines = [json.dumps({"run": run}), *(format_outcome(o, hash_sample(s)) for s, o in zip(samples, outcomes, strict=True))]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path

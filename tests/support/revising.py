@@ -2,11 +2,11 @@
 
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import StageError
-from knowhalu.methods.revise.edits import units
-from knowhalu.methods.revise.guarded import Guarded
-from knowhalu.results import Evidence, Proposal, Segment, Verdict
+from knowhalu.methods.revise.edits import editable_spans
+from knowhalu.methods.revise.guarded import GuardedRevision
+from knowhalu.results import Evidence, ProposedRewrite, Segment, Verdict
 from knowhalu.settings import ReviseOptions
-from knowhalu.types import Judgment, Kind, Label, Sample
+from knowhalu.types import HallucinationKind, Judgment, Label, Sample
 
 HALLUCINATED = {Label.CORRECT: False, Label.INCORRECT: True, Label.INCONCLUSIVE: None}
 WORSE = [Label.CORRECT, Label.INCONCLUSIVE, Label.INCORRECT]
@@ -36,8 +36,8 @@ class Detector:
         yield from ()
         text = sample.response
         if "beside the point" in text:
-            return verdict(sample, Label.INCORRECT, (), Kind.OFF_TARGET)
-        spans = units(text)
+            return verdict(sample, Label.INCORRECT, (), HallucinationKind.OFF_TARGET)
+        spans = editable_spans(text)
         groups = [spans[i : i + self.size] for i in range(0, len(spans), self.size)]
         segments = tuple(self._segment(text, group) for group in groups)
         worst = max((s.label for s in segments), key=WORSE.index)
@@ -61,10 +61,16 @@ class Detector:
 def verdict(sample, label, segments, kind=None):
     hallucinated = HALLUCINATED[label]
     return Verdict(
-        id=sample.id, task=sample.task, method="scripted", label=label, hallucinated=hallucinated,
-        kind=kind or (Kind.FACTUAL if hallucinated else None), probability=WORSE.index(label) / 2, reason=f"all is {label}",
+        id=sample.id,
+        task=sample.task,
+        method="scripted",
+        label=label,
+        hallucinated=hallucinated,
+        kind=kind or (HallucinationKind.FACTUAL if hallucinated else None),
+        probability=WORSE.index(label) / 2,
+        reason=f"all is {label}",
         segments=segments,
-    )  # fmt: skip
+    )
 
 
 class Writer:
@@ -77,12 +83,12 @@ class Writer:
         self.asked.append((fault, refused))
         yield from ()
         left = [t for t in self.script.get(fault.sentence, ()) if t not in refused]
-        return tuple(Proposal(t, self.how) for t in left[:1])
+        return tuple(ProposedRewrite(t, self.how) for t in left[:1])
 
 
 def revise(text, script=None, *, detector=None, writer=None, question=None, **options):
     """Revise one text and return what comes back."""
-    method = Guarded(detector or Detector(), writer or Writer(script), ReviseOptions(**options))
+    method = GuardedRevision(detector or Detector(), writer or Writer(script), ReviseOptions(**options))
     sample = Sample(id="1", response=text, question=question, knowledge=SOURCE)
     (found,) = Engine(method, Backends()).run([sample])
     return found

@@ -10,7 +10,20 @@ from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import StageError
 from knowhalu.io.records import parse_outcome
 from knowhalu.results import Evidence, Failure, Segment, Verdict
-from knowhalu.types import Extraction, Form, Judgment, Kind, Knowledge, Label, OpenReason, Passage, Query, Sample, Step, Task
+from knowhalu.types import (
+    Extraction,
+    HallucinationKind,
+    InconclusiveReason,
+    Judgment,
+    Knowledge,
+    KnowledgeForm,
+    Label,
+    Passage,
+    Query,
+    Sample,
+    Step,
+    Task,
+)
 
 EXTRACTION = Extraction(entity="Mars", asked_for="a planet", reason="it is named", confidence=0.9)
 TOLD = {"wrong": Label.INCORRECT, "unsure": Label.INCONCLUSIVE}
@@ -36,12 +49,18 @@ class Scripted:
         label = next((label for word, label in TOLD.items() if word in words), Label.CORRECT)
         hallucinated = {Label.CORRECT: False, Label.INCORRECT: True, Label.INCONCLUSIVE: None}[label]
         return Verdict(
-            id=sample.id, task=sample.task, method=self.name, label=label, hallucinated=hallucinated,
-            kind=Kind.FACTUAL if hallucinated else None, probability={True: 0.97, False: 0.02, None: 0.5}[hallucinated],
-            open=OpenReason.UNSURE if hallucinated is None else None, reason="decided by a word",
+            id=sample.id,
+            task=sample.task,
+            method=self.name,
+            label=label,
+            hallucinated=hallucinated,
+            kind=HallucinationKind.FACTUAL if hallucinated else None,
+            probability={True: 0.97, False: 0.02, None: 0.5}[hallucinated],
+            open=InconclusiveReason.UNSURE if hallucinated is None else None,
+            reason="decided by a word",
             segments=(segment_of(sample, label),),
             extraction=EXTRACTION if sample.question else None,
-        )  # fmt: skip
+        )
 
 
 def segment_of(sample: Sample, label: Label) -> Segment:
@@ -50,9 +69,11 @@ def segment_of(sample: Sample, label: Label) -> Segment:
         thought="look for the planet",
         query=Query(specific="Is it Mars?", general="Which planet is it?"),
         passages=(Passage(id="p1", text=source, title="Planets", score=0.8),),
-        knowledge=Knowledge(form=Form.UNSTRUCTURED, text=source),
+        knowledge=Knowledge(form=KnowledgeForm.UNSTRUCTURED, text=source),
     )
-    judgment = Judgment(form=Form.UNSTRUCTURED, label=label, confidence=0.9, rationale="the source says so", steps=(step,))
+    judgment = Judgment(
+        form=KnowledgeForm.UNSTRUCTURED, label=label, confidence=0.9, rationale="the source says so", steps=(step,)
+    )
     evidence = Evidence(
         response_start=0, response_end=len(sample.response), probability=0.97,
         relation="contradicts" if label is Label.INCORRECT else "supports",

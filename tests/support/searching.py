@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from knowhalu.index.bm25_part import build_lexical
-from knowhalu.index.late_part import build_late
-from knowhalu.index.part import Part
+from knowhalu.index.bm25_part import build_lexical_part
+from knowhalu.index.late_part import build_late_part
+from knowhalu.index.part import IndexPart
 from knowhalu.index.passages import PassageList
 from knowhalu.retrieval.bm25 import LexicalIndex
-from knowhalu.retrieval.late import LateIndex, Probing
+from knowhalu.retrieval.late import LateInteractionIndex, ProbeLimits
 from knowhalu.text.sentences import content_words
 from knowhalu.types import Passage
 from tests.support.indexing import records
@@ -43,11 +43,13 @@ class WordVectors:
 
 
 def lexical(folder: Path, passages: PassageList, **options) -> LexicalIndex:
-    build_lexical(passages, folder / "lexical", "content")
-    return LexicalIndex([Part(folder / "lexical", "lexical", "content")], passages, **options)
+    build_lexical_part(passages, folder / "lexical", "content")
+    return LexicalIndex([IndexPart(folder / "lexical", "lexical", "content")], passages, **options)
 
 
-def late(folder: Path, passages: PassageList, encoder=None, probing: Probing | None = None, **options) -> LateIndex:
+def late(
+    folder: Path, passages: PassageList, encoder=None, probing: ProbeLimits | None = None, **options
+) -> LateInteractionIndex:
     encoder = encoder or WordVectors()
-    build_late(passages, folder / "late", "content", encoder, **{"bits": 8, **options})
-    return LateIndex([Part(folder / "late", "late", "content")], passages, encoder, probing=probing)
+    build_late_part(passages, folder / "late", "content", encoder, **{"bits": 8, **options})
+    return LateInteractionIndex([IndexPart(folder / "late", "late", "content")], passages, encoder, probing=probing)

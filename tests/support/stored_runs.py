@@ -2,21 +2,21 @@
 
 import numpy as np
 
-from knowhalu.calibration.outcomes import Fixed, made_said
-from knowhalu.methods.common.verdict import settled
+from knowhalu.calibration.outcomes import FixedPredictions, make_predictions
+from knowhalu.methods.common.verdict import resolve_inconclusive
 from knowhalu.results import Segment, Verdict
-from knowhalu.types import Form, Judgment, Label, Task
+from knowhalu.types import Judgment, KnowledgeForm, Label, Task
 
 
 def said(ps, gold, open_=()):
     """Make what was said of rows: their P, gold by 1 and 0, and the places that are left open."""
     p, gold = np.array(ps, dtype=float), np.array(gold, dtype=bool)
     left = np.isin(np.arange(len(p)), open_)
-    return made_said(gold, p > 0.5, left, p)
+    return make_predictions(gold, p > 0.5, left, p)
 
 
 def fixed(ps, gold, open_=()):
-    return Fixed(said(ps, gold, open_))
+    return FixedPredictions(said(ps, gold, open_))
 
 
 def judgment(form, label, confidence):
@@ -26,7 +26,9 @@ def judgment(form, label, confidence):
 
 def segment(base, supplement, task=Task.CLAIM):
     p = 1 - base.supported
-    return Segment(start=0, end=0, text="", label=settled(base.label, task), probability=p, base=base, supplement=supplement)
+    return Segment(
+        start=0, end=0, text="", label=resolve_inconclusive(base.label, task), probability=p, base=base, supplement=supplement
+    )
 
 
 def fields_of(segments, task=Task.CLAIM, **more):
@@ -35,4 +37,4 @@ def fields_of(segments, task=Task.CLAIM, **more):
     return verdict.model_copy(update=more).model_dump(mode="json")
 
 
-UNSTRUCTURED, STRUCTURED = Form.UNSTRUCTURED, Form.STRUCTURED
+UNSTRUCTURED, STRUCTURED = KnowledgeForm.UNSTRUCTURED, KnowledgeForm.STRUCTURED

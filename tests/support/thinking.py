@@ -3,13 +3,13 @@
 from dataclasses import dataclass, field
 
 from knowhalu.engine.engine import Backends, Engine
-from knowhalu.methods.knowhalu.llm import LLMReasoner
+from knowhalu.methods.knowhalu.llm import KnowHaluLLM
 from knowhalu.methods.knowhalu.method import KnowHalu
 from knowhalu.requests import Completion, Generate
 from knowhalu.retrieval.memory import MemoryRetriever
 from knowhalu.settings import KnowHaluOptions, LLMOptions
 from knowhalu.testing import ScriptedLLM
-from knowhalu.types import Form, Passage
+from knowhalu.types import KnowledgeForm, Passage
 
 NOTHING = "No specific information is available."
 
@@ -108,10 +108,10 @@ class Memory:
 def check(thinker, sample, texts=None, *, formulation="combined", llm=None, **options):
     """Check one sample and return the outcome."""
     options = KnowHaluOptions(formulation=formulation, **options)
-    method = KnowHalu(LLMReasoner(LLMOptions(**(llm or {})), options), options)
+    method = KnowHalu(KnowHaluLLM(LLMOptions(**(llm or {})), options), options)
     (outcome,) = Engine(method, Backends(generate=thinker.llm, search=Memory(texts or {}))).run([sample])
     return outcome
 
 
 BOTH = {"second_opinion": "always"}
-BASE, OTHER = Form.UNSTRUCTURED, Form.STRUCTURED
+BASE, OTHER = KnowledgeForm.UNSTRUCTURED, KnowledgeForm.STRUCTURED

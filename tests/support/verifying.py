@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.methods.factored.llm import FactoredLLM
 from knowhalu.methods.factored.method import Factored, FactoredAcademic
-from knowhalu.prompts.replies import line
+from knowhalu.prompts.replies import one_line
 from knowhalu.prompts.template import SECTION, unshield
 from knowhalu.requests import Completion
 from knowhalu.settings import FactoredOptions, LLMOptions
@@ -64,7 +64,7 @@ def shown(request):
     tail = request.prompt[request.fixed :]
     found = list(SECTION.finditer(tail))
     ends = [*(m.start() for m in found[1:]), len(tail)]
-    return [(m[1], line(unshield(tail[m.end() : end]))) for m, end in zip(found, ends, strict=True)]
+    return [(m[1], one_line(unshield(tail[m.end() : end]))) for m, end in zip(found, ends, strict=True)]
 
 
 def claim_of(request):

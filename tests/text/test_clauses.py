@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.text.clauses import claims_nothing, clauses
+from knowhalu.text.clauses import claims_nothing, split_clauses
 
 PARTED = [
     ("Marie Curie was born in Warsaw and died in Passy.", ["Marie Curie was born in Warsaw.", "Marie Curie died in Passy."]),
@@ -67,22 +67,22 @@ WHOLE = [
 
 @pytest.mark.parametrize(("sentence", "expected"), PARTED, ids=[s for s, _ in PARTED])
 def test_every_part_is_a_statement_with_its_subject(sentence, expected):
-    assert [c.text for c in clauses(sentence)] == expected
+    assert [c.text for c in split_clauses(sentence)] == expected
 
 
 @pytest.mark.parametrize("sentence", WHOLE)
 def test_what_is_not_sure_stays_whole(sentence):
-    assert clauses(sentence) == [(0, len(sentence), sentence)]
+    assert split_clauses(sentence) == [(0, len(sentence), sentence)]
 
 
 def test_a_statement_that_stands_in_the_sentence_names_its_stretch():
     sentence = "Smith scored two goals, Jones saved a penalty, and Leeds won."
-    assert [sentence[c.start : c.end] for c in clauses(sentence)] == [
+    assert [sentence[c.start : c.end] for c in split_clauses(sentence)] == [
         "Smith scored two goals",
         "Jones saved a penalty",
         "Leeds won",
     ]
-    worded = clauses("Marie Curie was born in Warsaw and died in Passy.")[1]
+    worded = split_clauses("Marie Curie was born in Warsaw and died in Passy.")[1]
     assert (worded.start, worded.end) == (0, 49)
 
 
@@ -110,10 +110,10 @@ WORDS = [
 
 @given(st.one_of(st.text(max_size=80), st.lists(st.sampled_from(WORDS), max_size=25).map("".join)))
 def test_any_text_gives_statements_within_it(text):
-    found = clauses(text)
+    found = split_clauses(text)
     assert found and all(0 <= c.start <= c.end <= len(text) for c in found)
     assert len(found) > 1 or found[0].text == text
 
 
 def test_a_very_long_sentence_stays_whole():
-    assert len(clauses("The mill closed and " * 5000)) == 1
+    assert len(split_clauses("The mill closed and " * 5000)) == 1

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.errors import MissingExtra, ModelError, SettingsError
-from knowhalu.text.detectors import GLINER_TYPES, detector
-from knowhalu.text.entities import apart, by_rules
+from knowhalu.text.detectors import GLINER_TYPES, load_detector
+from knowhalu.text.entities import drop_overlaps, find_entities
 from knowhalu.types import Entity
 
 TABLE = """
@@ -141,7 +141,7 @@ WORKED = {
 
 @pytest.mark.parametrize("sentence", WORKED)
 def test_the_entities_of_a_sentence(sentence):
-    assert [f"{e.text} / {e.type}" for e in by_rules(sentence)] == WORKED[sentence]
+    assert [f"{e.text} / {e.type}" for e in find_entities(sentence)] == WORKED[sentence]
 
 
 def test_there_are_enough_worked_sentences_and_all_types_occur():
@@ -153,18 +153,18 @@ def test_there_are_enough_worked_sentences_and_all_types_occur():
 
 @given(st.one_of(st.text(max_size=80), st.lists(st.sampled_from(" ".join(WORKED).split()), max_size=25).map(" ".join)))
 def test_spans_are_exact_in_order_and_apart(text):
-    found = by_rules(text)
+    found = find_entities(text)
     assert all(text[e.start : e.end] == e.text and e.text.strip() == e.text != "" for e in found)
     assert all(a.end <= b.start for a, b in zip(found, found[1:], strict=False))
 
 
 @pytest.mark.parametrize("text", ["1," * 1000, "1,," * 700, "$" + "1," * 1000])
 def test_a_long_list_of_numbers_is_no_figure(text):
-    assert max(len(e.text) for e in by_rules(text)) <= 30
+    assert max(len(e.text) for e in find_entities(text)) <= 30
 
 
 def test_no_figure_begins_within_another():
-    assert [e.text for e in by_rules("1,250 (12 %), 1889, and in Leeds,3 people")] == [
+    assert [e.text for e in find_entities("1,250 (12 %), 1889, and in Leeds,3 people")] == [
         "1,250",
         "12 %",
         "1889",
@@ -175,23 +175,23 @@ def test_no_figure_begins_within_another():
 
 def test_of_overlapping_entities_the_first_given_stays():
     whole, part = Entity(start=0, end=5, text="ab cd", type="name"), Entity(start=3, end=5, text="cd", type="name")
-    assert apart([whole, part]) == (whole,)
-    assert apart([part, whole]) == (part,)
+    assert drop_overlaps([whole, part]) == (whole,)
+    assert drop_overlaps([part, whole]) == (part,)
 
 
 @pytest.mark.parametrize("name", ["rule", "spacy", "spacy:", "flair:x", ""])
 def test_an_unknown_detector_is_a_settings_error(name):
     with pytest.raises(SettingsError, match=r'"rules", "spacy:FOLDER" or "gliner:FOLDER"'):
-        detector(name)
+        load_detector(name)
 
 
 @pytest.mark.parametrize("kind", ["spacy", "gliner"])
 def test_a_missing_folder_or_package_is_told_with_its_cure(kind, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, kind, None)
     with pytest.raises(ModelError, match="no such folder"):
-        detector(f"{kind}:{tmp_path / 'missing'}")
+        load_detector(f"{kind}:{tmp_path / 'missing'}")
     with pytest.raises(MissingExtra, match=rf"knowhalu\[{kind}\]"):
-        detector(f"{kind}:{tmp_path}")
+        load_detector(f"{kind}:{tmp_path}")
 
 
 def stand_in(monkeypatch, name, **members):
@@ -208,7 +208,7 @@ def test_a_spacy_pipeline_is_loaded_from_its_folder(tmp_path, monkeypatch):
     spans = [(14, 18, "GPE"), (0, 3, "PERSON"), (0, 6, "PERSON"), (10, 99, "DATE")]
     doc = SimpleNamespace(ents=[SimpleNamespace(start_char=a, end_char=b, label_=k) for a, b, k in spans])
     stand_in(monkeypatch, "spacy", load=lambda folder: loaded.append(folder) or (lambda text: doc))
-    found = detector(f"spacy:{tmp_path}")(TEXT)
+    found = load_detector(f"spacy:{tmp_path}")(TEXT)
     assert loaded == [tmp_path]
     assert [(e.text, e.type) for e in found] == [("Ada", "person"), ("Rome", "gpe")]
 
@@ -227,7 +227,7 @@ def test_a_gliner_model_is_loaded_without_a_download_and_asked_for_our_types(tmp
             return [{"start": 8, "end": 10, "label": "person", "text": "Bo"}]
 
     stand_in(monkeypatch, "gliner", GLiNER=GLiNER)
-    found = detector(f"gliner:{tmp_path}")(TEXT)
+    found = load_detector(f"gliner:{tmp_path}")(TEXT)
     assert [(e.text, e.type) for e in found] == [("Bo", "person")]
     assert asked == [(str(tmp_path), True), GLINER_TYPES]
 
@@ -239,4 +239,4 @@ def test_a_folder_that_holds_something_else_is_a_model_error(kind, tmp_path, mon
 
     stand_in(monkeypatch, kind, load=refuse, GLiNER=SimpleNamespace(from_pretrained=refuse))
     with pytest.raises(ModelError, match="no config"):
-        detector(f"{kind}:{tmp_path}")
+        load_detector(f"{kind}:{tmp_path}")

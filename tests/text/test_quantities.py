@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.text.quantities import Count, Date, counts, counts_missing, dates, dates_missing, number_of
+from knowhalu.text.quantities import (
+    Date,
+    Quantity,
+    find_dates,
+    find_quantities,
+    mismatched_quantity_share,
+    missing_date_share,
+    number_value,
+)
 
 SOURCE = (
     "Councillors voted 14 to 9 on Tuesday to close the bridge from 3 May. The work costs £2.5 million, 45% of 1,200 people "
@@ -20,12 +28,12 @@ SOURCE = (
     ],
 )  # fmt: skip
 def test_numbers_meet_whatever_their_form(word, value):
-    assert number_of(word) == value
+    assert number_value(word) == value
 
 
 @pytest.mark.parametrize(("one", "other"), [("8,336,817", "8,336,820"), ("20230115", "20230119"), ("1.2345678", "1.2345681")])
 def test_numbers_that_differ_late_are_different(one, other):
-    assert number_of(one) != number_of(other)
+    assert number_value(one) != number_value(other)
 
 
 @pytest.mark.parametrize(
@@ -36,16 +44,21 @@ def test_numbers_that_differ_late_are_different(one, other):
     ],
 )  # fmt: skip
 def test_a_date_is_read_in_any_form(text, date):
-    assert dates(text) == (date,)
+    assert find_dates(text) == (date,)
 
 
 def test_a_verb_is_no_month_and_a_year_alone_no_date():
-    assert dates("It may last until 1957. May I go?") == ()
+    assert find_dates("It may last until 1957. May I go?") == ()
 
 
 def test_numbers_of_dates_are_not_counted():
-    assert counts(SOURCE) >= {Count("18", "month"), Count("2.5", "pound"), Count("45", "percent"), Count("14", "")}
-    assert not {c.value for c in counts(SOURCE)} & {"3", "2025"}
+    assert find_quantities(SOURCE) >= {
+        Quantity("18", "month"),
+        Quantity("2.5", "pound"),
+        Quantity("45", "percent"),
+        Quantity("14", ""),
+    }
+    assert not {c.value for c in find_quantities(SOURCE)} & {"3", "2025"}
 
 
 @pytest.mark.parametrize(
@@ -56,7 +69,7 @@ def test_numbers_of_dates_are_not_counted():
     ],
 )  # fmt: skip
 def test_a_date_that_the_source_does_not_tell_is_missing(claim, missing):
-    assert dates_missing(claim, SOURCE) == missing
+    assert missing_date_share(claim, SOURCE) == missing
 
 
 @pytest.mark.parametrize(
@@ -64,9 +77,9 @@ def test_a_date_that_the_source_does_not_tell_is_missing(claim, missing):
     [("It lasts eighteen months.", 0), ("It lasts three months.", 1), ("54% agreed", 1), ("It has five arches.", 0)],
 )
 def test_another_number_of_the_same_thing_is_missing(claim, missing):
-    assert counts_missing(claim, SOURCE) == missing
+    assert mismatched_quantity_share(claim, SOURCE) == missing
 
 
 @given(st.text(max_size=200))
 def test_a_text_misses_nothing_of_itself(text):
-    assert dates_missing(text, text) == counts_missing(text, text) == 0
+    assert missing_date_share(text, text) == mismatched_quantity_share(text, text) == 0

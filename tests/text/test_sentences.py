@@ -10,10 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from knowhalu.text.sentences import (
-    SHORT,
+    MAX_CACHED_CHARS,
+    at_most_segments,
     chunks,
     content_words,
-    few_segments,
     segments,
     sentences,
     stem,
@@ -180,10 +180,10 @@ def test_a_first_sentence_over_the_limit_makes_no_empty_segment():
 @pytest.mark.parametrize("most", [1, 4, 1000])
 def test_a_long_text_gets_longer_segments_and_not_more_of_them(most):
     text = "The bridge is old. " * 400
-    found = few_segments(text, 10, most)
+    found = at_most_segments(text, 10, most)
     assert len(found) <= most and "".join(s.text for s in found).count("bridge") == 400
     check_spans(text, found)
-    assert few_segments("One. Two.", 30, most) == segments("One. Two.", 30)
+    assert at_most_segments("One. Two.", 30, most) == segments("One. Two.", 30)
 
 
 def test_of_whole_documents_few_stay_in_memory():
@@ -210,9 +210,9 @@ def test_inflected_forms_meet():
 
 def test_many_short_texts_are_remembered_and_few_long_ones():
     short, *_ = [sentences(f"{i}. It rains.") for i in range(100)]
-    long, *_ = [sentences(f"{i}. {'It rains. ' * SHORT}"[: SHORT + 1]) for i in range(20)]
+    long, *_ = [sentences(f"{i}. {'It rains. ' * MAX_CACHED_CHARS}"[: MAX_CACHED_CHARS + 1]) for i in range(20)]
     assert sentences("0. It rains.") is short
-    assert sentences(f"0. {'It rains. ' * SHORT}"[: SHORT + 1]) is not long
+    assert sentences(f"0. {'It rains. ' * MAX_CACHED_CHARS}"[: MAX_CACHED_CHARS + 1]) is not long
 
 
 HOSTILE = [

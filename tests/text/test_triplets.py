@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.text.triplets import as_text, triplets
+from knowhalu.text.triplets import extract_triplets, triplets_to_text
 
 
 @pytest.mark.parametrize(
@@ -21,21 +21,21 @@ from knowhalu.text.triplets import as_text, triplets
     ],
 )
 def test_facts_are_read_as_triplets(sentence, expected):
-    assert [str(t) for t in triplets(sentence, "Ada")] == expected
+    assert [str(t) for t in extract_triplets(sentence, "Ada")] == expected
 
 
 def test_a_sentence_without_a_known_verb_is_kept_whole():
-    (only,) = triplets("Tickets: 6.80", "Ferry")
+    (only,) = extract_triplets("Tickets: 6.80", "Ferry")
     assert (only.subject, only.predicate, only.object) == ("Ferry", "states", "Tickets: 6.80")
 
 
 @given(st.text(min_size=1, max_size=200))
 def test_every_text_gives_at_least_one_triplet_of_its_own_words(text):
-    found = triplets(text, "title")
+    found = extract_triplets(text, "title")
     assert found
     invented = {"title", "is", "described", "as", "states", "it", "the", "source"}
     allowed = invented | {w.strip(" ,.!?;()\"'“”") for w in text.replace("(", " ").replace(")", " ").replace(",", " , ").split()}
     for t in found:
-        for word in as_text([t]).replace("(", " ").replace(")", " ").split():
+        for word in triplets_to_text([t]).replace("(", " ").replace(")", " ").split():
             bare = word.strip(" ,.!?;()\"'“”")
             assert not bare or any(bare in a or a in bare for a in allowed if a), (word, text)

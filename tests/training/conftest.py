@@ -7,24 +7,24 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from knowhalu.encoder.bert import _NAMES, Bert, BertShape
+from knowhalu.encoder.bert import _WEIGHT_NAMES, Bert, BertShape
 from knowhalu.training.recipes import (
-    ABSTRACTS,
-    ANSWERS,
-    CLAIMS,
-    INFERENCE,
-    INVENTED,
-    MARKED,
-    MIX,
-    MODELS,
-    PASSAGE_ANSWERS,
-    PASSAGES,
-    PLAIN,
-    SQUAD,
-    SYNTHETIC,
-    WIKIPEDIA,
+    ANSWERS_FILE,
+    CLAIMS_FILE,
+    INFERENCE_FILE,
+    INVENTED_FILE,
+    MIX_FILE,
+    MODEL_PAIRS_FILE,
+    PASSAGE_ANSWERS_FILE,
+    PASSAGES_FILE,
+    PLAIN_FILE,
+    SCIFACT_FILE,
+    SQUAD_FILE,
+    SYNTHETIC_PAIRS_FILE,
+    WICE_TOKENS_FILE,
+    WIKIPEDIA_FILE,
 )
-from knowhalu.training.written import key_of
+from knowhalu.training.written import text_key
 from tests.support.tiny import VOCABULARY, write_tokenizer
 
 SHAPE = BertShape(vocab_size=len(VOCABULARY), hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
@@ -81,7 +81,7 @@ def rows(count=60):
     ]  # fmt: skip
     passages = [
         {
-            "id": f"p{i}", "of": key_of(document(i)), "start": 0, "end": len(SENTENCES[0].format(n=i)),
+            "id": f"p{i}", "of": text_key(document(i)), "start": 0, "end": len(SENTENCES[0].format(n=i)),
             "claims": [{"text": f"Rome opened bridge {i}.", "label": "supported", "wrong": None}],
         }
         for i in range(count)
@@ -90,10 +90,21 @@ def rows(count=60):
     named = ("id", "of", "start", "end")
     asked = [{**{k: row[k] for k in named}, "question": "Who opened it?", "answers": replies} for row in passages]
     return {
-        MIX: mix, SYNTHETIC: pairs, MODELS: pairs, WIKIPEDIA: articles, CLAIMS: claims, INFERENCE: claims, INVENTED: claims,
-        ANSWERS: answers, MARKED: marked, PASSAGES: passages, PLAIN: passages, PASSAGE_ANSWERS: asked,
-        ABSTRACTS: articles[:5], SQUAD: articles[:5],
-    }  # fmt: skip
+        MIX_FILE: mix,
+        SYNTHETIC_PAIRS_FILE: pairs,
+        MODEL_PAIRS_FILE: pairs,
+        WIKIPEDIA_FILE: articles,
+        CLAIMS_FILE: claims,
+        INFERENCE_FILE: claims,
+        INVENTED_FILE: claims,
+        ANSWERS_FILE: answers,
+        WICE_TOKENS_FILE: marked,
+        PASSAGES_FILE: passages,
+        PLAIN_FILE: passages,
+        PASSAGE_ANSWERS_FILE: asked,
+        SCIFACT_FILE: articles[:5],
+        SQUAD_FILE: articles[:5],
+    }
 
 
 @pytest.fixture(scope="session")
@@ -111,7 +122,7 @@ def library_name(name):
     parts = name.split(".")
     leaf, short = parts[-1], parts[-2]
     inner = parts[0] == "layers"
-    known = [k for k, v in _NAMES.items() if v == short and k.startswith("embeddings") != inner]
+    known = [k for k, v in _WEIGHT_NAMES.items() if v == short and k.startswith("embeddings") != inner]
     return f"encoder.layer.{parts[1]}.{known[0]}.{leaf}" if inner else f"{known[0]}.{leaf}"
 
 

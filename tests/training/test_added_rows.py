@@ -6,8 +6,8 @@ from itertools import islice
 import pytest
 
 from knowhalu.errors import InputError
-from knowhalu.training.examples import CONTRADICTED, SUPPORTED, given
-from knowhalu.training.recipes import RECIPES, check_added, chosen, draws
+from knowhalu.training.examples import CONTRADICTED, SUPPORTED, user_example
+from knowhalu.training.recipes import RECIPES, check_added, choose_recipes, draw_rows
 
 ROWS = [
     {"source": f"Source {i}.", "question": f"Which source is number {i}?", "claim": f"Source {i}", "label": "supported"}
@@ -24,16 +24,23 @@ def file(tmp_path):
 
 def test_added_rows_get_their_share_of_all_draws(file, data):
     check_added(file)
-    recipes = chosen(added=((str(file), 0.25),))
+    recipes = choose_recipes(added=((str(file), 0.25),))
     assert [r.name for r in recipes] == [r.name for r in RECIPES] + ["added: mine.jsonl"]
     assert recipes[-1].share / sum(r.share for r in recipes) == pytest.approx(0.25)
-    recipe, row, other = next(islice(draws(data, 0, recipes[-1:]), 5, None))
+    recipe, row, other = next(islice(draw_rows(data, 0, recipes[-1:]), 5, None))
     example = recipe.make(row, other, None)
     assert (example.premise, example.question, example.target) == (row["source"], row["question"], SUPPORTED)
 
 
 def test_a_row_without_a_question_is_a_claim():
-    assert given({"source": "A.", "claim": "B.", "label": "contradicted"}, {}, None) == ("A.", "", "B.", CONTRADICTED, None, None)
+    assert user_example({"source": "A.", "claim": "B.", "label": "contradicted"}, {}, None) == (
+        "A.",
+        "",
+        "B.",
+        CONTRADICTED,
+        None,
+        None,
+    )
 
 
 NOT_WHOLE = [
@@ -61,9 +68,9 @@ def test_half_a_character_and_an_empty_file_are_refused(file):
 
 def test_only_the_label_that_is_asked_for_counts():
     row = {"source": "A.", "claim": "B.", "label": "contradicted", "label3": "refutes"}
-    assert given(row, {}, None).target == CONTRADICTED
+    assert user_example(row, {}, None).target == CONTRADICTED
 
 
 def test_shares_that_leave_nothing_are_refused(file):
     with pytest.raises(InputError, match="leave something to the recipes"):
-        chosen(added=((str(file), 0.6), (str(file), 0.4)))
+        choose_recipes(added=((str(file), 0.6), (str(file), 0.4)))

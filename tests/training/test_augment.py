@@ -7,19 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.text.sentences import content_words
-from knowhalu.training.augment import shaped, varied
-from knowhalu.training.batches import made
-from knowhalu.training.examples import CONTRADICTED, Example, labelled
-from knowhalu.training.recipes import MADE, Recipe
+from knowhalu.training.augment import say_as_triplets, vary_example
+from knowhalu.training.batches import make_example
+from knowhalu.training.examples import CONTRADICTED, TrainingExample, labelled_example
+from knowhalu.training.recipes import SYNTHETIC_RECIPES, Recipe
 
 OTHER = "The ferry to the island was sold in spring. Nobody knows its new owner. It had carried cars."
-EXAMPLE = Example(
+EXAMPLE = TrainingExample(
     "The firm was founded on 3 May 1990 by two doctors.", "", "The firm was started by two physicians.", CONTRADICTED
 )
 
 
 def forms(example, other=OTHER, share=1.0):
-    return {varied(example, other, share, random.Random(i)) for i in range(60)}
+    return {vary_example(example, other, share, random.Random(i)) for i in range(60)}
 
 
 def test_the_premise_and_the_claim_are_said_otherwise_and_sentences_stand_beside():
@@ -46,17 +46,19 @@ def test_sentences_that_may_speak_of_the_claim_are_not_put_beside():
     ],
 )
 def test_a_text_is_said_as_its_triplets_unless_nothing_changes(text, said):
-    assert shaped(text) == said
+    assert say_as_triplets(text) == said
 
 
 @given(st.text(max_size=120))
 def test_no_word_is_lost_in_a_triplet(text):
-    said = shaped(text)
+    said = say_as_triplets(text)
     assert said is None or set(content_words(text)) <= set(content_words(said))
 
 
 def test_premises_and_claims_are_said_as_triplets_too():
-    example = Example("The hall was built by Mario Rossi in 1974.", "", "The hall was sold by Ada Lund in 1980.", CONTRADICTED)
+    example = TrainingExample(
+        "The hall was built by Mario Rossi in 1974.", "", "The hall was sold by Ada Lund in 1980.", CONTRADICTED
+    )
     found = forms(example)
     assert any("The hall was built in 1974." in f.premise for f in found)
     assert any(f.claim == "The hall was sold by Ada Lund. The hall was sold in 1980." for f in found)
@@ -72,13 +74,13 @@ def test_marked_words_questions_and_empty_premises_stay():
 
 @given(st.text(max_size=80), st.text(max_size=80), st.text(max_size=80), st.integers(0, 99))
 def test_any_texts_can_be_varied(premise, claim, other, seed):
-    found = varied(Example(premise, "", claim, CONTRADICTED), other, 1.0, random.Random(seed))
+    found = vary_example(TrainingExample(premise, "", claim, CONTRADICTED), other, 1.0, random.Random(seed))
     assert (found.target, found.question) == (CONTRADICTED, "")
 
 
-@pytest.mark.parametrize(("name", "changes"), [("any labelled set", True), (MADE[0], False)])
+@pytest.mark.parametrize(("name", "changes"), [("any labelled set", True), (SYNTHETIC_RECIPES[0], False)])
 def test_only_rows_that_are_read_as_they_are_are_varied(name, changes):
     row = {"source": EXAMPLE.premise, "claim": EXAMPLE.claim, "label": "contradicted"}
-    recipe = Recipe(name, "", (), labelled, 1.0, "")
-    found = {made(recipe, row, {"source": OTHER}, 1.0, random.Random(i)) for i in range(9)}
+    recipe = Recipe(name, "", (), labelled_example, 1.0, "")
+    found = {make_example(recipe, row, {"source": OTHER}, 1.0, random.Random(i)) for i in range(9)}
     assert (len(found) > 1) is changes

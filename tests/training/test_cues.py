@@ -5,20 +5,20 @@ from itertools import islice
 
 import pytest
 
-from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, Example
-from knowhalu.training.holdout import drawn_examples
-from knowhalu.training.leakage import told
-from knowhalu.training.recipes import OWN, RECIPES, rows_of
+from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, TrainingExample
+from knowhalu.training.holdout import draw_examples
+from knowhalu.training.leakage import cue_aucs
+from knowhalu.training.recipes import OWN_DATA, RECIPES, read_recipe_rows
 
 BY_HAND = ("written claims", "written inference", "written plain claims on invented passages")
 
 
 def example(claim, target, premise="The bridge in Rome was built in 1887."):
-    return Example(premise, "", claim, target)
+    return TrainingExample(premise, "", claim, target)
 
 
 def test_each_cue_is_the_auc_of_its_number():
-    found = told(
+    found = cue_aucs(
         [
             example("The bridge was built.", SUPPORTED),
             example("The bridge in Rome was built in 1887.", SUPPORTED),
@@ -33,13 +33,13 @@ def test_each_cue_is_the_auc_of_its_number():
 
 
 def test_one_label_alone_tells_nothing():
-    assert all(math.isnan(v) for v in told([example("The bridge was built.", SUPPORTED)] * 3).values())
+    assert all(math.isnan(v) for v in cue_aucs([example("The bridge was built.", SUPPORTED)] * 3).values())
 
 
 @pytest.mark.parametrize("name", BY_HAND)
 def test_what_was_written_by_hand_is_neutral_in_looks(name):
     recipe = next(r for r in RECIPES if r.name == name)
-    rows = list(islice(rows_of(recipe, OWN, held=False), 4000))
-    found = told(list(islice(drawn_examples(recipe, lambda _: rows), 1500)))
+    rows = list(islice(read_recipe_rows(recipe, OWN_DATA, held=False), 4000))
+    found = cue_aucs(list(islice(draw_examples(recipe, lambda _: rows), 1500)))
     assert all(0.42 < found[cue] < 0.58 for cue in ("length", "negation")), found
     assert 0.35 < found["overlap"] < 0.6, f"word overlap must not speak for a claim: {found}"

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from knowhalu.errors import InputError
-from knowhalu.io.fitted_files import NAME, weights_hash
-from knowhalu.training.weights import drafted
+from knowhalu.io.fitted_files import WEIGHTS_HASH_FIELD, weights_hash
+from knowhalu.training.weights import replace_fitted_file
 
 
 @pytest.fixture
@@ -17,17 +17,17 @@ def folder(tmp_path):
 
 
 def test_what_was_fitted_before_stays_until_the_new_file_is_whole(folder):
-    with drafted(folder, "judgment.json", {"fitted": 0}) as draft:
+    with replace_fitted_file(folder, "judgment.json", {"fitted": 0}) as draft:
         assert json.loads((draft / "judgment.json").read_text()) == {"fitted": 0}
         assert (draft / "model.safetensors").read_bytes() == b"weights"
         assert json.loads((folder / "judgment.json").read_text()) == {"fitted": 1}
         (draft / "judgment.json").write_text('{"fitted": 2}')
-    assert json.loads((folder / "judgment.json").read_text()) == {"fitted": 2, NAME: weights_hash(folder)}
+    assert json.loads((folder / "judgment.json").read_text()) == {"fitted": 2, WEIGHTS_HASH_FIELD: weights_hash(folder)}
     assert {p.name for p in folder.iterdir()} == {"model.safetensors", "judgment.json"}
 
 
 def test_an_interruption_leaves_everything_as_it_was(folder):
-    with pytest.raises(KeyboardInterrupt), drafted(folder, "judgment.json", {}):
+    with pytest.raises(KeyboardInterrupt), replace_fitted_file(folder, "judgment.json", {}):
         raise KeyboardInterrupt
     assert json.loads((folder / "judgment.json").read_text()) == {"fitted": 1}
     assert {p.name for p in folder.iterdir()} == {"model.safetensors", "judgment.json"}
@@ -36,6 +36,6 @@ def test_an_interruption_leaves_everything_as_it_was(folder):
 def test_a_folder_without_weights_is_an_error(tmp_path):
     with (
         pytest.raises(InputError, match=r"no model\.safetensors; give the folder of a verifier"),
-        drafted(tmp_path, "a.json", {}),
+        replace_fitted_file(tmp_path, "a.json", {}),
     ):
         pass

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.training.edits import (
-    KINDS,
-    details_in,
-    edit,
+    EDIT_FUNCTIONS,
+    find_details,
     negate,
+    random_edit,
     swap_listed,
     swap_name,
     swap_number,
@@ -37,7 +37,7 @@ def check(before, changed):
     assert changed.start + tail <= len(before)
 
 
-@pytest.mark.parametrize("change", sorted(set(KINDS), key=lambda c: c.__name__), ids=lambda c: c.__name__)
+@pytest.mark.parametrize("change", sorted(set(EDIT_FUNCTIONS), key=lambda c: c.__name__), ids=lambda c: c.__name__)
 @given(text=texts, seed=st.integers(0, 1000))
 def test_each_edit_changes_exactly_what_it_reports(change, text, seed):
     changed = change(text, random.Random(seed), NAMES)
@@ -47,8 +47,8 @@ def test_each_edit_changes_exactly_what_it_reports(change, text, seed):
 
 @given(texts, st.integers(0, 1000))
 def test_an_edit_is_a_change_and_depends_on_the_seed_alone(text, seed):
-    changed = edit(text, random.Random(seed), NAMES)
-    assert changed == edit(text, random.Random(seed), NAMES)
+    changed = random_edit(text, random.Random(seed), NAMES)
+    assert changed == random_edit(text, random.Random(seed), NAMES)
     if changed is not None:
         assert changed.text != text
         check(text, changed)
@@ -87,7 +87,7 @@ def test_a_negation_goes_both_ways(text, new):
 
 @pytest.mark.parametrize("text", ["", "Nothing here", "...", "small letters only"])
 def test_a_text_without_a_place_is_left_alone(text):
-    assert edit(text, random.Random(0), NAMES) is None
+    assert random_edit(text, random.Random(0), NAMES) is None
 
 
 def test_roles_change_places_and_a_list_is_left_alone():
@@ -97,7 +97,7 @@ def test_roles_change_places_and_a_list_is_left_alone():
 
 
 def test_a_number_may_come_from_the_text_itself():
-    names = details_in("It opened in 1887, was closed in 1901, and cost 12 pounds to Ada Lovelace.")
+    names = find_details("It opened in 1887, was closed in 1901, and cost 12 pounds to Ada Lovelace.")
     assert {"1887", "1901", "12", "Ada Lovelace"} <= set(names)
     found = {swap_number("Opened in 1887.", random.Random(seed), names).text for seed in range(30)}
     assert "Opened in 1901." in found and not any("12" in f for f in found if len(f) != len("Opened in 1887."))

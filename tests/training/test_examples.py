@@ -4,9 +4,18 @@ import random
 
 import pytest
 
-from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, UNSUPPORTED, changed, extracted, fever, summary
-from knowhalu.training.questions import asked
-from knowhalu.training.rows import text_of
+from knowhalu.training.data_files import text_of
+from knowhalu.training.examples import (
+    CONTRADICTED,
+    NEUTRAL,
+    SUPPORTED,
+    UNSUPPORTED,
+    changed_spans,
+    fever_example,
+    own_sentence_example,
+    summary_example,
+)
+from knowhalu.training.questions import detail_example
 from tests.training.conftest import document
 
 ROW, OTHER = {"text": document(7)}, {"text": "Cats sleep all day long. They are awake in the dark of the night."}
@@ -17,7 +26,7 @@ def many(make, row, other=OTHER, count=300):
 
 
 def test_own_sentences_come_true_false_and_missing_in_turn():
-    made = many(extracted, ROW)
+    made = many(own_sentence_example, ROW)
     shares = {t: sum(e.target == t for e in made) / len(made) for t in range(4)}
     assert 0.3 < shares[SUPPORTED] < 0.6
     assert 0.15 < shares[NEUTRAL] < 0.4
@@ -25,13 +34,13 @@ def test_own_sentences_come_true_false_and_missing_in_turn():
 
 
 def test_true_own_sentences_are_often_said_otherwise():
-    true = [e for e in many(extracted, ROW) if e.target == SUPPORTED]
+    true = [e for e in many(own_sentence_example, ROW) if e.target == SUPPORTED]
     verbatim = sum(all(s in e.premise for s in e.claim.split(". ")) for e in true)
     assert 0.1 < verbatim / len(true) < 0.9
 
 
 def test_a_missing_sentence_is_not_in_its_premise():
-    for example in many(extracted, ROW):
+    for example in many(own_sentence_example, ROW):
         if example.target == NEUTRAL:
             assert example.claim not in example.premise
 
@@ -41,7 +50,7 @@ def test_both_sides_of_a_summary_are_drawn_alike():
         "document": document(7), "right_summary": "<t> it opened in 1807 . </t> <t> it is 7 metres long . </t>",
         "hallucinated_summary": "<t> it opened in 1807 . </t> <t> it is 9 metres long . </t>",
     }  # fmt: skip
-    made = many(summary, row)
+    made = many(summary_example, row)
     assert 0.4 < sum(e.target == SUPPORTED for e in made) / len(made) < 0.6
     for example in made:
         assert (("9" in example.claim) or example.target == SUPPORTED) and "<t>" not in example.claim
@@ -50,7 +59,7 @@ def test_both_sides_of_a_summary_are_drawn_alike():
 
 def test_a_question_is_answered_by_what_stood_there():
     row = {"text": "Ada Lovelace was born in 1815 in London. Her father was Lord Byron. She died in 1852 in Marylebone."}
-    for example in many(asked, row):
+    for example in many(detail_example, row):
         if example.question and example.target == SUPPORTED:
             assert example.claim in row["text"]
             restored = example.question.removesuffix("?")
@@ -66,16 +75,16 @@ def test_a_question_is_answered_by_what_stood_there():
 )
 def test_yes_and_no_are_right_of_what_is_true_and_false(label, yes, no):
     row = {"source": document(7), "claim": "The bridge is 7 metres long.", "label": label}
-    asked_rows = [e for e in many(fever, row, {"source": text_of(OTHER)}) if e.question]
+    asked_rows = [e for e in many(fever_example, row, {"source": text_of(OTHER)}) if e.question]
     assert {e.claim for e in asked_rows} == {"Yes", "No"}
     assert all(e.target == (yes if e.claim == "Yes" else no) for e in asked_rows)
 
 
 def test_the_words_that_an_edit_put_there_are_the_wrong_ones():
     after = "It opened in 1809, after the great flood."
-    assert [after[a:b] for a, b in changed("It opened in 1807, after the flood.", after)] == ["1809,", "great"]
-    assert changed("It opened in 1807.", "Nobody knows when the harbour was built.") is None
+    assert [after[a:b] for a, b in changed_spans("It opened in 1807, after the flood.", after)] == ["1809,", "great"]
+    assert changed_spans("It opened in 1807.", "Nobody knows when the harbour was built.") is None
 
 
 def test_nothing_is_wrong_in_what_is_supported():
-    assert all(e.marks == () for e in many(extracted, ROW) if e.target == SUPPORTED)
+    assert all(e.marks == () for e in many(own_sentence_example, ROW) if e.target == SUPPORTED)

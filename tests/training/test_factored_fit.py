@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from knowhalu.training.factored import PAIRS, TEXTS, Measured, fitted, texts
-from knowhalu.training.holdout import Unseen
-from knowhalu.training.recipes import CLAIMS, FILES, SYNTHETIC
-from knowhalu.training.rows import held_out
+from knowhalu.training.data_files import is_held_out
+from knowhalu.training.factored import MAX_SUMMARY_PAIRS, TEXTS_PER_CLASS, ScoredText, draw_texts, fit_thetas
+from knowhalu.training.holdout import HeldOutRows
+from knowhalu.training.recipes import CLAIMS_FILE, FILES, SYNTHETIC_PAIRS_FILE
 
 NAMES = ["bridge", "tower", "mill", "harbour", "school", "market"]
 
@@ -23,8 +23,9 @@ def folder(tmp_path):
 
     documents = [f"Document {i} tells of many things." for i in range(200)]
     found = dict.fromkeys(FILES, []) | {
-        CLAIMS: [{"document": d, "claims": claims(i)} for i, d in enumerate(documents)],
-        SYNTHETIC: [{"document": d, "right_summary": "Right.", "hallucinated_summary": "Wrong."} for d in documents] * 2,
+        CLAIMS_FILE: [{"document": d, "claims": claims(i)} for i, d in enumerate(documents)],
+        SYNTHETIC_PAIRS_FILE: [{"document": d, "right_summary": "Right.", "hallucinated_summary": "Wrong."} for d in documents]
+        * 2,
     }
     for name, rows in found.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -34,22 +35,22 @@ def folder(tmp_path):
 
 
 def test_texts_are_held_out_balanced_and_wrong_in_one_claim(folder):
-    found = list(texts(Unseen(folder)))
-    assert found and all(held_out(t.sample.documents[0].text) for t in found)
+    found = list(draw_texts(HeldOutRows(folder)))
+    assert found and all(is_held_out(t.sample.documents[0].text) for t in found)
     assert sum(t.faithful for t in found) == len(found) / 2
     composed = [t for t in found if t.origin.startswith("written")]
-    assert len(composed) % (2 * TEXTS) == 0
+    assert len(composed) % (2 * TEXTS_PER_CLASS) == 0
     for text in composed:
         assert text.sample.response.count("contradicted") == (0 if text.faithful else 1)
     mean = [sum(t.sample.response.count(".") for t in composed if t.faithful is f) for f in (True, False)]
     assert abs(mean[0] - mean[1]) <= 0.2 * mean[0]  # length tells nothing
     pairs = [t for t in found if t.origin.startswith("FIB")]
-    assert len({t.sample.documents for t in pairs}) == len(pairs) / 2 <= PAIRS
+    assert len({t.sample.documents for t in pairs}) == len(pairs) / 2 <= MAX_SUMMARY_PAIRS
 
 
 def test_the_fit_gives_a_theta_for_every_rule_and_the_support_of_a_typical_claim():
-    rows = [Measured((0.9, 0.8), True, "a"), Measured((0.9, 0.1, 0.9), False, "a"), Measured((0.8,), True, "a")]
-    found = fitted(rows)
+    rows = [ScoredText((0.9, 0.8), True, "a"), ScoredText((0.9, 0.1, 0.9), False, "a"), ScoredText((0.8,), True, "a")]
+    found = fit_thetas(rows)
     assert found["typical"] == 0.8 and found["reference"] == 2.0 and found["rows"] == 3
     assert found["thetas"]["product"] == pytest.approx((0.76 + 0.081) / 2, abs=1e-4)
     assert found["thetas"]["minimum"] == pytest.approx((0.8 + 0.1) / 2)

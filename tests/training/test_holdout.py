@@ -6,46 +6,48 @@ from functools import partial
 import pytest
 
 from knowhalu.encoder.bert import load_bert
-from knowhalu.encoder.verifier import Verifier, Vocabulary
+from knowhalu.encoder.verifier import PairTokenizer, Verifier
 from knowhalu.training.card import write_card
-from knowhalu.training.holdout import Unseen, as_table, evaluate
-from knowhalu.training.loop import Progress, TrainSettings
-from knowhalu.training.recipes import RECIPES, rows_of
-from knowhalu.training.rows import held_out, text_of
+from knowhalu.training.data_files import is_held_out, text_of
+from knowhalu.training.holdout import HeldOutRows, score_recipes, scores_as_markdown
+from knowhalu.training.loop import TrainProgress, TrainSettings
+from knowhalu.training.recipes import RECIPES, read_recipe_rows
 
 
 @pytest.fixture(scope="module")
 def parts(base, data):
-    return list(evaluate(Verifier(load_bert(base)), Vocabulary.load(base), Unseen(data).of, limit=20))
+    return list(score_recipes(Verifier(load_bert(base)), PairTokenizer.load(base), HeldOutRows(data).of, limit=20))
 
 
 def test_only_held_out_rows_are_scored(parts, data):
-    unseen = Unseen(data)
+    unseen = HeldOutRows(data)
     rows = {r.name: list(unseen.of(r)) for r in RECIPES}
     assert {p.name: p.examples for p in parts} == {n: min(20, len(some)) for n, some in rows.items() if some}
-    assert all(held_out(text_of(row)) for some in rows.values() for row in some)
+    assert all(is_held_out(text_of(row)) for some in rows.values() for row in some)
 
 
 def test_seen_rows_are_scored_where_asked(base, data):
-    seen = evaluate(Verifier(load_bert(base)), Vocabulary.load(base), partial(rows_of, folder=data, held=False), limit=10_000)
-    sizes = {r.name: sum(1 for _ in rows_of(r, data, held=False)) for r in RECIPES}
+    seen = score_recipes(
+        Verifier(load_bert(base)), PairTokenizer.load(base), partial(read_recipe_rows, folder=data, held=False), limit=10_000
+    )
+    sizes = {r.name: sum(1 for _ in read_recipe_rows(r, data, held=False)) for r in RECIPES}
     assert {p.name: p.examples for p in seen} == {n: size for n, size in sizes.items() if size}
 
 
 def test_the_figures_are_shares(parts):
     assert all(0 <= p.accuracy <= 1 for p in parts)
     assert all(0 <= p.auc <= 1 for p in parts if p.auc == p.auc)
-    assert as_table(parts).count("\n") == len(parts) + 2
+    assert scores_as_markdown(parts).count("\n") == len(parts) + 2
 
 
 def test_the_card_names_every_part_with_its_licence_and_the_weights(parts, base, tmp_path):
-    Verifier(load_bert(base)).save(tmp_path, Vocabulary.load(base).tokenizer)
+    Verifier(load_bert(base)).save(tmp_path, PairTokenizer.load(base).tokenizer)
     weights = {"bias": 0.25, "cut": 0.5, "slack": 0.1, "weights": {"coverage": 1.5}}
     (tmp_path / "judgment.json").write_text(
         json.dumps({"weights": {"claim.structured": weights}, "thresholds": {"claim": [0.6, 0.9]}})
     )
-    progress = Progress(step=7, tokens=21_000_000, seconds=3600, loss=0.4)
-    write_card(tmp_path, TrainSettings(minutes=60), progress, as_table(parts), note="A note.")
+    progress = TrainProgress(step=7, tokens=21_000_000, seconds=3600, loss=0.4)
+    write_card(tmp_path, TrainSettings(minutes=60), progress, scores_as_markdown(parts), note="A note.")
     card = (tmp_path / "README.md").read_text()
     assert all(f"| {r.name} |" in card and r.licence in card for r in RECIPES)
     size = sum(p.numel() for p in Verifier(load_bert(base)).parameters()) / 1e6
@@ -56,7 +58,7 @@ def test_the_card_names_every_part_with_its_licence_and_the_weights(parts, base,
 
 
 def test_the_card_shows_what_was_fitted_beside_the_weights(base, tmp_path):
-    Verifier(load_bert(base)).save(tmp_path, Vocabulary.load(base).tokenizer)
+    Verifier(load_bert(base)).save(tmp_path, PairTokenizer.load(base).tokenizer)
     weights = {"bias": 0.25, "cut": 0.5, "slack": 0.1, "weights": {"coverage": 1.5}}
     names = [f"{task}.{form}" for task in ("claim", "answer") for form in ("unstructured", "structured")]
     bins = {"claim": [[30, 0.1, 0.2], [10, 0.9, 0.8]], "answer": [[7, 0.5, 0.4]]}
@@ -65,7 +67,7 @@ def test_the_card_shows_what_was_fitted_beside_the_weights(base, tmp_path):
     (tmp_path / "judgment.json").write_text(json.dumps(judgment))
     fitted_on = {"written claims": {"claims": 97}, "WiCE": {"claims": 31}}
     (tmp_path / "marks.json").write_text(json.dumps({"border": 0.15, "fitted_on": fitted_on, "split": "held-out sources"}))
-    write_card(tmp_path, TrainSettings(minutes=60), Progress(), "")
+    write_card(tmp_path, TrainSettings(minutes=60), TrainProgress(), "")
     card = (tmp_path / "README.md").read_text()
     assert "| claims | predicted | observed | answers | predicted | observed |" in card
     assert "| 30 | 0.100 | 0.200 | 7 | 0.500 | 0.400 |\n| 10 | 0.900 | 0.800 |  |  |  |" in card

@@ -5,8 +5,17 @@ import random
 import numpy as np
 import pytest
 
-from knowhalu.methods.common.judgment_model import Weights
-from knowhalu.training.judgment import AGAINST, FOR, average_accuracy, border, evades_border, fit, fit_slack, out_of_fold
+from knowhalu.methods.common.judgment_model import FeatureWeights
+from knowhalu.training.judgment import (
+    OPPOSING_FEATURES,
+    SUPPORTING_FEATURES,
+    average_accuracy,
+    fit_balanced_threshold,
+    fit_evasion_threshold,
+    fit_signed_logistic,
+    fit_slack,
+    out_of_fold_probabilities,
+)
 from knowhalu.types import Label
 
 
@@ -26,20 +35,20 @@ def rows(count: int, seed: int = 0):
 
 def test_the_fit_separates_what_can_be_separated_and_keeps_the_signs():
     features, gold = rows(800)
-    model = fit(features, gold, [1.0] * len(gold))
-    weights = Weights(model["bias"], model["weights"], model["cut"])
+    model = fit_signed_logistic(features, gold, [1.0] * len(gold))
+    weights = FeatureWeights(model["bias"], model["weights"], model["cut"])
     new, truth = rows(800, seed=1)
     right = np.mean([(weights.probability(f) >= 0.5) == t for f, t in zip(new, truth, strict=True)])
     assert right > 0.85
     assert model["weights"]["joint_supported"] > 0 > model["weights"]["numbers_missing"]
     assert model["weights"]["pairs"] == 0  # never against a claim, though these rows say so
-    assert not FOR & AGAINST
+    assert not SUPPORTING_FEATURES & OPPOSING_FEATURES
 
 
 def test_what_a_verdict_only_tells_of_is_not_weighed():
     features, gold = rows(100)
     told = [{**f, "coverage": float(g), "on_topic": float(g)} for f, g in zip(features, gold, strict=True)]
-    model = fit(told, gold, [1.0] * 100)
+    model = fit_signed_logistic(told, gold, [1.0] * 100)
     assert model["weights"].keys() == features[0].keys()
 
 
@@ -48,15 +57,18 @@ def test_what_is_said_out_of_fold_is_no_memory():
     noise = [{f"f{i}": rng.gauss(0, 1) for i in range(40)} for _ in range(120)]
     gold = [rng.random() < 0.5 for _ in noise]
     groups = [str(i // 2) for i in range(120)]
-    said = out_of_fold(noise, gold, [1.0] * 120, groups)
+    said = out_of_fold_probabilities(noise, gold, [1.0] * 120, groups)
     assert 0.3 < np.mean((said >= 0.5) == np.array(gold)) < 0.7, "noise cannot be learned"
     features, truth = rows(400)
-    assert np.mean((out_of_fold(features, truth, [1.0] * 400, [str(i) for i in range(400)]) >= 0.5) == np.array(truth)) > 0.8
+    assert (
+        np.mean((out_of_fold_probabilities(features, truth, [1.0] * 400, [str(i) for i in range(400)]) >= 0.5) == np.array(truth))
+        > 0.8
+    )
 
 
 def test_a_slope_makes_probabilities_surer_or_less_sure_and_moves_no_border():
-    plain = Weights(0.5, {"joint_supported": 1.0}, 0.2)
-    flat = Weights(0.5, {"joint_supported": 1.0}, 0.2, slope=0.5)
+    plain = FeatureWeights(0.5, {"joint_supported": 1.0}, 0.2)
+    flat = FeatureWeights(0.5, {"joint_supported": 1.0}, 0.2, slope=0.5)
     for value in (-3.0, -0.3, 2.0):
         one, two = plain.probability({"joint_supported": value}), flat.probability({"joint_supported": value})
         assert (one >= 0.5) == (two >= 0.5) and abs(two - 0.5) < abs(one - 0.5) or value == -0.3
@@ -65,15 +77,15 @@ def test_a_slope_makes_probabilities_surer_or_less_sure_and_moves_no_border():
 
 def test_few_delivering_answers_are_accused_of_evading():
     answers = [(i / 100, False) for i in range(100)] + [(0.99, True)] * 10
-    assert evades_border(answers, most=0.05) == 0.95
-    assert evades_border([(0.1, False), (0.99, True)]) == 0.5
-    assert evades_border([(1.0, False)] * 3) == 1.0
+    assert fit_evasion_threshold(answers, most=0.05) == 0.95
+    assert fit_evasion_threshold([(0.1, False), (0.99, True)]) == 0.5
+    assert fit_evasion_threshold([(1.0, False)] * 3) == 1.0
 
 
 def test_the_border_parts_two_classes():
     scores = np.array([*np.linspace(-3, -1, 50), *np.linspace(1, 3, 50)])
     gold = np.array([0.0] * 50 + [1.0] * 50)
-    assert -1.2 <= border(scores, gold, np.ones(100)) <= 1.2
+    assert -1.2 <= fit_balanced_threshold(scores, gold, np.ones(100)) <= 1.2
 
 
 def test_the_slack_grows_where_long_texts_look_doubtful_by_chance():

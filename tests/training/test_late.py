@@ -9,15 +9,15 @@ import torch
 
 from knowhalu.encoder.bert import Bert, BertShape
 from knowhalu.errors import InputError, ResumeError
-from knowhalu.training.late import LateSettings, LateTrainer, contrast, scores
-from knowhalu.training.late_data import Question, evaluate, mined, quality, read_corpus
+from knowhalu.training.late import LateSettings, LateTrainer, contrastive_loss, maxsim_scores
+from knowhalu.training.late_data import RetrievalQuestion, evaluate_retrieval, mine_hard_negatives, read_corpus, score_rankings
 from tests.support.searching import WordVectors, corpus
 from tests.support.tiny import VOCABULARY, write_tokenizer
 
 SETTINGS = LateSettings(steps=6, layers=1, dimension=8, batch=3, hard=1, tokens=32)
 PASSAGES = {f"p{i}": f"the {word} of {word}" for i, word in enumerate(("snow", "rain", "sand", "wind", "salt", "fire"))}
 QUESTIONS = [
-    Question(f"white {text.split()[1]}", [name], [other for other in PASSAGES if other != name], PASSAGES)
+    RetrievalQuestion(f"white {text.split()[1]}", [name], [other for other in PASSAGES if other != name], PASSAGES)
     for name, text in PASSAGES.items()
 ]
 
@@ -56,13 +56,13 @@ def test_a_score_worked_by_hand():
     queries = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [9.0, 9.0]]])  # the third token is padding
     passages = torch.tensor([[[0.6, 0.8], [1.0, 0.0]], [[0.0, -1.0], [1.0, 1.0]]])  # so is the last one of the second
     counted, kept = torch.tensor([[True, True, False]]), torch.tensor([[True, True], [True, False]])
-    assert scores(queries, counted, passages, kept).tolist()[0] == pytest.approx([(1.0 + 0.8) / 2, (0.0 - 1.0) / 2])
+    assert maxsim_scores(queries, counted, passages, kept).tolist()[0] == pytest.approx([(1.0 + 0.8) / 2, (0.0 - 1.0) / 2])
 
 
 def test_other_right_passages_are_no_negatives():
     found = torch.tensor([[0.5, 0.9, 0.1]])
-    alone = contrast(found, torch.tensor([[1.0, -1.0, 0.0]]), 0.1)
-    against = contrast(found, torch.tensor([[1.0, 0.0, 0.0]]), 0.1)
+    alone = contrastive_loss(found, torch.tensor([[1.0, -1.0, 0.0]]), 0.1)
+    against = contrastive_loss(found, torch.tensor([[1.0, 0.0, 0.0]]), 0.1)
     assert alone.item() == pytest.approx(torch.log(1 + torch.exp(torch.tensor(-4.0))).item(), abs=1e-5)
     assert against > alone
 
@@ -105,20 +105,22 @@ def test_another_run_or_a_damaged_checkpoint_is_refused(base, tmp_path):
 
 def test_wrong_passages_share_words_and_are_not_right():
     passages = corpus(["red river", "river stone", "cloud"])
-    (question,) = mined([{"query": "river stone", "positives": ["d1#1"]}, {"query": "x", "positives": ["gone"]}], passages)
+    (question,) = mine_hard_negatives(
+        [{"query": "river stone", "positives": ["d1#1"]}, {"query": "x", "positives": ["gone"]}], passages
+    )
     assert (question.right, question.wrong) == (["d1#1"], ["d0#1"])
 
 
 def test_quality_worked_by_hand():
     rows = [{"positives": ["a"]}, {"positives": ["b", "c"]}, {"positives": ["z"]}, {"positives": ["k"]}]
     rankings = ["ab", "xc", "ab", "abcdefghijk"]
-    assert quality(rankings, rows) == pytest.approx((1 / 4, 2 / 4, (1 + 1 / 2 + 1 / 11) / 4))
+    assert score_rankings(rankings, rows) == pytest.approx((1 / 4, 2 / 4, (1 + 1 / 2 + 1 / 11) / 4))
 
 
 def test_evaluation_ranks_every_passage():
     passages = corpus([f"river stone{i}" for i in range(600)])
     rows = [{"query": f"stone{i}", "positives": [f"d{i}#1"]} for i in (0, 300, 599)]
-    assert evaluate(WordVectors(), passages, rows).recall1 == 1.0
+    assert evaluate_retrieval(WordVectors(), passages, rows).recall1 == 1.0
 
 
 def test_a_broken_line_is_named(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from knowhalu.errors import InputError
 from knowhalu.training.leakage import Leakage
-from knowhalu.training.recipes import RECIPES, rows_of
+from knowhalu.training.recipes import RECIPES, read_recipe_rows
 
 TEXT = "The long bridge over the wide river was opened by the old queen in the wet spring of 1887, and it stood for ninety years."
 OTHER = "Nobody knows when the first stone of the harbour wall was laid: the papers of the town were burnt in the great fire."
@@ -88,10 +88,10 @@ def test_folders_below_are_checked_against_too(tmp_path):
 
 def test_leaking_rows_are_left_out_of_a_recipe(data, tmp_path):
     recipe = next(r for r in RECIPES if r.name == "Wikipedia, own sentences")
-    rows = list(rows_of(recipe, data, held=False))
+    rows = list(read_recipe_rows(recipe, data, held=False))
     with gzip.open(tmp_path / "eval.jsonl.gz", "wt") as file:
         file.write(json.dumps({"source": rows[3]["text"]}) + "\n")
-    kept = list(rows_of(recipe, data, held=False, leakage=Leakage.of_folder(tmp_path)))
+    kept = list(read_recipe_rows(recipe, data, held=False, leakage=Leakage.of_folder(tmp_path)))
     assert rows[3] not in kept
     assert 0 < len(kept) < len(rows)
 

@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from knowhalu.encoder.bert import load_bert
-from knowhalu.encoder.verifier import Verifier, Vocabulary
+from knowhalu.encoder.verifier import PairTokenizer, Verifier
 from knowhalu.errors import ResumeError
 from knowhalu.training import batches as batches_module
 from knowhalu.training import loop as loop_module
 from knowhalu.training.leakage import Leakage
-from knowhalu.training.loop import Progress, Trainer, TrainSettings, learning_rate
-from knowhalu.training.recipes import MIX, RECIPES
-from tests.training.test_rows import TINY
+from knowhalu.training.loop import Trainer, TrainProgress, TrainSettings, learning_rate
+from knowhalu.training.recipes import MIX_FILE, RECIPES
+from tests.training.test_data_files import TINY
 
 SETTINGS = TrainSettings(tokens=40_000, seed=5, rate=1e-3)
 
@@ -22,7 +22,7 @@ SETTINGS = TrainSettings(tokens=40_000, seed=5, rate=1e-3)
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     original = loop_module.batches
-    monkeypatch.setattr(batches_module, "POOL", 64)
+    monkeypatch.setattr(batches_module, "POOL_SIZE", 64)
     monkeypatch.setattr(loop_module, "batches", lambda *args, **kwargs: original(*args, **{**kwargs, "recipes": TINY}))
 
 
@@ -86,7 +86,7 @@ def test_other_data_another_base_and_another_leakage_check_refuse_the_checkpoint
     with pytest.raises(ResumeError, match="another --data; give the same"):
         Trainer(base, tmp_path, tmp_path / "run", SETTINGS, Leakage([{"source": "A bridge."}]))
     other = shutil.copytree(base, tmp_path / "base")
-    Verifier(load_bert(base)).save(other, Vocabulary.load(base).tokenizer)
+    Verifier(load_bert(base)).save(other, PairTokenizer.load(base).tokenizer)
     with pytest.raises(ResumeError, match="another --base; give the same"):
         Trainer(other, data, tmp_path / "run", SETTINGS, Leakage([{"source": "A bridge."}]))
 
@@ -98,9 +98,9 @@ def test_a_file_of_the_same_size_and_another_mixture_refuse_the_checkpoint(base,
         with pytest.raises(ResumeError, match="another mixture of recipes"):
             Trainer(base, data, tmp_path / "run", SETTINGS)
     other = shutil.copytree(data, tmp_path / "other")
-    changed = bytearray((other / MIX).read_bytes())
+    changed = bytearray((other / MIX_FILE).read_bytes())
     changed[-1] ^= 1
-    (other / MIX).write_bytes(changed)
+    (other / MIX_FILE).write_bytes(changed)
     with pytest.raises(ResumeError, match="another --data"):
         Trainer(base, other, tmp_path / "run", SETTINGS)
 
@@ -138,7 +138,7 @@ def test_the_rate_warms_up_and_falls():
 
 
 def test_the_share_of_the_budget():
-    assert Progress(tokens=10).share(TrainSettings(tokens=40)) == 0.25
-    assert Progress(seconds=90.0).share(TrainSettings(minutes=3.0)) == 0.5
-    assert Progress(tokens=100).share(TrainSettings(tokens=40)) == 1.0
-    assert math.isnan(Progress().loss)
+    assert TrainProgress(tokens=10).share(TrainSettings(tokens=40)) == 0.25
+    assert TrainProgress(seconds=90.0).share(TrainSettings(minutes=3.0)) == 0.5
+    assert TrainProgress(tokens=100).share(TrainSettings(tokens=40)) == 1.0
+    assert math.isnan(TrainProgress().loss)

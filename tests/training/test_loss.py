@@ -9,7 +9,7 @@ from knowhalu.encoder.bert import Bert
 from knowhalu.encoder.verifier import Verifier
 from knowhalu.errors import KnowHaluError
 from knowhalu.training.examples import UNSUPPORTED
-from knowhalu.training.loss import class_loss, descend, groups
+from knowhalu.training.loss import class_loss, optimizer_step, parameter_groups
 from tests.training.conftest import SHAPE
 
 
@@ -62,7 +62,7 @@ def test_a_row_without_a_view_gives_finite_gradients():
 
 def test_lower_layers_move_by_smaller_rates_and_every_weight_is_in_one_group():
     model = Verifier(Bert(replace(SHAPE, num_hidden_layers=3)))
-    found = groups(model, rate=1.0, weight_decay=0.1, layer_decay=0.5)
+    found = parameter_groups(model, rate=1.0, weight_decay=0.1, layer_decay=0.5)
     rates = {id(p): g["lr"] for g in found for p in g["params"]}
     assert len(rates) == sum(len(g["params"]) for g in found) == len(list(model.parameters()))
     top = len(model.encoder.layers) - 1
@@ -84,5 +84,5 @@ def test_a_step_without_a_finite_gradient_moves_nothing(loss):
     model = torch.nn.Linear(2, 1)
     before = [p.clone() for p in model.parameters()]
     with pytest.raises(KnowHaluError, match="diverged"):
-        descend(loss(model.weight), model, torch.optim.AdamW(model.parameters()))
+        optimizer_step(loss(model.weight), model, torch.optim.AdamW(model.parameters()))
     assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))

@@ -7,8 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.text.quantities import dates, dates_missing
-from knowhalu.training.paraphrase import last_name, moved, other_date, other_digits, other_word, rephrase, shorten, tidy
+from knowhalu.text.quantities import find_dates, missing_date_share
+from knowhalu.training.paraphrase import (
+    detokenize,
+    drop_details,
+    move_adverbial,
+    rephrase,
+    rewrite_date,
+    rewrite_number,
+    swap_synonym,
+    use_last_name,
+)
 
 RNG = random.Random(0)
 
@@ -16,18 +25,18 @@ RNG = random.Random(0)
 @pytest.mark.parametrize(
     ("way", "text", "new"),
     [
-        (other_digits, "It has three towers.", "It has 3 towers."),
-        (other_digits, "It has 3 towers.", "It has three towers."),
-        (other_digits, "It was built on 3 May.", "It was built on 3 May."),
-        (other_digits, "It opened at 3:30 and cost 2.5 pounds.", "It opened at 3:30 and cost 2.5 pounds."),
-        (other_date, "Born 9 May 1957.", "Born May 9, 1957."),
-        (other_date, "Born May 9, 1957.", "Born 9 May 1957."),
-        (other_word, "The film won.", "The movie won."),
-        (other_word, "It was not sold.", "It wasn't sold."),
-        (last_name, "Helen Ward was elected.", "Ward was elected."),
-        (last_name, "New York was taken.", "New York was taken."),
-        (moved, "In 2010, she moved to Rome.", "She moved to Rome in 2010."),
-        (moved, "In 2010, 2011 and 2012, it rained.", "In 2010, 2011 and 2012, it rained."),
+        (rewrite_number, "It has three towers.", "It has 3 towers."),
+        (rewrite_number, "It has 3 towers.", "It has three towers."),
+        (rewrite_number, "It was built on 3 May.", "It was built on 3 May."),
+        (rewrite_number, "It opened at 3:30 and cost 2.5 pounds.", "It opened at 3:30 and cost 2.5 pounds."),
+        (rewrite_date, "Born 9 May 1957.", "Born May 9, 1957."),
+        (rewrite_date, "Born May 9, 1957.", "Born 9 May 1957."),
+        (swap_synonym, "The film won.", "The movie won."),
+        (swap_synonym, "It was not sold.", "It wasn't sold."),
+        (use_last_name, "Helen Ward was elected.", "Ward was elected."),
+        (use_last_name, "New York was taken.", "New York was taken."),
+        (move_adverbial, "In 2010, she moved to Rome.", "She moved to Rome in 2010."),
+        (move_adverbial, "In 2010, 2011 and 2012, it rained.", "In 2010, 2011 and 2012, it rained."),
     ],
 )
 def test_each_way_keeps_the_facts(way, text, new):
@@ -44,7 +53,7 @@ def test_each_way_keeps_the_facts(way, text, new):
     ],
 )
 def test_a_shortened_statement_leaves_out_details_and_nothing_else(text, shorter):
-    found = {shorten(text, random.Random(seed)) for seed in range(20)}
+    found = {drop_details(text, random.Random(seed)) for seed in range(20)}
     assert any(all(d not in f for d in shorter) for f in found)
     words = [w.strip(".,").lower() for w in text.split()]
     for short in found:
@@ -56,8 +65,8 @@ def test_a_shortened_statement_leaves_out_details_and_nothing_else(text, shorter
 def test_a_rephrased_date_stays_the_same_date(seed):
     text = "The treaty, which was long, was signed by Helen Ward on 9 May 1957 in Rome."
     new = rephrase(text, random.Random(seed))
-    assert dates_missing(new, text) == 0
-    assert set(dates(new)) <= set(dates(text))
+    assert missing_date_share(new, text) == 0
+    assert set(find_dates(new)) <= set(find_dates(text))
 
 
 @given(st.text(max_size=80), st.integers(0, 100))
@@ -67,8 +76,8 @@ def test_any_text_can_be_rephrased_and_the_seed_decides(text, seed):
 
 def test_a_tokenized_news_text_reads_like_a_text_again():
     raw = "<t> the firm -lrb- of rome -rrb- did n't pay $ 5 . </t> <t> `` it 's late , '' he said . </t>"
-    assert tidy(raw) == "The firm (of rome) didn't pay $5. \"it's late,\" he said."
-    assert tidy("Al- Qeed( born 1998) plays.") == "Al-Qeed (born 1998) plays."
+    assert detokenize(raw) == "The firm (of rome) didn't pay $5. \"it's late,\" he said."
+    assert detokenize("Al- Qeed( born 1998) plays.") == "Al-Qeed (born 1998) plays."
 
 
 @given(st.text(alphabet="abc .,'`\"()", max_size=60))
@@ -76,4 +85,4 @@ def test_tidying_loses_no_letter(text):
     def letters(t):
         return re.sub(r"[^a-z]", "", t.lower())
 
-    assert letters(tidy(text)) == letters(text)
+    assert letters(detokenize(text)) == letters(text)

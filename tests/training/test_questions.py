@@ -3,9 +3,9 @@
 import random
 from statistics import mean
 
-from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, Example
-from knowhalu.training.questions import WAYS, evading, negation, parroting, question_on, too_broad
-from knowhalu.training.written import alone, delivered
+from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, TrainingExample
+from knowhalu.training.questions import EVASIONS, ask_detail, evasion_example, name_category, negate_answer, repeat_question
+from knowhalu.training.written import alone, delivery_example
 
 TEXT = (
     "Ada Lovelace was born in 1815 in London. Her father was Lord Byron, who left in 1816. She worked with Charles Babbage "
@@ -15,25 +15,25 @@ OTHER = {"text": "Cats sleep all day long. They are awake in the dark of the nig
 
 
 def questions(count=200):
-    return [made for seed in range(count) if (made := question_on(TEXT, random.Random(seed))) is not None]
+    return [made for seed in range(count) if (made := ask_detail(TEXT, random.Random(seed))) is not None]
 
 
 def test_no_evading_answer_gives_what_is_asked_for():
     for seed, made in enumerate(questions()):
-        for way in WAYS:
+        for way in EVASIONS:
             assert made.right not in way(made, random.Random(seed)), way.__name__
 
 
 def test_the_ways_do_what_they_say():
     made = questions()[0]
     rng = random.Random(1)
-    assert set(parroting(made, rng).lower().split()) & set(made.question.lower().split())
-    assert " not " in f" {negation(made, rng).lower()} "
-    assert not any(c.isdigit() for c in too_broad(made, rng))
+    assert set(repeat_question(made, rng).lower().split()) & set(made.question.lower().split())
+    assert " not " in f" {negate_answer(made, rng).lower()} "
+    assert not any(c.isdigit() for c in name_category(made, rng))
 
 
 def test_answers_are_shown_without_a_source_and_wrong_ones_deliver_too():
-    found = [evading({"text": TEXT}, OTHER, random.Random(seed)) for seed in range(400)]
+    found = [evasion_example({"text": TEXT}, OTHER, random.Random(seed)) for seed in range(400)]
     assert {e.premise for e in found} == {""}
     assert {e.target for e in found} == {SUPPORTED, NEUTRAL}
     assert 0.4 < sum(e.target == SUPPORTED for e in found) / len(found) < 0.6
@@ -46,11 +46,11 @@ def test_answers_are_shown_without_a_source_and_wrong_ones_deliver_too():
 def test_of_written_answers_the_wrong_ones_deliver_and_refusals_do_not():
     labels = {"1815": "correct", "1816": "fabricated", "Long ago.": "off_target", "I cannot say.": "refusal"}
     row = {"question": "When?", "answers": [{"text": t, "label": label} for t, label in labels.items()]}
-    found = {(e.claim, e.target) for e in (delivered(row, row, random.Random(s)) for s in range(100))}
+    found = {(e.claim, e.target) for e in (delivery_example(row, row, random.Random(s)) for s in range(100))}
     assert found == {("1815", SUPPORTED), ("1816", SUPPORTED), ("Long ago.", NEUTRAL), ("I cannot say.", NEUTRAL)}
 
 
 def test_only_a_long_answer_is_trained_on_without_its_question():
-    short = Example("Ada was born in 1815.", "When was Ada born?", "1816", CONTRADICTED, ((0, 4),))
+    short = TrainingExample("Ada was born in 1815.", "When was Ada born?", "1816", CONTRADICTED, ((0, 4),))
     long = short._replace(claim="Ada was born in the spring of 1816.", wrong=((30, 34),))
     assert alone(short) == short and alone(long) == long._replace(question="")

@@ -2,16 +2,23 @@
 
 import pytest
 
-from knowhalu.training.examples import CONTRADICTED, SUPPORTED, Example
-from knowhalu.training.span_threshold import GRID, Read, fit_border, word_f1, wrong_claims, wrong_words
+from knowhalu.training.examples import CONTRADICTED, SUPPORTED, TrainingExample
+from knowhalu.training.span_threshold import (
+    THRESHOLD_GRID,
+    ClaimWords,
+    draw_wrong_claims,
+    fit_span_threshold,
+    word_f1,
+    wrong_word_flags,
+)
 
 CLAIM = "It was built in 1887, in Rome."
-READ = Read((False, True, True, False), (0.1, 0.3, 0.8, 0.6))
+READ = ClaimWords((False, True, True, False), (0.1, 0.3, 0.8, 0.6))
 
 
 def test_a_word_is_wrong_where_a_wrong_stretch_touches_it():
     at = CLAIM.index("1887")
-    wrong = wrong_words(CLAIM, ((at, at + 4), (24, 26)))
+    wrong = wrong_word_flags(CLAIM, ((at, at + 4), (24, 26)))
     assert [w for w, bad in zip(CLAIM.split(), wrong, strict=True) if bad] == ["1887,", "Rome."]
 
 
@@ -21,29 +28,29 @@ def test_f1_over_the_words_of_wrong_claims(border, f1):
 
 
 def test_the_border_is_the_best_of_the_mean_over_parts_and_not_over_claims():
-    high = Read((False, True), (0.4, 0.9))
-    low = Read((True, False), (0.2, 0.01))
-    found = fit_border({"many": [high] * 50, "few": [low]})
+    high = ClaimWords((False, True), (0.4, 0.9))
+    low = ClaimWords((True, False), (0.2, 0.01))
+    found = fit_span_threshold({"many": [high] * 50, "few": [low]})
     assert word_f1([high] * 50, found["border"]) == pytest.approx(2 / 3), "one false mark in every claim of the many"
     assert found["border"] == pytest.approx(0.2)
     assert found["fitted_on"]["few"] == {"claims": 1, "f1_at_0.5": 0.0, "f1_at_0.2": 1.0}
 
 
 def test_between_equal_borders_the_one_nearest_to_a_half_is_taken():
-    assert fit_border({"plain": [Read((True, False), (0.99, 0.01))]})["border"] == 0.5
-    assert 0.5 in GRID
+    assert fit_span_threshold({"plain": [ClaimWords((True, False), (0.99, 0.01))]})["border"] == 0.5
+    assert 0.5 in THRESHOLD_GRID
 
 
 def test_only_wrong_claims_without_a_question_whose_wrong_words_are_known_are_used(monkeypatch):
     kinds = [
-        Example("s", "", "wrong", CONTRADICTED, ((0, 2),)),
-        Example("s", "", "right", SUPPORTED, ()),
-        Example("s", "", "unknown", CONTRADICTED),
-        Example("s", "asked?", "answer", CONTRADICTED, ((0, 2),)),
+        TrainingExample("s", "", "wrong", CONTRADICTED, ((0, 2),)),
+        TrainingExample("s", "", "right", SUPPORTED, ()),
+        TrainingExample("s", "", "unknown", CONTRADICTED),
+        TrainingExample("s", "asked?", "answer", CONTRADICTED, ((0, 2),)),
     ]
     monkeypatch.setattr("knowhalu.training.span_threshold.drawn_examples", lambda recipe, rows: iter(kinds * 40))
-    found = dict(wrong_claims(lambda recipe: [], limit=35))
+    found = dict(draw_wrong_claims(lambda recipe: [], limit=35))
     assert found and "WiCE, unsupported tokens" not in found
     assert all([e.claim for e in part] == ["wrong"] * 35 for part in found.values())
     monkeypatch.setattr("knowhalu.training.span_threshold.drawn_examples", lambda recipe, rows: iter(kinds * 29))
-    assert not dict(wrong_claims(lambda recipe: [], limit=100)), "too few"
+    assert not dict(draw_wrong_claims(lambda recipe: [], limit=100)), "too few"

@@ -2,24 +2,24 @@
 
 import torch
 
-from knowhalu.encoder.verifier import Vocabulary
+from knowhalu.encoder.verifier import PairTokenizer
 from knowhalu.training.batches import tokenize
-from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, Example
-from knowhalu.training.spans import UNKNOWN, mark_loss, marks_of, padded
-from knowhalu.training.written import marked, unsupported
+from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, TrainingExample
+from knowhalu.training.spans import UNKNOWN_TARGET, pad_targets, span_loss, token_targets
+from knowhalu.training.written import unsupported_token_spans, wrong_span
 
 CLAIM = "the bridge was opened in rome"
 
 
 def marks(base, *examples):
-    vocabulary = Vocabulary.load(base)
+    vocabulary = PairTokenizer.load(base)
     rows = tokenize(list(examples), vocabulary)
-    return vocabulary, rows, marks_of(examples, rows, vocabulary)
+    return vocabulary, rows, token_targets(examples, rows, vocabulary)
 
 
 def test_the_tokens_of_the_wrong_words_and_no_others_are_marked(base):
     at = CLAIM.index("opened")
-    example = Example("the river is long", "was it so?", CLAIM, CONTRADICTED, ((at, at + len("opened")),))
+    example = TrainingExample("the river is long", "was it so?", CLAIM, CONTRADICTED, ((at, at + len("opened")),))
     vocabulary, (row,), ((start, targets),) = marks(base, example)
     assert row.ids[start:-1] == vocabulary.pieces([CLAIM])[0], "targets stand where the claim does"
     wrong = [i for i, t in zip(row.ids[start:], targets, strict=False) if t == 1]
@@ -27,36 +27,38 @@ def test_the_tokens_of_the_wrong_words_and_no_others_are_marked(base):
 
 
 def test_what_is_supported_has_no_wrong_token_and_the_unknown_has_no_target(base):
-    _, _, ((_, right), (_, unknown)) = marks(base, Example("a", "", CLAIM, SUPPORTED), Example("a", "", CLAIM, NEUTRAL))
+    _, _, ((_, right), (_, unknown)) = marks(
+        base, TrainingExample("a", "", CLAIM, SUPPORTED), TrainingExample("a", "", CLAIM, NEUTRAL)
+    )
     assert set(right) == {0.0}
     assert unknown == []
 
 
 def test_a_claim_that_is_cut_keeps_its_marks_inside_the_row(base):
     long = " ".join(["bridge"] * 400)
-    _, (row,), ((start, targets),) = marks(base, Example("the river", "", long, CONTRADICTED, ((0, 6),)))
+    _, (row,), ((start, targets),) = marks(base, TrainingExample("the river", "", long, CONTRADICTED, ((0, 6),)))
     assert start + len(targets) == len(row.ids) - 1
     assert targets[0] == 1 and sum(targets) < len(targets)
 
 
 def test_the_loss_looks_at_known_tokens_only():
-    targets = padded([(1, [1.0, 0.0]), (0, [])], 4)
-    assert targets.tolist() == [[UNKNOWN, 1, 0, UNKNOWN], [UNKNOWN] * 4]
+    targets = pad_targets([(1, [1.0, 0.0]), (0, [])], 4)
+    assert targets.tolist() == [[UNKNOWN_TARGET, 1, 0, UNKNOWN_TARGET], [UNKNOWN_TARGET] * 4]
     sure = torch.tensor([[9.0, 30.0, -30.0, 9.0], [9.0] * 4])
-    assert mark_loss(sure, targets) < 1e-6
-    assert mark_loss(-sure, targets) > 10
-    assert mark_loss(sure, torch.full((2, 4), UNKNOWN)) == 0
+    assert span_loss(sure, targets) < 1e-6
+    assert span_loss(-sure, targets) > 10
+    assert span_loss(sure, torch.full((2, 4), UNKNOWN_TARGET)) == 0
 
 
 def test_marked_tokens_of_a_row_become_stretches_of_its_claim():
     row = {"claim": "Raza, aged 24, ran.", "claim_tokens": ["Raza", ",", "aged", "24", ",", "ran", "."]}
     row["non_supported"] = [False, False, True, True, False, False, False]
-    assert [row["claim"][a:b] for a, b in unsupported(row)] == ["aged 24"]
-    assert unsupported({**row, "claim": "Someone else."}) is None
+    assert [row["claim"][a:b] for a, b in unsupported_token_spans(row)] == ["aged 24"]
+    assert unsupported_token_spans({**row, "claim": "Someone else."}) is None
 
 
 def test_the_writers_word_is_found():
-    assert marked({"text": "It is nine metres long.", "wrong": "nine"}) == ((6, 10),)
-    assert marked({"text": "It is long.", "wrong": None}) is None
-    assert marked({"text": "In 1911 it was 11 metres long.", "wrong": "11"}) == ((15, 17),)
-    assert marked({"text": "İsmet came after Atatürk.", "wrong": "Atatürk"}) == ((17, 24),)
+    assert wrong_span({"text": "It is nine metres long.", "wrong": "nine"}) == ((6, 10),)
+    assert wrong_span({"text": "It is long.", "wrong": None}) is None
+    assert wrong_span({"text": "In 1911 it was 11 metres long.", "wrong": "11"}) == ((15, 17),)
+    assert wrong_span({"text": "İsmet came after Atatürk.", "wrong": "Atatürk"}) == ((17, 24),)

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from knowhalu.training.holdout import Unseen
-from knowhalu.training.recipes import FILES, MIX, RECIPES
-from knowhalu.training.rows import held_out
+from knowhalu.training.data_files import is_held_out
+from knowhalu.training.holdout import HeldOutRows
+from knowhalu.training.recipes import FILES, MIX_FILE, RECIPES
 
 FEVER = next(r for r in RECIPES if r.name == "FEVER dev claims")
 
@@ -16,8 +16,8 @@ def text(n, tail="."):
     return f"Town{n} lies on river{n} below hill{n}, and king{n} gave it a market in year{n} after the flood{n} had gone{tail}"
 
 
-HELD = [n for n in range(400) if held_out(text(n))]
-FREE = [n for n in range(400) if not held_out(text(n)) and not held_out(text(n, " away."))]
+HELD = [n for n in range(400) if is_held_out(text(n))]
+FREE = [n for n in range(400) if not is_held_out(text(n)) and not is_held_out(text(n, " away."))]
 
 
 def row(source, claim):
@@ -26,7 +26,7 @@ def row(source, claim):
 
 @pytest.fixture()
 def folder(tmp_path):
-    nearly = next(n for n in HELD[2:] if not held_out(text(n, " away.")))
+    nearly = next(n for n in HELD[2:] if not is_held_out(text(n, " away.")))
     rows = [
         row(text(HELD[0]), "A claim that nothing else of all this says."),
         row(text(HELD[1]), "The market was given by a king of old times."),
@@ -37,19 +37,19 @@ def folder(tmp_path):
     for name in FILES:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         with gzip.open(tmp_path / name, "wt") as file:
-            file.writelines(json.dumps(r) + "\n" for r in (rows if name == MIX else []))
+            file.writelines(json.dumps(r) + "\n" for r in (rows if name == MIX_FILE else []))
     return tmp_path
 
 
 def test_a_row_whose_claim_or_nearly_whose_source_was_trained_on_is_left_out(folder):
-    assert [r["source"] for r in Unseen(folder).of(FEVER)] == [text(HELD[0])]
+    assert [r["source"] for r in HeldOutRows(folder).of(FEVER)] == [text(HELD[0])]
 
 
 def test_a_row_that_an_evaluation_file_holds_is_left_out(folder, tmp_path):
     (tmp_path / "eval").mkdir()
     (tmp_path / "eval/some.jsonl").write_text(json.dumps({"document": text(HELD[0])}))
-    assert not list(Unseen(folder, tmp_path / "eval").of(FEVER))
+    assert not list(HeldOutRows(folder, tmp_path / "eval").of(FEVER))
 
 
 def test_rows_of_sources_that_are_trained_on_are_never_among_them(folder):
-    assert not list(Unseen(folder).among([row(text(n), f"Said of {n} alone, as one may.") for n in FREE]))
+    assert not list(HeldOutRows(folder).among([row(text(n), f"Said of {n} alone, as one may.") for n in FREE]))

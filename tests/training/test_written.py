@@ -5,30 +5,30 @@ import random
 import pytest
 
 from knowhalu.errors import InputError
+from knowhalu.training.data_files import is_held_out
 from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED
-from knowhalu.training.recipes import PASSAGES, RECIPES, rows_of
-from knowhalu.training.rows import held_out
-from knowhalu.training.written import joined, key_of, passage_answer, passage_claim
+from knowhalu.training.recipes import PASSAGES_FILE, RECIPES, read_recipe_rows
+from knowhalu.training.written import join_texts, passage_answer, passage_claim, text_key
 from tests.training.conftest import SENTENCES, document, rows
 
-RECIPE = next(r for r in RECIPES if r.file == PASSAGES)
+RECIPE = next(r for r in RECIPES if r.file == PASSAGES_FILE)
 
 
 def test_a_passage_is_cut_from_the_text_that_its_row_names(data):
-    found = {row["id"]: row for held in (True, False) for row in rows_of(RECIPE, data, held=held)}
+    found = {row["id"]: row for held in (True, False) for row in read_recipe_rows(RECIPE, data, held=held)}
     assert found["p7"]["document"] == SENTENCES[0].format(n=7) and found["p7"]["source"] == document(7)
-    assert len(found) == len(rows()[PASSAGES])
+    assert len(found) == len(rows()[PASSAGES_FILE])
 
 
 def test_a_passage_is_held_out_where_its_whole_text_is(data):
-    held = {row["id"] for row in rows_of(RECIPE, data, held=True)}
-    assert held == {f"p{i}" for i in range(60) if held_out(document(i))}
+    held = {row["id"] for row in read_recipe_rows(RECIPE, data, held=True)}
+    assert held == {f"p{i}" for i in range(60) if is_held_out(document(i))}
 
 
 def test_a_text_that_no_file_holds_is_an_error_that_names_the_files(data):
-    here, gone = ({"id": f"p{n}", "of": key_of(text), "start": 0, "end": 4} for n, text in enumerate((document(1), "gone")))
+    here, gone = ({"id": f"p{n}", "of": text_key(text), "start": 0, "end": 4} for n, text in enumerate((document(1), "gone")))
     with pytest.raises(InputError, match=r"p1: its text \w{16} is not in mix.jsonl.gz; take the files"):
-        next(joined([here, gone], [data / "train/mix.jsonl.gz"]))
+        next(join_texts([here, gone], [data / "train/mix.jsonl.gz"]))
 
 
 def test_a_claim_is_asked_of_its_passage_and_a_true_one_sometimes_of_another():

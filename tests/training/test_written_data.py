@@ -8,7 +8,16 @@ from statistics import mean
 import pytest
 
 from knowhalu.text.overlap import coverage
-from knowhalu.training.recipes import ANSWERS, CLAIMS, INFERENCE, INVENTED, OWN, PASSAGE_ANSWERS, PASSAGES, PLAIN
+from knowhalu.training.recipes import (
+    ANSWERS_FILE,
+    CLAIMS_FILE,
+    INFERENCE_FILE,
+    INVENTED_FILE,
+    OWN_DATA,
+    PASSAGE_ANSWERS_FILE,
+    PASSAGES_FILE,
+    PLAIN_FILE,
+)
 
 FILES = [f"{kind}.{part}.jsonl.gz" for kind in ("claims", "inference", "answers") for part in ("train", "test")]
 LABELS = {
@@ -19,7 +28,7 @@ RIGHT, WRONG = {"supported", "correct"}, {"contradicted", "not_in_source", "fabr
 
 
 def read(name):
-    with gzip.open(OWN / "written" / name, "rt", encoding="utf-8") as lines:
+    with gzip.open(OWN_DATA / "written" / name, "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
@@ -39,8 +48,10 @@ ON_INVENTED = read("invented.train.jsonl.gz")
 
 
 def test_the_recipes_read_these_files():
-    assert {OWN / CLAIMS, OWN / INFERENCE, OWN / ANSWERS} == {OWN / "written" / f"{kind}.train.jsonl.gz" for kind in LABELS}
-    assert all((OWN / name).is_file() for name in (INVENTED, PASSAGES, PLAIN, PASSAGE_ANSWERS))
+    assert {OWN_DATA / CLAIMS_FILE, OWN_DATA / INFERENCE_FILE, OWN_DATA / ANSWERS_FILE} == {
+        OWN_DATA / "written" / f"{kind}.train.jsonl.gz" for kind in LABELS
+    }
+    assert all((OWN_DATA / name).is_file() for name in (INVENTED_FILE, PASSAGES_FILE, PLAIN_FILE, PASSAGE_ANSWERS_FILE))
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -10,17 +10,17 @@ from typing import Any
 
 import torch
 
-NAME = "knowhalu_shared_prefix"
+ATTENTION_NAME = "knowhalu_shared_prefix"
 """The name under which transformers knows this attention."""
 
-_BENIGN = {
+_IGNORED_ARGUMENTS = {
     "is_causal", "position_ids", "position_embeddings", "use_cache", "output_attentions", "sliding_window", "cache_position",
     "output_hidden_states", "return_dict", "output_router_logits", "past_key_values", "num_items_in_batch",
 }  # fmt: skip
-_reading: ContextVar["Columns | None"] = ContextVar("reading", default=None)
+_active_kv_cache: ContextVar["BatchedKVCache | None"] = ContextVar("reading", default=None)
 
 
-class Columns:
+class BatchedKVCache:
     """The states of some prompts after the prefix they share: one row for each, one column for a token or a gap.
 
     `shared` is `[layers, 2, heads, prefix tokens, head size]` or None, `own` is `[layers, 2, rows, heads, columns, head
@@ -33,7 +33,7 @@ class Columns:
         self.mask = filled
 
     @classmethod
-    def of(cls, shared: torch.Tensor | None, rows: Sequence[torch.Tensor], room: int) -> "Columns":
+    def of(cls, shared: torch.Tensor | None, rows: Sequence[torch.Tensor], room: int) -> "BatchedKVCache":
         """Put rows side by side, with room for so many more columns."""
         counts = [r.shape[-2] for r in rows]
         width = max(counts)
@@ -45,10 +45,10 @@ class Columns:
             filled[i, width - count : width] = True
         return cls(shared, own, filled, width)
 
-    def take(self, rows: Sequence[int]) -> "Columns":
+    def take(self, rows: Sequence[int]) -> "BatchedKVCache":
         """Return some of the rows, in new memory."""
         at = torch.tensor(list(rows), device=self.own.device)
-        return Columns(self.shared, self.own.index_select(2, at), self.filled.index_select(0, at), self.width)
+        return BatchedKVCache(self.shared, self.own.index_select(2, at), self.filled.index_select(0, at), self.width)
 
     def states(self, row: int) -> torch.Tensor:
         """Return the states of one row without gaps: `[layers, 2, heads, tokens, head size]`."""
@@ -86,13 +86,13 @@ class Columns:
         """Attend from `[rows, query heads, new, head size]`; returns `[rows, new, query heads, head size]`."""
         shared = None if self.shared is None else self.shared[layer]
         if query.shape[0] == 1 and query.shape[2] > 1:
-            found = _of_one(shared, query, keys, values, scaling)
+            found = _attend_single_row(shared, query, keys, values, scaling)
         else:
-            found = _of_many(shared, query, keys, values, scaling, self.mask)
+            found = _attend_rows(shared, query, keys, values, scaling, self.mask)
         return found.transpose(1, 2).contiguous()
 
 
-def _of_one(
+def _attend_single_row(
     shared: torch.Tensor | None, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, scaling: float
 ) -> torch.Tensor:
     """Attend in a single row, which has no gaps: the kernels of torch do this best over one run of keys."""
@@ -105,7 +105,7 @@ def _of_one(
     return torch.nn.functional.scaled_dot_product_attention(query, keys, values, causal, scale=scaling)
 
 
-def _of_many(
+def _attend_rows(
     shared: torch.Tensor | None,
     query: torch.Tensor,
     keys: torch.Tensor,
@@ -131,13 +131,13 @@ def _of_many(
     return found.view(rows, heads, new, size)
 
 
-class Layer:
+class KVCacheLayer:
     """One layer of the columns, as the caches of transformers see it."""
 
     is_sliding = is_compileable = False
     is_croppable = is_initialized = supports_early_init = True
 
-    def __init__(self, columns: Columns, index: int) -> None:
+    def __init__(self, columns: BatchedKVCache, index: int) -> None:
         self.columns, self.index = columns, index
 
     def update(self, keys: torch.Tensor, values: torch.Tensor, *_: Any, **__: Any) -> tuple[torch.Tensor, torch.Tensor]:
@@ -157,11 +157,11 @@ class Layer:
         return self.columns.width + query_length, 0
 
 
-class Refused(Exception):  # noqa: N818 - it says what happened
+class UnsupportedAttention(Exception):  # noqa: N818 - it says what happened
     """A model whose attention does what this one does not."""
 
 
-def attend(
+def shared_prefix_attention(
     module: torch.nn.Module,
     query: torch.Tensor,
     key: torch.Tensor,
@@ -172,36 +172,36 @@ def attend(
     **rest: Any,
 ) -> tuple[torch.Tensor, None]:
     """Attend over a shared prefix where one is being read; else as transformers does by itself."""
-    columns = _reading.get()
+    columns = _active_kv_cache.get()
     if columns is None:
         from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
         return sdpa_attention_forward(module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **rest)
-    if odd := sorted(k for k, v in rest.items() if v is not None and k not in _BENIGN):
-        raise Refused(f"its attention takes {', '.join(odd)}")
+    if odd := sorted(k for k, v in rest.items() if v is not None and k not in _IGNORED_ARGUMENTS):
+        raise UnsupportedAttention(f"its attention takes {', '.join(odd)}")
     layer = int(module.layer_idx)  # type: ignore[arg-type]
     return columns.attend(layer, query, key, value, query.shape[-1] ** -0.5 if scaling is None else scaling), None
 
 
-def register() -> None:
+def register_attention() -> None:
     """Make this attention known to transformers."""
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.cache_utils import CacheLayerMixin
     from transformers.masking_utils import sdpa_mask
 
-    CacheLayerMixin.register(Layer)
-    AttentionInterface.register(NAME, attend)
-    AttentionMaskInterface.register(NAME, sdpa_mask)
+    CacheLayerMixin.register(KVCacheLayer)
+    AttentionInterface.register(ATTENTION_NAME, shared_prefix_attention)
+    AttentionMaskInterface.register(ATTENTION_NAME, sdpa_mask)
 
 
-class Reading:
+class UseKVCache:
     """While open, attention looks at these columns, and at the prefix that they share."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: BatchedKVCache) -> None:
         self.columns = columns
 
     def __enter__(self) -> None:
-        self.token = _reading.set(self.columns)
+        self.token = _active_kv_cache.set(self.columns)
 
     def __exit__(self, *_: object) -> None:
-        _reading.reset(self.token)
+        _active_kv_cache.reset(self.token)

@@ -11,24 +11,24 @@ from typing import Any
 import torch
 
 from knowhalu.errors import StageError
-from knowhalu.llm.local.attention import Refused
-from knowhalu.llm.local.decode import Answer, Job, Reply, Together, answer_alone
-from knowhalu.llm.local.forward import Alone, Shared
-from knowhalu.llm.local.framing import Framing
-from knowhalu.llm.local.loading import checked_folder, end_tokens, load_model, load_tokenizer, longest
-from knowhalu.llm.local.prefill import Contexts, common_prefix
-from knowhalu.llm.local.prefix_tree import Prefixes
+from knowhalu.llm.local.attention import UnsupportedAttention
+from knowhalu.llm.local.decode import Answer, DecodingJob, PartialReply, SharedPrefixDecoder, decode_single
+from knowhalu.llm.local.forward import SharedPrefixModel, SinglePromptModel
+from knowhalu.llm.local.loading import check_model_folder, end_tokens, load_model, load_tokenizer, max_context_tokens
+from knowhalu.llm.local.prefill import PrefixPrefiller, count_common_prefix
+from knowhalu.llm.local.prefix_tree import PrefixTree
+from knowhalu.llm.local.prompt_encoding import PromptEncoder
 from knowhalu.requests import Generate
 from knowhalu.settings import LLMOptions
 
 
-def _from_folder(options: LLMOptions) -> tuple[Any, Any]:
-    folder = checked_folder(options.model)
+def _load_folder(options: LLMOptions) -> tuple[Any, Any]:
+    folder = check_model_folder(options.model)
     tokenizer = load_tokenizer(folder)
     return load_model(folder, options.precision), tokenizer
 
 
-class Transformers:
+class TransformersBackend:
     """Answer `Generate` requests with a model from a local folder.
 
     With `reuse` False every prompt is read from its first token on, one by one. So is whatever a model reads in a way
@@ -37,21 +37,21 @@ class Transformers:
     """
 
     def __init__(self, options: LLMOptions, *, reuse: bool = True, loaded: tuple[Any, Any] | None = None) -> None:
-        self.model, self.tokenizer = loaded or _from_folder(options)
-        self.framing = Framing(self.tokenizer, options.style, longest(self.model.config))
+        self.model, self.tokenizer = loaded or _load_folder(options)
+        self.framing = PromptEncoder(self.tokenizer, options.style, max_context_tokens(self.model.config))
         self.ends = end_tokens(self.model, self.tokenizer)
-        self.prefixes = Prefixes(options.prefix_mb * 2**20)
-        self.alone = Alone(self.model)
+        self.prefixes = PrefixTree(options.prefix_mb * 2**20)
+        self.alone = SinglePromptModel(self.model)
         self.together, self.why_alone = self._together() if reuse else (None, "reuse is off")
         self._lock = threading.Lock()
 
     @torch.inference_mode()
-    def _together(self) -> tuple[Together | None, str]:
+    def _together(self) -> tuple[SharedPrefixDecoder | None, str]:
         try:
-            shared = Shared(self.model, self.alone)
-        except Refused as error:
+            shared = SharedPrefixModel(self.model, self.alone)
+        except UnsupportedAttention as error:
             return None, str(error)
-        return Together(Contexts(shared, self.prefixes), keep_replies=not self.framing.is_chat), ""
+        return SharedPrefixDecoder(PrefixPrefiller(shared, self.prefixes), keep_replies=not self.framing.is_chat), ""
 
     @property
     def computed(self) -> int:
@@ -62,7 +62,7 @@ class Transformers:
     def answer_many(self, requests: Sequence[Generate]) -> list[Answer]:
         """Answer every request, in order; a request that cannot be answered gets its own error."""
         answers: dict[int, Answer] = {}
-        groups: dict[tuple[str, str], list[Job]] = {}
+        groups: dict[tuple[str, str], list[DecodingJob]] = {}
         with self._lock:
             for number, request in enumerate(requests):
                 try:
@@ -70,27 +70,27 @@ class Transformers:
                 except StageError as error:
                     answers[number] = error
                     continue
-                job = Job(number, request, framed, Reply(request, framed, self.framing, self.ends))
+                job = DecodingJob(number, request, framed, PartialReply(request, framed, self.framing, self.ends))
                 if self._may_share(job):
                     groups.setdefault((request.system, request.prompt[: request.fixed]), []).append(job)
                 else:
-                    answers[number] = answer_alone(self.alone, job)
+                    answers[number] = decode_single(self.alone, job)
             for jobs in groups.values():
                 for part in self._parts(jobs):
                     answers |= self.together.answer(part) if self.together else {}
         return [answers[i] for i in range(len(requests))]
 
-    def _may_share(self, job: Job) -> bool:
+    def _may_share(self, job: DecodingJob) -> bool:
         """Tell whether the model looks at all of the text: where it looks back only so far, states depend on the rest."""
         if self.together is None:
             return False
         window = self.together.shared.window
         return window is None or len(job.framed.context) + job.room <= window
 
-    def _parts(self, jobs: Sequence[Job]) -> Iterator[list[Job]]:
+    def _parts(self, jobs: Sequence[DecodingJob]) -> Iterator[list[DecodingJob]]:
         """Cut a group so that what its requests have of their own fits into the memory that prefixes may take."""
-        part: list[Job] = []
-        used, common = 0, common_prefix([j.framed.context for j in jobs])
+        part: list[DecodingJob] = []
+        used, common = 0, count_common_prefix([j.framed.context for j in jobs])
         for job in jobs:
             rows = max(1, len(job.framed.choices))
             needed = rows * (len(job.framed.context) - common + job.room) * self.token_bytes

@@ -9,19 +9,19 @@ from dataclasses import dataclass
 import torch
 
 from knowhalu.errors import StageError
-from knowhalu.llm.local.attention import Columns
-from knowhalu.llm.local.forward import Alone
-from knowhalu.llm.local.framing import Framed, Framing
-from knowhalu.llm.local.prefill import Contexts, Read, batches
+from knowhalu.llm.local.attention import BatchedKVCache
+from knowhalu.llm.local.forward import SinglePromptModel
+from knowhalu.llm.local.prefill import PrefilledPrompt, PrefixPrefiller, batch_by_padded_size
+from knowhalu.llm.local.prompt_encoding import EncodedPrompt, PromptEncoder
 from knowhalu.requests import Completion, Generate
 
-BROKEN = "the model's output is not a number; try llm.precision=fp32"
+NOT_A_NUMBER_MESSAGE = "the model's output is not a number; try llm.precision=fp32"
 
 
-class Reply:
+class PartialReply:
     """A reply that grows until a stop string, an end token or `max_tokens` ends it."""
 
-    def __init__(self, request: Generate, framed: Framed, framing: Framing, ends: frozenset[int]) -> None:
+    def __init__(self, request: Generate, framed: EncodedPrompt, framing: PromptEncoder, ends: frozenset[int]) -> None:
         self.request, self.context, self.framing, self.ends = request, framed.context, framing, ends
         self.tokens: list[int] = []
         self.logprobs: list[float] = []
@@ -45,7 +45,7 @@ class Reply:
     def add(self, token: int, logprob: float) -> bool:
         """Take the next token; tells whether the reply is over."""
         if math.isnan(logprob):
-            self.error = StageError("generate", BROKEN, reply=self.text())
+            self.error = StageError("generate", NOT_A_NUMBER_MESSAGE, reply=self.text())
             return True
         self.tokens.append(token)
         self.logprobs.append(logprob)
@@ -77,7 +77,7 @@ class Reply:
         )  # fmt: skip
 
 
-def chosen(request: Generate, framed: Framed, logprobs: Sequence[Sequence[float]], cached: int) -> Completion:
+def choose_label(request: Generate, framed: EncodedPrompt, logprobs: Sequence[Sequence[float]], cached: int) -> Completion:
     """Choose by the log-probabilities of each choice's tokens: the likeliest, or by the seed where there is a temperature.
 
     A choice's probability is that of its token sequence, normalised over the choices; the temperature does not change it.
@@ -85,11 +85,11 @@ def chosen(request: Generate, framed: Framed, logprobs: Sequence[Sequence[float]
     """
     sums = [math.fsum(s) for s in logprobs]
     if not all(math.isfinite(s) for s in sums):
-        raise StageError("generate", BROKEN)
-    probabilities = normalised(dict(zip(request.choices, sums, strict=True)))
+        raise StageError("generate", NOT_A_NUMBER_MESSAGE)
+    probabilities = normalise_logprobs(dict(zip(request.choices, sums, strict=True)))
     text = max(probabilities, key=lambda c: probabilities[c])
     if request.temperature > 0:
-        warmed = normalised({c: s / request.temperature for c, s in zip(request.choices, sums, strict=True)})
+        warmed = normalise_logprobs({c: s / request.temperature for c, s in zip(request.choices, sums, strict=True)})
         text = random.Random(request.seed).choices(list(warmed), list(warmed.values()))[0]
     at = request.choices.index(text)
     return Completion(
@@ -97,7 +97,7 @@ def chosen(request: Generate, framed: Framed, logprobs: Sequence[Sequence[float]
     )  # fmt: skip
 
 
-def normalised(sums: Mapping[str, float]) -> dict[str, float]:
+def normalise_logprobs(sums: Mapping[str, float]) -> dict[str, float]:
     """Turn log-probabilities into probabilities that add up to 1."""
     top = max(sums.values())
     weights = {c: math.exp(s - top) for c, s in sums.items()}
@@ -109,13 +109,13 @@ Answer = Completion | StageError
 
 
 @dataclass(frozen=True)
-class Job:
+class DecodingJob:
     """A request, its place among the others, and the tokens that it makes."""
 
     number: int
     request: Generate
-    framed: Framed
-    reply: Reply
+    framed: EncodedPrompt
+    reply: PartialReply
 
     @property
     def room(self) -> int:
@@ -123,41 +123,41 @@ class Job:
         return max(map(len, self.framed.choices)) if self.framed.choices else self.request.max_tokens
 
 
-def answer_alone(alone: Alone, job: Job) -> Answer:
+def decode_single(alone: SinglePromptModel, job: DecodingJob) -> Answer:
     """Answer one request from its first token on."""
     reply = job.reply
     logits, cache = alone.read(job.framed.context)
     if job.framed.choices:
-        return _chosen(job, [_followed(alone, logits, deepcopy(cache), c) for c in job.framed.choices], 0)
+        return _choice_or_error(job, [_continuation_logprobs(alone, logits, deepcopy(cache), c) for c in job.framed.choices], 0)
     while True:
-        [(token, over)] = _step([reply], logits)
+        [(token, over)] = _draw_tokens([reply], logits)
         if over:
-            return _finished(reply, 0)
+            return _completion_or_error(reply, 0)
         logits, cache = alone.read([token], cache)
 
 
-def _followed(alone: Alone, logits: torch.Tensor, cache: object, tokens: Sequence[int]) -> list[float]:
+def _continuation_logprobs(alone: SinglePromptModel, logits: torch.Tensor, cache: object, tokens: Sequence[int]) -> list[float]:
     """Return the log-probability of each token, given the logits before the first; the cache is used up."""
     found = []
     for i, token in enumerate(tokens):
         if i:
             logits, cache = alone.read([tokens[i - 1]], cache)
-        found += _gathered(logits.log_softmax(-1), [token])
+        found += _token_logprobs(logits.log_softmax(-1), [token])
     return found
 
 
-class Together:
+class SharedPrefixDecoder:
     """Answer requests that share a beginning."""
 
-    def __init__(self, contexts: Contexts, keep_replies: bool) -> None:
+    def __init__(self, contexts: PrefixPrefiller, keep_replies: bool) -> None:
         self.contexts, self.shared, self.keep_replies = contexts, contexts.shared, keep_replies
 
-    def answer(self, jobs: Sequence[Job]) -> dict[int, Answer]:
+    def answer(self, jobs: Sequence[DecodingJob]) -> dict[int, Answer]:
         """Read all contexts, equal ones once, then write and score; returns the answers by the jobs' numbers."""
         texts = list(dict.fromkeys(j.framed.context for j in jobs))
         prefix, found = self.contexts.read(texts)
         by_text = dict(zip(texts, found, strict=True))
-        reads: dict[int, Read] = {}
+        reads: dict[int, PrefilledPrompt] = {}
         for job in jobs:
             reads[job.number] = by_text[job.framed.context]
             again = reads[job.number]._replace(cached=len(job.framed.context))  # for whoever asks the same once more
@@ -166,18 +166,20 @@ class Together:
         answers = self._write(prefix, free, reads) if free else {}
         return answers | (self._score(prefix, bound, reads) if bound else {})
 
-    def _write(self, prefix: torch.Tensor | None, jobs: Sequence[Job], reads: dict[int, Read]) -> dict[int, Answer]:
+    def _write(
+        self, prefix: torch.Tensor | None, jobs: Sequence[DecodingJob], reads: dict[int, PrefilledPrompt]
+    ) -> dict[int, Answer]:
         """Write all replies token by token."""
         answers: dict[int, Answer] = {}
         begin = 0 if prefix is None else prefix.shape[-2]
-        columns = Columns.of(prefix, [reads[j.number].states for j in jobs], max(j.room for j in jobs))
+        columns = BatchedKVCache.of(prefix, [reads[j.number].states for j in jobs], max(j.room for j in jobs))
         logits = torch.stack([reads[j.number].logits for j in jobs])
         rows = list(jobs)
         while True:
-            steps = _step([j.reply for j in rows], logits)
+            steps = _draw_tokens([j.reply for j in rows], logits)
             for row, (job, (_, over)) in enumerate(zip(rows, steps, strict=True)):
                 if over and job.number not in answers:
-                    answers[job.number] = _finished(job.reply, reads[job.number].cached)
+                    answers[job.number] = _completion_or_error(job.reply, reads[job.number].cached)
                     if self.keep_replies:
                         tokens = (*job.framed.context, *job.reply.tokens[:-1])
                         self.contexts.prefixes.keep(tokens, columns.states(row), begin)
@@ -188,23 +190,29 @@ class Together:
                 columns, rows, steps = columns.take(live), [rows[i] for i in live], [steps[i] for i in live]
             logits = self.shared.read(columns, [[token] for token, _ in steps])[:, -1]
 
-    def _score(self, prefix: torch.Tensor | None, jobs: Sequence[Job], reads: dict[int, Read]) -> dict[int, Answer]:
+    def _score(
+        self, prefix: torch.Tensor | None, jobs: Sequence[DecodingJob], reads: dict[int, PrefilledPrompt]
+    ) -> dict[int, Answer]:
         """Score every choice as a continuation of its context."""
         scores = {
-            (j.number, c): _gathered(reads[j.number].logits[None].log_softmax(-1), c[:1]) for j in jobs for c in j.framed.choices
+            (j.number, c): _token_logprobs(reads[j.number].logits[None].log_softmax(-1), c[:1])
+            for j in jobs
+            for c in j.framed.choices
         }
         longer = [(j, c) for j in jobs for c in j.framed.choices if len(c) > 1]
-        for batch in batches([len(c) - 1 for _, c in longer], self.contexts.at_once):
+        for batch in batch_by_padded_size([len(c) - 1 for _, c in longer], self.contexts.at_once):
             part = [longer[i] for i in batch]
             new = max(len(c) - 1 for _, c in part)
-            columns = Columns.of(prefix, [reads[j.number].states for j, _ in part], new)
+            columns = BatchedKVCache.of(prefix, [reads[j.number].states for j, _ in part], new)
             logprobs = self.shared.read(columns, [c[:-1] for _, c in part], keep=new).log_softmax(-1)
             for row, (job, choice) in enumerate(part):
-                scores[job.number, choice] += _gathered(logprobs[row, new - len(choice) + 1 :], choice[1:])
-        return {j.number: _chosen(j, [scores[j.number, c] for c in j.framed.choices], reads[j.number].cached) for j in jobs}
+                scores[job.number, choice] += _token_logprobs(logprobs[row, new - len(choice) + 1 :], choice[1:])
+        return {
+            j.number: _choice_or_error(j, [scores[j.number, c] for c in j.framed.choices], reads[j.number].cached) for j in jobs
+        }
 
 
-def _step(replies: Sequence[Reply], logits: torch.Tensor) -> list[tuple[int, bool]]:
+def _draw_tokens(replies: Sequence[PartialReply], logits: torch.Tensor) -> list[tuple[int, bool]]:
     """Draw the next token of every reply that is not over; returns each one's token and whether it is over now."""
     logprobs = logits.log_softmax(-1)
     best = logprobs.argmax(-1).tolist()
@@ -213,21 +221,21 @@ def _step(replies: Sequence[Reply], logits: torch.Tensor) -> list[tuple[int, boo
     return [(t, r.over or r.add(t, p)) for r, t, p in zip(replies, tokens, picked, strict=True)]
 
 
-def _gathered(logprobs: torch.Tensor, tokens: Sequence[int]) -> list[float]:
+def _token_logprobs(logprobs: torch.Tensor, tokens: Sequence[int]) -> list[float]:
     """Return the log-probability of each token in its row of `[tokens, vocabulary]`."""
     at = torch.tensor(list(tokens), device=logprobs.device)
     return [float(p) for p in logprobs.gather(-1, at[:, None])[:, 0].tolist()]
 
 
-def _finished(reply: Reply, cached: int) -> Answer:
+def _completion_or_error(reply: PartialReply, cached: int) -> Answer:
     try:
         return reply.completion(cached)
     except StageError as error:
         return error
 
 
-def _chosen(job: Job, logprobs: Sequence[Sequence[float]], cached: int) -> Answer:
+def _choice_or_error(job: DecodingJob, logprobs: Sequence[Sequence[float]], cached: int) -> Answer:
     try:
-        return chosen(job.request, job.framed, logprobs, cached)
+        return choose_label(job.request, job.framed, logprobs, cached)
     except StageError as error:
         return error

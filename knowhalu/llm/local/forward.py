@@ -1,7 +1,7 @@
 """How a transformers model reads: over a shared prefix with states that are kept, or from the first token on.
 
-`Shared` needs plain attention in every layer; it is tried on a few tokens when the model is opened, and a model that it
-does not read exactly as the model reads by itself is read by `Alone`.
+`SharedPrefixModel` needs plain attention in every layer; it is tried on a few tokens when the model is opened, and a model
+that it does not read exactly as the model reads by itself is read by `SinglePromptModel`.
 """
 
 import inspect
@@ -10,16 +10,23 @@ from typing import Any
 
 import torch
 
-from knowhalu.llm.local.attention import NAME, Columns, Layer, Reading, Refused, register
+from knowhalu.llm.local.attention import (
+    ATTENTION_NAME,
+    BatchedKVCache,
+    KVCacheLayer,
+    UnsupportedAttention,
+    UseKVCache,
+    register_attention,
+)
 
-AT_ONCE = 1024
+MAX_TOKENS_PER_FORWARD = 1024
 """Tokens in one forward pass at most."""
-PROBE = (2, 1, 3, 2, 3, 1, 2, 1)
-TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.1, torch.float16: 0.02}
+PROBE_TOKENS = (2, 1, 3, 2, 3, 1, 2, 1)
+PROBE_TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.1, torch.float16: 0.02}
 """Difference that is allowed at the probe, as a share of the largest logit."""
 
 
-class Alone:
+class SinglePromptModel:
     """Read every prompt from its first token, one at a time, with whatever cache the model makes itself, if it makes one."""
 
     def __init__(self, model: Any) -> None:
@@ -40,31 +47,31 @@ class Alone:
         return out.logits[0, -keep:].float(), out.past_key_values if self._caches else tokens
 
 
-class Shared:
+class SharedPrefixModel:
     """Read many prompts together that share a prefix. Raises Refused where the model's attention is not plain.
 
     `window` is the longest text that may be read: some models look back only so far.
     """
 
-    def __init__(self, model: Any, alone: Alone) -> None:
+    def __init__(self, model: Any, alone: SinglePromptModel) -> None:
         from transformers import Cache
 
         self.model, self._cache = model, Cache
         self.computed = 0
-        self.window = _window(model)
-        register()
+        self.window = _attention_window(model)
+        register_attention()
         before = model.config._attn_implementation
-        model.set_attn_implementation(NAME)
+        model.set_attn_implementation(ATTENTION_NAME)
         try:
-            if model.config._attn_implementation != NAME:
-                raise Refused("its attention cannot be exchanged")
+            if model.config._attn_implementation != ATTENTION_NAME:
+                raise UnsupportedAttention("its attention cannot be exchanged")
             self.empty = self._probe(alone)
         except Exception as error:
             model.set_attn_implementation(before)
-            raise Refused(str(error)) from error
+            raise UnsupportedAttention(str(error)) from error
         self.computed = alone.computed = 0
 
-    def read(self, columns: Columns, rows: Sequence[Sequence[int]], keep: int = 1) -> torch.Tensor:
+    def read(self, columns: BatchedKVCache, rows: Sequence[Sequence[int]], keep: int = 1) -> torch.Tensor:
         """Read on in every row; returns the logits after its last tokens: `[rows, keep, vocabulary]`, in single precision.
 
         `keep` is 1, or the length of the longest row.
@@ -73,17 +80,17 @@ class Shared:
         ids = torch.tensor([[0] * (new - len(r)) + list(r) for r in rows])
         real = torch.tensor([[False] * (new - len(r)) + [True] * len(r) for r in rows])
         self.computed += int(real.sum())
-        width = max(AT_ONCE // len(rows), keep)
+        width = max(MAX_TOKENS_PER_FORWARD // len(rows), keep)
         for start in range(0, new, width):
             logits = self._forward(columns, ids[:, start : start + width], real[:, start : start + width], keep)
         return logits
 
-    def _forward(self, columns: Columns, ids: torch.Tensor, real: torch.Tensor, keep: int) -> torch.Tensor:
+    def _forward(self, columns: BatchedKVCache, ids: torch.Tensor, real: torch.Tensor, keep: int) -> torch.Tensor:
         device = self.model.device
         positions = columns.positions(real.to(device))
-        layers: list[Any] = [Layer(columns, i) for i in range(self.empty.shape[0])]
+        layers: list[Any] = [KVCacheLayer(columns, i) for i in range(self.empty.shape[0])]
         cache = self._cache(layers=layers)
-        with Reading(columns):
+        with UseKVCache(columns):
             out = self.model(
                 ids.to(device),
                 attention_mask=columns.mask[:, :, 0],
@@ -96,25 +103,25 @@ class Shared:
         found: torch.Tensor = out.logits[:, -keep:].float()
         return found
 
-    def _probe(self, alone: Alone) -> torch.Tensor:
+    def _probe(self, alone: SinglePromptModel) -> torch.Tensor:
         """Read a few tokens both ways and compare; returns empty states of the model's shape."""
         vocabulary = self.model.get_input_embeddings().num_embeddings
-        tokens = [t % vocabulary for t in PROBE]
+        tokens = [t % vocabulary for t in PROBE_TOKENS]
         wanted, cache = alone.read(tokens)
         layers = [torch.stack([layer.keys[0], layer.values[0]]) for layer in cache.layers]
         if any(layer.shape != layers[0].shape for layer in layers):
-            raise Refused("its layers differ in shape")
+            raise UnsupportedAttention("its layers differ in shape")
         states = torch.stack(layers)
         self.empty = states[..., :0, :].clone()
-        columns = Columns.of(states[..., :3, :], [states[..., 3:4, :], self.empty], len(tokens))
+        columns = BatchedKVCache.of(states[..., :3, :], [states[..., 3:4, :], self.empty], len(tokens))
         found = self.read(columns, [tokens[4:], tokens[3:]])[:, -1]
         difference = float((found - wanted).abs().max())
-        if not difference <= TOLERANCE[states.dtype] * float(wanted.abs().max()):
-            raise Refused(f"its logits came out {difference:.2g} apart")
+        if not difference <= PROBE_TOLERANCE[states.dtype] * float(wanted.abs().max()):
+            raise UnsupportedAttention(f"its logits came out {difference:.2g} apart")
         return self.empty
 
 
-def _window(model: Any) -> int | None:
+def _attention_window(model: Any) -> int | None:
     """Return how far back the model looks, None for all the way; raises Refused where a layer keeps no plain states."""
     from transformers import DynamicCache
     from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
@@ -124,5 +131,5 @@ def _window(model: Any) -> int | None:
         if type(layer) is DynamicSlidingWindowLayer:
             windows.append(int(layer.sliding_window))
         elif type(layer) is not DynamicLayer:
-            raise Refused(f"it keeps {type(layer).__name__}")
+            raise UnsupportedAttention(f"it keeps {type(layer).__name__}")
     return min(windows, default=None)

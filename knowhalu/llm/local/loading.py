@@ -9,7 +9,7 @@ import torch
 from knowhalu.errors import MissingExtra, ModelError
 
 
-def checked_folder(model: str, setting: str = "llm.model") -> Path:
+def check_model_folder(model: str, setting: str = "llm.model") -> Path:
     """Return the folder of a model with safetensors weights; raises ModelError where it is not there or not whole."""
     if not model:
         raise ModelError(f"no model is named; set {setting} to the folder of a model, for example --set {setting}=/models/NAME")
@@ -57,7 +57,7 @@ def load_model(folder: Path, precision: str) -> Any:
     logging.disable_progress_bar()
     try:
         model: Any = AutoModelForCausalLM.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False, use_safetensors=True, dtype=dtype_for(precision, place)
+            folder, local_files_only=True, trust_remote_code=False, use_safetensors=True, dtype=resolve_dtype(precision, place)
         )
     except Exception as error:  # noqa: BLE001
         raise ModelError(f"{folder}: the model cannot be loaded ({error})") from error
@@ -67,7 +67,7 @@ def load_model(folder: Path, precision: str) -> Any:
     return model.eval().to(torch.device(place))
 
 
-def dtype_for(precision: str, place: str) -> torch.dtype:
+def resolve_dtype(precision: str, place: str) -> torch.dtype:
     """Resolve "auto": bfloat16 where the hardware multiplies it, else single precision."""
     if precision == "auto":
         fast = torch.cuda.is_bf16_supported() if place == "cuda" else torch.cpu.get_capabilities().get("avx512_bf16", False)
@@ -75,7 +75,7 @@ def dtype_for(precision: str, place: str) -> torch.dtype:
     return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
 
 
-def longest(config: Any) -> int | None:
+def max_context_tokens(config: Any) -> int | None:
     """Return how many tokens a model reads at most, if its configuration says so."""
     found = getattr(config.get_text_config(decoder=True), "max_position_embeddings", None)
     return int(found) if found else None

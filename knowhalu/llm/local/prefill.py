@@ -5,15 +5,15 @@ from typing import NamedTuple
 
 import torch
 
-from knowhalu.llm.local.attention import Columns
-from knowhalu.llm.local.forward import AT_ONCE, Shared
-from knowhalu.llm.local.prefix_tree import Prefixes, Tokens, shared_length
+from knowhalu.llm.local.attention import BatchedKVCache
+from knowhalu.llm.local.forward import MAX_TOKENS_PER_FORWARD, SharedPrefixModel
+from knowhalu.llm.local.prefix_tree import PrefixTree, TokenIds, count_shared_prefix
 
-AT_ONCE_ON_CPU = 128
+MAX_BATCH_TOKENS_ON_CPU = 128
 """Tokens of different texts that are read in one pass: on a CPU more only means more padding."""
 
 
-class Read(NamedTuple):
+class PrefilledPrompt(NamedTuple):
     """A text that was read: its states after the shared prefix, the logits after its last token (`[vocabulary]`).
 
     Of its tokens, `cached` were not computed anew.
@@ -24,38 +24,38 @@ class Read(NamedTuple):
     cached: int
 
 
-class Contexts:
+class PrefixPrefiller:
     """Read texts and keep what was computed of them."""
 
-    def __init__(self, shared: Shared, prefixes: Prefixes) -> None:
+    def __init__(self, shared: SharedPrefixModel, prefixes: PrefixTree) -> None:
         self.shared, self.prefixes, self.empty = shared, prefixes, shared.empty
 
-    def read(self, texts: Sequence[Tokens]) -> tuple[torch.Tensor | None, list[Read]]:
+    def read(self, texts: Sequence[TokenIds]) -> tuple[torch.Tensor | None, list[PrefilledPrompt]]:
         """Read different texts that begin alike; returns the states of their shared prefix, and each text's own."""
         found = [self.prefixes.find(t[:-1]) for t in texts]  # the last token is always read: its logits are wanted
         known = [sum(p.shape[-2] for p in pieces) for pieces in found]
         common = known[0]
         if len(texts) > 1:
-            common = min(common_prefix(texts), *(len(t) - 1 for t in texts))
+            common = min(count_common_prefix(texts), *(len(t) - 1 for t in texts))
         prefix = self._prefix(texts[0][:common], found[0])
         cached = [known[0], *(max(k, common) for k in known[1:])]
         own = [self._after(pieces, common) for pieces in found]
-        done: dict[int, Read] = {}
-        for batch in batches([len(t) - max(k, common) for t, k in zip(texts, known, strict=True)], self.at_once):
+        done: dict[int, PrefilledPrompt] = {}
+        for batch in batch_by_padded_size([len(t) - max(k, common) for t, k in zip(texts, known, strict=True)], self.at_once):
             new = [texts[i][max(known[i], common) :] for i in batch]
-            columns = Columns.of(prefix, [own[i] for i in batch], max(map(len, new)))
+            columns = BatchedKVCache.of(prefix, [own[i] for i in batch], max(map(len, new)))
             logits = self.shared.read(columns, new)[:, -1]
             for row, i in enumerate(batch):
-                done[i] = Read(columns.states(row), logits[row], cached[i])
+                done[i] = PrefilledPrompt(columns.states(row), logits[row], cached[i])
                 self.prefixes.keep(texts[i], done[i].states, common)
         return prefix, [done[i] for i in range(len(texts))]
 
     @property
     def at_once(self) -> int:
         """Return how many tokens of different texts are read in one pass."""
-        return AT_ONCE_ON_CPU if self.empty.device.type == "cpu" else AT_ONCE
+        return MAX_BATCH_TOKENS_ON_CPU if self.empty.device.type == "cpu" else MAX_TOKENS_PER_FORWARD
 
-    def _prefix(self, tokens: Tokens, found: list[torch.Tensor]) -> torch.Tensor | None:
+    def _prefix(self, tokens: TokenIds, found: list[torch.Tensor]) -> torch.Tensor | None:
         """Return the states of a shared prefix, computed now as far as they are not known."""
         if not tokens:
             return None
@@ -63,7 +63,7 @@ class Contexts:
         count = known.shape[-2]
         if count == len(tokens):
             return known
-        columns = Columns.of(known if count else None, [self.empty], len(tokens) - count)
+        columns = BatchedKVCache.of(known if count else None, [self.empty], len(tokens) - count)
         self.shared.read(columns, [tokens[count:]])
         new = columns.states(0)
         self.prefixes.keep(tokens, new, count)
@@ -83,12 +83,12 @@ class Contexts:
         return pieces[0] if len(pieces) == 1 else torch.cat([self.empty, *pieces], -2)
 
 
-def common_prefix(texts: Sequence[Tokens]) -> int:
+def count_common_prefix(texts: Sequence[TokenIds]) -> int:
     """Count the tokens with which all texts begin."""
-    return shared_length(min(texts), max(texts))  # what the two ends of the order share, all share
+    return count_shared_prefix(min(texts), max(texts))  # what the two ends of the order share, all share
 
 
-def batches(sizes: Sequence[int], limit: int) -> Iterator[list[int]]:
+def batch_by_padded_size(sizes: Sequence[int], limit: int) -> Iterator[list[int]]:
     """Put things of like size together, each batch at most `limit` large when all are padded to its largest."""
     batch: list[int] = []
     for i in sorted(range(len(sizes)), key=lambda i: sizes[i]):

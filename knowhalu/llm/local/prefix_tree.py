@@ -4,29 +4,29 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-Tokens = tuple[int, ...]
+TokenIds = tuple[int, ...]
 TOKEN_AXIS = -2
 """States are `[layers, 2 (keys, values), heads, tokens, head size]`."""
 
 
-def shared_length(one: Sequence[int], other: Sequence[int]) -> int:
+def count_shared_prefix(one: Sequence[int], other: Sequence[int]) -> int:
     """Count the tokens that two texts have in common at their beginning."""
     if one[: len(other)] == other[: len(one)]:
         return min(len(one), len(other))
     return next(i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
 
 
-class _Node:
+class _PrefixNode:
     """A run of tokens that follows its parent's, and the states that the model computed for them."""
 
     __slots__ = ("children", "parent", "states", "tokens", "used")
 
-    def __init__(self, tokens: Tokens, states: torch.Tensor, parent: "_Node | None", used: int) -> None:
+    def __init__(self, tokens: TokenIds, states: torch.Tensor, parent: "_PrefixNode | None", used: int) -> None:
         self.tokens, self.states, self.parent, self.used = tokens, states, parent, used
-        self.children: dict[int, _Node] = {}
+        self.children: dict[int, _PrefixNode] = {}
 
 
-class Prefixes:
+class PrefixTree:
     """Keep the states of what was read, in at most `limit` bytes; what was not used for longest goes first.
 
     Beginnings are compared token by token: where two texts are tokenized differently, nothing is shared.
@@ -35,13 +35,13 @@ class Prefixes:
     def __init__(self, limit: int) -> None:
         self.limit, self.bytes = limit, 0
         self._clock = 0
-        self._root = _Node((), torch.empty(0), None, 0)
+        self._root = _PrefixNode((), torch.empty(0), None, 0)
 
-    def find(self, tokens: Tokens) -> list[torch.Tensor]:
+    def find(self, tokens: TokenIds) -> list[torch.Tensor]:
         """Return the states of the longest known beginning, piece by piece; views, that must not be changed."""
         return [node.states.narrow(TOKEN_AXIS, 0, count) for node, count in self._walk(tokens)]
 
-    def keep(self, tokens: Tokens, states: torch.Tensor, begin: int = 0) -> None:
+    def keep(self, tokens: TokenIds, states: torch.Tensor, begin: int = 0) -> None:
         """Keep the states of `tokens[begin:]`, unless what stands before them is no longer known."""
         node, known = self._root, 0
         for node, count in list(self._walk(tokens)):
@@ -50,34 +50,34 @@ class Prefixes:
                 node = self._split(node, count)
         if known < begin or known == len(tokens):
             return
-        new = _Node(tokens[known:], _copy(states, known - begin, len(tokens) - begin), node, self._clock)
+        new = _PrefixNode(tokens[known:], _copy_slice(states, known - begin, len(tokens) - begin), node, self._clock)
         node.children[tokens[known]] = new
         self.bytes += new.states.nbytes
         while self.bytes > self.limit:
             self._drop(min(self._leaves(), key=lambda n: n.used))
 
-    def _walk(self, tokens: Tokens) -> Iterator[tuple[_Node, int]]:
+    def _walk(self, tokens: TokenIds) -> Iterator[tuple[_PrefixNode, int]]:
         """Go down along the tokens; yields each node and how many of its tokens fit."""
         self._clock += 1
         node, at = self._root, 0
         while at < len(tokens) and (child := node.children.get(tokens[at])) is not None:
-            count = shared_length(child.tokens, tokens[at : at + len(child.tokens)])
+            count = count_shared_prefix(child.tokens, tokens[at : at + len(child.tokens)])
             child.used = self._clock
             yield child, count
             if count < len(child.tokens):
                 return
             node, at = child, at + count
 
-    def _split(self, node: _Node, count: int) -> _Node:
+    def _split(self, node: _PrefixNode, count: int) -> _PrefixNode:
         """Cut a node in two and return the upper one. Both get their own memory, so that dropping one frees it."""
-        upper = _Node(node.tokens[:count], _copy(node.states, 0, count), node.parent, node.used)
+        upper = _PrefixNode(node.tokens[:count], _copy_slice(node.states, 0, count), node.parent, node.used)
         if node.parent is not None:
             node.parent.children[node.tokens[0]] = upper
         upper.children[node.tokens[count]] = node
-        node.tokens, node.states, node.parent = node.tokens[count:], _copy(node.states, count, len(node.tokens)), upper
+        node.tokens, node.states, node.parent = node.tokens[count:], _copy_slice(node.states, count, len(node.tokens)), upper
         return upper
 
-    def _leaves(self) -> Iterator[_Node]:
+    def _leaves(self) -> Iterator[_PrefixNode]:
         waiting = list(self._root.children.values())
         while waiting:
             node = waiting.pop()
@@ -85,11 +85,11 @@ class Prefixes:
                 yield node
             waiting += node.children.values()
 
-    def _drop(self, leaf: _Node) -> None:
+    def _drop(self, leaf: _PrefixNode) -> None:
         self.bytes -= leaf.states.nbytes
         if leaf.parent is not None:
             del leaf.parent.children[leaf.tokens[0]]
 
 
-def _copy(states: torch.Tensor, start: int, end: int) -> torch.Tensor:
+def _copy_slice(states: torch.Tensor, start: int, end: int) -> torch.Tensor:
     return states.narrow(TOKEN_AXIS, start, end - start).clone(memory_format=torch.contiguous_format)

@@ -9,29 +9,46 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal, NamedTuple, Protocol
 
-from knowhalu.methods.common.labels import LABELS, Scale, Think, Thought, decided, labelled, reasoned, supported
-from knowhalu.methods.common.sources import whole_or_retrieved
-from knowhalu.methods.common.verdict import NOTHING, RELATIONS, conclude, how_wrong, left_open, settled, why_open
-from knowhalu.prompts.book import BINARY, BaselineBook
-from knowhalu.prompts.claim_replies import JudgedClaim, listed, read_judged_claims
+from knowhalu.methods.common.labels import (
+    THREE_LABEL_SCHEME,
+    LabelledRationale,
+    LabelScheme,
+    RationaleGenerator,
+    generate_judgment,
+    generate_label,
+    generate_labelled_rationale,
+    support_probability,
+)
+from knowhalu.methods.common.sources import given_or_retrieved_passages
+from knowhalu.methods.common.verdict import (
+    NO_EVIDENCE,
+    RELATION_BY_LABEL,
+    combine_segments,
+    error_relation,
+    inconclusive_judgment,
+    inconclusive_reason,
+    resolve_inconclusive,
+)
+from knowhalu.prompts.book import BINARY_LABELS, BaselinePromptBook
+from knowhalu.prompts.claim_replies import JudgedClaim, format_judged_claims, read_judged_claims
 from knowhalu.prompts.format import LABEL
-from knowhalu.prompts.generate import asked_twice
+from knowhalu.prompts.generate import generate_with_retry
 from knowhalu.prompts.template import section
-from knowhalu.requests import Generate, Steps
+from knowhalu.requests import Conversation, Generate
 from knowhalu.results import Finding, Segment, Verdict
 from knowhalu.settings import BaselineOptions, LLMOptions
-from knowhalu.text.clauses import place
-from knowhalu.text.sentences import Span, few_segments
-from knowhalu.types import Form, Judgment, Knowledge, Label, Passage, Query, Sample, Step
+from knowhalu.text.clauses import locate_claim
+from knowhalu.text.sentences import Span, at_most_segments
+from knowhalu.types import Judgment, Knowledge, KnowledgeForm, Label, Passage, Query, Sample, Step
 
-FROM_MEMORY = frozenset({"halueval", "halueval-cot"})
+MEMORY_JUDGES = frozenset({"halueval", "halueval-cot"})
 """The judges that see no knowledge; documents that a text was made from are part of what is asked, so these they see."""
-QUERY_WORDS, QUERIES = 30, 16
+MAX_QUERY_WORDS, MAX_QUERIES = 30, 16
 """Words of a query that is made of a response, and how many are made at most."""
-STANDS = {Label.CORRECT: 1.0, Label.INCORRECT: 0.0, Label.INCONCLUSIVE: 0.5}
+LABEL_SUPPORT = {Label.CORRECT: 1.0, Label.INCORRECT: 0.0, Label.INCONCLUSIVE: 0.5}
 
 
-class Claimed(Protocol):
+class ClaimLike(Protocol):
     """A claim that a judge listed, and what it said of it."""
 
     text: str
@@ -43,7 +60,7 @@ class JudgeReasoner(Protocol):
 
     def judge(
         self, name: str, sample: Sample, passages: Sequence[Passage], votes: int | None = None
-    ) -> Steps[tuple[Judgment, Sequence[Claimed]]]:
+    ) -> Conversation[tuple[Judgment, Sequence[ClaimLike]]]:
         """Judge a text as the judge `name` does, or by the majority of `votes` judgments; with the claims it listed."""
 
 
@@ -57,48 +74,55 @@ class Judge:
         self.kind, self.name, self.votes = kind, name or kind, votes
         self.reasoner, self.options = reasoner, options or BaselineOptions()
 
-    def check(self, sample: Sample) -> Steps[Verdict]:
+    def check(self, sample: Sample) -> Conversation[Verdict]:
         """Check one sample."""
         passages = yield from self._passages(sample)
-        claims: Sequence[Claimed] = ()
-        if passages or (self.kind in FROM_MEMORY and not sample.documents):
+        claims: Sequence[ClaimLike] = ()
+        if passages or (self.kind in MEMORY_JUDGES and not sample.documents):
             judgment, claims = yield from self.reasoner.judge(self.kind, sample, passages, self.votes)
         else:
-            judgment = left_open(sample.task, NOTHING)
+            judgment = inconclusive_judgment(sample.task, NO_EVIDENCE)
         whole = Span(0, len(sample.response), sample.response)
-        label, findings = settled(judgment.label, sample.task), tuple(_findings(claims, whole))
+        label, findings = resolve_inconclusive(judgment.label, sample.task), tuple(_claim_findings(claims, whole))
         segment = Segment(
-            start=0, end=whole.end, text=whole.text, label=label, open=why_open(label, judgment),
-            relation=how_wrong(label, judgment, findings), probability=1 - judgment.supported, base=judgment, findings=findings,
-        )  # fmt: skip
-        return conclude(sample, (segment,), self.name, kind=None)
+            start=0,
+            end=whole.end,
+            text=whole.text,
+            label=label,
+            open=inconclusive_reason(label, judgment),
+            relation=error_relation(label, judgment, findings),
+            probability=1 - judgment.supported,
+            base=judgment,
+            findings=findings,
+        )
+        return combine_segments(sample, (segment,), self.name, kind=None)
 
-    def _passages(self, sample: Sample) -> Steps[tuple[Passage, ...]]:
-        if self.kind in FROM_MEMORY:
+    def _passages(self, sample: Sample) -> Conversation[tuple[Passage, ...]]:
+        if self.kind in MEMORY_JUDGES:
             sample = sample.model_copy(update={"knowledge": ()})
             if not sample.documents:
                 return ()
         words, k = self.options.source_words, self.options.passages
-        return (yield from whole_or_retrieved(sample, queries(sample), words=words, k=k))
+        return (yield from given_or_retrieved_passages(sample, source_queries(sample), words=words, k=k))
 
 
-def queries(sample: Sample) -> Iterable[str]:
+def source_queries(sample: Sample) -> Iterable[str]:
     """Return what the sources are searched by: the question alone in an index, and the response's pieces elsewhere."""
     if sample.question:
         yield sample.question
         if not sample.documents and not sample.knowledge:
             return
-    for piece in few_segments(sample.response, QUERY_WORDS, QUERIES):
+    for piece in at_most_segments(sample.response, MAX_QUERY_WORDS, MAX_QUERIES):
         yield piece.text
 
 
-def _findings(claims: Iterable[Claimed], whole: Span) -> Iterable[Finding]:
+def _claim_findings(claims: Iterable[ClaimLike], whole: Span) -> Iterable[Finding]:
     """Make findings of claims that were judged in one reply: no probability of theirs was measured."""
     for claim in claims:
-        at = place(claim.text, whole)
+        at = locate_claim(claim.text, whole)
         yield Finding(
-            unit="claim", start=at.start, end=at.end, text=claim.text, label=claim.label, relation=RELATIONS[claim.label],
-            supported=STANDS[claim.label], reason=f"judged {claim.label} in one reply with all other claims",
+            unit="claim", start=at.start, end=at.end, text=claim.text, label=claim.label, relation=RELATION_BY_LABEL[claim.label],
+            supported=LABEL_SUPPORT[claim.label], reason=f"judged {claim.label} in one reply with all other claims",
         )  # fmt: skip
 
 
@@ -119,9 +143,9 @@ def self_consistency(reasoner: JudgeReasoner, options: BaselineOptions | None = 
     return Judge(options.votes_by, reasoner, options, name="self-consistency", votes=options.votes)
 
 
-AS_THEY_ARE = "The passages as they are."
+UNDISTILLED_NOTE = "The passages as they are."
 """Stands as knowledge where passages are judged by without being distilled first."""
-NO_REASONS = "No reasons were asked for."
+NO_REASONS_NOTE = "No reasons were asked for."
 
 
 class JudgePrompt(NamedTuple):
@@ -129,68 +153,70 @@ class JudgePrompt(NamedTuple):
 
     prompt: str
     before: Literal["nothing", "reasons", "claims"]
-    scale: Scale = LABELS
+    scale: LabelScheme = THREE_LABEL_SCHEME
 
 
-_BINARY = Scale({str(label): label for label in BINARY})
-JUDGES = {
-    "halueval": JudgePrompt("halueval", "nothing", _BINARY),
-    "halueval-knowledge": JudgePrompt("halueval_knowledge", "nothing", _BINARY),
-    "halueval-cot": JudgePrompt("halueval_cot", "reasons", _BINARY),
-    "zero-shot-cot": JudgePrompt("zero_shot_cot", "reasons", _BINARY),
+_BINARY_SCHEME = LabelScheme({str(label): label for label in BINARY_LABELS})
+JUDGE_PROMPTS = {
+    "halueval": JudgePrompt("halueval", "nothing", _BINARY_SCHEME),
+    "halueval-knowledge": JudgePrompt("halueval_knowledge", "nothing", _BINARY_SCHEME),
+    "halueval-cot": JudgePrompt("halueval_cot", "reasons", _BINARY_SCHEME),
+    "zero-shot-cot": JudgePrompt("zero_shot_cot", "reasons", _BINARY_SCHEME),
     "few-shot": JudgePrompt("few_shot", "nothing"),
     "factored-single": JudgePrompt("factored_single", "claims"),
 }
 
 
-class PromptJudge:
+class LLMJudge:
     """Judge a whole text by one prompt."""
 
     def __init__(self, options: LLMOptions | None = None, method: BaselineOptions | None = None) -> None:
         """Load the prompts of all judges; raises PromptError where one cannot be used."""
         self.options, self.method = options or LLMOptions(), method or BaselineOptions()
-        self.book = BaselineBook(self.options, [judge.prompt for judge in JUDGES.values()])
+        self.book = BaselinePromptBook(self.options, [judge.prompt for judge in JUDGE_PROMPTS.values()])
 
     def judge(
         self, name: str, sample: Sample, passages: Sequence[Passage], votes: int | None = None
-    ) -> Steps[tuple[Judgment, tuple[JudgedClaim, ...]]]:
+    ) -> Conversation[tuple[Judgment, tuple[JudgedClaim, ...]]]:
         """Judge by the judge `name`: once, or by a majority; claims come only from one that lists them.
 
         With `votes`, so many judgments are drawn at the method's temperature; else `llm.votes` holds.
         """
-        how = JUDGES[name]
+        how = JUDGE_PROMPTS[name]
         lists: list[tuple[Label, tuple[JudgedClaim, ...]]] = []
-        think: Think = {
-            "nothing": partial(_at_once, scale=how.scale),
-            "reasons": partial(reasoned, scale=how.scale),
-            "claims": partial(_by_claims, scale=how.scale, lists=lists),
+        think: RationaleGenerator = {
+            "nothing": partial(_ask_label_only, scale=how.scale),
+            "reasons": partial(generate_labelled_rationale, scale=how.scale),
+            "claims": partial(_ask_claims_then_label, scale=how.scale, lists=lists),
         }[how.before]
-        judgment, shares = yield from decided(
+        judgment, shares = yield from generate_judgment(
             self.book.judge(how.prompt, sample, passages), None, votes or self.options.votes, how.scale, think=think,
             temperature=self.method.temperature if votes else 1.0,
         )  # fmt: skip
-        steps = (read_whole(sample, passages),) if passages else ()
-        said = judgment.model_copy(update={"supported": supported(shares, sample.task), "steps": steps})
+        steps = (undistilled_step(sample, passages),) if passages else ()
+        said = judgment.model_copy(update={"supported": support_probability(shares, sample.task), "steps": steps})
         return said, next((claims for label, claims in lists if label is judgment.label), ())
 
 
-def read_whole(sample: Sample, passages: Sequence[Passage]) -> Step:
+def undistilled_step(sample: Sample, passages: Sequence[Passage]) -> Step:
     """Show passages that were judged by as they are."""
     query = Query(specific=sample.response, general=sample.question or "")
-    knowledge = Knowledge(form=Form.UNSTRUCTURED, text=AS_THEY_ARE)
+    knowledge = Knowledge(form=KnowledgeForm.UNSTRUCTURED, text=UNDISTILLED_NOTE)
     return Step(thought="", query=query, passages=tuple(passages), knowledge=knowledge)
 
 
-def _at_once(request: Generate, scale: Scale) -> Steps[Thought]:
+def _ask_label_only(request: Generate, scale: LabelScheme) -> Conversation[LabelledRationale]:
     """Ask for the label alone; at a temperature, the label that was drawn is the vote."""
-    label, shares = yield from labelled(request, "\n", scale, draw=request.temperature > 0)
-    return NO_REASONS, label, shares
+    label, shares = yield from generate_label(request, "\n", scale, draw=request.temperature > 0)
+    return NO_REASONS_NOTE, label, shares
 
 
-def _by_claims(request: Generate, scale: Scale, lists: list[tuple[Label, tuple[JudgedClaim, ...]]]) -> Steps[Thought]:
+def _ask_claims_then_label(
+    request: Generate, scale: LabelScheme, lists: list[tuple[Label, tuple[JudgedClaim, ...]]]
+) -> Conversation[LabelledRationale]:
     """Ask for the claims with a label each, then for the label of the whole; every list goes to `lists` with its label."""
     again = replace(request, begun="\n1.", max_tokens=2 * request.max_tokens)
-    _, claims = yield from asked_twice(request, read_judged_claims, lambda c: again, joins=True)
-    label, shares = yield from labelled(request, f"\n{listed(claims)}\n{section(LABEL)}\n", scale)
+    _, claims = yield from generate_with_retry(request, read_judged_claims, lambda c: again, joins=True)
+    label, shares = yield from generate_label(request, f"\n{format_judged_claims(claims)}\n{section(LABEL)}\n", scale)
     lists.append((label, tuple(claims)))
     return f"{sum(c.label is label for c in claims)} of {len(claims)} claims are {label}.", label, shares

@@ -8,66 +8,70 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from knowhalu.methods.common.sources import given
-from knowhalu.methods.common.verdict import hallucinated, how_wrong
-from knowhalu.methods.conli.entity_support import COUNTED, held_in
-from knowhalu.requests import Steps
+from knowhalu.methods.common.sources import given_passages
+from knowhalu.methods.common.verdict import error_relation, is_hallucinated
+from knowhalu.methods.conli.entity_support import NUMERIC_TYPES, entity_match
+from knowhalu.requests import Conversation
 from knowhalu.results import Finding, Segment, Verdict
 from knowhalu.settings import LexicalOptions, LexicalRule
-from knowhalu.text.entities import by_rules
+from knowhalu.text.entities import find_entities
 from knowhalu.text.sentences import sentences
-from knowhalu.types import Judgment, Kind, Label, OpenReason, Passage, Relation, Sample
+from knowhalu.types import HallucinationKind, InconclusiveReason, Judgment, Label, Passage, Relation, Sample
 
-SURE = 0.95
+RULE_CONFIDENCE = 0.95
 """Stated, not measured: how far to trust a rule is for `knowhalu calibrate --method cascade` to say."""
-OPEN, BARE = "no rule decides", "the rules read only sources that come with the text"
+UNDECIDED_NOTE, NO_SOURCES_NOTE = "no rule decides", "the rules read only sources that come with the text"
 
 
-class LexicalReasoner(Protocol):
+class LexicalFinder(Protocol):
     """What the rules are applied by."""
 
     def findings(self, sample: Sample, sources: Sequence[Passage], rules: Sequence[LexicalRule]) -> tuple[Finding, ...]:
         """Return what decides: findings that are INCORRECT, or else CORRECT; none where no rule decides."""
 
 
-class Lexical:
+class LexicalBaseline:
     """Decide by rules on words, or leave a text open."""
 
     name = "lexical"
 
-    def __init__(self, reasoner: LexicalReasoner, options: LexicalOptions | None = None) -> None:
+    def __init__(self, reasoner: LexicalFinder, options: LexicalOptions | None = None) -> None:
         self.reasoner, self.options = reasoner, options or LexicalOptions()
 
-    def check(self, sample: Sample) -> Steps[Verdict]:
+    def check(self, sample: Sample) -> Conversation[Verdict]:
         """Check one sample; nobody is asked anything."""
         yield from ()
-        sources = given(sample)
+        sources = given_passages(sample)
         found = self.reasoner.findings(sample, sources, self.options.rules) if sources else ()
-        return _verdict(sample, found, *(OPEN, OpenReason.UNSURE) if sources else (BARE, OpenReason.NOTHING_RETRIEVED))
+        return _verdict(
+            sample,
+            found,
+            *(UNDECIDED_NOTE, InconclusiveReason.UNSURE) if sources else (NO_SOURCES_NOTE, InconclusiveReason.NOTHING_RETRIEVED),
+        )
 
 
-def _verdict(sample: Sample, found: Sequence[Finding], otherwise: str, why: OpenReason) -> Verdict:
+def _verdict(sample: Sample, found: Sequence[Finding], otherwise: str, why: InconclusiveReason) -> Verdict:
     label = found[0].label if found else Label.INCONCLUSIVE
-    p = {Label.CORRECT: 1 - SURE, Label.INCORRECT: SURE, Label.INCONCLUSIVE: 0.5}[label]
+    p = {Label.CORRECT: 1 - RULE_CONFIDENCE, Label.INCORRECT: RULE_CONFIDENCE, Label.INCONCLUSIVE: 0.5}[label]
     reason = "; ".join(dict.fromkeys(f.reason for f in found)) or otherwise
     judgment = Judgment(
         label=label, confidence=max(p, 1 - p), supported=1 - p, rationale=reason, measured="nowhere", open=None if found else why
     )
     whole = Segment(
         start=0, end=len(sample.response), text=sample.response, label=label, open=judgment.open,
-        relation=how_wrong(label, judgment, found), probability=p, base=judgment, findings=tuple(found),
+        relation=error_relation(label, judgment, found), probability=p, base=judgment, findings=tuple(found),
     )  # fmt: skip
     return Verdict(
-        id=sample.id, task=sample.task, method=Lexical.name, label=label, hallucinated=hallucinated(label),
+        id=sample.id, task=sample.task, method=LexicalBaseline.name, label=label, hallucinated=is_hallucinated(label),
         open=whole.open, relation=whole.relation,
-        kind=Kind.FACTUAL if label is Label.INCORRECT else None, probability=p, reason=reason, segments=(whole,),
+        kind=HallucinationKind.FACTUAL if label is Label.INCORRECT else None, probability=p, reason=reason, segments=(whole,),
     )  # fmt: skip
 
 
 _SPACE = re.compile(r"\s+")
 
 
-class Rules:
+class LexicalRules:
     """Apply the rules by patterns, capitals and lists; needs no model."""
 
     name = "rules"
@@ -75,30 +79,30 @@ class Rules:
     def findings(self, sample: Sample, sources: Sequence[Passage], rules: Sequence[LexicalRule]) -> tuple[Finding, ...]:
         """Return what decides: entities that stand in no source, or else the sentences that stand there word for word."""
         told = "\n".join([sample.question or "", *map(str, sources)])
-        missing = tuple(_missing(sample.response, told, rules))
-        return missing or (_copied(sample, sources) if "copied" in rules else ())
+        missing = tuple(_missing_entities(sample.response, told, rules))
+        return missing or (_copied_sentences(sample, sources) if "copied" in rules else ())
 
 
-def _missing(response: str, told: str, rules: Sequence[LexicalRule]) -> Iterator[Finding]:
-    for entity in by_rules(response):
-        kind = rule_of(entity.type)
-        if kind in rules and not held_in(entity.text, told):
+def _missing_entities(response: str, told: str, rules: Sequence[LexicalRule]) -> Iterator[Finding]:
+    for entity in find_entities(response):
+        kind = rule_for_type(entity.type)
+        if kind in rules and not entity_match(entity.text, told):
             yield Finding(
                 unit="entity", start=entity.start, end=entity.end, text=entity.text, type=entity.type, label=Label.INCORRECT,
                 relation=Relation.NEUTRAL, supported=0.0, reason=f"the {kind[:-1]} “{entity.text}” stands in no source",
             )  # fmt: skip
 
 
-def rule_of(type: str) -> LexicalRule:
+def rule_for_type(type: str) -> LexicalRule:
     """Return the rule that looks at entities of a type."""
-    return "dates" if type in ("date", "time") else "numbers" if type in COUNTED else "names"
+    return "dates" if type in ("date", "time") else "numbers" if type in NUMERIC_TYPES else "names"
 
 
-def _copied(sample: Sample, sources: Sequence[Passage]) -> tuple[Finding, ...]:
+def _copied_sentences(sample: Sample, sources: Sequence[Passage]) -> tuple[Finding, ...]:
     """Return every sentence where all stand in the sources; an answer may stand there and still answer something else."""
     spans = sentences(sample.response)
-    texts = [_plain(p.text) for p in sources]
-    if sample.question or not spans or not all(any(_plain(s.text) in text for text in texts) for s in spans):
+    texts = [_normalize(p.text) for p in sources]
+    if sample.question or not spans or not all(any(_normalize(s.text) in text for text in texts) for s in spans):
         return ()
     return tuple(
         Finding(unit="claim", start=s.start, end=s.end, text=s.text, label=Label.CORRECT,
@@ -107,10 +111,10 @@ def _copied(sample: Sample, sources: Sequence[Passage]) -> tuple[Finding, ...]:
     )  # fmt: skip
 
 
-def _plain(text: str) -> str:
+def _normalize(text: str) -> str:
     return f" {_SPACE.sub(' ', text).strip()} "
 
 
-def lexical(options: LexicalOptions) -> Lexical:
+def lexical_baseline(options: LexicalOptions) -> LexicalBaseline:
     """Make the method of rules."""
-    return Lexical(Rules(), options)
+    return LexicalBaseline(LexicalRules(), options)

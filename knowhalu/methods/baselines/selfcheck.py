@@ -11,31 +11,31 @@ from pathlib import Path
 from typing import Protocol
 
 from knowhalu.errors import ReplyError, StageError
-from knowhalu.methods.baselines.judge import queries
-from knowhalu.methods.common.sources import whole_or_retrieved
-from knowhalu.methods.common.verdict import conclude, hallucinated, settled, why_open
-from knowhalu.prompts.book import BaselineBook
-from knowhalu.prompts.format import passage_lines
-from knowhalu.prompts.generate import asked_twice
-from knowhalu.prompts.replies import chosen, line, whole_sentences
-from knowhalu.prompts.template import joined, section
-from knowhalu.requests import Completion, Entail, Hypothesis, Probabilities, Steps
+from knowhalu.methods.baselines.judge import source_queries
+from knowhalu.methods.common.sources import given_or_retrieved_passages
+from knowhalu.methods.common.verdict import combine_segments, inconclusive_reason, is_hallucinated, resolve_inconclusive
+from knowhalu.prompts.book import BaselinePromptBook
+from knowhalu.prompts.format import format_passages
+from knowhalu.prompts.generate import generate_with_retry
+from knowhalu.prompts.replies import complete_sentences, generate_choice, one_line
+from knowhalu.prompts.template import join_sections, section
+from knowhalu.requests import Completion, Conversation, Entail, EntailmentPair, Probabilities
 from knowhalu.results import Segment, Verdict
 from knowhalu.settings import BaselineOptions, LLMOptions
-from knowhalu.text.sentences import Span, few_segments, sentences
-from knowhalu.types import SAMPLES, Judgment, Label, OpenReason, Passage, Sample, Task
+from knowhalu.text.sentences import Span, at_most_segments, sentences
+from knowhalu.types import META_SAMPLES, InconclusiveReason, Judgment, Label, Passage, Sample, Task
 
-SHOWN = 160
+MAX_SHOWN_CHARS = 160
 """Characters of a response that a reason shows."""
 
 
-class SamplingReasoner(Protocol):
+class SelfCheckReasoner(Protocol):
     """The questions that SelfCheckGPT asks whoever thinks."""
 
-    def draw(self, sample: Sample, passages: Sequence[Passage], number: int) -> Steps[str]:
+    def draw(self, sample: Sample, passages: Sequence[Passage], number: int) -> Conversation[str]:
         """Draw the response `number`, from 0, to what the sample responds to."""
 
-    def inconsistent(self, part: Sample, contexts: Sequence[str]) -> Steps[list[float | None]]:
+    def inconsistent(self, part: Sample, contexts: Sequence[str]) -> Conversation[list[float | None]]:
         """Say for each context how inconsistent the response of `part` is with it; None where it says nothing of it."""
 
 
@@ -44,10 +44,10 @@ class SelfCheck:
 
     name = "selfcheck"
 
-    def __init__(self, reasoner: SamplingReasoner, options: BaselineOptions | None = None) -> None:
+    def __init__(self, reasoner: SelfCheckReasoner, options: BaselineOptions | None = None) -> None:
         self.reasoner, self.options = reasoner, options or BaselineOptions()
 
-    def check(self, sample: Sample) -> Steps[Verdict]:
+    def check(self, sample: Sample) -> Conversation[Verdict]:
         """Check one sample."""
         drawn = Counter((yield from self._samples(sample)))  # a short answer is often drawn in the same words
         found = []
@@ -55,23 +55,23 @@ class SelfCheck:
             part = sample.model_copy(update={"response": piece.text})
             told = yield from self.reasoner.inconsistent(part, tuple(drawn))
             found.append(self._segment(sample, piece, drawn, told))
-        verdict = conclude(sample, found, self.name, kind=None)
+        verdict = combine_segments(sample, found, self.name, kind=None)
         return verdict if self.options.score == "max" else self._by_mean(verdict)
 
-    def _samples(self, sample: Sample) -> Steps[list[str]]:
+    def _samples(self, sample: Sample) -> Conversation[list[str]]:
         """Return the responses that come with the sample, or draw them; raises StageError where there can be none."""
-        if SAMPLES in sample.meta:
-            return given_samples(sample)
+        if META_SAMPLES in sample.meta:
+            return read_meta_samples(sample)
         if sample.task is Task.CLAIM:
             raise StageError(
-                SAMPLES,
+                META_SAMPLES,
                 "a claim answers nothing, so there is nothing to answer again. Give the question or the documents that it comes "
                 "from, or other texts on the same as meta.samples, a list of texts",
             )
         passages: tuple[Passage, ...] = ()
         if sample.documents:  # knowledge is not shown: a model that has it would check by it, not by itself
             own = sample.model_copy(update={"knowledge": ()})
-            passages = yield from whole_or_retrieved(own, queries(own), words=self.options.source_words)
+            passages = yield from given_or_retrieved_passages(own, source_queries(own), words=self.options.source_words)
         drawn = []
         for number in range(self.options.samples):
             drawn.append((yield from self.reasoner.draw(sample, passages, number)))
@@ -81,7 +81,7 @@ class SelfCheck:
         """Return what is judged alone: the segments of a summary, the sentences of all else."""
         if sample.task is not Task.SUMMARY and len(found := sentences(sample.response)) <= self.options.pieces:
             return found
-        return few_segments(sample.response, self.options.segment_words, self.options.pieces)
+        return at_most_segments(sample.response, self.options.segment_words, self.options.pieces)
 
     def _segment(self, sample: Sample, piece: Span, drawn: Counter[str], told: Sequence[float | None]) -> Segment:
         """Score a piece by its mean inconsistency; a response that says nothing of it counts as one half."""
@@ -94,34 +94,39 @@ class SelfCheck:
         base = Judgment(
             label=label, confidence=score if label is Label.INCORRECT else 1 - score, supported=1 - score,
             measured="votes" if set(told) <= {0.0, 1.0, None} else "probability", rationale=_reason(pairs, drawn.total()),
-            open=OpenReason.OFF_TOPIC if silent else None,
+            open=InconclusiveReason.OFF_TOPIC if silent else None,
         )  # fmt: skip
-        label = settled(label, sample.task)
+        label = resolve_inconclusive(label, sample.task)
         return Segment(
-            start=piece.start, end=piece.end, text=piece.text, label=label, open=why_open(label, base), probability=score,
+            start=piece.start,
+            end=piece.end,
+            text=piece.text,
+            label=label,
+            open=inconclusive_reason(label, base),
+            probability=score,
             base=base,
-        )  # fmt: skip
+        )
 
     def _by_mean(self, verdict: Verdict) -> Verdict:
         """Decide by the mean of all pieces (SelfCheckGPT's score of a passage)."""
         score = sum(s.probability for s in verdict.segments) / len(verdict.segments)
         label = Label.INCORRECT if score >= self.options.threshold else Label.CORRECT
         if all(s.base.label is Label.INCONCLUSIVE for s in verdict.segments):
-            label = settled(Label.INCONCLUSIVE, verdict.task)
+            label = resolve_inconclusive(Label.INCONCLUSIVE, verdict.task)
         reason = f"mean inconsistency of {len(verdict.segments)} pieces {score:.2f}; the worst: {verdict.reason}"
-        left = OpenReason.OFF_TOPIC if label is Label.INCONCLUSIVE else None
-        decided = {"label": label, "hallucinated": hallucinated(label), "probability": score, "reason": reason, "open": left}
+        left = InconclusiveReason.OFF_TOPIC if label is Label.INCONCLUSIVE else None
+        decided = {"label": label, "hallucinated": is_hallucinated(label), "probability": score, "reason": reason, "open": left}
         return verdict.model_copy(update=decided)
 
 
-def given_samples(sample: Sample) -> list[str]:
+def read_meta_samples(sample: Sample) -> list[str]:
     """Return `meta.samples`; raises StageError where it is no list of texts."""
-    given = sample.meta[SAMPLES]
+    given = sample.meta[META_SAMPLES]
     if not isinstance(given, list | tuple) or not given:
-        raise StageError(SAMPLES, "meta.samples must be a list of texts, one for each further response")
+        raise StageError(META_SAMPLES, "meta.samples must be a list of texts, one for each further response")
     for number, text in enumerate(given, 1):
         if not isinstance(text, str) or not text.strip():
-            raise StageError(SAMPLES, f"meta.samples: number {number} is no text. Write each further response as a text")
+            raise StageError(META_SAMPLES, f"meta.samples: number {number} is no text. Write each further response as a text")
     return list(given)
 
 
@@ -133,51 +138,53 @@ def _reason(pairs: Sequence[tuple[tuple[str, int], float | None]], total: int) -
     if against[1] is None or against[1] < 0.5:
         return said
     text = " ".join(against[0][0].split())
-    return f"{said}; another one says: {text if len(text) <= SHOWN else text[:SHOWN] + ' ...'}"
+    return f"{said}; another one says: {text if len(text) <= MAX_SHOWN_CHARS else text[:MAX_SHOWN_CHARS] + ' ...'}"
 
 
-INCONSISTENT = {"Yes": 0.0, "No": 1.0, "N/A": None}
+INCONSISTENCY_SCORES = {"Yes": 0.0, "No": 1.0, "N/A": None}
 """How inconsistent a sentence is with a response that supports it or not; None where the response says nothing of the matter."""
-UNLIKE = 1_000_003
+REDRAW_SEED_OFFSET = 1_000_003
 """Added to the seed of a response that is drawn again, so that it cannot come out the same."""
 
 
-class LLMSampling:
+class SelfCheckLLM:
     """Draw responses with a language model, and ask it what each supports (the prompt variant)."""
 
     def __init__(self, options: LLMOptions | None = None, method: BaselineOptions | None = None) -> None:
         """Load the prompts; raises PromptError where one cannot be used."""
         self.options, self.method = options or LLMOptions(), method or BaselineOptions()
-        self.book = BaselineBook(self.options, ("answer", "supported"))
+        self.book = BaselinePromptBook(self.options, ("answer", "supported"))
 
-    def draw(self, sample: Sample, passages: Sequence[Passage], number: int) -> Steps[str]:
+    def draw(self, sample: Sample, passages: Sequence[Passage], number: int) -> Conversation[str]:
         """Draw the response `number`, from 0, to what the sample responds to."""
         asked = [section("Question", sample.question)] if sample.question else []
-        request = self.book.request("answer", sample.task, sample=joined([*passage_lines(passages), *asked]))
+        request = self.book.request("answer", sample.task, sample=join_sections([*format_passages(passages), *asked]))
         request = replace(request, temperature=self.method.temperature, seed=request.seed + number)
-        _, text = yield from asked_twice(request, _response, lambda c: replace(request, seed=request.seed + UNLIKE))
+        _, text = yield from generate_with_retry(
+            request, _response, lambda c: replace(request, seed=request.seed + REDRAW_SEED_OFFSET)
+        )
         return text
 
-    def inconsistent(self, part: Sample, contexts: Sequence[str]) -> Steps[list[float | None]]:
+    def inconsistent(self, part: Sample, contexts: Sequence[str]) -> Conversation[list[float | None]]:
         """Say for each context how inconsistent the response of `part` is with it: 0 or 1, or None where it says nothing."""
         found: list[float | None] = []
         for context in contexts:
             question = [section("Question", part.question)] if part.question else []
             request = self.book.request(
-                "supported", part.task, context=joined([*question, section("Context", context)]),
+                "supported", part.task, context=join_sections([*question, section("Context", context)]),
                 sentence=section("Sentence", part.response),
             )  # fmt: skip
-            found.append(INCONSISTENT[(yield from chosen(request, tuple(INCONSISTENT), "supported"))])
+            found.append(INCONSISTENCY_SCORES[(yield from generate_choice(request, tuple(INCONSISTENCY_SCORES), "supported"))])
         return found
 
 
-class EncoderSampling:
+class SelfCheckEncoder:
     """Hold sentences against given responses with the verifier (the NLI variant)."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def draw(self, sample: Sample, passages: Sequence[Passage], number: int) -> Steps[str]:
+    def draw(self, sample: Sample, passages: Sequence[Passage], number: int) -> Conversation[str]:
         """Raise StageError: the encoder writes nothing."""
         yield from ()
         raise StageError(
@@ -186,14 +193,14 @@ class EncoderSampling:
             "language model write them: --reasoner llm",
         )
 
-    def inconsistent(self, part: Sample, contexts: Sequence[str]) -> Steps[list[float | None]]:
+    def inconsistent(self, part: Sample, contexts: Sequence[str]) -> Conversation[list[float | None]]:
         """Say for each context how inconsistent it is: P(contradicted) against P(supported), the neutral left out."""
-        scores: list[Probabilities] = yield Entail(tuple(Hypothesis(c, part.response, part.question) for c in contexts))
+        scores: list[Probabilities] = yield Entail(tuple(EntailmentPair(c, part.response, part.question) for c in contexts))
         return [p.contradicted / told if (told := p.contradicted + p.supported) > 0 else None for p in scores]
 
 
 def _response(reply: Completion) -> str:
-    text = line(whole_sentences(reply.text) or reply.text) if reply.finish_reason == "length" else line(reply.text)
+    text = one_line(complete_sentences(reply.text) or reply.text) if reply.finish_reason == "length" else one_line(reply.text)
     if not any(c.isalnum() for c in text):
         raise ReplyError("samples", "the model wrote no response", reply=reply.text)
     return text

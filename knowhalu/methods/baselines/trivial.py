@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from knowhalu.errors import SettingsError
-from knowhalu.methods.common.sources import given, retrieve
-from knowhalu.requests import Steps
+from knowhalu.methods.common.sources import given_passages, retrieve_passages
+from knowhalu.requests import Conversation
 from knowhalu.results import Segment, Verdict
 from knowhalu.settings import TrivialOptions
 from knowhalu.text.sentences import STOPWORDS, content_words, stem, word_count, words
@@ -20,10 +20,10 @@ from knowhalu.types import Judgment, Label, Sample
 
 Direction = Literal["over", "under"]
 Measure = Callable[[str, str], float]
-_OPENS = re.compile(r"(?:^|[.!?:])\W*$")
+_SENTENCE_START = re.compile(r"(?:^|[.!?:])\W*$")
 
 
-class Rule(NamedTuple):
+class TrivialRule(NamedTuple):
     """What a trivial rule looks at: its number, in words, and on which side the hallucinated are expected."""
 
     name: str
@@ -33,18 +33,18 @@ class Rule(NamedTuple):
     reads: bool = True
 
 
-def words_of(response: str, source: str) -> float:
+def response_length(response: str, source: str) -> float:
     """Return the number of words."""
     return float(word_count(response))
 
 
-def overlap_of(response: str, source: str) -> float:
+def source_overlap(response: str, source: str) -> float:
     """Return the share of the response's content words that the source has, each counted as often as it stands."""
     wanted, there = content_words(response), set(content_words(source))
     return sum(w in there for w in wanted) / len(wanted) if wanted else 1.0
 
 
-def novelty_of(response: str, source: str) -> float:
+def source_novelty(response: str, source: str) -> float:
     """Return the share of the response's word pairs, names and numbers that the source has not; of its words without any."""
     wanted = _pairs(response) | {(w,) for w in _names_and_numbers(response)}
     wanted = wanted or {(w,) for w in content_words(response)}
@@ -61,29 +61,33 @@ def _names_and_numbers(text: str) -> set[str]:
     """Return capitalised words inside a sentence, and what has a digit, as `content_words` writes them."""
     found = [w for w in words(text) if w.text[0].isalnum() and w.text.lower() not in STOPWORDS]
     return {
-        stem(w.text.lower()) for w in found
-        if any(c.isdigit() for c in w.text) or (w.text[0].isupper() and not _OPENS.search(text[max(0, w.start - 8) : w.start]))
-    }  # fmt: skip
+        stem(w.text.lower())
+        for w in found
+        if any(c.isdigit() for c in w.text)
+        or (w.text[0].isupper() and not _SENTENCE_START.search(text[max(0, w.start - 8) : w.start]))
+    }
 
 
-RULES = {
+TRIVIAL_RULES = {
     rule.name: rule for rule in (
-        Rule("trivial-length", words_of, "{:.0f} words", "over", reads=False),
-        Rule("trivial-overlap", overlap_of, "{:.3f} of its words stand in the sources", "under"),
-        Rule("trivial-novelty", novelty_of, "{:.3f} of its word pairs, names and numbers stand in no source", "over"),
+        TrivialRule("trivial-length", response_length, "{:.0f} words", "over", reads=False),
+        TrivialRule("trivial-overlap", source_overlap, "{:.3f} of its words stand in the sources", "under"),
+        TrivialRule("trivial-novelty", source_novelty, "{:.3f} of its word pairs, names and numbers stand in no source", "over"),
     )
 }  # fmt: skip
 
 
-class Trivial:
+class TrivialBaseline:
     """Check by one rule. The question counts as a source, since what repeats it is nothing new."""
 
-    def __init__(self, rule: Rule, options: TrivialOptions) -> None:
+    def __init__(self, rule: TrivialRule, options: TrivialOptions) -> None:
         """Take the border from the options or their file; raises SettingsError where there is none."""
         if options.rule is not None and options.border is not None:
             raise SettingsError("trivial.rule and trivial.border are both given. Keep one of them")
         self.rule, self.name = rule, rule.name
-        self.border, direction = _fitted(rule.name, options.rule) if options.rule else (options.border, options.direction)
+        self.border, direction = (
+            _read_fitted_rule(rule.name, options.rule) if options.rule else (options.border, options.direction)
+        )
         if self.border is None:
             raise SettingsError(
                 f"{rule.name} has no border. Fit one on labelled rows (knowhalu compare IN --fit VALIDATION.jsonl) and name its "
@@ -91,7 +95,7 @@ class Trivial:
             )
         self.sign = 1 if (direction or rule.usual) == "over" else -1
 
-    def check(self, sample: Sample) -> Steps[Verdict]:
+    def check(self, sample: Sample) -> Conversation[Verdict]:
         """Check one sample."""
         source = (yield from _source(sample)) if self.rule.reads else ""
         return self.verdict(sample, self.rule.measure(sample.response, source))
@@ -100,7 +104,7 @@ class Trivial:
         """Decide by the value of a sample."""
         border = self.border or 0.0
         distance = self.sign * (value - border)
-        hallucinated, p = distance > 0, probability(distance, border)
+        hallucinated, p = distance > 0, threshold_probability(distance, border)
         label = Label.INCORRECT if hallucinated else Label.CORRECT
         reason = f"{self.rule.says.format(value)}; hallucinated is {'over' if self.sign > 0 else 'under'} {border:g}"
         judgment = Judgment(
@@ -116,7 +120,7 @@ class Trivial:
         )  # fmt: skip
 
 
-def probability(distance: float, border: float) -> float:
+def threshold_probability(distance: float, border: float) -> float:
     """Return 0.5 at the border, and more the further a text is on the wrong side of it: 0.5 + d / 2(|d| + max(1, |border|)).
 
     It only puts texts in order; nothing calibrates it.
@@ -124,12 +128,14 @@ def probability(distance: float, border: float) -> float:
     return 0.5 + 0.5 * distance / (abs(distance) + max(1.0, abs(border)))
 
 
-def _source(sample: Sample) -> Steps[str]:
-    passages = given(sample) or (yield from retrieve(sample, [" ".join(filter(None, (sample.question, sample.response)))], 2))
+def _source(sample: Sample) -> Conversation[str]:
+    passages = given_passages(sample) or (
+        yield from retrieve_passages(sample, [" ".join(filter(None, (sample.question, sample.response)))], 2)
+    )
     return "\n".join([sample.question or "", *(str(p) for p in passages)])
 
 
-def _fitted(name: str, file: Path) -> tuple[float, Direction]:
+def _read_fitted_rule(name: str, file: Path) -> tuple[float, Direction]:
     """Read a rule from the file that a fit left; raises SettingsError."""
     try:
         fields: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))[name]
@@ -142,16 +148,16 @@ def _fitted(name: str, file: Path) -> tuple[float, Direction]:
     return border, direction
 
 
-def length(options: TrivialOptions) -> Trivial:
+def length_baseline(options: TrivialOptions) -> TrivialBaseline:
     """Make the rule on the number of words."""
-    return Trivial(RULES["trivial-length"], options)
+    return TrivialBaseline(TRIVIAL_RULES["trivial-length"], options)
 
 
-def overlap(options: TrivialOptions) -> Trivial:
+def overlap_baseline(options: TrivialOptions) -> TrivialBaseline:
     """Make the rule on the words that stand in the sources."""
-    return Trivial(RULES["trivial-overlap"], options)
+    return TrivialBaseline(TRIVIAL_RULES["trivial-overlap"], options)
 
 
-def novelty(options: TrivialOptions) -> Trivial:
+def novelty_baseline(options: TrivialOptions) -> TrivialBaseline:
     """Make the rule on what stands in no source."""
-    return Trivial(RULES["trivial-novelty"], options)
+    return TrivialBaseline(TRIVIAL_RULES["trivial-novelty"], options)

@@ -8,36 +8,45 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from knowhalu.methods.baselines.judge import AS_THEY_ARE
-from knowhalu.methods.common.attribution import grounded, weighed
-from knowhalu.methods.common.evidence import link
-from knowhalu.methods.common.labels import decided, supported
-from knowhalu.methods.common.sources import whole_or_retrieved
-from knowhalu.methods.common.verdict import NOTHING, conclude, finding, how_wrong, left_open, nothing_to_check, settled, why_open
-from knowhalu.prompts.book import CLAIM, BaselineBook
+from knowhalu.methods.baselines.judge import UNDISTILLED_NOTE
+from knowhalu.methods.common.attribution import assign_quote_scores, ground_statements
+from knowhalu.methods.common.evidence import evidence_for
+from knowhalu.methods.common.labels import generate_judgment, support_probability
+from knowhalu.methods.common.sources import given_or_retrieved_passages
+from knowhalu.methods.common.verdict import (
+    NO_EVIDENCE,
+    claim_finding,
+    combine_segments,
+    error_relation,
+    inconclusive_judgment,
+    inconclusive_reason,
+    nothing_to_check_verdict,
+    resolve_inconclusive,
+)
+from knowhalu.prompts.book import CLAIM, BaselinePromptBook
 from knowhalu.prompts.claim_replies import read_claim_list
-from knowhalu.prompts.format import checked_sample, passage_lines
-from knowhalu.prompts.generate import asked_twice
-from knowhalu.prompts.template import joined, section
-from knowhalu.requests import Steps
-from knowhalu.results import Segment, Unchecked, Verdict
+from knowhalu.prompts.format import format_passages, format_sample
+from knowhalu.prompts.generate import generate_with_retry
+from knowhalu.prompts.template import join_sections, section
+from knowhalu.requests import Conversation
+from knowhalu.results import Segment, SkippedSpan, Verdict
 from knowhalu.settings import BaselineOptions, LLMOptions
-from knowhalu.text.clauses import place
-from knowhalu.text.sentences import Span, few_segments
-from knowhalu.types import Form, Judgment, Label, Passage, Query, Sample, Step
+from knowhalu.text.clauses import locate_claim
+from knowhalu.text.sentences import Span, at_most_segments
+from knowhalu.types import Judgment, KnowledgeForm, Label, Passage, Query, Sample, Step
 
-PIECE_WORDS = 100
+MAX_PIECE_WORDS = 100
 """Words of a piece of the response whose claims are taken out together."""
 NO_CLAIM = "it states no fact that can be checked"
 
 
-class ClaimReasoner(Protocol):
+class WikiChatReasoner(Protocol):
     """The questions that WikiChat's check asks whoever thinks; `part` is a sample whose response is the text in question."""
 
-    def claims(self, part: Sample) -> Steps[list[str]]:
+    def claims(self, part: Sample) -> Conversation[list[str]]:
         """List the claims of a piece of the response, each in words that can be understood alone."""
 
-    def verdict(self, part: Sample, passages: Sequence[Passage]) -> Steps[Judgment]:
+    def verdict(self, part: Sample, passages: Sequence[Passage]) -> Conversation[Judgment]:
         """Judge a claim by the passages found for it."""
 
 
@@ -46,23 +55,23 @@ class WikiChat:
 
     name = "wikichat"
 
-    def __init__(self, reasoner: ClaimReasoner, options: BaselineOptions | None = None) -> None:
+    def __init__(self, reasoner: WikiChatReasoner, options: BaselineOptions | None = None) -> None:
         self.reasoner, self.options = reasoner, options or BaselineOptions()
 
-    def check(self, sample: Sample) -> Steps[Verdict]:
+    def check(self, sample: Sample) -> Conversation[Verdict]:
         """Check one sample."""
         found, unchecked = [], []
         judged: dict[str, Judgment] = {}
-        for piece in few_segments(sample.response, PIECE_WORDS, self.options.pieces):
+        for piece in at_most_segments(sample.response, MAX_PIECE_WORDS, self.options.pieces):
             claims = yield from self._claims(sample, piece, judged)
             if claims:
                 found.append(_segment(sample, piece, claims))
             else:
-                unchecked.append(Unchecked(**piece._asdict(), reason=NO_CLAIM))
-        verdict = conclude(sample, found, self.name) if found else nothing_to_check(sample, self.name, NO_CLAIM)
+                unchecked.append(SkippedSpan(**piece._asdict(), reason=NO_CLAIM))
+        verdict = combine_segments(sample, found, self.name) if found else nothing_to_check_verdict(sample, self.name, NO_CLAIM)
         return verdict.model_copy(update={"unchecked": tuple(unchecked)})
 
-    def _claims(self, sample: Sample, piece: Span, judged: dict[str, Judgment]) -> Steps[dict[str, Judgment]]:
+    def _claims(self, sample: Sample, piece: Span, judged: dict[str, Judgment]) -> Conversation[dict[str, Judgment]]:
         """Judge the claims of one piece; one that an earlier piece made too is not judged again."""
         claims = yield from self.reasoner.claims(sample.model_copy(update={"response": piece.text}))
         for claim in claims:
@@ -70,11 +79,11 @@ class WikiChat:
                 judged[claim] = yield from self._claim(sample, claim)
         return {claim: judged[claim] for claim in claims}
 
-    def _claim(self, sample: Sample, claim: str) -> Steps[Judgment]:
+    def _claim(self, sample: Sample, claim: str) -> Conversation[Judgment]:
         part = sample.model_copy(update={"response": claim})
         words, k = self.options.source_words, self.options.passages
-        passages = yield from whole_or_retrieved(part, (claim,), words=words, k=k)
-        return (yield from self.reasoner.verdict(part, passages)) if passages else left_open(sample.task, NOTHING)
+        passages = yield from given_or_retrieved_passages(part, (claim,), words=words, k=k)
+        return (yield from self.reasoner.verdict(part, passages)) if passages else inconclusive_judgment(sample.task, NO_EVIDENCE)
 
 
 def _segment(sample: Sample, piece: Span, claims: dict[str, Judgment]) -> Segment:
@@ -83,40 +92,46 @@ def _segment(sample: Sample, piece: Span, claims: dict[str, Judgment]) -> Segmen
     supported = min(j.supported for j in claims.values())
     steps = tuple(step for j in claims.values() for step in j.steps)
     base = worst.model_copy(update={"supported": supported, "steps": steps})
-    label, findings = settled(base.label, sample.task), tuple(finding(claim, j, piece) for claim, j in claims.items())
+    label, findings = (
+        resolve_inconclusive(base.label, sample.task),
+        tuple(claim_finding(claim, j, piece) for claim, j in claims.items()),
+    )
     return Segment(
-        start=piece.start, end=piece.end, text=piece.text, label=label, open=why_open(label, base),
-        relation=how_wrong(label, base, findings), probability=1 - base.supported, base=base, findings=findings,
-        evidence=tuple(e for claim, judgment in claims.items() for e in link(place(claim, piece), judgment)),
+        start=piece.start, end=piece.end, text=piece.text, label=label, open=inconclusive_reason(label, base),
+        relation=error_relation(label, base, findings), probability=1 - base.supported, base=base, findings=findings,
+        evidence=tuple(e for claim, judgment in claims.items() for e in evidence_for(locate_claim(claim, piece), judgment)),
     )  # fmt: skip
 
 
-class LLMClaims:
+class WikiChatLLM:
     """Take claims out of a text, and judge each by passages."""
 
     def __init__(self, options: LLMOptions | None = None, method: BaselineOptions | None = None) -> None:
         """Load the prompts; raises PromptError where one cannot be used."""
         self.options = options or LLMOptions()
-        self.book = BaselineBook(self.options, ("claims", "verdict"))
+        self.book = BaselinePromptBook(self.options, ("claims", "verdict"))
 
-    def claims(self, part: Sample) -> Steps[list[str]]:
+    def claims(self, part: Sample) -> Conversation[list[str]]:
         """List the claims of a piece of a response, each in words that can be understood alone."""
-        request = self.book.request("claims", part.task, sample=checked_sample(part))
+        request = self.book.request("claims", part.task, sample=format_sample(part))
         again = replace(request, begun="\n1.", max_tokens=2 * request.max_tokens)
-        _, claims = yield from asked_twice(request, read_claim_list, lambda c: again, joins=True)
+        _, claims = yield from generate_with_retry(request, read_claim_list, lambda c: again, joins=True)
         return claims
 
-    def verdict(self, part: Sample, passages: Sequence[Passage]) -> Steps[Judgment]:
+    def verdict(self, part: Sample, passages: Sequence[Passage]) -> Conversation[Judgment]:
         """Judge a claim, the response of `part`, by the passages found for it."""
         query = Query(specific=part.response, general="")
-        knowledge = grounded(Form.UNSTRUCTURED, [part.response], (), part, query, passages)
+        knowledge = ground_statements(KnowledgeForm.UNSTRUCTURED, [part.response], (), part, query, passages)
         if not knowledge.quotes:
-            knowledge = knowledge.model_copy(update={"text": AS_THEY_ARE, "unfounded": ""})
+            knowledge = knowledge.model_copy(update={"text": UNDISTILLED_NOTE, "unfounded": ""})
         step = Step(thought="", query=query, passages=tuple(passages), knowledge=knowledge)
         request = self.book.request(
-            "verdict", part.task, passages=joined(passage_lines(passages)), claim=joined([section(CLAIM, part.response)])
+            "verdict",
+            part.task,
+            passages=join_sections(format_passages(passages)),
+            claim=join_sections([section(CLAIM, part.response)]),
         )
-        judgment, shares = yield from decided(request, votes=self.options.votes)
-        judgment = judgment.model_copy(update={"supported": supported(shares, part.task)})
-        steps = weighed((step,), judgment, contradicted=shares.get(Label.INCORRECT, 0.0))
+        judgment, shares = yield from generate_judgment(request, votes=self.options.votes)
+        judgment = judgment.model_copy(update={"supported": support_probability(shares, part.task)})
+        steps = assign_quote_scores((step,), judgment, contradicted=shares.get(Label.INCORRECT, 0.0))
         return judgment.model_copy(update={"steps": steps})

@@ -5,35 +5,35 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pydantic import Field, model_validator
 
-from knowhalu.methods.common.verdict import hallucinated, why_undecided
-from knowhalu.requests import Steps
+from knowhalu.methods.common.verdict import is_hallucinated, undecided_reason
+from knowhalu.requests import Conversation
 from knowhalu.results import Verdict
-from knowhalu.types import SET, Label, Record, Sample
+from knowhalu.types import META_SET, Label, Record, Sample
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-Kind = Literal["none", "temperature", "platt", "isotonic"]
-EDGE = 1e-6
+ScalingKind = Literal["none", "temperature", "platt", "isotonic"]
+MIN_PROBABILITY = 1e-6
 """Probabilities nearer to 0 or 1 than this are taken to be so near, so that their log-odds are numbers."""
 
 
-class Scaling(Record):
+class ProbabilityScaling(Record):
     """A curve that never falls, from a method's P(hallucinated) to one that says how often it is right.
 
     Temperature and Platt: sigmoid(slope x log-odds + shift), with a shift of 0 for a temperature of 1 / slope. Isotonic: straight
     lines between the points (x, y), and level outside of them.
     """
 
-    kind: Kind = "none"
+    kind: ScalingKind = "none"
     slope: float = Field(1.0, gt=0.0)
     shift: float = 0.0
     x: tuple[float, ...] = ()
     y: tuple[float, ...] = ()
 
     @model_validator(mode="after")
-    def _rises(self) -> "Scaling":
+    def _rises(self) -> "ProbabilityScaling":
         never_falls = all(list(v) == sorted(v) for v in (self.x, self.y))
         if len(self.x) != len(self.y) or not never_falls or (self.kind == "isotonic") != bool(self.x):
             raise ValueError("an isotonic scaling, and no other, has as many x as y, and both never fall")
@@ -52,18 +52,18 @@ class Scaling(Record):
         return np.asarray(1 / (1 + np.exp(-np.clip(z, -700.0, 700.0))))
 
 
-class Decision(Record):
+class DecisionRule(Record):
     """How a verdict is decided by its scaled probability: at most `low` is faithful, over `high` hallucinated, else left open.
 
     Equal borders are a threshold. Without borders the method's own labels stand.
     """
 
-    scaling: Scaling = Scaling()
+    scaling: ProbabilityScaling = ProbabilityScaling()
     low: float | None = Field(None, ge=-1.0, le=1.0)
     high: float | None = Field(None, ge=-1.0, le=1.0)
 
     @model_validator(mode="after")
-    def _in_order(self) -> "Decision":
+    def _in_order(self) -> "DecisionRule":
         if (self.low is None) != (self.high is None) or (self.low or 0.0) > (self.high or 0.0):
             raise ValueError("low and high are given together, and low is not over high")
         return self
@@ -80,45 +80,45 @@ class Decision(Record):
 
 
 def log_odds(p: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    """Return the natural log-odds of probabilities, cut off at `EDGE`."""
+    """Return the natural log-odds of probabilities, cut off at `MIN_PROBABILITY`."""
     import numpy as np
 
-    inside = np.clip(p, EDGE, 1 - EDGE)
+    inside = np.clip(p, MIN_PROBABILITY, 1 - MIN_PROBABILITY)
     return np.asarray(np.log(inside / (1 - inside)))
 
 
-class Checks(Protocol):
+class Detector(Protocol):
     """A method."""
 
     name: str
 
-    def check(self, sample: Sample) -> Steps[Verdict]:
+    def check(self, sample: Sample) -> Conversation[Verdict]:
         """Check one sample."""
 
 
-class Decided:
+class CalibratedMethod:
     """A method with a last step."""
 
-    def __init__(self, method: Checks, decision: Decision) -> None:
+    def __init__(self, method: Detector, decision: DecisionRule) -> None:
         self.name, self.method, self.decision = method.name, method, decision
 
-    def check(self, sample: Sample) -> Steps[Verdict]:
+    def check(self, sample: Sample) -> Conversation[Verdict]:
         """Check one sample."""
-        return decided((yield from self.method.check(sample)), self.decision)
+        return apply_decision_rule((yield from self.method.check(sample)), self.decision)
 
 
-class BySet:
+class PerSetMethod:
     """A method that is made otherwise for some sets; a text of no such set, or of none, is checked by `whole`."""
 
-    def __init__(self, whole: Checks, sets: Mapping[str, Checks]) -> None:
+    def __init__(self, whole: Detector, sets: Mapping[str, Detector]) -> None:
         self.name, self.whole, self.sets = whole.name, whole, sets
 
-    def check(self, sample: Sample) -> Steps[Verdict]:
+    def check(self, sample: Sample) -> Conversation[Verdict]:
         """Check one sample."""
-        return (yield from self.sets.get(str(sample.meta.get(SET)), self.whole).check(sample))
+        return (yield from self.sets.get(str(sample.meta.get(META_SET)), self.whole).check(sample))
 
 
-def decided(verdict: Verdict, decision: Decision) -> Verdict:
+def apply_decision_rule(verdict: Verdict, decision: DecisionRule) -> Verdict:
     """Scale the probability of a verdict and decide it anew.
 
     What the method left open stays open: a border cannot tell what sources do not say. A hallucination that only the border
@@ -127,19 +127,19 @@ def decided(verdict: Verdict, decision: Decision) -> Verdict:
     if not decision.changes:
         return verdict
     p, was_open = float(decision.scaling(verdict.probability)), verdict.hallucinated is None
-    found: dict[str, Any] = {"probability": p, "reason": f"{verdict.reason} ({_said(verdict, decision, p)})"}
+    found: dict[str, Any] = {"probability": p, "reason": f"{verdict.reason} ({_decision_reason(verdict, decision, p)})"}
     if decision.scaling.kind != "none":
         found["unscaled"] = verdict.probability
     if decision.low is not None and not was_open:
         said = decision.says(p)
-        label = next(label for label in Label if hallucinated(label) is said)
+        label = next(label for label in Label if is_hallucinated(label) is said)
         found |= {"label": label, "hallucinated": said, "kind": verdict.kind if said else None,
                   "relation": verdict.relation if said else None,
-                  "open": why_undecided(verdict.segments) if said is None else None}  # fmt: skip
+                  "open": undecided_reason(verdict.segments) if said is None else None}  # fmt: skip
     return verdict.model_copy(update=found)
 
 
-def _said(verdict: Verdict, decision: Decision, p: float) -> str:
+def _decision_reason(verdict: Verdict, decision: DecisionRule, p: float) -> str:
     scaling = f", by {decision.scaling.kind} scaling of {verdict.probability:.3f}" if decision.scaling.kind != "none" else ""
     said = f"P(hallucinated) is {p:.3f}{scaling}"
     if decision.low is None or decision.high is None or verdict.hallucinated is None:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, get_args
 
-from knowhalu.settings import Rule
+from knowhalu.settings import CombinationRule
 from knowhalu.types import Judgment, Label
 
 
@@ -20,7 +20,7 @@ def needs_second_opinion(base: Judgment, thresholds: Thresholds) -> bool:
     return base.label is Label.INCONCLUSIVE or base.confidence < thresholds.delta1
 
 
-def aggregate(base: Judgment, supplement: Judgment, thresholds: Thresholds) -> Judgment:
+def aggregate_judgments(base: Judgment, supplement: Judgment, thresholds: Thresholds) -> Judgment:
     """Return the judgment that counts (KnowHalu, Algorithm 1)."""
     if base.label is Label.INCONCLUSIVE:
         return supplement
@@ -29,17 +29,17 @@ def aggregate(base: Judgment, supplement: Judgment, thresholds: Thresholds) -> J
     return base
 
 
-SHARPNESS = 4.0
+SOFT_MAX_SHARPNESS = 4.0
 """How nearly the soft maximum of the segments' log-odds is the maximum."""
-_LEAST = 1e-12
-RULES: tuple[Rule, ...] = get_args(Rule)
-NAMES: Mapping[str, str] = {
+_MIN_PROBABILITY = 1e-12
+COMBINATION_RULES: tuple[CombinationRule, ...] = get_args(CombinationRule)
+RULE_NAMES: Mapping[str, str] = {
     "product": "the product", "minimum": "the minimum", "geometric": "the geometric mean",
     "calibrated": "the length-calibrated product",
 }  # fmt: skip
 
 
-class Standard(NamedTuple):
+class CombinationCalibration(NamedTuple):
     """What claims are measured by: theta for each rule, P(supported) of a typical claim, and the usual number of claims."""
 
     thetas: Mapping[str, float]
@@ -47,7 +47,7 @@ class Standard(NamedTuple):
     reference: float
 
 
-def combined(claims: Sequence[float], typical: float, reference: float) -> dict[Rule, float]:
+def combine_probabilities(claims: Sequence[float], typical: float, reference: float) -> dict[CombinationRule, float]:
     """Combine P(supported) of n >= 1 claims by every rule; each result is in [0, 1] and grows with each claim's.
 
     - product: p1 x ... x pn, all claims being independent. A long text gets less by its length alone.
@@ -60,14 +60,14 @@ def combined(claims: Sequence[float], typical: float, reference: float) -> dict[
     n = len(claims)
     product, least = math.prod(claims), min(claims)
     if least == 0.0:
-        return dict.fromkeys(RULES, 0.0)
+        return dict.fromkeys(COMBINATION_RULES, 0.0)
     logs = math.fsum(map(math.log, claims))  # the product of many claims may be too small for a float, its logarithm is not
     geometric = min(max(claims), max(least, math.exp(logs / n)))
     calibrated = math.exp(min(0.0, logs - (n - reference) * math.log(typical)))
     return {"product": product, "minimum": least, "geometric": geometric, "calibrated": calibrated}
 
 
-def doubt(probability: float, theta: float) -> float:
+def hallucination_probability(probability: float, theta: float) -> float:
     """Turn a combined probability into that of a hallucination: over 0.5 exactly where it is under theta.
 
     It falls in two straight lines: from 1 at 0 to 0.5 at theta, and on to 0 at 1.
@@ -89,13 +89,13 @@ def fit_theta(rows: Iterable[tuple[float, bool]]) -> float:
     return math.fsum(math.fsum(c) / len(c) for c in classes) / 2
 
 
-def softened(deciding: float, every: Sequence[float]) -> float:
+def soft_max_probability(deciding: float, every: Sequence[float]) -> float:
     """Return P(hallucinated) of a text from that of the segment that decides it, and of all its n >= 1 segments.
 
-    The log-odds are a soft maximum, ln(mean(exp(s z))) / s with s = `SHARPNESS`, in which no segment counts for more than the
-    deciding one. They are those of the deciding one where all are as doubtful, and up to ln(n) / s less where the others are not:
-    of many segments the worst looks doubtful by chance. So a change in any segment shows, and texts can be ranked. The result
-    stays on the deciding one's side of 0.5.
+    The log-odds are a soft maximum, ln(mean(exp(s z))) / s with s = `SOFT_MAX_SHARPNESS`, in which no segment counts for more
+    than the deciding one. They equal those of the deciding segment where all are equally doubtful, and are up to ln(n) / s lower
+    otherwise: of many segments the worst looks doubtful by chance. So a change in any segment shows, and texts can be ranked.
+    The result stays on the deciding segment's side of 0.5.
     """
     if not 0.0 < deciding < 1.0:
         return deciding
@@ -103,11 +103,11 @@ def softened(deciding: float, every: Sequence[float]) -> float:
     less = [min(0.0, _log_odds(p) - most) for p in every]
     if not any(less):
         return deciding
-    z = most + math.log(math.fsum(math.exp(SHARPNESS * d) for d in less) / len(less)) / SHARPNESS
+    z = most + math.log(math.fsum(math.exp(SOFT_MAX_SHARPNESS * d) for d in less) / len(less)) / SOFT_MAX_SHARPNESS
     z = max(z, most / 10) if most > 0 else z
     p = 1 / (1 + math.exp(-z))
     return max(p, math.nextafter(0.5, 1)) if deciding > 0.5 else p
 
 
 def _log_odds(p: float) -> float:
-    return math.log(max(p, _LEAST) / max(1 - p, _LEAST))
+    return math.log(max(p, _MIN_PROBABILITY) / max(1 - p, _MIN_PROBABILITY))

@@ -9,14 +9,14 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import NamedTuple
 
-from knowhalu.requests import Entail, Hypothesis, Probabilities, Steps
+from knowhalu.requests import Conversation, Entail, EntailmentPair, Probabilities
 from knowhalu.text.overlap import coverage
-from knowhalu.text.sentences import SHORT, Span, content_words, pieces, sentences, word_count
-from knowhalu.text.triplets import as_text, triplets
-from knowhalu.types import Document, Form, Knowledge, Passage, Query, Quote, Sample, Step, Triplet
+from knowhalu.text.sentences import MAX_CACHED_CHARS, Span, content_words, sentences, split_long_sentences, word_count
+from knowhalu.text.triplets import extract_triplets, triplets_to_text
+from knowhalu.types import Document, Knowledge, KnowledgeForm, Passage, Query, Quote, Sample, Step, Triplet
 
 
-class Piece(NamedTuple):
+class WindowSentence(NamedTuple):
     """A sentence of a text, its words, those that carry meaning, and the number of its paragraph."""
 
     span: Span
@@ -25,14 +25,14 @@ class Piece(NamedTuple):
     paragraph: int
 
 
-class Source(NamedTuple):
+class WindowSource(NamedTuple):
     """A text, and the starts and ends of what a search found in it."""
 
     text: str
     found: Sequence[tuple[int, int]]
 
 
-class Run(NamedTuple):
+class SentenceRun(NamedTuple):
     """Sentences `first` to `last` and what they share with a claim."""
 
     shared: int
@@ -41,30 +41,32 @@ class Run(NamedTuple):
     last: int
 
 
-def pieces_of(text: str, limit: int) -> tuple[Piece, ...]:
+def window_sentences(text: str, limit: int) -> tuple[WindowSentence, ...]:
     """Read the sentences of a text, those of more than `limit` words in pieces."""
-    return (_short if len(text) <= SHORT else _long)(text, limit)
+    return (_split_short if len(text) <= MAX_CACHED_CHARS else _split_long)(text, limit)
 
 
-def _read(text: str, limit: int) -> tuple[Piece, ...]:
-    found: list[Piece] = []
-    for p in pieces(text, limit):
+def _split_sentences(text: str, limit: int) -> tuple[WindowSentence, ...]:
+    found: list[WindowSentence] = []
+    for p in split_long_sentences(text, limit):
         parted = bool(found) and text.count("\n", found[-1].span.end, p.start) > 1
         paragraph = found[-1].paragraph + parted if found else 0
-        found.append(Piece(p, word_count(p.text), frozenset(content_words(p.text)), paragraph))
+        found.append(WindowSentence(p, word_count(p.text), frozenset(content_words(p.text)), paragraph))
     return tuple(found)
 
 
-_short = lru_cache(maxsize=256)(_read)
-_long = lru_cache(maxsize=8)(_read)  # a reading takes many times the memory of its text
+_split_short = lru_cache(maxsize=256)(_split_sentences)
+_split_long = lru_cache(maxsize=8)(_split_sentences)  # a reading takes many times the memory of its text
 
 
-def densest(parts: Sequence[Piece], wanted: AbstractSet[str], near: AbstractSet[int], limit: int) -> Run | None:
+def densest_run(
+    parts: Sequence[WindowSentence], wanted: AbstractSet[str], near: AbstractSet[int], limit: int
+) -> SentenceRun | None:
     """Return the shortest run of at most `limit` words that shares most with a claim, the first of equals.
 
     A run has one of the sentences `near` at least, and goes over no paragraph without one; None where no such run shares a word.
     """
-    best: Run | None = None
+    best: SentenceRun | None = None
     paragraphs = {parts[i].paragraph for i in near}
     shared = [p.content & wanted for p in parts]
     for first in range(len(parts)):
@@ -77,11 +79,11 @@ def densest(parts: Sequence[Piece], wanted: AbstractSet[str], near: AbstractSet[
             seen |= shared[last]
             touches = touches or last in near
             if touches and seen and (best is None or (len(seen), -size) > (best.shared, -best.size)):
-                best = Run(len(seen), size, first, last)
+                best = SentenceRun(len(seen), size, first, last)
     return best
 
 
-def filled(text: str, parts: Sequence[Piece], run: Run, limit: int) -> Span:
+def extend_run(text: str, parts: Sequence[WindowSentence], run: SentenceRun, limit: int) -> Span:
     """Return a run with its neighbours, before and after in turn, as far as the limit and their paragraph go."""
     _, size, first, last = run
     grows = True
@@ -97,39 +99,39 @@ def filled(text: str, parts: Sequence[Piece], run: Run, limit: int) -> Span:
     return Span(a, b, text[a:b])
 
 
-def window(claim: str, sources: Sequence[Source], limit: int) -> tuple[int, Span] | None:
+def best_window(claim: str, sources: Sequence[WindowSource], limit: int) -> tuple[int, Span] | None:
     """Return the number of the source and the stretch of at most `limit` words of it that shares most words with a claim.
 
     The stretch takes in some of what was found there. Of stretches that share equally much the shortest counts, then the
     first; None where none shares a word.
     """
     wanted = frozenset(content_words(claim))
-    runs: list[tuple[int, Run]] = []
+    runs: list[tuple[int, SentenceRun]] = []
     for number, (text, found) in enumerate(sources):
-        parts = pieces_of(text, limit) if found else ()
+        parts = window_sentences(text, limit) if found else ()
         near = {i for i, p in enumerate(parts) if any(a < p.span.end and p.span.start < b for a, b in found)}
-        if (run := densest(parts, wanted, near, limit)) is not None:
+        if (run := densest_run(parts, wanted, near, limit)) is not None:
             runs.append((number, run))
     if not runs:
         return None
     number, run = max(runs, key=lambda r: (r[1].shared, -r[1].size))
     text = sources[number].text
-    return number, filled(text, pieces_of(text, limit), run, limit)
+    return number, extend_run(text, window_sentences(text, limit), run, limit)
 
 
-READS = 8
+MAX_SENTENCES_READ = 8
 """Sentences read for one query."""
-KEEPS = 6
+MAX_SENTENCES_KEPT = 6
 """Sentences kept of one query."""
-TELLS = 0.5
+MIN_SUPPORT = 0.5
 """Probability from which a sentence without any of the claim's words still tells something."""
-JOINT_WORDS = 130
+MAX_JOINT_WORDS = 130
 """Words of the sentences that are judged together."""
-BLANK = re.compile(r"[\W_]*(?:n\W?a|none|null|nil|nan)?[\W_]*", re.IGNORECASE)
+BLANK_SENTENCE = re.compile(r"[\W_]*(?:n\W?a|none|null|nil|nan)?[\W_]*", re.IGNORECASE)
 """A sentence that only says that there is none."""
 
 
-class Candidate(NamedTuple):
+class SourceSentence(NamedTuple):
     """A sentence of a passage that may speak of the claim."""
 
     passage: Passage
@@ -137,21 +139,23 @@ class Candidate(NamedTuple):
     end: int
     text: str
 
-    def shaped(self, form: Form) -> str:
+    def shaped(self, form: KnowledgeForm) -> str:
         """Return the sentence as the verifier reads it: with its title, or as triplets."""
-        if form is Form.STRUCTURED:
-            return as_text(triplets(self.text, self.passage.title))
+        if form is KnowledgeForm.STRUCTURED:
+            return triplets_to_text(extract_triplets(self.text, self.passage.title))
         title = self.passage.title
         return f"{title}: {self.text}" if title and title.lower() not in self.text.lower() else self.text
 
 
-def candidates(passages: Iterable[Passage], query: Query, read: set[tuple[str, int]], limit: int = READS) -> list[Candidate]:
+def select_candidates(
+    passages: Iterable[Passage], query: Query, read: set[tuple[str, int]], limit: int = MAX_SENTENCES_READ
+) -> list[SourceSentence]:
     """Choose the sentences nearest to a query in words, in the order of the sources, without those already read."""
     found = [
-        Candidate(p, s.start, s.end, s.text)
+        SourceSentence(p, s.start, s.end, s.text)
         for p in passages
         for s in sentences(p.text)
-        if (p.id, s.start) not in read and not BLANK.fullmatch(s.text)
+        if (p.id, s.start) not in read and not BLANK_SENTENCE.fullmatch(s.text)
     ]
     if len(found) <= limit:
         return found
@@ -162,7 +166,7 @@ def candidates(passages: Iterable[Passage], query: Query, read: set[tuple[str, i
     return [found[i] for i in sorted(ranked[:limit])]
 
 
-def read(part: Sample, query: Query, found: Sequence[Candidate], form: Form) -> Steps[Knowledge]:
+def score_candidates(part: Sample, query: Query, found: Sequence[SourceSentence], form: KnowledgeForm) -> Conversation[Knowledge]:
     """Score sentences against what the query claims and keep the most telling ones as knowledge.
 
     Without a question the query's specific formulation is the statement in question; with one it is the whole answer.
@@ -171,10 +175,10 @@ def read(part: Sample, query: Query, found: Sequence[Candidate], form: Form) -> 
         return Knowledge(form=form)
     shaped = [c.shaped(form) for c in found]
     claim = part.response if part.question else query.specific
-    scores: list[Probabilities] = yield Entail(tuple(Hypothesis(s, claim, part.question) for s in shaped))
+    scores: list[Probabilities] = yield Entail(tuple(EntailmentPair(s, claim, part.question) for s in shaped))
     relevance = [max(coverage(part.question or claim, c.text), coverage(claim, c.text)) for c in found]
     weight = [max(p.supported, p.contradicted) + r for p, r in zip(scores, relevance, strict=True)]
-    kept = sorted(sorted(range(len(found)), key=lambda i: -weight[i])[:KEEPS])
+    kept = sorted(sorted(range(len(found)), key=lambda i: -weight[i])[:MAX_SENTENCES_KEPT])
     quotes = tuple(
         Quote(
             passage=found[i].passage.id, text=found[i].text, start=found[i].start, end=found[i].end,
@@ -183,17 +187,17 @@ def read(part: Sample, query: Query, found: Sequence[Candidate], form: Form) -> 
         for i in kept
     )  # fmt: skip
     facts: tuple[Triplet, ...] = ()
-    if form is Form.STRUCTURED:
-        facts = tuple(t for n, i in enumerate(kept) for t in triplets(found[i].text, found[i].passage.title, n))
+    if form is KnowledgeForm.STRUCTURED:
+        facts = tuple(t for n, i in enumerate(kept) for t in extract_triplets(found[i].text, found[i].passage.title, n))
     known = Knowledge(form=form, quotes=quotes, triplets=facts)
-    if not any(relevance[i] > 0 or scores[i].supported >= TELLS for i in kept):
+    if not any(relevance[i] > 0 or scores[i].supported >= MIN_SUPPORT for i in kept):
         return known
     best = sorted(sorted(range(len(kept)), key=lambda n: -weight[kept[n]])[:2])
     told = [str(t) for t in facts if t.quote in best] or [quotes[n].text for n in best]
     return known.model_copy(update={"text": " ".join(told)})
 
 
-def stretch(part: Sample, steps: Sequence[Step], form: Form) -> str | None:
+def document_window(part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> str | None:
     """Return the stretch of a sample's own documents, about what was found, that shares most words with the claim, in a form.
 
     None without documents, or where they share no word with it. Neighbouring sentences explain one another ("he", "the
@@ -201,24 +205,25 @@ def stretch(part: Sample, steps: Sequence[Step], form: Form) -> str | None:
     """
     places = {p.id: p for s in steps for p in s.passages}.values()
     sources = [
-        Source(d.text, [(p.start, p.end) for p in places if _is_of(p, d, number)]) for number, d in enumerate(part.documents, 1)
+        WindowSource(d.text, [(p.start, p.end) for p in places if _is_from_document(p, d, number)])
+        for number, d in enumerate(part.documents, 1)
     ]
-    found = window(f"{part.question or ''} {part.response}", sources, JOINT_WORDS)
+    found = best_window(f"{part.question or ''} {part.response}", sources, MAX_JOINT_WORDS)
     if found is None:
         return None
     number, (_, _, text) = found
-    if form is Form.STRUCTURED:
-        return as_text([t for s in sentences(text) for t in triplets(s.text, part.documents[number].title)])
+    if form is KnowledgeForm.STRUCTURED:
+        return triplets_to_text([t for s in sentences(text) for t in extract_triplets(s.text, part.documents[number].title)])
     return text
 
 
-def _is_of(passage: Passage, document: Document, number: int) -> bool:
+def _is_from_document(passage: Passage, document: Document, number: int) -> bool:
     """Tell whether a passage stands in a document; its id alone does not say so where others have the same."""
     is_named = passage.document == (document.id or f"document-{number}")
     return is_named and document.text[passage.start : passage.end] == passage.text
 
 
-class Evidence(NamedTuple):
+class GatheredEvidence(NamedTuple):
     """All that was kept over the steps of a check: the sentences in shape, their texts and scores, and the weakest statement.
 
     `weakest` is the support of the statement that is supported least, by the sentence that supports it best; `nearest` is what
@@ -236,7 +241,7 @@ class Evidence(NamedTuple):
         """Return the sentences to be judged together: the most telling ones that fit, in their order."""
         order = sorted(range(len(self.shaped)), key=lambda i: -max(self.scores[i][:2]))
         kept: list[int] = []
-        room = JOINT_WORDS
+        room = MAX_JOINT_WORDS
         for i in order:
             size = word_count(self.shaped[i])
             if size <= room or not kept:
@@ -245,7 +250,7 @@ class Evidence(NamedTuple):
         return " ".join(self.shaped[i] for i in sorted(kept))
 
 
-def gathered(steps: Sequence[Step], form: Form) -> Evidence:
+def gather_evidence(steps: Sequence[Step], form: KnowledgeForm) -> GatheredEvidence:
     """Gather the quotes of all steps, each once, in the order in which they were found."""
     best = [max((q.supported for q in s.knowledge.quotes), default=0.0) for s in steps]
     near = [_probabilities(max(s.knowledge.quotes, key=lambda q: q.relevance)) for s in steps if s.knowledge.quotes]
@@ -253,13 +258,13 @@ def gathered(steps: Sequence[Step], form: Form) -> Evidence:
     for step in steps:
         titles = {p.id: p for p in step.passages}
         for q in step.knowledge.quotes:
-            shape = Candidate(titles[q.passage], q.start, q.end, q.text).shaped(form)
+            shape = SourceSentence(titles[q.passage], q.start, q.end, q.text).shaped(form)
             score = _probabilities(q)
             known = seen.get((q.passage, q.start))
             if known is None or max(score[:2]) > max(known[2][:2]):
                 seen[q.passage, q.start] = (shape, q.text, score)
     rows = list(seen.values())
-    return Evidence(
+    return GatheredEvidence(
         tuple(r[0] for r in rows), tuple(r[1] for r in rows), tuple(r[2] for r in rows),
         weakest=min(best, default=0.0), nearest=min(near, default=Probabilities(0.0, 0.0, 1.0)),
     )  # fmt: skip

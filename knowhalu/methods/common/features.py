@@ -4,22 +4,22 @@ import math
 from typing import NamedTuple
 
 from knowhalu.requests import Probabilities
-from knowhalu.text.overlap import coverage, facts, share
-from knowhalu.text.quantities import counts_missing, dates_missing
+from knowhalu.text.overlap import coverage, found_share, text_facts
+from knowhalu.text.quantities import mismatched_quantity_share, missing_date_share
 from knowhalu.text.sentences import content_words
 
-LOGIT_LIMIT = 6.0
-SURE = 1.0
+MAX_LOGIT = 6.0
+CONTRADICTION_LOGIT = 1.0
 """Log-odds from which a contradiction is sure: of those that are surer still, hardly one is supported."""
 
 
 def logit(p: float) -> float:
-    """Return the log-odds, cut off at `LOGIT_LIMIT`."""
+    """Return the log-odds, cut off at `MAX_LOGIT`."""
     p = min(max(p, 1e-6), 1 - 1e-6)
-    return max(-LOGIT_LIMIT, min(LOGIT_LIMIT, math.log(p / (1 - p))))
+    return max(-MAX_LOGIT, min(MAX_LOGIT, math.log(p / (1 - p))))
 
 
-class Reading(NamedTuple):
+class VerifierScores(NamedTuple):
     """What the verifier says of a claim: against all evidence together, and against each sentence (texts beside).
 
     `weakest` is the best support of the claim's least supported statement, `nearest` what the sentence nearest in words says.
@@ -43,22 +43,22 @@ FEATURES = frozenset(
 """The features that a judgment can weigh: those of a claim, and from `asked_supported` on those of an answer."""
 
 
-def claim_features(claim: str, reading: Reading, source: str) -> dict[str, float]:
+def claim_features(claim: str, reading: VerifierScores, source: str) -> dict[str, float]:
     """Return the features of a plain claim: verifier log-odds, and how much of the claim stands in the source.
 
     `coverage_open` is coverage as far as nothing is contradicted: where roles are exchanged or a "not" is put in, all words are
     there and say nothing.
     """
-    wanted, all_there, covered = facts(claim), facts(source), coverage(claim, source)
+    wanted, all_there, covered = text_facts(claim), text_facts(source), coverage(claim, source)
     covers = [coverage(claim, s) for s in reading.sentences] or [0.0]
     best = max(range(len(covers)), key=covers.__getitem__)
-    near = facts(reading.sentences[best]) if reading.sentences else facts("")
+    near = text_facts(reading.sentences[best]) if reading.sentences else text_facts("")
     relevant = [p.contradicted for p, c in zip(reading.single, covers, strict=False) if c >= 0.3] or [0.0]
     present, differs = frozenset(all_there.content), (wanted.negations > 0) != (near.negations > 0)
     return {
         "joint_supported": logit(reading.joint.supported),
         "joint_contradicted": logit(reading.joint.contradicted),
-        "sure_contradicted": max(0.0, logit(reading.joint.contradicted) - SURE),
+        "sure_contradicted": max(0.0, logit(reading.joint.contradicted) - CONTRADICTION_LOGIT),
         "weakest_supported": logit(reading.weakest),
         "nearest_supported": logit(reading.nearest.supported),
         "nearest_contradicted": logit(reading.nearest.contradicted),
@@ -67,28 +67,28 @@ def claim_features(claim: str, reading: Reading, source: str) -> dict[str, float
         "coverage_open": covered * (1 - reading.joint.contradicted),
         "coverage_best": covers[best],
         "pairs": len(wanted.pairs & all_there.pairs) / len(wanted.pairs) if wanted.pairs else covered,
-        "numbers_missing": 1 - share(set(all_there.numbers), wanted.numbers),
+        "numbers_missing": 1 - found_share(set(all_there.numbers), wanted.numbers),
         "numbers_elsewhere": float(
             bool(wanted.numbers) and wanted.numbers <= all_there.numbers and not wanted.numbers <= near.numbers
         ),
-        "dates_missing": dates_missing(claim, source),
-        "counts_missing": counts_missing(claim, source),
-        "names_missing": 1 - share(set(present), wanted.names),
+        "dates_missing": missing_date_share(claim, source),
+        "counts_missing": mismatched_quantity_share(claim, source),
+        "names_missing": 1 - found_share(set(present), wanted.names),
         "negation_differs": float(differs),
         "negated": max(0.0, logit(reading.joint.contradicted)) if differs else 0.0,
     }
 
 
-def answer_features(question: str, answer: str, entity: str, asked: Reading, source: str) -> dict[str, float]:
+def answer_features(question: str, answer: str, entity: str, asked: VerifierScores, source: str) -> dict[str, float]:
     """Return what is added for an answer: the verifier with the question, and where the new words of the answer stand."""
     known = set(content_words(question))
     fresh = {w for w in content_words(answer) if w not in known}
-    holding = [s for s in asked.sentences if fresh and fresh <= set(facts(s).content)]
+    holding = [s for s in asked.sentences if fresh and fresh <= set(text_facts(s).content)]
     return {
         "asked_supported": logit(asked.joint.supported),
         "asked_contradicted": logit(asked.joint.contradicted),
         "asked_best": logit(max((p.supported for p in asked.single), default=0.0)),
-        "fresh_covered": share(set(facts(source).content), fresh),
+        "fresh_covered": found_share(set(text_facts(source).content), fresh),
         "entity_verbatim": float(entity.lower() in source.lower()),
         "question_near_answer": max((coverage(question, s) for s in holding), default=0.0),
     }

@@ -2,56 +2,56 @@
 
 from collections.abc import Sequence
 
-from knowhalu.methods.common.combine import softened
-from knowhalu.methods.common.evidence import on_both_sides
-from knowhalu.requests import Doubtful
+from knowhalu.methods.common.combine import soft_max_probability
+from knowhalu.methods.common.evidence import has_conflicting_quotes
+from knowhalu.requests import UnsupportedSpan
 from knowhalu.results import Evidence, Finding, Segment, Verdict
-from knowhalu.text.clauses import place
+from knowhalu.text.clauses import locate_claim
 from knowhalu.text.sentences import Span
-from knowhalu.types import Extraction, Judgment, Kind, Label, OpenReason, Relation, Sample, Step, Task
+from knowhalu.types import Extraction, HallucinationKind, InconclusiveReason, Judgment, Label, Relation, Sample, Step, Task
 
-NOTHING = "the sources say nothing of this"
-NOT_BORNE_OUT = "the evidence does not bear these words out"
-RELATIONS = {
+NO_EVIDENCE = "the sources say nothing of this"
+UNSUPPORTED_WORDS = "the evidence does not bear these words out"
+RELATION_BY_LABEL = {
     Label.CORRECT: Relation.ENTAILMENT, Label.INCORRECT: Relation.CONTRADICTION, Label.INCONCLUSIVE: Relation.NEUTRAL,
 }  # fmt: skip
 """How the sources stand to what has this label."""
 
 
-def settled(label: Label, task: Task) -> Label:
+def resolve_inconclusive(label: Label, task: Task) -> Label:
     """Return the label of a piece: in a summary, what its document leaves open is INCORRECT (KnowHalu, section 4.3)."""
     return Label.INCORRECT if label is Label.INCONCLUSIVE and task is Task.SUMMARY else label
 
 
-def hallucinated(label: Label) -> bool | None:
+def is_hallucinated(label: Label) -> bool | None:
     """Tell whether a label means a hallucination; None where it is left open."""
     return {Label.INCORRECT: True, Label.CORRECT: False, Label.INCONCLUSIVE: None}[label]
 
 
-def left_open(task: Task, why: str) -> Judgment:
+def inconclusive_judgment(task: Task, why: str) -> Judgment:
     """Make the judgment of what nobody was asked about: a model that is asked without sources answers from memory."""
-    label = settled(Label.INCONCLUSIVE, task)
+    label = resolve_inconclusive(Label.INCONCLUSIVE, task)
     counts = label is Label.INCORRECT
     return Judgment(
         label=label, confidence=0.0, supported=0.0 if counts else 0.5, rationale=why, measured="nowhere",
-        open=OpenReason.NOTHING_RETRIEVED, relation=Relation.NEUTRAL if counts else None,
+        open=InconclusiveReason.NOTHING_RETRIEVED, relation=Relation.NEUTRAL if counts else None,
     )  # fmt: skip
 
 
-def nothing_to_check(sample: Sample, method: str, why: str = OpenReason.NOTHING_TO_CHECK.says) -> Verdict:
+def nothing_to_check_verdict(sample: Sample, method: str, why: str = InconclusiveReason.NOTHING_TO_CHECK.says) -> Verdict:
     """Leave a text open that states nothing, whatever its task: no source says that it is wrong."""
     return Verdict(
         id=sample.id, task=sample.task, method=method, label=Label.INCONCLUSIVE, hallucinated=None, kind=None, probability=0.5,
-        open=OpenReason.NOTHING_TO_CHECK, reason=why,
+        open=InconclusiveReason.NOTHING_TO_CHECK, reason=why,
     )  # fmt: skip
 
 
-def silent(steps: Sequence[Step]) -> OpenReason:
+def missing_evidence_reason(steps: Sequence[Step]) -> InconclusiveReason:
     """Say why no step has any knowledge: nothing was found, or nothing in what was found speaks of the matter."""
-    return OpenReason.OFF_TOPIC if any(step.passages for step in steps) else OpenReason.NOTHING_RETRIEVED
+    return InconclusiveReason.OFF_TOPIC if any(step.passages for step in steps) else InconclusiveReason.NOTHING_RETRIEVED
 
 
-def why_open(label: Label, base: Judgment, supplement: Judgment | None = None) -> OpenReason | None:
+def inconclusive_reason(label: Label, base: Judgment, supplement: Judgment | None = None) -> InconclusiveReason | None:
     """Say why a piece with this label was left open; None where it was not.
 
     Of two reasons, that of the judgment that got further counts. Quotes on both sides are a reason where a judge had none but
@@ -60,29 +60,32 @@ def why_open(label: Label, base: Judgment, supplement: Judgment | None = None) -
     if label is not Label.INCONCLUSIVE:
         return None
     if supplement is not None and supplement.label is not base.label:
-        return OpenReason.FORMS_DISAGREE
+        return InconclusiveReason.FORMS_DISAGREE
     found = {j.open for j in (base, supplement) if j is not None}
-    known = next((r for r in (OpenReason.UNSURE, OpenReason.OFF_TOPIC, *OpenReason) if r in found), OpenReason.UNSURE)
-    unsure = known is OpenReason.UNSURE and on_both_sides(j for j in (base, supplement) if j is not None)
-    return OpenReason.CONFLICTING if unsure else known
+    known = next(
+        (r for r in (InconclusiveReason.UNSURE, InconclusiveReason.OFF_TOPIC, *InconclusiveReason) if r in found),
+        InconclusiveReason.UNSURE,
+    )
+    unsure = known is InconclusiveReason.UNSURE and has_conflicting_quotes(j for j in (base, supplement) if j is not None)
+    return InconclusiveReason.CONFLICTING if unsure else known
 
 
-def why_undecided(found: Sequence[Segment]) -> OpenReason:
+def undecided_reason(found: Sequence[Segment]) -> InconclusiveReason:
     """Say why a probability is between two borders, by the segment that is most doubtful."""
     if not found:
-        return OpenReason.UNSURE
-    worst = worst_of(found)
-    return why_open(Label.INCONCLUSIVE, worst.base, worst.supplement) or OpenReason.UNSURE
+        return InconclusiveReason.UNSURE
+    worst = deciding_segment(found)
+    return inconclusive_reason(Label.INCONCLUSIVE, worst.base, worst.supplement) or InconclusiveReason.UNSURE
 
 
-def how_wrong(
+def error_relation(
     label: Label, decisive: Judgment, findings: Sequence[Finding] = (), evidence: Sequence[Evidence] = ()
 ) -> Relation | None:
     """Say whether the sources contradict a piece that is INCORRECT, or are silent; None where nobody knows, or it is not so.
 
     What was found of its parts counts first, then what was judged of the whole, then the quotes.
     """
-    if label is not Label.INCORRECT or decisive.kind is Kind.OFF_TARGET:
+    if label is not Label.INCORRECT or decisive.kind is HallucinationKind.OFF_TARGET:
         return None
     told = {f.relation for f in findings if f.label is Label.INCORRECT} & {Relation.CONTRADICTION, Relation.NEUTRAL}
     if told:
@@ -92,31 +95,31 @@ def how_wrong(
     return Relation.CONTRADICTION if any(e.relation == "contradicts" for e in evidence) else None
 
 
-def words(piece: Span, place: Doubtful) -> Finding:
-    """Make the finding of marked words of a piece of the response; `place` counts from the piece's start."""
+def span_finding(piece: Span, place: UnsupportedSpan) -> Finding:
+    """Make the finding of marked words of a piece of the response; `locate_claim` counts from the piece's start."""
     return Finding(
         unit="words", start=piece.start + place.start, end=piece.start + place.end, text=piece.text[place.start : place.end],
-        label=Label.INCORRECT, supported=1 - place.probability, reason=NOT_BORNE_OUT,
+        label=Label.INCORRECT, supported=1 - place.probability, reason=UNSUPPORTED_WORDS,
     )  # fmt: skip
 
 
-def worst_of(found: Sequence[Segment]) -> Segment:
+def deciding_segment(found: Sequence[Segment]) -> Segment:
     """Return the segment that decides a text: one that is INCORRECT, else one left open, of these the most doubtful."""
     return max(found, key=lambda s: (s.label is Label.INCORRECT, s.label is Label.INCONCLUSIVE, s.probability))
 
 
-def probability_of(found: Sequence[Segment]) -> float:
+def text_probability(found: Sequence[Segment]) -> float:
     """Return P(hallucinated) of a text from all its segments."""
-    return softened(worst_of(found).probability, [s.probability for s in found])
+    return soft_max_probability(deciding_segment(found).probability, [s.probability for s in found])
 
 
-def conclude(
+def combine_segments(
     sample: Sample,
     found: Sequence[Segment],
     method: str,
     *,
     extraction: Extraction | None = None,
-    kind: Kind | None = Kind.FACTUAL,
+    kind: HallucinationKind | None = HallucinationKind.FACTUAL,
     probability: float | None = None,
 ) -> Verdict:
     """Put segments together: one INCORRECT makes the text hallucinated, else one INCONCLUSIVE leaves it open.
@@ -124,10 +127,10 @@ def conclude(
     `kind` is that of a hallucination whose judgment names none; a method that cannot tell kinds gives None. `probability` is
     that of the text; left out, it is that of the segment that decides.
     """
-    worst = worst_of(found)
+    worst = deciding_segment(found)
     decisive = worst.base if worst.supplement is None or worst.base.label is worst.label else worst.supplement
     return Verdict(
-        id=sample.id, task=sample.task, method=method, label=worst.label, hallucinated=hallucinated(worst.label),
+        id=sample.id, task=sample.task, method=method, label=worst.label, hallucinated=is_hallucinated(worst.label),
         open=worst.open, relation=worst.relation,
         kind=(decisive.kind or kind) if worst.label is Label.INCORRECT else None,
         probability=worst.probability if probability is None else probability,
@@ -135,10 +138,10 @@ def conclude(
     )  # fmt: skip
 
 
-def finding(claim: str, judgment: Judgment, piece: Span) -> Finding:
+def claim_finding(claim: str, judgment: Judgment, piece: Span) -> Finding:
     """Make the finding of a claim that was judged alone."""
-    at = place(claim, piece)
+    at = locate_claim(claim, piece)
     return Finding(
         unit="claim", start=at.start, end=at.end, text=claim, label=judgment.label,
-        relation=judgment.relation or RELATIONS[judgment.label], supported=judgment.supported, reason=judgment.rationale,
+        relation=judgment.relation or RELATION_BY_LABEL[judgment.label], supported=judgment.supported, reason=judgment.rationale,
     )  # fmt: skip

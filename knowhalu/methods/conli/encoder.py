@@ -9,19 +9,38 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from knowhalu.methods.common.entailment import Entailment, relation
-from knowhalu.methods.common.judgment_model import Weights
-from knowhalu.methods.common.verdict import NOTHING
-from knowhalu.methods.conli.entity_support import Standing, View, entity_features, standing, views
-from knowhalu.methods.conli.method import Hypothesis
-from knowhalu.requests import Entail, Probabilities, Steps
-from knowhalu.requests import Hypothesis as Pair
-from knowhalu.text.detectors import EntityDetector, detector
+from knowhalu.methods.common.entailment import EntailmentJudge, inference_relation
+from knowhalu.methods.common.judgment_model import FeatureWeights
+from knowhalu.methods.common.verdict import NO_EVIDENCE
+from knowhalu.methods.conli.entity_support import (
+    EntitySupport,
+    SentenceInContext,
+    entity_features,
+    find_entity_support,
+    sentences_in_context,
+)
+from knowhalu.methods.conli.method import EntityHypothesis
+from knowhalu.requests import Conversation, Entail, Probabilities
+from knowhalu.requests import EntailmentPair as Pair
+from knowhalu.text.detectors import EntityDetector, load_detector
 from knowhalu.text.overlap import coverage
-from knowhalu.text.sentences import Span, clauses, word_count
-from knowhalu.types import Entity, Form, Judgment, Knowledge, Label, OpenReason, Passage, Query, Quote, Relation, Sample, Step
+from knowhalu.text.sentences import Span, clause_spans, word_count
+from knowhalu.types import (
+    Entity,
+    InconclusiveReason,
+    Judgment,
+    Knowledge,
+    KnowledgeForm,
+    Label,
+    Passage,
+    Query,
+    Quote,
+    Relation,
+    Sample,
+    Step,
+)
 
-WEIGHTS = Weights(
+ENTITY_WEIGHTS = FeatureWeights(
     bias=0.0, weights={"absent": -2.607, "count_absent": -0.183, "apart": -1.655, "covered": 1.475, "supported": 0.357}, cut=-1.5
 )
 """Fitted by scripts/fit_entities.py on 3,214 entities of held-out training sources: edited summaries, own sentences and written
@@ -31,9 +50,9 @@ The cut comes from whole held-out claims: about the strictest at which both leve
 accuracy 0.808 and 0.810; false claims found 0.789 and 0.771, true ones passed 0.828 and 0.850). The sentence's model sees missing
 numbers, dates and names already, so the entities add no accuracy; where one fails, it says where the error is.
 """
-CLAUSE_WORDS = 5
+MIN_CLAUSE_WORDS = 5
 """A shorter clause says too little to be read alone: its whole sentence is."""
-LABELS = {
+LABEL_BY_RELATION = {
     Relation.ENTAILMENT: Label.CORRECT, Relation.CONTRADICTION: Label.INCORRECT, Relation.NEUTRAL: Label.INCONCLUSIVE,
 }  # fmt: skip
 
@@ -44,77 +63,79 @@ class ConliEncoder:
     name = "encoder"
 
     def __init__(self, folder: Path) -> None:
-        self.entailment = Entailment(folder)
+        self.entailment = EntailmentJudge(folder)
 
     def detector(self, name: str) -> EntityDetector:
         """Return what finds the entities of a sentence."""
-        return detector(name)
+        return load_detector(name)
 
     def infer(
-        self, sample: Sample, hypotheses: Sequence[Hypothesis], passages: Sequence[Passage], of: int
-    ) -> Steps[Sequence[Judgment]]:
+        self, sample: Sample, hypotheses: Sequence[EntityHypothesis], passages: Sequence[Passage], of: int
+    ) -> Conversation[Sequence[Judgment]]:
         """Judge each hypothesis by the passages: sentences as wholes, entities alone."""
         focused = [(h.text, h.focus) for h in hypotheses if h.focus is not None]
         if focused:
-            return (yield from judged_alone(focused, views(passages)))
+            return (yield from judge_entities(focused, sentences_in_context(passages)))
         found = []
         for hypothesis in hypotheses:
             found.append((yield from self._sentence(sample, hypothesis.text, passages, of)))
         return found
 
-    def _sentence(self, sample: Sample, text: str, passages: Sequence[Passage], of: int) -> Steps[Judgment]:
+    def _sentence(self, sample: Sample, text: str, passages: Sequence[Passage], of: int) -> Conversation[Judgment]:
         judgment = yield from self.entailment.judge(sample.model_copy(update={"response": text}), passages, of)
-        label = LABELS[relation(judgment)]
+        label = LABEL_BY_RELATION[inference_relation(judgment)]
         sure = max(judgment.supported, 1 - judgment.supported)
-        told = _reasons(label, judgment.open or OpenReason.UNSURE)
+        told = _reason_fields(label, judgment.open or InconclusiveReason.UNSURE)
         return judgment.model_copy(update={"form": None, "label": label, "confidence": sure, "kind": None, **told})
 
 
-def _reasons(label: Label, why: OpenReason) -> dict[str, Any]:
+def _reason_fields(label: Label, why: InconclusiveReason) -> dict[str, Any]:
     return {
         "open": why if label is Label.INCONCLUSIVE else None,
         "relation": Relation.CONTRADICTION if label is Label.INCORRECT else None,
     }
 
 
-def judged_alone(hypotheses: Sequence[tuple[str, Entity]], there: Sequence[View]) -> Steps[list[Judgment]]:
+def judge_entities(hypotheses: Sequence[tuple[str, Entity]], there: Sequence[SentenceInContext]) -> Conversation[list[Judgment]]:
     """Judge entities, each with the sentence that it stands in, by the views of the sources."""
     if not there:
-        none = OpenReason.NOTHING_RETRIEVED
-        return [Judgment(label=Label.INCONCLUSIVE, confidence=1.0, supported=0.0, rationale=NOTHING, open=none)] * len(hypotheses)
-    found = [standing(text, entity, there) for text, entity in hypotheses]
+        none = InconclusiveReason.NOTHING_RETRIEVED
+        return [Judgment(label=Label.INCONCLUSIVE, confidence=1.0, supported=0.0, rationale=NO_EVIDENCE, open=none)] * len(
+            hypotheses
+        )
+    found = [find_entity_support(text, entity, there) for text, entity in hypotheses]
     asked = [(view.near, clause_of(*h)) for h, s in zip(hypotheses, found, strict=True) for view in (s.place, s.matter)]
     pairs = list(dict.fromkeys(asked))
     scores: list[Probabilities] = yield Entail(tuple(Pair(*p) for p in pairs))
     known = dict(zip(pairs, scores, strict=True))
     read = [(known[a], known[b]) for a, b in zip(asked[::2], asked[1::2], strict=True)]
-    return [_alone(*h, s, scores) for h, s, scores in zip(hypotheses, found, read, strict=True)]
+    return [_judge_entity(*h, s, scores) for h, s, scores in zip(hypotheses, found, read, strict=True)]
 
 
-def _alone(text: str, entity: Entity, found: Standing, scores: tuple[Probabilities, Probabilities]) -> Judgment:
+def _judge_entity(text: str, entity: Entity, found: EntitySupport, scores: tuple[Probabilities, Probabilities]) -> Judgment:
     features = entity_features(entity, found, *scores)
-    p = WEIGHTS.probability(features)
-    label = Label.CORRECT if p >= 0.5 else Label.INCORRECT if _told_otherwise(features) else Label.INCONCLUSIVE
+    p = ENTITY_WEIGHTS.probability(features)
+    label = Label.CORRECT if p >= 0.5 else Label.INCORRECT if _sources_differ(features) else Label.INCONCLUSIVE
     judgment = Judgment(
         label=label, confidence=max(p, 1 - p), supported=p, rationale=_rationale(label, found, scores), features=features,
-        **_reasons(label, OpenReason.OFF_TOPIC if found.held < 1 else OpenReason.UNSURE),
+        **_reason_fields(label, InconclusiveReason.OFF_TOPIC if found.held < 1 else InconclusiveReason.UNSURE),
     )  # fmt: skip
-    return judgment.model_copy(update={"steps": (_step(text, entity, found, judgment),)})
+    return judgment.model_copy(update={"steps": (_quote_step(text, entity, found, judgment),)})
 
 
 def clause_of(text: str, entity: Entity) -> str:
     """Return the clause of a sentence that has the entity, or the sentence where that is short."""
-    for clause in clauses(text, Span(0, len(text), text)):
-        if clause.start <= entity.start and entity.end <= clause.end and word_count(clause.text) >= CLAUSE_WORDS:
+    for clause in clause_spans(text, Span(0, len(text), text)):
+        if clause.start <= entity.start and entity.end <= clause.end and word_count(clause.text) >= MIN_CLAUSE_WORDS:
             return clause.text
     return text
 
 
-def _told_otherwise(features: dict[str, float]) -> bool:
+def _sources_differ(features: dict[str, float]) -> bool:
     return features["other_count"] > 0 or features["contradicted"] > 0
 
 
-def _rationale(label: Label, found: Standing, scores: Sequence[Probabilities]) -> str:
+def _rationale(label: Label, found: EntitySupport, scores: Sequence[Probabilities]) -> str:
     """Say in a sentence what weighed most."""
     read = max(scores, key=lambda s: s.supported)
     if label is Label.CORRECT and found.held < 1:
@@ -129,7 +150,7 @@ def _rationale(label: Label, found: Standing, scores: Sequence[Probabilities]) -
     return f"the sources do not bear it out in this place (P {read.supported:.2f}, contradicted {contradicted:.2f})"
 
 
-def _step(text: str, entity: Entity, found: Standing, judgment: Judgment) -> Step:
+def _quote_step(text: str, entity: Entity, found: EntitySupport, judgment: Judgment) -> Step:
     """Quote the place by which the entity was judged: where it stands, or what the sources say there instead."""
     view = found.place if judgment.label is Label.CORRECT else found.matter
     quote = Quote(
@@ -137,5 +158,5 @@ def _step(text: str, entity: Entity, found: Standing, judgment: Judgment) -> Ste
         contradicted=1 - judgment.supported if judgment.label is Label.INCORRECT else 0.0,
         relevance=max(coverage(text, view.near), coverage(entity.text, view.near)),
     )  # fmt: skip
-    knowledge = Knowledge(form=Form.UNSTRUCTURED, quotes=(quote,), text=view.text)
+    knowledge = Knowledge(form=KnowledgeForm.UNSTRUCTURED, quotes=(quote,), text=view.text)
     return Step(thought="", query=Query(specific=entity.text, general=""), passages=(view.passage,), knowledge=knowledge)

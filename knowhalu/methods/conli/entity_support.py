@@ -11,19 +11,19 @@ from typing import NamedTuple
 
 from knowhalu.methods.common.features import logit
 from knowhalu.requests import Probabilities
-from knowhalu.text.overlap import coverage, facts
-from knowhalu.text.quantities import counts_missing, dates, dates_missing
+from knowhalu.text.overlap import coverage, text_facts
+from knowhalu.text.quantities import find_dates, mismatched_quantity_share, missing_date_share
 from knowhalu.text.sentences import content_words, sentences, words
-from knowhalu.text.wordlists import TITLES
+from knowhalu.text.wordlists import PERSON_TITLES
 from knowhalu.types import Entity, Passage
 
-COUNTED = {"money", "percent", "quantity", "number", "cardinal", "ordinal"}
+NUMERIC_TYPES = {"money", "percent", "quantity", "number", "cardinal", "ordinal"}
 """Types that a true statement may have worked out (sums, spans of time), so that a source need not have them as they stand."""
-REACH = 1
+CONTEXT_SENTENCES = 1
 """Sentences on each side that are read with one: they say who "he" is."""
 
 
-class View(NamedTuple):
+class SentenceInContext(NamedTuple):
     """A sentence of a passage with its neighbours, as the verifier reads it."""
 
     passage: Passage
@@ -33,59 +33,61 @@ class View(NamedTuple):
     near: str
 
 
-class Standing(NamedTuple):
+class EntitySupport(NamedTuple):
     """The best place of an entity, the best place of the rest of its sentence, and how far each has either (shares of 1)."""
 
-    place: View
-    matter: View
+    place: SentenceInContext
+    matter: SentenceInContext
     held: float
     held_near: float
     covered: float
     covered_best: float
 
 
-def views(passages: Sequence[Passage]) -> list[View]:
+def sentences_in_context(passages: Sequence[Passage]) -> list[SentenceInContext]:
     """Return every sentence of the passages with its neighbours and its title."""
     found = []
     for passage in passages:
         pieces = sentences(passage.text)
         for i, piece in enumerate(pieces):
-            first, last = pieces[max(0, i - REACH)], pieces[min(len(pieces) - 1, i + REACH)]
+            first, last = pieces[max(0, i - CONTEXT_SENTENCES)], pieces[min(len(pieces) - 1, i + CONTEXT_SENTENCES)]
             near = passage.text[first.start : last.end]
             title = f"{passage.title}: " if passage.title and passage.title.lower() not in near.lower() else ""
-            found.append(View(passage, piece.start, piece.end, piece.text, f"{title}{near}"))
+            found.append(SentenceInContext(passage, piece.start, piece.end, piece.text, f"{title}{near}"))
     return found
 
 
-def standing(text: str, entity: Entity, there: Sequence[View]) -> Standing:
+def find_entity_support(text: str, entity: Entity, there: Sequence[SentenceInContext]) -> EntitySupport:
     """Find where the entity of a sentence stands, and where what is said of it does; `there` has at least one view."""
     rest = f"{text[: entity.start]} {text[entity.end :]}"
-    held = [held_in(entity.text, f"{v.passage.title} {v.text}") for v in there]
+    held = [entity_match(entity.text, f"{v.passage.title} {v.text}") for v in there]
     covered = [coverage(rest, v.near) if content_words(rest) else 1.0 for v in there]
     place = max(range(len(there)), key=lambda i: (held[i], covered[i] + 0.5 * coverage(rest, there[i].text)))
     matter = max(range(len(there)), key=lambda i: (covered[i] + 0.5 * coverage(rest, there[i].text), held[i]))
-    near = held_in(entity.text, there[matter].near)
-    return Standing(there[place], there[matter], held[place], near, covered[place], covered[matter])
+    near = entity_match(entity.text, there[matter].near)
+    return EntitySupport(there[place], there[matter], held[place], near, covered[place], covered[matter])
 
 
 @lru_cache(maxsize=65536)
-def held_in(entity: str, text: str) -> float:
+def entity_match(entity: str, text: str) -> float:
     """Return the share of an entity that a text has: all where it stands there, else of its dates or values, or of its words."""
     if re.search(rf"(?<!\w){re.escape(entity)}(?!\w)", text, re.IGNORECASE):
         return 1.0
-    if dates(entity):
-        return 1 - dates_missing(entity, text)
-    values = facts(entity).numbers
+    if find_dates(entity):
+        return 1 - missing_date_share(entity, text)
+    values = text_facts(entity).numbers
     if values:
-        there = facts(text).numbers
+        there = text_facts(text).numbers
         return len(values & there) / len(values)
-    wanted = [w for w in content_words(entity) if w.capitalize() not in TITLES] or content_words(entity) or [entity.lower()]
+    wanted = (
+        [w for w in content_words(entity) if w.capitalize() not in PERSON_TITLES] or content_words(entity) or [entity.lower()]
+    )
     have = set(content_words(text)) | {w.text.lower() for w in words(text)}
     share = sum(w in have for w in wanted) / len(wanted)
-    return 1.0 if _by_initials(entity, text) else share
+    return 1.0 if _matches_initials(entity, text) else share
 
 
-def _by_initials(name: str, text: str) -> bool:
+def _matches_initials(name: str, text: str) -> bool:
     """Tell whether a text has a name by its initials, or initials by their name."""
     letters = re.sub(r"[.\s]", "", name)
     if letters.isupper() and 2 <= len(letters) <= 6:
@@ -94,9 +96,9 @@ def _by_initials(name: str, text: str) -> bool:
     return len(initials) > 1 and re.search(rf"\b{'[.]?'.join(initials)}\b", text) is not None
 
 
-def entity_features(entity: Entity, found: Standing, at_place: Probabilities, at_matter: Probabilities) -> dict[str, float]:
+def entity_features(entity: Entity, found: EntitySupport, at_place: Probabilities, at_matter: Probabilities) -> dict[str, float]:
     """Return what tells whether an entity is borne out: where it stands, and what the verifier says of its clause there."""
-    absent, is_count = 1 - found.held, entity.type in COUNTED
+    absent, is_count = 1 - found.held, entity.type in NUMERIC_TYPES
     return {
         "absent": 0.0 if is_count else absent,
         "count_absent": absent if is_count else 0.0,
@@ -104,5 +106,5 @@ def entity_features(entity: Entity, found: Standing, at_place: Probabilities, at
         "covered": found.covered,
         "supported": logit(max(at_place.supported, at_matter.supported)),
         "contradicted": logit(max(at_place.contradicted, at_matter.contradicted)),
-        "other_count": counts_missing(entity.text, found.matter.near),
+        "other_count": mismatched_quantity_share(entity.text, found.matter.near),
     }

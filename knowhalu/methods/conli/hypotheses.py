@@ -13,9 +13,9 @@ _NUMBER = re.compile(r"[(]?(?:\d{1,3}|[a-zA-Z])[.)]")
 _MARKER = re.compile(r"(?:[ \t]*(?:[-*•–+]|\d{1,3}[.)]|[(]?[a-zA-Z][)])[ \t]+|[ \t]*>[ \t]*)+")  # noqa: RUF001
 _HEADING = re.compile(r"#{1,6}\s.*|(\*\*|__)[^*_]+\1:?|(?:=+|-+)\s*\w+(?: +\w+)*\s*(?:=+|-+)")
 _TAGS = re.compile(r"</?[a-z][^<>]*>|```\w*|`{3,}|~~~\w*")
-_NAMED = r"(?: (?:there|all|everyone|everybody|again|[A-Z]\w+)){0,2}"
+_ADDRESSEE = r"(?: (?:there|all|everyone|everybody|again|[A-Z]\w+)){0,2}"
 _POLITE = re.compile(
-    rf"(?:hello|hi|hey|dear|greetings|welcome|good (?:morning|afternoon|evening|day)|goodbye|bye){_NAMED}"
+    rf"(?:hello|hi|hey|dear|greetings|welcome|good (?:morning|afternoon|evening|day)|goodbye|bye){_ADDRESSEE}"
     rf"|(?:thanks|thank you)(?: (?:so|very) much)?(?: for [^.]{{0,60}})?"
     rf"|(?:best|kind|warm) (?:regards|wishes)|sincerely(?: yours)?|yours (?:sincerely|faithfully|truly)|cheers"
     rf"|(?:sure|certainly|of course|absolutely|great question|good question|no problem|you(?:'|’)?re welcome)"  # noqa: RUF001
@@ -27,43 +27,43 @@ _POLITE = re.compile(
     re.IGNORECASE,
 )
 _QUESTION = re.compile(r"[?？][\s*_)\]]*$")  # noqa: RUF001
-_LEAD = 8
+_MAX_LEAD_WORDS = 8
 """Words of a line at most that only leads to what follows its colon."""
 
 
-class Dropped(NamedTuple):
+class SkippedSentence(NamedTuple):
     """A sentence that is no hypothesis, and why."""
 
     span: Span
     reason: str
 
 
-class Selection(NamedTuple):
+class HypothesisSelection(NamedTuple):
     """The sentences of a response: those to be checked, and those that claim nothing."""
 
     hypotheses: tuple[Span, ...]
-    dropped: tuple[Dropped, ...]
+    dropped: tuple[SkippedSentence, ...]
 
 
-def select(response: str, *, answers: bool = False, keep_all: bool = False) -> Selection:
+def select_hypotheses(response: str, *, answers: bool = False, keep_all: bool = False) -> HypothesisSelection:
     """Part a response into hypotheses and noise, both in order; `answers` says that a question stands before it.
 
     With `keep_all`, only what has no letter and no digit is noise. A response of one sentence, and the words of an answer, are
     never too short to be checked.
     """
-    spans = split(response)
-    rules = NOISE[:1] if keep_all else NOISE[:-1] if answers or len(spans) == 1 else NOISE
+    spans = split_response(response)
+    rules = NOISE_RULES[:1] if keep_all else NOISE_RULES[:-1] if answers or len(spans) == 1 else NOISE_RULES
     kept, dropped = [], []
     for span in spans:
         reason = next((said for said, is_noise in rules if is_noise(span.text)), None)
         if reason is None:
             kept.append(_without_marker(span))
         else:
-            dropped.append(Dropped(span, reason))
-    return Selection(tuple(kept), tuple(dropped))
+            dropped.append(SkippedSentence(span, reason))
+    return HypothesisSelection(tuple(kept), tuple(dropped))
 
 
-def split(text: str) -> list[Span]:
+def split_response(text: str) -> list[Span]:
     """Split a text into sentences with exact offsets; every character that is not white space is in one of them."""
     found: list[Span] = []
     for span in (part for s in sentences(text) for part in _without_rules(s)):
@@ -100,22 +100,22 @@ def _without_marker(span: Span) -> Span:
     return Span(span.start + start, span.end, span.text[start:])
 
 
-def _bare(text: str) -> str:
+def _strip_markup(text: str) -> str:
     marker = _MARKER.match(text)
     return text[marker.end() if marker else 0 :].strip(" \t\r\n*_\"'“”.!,;")
 
 
 def _is_markup(text: str) -> bool:
-    return not any(c.isalnum() for c in _TAGS.sub("", _bare(text)))
+    return not any(c.isalnum() for c in _TAGS.sub("", _strip_markup(text)))
 
 
 def _is_heading(text: str) -> bool:
-    lead = text.rstrip("*_ ").endswith(":") and word_count(text) <= _LEAD and not any(c.isdigit() for c in text)
+    lead = text.rstrip("*_ ").endswith(":") and word_count(text) <= _MAX_LEAD_WORDS and not any(c.isdigit() for c in text)
     return lead or _HEADING.fullmatch(text.strip()) is not None
 
 
 def _is_polite(text: str) -> bool:
-    return _POLITE.fullmatch(_bare(text).rstrip(" :")) is not None
+    return _POLITE.fullmatch(_strip_markup(text).rstrip(" :")) is not None
 
 
 def _is_question(text: str) -> bool:
@@ -123,11 +123,11 @@ def _is_question(text: str) -> bool:
 
 
 def _is_short(text: str) -> bool:
-    bare = _bare(text)
+    bare = _strip_markup(text)
     return not any(c.isdigit() for c in bare) and (len(words(bare)) < 2 or not content_words(bare))
 
 
-NOISE: tuple[tuple[str, Callable[[str], bool]], ...] = (
+NOISE_RULES: tuple[tuple[str, Callable[[str], bool]], ...] = (
     ("markup without words", _is_markup), ("a heading", _is_heading), ("a courtesy", _is_polite),
     ("a question", _is_question), ("too short to claim anything", _is_short),
 )  # fmt: skip

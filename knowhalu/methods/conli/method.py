@@ -7,36 +7,43 @@ contradict and what they leave open (neutral) both count as hallucinated.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from knowhalu.methods.common.evidence import link
-from knowhalu.methods.common.sources import whole_or_retrieved
-from knowhalu.methods.common.verdict import NOTHING, RELATIONS, hallucinated, how_wrong, left_open, why_open
-from knowhalu.methods.conli.hypotheses import Selection, select
-from knowhalu.requests import Steps
-from knowhalu.results import Evidence, Finding, Segment, Unchecked, Verdict
+from knowhalu.methods.common.evidence import evidence_for
+from knowhalu.methods.common.sources import given_or_retrieved_passages
+from knowhalu.methods.common.verdict import (
+    NO_EVIDENCE,
+    RELATION_BY_LABEL,
+    error_relation,
+    inconclusive_judgment,
+    inconclusive_reason,
+    is_hallucinated,
+)
+from knowhalu.methods.conli.hypotheses import HypothesisSelection, select_hypotheses
+from knowhalu.requests import Conversation
+from knowhalu.results import Evidence, Finding, Segment, SkippedSpan, Verdict
 from knowhalu.settings import ConliOptions
 from knowhalu.text.sentences import Span
-from knowhalu.types import Entity, Judgment, Kind, Label, OpenReason, Passage, Sample, Task
+from knowhalu.types import Entity, HallucinationKind, InconclusiveReason, Judgment, Label, Passage, Sample, Task
 
 NO_CLAIM = "nothing to check: no sentence of the response claims anything"
 NO_ENTITY = "no entity in it to judge"
 
 
-class Hypothesis(NamedTuple):
+class EntityHypothesis(NamedTuple):
     """A sentence of the response that the sources should entail; with a `focus`, only that entity of it is in question."""
 
     text: str
     focus: Entity | None = None
 
 
-class CoNLIReasoner(Protocol):
+class ConliReasoner(Protocol):
     """The questions that CoNLI asks whoever thinks; each answer is a conversation of its own."""
 
     def detector(self, name: str) -> Callable[[str], Sequence[Entity]]:
         """Return what finds the entities of a sentence."""
 
     def infer(
-        self, sample: Sample, hypotheses: Sequence[Hypothesis], passages: Sequence[Passage], of: int
-    ) -> Steps[Sequence[Judgment]]:
+        self, sample: Sample, hypotheses: Sequence[EntityHypothesis], passages: Sequence[Passage], of: int
+    ) -> Conversation[Sequence[Judgment]]:
         """Judge each hypothesis alone by the passages: CORRECT (entailment), INCORRECT (contradiction), INCONCLUSIVE (neutral).
 
         All of them have a focus, or none has. Their sentences are of a response with `of` hypotheses in all.
@@ -48,20 +55,20 @@ class CoNLI:
 
     name = "conli"
 
-    def __init__(self, reasoner: CoNLIReasoner, options: ConliOptions | None = None) -> None:
+    def __init__(self, reasoner: ConliReasoner, options: ConliOptions | None = None) -> None:
         """Raise SettingsError, ModelError or MissingExtra where the entity detector of the options cannot be had."""
         self.reasoner, self.options = reasoner, options or ConliOptions()
         self.detect = (lambda text: ()) if self.options.levels == "sentence" else reasoner.detector(self.options.entities)
 
-    def check(self, sample: Sample) -> Steps[Verdict]:
+    def check(self, sample: Sample) -> Conversation[Verdict]:
         """Check one sample."""
         options = self.options
-        chosen = select(sample.response, answers=bool(sample.question), keep_all=not options.select)
-        unchecked = _unchecked(chosen)
+        chosen = select_hypotheses(sample.response, answers=bool(sample.question), keep_all=not options.select)
+        unchecked = _skipped_spans(chosen)
         spans = list(chosen.hypotheses)
         if options.levels == "entity":
             bare = [s for s in spans if not self.detect(s.text)]
-            unchecked += [Unchecked(**s._asdict(), reason=NO_ENTITY) for s in bare]
+            unchecked += [SkippedSpan(**s._asdict(), reason=NO_ENTITY) for s in bare]
             spans = [s for s in spans if s not in bare]
         found: list[Segment] = []
         size = options.batch_size if options.batched else 1
@@ -69,18 +76,18 @@ class CoNLI:
             found += yield from self._group(sample, spans[i : i + size], len(spans))
         return _verdict(sample, found, sorted(unchecked, key=lambda u: u.start))
 
-    def _group(self, sample: Sample, group: Sequence[Span], of: int) -> Steps[list[Segment]]:
+    def _group(self, sample: Sample, group: Sequence[Span], of: int) -> Conversation[list[Segment]]:
         """Judge some sentences by the same passages: as wholes, then by the entities of those that pass."""
         asked = [f"{sample.question} {s.text}" if sample.question else s.text for s in group]
         words, k = self.options.source_words, self.options.passages
-        passages = yield from whole_or_retrieved(sample, asked, words=words, k=k)
+        passages = yield from given_or_retrieved_passages(sample, asked, words=words, k=k)
         if not any(p.text.strip() for p in passages):
-            return [_open(s, sample.task) for s in group]
+            return [_inconclusive_segment(s, sample.task) for s in group]
         bases: Sequence[Judgment | None] = [None] * len(group)
         if self.options.levels != "entity":
-            bases = yield from self.reasoner.infer(sample, [Hypothesis(s.text) for s in group], passages, of)
+            bases = yield from self.reasoner.infer(sample, [EntityHypothesis(s.text) for s in group], passages, of)
         tagged = [
-            (span, Hypothesis(span.text, entity))
+            (span, EntityHypothesis(span.text, entity))
             for span, base in zip(group, bases, strict=True) if base is None or base.label is Label.CORRECT
             for entity in self.detect(span.text)
         ]  # fmt: skip
@@ -91,15 +98,15 @@ class CoNLI:
         return [_segment(s, b, [(e, j) for at, e, j in judged if at is s]) for s, b in zip(group, bases, strict=True)]
 
 
-def _unchecked(chosen: Selection) -> list[Unchecked]:
-    return [Unchecked(**d.span._asdict(), reason=d.reason) for d in chosen.dropped]
+def _skipped_spans(chosen: HypothesisSelection) -> list[SkippedSpan]:
+    return [SkippedSpan(**d.span._asdict(), reason=d.reason) for d in chosen.dropped]
 
 
-def _open(span: Span, task: Task) -> Segment:
+def _inconclusive_segment(span: Span, task: Task) -> Segment:
     """Leave a sentence open where there is nothing at all to hold it against."""
-    base = left_open(task, NOTHING)
+    base = inconclusive_judgment(task, NO_EVIDENCE)
     return Segment(
-        **span._asdict(), label=base.label, open=why_open(base.label, base), relation=base.relation,
+        **span._asdict(), label=base.label, open=inconclusive_reason(base.label, base), relation=base.relation,
         probability=1 - base.supported, base=base,
     )  # fmt: skip
 
@@ -111,7 +118,7 @@ def _segment(span: Span, base: Judgment | None, judged: Sequence[tuple[Entity, J
     passes = all(j.label is Label.CORRECT for j in (whole, *(j for _, j in judged)))
     label = Label.CORRECT if passes else Label.INCORRECT
     return Segment(
-        **span._asdict(), label=label, relation=how_wrong(label, whole, findings),
+        **span._asdict(), label=label, relation=error_relation(label, whole, findings),
         probability=1 - min(whole.supported, *(f.supported for f in findings), 1.0), base=whole, findings=findings,
         evidence=_evidence(span, whole, judged, passes=passes),
     )  # fmt: skip
@@ -120,7 +127,7 @@ def _segment(span: Span, base: Judgment | None, judged: Sequence[tuple[Entity, J
 def _finding(span: Span, entity: Entity, judgment: Judgment) -> Finding:
     return Finding(
         unit="entity", start=span.start + entity.start, end=span.start + entity.end, text=entity.text, type=entity.type,
-        label=Label.CORRECT if judgment.label is Label.CORRECT else Label.INCORRECT, relation=RELATIONS[judgment.label],
+        label=Label.CORRECT if judgment.label is Label.CORRECT else Label.INCORRECT, relation=RELATION_BY_LABEL[judgment.label],
         supported=judgment.supported, reason=judgment.rationale,
     )  # fmt: skip
 
@@ -129,24 +136,34 @@ def _evidence(span: Span, base: Judgment, judged: Sequence[tuple[Entity, Judgmen
     """Pair what failed with the quotes that speak against it: the entities, or else the sentence."""
     failed = [(e, j) for e, j in judged if j.label is not Label.CORRECT]
     if passes or not failed:
-        return link(span, base)
-    return tuple(pair for e, j in failed for pair in link(Span(span.start + e.start, span.start + e.end, e.text), j, limit=1))
+        return evidence_for(span, base)
+    return tuple(
+        pair for e, j in failed for pair in evidence_for(Span(span.start + e.start, span.start + e.end, e.text), j, limit=1)
+    )
 
 
-def _verdict(sample: Sample, found: Sequence[Segment], unchecked: Sequence[Unchecked]) -> Verdict:
+def _verdict(sample: Sample, found: Sequence[Segment], unchecked: Sequence[SkippedSpan]) -> Verdict:
     """Put sentences together: one that fails makes the text hallucinated, else one that is open leaves it open."""
     label, probability, reason = Label.INCONCLUSIVE, 0.5, NO_CLAIM
-    why, relation = None if found else OpenReason.NOTHING_TO_CHECK, None
+    why, relation = None if found else InconclusiveReason.NOTHING_TO_CHECK, None
     if found:
         worst = max(found, key=lambda s: (s.label is Label.INCORRECT, s.label is Label.INCONCLUSIVE, s.probability))
         label, probability, reason = worst.label, max(s.probability for s in found), _reason(worst)
         why, relation = worst.open, worst.relation
     return Verdict(
-        id=sample.id, task=sample.task, method=CoNLI.name, label=label, hallucinated=hallucinated(label),
-        open=why, relation=relation,
-        kind=Kind.FACTUAL if label is Label.INCORRECT else None, probability=probability, reason=reason, segments=tuple(found),
+        id=sample.id,
+        task=sample.task,
+        method=CoNLI.name,
+        label=label,
+        hallucinated=is_hallucinated(label),
+        open=why,
+        relation=relation,
+        kind=HallucinationKind.FACTUAL if label is Label.INCORRECT else None,
+        probability=probability,
+        reason=reason,
+        segments=tuple(found),
         unchecked=tuple(unchecked),
-    )  # fmt: skip
+    )
 
 
 def _reason(worst: Segment) -> str:

@@ -8,10 +8,10 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from knowhalu.text.sentences import STARTERS, STOPWORDS, sentences
+from knowhalu.text.sentences import SENTENCE_STARTERS, STOPWORDS, sentences
 from knowhalu.types import Document, Sample
 
-Style = Literal["author-year", "number"]
+CitationStyle = Literal["author-year", "number"]
 
 
 class Citation(NamedTuple):
@@ -19,7 +19,7 @@ class Citation(NamedTuple):
 
     start: int
     end: int
-    style: Style
+    style: CitationStyle
     names: tuple[str, ...] = ()
     year: str = ""
     number: int = 0
@@ -32,11 +32,11 @@ class Citation(NamedTuple):
         return self.style == "author-year" and self.start == self.opens
 
 
-WORDS = 6
+MAX_NAME_WORDS = 6
 """Words of one name at most."""
-RANGE = 50
+MAX_RANGE = 50
 """Numbers of a range such as [3-5] at most; a longer one is none."""
-REACH = 200
+MAX_AUTHOR_CHARS = 200
 """Characters before "(year)" in which its authors stand."""
 _BRACKET = re.compile(r"\[\s*(\d{1,3}(?:\s*[-–—,;]\s*\d{1,3})*)\s*\]")  # noqa: RUF001
 _ITEM = re.compile(r"(\d{1,3})(?:\s*[-–—]\s*(\d{1,3}))?")  # noqa: RUF001
@@ -52,8 +52,8 @@ _NAME = r"[^\W\d_][\w'’.-]*"  # noqa: RUF001
 _TOKEN = re.compile(rf"{_NAME}|[,&]|[^\s\w,&]+|\w+")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.\s?-?)+")
 _OTHERS = re.compile(r",?\s*(?:\bet al\b\.?|\b(?:and|&) (?:colleagues|others|co-?workers))\s*$")
-PARTICLES = frozenset("van von der den de del della di da dos du la le ter ten bin ibn al el st".split())
-NOT_AUTHORS = frozenset(
+NAME_PARTICLES = frozenset("van von der den de del della di da dos du la le ter ten bin ibn al el st".split())
+NON_AUTHOR_WORDS = frozenset(
     """
     january february march april june july august september october november december spring summer autumn winter monday
     tuesday wednesday thursday friday saturday sunday figure fig table section chapter appendix equation version phase stage
@@ -63,7 +63,7 @@ NOT_AUTHORS = frozenset(
 """Capitalised words before a year that name no author; May is left out, as it is a name too."""
 
 
-def citations(text: str) -> list[Citation]:
+def find_citations(text: str) -> list[Citation]:
     """Return the citations of a text in their order; those of one bracket are one each."""
     found = [c for m in _BRACKET.finditer(text) for c in _bracketed(m)]
     for match in _ROUND.finditer(text):
@@ -75,7 +75,7 @@ def citations(text: str) -> list[Citation]:
 def _bracketed(match: re.Match[str]) -> Iterator[Citation]:
     for item in _ITEM.finditer(match[1]):
         first, last = int(item[1]), int(item[2] or item[1])
-        numbers = range(first, last + 1) if 0 <= last - first < RANGE else (first, last)
+        numbers = range(first, last + 1) if 0 <= last - first < MAX_RANGE else (first, last)
         start, end = match.start(1) + item.start(), match.start(1) + item.end()
         for number in numbers:
             if number:
@@ -84,7 +84,7 @@ def _bracketed(match: re.Match[str]) -> Iterator[Citation]:
 
 def _narrative(text: str, match: re.Match[str], years: str) -> Iterator[Citation]:
     """Read the authors that stand before a year in brackets; none, and it is no citation."""
-    base = max(0, match.start() - REACH)
+    base = max(0, match.start() - MAX_AUTHOR_CHARS)
     before = text[base : match.start()]
     before = re.sub(r"['’]s?\s*$", "", before.rstrip())  # noqa: RUF001
     names, start = _authors_at_end(_OTHERS.sub("", before))
@@ -134,10 +134,10 @@ def _authors_at_end(text: str, *, listed: bool = False) -> tuple[tuple[str, ...]
 def _name_before(tokens: list[re.Match[str]], end: int) -> int:
     """Return where the run of words that make one name begins, `end` where there is none."""
     first = end
-    while first and end - first < WORDS:
+    while first and end - first < MAX_NAME_WORDS:
         word = tokens[first - 1].group()
-        joins = first < end and (word.lower() in PARTICLES or word in ("of", "for"))
-        begins = word[0].isupper() and word.lower().rstrip(".") not in NOT_AUTHORS
+        joins = first < end and (word.lower() in NAME_PARTICLES or word in ("of", "for"))
+        begins = word[0].isupper() and word.lower().rstrip(".") not in NON_AUTHOR_WORDS
         ended = first < end and word.endswith(".") and len(word) > 3  # the sentence before
         if ended or not (begins or joins):
             break
@@ -150,9 +150,14 @@ def _name_before(tokens: list[re.Match[str]], end: int) -> int:
 def _is_opening(word: str, *, last: bool) -> bool:
     """Tell whether the first word of a run belongs to the sentence and not to the name: "As Ling", "Recently Ling"."""
     low = word.lower()
-    if (low in PARTICLES and not last) or (word.isupper() and len(word) > 1):
+    if (low in NAME_PARTICLES and not last) or (word.isupper() and len(word) > 1):
         return False
-    return low in STOPWORDS or low in STARTERS or (low.endswith("ly") and len(low) > 4 and not last) or not word[0].isupper()
+    return (
+        low in STOPWORDS
+        or low in SENTENCE_STARTERS
+        or (low.endswith("ly") and len(low) > 4 and not last)
+        or not word[0].isupper()
+    )
 
 
 _ID = re.compile(
@@ -170,13 +175,13 @@ _STUDIES = re.compile(rf"(?:\b(?:the|an?)\s)?{_MARK}(?:(?:,|\s|\band\b|&)*{_MARK
 _OWNS = re.compile(r"['’]s?\s*\(")  # noqa: RUF001
 
 
-def sources(sample: Sample) -> tuple[Document, ...]:
+def source_documents(sample: Sample) -> tuple[Document, ...]:
     """Return the knowledge and the documents of a sample as documents."""
     known = (Document(id=f"knowledge-{i}", text=text) for i, text in enumerate(sample.knowledge, 1))
     return (*known, *sample.documents)
 
 
-def cited(citation: Citation, documents: Sequence[Document]) -> tuple[Document, ...]:
+def matching_documents(citation: Citation, documents: Sequence[Document]) -> tuple[Document, ...]:
     """Return the sources that a citation fits: none, one, or several where it is ambiguous.
 
     A number is that of an id or a title, or where no source has it there, the place in the list. Authors and year stand in
@@ -187,11 +192,11 @@ def cited(citation: Citation, documents: Sequence[Document]) -> tuple[Document, 
         at = citation.number - 1
         return named or (documents[at : at + 1] if not any(map(_numbers, documents)) else ())  # type: ignore[return-value]
     dated = [d for d in documents if _has_author(citation, d) and citation.year[:4] in _years(d)]
-    exact = [d for d in dated if re.search(rf"(?<!\d){citation.year}(?![a-z])", _named(d))]
+    exact = [d for d in dated if re.search(rf"(?<!\d){citation.year}(?![a-z])", _normalized_title(d))]
     return tuple(exact or dated)
 
 
-def why_not(citation: Citation, documents: Sequence[Document]) -> str:
+def mismatch_reason(citation: Citation, documents: Sequence[Document]) -> str:
     """Say why no source fits a citation."""
     if citation.style == "number":
         return f"no source has the number {citation.number}; there are {len(documents)}"
@@ -207,33 +212,33 @@ def _numbers(document: Document) -> set[int]:
     return {int(m[1]) for m in found if m}
 
 
-def _named(document: Document) -> str:
+def _normalized_title(document: Document) -> str:
     """Return title and id in small letters without accents."""
     text = unicodedata.normalize("NFKD", f"{document.title} {document.id}".casefold())
     return "".join(c for c in text if not unicodedata.combining(c))
 
 
 def _years(document: Document) -> set[str]:
-    return set(re.findall(r"(?<!\d)\d{4}(?!\d)", _named(document)))
+    return set(re.findall(r"(?<!\d)\d{4}(?!\d)", _normalized_title(document)))
 
 
 def _has_author(citation: Citation, document: Document) -> bool:
     """Tell whether the last word of one of the authors stands in title or id."""
-    there = set(re.findall(r"[^\W\d_]+", _named(document)))
+    there = set(re.findall(r"[^\W\d_]+", _normalized_title(document)))
     for name in citation.names:
-        last = re.findall(r"[^\W\d_]+", _named(Document(text="-", title=name.split()[-1])))
+        last = re.findall(r"[^\W\d_]+", _normalized_title(Document(text="-", title=name.split()[-1])))
         if last and (set(last) <= there or "".join(last) in there):
             return True
     return False
 
 
-def bare(claim: str) -> str:
+def strip_citations(claim: str) -> str:
     """Return what a claim says of the matter: citations are taken out, "Ling (2009) found that" too.
 
     Authors that the sentence needs become "the study". What would be left without a word stays as it is.
     """
     text = claim.replace(_MARK, " ")
-    groups = {(c.opens, c.closes): c.narrative for c in citations(text)}
+    groups = {(c.opens, c.closes): c.narrative for c in find_citations(text)}
     for (opens, closes), narrative in sorted(groups.items(), reverse=True):
         put = ("the" if _OWNS.search(text[opens:closes]) else _MARK) if narrative else ""
         text = f"{text[:opens] if narrative else text[:opens].rstrip()}{put}{text[closes:]}"

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from knowhalu.errors import ModelError
-from knowhalu.io.fitted_files import refuse_other_weights
-from knowhalu.methods.common.combine import RULES, Standard
-from knowhalu.methods.common.entailment import Entailment
-from knowhalu.requests import Steps
-from knowhalu.text.clauses import claims_nothing, clauses
+from knowhalu.io.fitted_files import check_fitted_weights
+from knowhalu.methods.common.combine import COMBINATION_RULES, CombinationCalibration
+from knowhalu.methods.common.entailment import EntailmentJudge
+from knowhalu.requests import Conversation
+from knowhalu.text.clauses import claims_nothing, split_clauses
 from knowhalu.text.sentences import Span
 from knowhalu.types import Claim, Judgment, Passage, Sample
 
@@ -19,35 +19,37 @@ class FactoredEncoder:
 
     def __init__(self, folder: Path) -> None:
         """Load the weights and the fitted thetas; raises ModelError where a file of the verifier cannot be used."""
-        self.entailment = Entailment(folder)
-        self.standard = load_standard(folder)
+        self.entailment = EntailmentJudge(folder)
+        self.standard = load_combination_calibration(folder)
 
-    def claims(self, sample: Sample, spans: Sequence[Span]) -> Steps[list[tuple[Claim, ...]]]:
+    def claims(self, sample: Sample, spans: Sequence[Span]) -> Conversation[list[tuple[Claim, ...]]]:
         """Part sentences into clauses where rules can do it safely; questions and refusals claim nothing."""
         yield from ()
         return [
             () if claims_nothing(s.text, answers=sample.question is not None)
-            else tuple(Claim(start=s.start + c.start, end=s.start + c.end, text=c.text) for c in clauses(s.text))
+            else tuple(Claim(start=s.start + c.start, end=s.start + c.end, text=c.text) for c in split_clauses(s.text))
             for s in spans
         ]  # fmt: skip
 
-    def supported(self, part: Sample, passages: Sequence[Passage], of: int) -> Steps[Judgment]:
+    def supported(self, part: Sample, passages: Sequence[Passage], of: int) -> Conversation[Judgment]:
         """Judge one claim; as an answer to the question only where it is the whole answer."""
         if of > 1:
             part = part.model_copy(update={"question": None})
         return (yield from self.entailment.judge(part, passages))
 
 
-def load_standard(folder: Path) -> Standard:
+def load_combination_calibration(folder: Path) -> CombinationCalibration:
     """Load the thetas of a verifier; raises ModelError naming the file and the cure."""
     path = folder / "factored.json"
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        found = Standard({rule: float(data["thetas"][rule]) for rule in RULES}, float(data["typical"]), float(data["reference"]))
+        found = CombinationCalibration(
+            {rule: float(data["thetas"][rule]) for rule in COMBINATION_RULES}, float(data["typical"]), float(data["reference"])
+        )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(f"{path}: cannot read the thetas of Factored Verification ({error}); "
                          "fit them with scripts/fit_theta.py") from error  # fmt: skip
-    refuse_other_weights(path, data, "scripts/fit_theta.py")
+    check_fitted_weights(path, data, "scripts/fit_theta.py")
     if not (all(0 <= t <= 1 for t in found.thetas.values()) and 0 < found.typical <= 1 and found.reference > 0):
         raise ModelError(f"{path}: thetas and typical support must be probabilities; fit them with scripts/fit_theta.py")
     return found

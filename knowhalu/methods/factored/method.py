@@ -7,12 +7,18 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from knowhalu.errors import StageError
-from knowhalu.methods.common.combine import Standard
-from knowhalu.methods.common.sources import whole_or_retrieved
-from knowhalu.methods.common.verdict import NOTHING, left_open
-from knowhalu.methods.factored.citations import bare, citations, cited, sources, why_not
-from knowhalu.methods.factored.verdict import Judged, Part, concluded
-from knowhalu.requests import Steps
+from knowhalu.methods.common.combine import CombinationCalibration
+from knowhalu.methods.common.sources import given_or_retrieved_passages
+from knowhalu.methods.common.verdict import NO_EVIDENCE, inconclusive_judgment
+from knowhalu.methods.factored.citations import (
+    find_citations,
+    matching_documents,
+    mismatch_reason,
+    source_documents,
+    strip_citations,
+)
+from knowhalu.methods.factored.verdict import ClaimJudgment, SentenceJudgment, combine_claims
+from knowhalu.requests import Conversation
 from knowhalu.results import Finding, Verdict
 from knowhalu.settings import FactoredOptions
 from knowhalu.text.sentences import Span, sentences
@@ -23,17 +29,17 @@ class FactoredReasoner(Protocol):
     """The questions that Factored Verification asks whoever thinks; each answer is a conversation of its own."""
 
     @property
-    def standard(self) -> Standard:
+    def standard(self) -> CombinationCalibration:
         """Return what the combined probability is measured by."""
 
-    def claims(self, sample: Sample, spans: Sequence[Span]) -> Steps[list[tuple[Claim, ...]]]:
+    def claims(self, sample: Sample, spans: Sequence[Span]) -> Conversation[list[tuple[Claim, ...]]]:
         """List the claims of each of these sentences of the response, worded so that each can be understood alone."""
 
-    def supported(self, part: Sample, passages: Sequence[Passage], of: int) -> Steps[Judgment]:
+    def supported(self, part: Sample, passages: Sequence[Passage], of: int) -> Conversation[Judgment]:
         """Judge the response of `part`, one of `of` claims of its text, by passages (one at least)."""
 
 
-class Sourced(NamedTuple):
+class SentenceSources(NamedTuple):
     """A sentence, the sample that has the sources of its claims (None: they have none), and what its citations are worth."""
 
     span: Span
@@ -49,7 +55,7 @@ class Factored:
     def __init__(self, reasoner: FactoredReasoner, options: FactoredOptions | None = None) -> None:
         self.reasoner, self.options = reasoner, options or FactoredOptions()
 
-    def check(self, sample: Sample) -> Steps[Verdict]:
+    def check(self, sample: Sample) -> Conversation[Verdict]:
         """Check one sample."""
         spans = sentences(sample.response)
         sourced, notes = self.sourced(sample, spans)
@@ -62,32 +68,36 @@ class Factored:
         for one in sourced:
             judged = () if one.by is None else (yield from self._judged(one.by, next(claims), of))
             if judged or one.citations:
-                parts.append(Part(one.span, judged, one.citations))
-        return concluded(sample, parts, self.reasoner.standard, self.options, notes, self.name)
+                parts.append(SentenceJudgment(one.span, judged, one.citations))
+        return combine_claims(sample, parts, self.reasoner.standard, self.options, notes, self.name)
 
-    def sourced(self, sample: Sample, spans: Iterable[Span]) -> tuple[list[Sourced], list[str]]:
+    def sourced(self, sample: Sample, spans: Iterable[Span]) -> tuple[list[SentenceSources], list[str]]:
         """Return the sentences to be checked, each with its sources, and what is to be said of the others."""
-        return [Sourced(span, sample) for span in spans], []
+        return [SentenceSources(span, sample) for span in spans], []
 
     def worded(self, claim: str) -> str:
         """Return a claim as it is judged."""
         return claim
 
-    def _listed(self, sample: Sample, spans: Sequence[Span]) -> Steps[list[tuple[Claim, ...]]]:
+    def _listed(self, sample: Sample, spans: Sequence[Span]) -> Conversation[list[tuple[Claim, ...]]]:
         if self.options.claims == "sentences":
             return [(Claim(start=s.start, end=s.end, text=s.text),) for s in spans]
         return (yield from self.reasoner.claims(sample, spans)) if spans else []
 
-    def _judged(self, by: Sample, claims: Iterable[Claim], of: int) -> Steps[tuple[Judged, ...]]:
+    def _judged(self, by: Sample, claims: Iterable[Claim], of: int) -> Conversation[tuple[ClaimJudgment, ...]]:
         """Judge the claims of one sentence, each by all of its sources or by the chunks nearest to it."""
         found = []
         for claim in claims:
             part = by.model_copy(update={"response": self.worded(claim.text)})
-            passages = yield from whole_or_retrieved(
+            passages = yield from given_or_retrieved_passages(
                 part, [part.response], words=self.options.source_words, k=self.options.passages
             )
-            judgment = (yield from self.reasoner.supported(part, passages, of)) if passages else left_open(by.task, NOTHING)
-            found.append(Judged(claim, judgment))
+            judgment = (
+                (yield from self.reasoner.supported(part, passages, of))
+                if passages
+                else inconclusive_judgment(by.task, NO_EVIDENCE)
+            )
+            found.append(ClaimJudgment(claim, judgment))
         return tuple(found)
 
 
@@ -99,9 +109,9 @@ class FactoredAcademic(Factored):
 
     name = "factored-academic"
 
-    def sourced(self, sample: Sample, spans: Iterable[Span]) -> tuple[list[Sourced], list[str]]:
+    def sourced(self, sample: Sample, spans: Iterable[Span]) -> tuple[list[SentenceSources], list[str]]:
         """Return the sentences with their cited sources; raises StageError where a sample brings no sources."""
-        documents = sources(sample)
+        documents = source_documents(sample)
         if not documents:
             raise StageError("sources", "citations are checked by the cited texts: give them as documents, with author and year "
                              "in their titles or ids, or in the order of their numbers")  # fmt: skip
@@ -111,23 +121,23 @@ class FactoredAcademic(Factored):
             named, findings = self._cited(span, documents)
             if named or findings:
                 by = whole.model_copy(update={"documents": named}) if named else None
-                found.append(Sourced(span, by, findings))
+                found.append(SentenceSources(span, by, findings))
             elif self.options.uncited == "all":
-                found.append(Sourced(span, whole))
+                found.append(SentenceSources(span, whole))
             else:
                 uncited += 1
-        return found, [f"{_many(uncited)} not checked (factored.uncited=all checks them too)"] if uncited else []
+        return found, [f"{_count_phrase(uncited)} not checked (factored.uncited=all checks them too)"] if uncited else []
 
     def worded(self, claim: str) -> str:
         """Return a claim without its citations: who said it has been checked by then."""
-        return bare(claim)
+        return strip_citations(claim)
 
     def _cited(self, span: Span, documents: tuple[Document, ...]) -> tuple[tuple[Document, ...], tuple[Finding, ...]]:
         """Return the sources that a sentence cites, in their order, and findings on citations that fit none or several."""
         named: list[Document] = []
         findings = []
-        for citation in citations(span.text):
-            fitting = cited(citation, documents)
+        for citation in find_citations(span.text):
+            fitting = matching_documents(citation, documents)
             named += fitting
             if len(fitting) != 1:
                 several = f"it fits {len(fitting)} sources, of which one is enough: {', '.join(d.id for d in fitting)}"
@@ -137,10 +147,10 @@ class FactoredAcademic(Factored):
                     text=span.text[citation.start : citation.end], type=citation.style,
                     label=Label.CORRECT if fitting else made_up, relation=None if fitting else Relation.NEUTRAL,
                     supported=1.0 if fitting else 0.0,
-                    reason=several if fitting else why_not(citation, documents),
+                    reason=several if fitting else mismatch_reason(citation, documents),
                 ))  # fmt: skip
         return tuple(d for d in documents if d in named), tuple(dict.fromkeys(findings))
 
 
-def _many(count: int) -> str:
+def _count_phrase(count: int) -> str:
     return "1 sentence cites no source and was" if count == 1 else f"{count} sentences cite no source and were"

@@ -3,21 +3,21 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from knowhalu.methods.common.combine import NAMES, Standard, combined, doubt
-from knowhalu.methods.common.evidence import link, trimmed
-from knowhalu.methods.common.verdict import NOTHING, RELATIONS, how_wrong
+from knowhalu.methods.common.combine import RULE_NAMES, CombinationCalibration, combine_probabilities, hallucination_probability
+from knowhalu.methods.common.evidence import evidence_for, keep_quoted_passages
+from knowhalu.methods.common.verdict import NO_EVIDENCE, RELATION_BY_LABEL, error_relation
 from knowhalu.results import Finding, Segment, Verdict
 from knowhalu.settings import FactoredOptions
 from knowhalu.text.sentences import Span
-from knowhalu.types import Claim, Judgment, Kind, Label, OpenReason, Sample
+from knowhalu.types import Claim, HallucinationKind, InconclusiveReason, Judgment, Label, Sample
 
-SUPPORTED = 0.5
+SUPPORT_THRESHOLD = 0.5
 """P(supported) from which a claim, looked at alone, is called supported."""
-SINGLY = "the model gave no probabilities, so each claim counts as 0 or 1 (llm.votes draws several judgments)"
-ORDER = {Label.INCORRECT: 0, Label.INCONCLUSIVE: 1, Label.CORRECT: 2}
+NO_PROBABILITIES_NOTE = "the model gave no probabilities, so each claim counts as 0 or 1 (llm.votes draws several judgments)"
+LABEL_ORDER = {Label.INCORRECT: 0, Label.INCONCLUSIVE: 1, Label.CORRECT: 2}
 
 
-class Judged(NamedTuple):
+class ClaimJudgment(NamedTuple):
     """A claim and what was judged of it."""
 
     claim: Claim
@@ -26,14 +26,14 @@ class Judged(NamedTuple):
     @property
     def is_open(self) -> bool:
         """Tell whether nothing was found by which it could be judged."""
-        return self.judgment.label is Label.INCONCLUSIVE and self.judgment.rationale == NOTHING
+        return self.judgment.label is Label.INCONCLUSIVE and self.judgment.rationale == NO_EVIDENCE
 
 
-class Part(NamedTuple):
+class SentenceJudgment(NamedTuple):
     """A sentence of the response, its judged claims, and findings on its citations."""
 
     span: Span
-    judged: tuple[Judged, ...]
+    judged: tuple[ClaimJudgment, ...]
     citations: tuple[Finding, ...] = ()
 
     @property
@@ -43,14 +43,19 @@ class Part(NamedTuple):
         return claims + [c.supported for c in self.citations if c.label is Label.INCORRECT]
 
     @property
-    def why_open(self) -> list[OpenReason]:
+    def why_open(self) -> list[InconclusiveReason]:
         """Return why claims and citations were left open; a citation that fits no source lacks one."""
-        claims = [j.judgment.open or OpenReason.NOTHING_RETRIEVED for j in self.judged if j.is_open]
-        return claims + [OpenReason.NOTHING_RETRIEVED for c in self.citations if c.label is Label.INCONCLUSIVE]
+        claims = [j.judgment.open or InconclusiveReason.NOTHING_RETRIEVED for j in self.judged if j.is_open]
+        return claims + [InconclusiveReason.NOTHING_RETRIEVED for c in self.citations if c.label is Label.INCONCLUSIVE]
 
 
-def concluded(
-    sample: Sample, parts: Sequence[Part], standard: Standard, options: FactoredOptions, notes: Sequence[str], method: str
+def combine_claims(
+    sample: Sample,
+    parts: Sequence[SentenceJudgment],
+    standard: CombinationCalibration,
+    options: FactoredOptions,
+    notes: Sequence[str],
+    method: str,
 ) -> Verdict:
     """Combine all claims of a text; under theta it is hallucinated, else what was left open leaves the whole open."""
     said: dict[str, Any] = {"id": sample.id, "task": sample.task, "method": method}
@@ -58,63 +63,77 @@ def concluded(
     theta = standard.thetas[options.rule] if options.theta is None else options.theta
     features: dict[str, float] = {"claims": float(len(counted)), "theta": theta}
     if counted:
-        features |= {str(k): v for k, v in combined(counted, standard.typical, standard.reference).items()}
+        features |= {str(k): v for k, v in combine_probabilities(counted, standard.typical, standard.reference).items()}
     segments = tuple(_segment(sample.response, part, features) for part in parts)
-    why = next(iter(why for part in parts for why in part.why_open), OpenReason.NOTHING_TO_CHECK)
+    why = next(iter(why for part in parts for why in part.why_open), InconclusiveReason.NOTHING_TO_CHECK)
     if not counted:
-        reason = "; ".join(["nothing could be checked" if parts else "there is nothing to check", *_open(segments), *notes])
+        reason = "; ".join(
+            ["nothing could be checked" if parts else "there is nothing to check", *_inconclusive_note(segments), *notes]
+        )
         return Verdict(**said, label=Label.INCONCLUSIVE, hallucinated=None, open=why, kind=None, probability=0.5,
                        reason=reason, segments=segments)  # fmt: skip
     value = features[options.rule]
-    hallucinated, left, worst = value < theta, _open(segments), _least(segments)
+    hallucinated, left, worst = value < theta, _inconclusive_note(segments), _least_supported(segments)
     how = worst.relation if worst.label is Label.INCORRECT else None
     label = Label.INCORRECT if hallucinated else Label.INCONCLUSIVE if left else Label.CORRECT
     return Verdict(
-        **said, label=label, hallucinated=None if label is Label.INCONCLUSIVE else hallucinated,
-        open=why if label is Label.INCONCLUSIVE else None, relation=how if hallucinated else None,
-        kind=Kind.FACTUAL if hallucinated else None, probability=0.5 if label is Label.INCONCLUSIVE else doubt(value, theta),
-        reason="; ".join([_sum(value, theta, parts, options), *_worst(worst), *left, *_unmeasured(parts), *notes]),
+        **said,
+        label=label,
+        hallucinated=None if label is Label.INCONCLUSIVE else hallucinated,
+        open=why if label is Label.INCONCLUSIVE else None,
+        relation=how if hallucinated else None,
+        kind=HallucinationKind.FACTUAL if hallucinated else None,
+        probability=0.5 if label is Label.INCONCLUSIVE else hallucination_probability(value, theta),
+        reason="; ".join(
+            [
+                _probability_reason(value, theta, parts, options),
+                *_least_supported_note(worst),
+                *left,
+                *_no_probabilities_note(parts),
+                *notes,
+            ]
+        ),
         segments=segments,
-    )  # fmt: skip
+    )
 
 
-def _sum(value: float, theta: float, parts: Sequence[Part], options: FactoredOptions) -> str:
+def _probability_reason(value: float, theta: float, parts: Sequence[SentenceJudgment], options: FactoredOptions) -> str:
     made_up = sum(c.label is Label.INCORRECT for p in parts for c in p.citations)
     claims = sum(len(p.probabilities) for p in parts) - made_up
     over = [f"{n} {what}{'s' * (n > 1)}" for n, what in ((claims, "claim"), (made_up, "unmatched citation")) if n]
-    many = f"{NAMES[options.rule]} over {' and '.join(over)}" if claims + made_up > 1 else f"that of {over[0]}"
+    many = f"{RULE_NAMES[options.rule]} over {' and '.join(over)}" if claims + made_up > 1 else f"that of {over[0]}"
     return f"P(supported) = {value:.3g}, {many}, is {'under' if value < theta else 'not under'} theta {theta:.3g}"
 
 
-def _least(segments: Iterable[Segment]) -> Finding:
+def _least_supported(segments: Iterable[Segment]) -> Finding:
     """Return what is supported least."""
     found = [f for s in segments for f in s.findings if f.label is not Label.INCONCLUSIVE]
     return min(found, key=lambda f: f.supported)
 
 
-def _worst(worst: Finding) -> list[str]:
+def _least_supported_note(worst: Finding) -> list[str]:
     return [f"least supported ({worst.supported:.2f}): “{worst.text}” ({worst.reason})"]
 
 
-def _open(segments: Iterable[Segment]) -> list[str]:
+def _inconclusive_note(segments: Iterable[Segment]) -> list[str]:
     found = [f for s in segments for f in s.findings if f.label is Label.INCONCLUSIVE]
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
     return [f"left open: “{found[0].text}” ({found[0].reason}){more}"] if found else []
 
 
-def _unmeasured(parts: Iterable[Part]) -> list[str]:
-    unmeasured = any(j.judgment.measured == "nowhere" and j.judgment.rationale != NOTHING for p in parts for j in p.judged)
-    return [SINGLY] if unmeasured else []
+def _no_probabilities_note(parts: Iterable[SentenceJudgment]) -> list[str]:
+    unmeasured = any(j.judgment.measured == "nowhere" and j.judgment.rationale != NO_EVIDENCE for p in parts for j in p.judged)
+    return [NO_PROBABILITIES_NOTE] if unmeasured else []
 
 
-def _segment(response: str, part: Part, features: dict[str, float]) -> Segment:
+def _segment(response: str, part: SentenceJudgment, features: dict[str, float]) -> Segment:
     """Make a segment of a sentence: it is as good as the worst of what was found of it. Its features are those of the text."""
     span = part.span
     findings = (*map(_finding, part.judged), *part.citations)
-    worst = min(findings, key=lambda f: (ORDER[f.label], f.supported))
+    worst = min(findings, key=lambda f: (LABEL_ORDER[f.label], f.supported))
     supported = min([*part.probabilities, *([0.5] if worst.label is Label.INCONCLUSIVE else [])], default=worst.supported)
     sure = {Label.CORRECT: supported, Label.INCORRECT: 1 - supported, Label.INCONCLUSIVE: 0.0}[worst.label]
-    judgments = [trimmed(j.judgment) for j in part.judged]
+    judgments = [keep_quoted_passages(j.judgment) for j in part.judged]
     how = {j.measured for j in judgments} | ({"nowhere"} if worst.label is Label.INCONCLUSIVE else set())
     base = Judgment(
         label=worst.label, confidence=sure, supported=supported, rationale=f"“{worst.text}”: {worst.reason}", features=features,
@@ -125,7 +144,7 @@ def _segment(response: str, part: Part, features: dict[str, float]) -> Segment:
     )  # fmt: skip
     pairs = [
         pair for j, judgment in zip(part.judged, judgments, strict=True)
-        for pair in link(Span(j.claim.start, j.claim.end, response[j.claim.start : j.claim.end]), judgment)
+        for pair in evidence_for(Span(j.claim.start, j.claim.end, response[j.claim.start : j.claim.end]), judgment)
     ]  # fmt: skip
     return Segment(
         start=span.start, end=span.end, text=span.text, label=worst.label, open=base.open, relation=base.relation,
@@ -133,11 +152,11 @@ def _segment(response: str, part: Part, features: dict[str, float]) -> Segment:
     )  # fmt: skip
 
 
-def _finding(judged: Judged) -> Finding:
+def _finding(judged: ClaimJudgment) -> Finding:
     claim, judgment = judged
-    label = Label.CORRECT if judgment.supported >= SUPPORTED else Label.INCORRECT
+    label = Label.CORRECT if judgment.supported >= SUPPORT_THRESHOLD else Label.INCORRECT
     label = Label.INCONCLUSIVE if judged.is_open else label
-    relation = how_wrong(label, judgment) if label is Label.INCORRECT else RELATIONS[label]
+    relation = error_relation(label, judgment) if label is Label.INCORRECT else RELATION_BY_LABEL[label]
     return Finding(
         unit="claim", start=claim.start, end=claim.end, text=claim.text, label=label, relation=relation,
         supported=judgment.supported, reason=judgment.rationale,

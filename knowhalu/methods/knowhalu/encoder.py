@@ -5,22 +5,42 @@ from pathlib import Path
 from typing import NamedTuple
 
 from knowhalu.methods.common.combine import Thresholds
-from knowhalu.methods.common.evidence_selection import READS, Evidence, candidates, gathered, read, stretch
-from knowhalu.methods.common.features import Reading, answer_features, claim_features
-from knowhalu.methods.common.judgment_model import JudgeModel
-from knowhalu.methods.common.verdict import NOTHING, silent
-from knowhalu.methods.knowhalu.off_target import extract
-from knowhalu.requests import Doubtful, Entail, Hypothesis, Mark, Probabilities, Steps
-from knowhalu.text.overlap import coverage, facts
-from knowhalu.text.questions import Asked, general_form
+from knowhalu.methods.common.evidence_selection import (
+    MAX_SENTENCES_READ,
+    GatheredEvidence,
+    document_window,
+    gather_evidence,
+    score_candidates,
+    select_candidates,
+)
+from knowhalu.methods.common.features import VerifierScores, answer_features, claim_features
+from knowhalu.methods.common.judgment_model import JudgmentModel
+from knowhalu.methods.common.verdict import NO_EVIDENCE, missing_evidence_reason
+from knowhalu.methods.knowhalu.off_target import extract_entity
+from knowhalu.requests import Conversation, Entail, EntailmentPair, Probabilities, TagSpans, UnsupportedSpan
+from knowhalu.text.overlap import coverage, text_facts
+from knowhalu.text.questions import AnswerType, general_query
 from knowhalu.text.sentences import sentences
-from knowhalu.text.wordlists import NAME
-from knowhalu.types import Extraction, Form, Judgment, Kind, Knowledge, Label, OpenReason, Passage, Query, Relation, Sample, Step
+from knowhalu.text.wordlists import NAME_PATTERN
+from knowhalu.types import (
+    Extraction,
+    HallucinationKind,
+    InconclusiveReason,
+    Judgment,
+    Knowledge,
+    KnowledgeForm,
+    Label,
+    Passage,
+    Query,
+    Relation,
+    Sample,
+    Step,
+)
 
-ELSEWHERE = "the sources speak of something else"
-BESIDE = "the sources bear it out, but it does not answer the question"
-UNDELIVERED = "the answer does not give what the question asks for"
-ON_TOPIC, ON_TOPIC_NAMELESS = 0.34, 0.2
+OFF_TOPIC_NOTE = "the sources speak of something else"
+OFF_TARGET_NOTE = "the sources bear it out, but it does not answer the question"
+MISSES_QUESTION_NOTE = "the answer does not give what the question asks for"
+MIN_ON_TOPIC, MIN_ON_TOPIC_NAMELESS = 0.34, 0.2
 """Shares of a question's (or a claim's) words and names under which sources are taken to speak of something else.
 
 On training rows the first leaves open 80 % of the claims that are held against evidence of another claim, and 11 % of supported
@@ -28,100 +48,112 @@ ones of FEVER, 8 % of those of Fool Me Twice.
 """
 
 
-CHECKED_BY_RULES = frozenset({Asked.TIME, Asked.NUMBER, Asked.YES_NO})
+RULE_CHECKED_TYPES = frozenset({AnswerType.TIME, AnswerType.NUMBER, AnswerType.YES_NO})
 """Kinds of questions for which the rules see themselves whether an answer has what is asked for."""
 
 
-class Decision(NamedTuple):
+class LabelProbability(NamedTuple):
     """A label and the probability that it is right."""
 
     label: Label
     confidence: float
 
 
-def decide(supported: float, features: Mapping[str, float]) -> Decision:
+def decide_label(supported: float, features: Mapping[str, float]) -> LabelProbability:
     """Turn P(supported) into a label; what sources on something else neither support nor contradict stays open."""
     if supported >= 0.5:
-        return Decision(Label.CORRECT, supported)
-    if features["on_topic"] < ON_TOPIC and features["joint_contradicted"] < 0:
-        return Decision(Label.INCONCLUSIVE, 1 - features["on_topic"])
-    return Decision(Label.INCORRECT, 1 - supported)
+        return LabelProbability(Label.CORRECT, supported)
+    if features["on_topic"] < MIN_ON_TOPIC and features["joint_contradicted"] < 0:
+        return LabelProbability(Label.INCONCLUSIVE, 1 - features["on_topic"])
+    return LabelProbability(Label.INCORRECT, 1 - supported)
 
 
-def against(features: Mapping[str, float]) -> Relation:
+def unsupported_relation(features: Mapping[str, float]) -> Relation:
     """Tell whether sources that do not bear out a statement contradict it, or are silent."""
     told = features.get("joint_contradicted", 0.0) > 0 or features.get("nearest_contradicted", 0.0) > 0
     return Relation.CONTRADICTION if told else Relation.NEUTRAL
 
 
-class EncoderReasoner:
+class KnowHaluEncoder:
     """Think with a 22M-parameter cross-encoder; needs no LLM and no GPU."""
 
     name = "encoder"
 
     def __init__(self, folder: Path) -> None:
-        self.model = JudgeModel(folder)
+        self.model = JudgmentModel(folder)
 
     def thresholds(self, sample: Sample) -> Thresholds:
         """Return delta1 and delta2 as calibrated for this kind of sample."""
         return self.model.thresholds(_task(sample))
 
-    def extract(self, question: str, answer: str) -> Steps[Extraction]:
+    def extract(self, question: str, answer: str) -> Conversation[Extraction]:
         """Take from the answer what the question asks for: by rules, then by the verifier, which is shown no source."""
-        found = extract(question, answer)
-        if self.model.evades is None or found.refusal or found.is_none or found.asked_for in CHECKED_BY_RULES:
+        found = extract_entity(question, answer)
+        if self.model.evades is None or found.refusal or found.is_none or found.asked_for in RULE_CHECKED_TYPES:
             return found
-        scores: list[Probabilities] = yield Entail((Hypothesis("", answer, question),))
+        scores: list[Probabilities] = yield Entail((EntailmentPair("", answer, question),))
         evading = 1 - scores[0].supported
         if evading < self.model.evades:
             return found
-        return found.model_copy(update={"entity": None, "reason": UNDELIVERED, "confidence": evading})
+        return found.model_copy(update={"entity": None, "reason": MISSES_QUESTION_NOTE, "confidence": evading})
 
-    def next_query(self, part: Sample, steps: Sequence[Step], form: Form) -> Steps[tuple[str, Query] | None]:
+    def next_query(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> Conversation[tuple[str, Query] | None]:
         """Return the next thought and one-hop query, or None when there is nothing left to ask."""
         yield from ()
         return _next_hop(part, steps) if part.question else _next_clause(part, steps)
 
     def distill(
-        self, part: Sample, query: Query, passages: Sequence[Passage], steps: Sequence[Step], form: Form
-    ) -> Steps[Knowledge]:
+        self, part: Sample, query: Query, passages: Sequence[Passage], steps: Sequence[Step], form: KnowledgeForm
+    ) -> Conversation[Knowledge]:
         """Read the passages' sentences and keep those that tell something of the claim."""
         # every statement of a claim is held against all passages; the hops of a question read on
         seen = {(q.passage, q.start) for s in steps for q in s.knowledge.quotes} if part.question else set()
-        return (yield from read(part, query, candidates(passages, query, seen), form))
+        return (yield from score_candidates(part, query, select_candidates(passages, query, seen), form))
 
-    def judge(self, part: Sample, steps: Sequence[Step], form: Form, of: int) -> Steps[Judgment]:
+    def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm, of: int) -> Conversation[Judgment]:
         """Judge the claim by all knowledge of one form, thoughts left out."""
-        evidence = gathered(steps, form)
+        evidence = gather_evidence(steps, form)
         if not evidence.shaped:
             return Judgment(
-                form=form, label=Label.INCONCLUSIVE, confidence=1.0, rationale=NOTHING, steps=tuple(steps), open=silent(steps)
+                form=form,
+                label=Label.INCONCLUSIVE,
+                confidence=1.0,
+                rationale=NO_EVIDENCE,
+                steps=tuple(steps),
+                open=missing_evidence_reason(steps),
             )
-        joint = stretch(part, steps, form) or evidence.joint
-        pairs = [Hypothesis(joint, part.response, part.question)]
+        joint = document_window(part, steps, form) or evidence.joint
+        pairs = [EntailmentPair(joint, part.response, part.question)]
         if part.question:
-            pairs.append(Hypothesis(joint, part.response))
+            pairs.append(EntailmentPair(joint, part.response))
         scores: list[Probabilities] = yield Entail(tuple(pairs))
         features = _features(part, evidence, joint, scores)
         p = self.model.weights(_task(part), form).probability(features, of)
-        (label, confidence), kind = decide(p, features), None
-        rationale = ELSEWHERE if label is Label.INCONCLUSIVE else _rationale(scores[0], features, label)
+        (label, confidence), kind = decide_label(p, features), None
+        rationale = OFF_TOPIC_NOTE if label is Label.INCONCLUSIVE else _rationale(scores[0], features, label)
         if label is Label.INCORRECT and part.question and _misses_question(scores[0], scores[1], features):
-            kind, rationale = Kind.OFF_TARGET, BESIDE
+            kind, rationale = HallucinationKind.OFF_TARGET, OFF_TARGET_NOTE
         wrong = label is Label.INCORRECT and kind is None
         return Judgment(
-            form=form, label=label, confidence=confidence, supported=p, rationale=rationale, kind=kind,
-            open=OpenReason.OFF_TOPIC if label is Label.INCONCLUSIVE else None, relation=against(features) if wrong else None,
-            steps=tuple(steps), features=features,
-        )  # fmt: skip
+            form=form,
+            label=label,
+            confidence=confidence,
+            supported=p,
+            rationale=rationale,
+            kind=kind,
+            open=InconclusiveReason.OFF_TOPIC if label is Label.INCONCLUSIVE else None,
+            relation=unsupported_relation(features) if wrong else None,
+            steps=tuple(steps),
+            features=features,
+        )
 
-    def doubted(self, part: Sample, judgment: Judgment) -> Steps[tuple[Doubtful, ...]]:
+    def doubted(self, part: Sample, judgment: Judgment) -> Conversation[tuple[UnsupportedSpan, ...]]:
         """Let the verifier mark words, against the same evidence in sentences, unless the whole answer misses its question."""
-        evidence = gathered(judgment.steps, Form.UNSTRUCTURED)
-        if judgment.kind is Kind.OFF_TARGET or not evidence.shaped:
+        evidence = gather_evidence(judgment.steps, KnowledgeForm.UNSTRUCTURED)
+        if judgment.kind is HallucinationKind.OFF_TARGET or not evidence.shaped:
             return ()
-        joint = stretch(part, judgment.steps, Form.UNSTRUCTURED) or evidence.joint
-        found: list[tuple[Doubtful, ...]] = yield Mark((Hypothesis(joint, part.response, part.question),))
+        joint = document_window(part, judgment.steps, KnowledgeForm.UNSTRUCTURED) or evidence.joint
+        found: list[tuple[UnsupportedSpan, ...]] = yield TagSpans((EntailmentPair(joint, part.response, part.question),))
         return found[0]
 
 
@@ -142,21 +174,21 @@ def _on_topic(part: Sample, told: str) -> float:
     A text without names may share few words with the source of which it is a paraphrase, so its words count for more.
     """
     asked = part.question or part.response
-    names, share = facts(asked).names, coverage(asked, told)
+    names, share = text_facts(asked).names, coverage(asked, told)
     if not names:
-        return min(1.0, share * ON_TOPIC / ON_TOPIC_NAMELESS)
-    return (share + len(names & set(facts(told).content)) / len(names)) / 2
+        return min(1.0, share * MIN_ON_TOPIC / MIN_ON_TOPIC_NAMELESS)
+    return (share + len(names & set(text_facts(told).content)) / len(names)) / 2
 
 
-def _features(part: Sample, evidence: Evidence, joint: str, scores: Sequence[Probabilities]) -> dict[str, float]:
+def _features(part: Sample, evidence: GatheredEvidence, joint: str, scores: Sequence[Probabilities]) -> dict[str, float]:
     """Put the readings of the verifier and the comparison of words into one row of features."""
     source = " ".join((*evidence.texts, joint))
-    asked = Reading(scores[0], evidence.scores, evidence.texts, evidence.weakest, evidence.nearest)
+    asked = VerifierScores(scores[0], evidence.scores, evidence.texts, evidence.weakest, evidence.nearest)
     plain = asked._replace(joint=scores[-1])
     found = claim_features(part.response, plain, source) | {"on_topic": _on_topic(part, " ".join((*evidence.shaped, joint)))}
     if not part.question:
         return found
-    entity = extract(part.question, part.response).entity or part.response
+    entity = extract_entity(part.question, part.response).entity or part.response
     return found | answer_features(part.question, part.response, entity, asked, source)
 
 
@@ -167,7 +199,7 @@ def _next_clause(part: Sample, steps: Sequence[Step]) -> tuple[str, Query] | Non
         return None
     clause = clauses[len(steps)].text
     thought = f"Check statement {len(steps) + 1} of {len(clauses)}."
-    return thought, Query(specific=clause, general=general_form(clause))
+    return thought, Query(specific=clause, general=general_query(clause))
 
 
 def _next_hop(part: Sample, steps: Sequence[Step]) -> tuple[str, Query] | None:
@@ -176,12 +208,12 @@ def _next_hop(part: Sample, steps: Sequence[Step]) -> tuple[str, Query] | None:
     if not steps:
         thought = f"Look for what the question asks, and whether it is {answer!r}."
         return thought, Query(specific=f"{question} {answer}", general=question)
-    if part.knowledge and not part.documents and sum(len(sentences(k)) for k in part.knowledge) <= READS:
+    if part.knowledge and not part.documents and sum(len(sentences(k)) for k in part.knowledge) <= MAX_SENTENCES_READ:
         return None  # all of it has been read
     told = " ".join(q.text for s in steps for q in s.knowledge.quotes)
     last = " ".join(q.text for q in steps[-1].knowledge.quotes)
     asked = f"{question} {answer}"
-    missing = [w for w in facts(asked).content if w not in set(facts(told).content)]
+    missing = [w for w in text_facts(asked).content if w not in set(text_facts(told).content)]
     used = f"{asked} {' '.join(s.query.general for s in steps[1:])}"
     bridge = [n for n in _names(last) if n.lower() not in used.lower()]
     if not missing or not bridge:
@@ -193,7 +225,7 @@ def _next_hop(part: Sample, steps: Sequence[Step]) -> tuple[str, Query] | None:
 
 def _names(text: str) -> list[str]:
     """List the names of a text, longest first, each once."""
-    found = dict.fromkeys(m.group() for m in NAME.finditer(text) if facts(m.group()).content)
+    found = dict.fromkeys(m.group() for m in NAME_PATTERN.finditer(text) if text_facts(m.group()).content)
     return sorted(found, key=lambda n: -len(n.split()))
 
 

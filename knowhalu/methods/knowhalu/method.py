@@ -6,15 +6,23 @@ The algorithm of the KnowHalu paper (sections 3.1, 3.2, 4.3 and Algorithm 1), wr
 from collections.abc import Sequence
 from typing import Protocol
 
-from knowhalu.methods.common.combine import Thresholds, aggregate, needs_second_opinion
-from knowhalu.methods.common.evidence import link
-from knowhalu.methods.common.sources import retrieve
-from knowhalu.methods.common.verdict import conclude, how_wrong, nothing_to_check, probability_of, settled, why_open, words
-from knowhalu.requests import Doubtful, Steps
+from knowhalu.methods.common.combine import Thresholds, aggregate_judgments, needs_second_opinion
+from knowhalu.methods.common.evidence import evidence_for
+from knowhalu.methods.common.sources import retrieve_passages
+from knowhalu.methods.common.verdict import (
+    combine_segments,
+    error_relation,
+    inconclusive_reason,
+    nothing_to_check_verdict,
+    resolve_inconclusive,
+    span_finding,
+    text_probability,
+)
+from knowhalu.requests import Conversation, UnsupportedSpan
 from knowhalu.results import Segment, Verdict
 from knowhalu.settings import KnowHaluOptions
 from knowhalu.text.sentences import Span, segments
-from knowhalu.types import Extraction, Form, Judgment, Kind, Knowledge, Label, Passage, Query, Sample, Step
+from knowhalu.types import Extraction, HallucinationKind, Judgment, Knowledge, KnowledgeForm, Label, Passage, Query, Sample, Step
 
 
 class KnowHaluReasoner(Protocol):
@@ -26,21 +34,21 @@ class KnowHaluReasoner(Protocol):
     def thresholds(self, sample: Sample) -> Thresholds:
         """Return the calibrated delta1 and delta2."""
 
-    def extract(self, question: str, answer: str) -> Steps[Extraction]:
+    def extract(self, question: str, answer: str) -> Conversation[Extraction]:
         """Take from the answer what the question asks for."""
 
-    def next_query(self, part: Sample, steps: Sequence[Step], form: Form) -> Steps[tuple[str, Query] | None]:
+    def next_query(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> Conversation[tuple[str, Query] | None]:
         """Return the next thought and query, or None to stop."""
 
     def distill(
-        self, part: Sample, query: Query, passages: Sequence[Passage], steps: Sequence[Step], form: Form
-    ) -> Steps[Knowledge]:
+        self, part: Sample, query: Query, passages: Sequence[Passage], steps: Sequence[Step], form: KnowledgeForm
+    ) -> Conversation[Knowledge]:
         """Put what the passages say of a query into one form of knowledge."""
 
-    def judge(self, part: Sample, steps: Sequence[Step], form: Form, of: int) -> Steps[Judgment]:
+    def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm, of: int) -> Conversation[Judgment]:
         """Judge the segment, one of `of` segments of its response, by the knowledge of all steps."""
 
-    def doubted(self, part: Sample, judgment: Judgment) -> Steps[tuple[Doubtful, ...]]:
+    def doubted(self, part: Sample, judgment: Judgment) -> Conversation[tuple[UnsupportedSpan, ...]]:
         """Return the words of a segment judged INCORRECT that the knowledge does not bear out; none where it cannot tell."""
 
 
@@ -52,10 +60,10 @@ class KnowHalu:
     def __init__(self, reasoner: KnowHaluReasoner, options: KnowHaluOptions | None = None) -> None:
         self.reasoner, self.options = reasoner, options or KnowHaluOptions()
 
-    def check(self, sample: Sample) -> Steps[Verdict]:
+    def check(self, sample: Sample) -> Conversation[Verdict]:
         """Check one sample."""
         if not any(c.isalnum() for c in sample.response):
-            return nothing_to_check(sample, self.name)
+            return nothing_to_check_verdict(sample, self.name)
         extraction = None
         if sample.question and self.options.off_target:
             extraction = yield from self.reasoner.extract(sample.question, sample.response)
@@ -65,13 +73,13 @@ class KnowHalu:
         found = []
         for span in parts:
             found.append((yield from self._segment(sample, span, len(parts))))
-        return conclude(sample, found, self.name, extraction=extraction, probability=probability_of(found))
+        return combine_segments(sample, found, self.name, extraction=extraction, probability=text_probability(found))
 
-    def _segment(self, sample: Sample, span: Span, of: int) -> Steps[Segment]:
+    def _segment(self, sample: Sample, span: Span, of: int) -> Conversation[Segment]:
         """Judge one segment by the base form, and by the other where the first is not sure (Algorithm 1)."""
         part = sample.model_copy(update={"response": span.text})
         base_form, options = self.options.base_form, self.options
-        other_form = Form.STRUCTURED if base_form is Form.UNSTRUCTURED else Form.UNSTRUCTURED
+        other_form = KnowledgeForm.STRUCTURED if base_form is KnowledgeForm.UNSTRUCTURED else KnowledgeForm.UNSTRUCTURED
         base = yield from self._judge_by(base_form, part, of)
         calibrated = self.reasoner.thresholds(sample)
         limits = Thresholds(
@@ -81,16 +89,24 @@ class KnowHalu:
         supplement, final = None, base
         if options.second_opinion == "always" or (options.second_opinion == "needed" and needs_second_opinion(base, limits)):
             supplement = yield from self._judge_by(other_form, part, of)
-            final = aggregate(base, supplement, limits)
+            final = aggregate_judgments(base, supplement, limits)
         doubted = (yield from self.reasoner.doubted(part, final)) if final.label is Label.INCORRECT else ()
-        label, evidence = settled(final.label, sample.task), link(span, final)
+        label, evidence = resolve_inconclusive(final.label, sample.task), evidence_for(span, final)
         return Segment(
-            start=span.start, end=span.end, text=span.text, label=label, probability=1 - final.supported,
-            open=why_open(label, base, supplement), relation=how_wrong(label, final, evidence=evidence), base=base,
-            supplement=supplement, findings=tuple(words(span, place) for place in doubted), evidence=evidence,
-        )  # fmt: skip
+            start=span.start,
+            end=span.end,
+            text=span.text,
+            label=label,
+            probability=1 - final.supported,
+            open=inconclusive_reason(label, base, supplement),
+            relation=error_relation(label, final, evidence=evidence),
+            base=base,
+            supplement=supplement,
+            findings=tuple(span_finding(span, place) for place in doubted),
+            evidence=evidence,
+        )
 
-    def _judge_by(self, form: Form, part: Sample, of: int) -> Steps[Judgment]:
+    def _judge_by(self, form: KnowledgeForm, part: Sample, of: int) -> Conversation[Judgment]:
         """Ask, retrieve and distill step by step, then judge by one form of knowledge."""
         steps: list[Step] = []
         while len(steps) < self.options.max_steps:
@@ -103,19 +119,25 @@ class KnowHalu:
             steps.append(Step(thought=thought, query=query, passages=passages, knowledge=knowledge))
         return (yield from self.reasoner.judge(part, steps, form, of))
 
-    def _retrieve(self, part: Sample, query: Query) -> Steps[tuple[Passage, ...]]:
+    def _retrieve(self, part: Sample, query: Query) -> Conversation[tuple[Passage, ...]]:
         """Fetch the passages for both formulations, merged without duplicates; given knowledge is read as it is."""
         asked = {"specific": (query.specific,), "general": (query.general,), "combined": (query.specific, query.general)}
         k = self.options.passages or (3 if part.documents else 2)
         queries = tuple(q for q in asked[self.options.formulation] if q) or (query.specific or query.general,)
-        return (yield from retrieve(part, queries, k))
+        return (yield from retrieve_passages(part, queries, k))
 
 
 def _without_facts(sample: Sample, extraction: Extraction, method: str) -> Verdict:
     """Decide a refusal (no hallucination) or an off-target answer; facts need no checking then (section 3.1)."""
     off = extraction.is_none
     return Verdict(
-        id=sample.id, task=sample.task, method=method, label=Label.INCORRECT if off else Label.CORRECT, hallucinated=off,
-        kind=Kind.OFF_TARGET if off else None, probability=extraction.confidence if off else 1 - extraction.confidence,
-        reason=extraction.reason, extraction=extraction,
-    )  # fmt: skip
+        id=sample.id,
+        task=sample.task,
+        method=method,
+        label=Label.INCORRECT if off else Label.CORRECT,
+        hallucinated=off,
+        kind=HallucinationKind.OFF_TARGET if off else None,
+        probability=extraction.confidence if off else 1 - extraction.confidence,
+        reason=extraction.reason,
+        extraction=extraction,
+    )

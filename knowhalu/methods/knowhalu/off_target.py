@@ -8,89 +8,94 @@ import re
 from functools import lru_cache
 
 from knowhalu.text import wordlists as lexicon
-from knowhalu.text.questions import Asked, asked_for, options_of
-from knowhalu.text.refusals import declines, hedges
+from knowhalu.text.questions import AnswerType, choice_options, expected_answer_type
+from knowhalu.text.refusals import declines_to_answer, hedges
 from knowhalu.text.sentences import STOPWORDS, Span, content_words, sentences, stem, words
 from knowhalu.types import Extraction
 
-_VAGUE = frozenset(stem(w) for w in lexicon.VAGUE)
+_VAGUE = frozenset(stem(w) for w in lexicon.VAGUE_WORDS)
 _UNITS = r"\ba (?:day|week|month|year|minute|hour)\b"
-_NUMBER = re.compile(rf"\d|{lexicon.any_of(lexicon.NUMBERS)}|{_UNITS}|\b\w+teenth\b", re.IGNORECASE)
-_TIMES = lexicon.any_of([*lexicon.MONTHS, *lexicon.SEASONS_AND_DAYS, *lexicon.RELATIVE_TIMES])
+_NUMBER = re.compile(rf"\d|{lexicon.any_word_pattern(lexicon.NUMBER_WORDS)}|{_UNITS}|\b\w+teenth\b", re.IGNORECASE)
+_TIMES = lexicon.any_word_pattern([*lexicon.MONTHS, *lexicon.SEASONS_AND_DAYS, *lexicon.RELATIVE_TIMES])
 _TIME = re.compile(rf"\b\d{{1,4}}(?:s|st|nd|rd|th|am|pm)?\b|{_TIMES}", re.IGNORECASE)
-_SETTLES = re.compile(rf"^\W*{lexicon.any_of(lexicon.YES_NO_OPENINGS)}", re.IGNORECASE)
+_YES_NO_OPENING = re.compile(rf"^\W*{lexicon.any_word_pattern(lexicon.YES_NO_OPENINGS)}", re.IGNORECASE)
 _MONTH = re.compile(rf"\b(?:{lexicon.MONTH_NAMES})\b")
-_SEVERAL = re.compile(r"\b(?:and|or|between|than)\b", re.IGNORECASE)
+_ALTERNATIVES = re.compile(r"\b(?:and|or|between|than)\b", re.IGNORECASE)
 """A question that names several things may be answered by one of them."""
-_I = re.compile(r"I(?:['’]\w+)?$")  # noqa: RUF001
-REFUSAL_WORDS = 60
+_FIRST_PERSON = re.compile(r"I(?:['’]\w+)?$")  # noqa: RUF001
+MAX_REFUSAL_WORDS = 60
 """An answer longer than this gives more than a refusal."""
-ECHO_WORDS = 3
+MAX_SHORT_ANSWER_WORDS = 3
 """An answer of so few words is rather a short answer than an echo of the question."""
 
 
 @lru_cache(maxsize=4096)
-def extract(question: str, answer: str) -> Extraction:
+def extract_entity(question: str, answer: str) -> Extraction:
     """Take from the answer what the question asks for, or say that it is not there."""
-    asked = asked_for(question)
+    asked = expected_answer_type(question)
     if is_refusal(question, answer):
         return Extraction(entity=None, asked_for=asked, reason="the answer declines to answer", confidence=0.95, refusal=True)
     known = set(content_words(question))
     fresh = [w for w in content_words(answer) if w not in known]
-    hedged = len(answer.split()) <= REFUSAL_WORDS and hedges(answer)
+    hedged = len(answer.split()) <= MAX_REFUSAL_WORDS and hedges(answer)
     fault = None if hedged else _fault(question, answer, asked, fresh)  # half a refusal: not for rules to decide
     if fault is not None:
         return Extraction(entity=None, asked_for=asked, reason=fault, confidence=0.8)
-    entity = _of_kind(answer, asked) or _new_words(question, answer)
+    entity = _first_of_type(answer, asked) or _new_words(question, answer)
     return Extraction(entity=entity, asked_for=asked, reason=f"the answer names {entity!r}", confidence=0.7)
 
 
 def is_refusal(question: str, answer: str) -> bool:
     """Tell whether an answer says that it cannot answer, with no number or name of its own, no "but" and no opinion."""
-    if len(answer.split()) > REFUSAL_WORDS or _SETTLES.match(answer):
+    if len(answer.split()) > MAX_REFUSAL_WORDS or _YES_NO_OPENING.match(answer):
         return False
     seen = {stem(w.text.lower()) for w in words(question)}
-    goes_on = lexicon.CONTRAST.search(answer) or lexicon.OPINION.search(answer)
-    says = declines(answer, in_other_words=True) or (hedges(answer) and not goes_on)
+    goes_on = lexicon.CONTRAST_PATTERN.search(answer) or lexicon.OPINION_PATTERN.search(answer)
+    says = declines_to_answer(answer, in_other_words=True) or (hedges(answer) and not goes_on)
     return says and all(stem(w.text.lower()) in seen for w in _details(answer))
 
 
-def _fault(question: str, answer: str, asked: Asked, fresh: list[str]) -> str | None:
+def _fault(question: str, answer: str, asked: AnswerType, fresh: list[str]) -> str | None:
     """Return why the answer does not deliver what is asked for, or None; `fresh` are its words that the question has not."""
-    if asked in (Asked.YES_NO, Asked.CHOICE):
+    if asked in (AnswerType.YES_NO, AnswerType.CHOICE):
         return _closed_fault(question, answer, asked, fresh)
     if not fresh and _echoes(question, answer):
         return "the answer only repeats the question"
     if _only_negates(question, answer, asked):
         return "the answer says what is not the case, not what is"
-    if asked is Asked.TIME and not _TIME.search(answer):
+    if asked is AnswerType.TIME and not _TIME.search(answer):
         return "the question asks for a time, the answer has none"
-    if asked is Asked.NUMBER and not _NUMBER.search(answer):
+    if asked is AnswerType.NUMBER and not _NUMBER.search(answer):
         return "the question asks for a number, the answer has none"
     if not fresh:
         return None  # one of the question's own names may be the answer, or "the WHO"
     if sum(w in _VAGUE for w in fresh) >= 0.7 * len(fresh) and not re.search(r"\d|(?<!^)\b[A-Z]", answer):
         return "the answer is too general to be an answer"
-    if asked in (Asked.PERSON, Asked.PLACE) and _names_nothing(question, answer):
+    if asked in (AnswerType.PERSON, AnswerType.PLACE) and _names_nothing(question, answer):
         return f"the question asks for {asked}, the answer names none"
     return None
 
 
-def _closed_fault(question: str, answer: str, asked: Asked, fresh: list[str]) -> str | None:
+def _closed_fault(question: str, answer: str, asked: AnswerType, fresh: list[str]) -> str | None:
     """Look at questions whose answers are given in them: yes or no, or one of the options."""
-    if _SETTLES.match(answer) or len(answer.split()) <= 3:
+    if _YES_NO_OPENING.match(answer) or len(answer.split()) <= 3:
         return None
     wanted, told = set(content_words(question)), set(content_words(answer))
-    if asked is Asked.YES_NO and 4 * len(wanted & told) < len(wanted):
+    if asked is AnswerType.YES_NO and 4 * len(wanted & told) < len(wanted):
         return "the question asks for yes or no, the answer says neither"
-    if asked is Asked.CHOICE and not fresh and not any(told.intersection(o.split()) for o in options_of(question)):
+    if asked is AnswerType.CHOICE and not fresh and not any(told.intersection(o.split()) for o in choice_options(question)):
         return "the question offers a choice, the answer takes no side"
     return None
 
 
 def _echoes(question: str, answer: str) -> bool:
     """Tell whether an answer without a content word of its own is an echo: long enough, no detail, and nothing to choose from."""
-    if len(answer.split()) <= ECHO_WORDS or _details(answer) or _MONTH.search(answer) or _SEVERAL.search(question):
+    if (
+        len(answer.split()) <= MAX_SHORT_ANSWER_WORDS
+        or _details(answer)
+        or _MONTH.search(answer)
+        or _ALTERNATIVES.search(question)
+    ):
         return False
     opening = answer.split()[0]
     return bool(content_words(answer)) and not any(w.text == opening for w in _details(question))
@@ -100,18 +105,22 @@ def _details(text: str) -> list[Span]:
     """Return the words with a digit or a capital, but for those that merely open a sentence and the speaker's "I"."""
     opening = {s.start for s in sentences(text)}
     telling = {w: w.text[1:] if w.start in opening and w.text[0].isalpha() else w.text for w in words(text)}
-    return [w for w, part in telling.items() if any(c.isupper() or c.isdigit() for c in part) and not _I.match(w.text)]
+    return [w for w, part in telling.items() if any(c.isupper() or c.isdigit() for c in part) and not _FIRST_PERSON.match(w.text)]
 
 
-def _only_negates(question: str, answer: str, asked: Asked) -> bool:
+def _only_negates(question: str, answer: str, asked: AnswerType) -> bool:
     """Tell whether every main clause of the answer is a negation (a reason may well be one)."""
-    if asked is Asked.REASON or lexicon.POSITIVE_TURN.search(answer) or lexicon.NEGATED_QUESTION.search(question):
+    if (
+        asked is AnswerType.REASON
+        or lexicon.POSITIVE_CONTRAST_PATTERN.search(answer)
+        or lexicon.NEGATED_QUESTION_PATTERN.search(question)
+    ):
         return False
-    found = [(p.text, lexicon.NEGATION.search(p.text)) for p in sentences(answer)]
-    return bool(found) and all(m and not lexicon.SUBORDINATE.search(text[: m.start()]) for text, m in found)
+    found = [(p.text, lexicon.NEGATION_PATTERN.search(p.text)) for p in sentences(answer)]
+    return bool(found) and all(m and not lexicon.SUBORDINATE_PATTERN.search(text[: m.start()]) for text, m in found)
 
 
-def _unasked(question: str, answer: str) -> list[Span]:
+def _words_not_in_question(question: str, answer: str) -> list[Span]:
     """Return the words of the answer that carry meaning and are not in the question."""
     seen = {stem(w.text.lower()) for w in words(question)}
     written = {w.text for w in words(question)}
@@ -123,21 +132,21 @@ def _names_nothing(question: str, answer: str) -> bool:
     """Tell whether an answer of more than four words brings no name, no number and hardly a specific word."""
     if len(answer.split()) <= 4:
         return False
-    new = [w for w in _unasked(question, answer) if w.text[0].isalnum()]
+    new = [w for w in _words_not_in_question(question, answer) if w.text[0].isalnum()]
     named = any(w in new for w in _details(answer))
     return not named and sum(stem(w.text.lower()) not in _VAGUE for w in new) <= 1
 
 
-def _of_kind(answer: str, asked: Asked) -> str | None:
+def _first_of_type(answer: str, asked: AnswerType) -> str | None:
     """Return the first date or number where one is asked for."""
-    pattern = {Asked.TIME: lexicon.DATE, Asked.NUMBER: lexicon.AMOUNT}.get(asked)
+    pattern = {AnswerType.TIME: lexicon.DATE_PATTERN, AnswerType.NUMBER: lexicon.AMOUNT_PATTERN}.get(asked)
     match = pattern.search(answer) if pattern else None
     return match.group() if match else None
 
 
 def _new_words(question: str, answer: str) -> str:
     """Return the first stretch of the answer that the question did not have; the whole answer where it has no such words."""
-    new = _unasked(question, answer)
+    new = _words_not_in_question(question, answer)
     if not new:
         return answer.strip()
     first, last = new[0], new[0]

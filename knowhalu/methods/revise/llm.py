@@ -10,17 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from knowhalu.errors import PromptError, ReplyError, StageError
-from knowhalu.prompts.format import passage_lines
-from knowhalu.prompts.generate import asked_twice, asking
-from knowhalu.prompts.template import Prompt, Shown, joined, load_prompt, section, unshield
-from knowhalu.requests import Completion, Generate, Steps
-from knowhalu.results import Fault, Proposal
+from knowhalu.prompts.format import format_passages
+from knowhalu.prompts.generate import generate_with_retry, make_request
+from knowhalu.prompts.template import Prompt, PromptText, join_sections, load_prompt, section, unshield
+from knowhalu.requests import Completion, Conversation, Generate
+from knowhalu.results import ProposedRewrite, RewriteInput
 from knowhalu.settings import LLMOptions
 from knowhalu.text.sentences import sentences, word_count, words
 from knowhalu.types import Passage
 
-FAMILY = "revise"
-HOLES = {
+PROMPT_FAMILY = "revise"
+PROMPT_HOLES = {
     "rewrite": ("sources", "doubted"),
     "response": ("sources", "response", "problems"),
     "critique": ("sources", "sentence"),
@@ -28,24 +28,24 @@ HOLES = {
     "revision": ("sources", "response", "feedback"),
 }
 """The prompts and what fills their holes."""
-NONE = "NONE"
-TOKENS_PER_WORD = 3
+NONE_REPLY = "NONE"
+MAX_TOKENS_PER_WORD = 3
 """Tokens that a word of a response may take when it is written again."""
-ANEW = 0.7
+RETRY_TEMPERATURE = 0.7
 """Temperature of a request whose first reply could not be read."""
 _QUOTES = {'"': '"', "“": "”", "'": "'", "‘": "’"}  # noqa: RUF001
 _HEADING = re.compile(r"^[ \t]*(?:#{2,6}[ \t]*)?[*_]{0,2}(?:corrected text|rewrite|critique|feedback)[*_]{0,2}:[*_]{0,2}", re.I)
 
 
-def load_own(name: str, folder: Path | None = None) -> Prompt:
+def load_revision_prompt(name: str, folder: Path | None = None) -> Prompt:
     """Load a prompt of revision; raises PromptError where it has other holes than it must."""
-    prompt = load_prompt(f"{FAMILY}/{name}", folder)
-    if prompt.holes != HOLES[name]:
-        raise PromptError(f"{prompt.file}: needs the holes {list(HOLES[name])}, and has {list(prompt.holes)}")
+    prompt = load_prompt(f"{PROMPT_FAMILY}/{name}", folder)
+    if prompt.holes != PROMPT_HOLES[name]:
+        raise PromptError(f"{prompt.file}: needs the holes {list(PROMPT_HOLES[name])}, and has {list(prompt.holes)}")
     return prompt
 
 
-class LLMWriter:
+class LLMRewriter:
     """Write new wordings and whole responses with an instruct or completion model."""
 
     name = "llm"
@@ -53,74 +53,80 @@ class LLMWriter:
     def __init__(self, options: LLMOptions | None = None) -> None:
         """Load all prompts; raises PromptError where one cannot be used."""
         self.options = options or LLMOptions()
-        self.prompts = {name: load_own(name, self.options.prompts) for name in HOLES}
+        self.prompts = {name: load_revision_prompt(name, self.options.prompts) for name in PROMPT_HOLES}
 
-    def propose(self, fault: Fault, sources: Sequence[Passage], refused: Sequence[str]) -> Steps[tuple[Proposal, ...]]:
+    def propose(
+        self, fault: RewriteInput, sources: Sequence[Passage], refused: Sequence[str]
+    ) -> Conversation[tuple[ProposedRewrite, ...]]:
         """Propose one other wording; none where the model says so, or where its reply is not one new sentence."""
         doubted = [section("Text", fault.context), section("Sentence", fault.sentence), section("Problem", fault.why)]
         doubted += [section(f"Refused {i}", text) for i, text in enumerate(refused, 1)]
-        request = self._request("rewrite", sources=_shown(sources), doubted=joined(doubted))
+        request = self._request("rewrite", sources=_format_sources(sources), doubted=join_sections(doubted))
         try:
-            _, text = yield from asked_twice(
-                request, lambda c: _sentence(c, fault.sentence, request.stop), lambda c: _anew(request)
+            _, text = yield from generate_with_retry(
+                request, lambda c: _read_sentence(c, fault.sentence, request.stop), lambda c: _retry_request(request)
             )
         except ReplyError:
             return ()
-        return (Proposal(text, "rewritten"),) if text and text not in refused else ()
+        return (ProposedRewrite(text, "rewritten"),) if text and text not in refused else ()
 
-    def by_reasons(self, response: str, sources: Sequence[Passage], faults: Sequence[Fault]) -> Steps[str]:
+    def by_reasons(self, response: str, sources: Sequence[Passage], faults: Sequence[RewriteInput]) -> Conversation[str]:
         """Rewrite a response by the sentences in doubt and the reasons for it (CoNLI, section 3.2)."""
-        problems = joined(section(f"Problem {i}", f"“{f.sentence}” {f.why}") for i, f in enumerate(faults, 1))
+        problems = join_sections(section(f"Problem {i}", f"“{f.sentence}” {f.why}") for i, f in enumerate(faults, 1))
         return (yield from self._whole("response", response, sources, problems=problems))
 
-    def by_feedback(self, response: str, sources: Sequence[Passage], feedback: str) -> Steps[str]:
+    def by_feedback(self, response: str, sources: Sequence[Passage], feedback: str) -> Conversation[str]:
         """Revise a response by the criticism of it (Factored Verification, Algorithm 1)."""
         return (yield from self._whole("revision", response, sources, feedback=section("Feedback", feedback)))
 
-    def critique(self, fault: Fault, sources: Sequence[Passage]) -> Steps[str]:
+    def critique(self, fault: RewriteInput, sources: Sequence[Passage]) -> Conversation[str]:
         """Criticise one sentence by the sources."""
-        request = self._request("critique", sources=_shown(sources), sentence=section("Sentence", fault.sentence))
+        request = self._request("critique", sources=_format_sources(sources), sentence=section("Sentence", fault.sentence))
         return (yield from self._remark(request, "critique"))
 
-    def feedback(self, response: str, sources: Sequence[Passage]) -> Steps[str]:
+    def feedback(self, response: str, sources: Sequence[Passage]) -> Conversation[str]:
         """Criticise a whole response by the sources; "" where the model finds nothing."""
-        request = self._request("correction", sources=_shown(sources), response=section("Text", response))
+        request = self._request("correction", sources=_format_sources(sources), response=section("Text", response))
         said = yield from self._remark(request, "feedback")
-        return "" if is_none(said) else said
+        return "" if is_none_reply(said) else said
 
-    def _remark(self, request: Generate, stage: str) -> Steps[str]:
-        _, text = yield from asked_twice(request, lambda c: _said(c, stage, request.stop), lambda c: _anew(request))
+    def _remark(self, request: Generate, stage: str) -> Conversation[str]:
+        _, text = yield from generate_with_retry(
+            request, lambda c: _read_text(c, stage, request.stop), lambda c: _retry_request(request)
+        )
         return text
 
-    def _whole(self, name: str, response: str, sources: Sequence[Passage], **values: Shown) -> Steps[str]:
-        request = self._request(name, sources=_shown(sources), response=section("Text", response), **values)
+    def _whole(self, name: str, response: str, sources: Sequence[Passage], **values: PromptText) -> Conversation[str]:
+        request = self._request(name, sources=_format_sources(sources), response=section("Text", response), **values)
         for stop in request.stop:
             if stop in f"\n{response}":
                 file = self.prompts[name].file
                 raise StageError("revise", f"the text holds {stop!r}, where {file} ends the reply; change the text, or that stop")
-        request = replace(request, max_tokens=max(request.max_tokens, TOKENS_PER_WORD * word_count(response)))
-        _, text = yield from asked_twice(request, lambda c: _said(c, "revise", request.stop), lambda c: _anew(request))
-        return "" if is_none(text) else text
+        request = replace(request, max_tokens=max(request.max_tokens, MAX_TOKENS_PER_WORD * word_count(response)))
+        _, text = yield from generate_with_retry(
+            request, lambda c: _read_text(c, "revise", request.stop), lambda c: _retry_request(request)
+        )
+        return "" if is_none_reply(text) else text
 
-    def _request(self, name: str, **values: Shown) -> Generate:
-        return asking(self.prompts[name], self.options, **values)
+    def _request(self, name: str, **values: PromptText) -> Generate:
+        return make_request(self.prompts[name], self.options, **values)
 
 
-def _anew(request: Generate) -> Generate:
+def _retry_request(request: Generate) -> Generate:
     """Ask the same with more room and by chance: at temperature 0 the reply would be the same again."""
-    return replace(request, max_tokens=2 * request.max_tokens, temperature=ANEW, seed=request.seed + 1)
+    return replace(request, max_tokens=2 * request.max_tokens, temperature=RETRY_TEMPERATURE, seed=request.seed + 1)
 
 
-def _shown(sources: Iterable[Passage]) -> Shown:
-    return joined(passage_lines(sources)) or section("Passage", "(nothing was found)")
+def _format_sources(sources: Iterable[Passage]) -> PromptText:
+    return join_sections(format_passages(sources)) or section("Passage", "(nothing was found)")
 
 
-def is_none(text: str) -> bool:
+def is_none_reply(text: str) -> bool:
     """Tell whether a reply says NONE, and nothing else."""
-    return text.strip(" .*_\"'") == NONE
+    return text.strip(" .*_\"'") == NONE_REPLY
 
 
-def _said(reply: Completion, stage: str, stops: Sequence[str]) -> str:
+def _read_text(reply: Completion, stage: str, stops: Sequence[str]) -> str:
     """Return the text of a reply, with its line breaks; raises ReplyError where it is empty or was cut off."""
     text = "\n" + _HEADING.sub("", reply.text.strip(), count=1)
     text = text[: min((text.index(stop) for stop in stops if stop in text), default=len(text))]
@@ -132,10 +138,10 @@ def _said(reply: Completion, stage: str, stops: Sequence[str]) -> str:
     return text
 
 
-def _sentence(reply: Completion, old: str, stops: Sequence[str]) -> str:
+def _read_sentence(reply: Completion, old: str, stops: Sequence[str]) -> str:
     """Return the one new sentence of a reply, "" for NONE; raises ReplyError where it is another thing."""
-    text = " ".join(_said(reply, "rewrite", stops).split())
-    if is_none(text):
+    text = " ".join(_read_text(reply, "rewrite", stops).split())
+    if is_none_reply(text):
         return ""
     if len(text) > 1 and _QUOTES.get(text[0]) == text[-1] and old[:1] != text[0]:
         text = text[1:-1].strip()

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from knowhalu.engine.engine import Backends, Engine, collect
 from knowhalu.errors import MissingExtra, ModelError, StageError
-from knowhalu.llm.local.attention import Columns
-from knowhalu.llm.local.backend import Transformers
-from knowhalu.llm.local.loading import checked_folder
+from knowhalu.llm.local.attention import BatchedKVCache
+from knowhalu.llm.local.backend import TransformersBackend
+from knowhalu.llm.local.loading import check_model_folder
 from knowhalu.requests import Generate
 from knowhalu.results import Failure, Verdict
 from knowhalu.settings import LLMOptions
@@ -34,7 +34,7 @@ LINES = (
 
 
 def opened(folder, *, reuse=True, **options):
-    return Transformers(LLMOptions(**{"model": str(folder), "precision": "fp32", **options}), reuse=reuse)
+    return TransformersBackend(LLMOptions(**{"model": str(folder), "precision": "fp32", **options}), reuse=reuse)
 
 
 def assert_same(found, wanted):
@@ -125,10 +125,10 @@ def test_logits_over_a_shared_prefix_equal_those_of_the_whole_text(model_folder)
     context = llm.framing.tokens(FIXED[0])
     ends = [llm.framing.tokens(line)[1:] for line in LINES]
     with torch.inference_mode():
-        columns = Columns.of(None, [shared.empty], len(context))
+        columns = BatchedKVCache.of(None, [shared.empty], len(context))
         shared.read(columns, [context])
         prefix = columns.states(0)
-        found = shared.read(Columns.of(prefix, [shared.empty] * len(ends), 99), ends)[:, -1]
+        found = shared.read(BatchedKVCache.of(prefix, [shared.empty] * len(ends), 99), ends)[:, -1]
         wanted = torch.stack([llm.model(torch.tensor([[*context, *end]])).logits[0, -1] for end in ends])
     assert float(wanted.abs().max()) > 1
     assert float((found - wanted).abs().max()) < 1e-4
@@ -138,7 +138,7 @@ def test_texts_longer_than_one_pass_are_read_in_slices(model_folder, monkeypatch
     requests = [Generate(FIXED[0] + LINES[i] * 9, fixed=len(FIXED[0]), max_tokens=3) for i in range(4)]
     requests += [Generate(r.prompt, fixed=r.fixed, choices=("INCONCLUSIVELY", "CORRECTNESS")) for r in requests]
     wanted = opened(model_folder(), reuse=False).answer_many(requests)
-    monkeypatch.setattr("knowhalu.llm.local.forward.AT_ONCE", 16)
+    monkeypatch.setattr("knowhalu.llm.local.forward.MAX_TOKENS_PER_FORWARD", 16)
     assert_same(opened(model_folder()).answer_many(requests), wanted)
 
 
@@ -229,7 +229,7 @@ def test_an_index_of_shards_that_is_not_whole_is_named(tmp_path, text):
         (tmp_path / name).write_text("{}")
     (tmp_path / "model.safetensors.index.json").write_text(text)
     with pytest.raises(ModelError, match=r"model\.safetensors\.index\.json: cannot be read .* copy the folder again"):
-        checked_folder(str(tmp_path))
+        check_model_folder(str(tmp_path))
 
 
 @pytest.mark.parametrize(("precision", "dtype"), [("fp32", torch.float32), ("bf16", torch.bfloat16), ("fp16", torch.float16)])

@@ -26,12 +26,12 @@ def build(monkeypatch):
         options = LLMOptions(model=str(folder), precision="fp32", **options)
         if name == "vllm":
             monkeypatch.setitem(sys.modules, "vllm", vllm_stand_in.module())
-            from knowhalu.llm.vllm import VLLM
+            from knowhalu.llm.vllm import VLLMBackend
 
-            return VLLM(options)
-        from knowhalu.llm.local.backend import Transformers
+            return VLLMBackend(options)
+        from knowhalu.llm.local.backend import TransformersBackend
 
-        return Transformers(options, reuse=name == "transformers")
+        return TransformersBackend(options, reuse=name == "transformers")
 
     return built
 

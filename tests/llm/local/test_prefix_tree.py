@@ -4,8 +4,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.llm.local.prefill import batches, common_prefix
-from knowhalu.llm.local.prefix_tree import Prefixes, shared_length
+from knowhalu.llm.local.prefill import batch_by_padded_size, count_common_prefix
+from knowhalu.llm.local.prefix_tree import PrefixTree, count_shared_prefix
 
 texts = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=8).map(tuple), min_size=1, max_size=25)
 BYTES = 4
@@ -33,17 +33,17 @@ def nodes(kept):
 
 @given(texts, texts)
 def test_the_longest_known_beginning_is_found_with_its_own_states(known, asked):
-    kept = Prefixes(10**6)
+    kept = PrefixTree(10**6)
     for tokens in known:
         kept.keep(tokens, states(tokens))
     for tokens in [*known, *asked]:
-        longest = max(shared_length(tokens, k) for k in known)
+        longest = max(count_shared_prefix(tokens, k) for k in known)
         assert torch.equal(found(kept, tokens), states(tokens[:longest]))
 
 
 @given(texts, st.integers(0, 20))
 def test_memory_stays_within_the_limit_and_what_is_found_is_right_whatever_was_dropped(known, tokens_allowed):
-    kept = Prefixes(tokens_allowed * BYTES)
+    kept = PrefixTree(tokens_allowed * BYTES)
     for tokens in known:
         before = found(kept, tokens).shape[-2]
         kept.keep(tokens, states(tokens, before), before)
@@ -54,7 +54,7 @@ def test_memory_stays_within_the_limit_and_what_is_found_is_right_whatever_was_d
 
 
 def test_a_shared_beginning_is_stored_once():
-    kept = Prefixes(10**6)
+    kept = PrefixTree(10**6)
     fixed = tuple(range(100))
     for own in range(100, 110):
         kept.keep((*fixed, own, 7), states((*fixed, own, 7)))
@@ -62,7 +62,7 @@ def test_a_shared_beginning_is_stored_once():
 
 
 def test_what_was_not_used_for_longest_goes_first():
-    kept = Prefixes(6 * BYTES)
+    kept = PrefixTree(6 * BYTES)
     for first in (1, 2, 3):
         kept.keep((first, 0), states((first, 0)))
     kept.find((1, 0))
@@ -71,7 +71,7 @@ def test_what_was_not_used_for_longest_goes_first():
 
 
 def test_a_beginning_outlives_its_continuations():
-    kept = Prefixes(8 * BYTES)
+    kept = PrefixTree(8 * BYTES)
     fixed = (1, 2, 3, 4)
     for own in range(5, 50):
         kept.keep((*fixed, own, own), states((*fixed, own, own)))
@@ -79,20 +79,20 @@ def test_a_beginning_outlives_its_continuations():
 
 
 def test_states_are_not_kept_after_a_gap():
-    kept = Prefixes(10**6)
+    kept = PrefixTree(10**6)
     kept.keep((1, 2, 3, 4), states((1, 2, 3, 4), 2), 2)
     assert kept.bytes == 0 and kept.find((1, 2, 3, 4)) == []
 
 
 @given(texts)
 def test_the_common_prefix_of_many_texts(many):
-    shared = common_prefix(many)
+    shared = count_common_prefix(many)
     assert len({t[:shared] for t in many}) == 1
     assert any(len(t) == shared for t in many) or len({t[: shared + 1] for t in many}) > 1
 
 
 @given(st.lists(st.integers(1, 50)), st.integers(1, 100))
 def test_batches_hold_everything_once_and_stay_within_the_limit(sizes, limit):
-    made = list(batches(sizes, limit))
+    made = list(batch_by_padded_size(sizes, limit))
     assert sorted(i for b in made for i in b) == list(range(len(sizes)))
     assert all(len(b) == 1 or len(b) * max(sizes[i] for i in b) <= limit for b in made)

@@ -11,7 +11,14 @@ from knowhalu.build import build_engine, fingerprint
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import SettingsError
 from knowhalu.load_settings import load_settings
-from knowhalu.methods.baselines.trivial import RULES, Trivial, length, novelty_of, overlap_of, probability
+from knowhalu.methods.baselines.trivial import (
+    TRIVIAL_RULES,
+    TrivialBaseline,
+    length_baseline,
+    source_novelty,
+    source_overlap,
+    threshold_probability,
+)
 from knowhalu.settings import TrivialOptions
 from knowhalu.types import Label, Sample
 
@@ -23,7 +30,7 @@ SOURCE = "The lighthouse at Carn Point was built in 1871 by Mara Quill. It stand
     ("The of and", 1.0),
 ])  # fmt: skip
 def test_overlap_is_the_share_of_content_words_that_the_source_has(response, share):
-    assert overlap_of(response, SOURCE) == pytest.approx(share)
+    assert source_overlap(response, SOURCE) == pytest.approx(share)
 
 
 @pytest.mark.parametrize(("response", "share"), [
@@ -33,11 +40,11 @@ def test_overlap_is_the_share_of_content_words_that_the_source_has(response, sha
     ("granite", 0.0), ("marble", 1.0), ("!!!", 0.0),
 ])  # fmt: skip
 def test_novelty_is_the_share_of_pairs_names_and_numbers_that_stand_in_no_source(response, share):
-    assert novelty_of(response, SOURCE) == pytest.approx(share)
+    assert source_novelty(response, SOURCE) == pytest.approx(share)
 
 
 def check(name, sample, **options):
-    (outcome,) = Engine(Trivial(RULES[name], TrivialOptions(**options)), Backends()).run([sample])
+    (outcome,) = Engine(TrivialBaseline(TRIVIAL_RULES[name], TrivialOptions(**options)), Backends()).run([sample])
     return outcome
 
 
@@ -58,8 +65,8 @@ def test_a_text_at_the_border_is_faithful_and_one_beyond_is_not(words, direction
 @given(st.floats(-50, 50), st.floats(-50, 50), st.floats(-20, 20))
 def test_the_probability_grows_with_the_distance_and_stays_between_0_and_1(one, other, border):
     low, high = sorted((one, other))
-    assert 0 < probability(low, border) <= probability(high, border) < 1
-    assert probability(0.0, border) == 0.5
+    assert 0 < threshold_probability(low, border) <= threshold_probability(high, border) < 1
+    assert threshold_probability(0.0, border) == 0.5
 
 
 def test_the_question_is_a_source_and_so_are_titles():
@@ -71,9 +78,9 @@ def test_the_question_is_a_source_and_so_are_titles():
 
 def test_a_rule_without_a_border_refuses_with_the_cure_before_any_row():
     with pytest.raises(SettingsError, match=r"trivial-length has no border.*--fit VALIDATION.jsonl.*trivial.border=NUMBER"):
-        length(TrivialOptions())
+        length_baseline(TrivialOptions())
     with pytest.raises(SettingsError, match="both given"):
-        length(TrivialOptions(border=3, rule=__file__))
+        length_baseline(TrivialOptions(border=3, rule=__file__))
 
 
 def test_a_fitted_file_gives_border_and_direction(tmp_path):
@@ -94,7 +101,7 @@ def test_a_file_that_holds_no_rule_is_refused_with_its_name(tmp_path, text):
     file = tmp_path / "trivial.json"
     file.write_text(text)
     with pytest.raises(SettingsError, match=r"trivial.json: holds no rule for trivial-length .*Make it anew"):
-        length(TrivialOptions(rule=file))
+        length_baseline(TrivialOptions(rule=file))
 
 
 def test_without_a_source_a_rule_that_reads_one_fails_with_the_cure():

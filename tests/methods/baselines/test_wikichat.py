@@ -4,7 +4,7 @@ import pytest
 
 from knowhalu.requests import Completion
 from knowhalu.results import Failure
-from knowhalu.types import Kind, Label, OpenReason, Relation, Sample
+from knowhalu.types import HallucinationKind, InconclusiveReason, Label, Relation, Sample
 from tests.support.baseline_runs import Model, Shelf, check
 
 PAGES = ("Metropolis is a silent film of 1927. It was directed by Fritz Lang.", "Fritz Lang was born in Vienna in 1890.")
@@ -28,7 +28,7 @@ def test_every_claim_is_judged_by_its_own_evidence():
     for request, page, claim in zip(said.requests("judgment"), PAGES, (FIRST, SECOND), strict=True):
         shown = request.prompt[request.fixed :]
         assert page in shown and f"### Claim: {claim}" in shown and "### Passage 2" not in shown
-    assert (verdict.label, verdict.hallucinated, verdict.kind) == (Label.INCORRECT, True, Kind.FACTUAL)
+    assert (verdict.label, verdict.hallucinated, verdict.kind) == (Label.INCORRECT, True, HallucinationKind.FACTUAL)
     assert verdict.probability == pytest.approx(1 - 0.02 - 0.01) and verdict.reason == "Passage 1 says so."
 
 
@@ -86,7 +86,7 @@ def test_a_text_without_claims_is_left_open(reply):
 
 def test_a_summary_without_claims_is_left_open_too():
     verdict = check("wikichat", Sample(id="s", response="I hope it helps.", documents="x"), model(claims="None"))
-    assert (verdict.label, verdict.open, verdict.probability) == (Label.INCONCLUSIVE, OpenReason.NOTHING_TO_CHECK, 0.5)
+    assert (verdict.label, verdict.open, verdict.probability) == (Label.INCONCLUSIVE, InconclusiveReason.NOTHING_TO_CHECK, 0.5)
 
 
 @pytest.mark.parametrize("documents", ["x", ()])

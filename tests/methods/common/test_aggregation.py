@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.methods.common.combine import Thresholds, aggregate, needs_second_opinion
-from knowhalu.types import Form, Judgment, Label
+from knowhalu.methods.common.combine import Thresholds, aggregate_judgments, needs_second_opinion
+from knowhalu.types import Judgment, KnowledgeForm, Label
 
 confidences = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.5, 1.0]))
 labels = st.sampled_from(Label)
@@ -15,7 +15,7 @@ def judgments(form):
     return st.builds(Judgment, form=st.just(form), label=labels, confidence=confidences, rationale=st.just("because"))
 
 
-bases, supplements = judgments(Form.STRUCTURED), judgments(Form.UNSTRUCTURED)
+bases, supplements = judgments(KnowledgeForm.STRUCTURED), judgments(KnowledgeForm.UNSTRUCTURED)
 
 
 def reference(base, p_base, other, p_other, delta1, delta2):
@@ -32,33 +32,33 @@ def reference(base, p_base, other, p_other, delta1, delta2):
 @given(bases, supplements, thresholds)
 def test_it_is_algorithm_1(base, supplement, t):
     expected = reference(base.label, base.confidence, supplement.label, supplement.confidence, t.delta1, t.delta2)
-    chosen = aggregate(base, supplement, t)
+    chosen = aggregate_judgments(base, supplement, t)
     assert chosen.label == expected
     assert chosen in (base, supplement)
 
 
 @given(bases, supplements, thresholds)
 def test_a_second_opinion_only_when_needed_changes_nothing(base, supplement, t):
-    lazy = aggregate(base, supplement, t) if needs_second_opinion(base, t) else base
-    assert lazy == aggregate(base, supplement, t)
+    lazy = aggregate_judgments(base, supplement, t) if needs_second_opinion(base, t) else base
+    assert lazy == aggregate_judgments(base, supplement, t)
 
 
 @given(bases, supplements, thresholds)
 def test_a_sure_base_stands(base, supplement, t):
     if base.label is not Label.INCONCLUSIVE and base.confidence >= t.delta1:
-        assert aggregate(base, supplement, t) == base
+        assert aggregate_judgments(base, supplement, t) == base
         assert not needs_second_opinion(base, t)
 
 
 def test_the_borders_are_strict():
     def judgment(label, confidence):
-        return Judgment(form=Form.STRUCTURED, label=label, confidence=confidence, rationale="")
+        return Judgment(form=KnowledgeForm.STRUCTURED, label=label, confidence=confidence, rationale="")
 
     t = Thresholds(0.5, 0.8)
     at_delta1, under = judgment("CORRECT", 0.5), judgment("CORRECT", 0.49)
     at_delta2, over = judgment("INCORRECT", 0.8), judgment("INCORRECT", 0.81)
-    assert aggregate(at_delta1, over, t) is at_delta1
-    assert aggregate(under, at_delta2, t) is under
-    assert aggregate(under, over, t) is over
+    assert aggregate_judgments(at_delta1, over, t) is at_delta1
+    assert aggregate_judgments(under, at_delta2, t) is under
+    assert aggregate_judgments(under, over, t) is over
     unsure = judgment("INCONCLUSIVE", 1.0)
-    assert aggregate(unsure, judgment("INCONCLUSIVE", 0.0), t).confidence == 0.0
+    assert aggregate_judgments(unsure, judgment("INCONCLUSIVE", 0.0), t).confidence == 0.0

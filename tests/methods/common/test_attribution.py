@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.methods.common.attribution import grounded, weighed
-from knowhalu.types import NO_INFORMATION, Form, Judgment, Knowledge, Label, Passage, Query, Quote, Sample, Step, Triplet
+from knowhalu.methods.common.attribution import assign_quote_scores, ground_statements
+from knowhalu.types import NO_INFORMATION, Judgment, Knowledge, KnowledgeForm, Label, Passage, Query, Quote, Sample, Step, Triplet
 
 PAGES = [
     Passage(id="a", title="Johannes Brahms", text="He was born in Hamburg in 1833.  He completed four symphonies."),
@@ -16,7 +16,7 @@ PART = Sample(response="Brahms completed nine symphonies.")
 
 
 def made(*statements, passages=PAGES):
-    return grounded(Form.UNSTRUCTURED, statements, (), PART, QUERY, passages)
+    return ground_statements(KnowledgeForm.UNSTRUCTURED, statements, (), PART, QUERY, passages)
 
 
 def test_a_statement_is_quoted_from_the_sentence_that_it_rests_on():
@@ -64,7 +64,7 @@ def test_a_triplet_names_its_quote_and_an_unfounded_one_is_dropped():
         Triplet(subject="Clara Schumann", predicate="admired", object="his piano quartets"),
         Triplet(subject="Brahms", predicate="was born in", object="Hamburg"),
     ]
-    knowledge = grounded(Form.STRUCTURED, [str(t) for t in facts], facts, PART, QUERY, PAGES)
+    knowledge = ground_statements(KnowledgeForm.STRUCTURED, [str(t) for t in facts], facts, PART, QUERY, PAGES)
     assert [t.object for t in knowledge.triplets] == ["four symphonies", "Hamburg"]
     assert [knowledge.quotes[t.quote].text for t in knowledge.triplets] == [
         "He completed four symphonies.",
@@ -85,10 +85,14 @@ def test_quotes_stand_byte_for_byte_in_their_passages(statements, texts):
 def steps(*quoted):
     quotes = [Quote(passage="a", text="x", start=i, end=i + 1, supported=0.0, contradicted=0.0) for i in range(len(quoted))]
     return [
-        Step(thought="", query=QUERY, passages=(),
-             knowledge=Knowledge(form=Form.UNSTRUCTURED, quotes=(quote,) if q else (), text="x" if q else NO_INFORMATION))
+        Step(
+            thought="",
+            query=QUERY,
+            passages=(),
+            knowledge=Knowledge(form=KnowledgeForm.UNSTRUCTURED, quotes=(quote,) if q else (), text="x" if q else NO_INFORMATION),
+        )
         for q, quote in zip(quoted, quotes, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(
@@ -103,20 +107,22 @@ def steps(*quoted):
     ],
 )
 def test_a_contradiction_is_charged_to_the_knowledge_that_the_rationale_names_last(rationale, quoted, scored):
-    judgment = Judgment(form=Form.UNSTRUCTURED, label=Label.INCORRECT, confidence=0.9, supported=0.07, rationale=rationale)
-    found = weighed(steps(*quoted), judgment, contradicted=0.9)
+    judgment = Judgment(
+        form=KnowledgeForm.UNSTRUCTURED, label=Label.INCORRECT, confidence=0.9, supported=0.07, rationale=rationale
+    )
+    found = assign_quote_scores(steps(*quoted), judgment, contradicted=0.9)
     assert [i for i, s in enumerate(found, 1) for q in s.knowledge.quotes if q.contradicted] == scored
 
 
 def test_a_sentence_that_is_cited_again_keeps_its_score():
     judgment = Judgment(
-        form=Form.UNSTRUCTURED, label=Label.INCORRECT, confidence=0.9, supported=0.07, rationale="Knowledge 1 says no."
+        form=KnowledgeForm.UNSTRUCTURED, label=Label.INCORRECT, confidence=0.9, supported=0.07, rationale="Knowledge 1 says no."
     )
     once = steps(True)
-    found = weighed([*once, *once], judgment, contradicted=0.9)
+    found = assign_quote_scores([*once, *once], judgment, contradicted=0.9)
     assert [q.contradicted for s in found for q in s.knowledge.quotes] == [0.9, 0.9]
 
 
 def test_what_is_left_open_bears_nothing_out():
-    judgment = Judgment(form=Form.UNSTRUCTURED, label=Label.INCONCLUSIVE, confidence=0.9, rationale="-")
-    assert weighed(steps(True), judgment, contradicted=0.1) == tuple(steps(True))
+    judgment = Judgment(form=KnowledgeForm.UNSTRUCTURED, label=Label.INCONCLUSIVE, confidence=0.9, rationale="-")
+    assert assign_quote_scores(steps(True), judgment, contradicted=0.1) == tuple(steps(True))

@@ -2,9 +2,9 @@
 
 import pytest
 
-from knowhalu.methods.common.calibrated import BySet, Decision, Scaling, decided
+from knowhalu.methods.common.calibrated import DecisionRule, PerSetMethod, ProbabilityScaling, apply_decision_rule
 from knowhalu.results import Verdict
-from knowhalu.types import Kind, Label, Sample, Task
+from knowhalu.types import HallucinationKind, Label, Sample, Task
 
 SAID = {True: Label.INCORRECT, False: Label.CORRECT, None: Label.INCONCLUSIVE}
 
@@ -31,25 +31,27 @@ class Says:
     ("p", "before", "after"), [(0.4, False, True), (0.2, False, False), (0.25, False, None), (0.9, True, True)]
 )
 def test_the_label_is_decided_anew_by_the_borders(p, before, after):
-    found = decided(verdict(p, before, Kind.OFF_TARGET if before else None), Decision(low=0.2, high=0.3))
+    found = apply_decision_rule(
+        verdict(p, before, HallucinationKind.OFF_TARGET if before else None), DecisionRule(low=0.2, high=0.3)
+    )
     assert (found.hallucinated, found.label, found.probability) == (after, SAID[after], p)
-    assert found.kind is (Kind.OFF_TARGET if before else None)  # a border alone cannot tell the kind
+    assert found.kind is (HallucinationKind.OFF_TARGET if before else None)  # a border alone cannot tell the kind
     assert found.reason.startswith("because (P(hallucinated) is ") and found.unscaled is None
 
 
 def test_what_the_method_left_open_stays_open():
-    assert decided(verdict(0.9, None), Decision(low=0.5, high=0.5)).hallucinated is None
+    assert apply_decision_rule(verdict(0.9, None), DecisionRule(low=0.5, high=0.5)).hallucinated is None
 
 
 def test_the_unscaled_probability_is_kept_and_said_and_labels_without_borders_stand():
-    found = decided(verdict(0.9, True), Decision(scaling=Scaling(kind="temperature", slope=0.5)))
+    found = apply_decision_rule(verdict(0.9, True), DecisionRule(scaling=ProbabilityScaling(kind="temperature", slope=0.5)))
     assert (found.probability, found.unscaled, found.hallucinated) == (pytest.approx(0.75), 0.9, True)
     assert "by temperature scaling of 0.900" in found.reason
-    assert decided(verdict(0.9, True), Decision()) == verdict(0.9, True)
+    assert apply_decision_rule(verdict(0.9, True), DecisionRule()) == verdict(0.9, True)
 
 
 def test_a_text_is_checked_by_the_method_of_its_set_or_else_by_that_of_all():
-    method = BySet(Says(0.1), {"news": Says(0.2), "7": Says(0.7)})
+    method = PerSetMethod(Says(0.1), {"news": Says(0.2), "7": Says(0.7)})
 
     def p(**meta):
         conversation = method.check(Sample(id="1", response="x", meta=meta))

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.methods.common.combine import RULES, combined, doubt, fit_theta, softened
+from knowhalu.methods.common.combine import (
+    COMBINATION_RULES,
+    combine_probabilities,
+    fit_theta,
+    hallucination_probability,
+    soft_max_probability,
+)
 
 shares = st.floats(0.0, 1.0)
 claims = st.lists(shares, min_size=1, max_size=12)
@@ -15,7 +21,7 @@ reference = st.floats(0.5, 20.0)
 
 
 def test_worked_example_of_every_rule():
-    found = combined([0.9, 0.8, 0.5], 0.8, 2.0)
+    found = combine_probabilities([0.9, 0.8, 0.5], 0.8, 2.0)
     assert found["product"] == pytest.approx(0.36)
     assert found["minimum"] == 0.5
     assert found["geometric"] == pytest.approx(0.36 ** (1 / 3))
@@ -24,61 +30,61 @@ def test_worked_example_of_every_rule():
 
 @given(claims, typical, reference)
 def test_every_rule_gives_a_probability(found, usual, usually):
-    assert all(0.0 <= value <= 1.0 for value in combined(found, usual, usually).values())
+    assert all(0.0 <= value <= 1.0 for value in combine_probabilities(found, usual, usually).values())
 
 
 @given(claims, typical, reference, st.integers(0, 11), shares)
 def test_every_rule_grows_with_each_claim(found, usual, usually, at, more):
     at %= len(found)
     better = [*found[:at], max(found[at], more), *found[at + 1 :]]
-    low, high = combined(found, usual, usually), combined(better, usual, usually)
-    assert all(high[rule] >= low[rule] - 1e-12 for rule in RULES)
+    low, high = combine_probabilities(found, usual, usually), combine_probabilities(better, usual, usually)
+    assert all(high[rule] >= low[rule] - 1e-12 for rule in COMBINATION_RULES)
 
 
 @given(typical, reference, st.integers(1, 60))
 def test_typical_claims_get_the_same_calibrated_value_however_many_they_are(usual, usually, n):
-    assert combined([usual] * n, usual, usually)["calibrated"] == pytest.approx(min(1.0, usual**usually), rel=1e-6)
+    assert combine_probabilities([usual] * n, usual, usually)["calibrated"] == pytest.approx(min(1.0, usual**usually), rel=1e-6)
 
 
 @given(claims, typical)
 def test_at_the_usual_number_of_claims_the_calibrated_product_is_the_product(found, usual):
-    values = combined(found, usual, float(len(found)))
+    values = combine_probabilities(found, usual, float(len(found)))
     assert values["calibrated"] == pytest.approx(values["product"], abs=1e-9)
 
 
 @given(st.floats(0.01, 0.99), st.integers(1, 40))
 def test_equal_claims_get_the_same_minimum_and_mean_however_many_they_are(p, n):
-    values = combined([p] * n, 0.9, 4.0)
+    values = combine_probabilities([p] * n, 0.9, 4.0)
     assert values["minimum"] == p and values["geometric"] == pytest.approx(p)
 
 
 @given(claims, typical, reference)
 def test_the_order_of_claims_does_not_matter(found, usual, usually):
-    one, other = combined(found, usual, usually), combined(found[::-1], usual, usually)
-    assert all(one[r] == pytest.approx(other[r], abs=1e-12) for r in RULES)
+    one, other = combine_probabilities(found, usual, usually), combine_probabilities(found[::-1], usual, usually)
+    assert all(one[r] == pytest.approx(other[r], abs=1e-12) for r in COMBINATION_RULES)
 
 
 def test_one_bad_claim_costs_a_long_text_as_much_as_a_short_one_only_in_the_calibrated_product():
     def cost(rule, n):
-        return combined([0.8] * (n - 1) + [0.1], 0.8, 3.0)[rule]
+        return combine_probabilities([0.8] * (n - 1) + [0.1], 0.8, 3.0)[rule]
 
     assert cost("calibrated", 4) == pytest.approx(cost("calibrated", 12))
     assert cost("product", 12) < cost("product", 4) and cost("geometric", 12) > cost("geometric", 4)
 
 
 def test_a_claim_without_any_support_leaves_nothing():
-    assert set(combined([0.99] * 5 + [0.0], 0.9, 4.0).values()) == {0.0}
+    assert set(combine_probabilities([0.99] * 5 + [0.0], 0.9, 4.0).values()) == {0.0}
 
 
 @given(shares, shares)
 def test_the_probability_is_over_a_half_exactly_under_theta(p, theta):
-    found = doubt(p, theta)
+    found = hallucination_probability(p, theta)
     assert 0.0 <= found <= 1.0 and (found > 0.5) == (p < theta)
 
 
 @given(shares, shares, shares)
 def test_the_probability_falls_with_support(p, q, theta):
-    assert doubt(min(p, q), theta) >= doubt(max(p, q), theta) - 1e-15
+    assert hallucination_probability(min(p, q), theta) >= hallucination_probability(max(p, q), theta) - 1e-15
 
 
 @pytest.mark.parametrize(
@@ -86,7 +92,7 @@ def test_the_probability_falls_with_support(p, q, theta):
                                  (0.0, 0.0, 0.5), (1.0, 1.0, 0.5), (0.9, 1.0, 0.55)],
 )  # fmt: skip
 def test_worked_examples_of_the_probability(p, theta, expected):
-    assert doubt(p, theta) == pytest.approx(expected)
+    assert hallucination_probability(p, theta) == pytest.approx(expected)
 
 
 def test_theta_is_the_midpoint_of_the_class_means():
@@ -110,29 +116,29 @@ def test_theta_needs_both_classes(rows):
 def test_worked_example_of_a_softened_text():
     z = 2.0 + math.log((1 + math.exp(-4 * 1.0) + math.exp(-4 * 5.0)) / 3) / 4
     every = [1 / (1 + math.exp(-v)) for v in (2.0, 1.0, -3.0)]
-    assert softened(every[0], every) == pytest.approx(1 / (1 + math.exp(-z)))
+    assert soft_max_probability(every[0], every) == pytest.approx(1 / (1 + math.exp(-z)))
 
 
 @given(claims)
 def test_a_softened_text_is_on_the_side_of_its_worst_segment_and_no_worse(found):
     worst = max(found)
-    said = softened(worst, found)
+    said = soft_max_probability(worst, found)
     assert 0.0 <= said <= worst + 1e-9 and (said > 0.5) is (worst > 0.5)
-    assert softened(worst, [worst] * len(found)) == worst
+    assert soft_max_probability(worst, [worst] * len(found)) == worst
 
 
 def test_a_text_that_is_barely_doubted_stays_doubted():
     barely = math.nextafter(0.5, 1)
-    assert softened(barely, [barely, 0.1]) > 0.5
+    assert soft_max_probability(barely, [barely, 0.1]) > 0.5
 
 
 @given(claims, st.integers(0, 11), shares)
 def test_a_softened_text_grows_with_each_segment(found, at, more):
     at %= len(found)
     worse = [*found[:at], max(found[at], more), *found[at + 1 :]]
-    assert softened(max(worse), worse) >= softened(max(found), found) - 1e-9
+    assert soft_max_probability(max(worse), worse) >= soft_max_probability(max(found), found) - 1e-9
 
 
 def test_one_error_shows_among_a_thousand_sure_segments():
-    assert 0.5 < softened(0.7, [0.7] + [0.01] * 999) < 0.7
-    assert softened(0.999, [0.999] + [0.01] * 999) > 0.99
+    assert 0.5 < soft_max_probability(0.7, [0.7] + [0.01] * 999) < 0.7
+    assert soft_max_probability(0.999, [0.999] + [0.01] * 999) > 0.99

@@ -6,16 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from knowhalu.methods.common.calibrated import Decision, Scaling
+from knowhalu.methods.common.calibrated import DecisionRule, ProbabilityScaling
 
 unit = st.floats(0, 1)
 slopes = st.floats(0.01, 50)
 curves = st.one_of(
-    st.just(Scaling()),
-    st.builds(Scaling, kind=st.just("temperature"), slope=slopes),
-    st.builds(Scaling, kind=st.just("platt"), slope=slopes, shift=st.floats(-20, 20)),
+    st.just(ProbabilityScaling()),
+    st.builds(ProbabilityScaling, kind=st.just("temperature"), slope=slopes),
+    st.builds(ProbabilityScaling, kind=st.just("platt"), slope=slopes, shift=st.floats(-20, 20)),
     st.lists(st.tuples(unit, unit), min_size=1, max_size=9).map(
-        lambda points: Scaling(kind="isotonic", x=sorted(x for x, _ in points), y=sorted(y for _, y in points))
+        lambda points: ProbabilityScaling(kind="isotonic", x=sorted(x for x, _ in points), y=sorted(y for _, y in points))
     ),
 )
 
@@ -29,17 +29,17 @@ def test_a_scaling_never_falls_and_stays_a_probability(curve, ps):
 
 @given(unit)
 def test_no_scaling_and_a_temperature_of_one_change_nothing(p):
-    assert float(Scaling()(p)) == p
-    assert float(Scaling(kind="temperature")(p)) == pytest.approx(p, abs=1e-5)
+    assert float(ProbabilityScaling()(p)) == p
+    assert float(ProbabilityScaling(kind="temperature")(p)) == pytest.approx(p, abs=1e-5)
 
 
 def test_a_temperature_of_two_halves_the_log_odds():
-    assert float(Scaling(kind="temperature", slope=0.5)(0.9)) == pytest.approx(0.75)  # odds of 9 become odds of 3
-    assert float(Scaling(kind="platt", slope=1.0, shift=np.log(3))(0.5)) == pytest.approx(0.75)
+    assert float(ProbabilityScaling(kind="temperature", slope=0.5)(0.9)) == pytest.approx(0.75)  # odds of 9 become odds of 3
+    assert float(ProbabilityScaling(kind="platt", slope=1.0, shift=np.log(3))(0.5)) == pytest.approx(0.75)
 
 
 def test_isotonic_is_straight_between_its_points_and_level_outside():
-    curve = Scaling(kind="isotonic", x=(0.2, 0.4), y=(0.1, 0.5))
+    curve = ProbabilityScaling(kind="isotonic", x=(0.2, 0.4), y=(0.1, 0.5))
     assert curve([0.0, 0.2, 0.3, 0.4, 1.0]).tolist() == pytest.approx([0.1, 0.1, 0.3, 0.5, 0.5])
 
 
@@ -51,13 +51,13 @@ def test_isotonic_is_straight_between_its_points_and_level_outside():
 )  # fmt: skip
 def test_a_curve_that_falls_or_is_not_whole_is_refused(fields):
     with pytest.raises(ValidationError):
-        Scaling(**fields)
+        ProbabilityScaling(**fields)
 
 
 def test_borders_part_three_ways_and_equal_ones_are_a_threshold():
-    band, line = Decision(low=0.2, high=0.6), Decision(low=0.4, high=0.4)
+    band, line = DecisionRule(low=0.2, high=0.6), DecisionRule(low=0.4, high=0.4)
     assert [band.says(p) for p in (0.2, 0.3, 0.6, 0.61)] == [False, None, None, True]
     assert [line.says(p) for p in (0.4, 0.41)] == [False, True]
     for wrong in ({"low": 0.5}, {"low": 0.6, "high": 0.5}):
         with pytest.raises(ValidationError):
-            Decision(**wrong)
+            DecisionRule(**wrong)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from knowhalu.encoder.backend import PACKAGED
-from knowhalu.methods.common.entailment import Entailment, relation
+from knowhalu.encoder.backend import PACKAGED_VERIFIER
+from knowhalu.methods.common.entailment import EntailmentJudge, inference_relation
 from knowhalu.testing import ScriptedEncoder
 from knowhalu.types import Document, Passage, Relation, Sample
 
@@ -13,7 +13,9 @@ PASSAGE = Passage(id="d", document="d", text=TEXT, end=len(TEXT))
 
 def judged(statement, scores):
     encoder = ScriptedEncoder(lambda pair: scores)
-    conversation = Entailment(PACKAGED).judge(Sample(response=statement, documents=(Document(id="d", text=TEXT),)), (PASSAGE,))
+    conversation = EntailmentJudge(PACKAGED_VERIFIER).judge(
+        Sample(response=statement, documents=(Document(id="d", text=TEXT),)), (PASSAGE,)
+    )
     reply = None
     try:
         while True:
@@ -32,7 +34,7 @@ def judged(statement, scores):
 )
 def test_a_statement_is_entailed_contradicted_or_neither(statement, scores, expected):
     judgment = judged(statement, scores)
-    assert relation(judgment) is expected
+    assert inference_relation(judgment) is expected
     assert (judgment.supported >= 0.5) == (expected is Relation.ENTAILMENT)
 
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.methods.common.evidence_selection import Source, pieces_of, stretch, window
-from knowhalu.text.sentences import SHORT, word_count
-from knowhalu.types import Form, Knowledge, Passage, Query, Sample, Step
+from knowhalu.methods.common.evidence_selection import WindowSource, best_window, document_window, window_sentences
+from knowhalu.text.sentences import MAX_CACHED_CHARS, word_count
+from knowhalu.types import Knowledge, KnowledgeForm, Passage, Query, Sample, Step
 
 BRIDGE = "The harbour bridge opened in 1932. It was closed for repairs last spring. Nobody had expected that."
 RAIN = "Rain fell all week. The fields were wet and the cows stayed inside."
@@ -16,7 +16,7 @@ CLAIM = "The harbour bridge was closed for repairs."
 def choose(claim, texts, limit, found=None):
     """Choose where a search found all of every text, or only the stretch `found`."""
     spans = [[(t.index(found), t.index(found) + len(found))] if found and found in t else [] for t in texts]
-    return window(claim, [Source(t, s if found else [(0, len(t))]) for t, s in zip(texts, spans, strict=True)], limit)
+    return best_window(claim, [WindowSource(t, s if found else [(0, len(t))]) for t, s in zip(texts, spans, strict=True)], limit)
 
 
 def test_the_stretch_with_most_of_the_words_is_found_in_any_document():
@@ -61,8 +61,10 @@ def test_sources_without_a_shared_word_have_no_stretch():
 def test_a_place_in_one_document_is_none_in_another_of_the_same_id():
     sample = Sample(response=CLAIM, documents=[{"id": "report", "text": RAIN}, {"id": "report", "text": BRIDGE}])
     found = Passage(id="report#1", document="report", text=RAIN[:20], start=0, end=20)
-    query, form = Query(specific=CLAIM, general=""), Form.UNSTRUCTURED
-    assert stretch(sample, [Step(thought="", query=query, passages=(found,), knowledge=Knowledge(form=form))], form) is None
+    query, form = Query(specific=CLAIM, general=""), KnowledgeForm.UNSTRUCTURED
+    assert (
+        document_window(sample, [Step(thought="", query=query, passages=(found,), knowledge=Knowledge(form=form))], form) is None
+    )
 
 
 SENTENCES = st.lists(
@@ -79,7 +81,7 @@ def test_paragraphs_around_what_was_found_change_nothing(before, after, limit):
 
 
 def test_many_short_texts_are_remembered_and_few_long_ones():
-    short, *_ = [pieces_of(f"Hill {i} is high.", 60) for i in range(100)]
-    long, *_ = [pieces_of(f"{i}. {'A hill. ' * SHORT}"[: SHORT + 1], 60) for i in range(12)]
-    assert pieces_of("Hill 0 is high.", 60) is short
-    assert pieces_of(f"0. {'A hill. ' * SHORT}"[: SHORT + 1], 60) is not long
+    short, *_ = [window_sentences(f"Hill {i} is high.", 60) for i in range(100)]
+    long, *_ = [window_sentences(f"{i}. {'A hill. ' * MAX_CACHED_CHARS}"[: MAX_CACHED_CHARS + 1], 60) for i in range(12)]
+    assert window_sentences("Hill 0 is high.", 60) is short
+    assert window_sentences(f"0. {'A hill. ' * MAX_CACHED_CHARS}"[: MAX_CACHED_CHARS + 1], 60) is not long

@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.methods.common.features import Reading, claim_features, logit
+from knowhalu.methods.common.features import VerifierScores, claim_features, logit
 from knowhalu.requests import Probabilities
-from knowhalu.text.overlap import coverage, facts
+from knowhalu.text.overlap import coverage, text_facts
 
 EVEN = Probabilities(0.4, 0.3, 0.3)
 
 
 def features(claim: str, source: str) -> dict[str, float]:
-    return claim_features(claim, Reading(EVEN, (EVEN,), (source,), EVEN.supported, EVEN), source)
+    return claim_features(claim, VerifierScores(EVEN, (EVEN,), (source,), EVEN.supported, EVEN), source)
 
 
 def test_a_changed_number_is_missing_and_a_spelled_one_is_not():
@@ -31,7 +31,7 @@ def test_a_negation_on_one_side_differs():
 
 def test_words_that_stand_there_count_for_little_where_the_source_says_the_contrary():
     exchanged = Probabilities(0.05, 0.9, 0.05)
-    reading = Reading(exchanged, (exchanged,), ("Ann phoned Ben.",), 0.05, exchanged)
+    reading = VerifierScores(exchanged, (exchanged,), ("Ann phoned Ben.",), 0.05, exchanged)
     found = claim_features("Ben phoned Ann.", reading, "Ann phoned Ben.")
     assert (found["coverage"], found["coverage_open"]) == (1.0, pytest.approx(0.1))
 
@@ -51,7 +51,7 @@ def test_features_are_finite_for_any_text(claim, source):
 @given(st.text(max_size=200))
 def test_a_text_covers_itself(text):
     assert coverage(text, text) == 1
-    assert facts(text).numbers <= facts(text + " 17").numbers
+    assert text_facts(text).numbers <= text_facts(text + " 17").numbers
 
 
 @given(st.floats(0, 1))

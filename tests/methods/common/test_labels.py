@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from knowhalu.requests import Completion
-from knowhalu.types import Form, Label, Sample
+from knowhalu.types import KnowledgeForm, Label, Sample
 from tests.support.thinking import Hop, Thinker, check, is_structured
 
 PAGES = {"Vienna": "Vienna lies on the Danube. It is the capital of Austria."}
@@ -39,7 +39,7 @@ def test_without_usable_probabilities_the_other_form_is_asked_and_the_verdict_sa
     segment = check(thinker, SAMPLE, PAGES).segments[0]
     assert (segment.base.label, segment.base.confidence, segment.base.measured) == (Label.CORRECT, 0.0, "nowhere")
     assert "no probability" in segment.base.rationale
-    assert segment.supplement.form is Form.STRUCTURED and segment.forms_agree is True
+    assert segment.supplement.form is KnowledgeForm.STRUCTURED and segment.forms_agree is True
     assert segment.label is Label.CORRECT
 
 
@@ -83,7 +83,7 @@ sample = st.sampled_from([
 ])  # fmt: skip
 
 
-@given(shares, shares, shares, sample, st.booleans(), st.floats(0, 1), st.floats(0, 1), st.sampled_from(list(Form)))
+@given(shares, shares, shares, sample, st.booleans(), st.floats(0, 1), st.floats(0, 1), st.sampled_from(list(KnowledgeForm)))
 @settings(max_examples=150)
 def test_the_second_form_computed_only_when_needed_gives_the_same_verdict(one, two, three, sample, known, d1, d2, base_form):
     def run(second_opinion):

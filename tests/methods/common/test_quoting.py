@@ -2,7 +2,7 @@
 
 import pytest
 
-from knowhalu.methods.common.attribution import quoting
+from knowhalu.methods.common.attribution import quote_step
 from knowhalu.types import NO_INFORMATION, Passage
 
 TEXT = "The bridge opened in 1932. It is 503  metres long. The mayor cut the ribbon."
@@ -22,7 +22,7 @@ PASSAGES = (Passage(id="a", text="Nothing here."), Passage(id="b", title="Bridge
     ],
 )  # fmt: skip
 def test_the_sentences_of_quotations_are_kept(rationale, expected):
-    step = quoting("The bridge closed in 1941.", rationale, PASSAGES, 0.1)
+    step = quote_step("The bridge closed in 1941.", rationale, PASSAGES, 0.1)
     assert [q.text for q in step.knowledge.quotes] == expected
     for q in step.knowledge.quotes:
         assert q.passage == "b" and q.text == TEXT[q.start : q.end] and (q.supported, q.contradicted) == (0.1, 0.9)
@@ -30,7 +30,7 @@ def test_the_sentences_of_quotations_are_kept(rationale, expected):
 
 
 def test_a_supported_claim_rests_on_the_nearest_sentence_where_nothing_is_quoted():
-    (quote,) = quoting("The bridge opened in 1932.", "So it is.", PASSAGES, 0.9).knowledge.quotes
+    (quote,) = quote_step("The bridge opened in 1932.", "So it is.", PASSAGES, 0.9).knowledge.quotes
     assert quote.text == "The bridge opened in 1932." and quote.relevance == 1.0
-    assert quoting("Pigs can fly.", "So it is.", PASSAGES, 0.9).knowledge.is_empty
-    assert quoting("The bridge opened in 1932.", "So it is.", PASSAGES, 0.1).knowledge.is_empty
+    assert quote_step("Pigs can fly.", "So it is.", PASSAGES, 0.9).knowledge.is_empty
+    assert quote_step("The bridge opened in 1932.", "So it is.", PASSAGES, 0.1).knowledge.is_empty

@@ -5,14 +5,14 @@ from pydantic import ValidationError
 
 from knowhalu.build import build_method
 from knowhalu.engine.engine import Backends, Engine
-from knowhalu.engine.search import Searcher
+from knowhalu.engine.search_backend import SearchBackend
 from knowhalu.load_settings import load_settings
-from knowhalu.methods.common.calibrated import Decided, Decision
+from knowhalu.methods.common.calibrated import CalibratedMethod, DecisionRule
 from knowhalu.methods.knowhalu.method import KnowHalu
 from knowhalu.results import Verdict
 from knowhalu.settings import KnowHaluOptions
 from knowhalu.testing import ScriptedEncoder
-from knowhalu.types import Form, Label, OpenReason, Relation, Sample, Task
+from knowhalu.types import InconclusiveReason, KnowledgeForm, Label, Relation, Sample, Task
 from tests.methods.knowhalu.test_method import Script
 from tests.methods.knowhalu.test_method import drive as scripted
 from tests.support.baseline_runs import Model
@@ -31,7 +31,7 @@ WRONG = {"CORRECT": 0.1, "INCORRECT": 0.8, "INCONCLUSIVE": 0.1}
 
 def read(sample, *pairs, says=lambda pair: NEITHER):
     """Check a sample with the packaged encoder's method, the encoder itself being scripted."""
-    searcher = Searcher(load_settings().retrieval)
+    searcher = SearchBackend(load_settings().retrieval)
     vars(searcher)["embedder"] = WordEmbedder()
     backends = Backends(entail=ScriptedEncoder(says), search=searcher)
     (verdict,) = Engine(build_method(load_settings(pairs=list(pairs))), backends).run([sample])
@@ -45,19 +45,22 @@ def claim(response, *knowledge):
 
 def test_nothing_retrieved_is_told_from_passages_on_something_else():
     said = Sample(id="m", response="Ilse Brand played the lute.")
-    assert thought(Thinker([HOP]), said).open is OpenReason.NOTHING_RETRIEVED
+    assert thought(Thinker([HOP]), said).open is InconclusiveReason.NOTHING_RETRIEVED
     off = thought(Thinker([HOP]), said, {"a": "Ilse Brand was born in Oslo."})
-    assert off.open is off.segments[0].open is OpenReason.OFF_TOPIC
+    assert off.open is off.segments[0].open is InconclusiveReason.OFF_TOPIC
 
 
 def test_the_encoder_tells_sources_on_something_else():
     verdict = read(Sample(id="u", question="When was the tower of Ulm built?", response="In 1890.", knowledge="Bees make honey."))
-    assert (verdict.label, verdict.open) == (Label.INCONCLUSIVE, OpenReason.OFF_TOPIC)
+    assert (verdict.label, verdict.open) == (Label.INCONCLUSIVE, InconclusiveReason.OFF_TOPIC)
 
 
 @pytest.mark.parametrize(
     ("sources", "why"),
-    [((BUILT, "The tower of Ulm was built in 1377."), OpenReason.CONFLICTING), ((BUILT, BUILT), OpenReason.UNSURE)],
+    [
+        ((BUILT, "The tower of Ulm was built in 1377."), InconclusiveReason.CONFLICTING),
+        ((BUILT, BUILT), InconclusiveReason.UNSURE),
+    ],
 )
 def test_between_the_borders_quotes_on_both_sides_are_a_conflict_and_else_the_judge_is_unsure(sources, why):
     verdict = read(claim(BUILT, *sources), *BAND, says=lambda pair: NO if "1377" in pair.premise else YES)
@@ -66,30 +69,30 @@ def test_between_the_borders_quotes_on_both_sides_are_a_conflict_and_else_the_ju
 
 def test_a_language_model_that_says_inconclusive_is_unsure():
     sample = Sample(id="j", response=BUILT, knowledge=BUILT)
-    assert asked_once("few-shot", sample, Model(label=OPEN)).open is OpenReason.UNSURE
+    assert asked_once("few-shot", sample, Model(label=OPEN)).open is InconclusiveReason.UNSURE
 
 
 def both_forms(base, other):
-    return Script({(Form.UNSTRUCTURED, "*"): base, (Form.STRUCTURED, "*"): other})
+    return Script({(KnowledgeForm.UNSTRUCTURED, "*"): base, (KnowledgeForm.STRUCTURED, "*"): other})
 
 
 def test_one_form_open_and_the_other_not_is_a_disagreement():
     script = both_forms((Label.CORRECT, 0.5), (Label.INCONCLUSIVE, 0.9))
     verdict, _ = scripted(KnowHalu(script), claim("Ada wrote.", "Ada Lovelace wrote the notes in 1843."))
-    assert (verdict.label, verdict.open) == (Label.INCONCLUSIVE, OpenReason.FORMS_DISAGREE)
+    assert (verdict.label, verdict.open) == (Label.INCONCLUSIVE, InconclusiveReason.FORMS_DISAGREE)
 
 
 def test_a_border_between_forms_that_disagree_says_so():
     script = both_forms((Label.CORRECT, 0.7), (Label.INCORRECT, 0.7))
-    method = Decided(KnowHalu(script, KnowHaluOptions(second_opinion="always")), Decision(low=0.1, high=0.9))
+    method = CalibratedMethod(KnowHalu(script, KnowHaluOptions(second_opinion="always")), DecisionRule(low=0.1, high=0.9))
     verdict, _ = scripted(method, claim("Ada wrote.", "Ada Lovelace wrote the notes in 1843."))
-    assert (verdict.hallucinated, verdict.open) == (None, OpenReason.FORMS_DISAGREE)
+    assert (verdict.hallucinated, verdict.open) == (None, InconclusiveReason.FORMS_DISAGREE)
 
 
 @pytest.mark.parametrize("method", ["conli", "factored"])
 def test_a_text_that_claims_nothing_has_nothing_to_check(method):
     verdict = read(Sample(id="q", question="Why?", response="Who knows?", knowledge=BUILT), f"method={method}")
-    assert (verdict.label, verdict.open) == (Label.INCONCLUSIVE, OpenReason.NOTHING_TO_CHECK)
+    assert (verdict.label, verdict.open) == (Label.INCONCLUSIVE, InconclusiveReason.NOTHING_TO_CHECK)
 
 
 @pytest.mark.parametrize("method", ["knowhalu", "conli", "factored"])
@@ -116,7 +119,7 @@ def test_a_judge_that_knows_no_third_label_does_not_tell_how_the_sources_stand()
     assert (verdict.label, verdict.relation) == (Label.INCORRECT, None)
 
 
-@pytest.mark.parametrize("why", list(OpenReason))
+@pytest.mark.parametrize("why", list(InconclusiveReason))
 def test_every_reason_names_a_next_action_in_one_sentence(why):
     assert why.next_action.endswith(".") and ". " not in why.next_action and why.says
 

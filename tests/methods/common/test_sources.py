@@ -1,6 +1,6 @@
 """The sources of a check: all that a sample brings along, the nearest chunks of too much, or an index."""
 
-from knowhalu.methods.common.sources import given, retrieve, whole_or_retrieved
+from knowhalu.methods.common.sources import given_or_retrieved_passages, given_passages, retrieve_passages
 from knowhalu.requests import Search
 from knowhalu.types import Document, Passage, Sample
 
@@ -24,14 +24,14 @@ def found(document, start, text):
 
 
 def test_given_texts_are_passages_of_their_own_with_their_titles():
-    knowledge, sea, lake = given(Sample(response="x", knowledge=("Water is wet.",), documents=(A, B)))
+    knowledge, sea, lake = given_passages(Sample(response="x", knowledge=("Water is wet.",), documents=(A, B)))
     assert (knowledge.document, knowledge.text) == ("knowledge-1", "Water is wet.")
     assert (sea.document, sea.title, sea.text[sea.start : sea.end]) == ("a", "Sea", A.text)
     assert lake.document == "b"
 
 
 def test_what_has_room_is_read_whole_and_nothing_is_searched():
-    asked, passages = run(whole_or_retrieved(Sample(response="x", documents=(A, B)), ["x"], words=8))
+    asked, passages = run(given_or_retrieved_passages(Sample(response="x", documents=(A, B)), ["x"], words=8))
     assert not asked
     assert [p.document for p in passages] == ["a", "b"]
 
@@ -39,7 +39,7 @@ def test_what_has_room_is_read_whole_and_nothing_is_searched():
 def test_of_too_much_the_nearest_chunks_come_in_the_order_of_the_documents():
     sample = Sample(response="x", documents=(A, B), knowledge=("word " * 200,))
     late, early = found("b", 0, B.text), found("a", 0, A.text)
-    asked, passages = run(whole_or_retrieved(sample, ["q1", "q2"], words=160), [[late], [early, late]])
+    asked, passages = run(given_or_retrieved_passages(sample, ["q1", "q2"], words=160), [[late], [early, late]])
     assert asked == [Search(("q1", "q2"), 2, asked[0].documents)]
     assert {d.id for d in asked[0].documents} == {"knowledge-1", "a", "b"}
     assert passages == (early, late)
@@ -47,19 +47,19 @@ def test_of_too_much_the_nearest_chunks_come_in_the_order_of_the_documents():
 
 def test_without_sources_the_index_is_asked():
     one = found("w", 0, "x")
-    asked, passages = run(whole_or_retrieved(Sample(response="x"), ["q"], words=100, k=3), [[one]])
+    asked, passages = run(given_or_retrieved_passages(Sample(response="x"), ["q"], words=100, k=3), [[one]])
     assert asked == [Search(("q",), 3)]
     assert passages == (one,)
 
 
 def test_given_knowledge_alone_is_read_instead_of_searching():
-    asked, passages = run(retrieve(Sample(response="x", knowledge=("k",)), ["q"], 2))
+    asked, passages = run(retrieve_passages(Sample(response="x", knowledge=("k",)), ["q"], 2))
     assert not asked
     assert [p.text for p in passages] == ["k"]
 
 
 def test_documents_are_searched_beside_given_knowledge():
     early, late = found("a", 0, A.text), found("b", 0, B.text)
-    asked, passages = run(retrieve(Sample(response="x", knowledge=("k",), documents=(A, B)), ["q"], 2), [[late, early]])
+    asked, passages = run(retrieve_passages(Sample(response="x", knowledge=("k",), documents=(A, B)), ["q"], 2), [[late, early]])
     assert asked == [Search(("q",), 2, (A, B))]
     assert [p.text for p in passages] == ["k", A.text, B.text]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from knowhalu.methods.common.verdict import finding
-from knowhalu.text.clauses import place
+from knowhalu.methods.common.verdict import claim_finding
+from knowhalu.text.clauses import locate_claim
 from knowhalu.text.sentences import Span
 from knowhalu.types import Judgment, Label, Relation
 
@@ -23,12 +23,12 @@ PIECE = Span(6, 70, TEXT[6:70])
     ],
 )
 def test_a_claim_stands_in_the_sentence_that_is_most_like_it(claim, expected):
-    at = place(claim, PIECE)
+    at = locate_claim(claim, PIECE)
     assert at.text == expected == TEXT[at.start : at.end]
 
 
 def test_a_finding_says_how_the_sources_stand_to_a_claim():
     judgment = Judgment(label=Label.INCORRECT, confidence=0.9, supported=0.05, rationale="It says Graz.")
-    found = finding("Fritz Lang was born in Vienna.", judgment, PIECE)
+    found = claim_finding("Fritz Lang was born in Vienna.", judgment, PIECE)
     assert (found.relation, found.supported, found.reason) == (Relation.CONTRADICTION, 0.05, "It says Graz.")
     assert TEXT[found.start : found.end] == "He was born in Vienna."

@@ -2,15 +2,15 @@
 
 import pytest
 
-from knowhalu.encoder.backend import PACKAGED
+from knowhalu.encoder.backend import PACKAGED_VERIFIER
 from knowhalu.engine.engine import Backends, Engine
-from knowhalu.methods.conli.encoder import ConliEncoder, clause_of, judged_alone
-from knowhalu.methods.conli.entity_support import held_in, standing, views
+from knowhalu.methods.conli.encoder import ConliEncoder, clause_of, judge_entities
+from knowhalu.methods.conli.entity_support import entity_match, find_entity_support, sentences_in_context
 from knowhalu.methods.conli.method import CoNLI
 from knowhalu.results import Verdict
 from knowhalu.settings import ConliOptions
 from knowhalu.testing import ScriptedEncoder
-from knowhalu.text.entities import by_rules
+from knowhalu.text.entities import find_entities
 from knowhalu.types import Label, Passage, Sample
 
 SOURCE = (
@@ -24,8 +24,8 @@ YES, NO, UNSURE = (0.96, 0.02, 0.02), (0.03, 0.94, 0.03), (0.2, 0.1, 0.7)
 
 def alone(text, entity, scores=YES, passages=(PAGE,)):
     """Judge one entity of a sentence, with the same probabilities for every pair."""
-    focus = next(e for e in by_rules(text) if e.text == entity)
-    conversation, encoder = judged_alone([(text, focus)], views(passages)), ScriptedEncoder(lambda pair: scores)
+    focus = next(e for e in find_entities(text) if e.text == entity)
+    conversation, encoder = judge_entities([(text, focus)], sentences_in_context(passages)), ScriptedEncoder(lambda pair: scores)
     try:
         request = next(conversation)
         while True:
@@ -80,7 +80,7 @@ def test_the_clause_around_an_entity_is_read_where_it_stands_and_where_its_matte
     assert {p.claim for p in request.pairs} == {"The paint came from Leeds in 1998,"}
     place, matter = (p.premise for p in request.pairs)
     assert place.startswith("Hexley: ") and "from Leeds in 1998" in place and "Anna Kovacs" in matter
-    assert clause_of("It opened, in 1932.", by_rules("It opened, in 1932.")[0]) == "It opened, in 1932."
+    assert clause_of("It opened, in 1932.", find_entities("It opened, in 1932.")[0]) == "It opened, in 1932."
 
 
 def test_without_views_nothing_is_asked():
@@ -96,25 +96,25 @@ def test_without_views_nothing_is_asked():
      ("The Who", "the who played", 1.0), ("1980s", "in the mid-1980s", 1.0)],
 )  # fmt: skip
 def test_an_entity_is_found_by_value_by_part_and_by_initials(entity, text, share):
-    assert held_in(entity, text) == share
+    assert entity_match(entity, text) == share
 
 
 @pytest.mark.parametrize(("entity", "share"), [("(AP", 0.0), ("Q&A)", 0.0), ("*NSYNC", 1.0)])
 def test_marks_in_a_name_are_looked_for_as_they_stand(entity, share):
-    assert held_in(entity, "a boy band, NSYNC") == share
+    assert entity_match(entity, "a boy band, NSYNC") == share
 
 
 def test_the_place_of_the_matter_is_told_from_that_of_the_entity():
     text = "Leeds paid for the paint of 1929."
-    focus = next(e for e in by_rules(text) if e.text == "1929")
-    found = standing(text, focus, views([PAGE]))
+    focus = next(e for e in find_entities(text) if e.text == "1929")
+    found = find_entity_support(text, focus, sentences_in_context([PAGE]))
     assert "1929" in found.place.text and "paint" in found.matter.text
     assert found.held == 1.0 and found.covered_best > found.covered
 
 
 def run(sample, says, **options):
     options = ConliOptions(**options)
-    engine = Engine(CoNLI(ConliEncoder(PACKAGED), options), Backends(entail=ScriptedEncoder(says)))
+    engine = Engine(CoNLI(ConliEncoder(PACKAGED_VERIFIER), options), Backends(entail=ScriptedEncoder(says)))
     (outcome,) = engine.run([sample])
     return outcome
 

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import PromptError, SettingsError
-from knowhalu.methods.conli.llm import WORDS, ConliLLM, inference_prompt
+from knowhalu.methods.conli.llm import LABEL_BY_WORD, ConliLLM, load_inference_prompt
 from knowhalu.methods.conli.method import CoNLI
-from knowhalu.prompts.claim_replies import read_answers
+from knowhalu.prompts.claim_replies import read_hypothesis_answers
 from knowhalu.prompts.template import SECTION
 from knowhalu.requests import Completion
 from knowhalu.results import Failure, Verdict
@@ -76,7 +76,7 @@ def test_the_reason_comes_first_and_the_label_under_constraint():
     check(model, FIRST, levels="sentence")
     reason, label = model.llm.history
     assert reason.stop == ("\n### ",) and not reason.choices
-    assert label.prompt == reason.prompt and label.choices == tuple(WORDS)
+    assert label.prompt == reason.prompt and label.choices == tuple(LABEL_BY_WORD)
     assert label.begun == " The sources say that it opened in 1932.\n### Label 1:\n"
 
 
@@ -158,7 +158,9 @@ def test_only_what_has_no_single_answer_is_asked_again(first):
 
 
 def test_what_a_model_adds_below_a_label_is_not_the_label():
-    read = read_answers(FINE + "\n\nIn summary, hypothesis 1 is a CONTRADICTION of the sources.", 2, WORDS, whole=True)
+    read = read_hypothesis_answers(
+        FINE + "\n\nIn summary, hypothesis 1 is a CONTRADICTION of the sources.", 2, LABEL_BY_WORD, whole=True
+    )
     assert [read[n].label for n in (1, 2)] == [Label.CORRECT, Label.INCONCLUSIVE]
 
 
@@ -183,13 +185,13 @@ def test_a_reason_that_cannot_be_read_is_a_failure_too():
 
 def test_a_reply_that_was_cut_off_loses_its_last_reason_only():
     cut = answers((1, "It did.", "ENTAILMENT")) + "\n### Judgment 2: It was in Hex"
-    assert set(read_answers(cut, 2, WORDS, whole=False)) == {1}
-    assert set(read_answers(FINE, 2, WORDS, whole=True)) == {1, 2}
-    assert set(read_answers(f"### Judgment 1:{FINE}", 2, WORDS, whole=True)) == {1, 2}
+    assert set(read_hypothesis_answers(cut, 2, LABEL_BY_WORD, whole=False)) == {1}
+    assert set(read_hypothesis_answers(FINE, 2, LABEL_BY_WORD, whole=True)) == {1, 2}
+    assert set(read_hypothesis_answers(f"### Judgment 1:{FINE}", 2, LABEL_BY_WORD, whole=True)) == {1, 2}
 
 
 def test_marks_are_not_needed_in_a_reply():
-    assert set(read_answers(FINE.replace("### ", "**").replace(":", ":**"), 2, WORDS, whole=True)) == {1, 2}
+    assert set(read_hypothesis_answers(FINE.replace("### ", "**").replace(":", ":**"), 2, LABEL_BY_WORD, whole=True)) == {1, 2}
 
 
 def test_the_fixed_part_is_the_same_for_every_sample_and_sources_come_before_hypotheses():
@@ -226,19 +228,19 @@ def test_hostile_texts_open_no_section_and_decide_nothing(text, source, reason):
         assert "<|im_end|>" not in tail(request) and "[/INST]" not in tail(request)
 
 
-HEADINGS = st.sampled_from(["### Judgment 1:", "### Label 1:", "### Label 2: NEUTRAL", *WORDS, "\n", "x"])
+HEADINGS = st.sampled_from(["### Judgment 1:", "### Label 1:", "### Label 2: NEUTRAL", *LABEL_BY_WORD, "\n", "x"])
 
 
 @given(st.lists(st.one_of(HEADINGS, st.text())).map("".join))
 def test_whatever_is_replied_to_a_batch_is_an_answer_or_none(reply):
-    found = read_answers(reply, 2, WORDS, whole=True)
+    found = read_hypothesis_answers(reply, 2, LABEL_BY_WORD, whole=True)
     assert set(found) <= {1, 2} and all(isinstance(a.label, Label) and a.reason for a in found.values())
 
 
 @pytest.mark.parametrize("level", ["sentence", "entity"])
 def test_the_demonstrations_show_all_three_relations_in_several_fields(level):
-    fixed = inference_prompt(level).fixed
-    assert all(f"\n{word}" in fixed for word in WORDS)
+    fixed = load_inference_prompt(level).fixed
+    assert all(f"\n{word}" in fixed for word in LABEL_BY_WORD)
     assert fixed.count("### Source 1: ") == 3 and "### Question: " in fixed
     assert ("[[" in fixed.partition("### Source")[2]) == (level == "entity")
 

@@ -6,8 +6,8 @@ from knowhalu.methods.conli.method import CoNLI
 from knowhalu.requests import Search
 from knowhalu.results import Verdict
 from knowhalu.settings import ConliOptions
-from knowhalu.text.entities import by_rules
-from knowhalu.types import Document, Judgment, Kind, Knowledge, Label, Passage, Query, Quote, Relation, Sample, Step
+from knowhalu.text.entities import find_entities
+from knowhalu.types import Document, HallucinationKind, Judgment, Knowledge, Label, Passage, Query, Quote, Relation, Sample, Step
 
 SOURCE = "The bridge opened in 1932. It is 503 metres long. Anna Kovacs cut the ribbon in Hexley."
 YES, NO, OPEN = Label.CORRECT, Label.INCORRECT, Label.INCONCLUSIVE
@@ -22,7 +22,7 @@ class Script:
 
     def detector(self, name):
         assert name == "rules"
-        return by_rules
+        return find_entities
 
     def infer(self, sample, hypotheses, passages, of):
         yield from ()
@@ -78,7 +78,7 @@ def test_a_text_passes_if_all_sentences_and_all_entities_do():
 @pytest.mark.parametrize(("label", "relation"), [(NO, Relation.CONTRADICTION), (OPEN, Relation.NEUTRAL)])
 def test_contradicted_and_neutral_sentences_are_hallucinated_and_their_entities_are_not_asked(label, relation):
     verdict, script, _ = check(f"{FIRST} {SECOND}", {SECOND: (label, 0.2)})
-    assert (verdict.label, verdict.hallucinated, verdict.kind) == (NO, True, Kind.FACTUAL)
+    assert (verdict.label, verdict.hallucinated, verdict.kind) == (NO, True, HallucinationKind.FACTUAL)
     assert [s.label for s in verdict.segments] == [YES, NO]
     assert verdict.segments[1].base.label is label and not verdict.segments[1].findings
     assert verdict.probability == pytest.approx(0.8) and verdict.reason == f"sentence {label}"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.methods.factored.citations import citations
+from knowhalu.methods.factored.citations import find_citations
 
 AUTHOR_YEAR = [
     ("Ling (2009) found it.", [("Ling (2009)", ("Ling",), "2009")]),
@@ -50,21 +50,21 @@ NONE = [
 
 @pytest.mark.parametrize(("text", "expected"), AUTHOR_YEAR, ids=[t for t, _ in AUTHOR_YEAR])
 def test_authors_and_year(text, expected):
-    assert [(text[c.start : c.end], c.names, c.year) for c in citations(text)] == expected
+    assert [(text[c.start : c.end], c.names, c.year) for c in find_citations(text)] == expected
 
 
 @pytest.mark.parametrize(("text", "expected"), NUMBERS, ids=[t for t, _ in NUMBERS])
 def test_numbers(text, expected):
-    assert [(text[c.start : c.end], c.number) for c in citations(text)] == expected
+    assert [(text[c.start : c.end], c.number) for c in find_citations(text)] == expected
 
 
 @pytest.mark.parametrize("text", NONE)
 def test_what_only_looks_like_a_citation_is_none(text):
-    assert citations(text) == []
+    assert find_citations(text) == []
 
 
 def test_both_styles_come_in_the_order_of_the_text():
-    assert [c.style for c in citations("Ling (2009) [2] and others [1] (Smith, 2010)")] == [
+    assert [c.style for c in find_citations("Ling (2009) [2] and others [1] (Smith, 2010)")] == [
         "author-year", "number", "number", "author-year",
     ]  # fmt: skip
 
@@ -79,7 +79,7 @@ texts = st.one_of(st.text(max_size=200), st.lists(pieces, max_size=40).map("".jo
 
 @given(texts)
 def test_any_text_is_read_and_every_citation_stands_where_it_says(text):
-    for citation in citations(text):
+    for citation in find_citations(text):
         stretch = text[citation.start : citation.end]
         assert 0 <= citation.opens <= citation.start < citation.end <= citation.closes <= len(text)
         if citation.style == "number":
@@ -90,5 +90,5 @@ def test_any_text_is_read_and_every_citation_stands_where_it_says(text):
 
 @pytest.mark.parametrize("piece", ["(Ling, ", "[1, ", "Ling and ", "(2009) ", "Ling, Benton & ", "((", "see ", "; 2009"])
 def test_long_texts_of_one_piece_are_read(piece):
-    citations(piece * 3000)
-    citations(f"({piece * 60}2009)" * 50)
+    find_citations(piece * 3000)
+    find_citations(f"({piece * 60}2009)" * 50)

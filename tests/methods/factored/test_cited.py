@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.methods.factored.citations import bare, citations, cited, why_not
+from knowhalu.methods.factored.citations import find_citations, matching_documents, mismatch_reason, strip_citations
 from knowhalu.types import Document
 
 
@@ -35,7 +35,7 @@ PAPERS = documents(
     ],
 )
 def test_authors_and_year_stand_in_title_or_id(text, ids):
-    assert [d.id for d in cited(citations(text)[0], PAPERS)] == ids
+    assert [d.id for d in matching_documents(find_citations(text)[0], PAPERS)] == ids
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_authors_and_year_stand_in_title_or_id(text, ids):
     ],
 )
 def test_a_number_is_that_of_an_id_or_title_or_else_the_place(named, number, ids):
-    assert [d.id for d in cited(citations(f"[{number}]")[0], documents(*named))] == ids
+    assert [d.id for d in matching_documents(find_citations(f"[{number}]")[0], documents(*named))] == ids
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_number_is_that_of_an_id_or_title_or_else_the_place(named, number, ids
     ],
 )
 def test_the_reason_names_what_was_looked_for(text, said):
-    assert why_not(citations(text)[0], PAPERS) == said
+    assert mismatch_reason(find_citations(text)[0], PAPERS) == said
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_the_reason_names_what_was_looked_for(text, said):
     ],
 )
 def test_a_claim_without_its_citations(claim, said):
-    assert bare(claim) == said
+    assert strip_citations(claim) == said
 
 
 PIECES = ["Ling (2009)", "(Smith, 2010)", "[1]", " found that ", "\ufffc", "a"]
@@ -96,5 +96,5 @@ PIECES = ["Ling (2009)", "(Smith, 2010)", "[1]", " found that ", "\ufffc", "a"]
 @given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), max_size=9))
 def test_a_claim_is_never_left_without_a_word(pieces):
     claim = "".join(pieces)
-    said = bare(claim)
+    said = strip_citations(claim)
     assert said == claim or any(c.isalpha() for c in said)

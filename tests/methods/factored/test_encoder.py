@@ -6,23 +6,23 @@ import pytest
 
 from knowhalu.api import Checker
 from knowhalu.build import fingerprint
-from knowhalu.encoder.backend import PACKAGED
+from knowhalu.encoder.backend import PACKAGED_VERIFIER
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import ModelError
-from knowhalu.methods.common.combine import RULES
-from knowhalu.methods.factored.encoder import FactoredEncoder, load_standard
+from knowhalu.methods.common.combine import COMBINATION_RULES
+from knowhalu.methods.factored.encoder import FactoredEncoder, load_combination_calibration
 from knowhalu.methods.factored.method import Factored
 from knowhalu.settings import FactoredOptions, Settings
 from knowhalu.testing import ScriptedEncoder
 from knowhalu.types import Document, Label, Sample
 
 SOURCE = "The bridge was built in 1932. It is 503 metres long. The mayor cut the ribbon in May."
-STANDARD = {"thetas": dict.fromkeys(RULES, 0.5), "typical": 0.9, "reference": 3}
+STANDARD = {"thetas": dict.fromkeys(COMBINATION_RULES, 0.5), "typical": 0.9, "reference": 3}
 
 
 def check(response, wrong, **fields):
     encoder = ScriptedEncoder(lambda pair: (0.02, 0.96, 0.02) if wrong in pair.claim else (0.97, 0.01, 0.02))
-    method = Factored(FactoredEncoder(PACKAGED), FactoredOptions())
+    method = Factored(FactoredEncoder(PACKAGED_VERIFIER), FactoredOptions())
     sample = Sample.model_validate({"id": "s", "response": response, "documents": SOURCE, **fields})
     (outcome,) = Engine(method, Backends(entail=encoder)).run([sample])
     return outcome, [pair for request in encoder.history for pair in request.pairs]
@@ -56,23 +56,23 @@ def test_refusals_and_questions_have_nothing_to_check():
 
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"thetas": {"product": 0.5}, "typical": 1, "reference": 1}', json.dumps(STANDARD | {"typical": 0}),
-             json.dumps(STANDARD | {"thetas": dict.fromkeys(RULES, 2)}), json.dumps(STANDARD | {"reference": "many"})]
+             json.dumps(STANDARD | {"thetas": dict.fromkeys(COMBINATION_RULES, 2)}), json.dumps(STANDARD | {"reference": "many"})]
 )  # fmt: skip
 def test_a_damaged_file_of_thetas_is_named_with_its_cure(tmp_path, text):
     (tmp_path / "factored.json").write_text(text)
     with pytest.raises(ModelError, match=r"factored\.json: .*fit them with scripts/fit_theta\.py"):
-        load_standard(tmp_path)
+        load_combination_calibration(tmp_path)
 
 
 def test_a_verifier_without_thetas_says_how_to_get_them(tmp_path):
     with pytest.raises(ModelError, match=r"scripts/fit_theta\.py"):
-        load_standard(tmp_path)
+        load_combination_calibration(tmp_path)
 
 
 def test_the_packaged_thetas_can_be_used_and_say_what_they_were_fitted_on():
-    standard = load_standard(PACKAGED)
-    assert set(standard.thetas) == set(RULES) and standard.thetas["product"] < standard.thetas["geometric"]
-    told = json.loads((PACKAGED / "factored.json").read_text())
+    standard = load_combination_calibration(PACKAGED_VERIFIER)
+    assert set(standard.thetas) == set(COMBINATION_RULES) and standard.thetas["product"] < standard.thetas["geometric"]
+    told = json.loads((PACKAGED_VERIFIER / "factored.json").read_text())
     assert sum(told["fitted_on"].values()) == told["rows"] and "held-out sources of the training files" in told["split"]
 
 

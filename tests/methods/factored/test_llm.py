@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from knowhalu.errors import PromptError, ReplyError
-from knowhalu.methods.common.attribution import quoting
-from knowhalu.methods.factored.llm import STANDARD, FactoredLLM
-from knowhalu.prompts.book import ClaimsExample, FactoredBook, SupportedExample, claim_lines
-from knowhalu.prompts.claim_replies import completed, read_claims
+from knowhalu.methods.common.attribution import quote_step
+from knowhalu.methods.factored.llm import DEFAULT_CALIBRATION, FactoredLLM
+from knowhalu.prompts.book import ClaimsExample, FactoredPromptBook, SupportedExample, format_claims
+from knowhalu.prompts.claim_replies import complete_claims, read_claims
 from knowhalu.prompts.examples import examples_file, read_examples
 from knowhalu.prompts.template import SECTION
 from knowhalu.requests import Completion
@@ -226,7 +226,7 @@ def test_the_cited_papers_are_shown_with_their_titles():
 
 
 def test_theta_for_an_llm_is_stated_and_the_users_wins():
-    assert set(STANDARD.thetas.values()) == {0.5}
+    assert set(DEFAULT_CALIBRATION.thetas.values()) == {0.5}
     assert check(Verifier(), sample("Ada wrote."), theta=0.95).hallucinated is True
 
 
@@ -253,7 +253,7 @@ FRAGMENTS = [
 ]  # fmt: skip
 pieces = st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=6))
 hostile = st.lists(pieces, max_size=10).map("".join).filter(str.strip)
-BOOK = FactoredBook(LLMOptions())
+BOOK = FactoredPromptBook(LLMOptions())
 
 
 @given(hostile, hostile, hostile)
@@ -284,12 +284,12 @@ def test_the_worked_examples_are_what_a_reply_must_be():
     for example in read_examples(examples_file("claims", family="factored"), ClaimsExample):
         listed = [(i, c) for i, claims in enumerate(example.claims, 1) for c in claims or ("none",)]
         told = " ".join((example.question, example.before, *example.sentences))
-        found = read_claims(claim_lines(listed), example.sentences, told, "")
+        found = read_claims(format_claims(listed), example.sentences, told, "")
         assert [tuple(claims) for claims in found] == list(example.claims)
         for sentence, claims in zip(example.sentences, found, strict=True):
-            assert completed(sentence, claims, answers=False) == claims
+            assert complete_claims(sentence, claims, answers=False) == claims
     shown = read_examples(examples_file("supported", family="factored"), SupportedExample)
     assert {e.supported for e in shown} == {True, False}
     for example in shown:
         passages = tuple(Passage(id=str(i), text=s.text) for i, s in enumerate(example.sources))
-        assert not quoting(example.claim, example.reasoning, passages, 0.0).knowledge.is_empty  # it quotes what stands there
+        assert not quote_step(example.claim, example.reasoning, passages, 0.0).knowledge.is_empty  # it quotes what stands there

@@ -2,13 +2,27 @@
 
 import pytest
 
-from knowhalu.methods.common.combine import Standard
+from knowhalu.methods.common.combine import CombinationCalibration
 from knowhalu.methods.factored.method import Factored
 from knowhalu.requests import Search
 from knowhalu.settings import FactoredOptions
-from knowhalu.types import Claim, Form, Judgment, Kind, Knowledge, Label, Passage, Query, Quote, Sample, Step
+from knowhalu.types import (
+    Claim,
+    HallucinationKind,
+    Judgment,
+    Knowledge,
+    KnowledgeForm,
+    Label,
+    Passage,
+    Query,
+    Quote,
+    Sample,
+    Step,
+)
 
-STANDARD = Standard({"product": 0.4, "minimum": 0.5, "geometric": 0.6, "calibrated": 0.3}, typical=0.8, reference=2.0)
+STANDARD = CombinationCalibration(
+    {"product": 0.4, "minimum": 0.5, "geometric": 0.6, "calibrated": 0.3}, typical=0.8, reference=2.0
+)
 SOURCE = "The bridge opened in 1932. It is 503 metres long."
 
 
@@ -34,7 +48,7 @@ class Script:
         self.asked.append((part, passages, of))
         p = float(part.response.split()[0])
         quote = Quote(passage=passages[0].id, text=SOURCE[:26], start=0, end=26, supported=p, contradicted=1 - p)
-        known = Knowledge(form=Form.UNSTRUCTURED, quotes=(quote,), text=SOURCE[:26])
+        known = Knowledge(form=KnowledgeForm.UNSTRUCTURED, quotes=(quote,), text=SOURCE[:26])
         step = Step(thought="", query=Query(specific=part.response, general=""), passages=tuple(passages), knowledge=known)
         return Judgment(
             label=Label.CORRECT if p >= 0.5 else Label.INCORRECT, confidence=max(p, 1 - p), supported=p, measured=self.measured,
@@ -70,7 +84,7 @@ def test_claims_are_multiplied_and_held_against_theta():
 
 def test_under_theta_is_hallucinated_and_the_weakest_claim_is_named():
     verdict = check("0.9 open; 0.2 long. 0.9 grey.")
-    assert (verdict.label, verdict.hallucinated, verdict.kind) == (Label.INCORRECT, True, Kind.FACTUAL)
+    assert (verdict.label, verdict.hallucinated, verdict.kind) == (Label.INCORRECT, True, HallucinationKind.FACTUAL)
     assert verdict.probability == pytest.approx(1 - 0.5 * 0.162 / 0.4)
     assert "least supported (0.20): “0.2 long” (because of 0.2)" in verdict.reason
     assert [s.label for s in verdict.segments] == [Label.INCORRECT, Label.CORRECT]

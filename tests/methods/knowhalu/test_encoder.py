@@ -7,11 +7,11 @@ import pytest
 
 from knowhalu.errors import ModelError
 from knowhalu.methods.common.features import FEATURES
-from knowhalu.methods.knowhalu.encoder import EncoderReasoner
+from knowhalu.methods.knowhalu.encoder import KnowHaluEncoder
 from knowhalu.methods.knowhalu.method import KnowHalu
-from knowhalu.requests import Doubtful, Entail, Hypothesis, Mark, Probabilities, Search
+from knowhalu.requests import Entail, EntailmentPair, Probabilities, Search, TagSpans, UnsupportedSpan
 from knowhalu.results import Verdict
-from knowhalu.types import Form, Kind, Label, OpenReason, Passage, Sample
+from knowhalu.types import HallucinationKind, InconclusiveReason, KnowledgeForm, Label, Passage, Sample
 
 YES, NO, OPEN = Probabilities(0.95, 0.03, 0.02), Probabilities(0.02, 0.95, 0.03), Probabilities(0.1, 0.1, 0.8)
 WEIGHTS = {
@@ -22,11 +22,11 @@ WEIGHTS = {
 
 def thinking_by(weights, folder):
     data = {
-        "weights": {f"{t}.{f}": weights[t] for t in weights for f in Form},
+        "weights": {f"{t}.{f}": weights[t] for t in weights for f in KnowledgeForm},
         "thresholds": {"claim": [0.0, 1.0], "answer": [0.0, 1.0]},
     }
     (folder / "judgment.json").write_text(json.dumps(data))
-    return EncoderReasoner(folder)
+    return KnowHaluEncoder(folder)
 
 
 @pytest.fixture()
@@ -37,9 +37,9 @@ def reasoner(tmp_path):
 def drive(
     method: KnowHalu,
     sample: Sample,
-    says: Callable[[Hypothesis], Probabilities],
+    says: Callable[[EntailmentPair], Probabilities],
     index: Callable[[str], list[Passage]] = lambda q: [],
-    marks: Callable[[Hypothesis], tuple[Doubtful, ...]] = lambda p: (),
+    marks: Callable[[EntailmentPair], tuple[UnsupportedSpan, ...]] = lambda p: (),
 ):
     conversation, requests = method.check(sample), []
     try:
@@ -49,7 +49,7 @@ def drive(
             match request:
                 case Entail(pairs):
                     reply = [says(p) for p in pairs]
-                case Mark(pairs):
+                case TagSpans(pairs):
                     reply = [marks(p) for p in pairs]
                 case _:
                     reply = [index(q) for q in request.queries]
@@ -90,7 +90,10 @@ def test_a_contradicted_answer_is_incorrect_and_says_by_what(reasoner):
     assert sample.response[verdict.evidence[0].response_start : verdict.evidence[0].response_end] == "1899"
 
 
-@pytest.mark.parametrize(("answer", "kind"), [("The tower is tall.", Kind.OFF_TARGET), ("The tower is crooked.", Kind.FACTUAL)])
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [("The tower is tall.", HallucinationKind.OFF_TARGET), ("The tower is crooked.", HallucinationKind.FACTUAL)],
+)
 def test_what_is_borne_out_but_beside_the_question_is_off_target(reasoner, answer, kind):
     sample = Sample(
         id="1", question="Who paid for the tower?", response=answer, knowledge="The tower is tall. The king paid for it."
@@ -111,7 +114,7 @@ def test_sources_on_something_else_leave_it_open(reasoner):
 def test_a_source_that_says_nothing_is_no_evidence(reasoner, said):
     sample = Sample(id="1", response="The tower was finished in March 1889.", knowledge=said)
     verdict, requests = drive(KnowHalu(reasoner), sample, lambda p: NO)
-    assert (verdict.label, verdict.open) == (Label.INCONCLUSIVE, OpenReason.OFF_TOPIC)
+    assert (verdict.label, verdict.open) == (Label.INCONCLUSIVE, InconclusiveReason.OFF_TOPIC)
     assert not requests
 
 
@@ -185,28 +188,28 @@ def test_a_fit_with_an_unknown_feature_is_a_clear_error(tmp_path):
 
 def test_a_folder_without_judgment_weights_is_a_clear_error(tmp_path):
     with pytest.raises(ModelError, match=r"judgment\.json.*fit_judgment"):
-        EncoderReasoner(tmp_path)
+        KnowHaluEncoder(tmp_path)
 
 
 def test_the_words_that_the_evidence_does_not_bear_out_are_named_in_the_response(reasoner):
     response = "It is tall. It was built in 1789."
     sample = Sample(id="1", response=response, knowledge="The tower is tall. It was built in 1889.")
     at = response.index("1789")
-    verdict, requests = drive(KnowHalu(reasoner), sample, lambda p: NO, marks=lambda p: (Doubtful(at, at + 4, 0.9),))
+    verdict, requests = drive(KnowHalu(reasoner), sample, lambda p: NO, marks=lambda p: (UnsupportedSpan(at, at + 4, 0.9),))
     (finding,) = verdict.segments[0].findings
     assert finding.unit == "words" and response[finding.start : finding.end] == finding.text == "1789"
     assert finding.supported == pytest.approx(0.1)
-    (asked,) = [r for r in requests if isinstance(r, Mark)]
+    (asked,) = [r for r in requests if isinstance(r, TagSpans)]
     assert "1889" in asked.pairs[0].premise and asked.pairs[0].claim == response
 
 
 def test_no_words_are_asked_for_where_nothing_is_wrong(reasoner):
     sample = Sample(id="1", response="The tower is tall.", knowledge="The tower is tall.")
-    verdict, requests = drive(KnowHalu(reasoner), sample, lambda p: YES, marks=lambda p: (Doubtful(0, 3, 0.9),))
-    assert verdict.segments[0].findings == () and not any(isinstance(r, Mark) for r in requests)
+    verdict, requests = drive(KnowHalu(reasoner), sample, lambda p: YES, marks=lambda p: (UnsupportedSpan(0, 3, 0.9),))
+    assert verdict.segments[0].findings == () and not any(isinstance(r, TagSpans) for r in requests)
 
 
-@pytest.mark.parametrize(("evading", "kind"), [(0.95, Kind.OFF_TARGET), (0.05, None)])
+@pytest.mark.parametrize(("evading", "kind"), [(0.95, HallucinationKind.OFF_TARGET), (0.05, None)])
 def test_an_answer_that_evades_is_off_target_and_no_source_is_shown_for_that(tmp_path, reasoner, evading, kind):
     data = json.loads((tmp_path / "judgment.json").read_text())
     (tmp_path / "judgment.json").write_text(json.dumps({**data, "evades": 0.8}))
@@ -217,7 +220,7 @@ def test_an_answer_that_evades_is_off_target_and_no_source_is_shown_for_that(tmp
     def says(pair):
         return Probabilities(1 - evading, 0.0, evading) if not pair.premise else YES
 
-    verdict, requests = drive(KnowHalu(EncoderReasoner(tmp_path)), sample, says)
-    assert requests[0] == Entail((Hypothesis("", "Gustave of Lyon", "Who built the tower?"),))
+    verdict, requests = drive(KnowHalu(KnowHaluEncoder(tmp_path)), sample, says)
+    assert requests[0] == Entail((EntailmentPair("", "Gustave of Lyon", "Who built the tower?"),))
     assert verdict.kind is kind and verdict.hallucinated is (kind is not None)
     assert (verdict.extraction.entity is None) is (kind is not None)

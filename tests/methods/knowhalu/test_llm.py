@@ -3,7 +3,7 @@
 import pytest
 
 from knowhalu.results import Failure
-from knowhalu.types import NO_INFORMATION, Form, Kind, Label, Sample, Task
+from knowhalu.types import NO_INFORMATION, HallucinationKind, KnowledgeForm, Label, Sample, Task
 from tests.support.thinking import BOTH, Hop, Thinker, check
 
 PAGES = {
@@ -29,7 +29,7 @@ def wrong_answer():
 def test_a_multi_hop_contradiction_shows_every_stage():
     thinker = Thinker(HOPS, SAID, WRONG, entity="Berlin")
     verdict = check(thinker, wrong_answer(), PAGES)
-    assert (verdict.label, verdict.hallucinated, verdict.kind) == (Label.INCORRECT, True, Kind.FACTUAL)
+    assert (verdict.label, verdict.hallucinated, verdict.kind) == (Label.INCORRECT, True, HallucinationKind.FACTUAL)
     assert verdict.extraction.entity == "Berlin" and verdict.extraction.asked_for == "one thing"
     assert verdict.reason == SAID
     (segment,) = verdict.segments
@@ -77,7 +77,7 @@ def test_an_off_target_answer_is_found_before_any_fact_is_checked():
     thinker = Thinker(entity="NONE", logprobs=(-0.2,))
     sample = Sample(id="o", question=QUESTION, response="He was born in a European city.")
     verdict = check(thinker, sample, PAGES)
-    assert (verdict.hallucinated, verdict.kind) == (True, Kind.OFF_TARGET)
+    assert (verdict.hallucinated, verdict.kind) == (True, HallucinationKind.OFF_TARGET)
     assert verdict.probability == pytest.approx(0.8187, abs=1e-4)
     assert verdict.reason == "The answer gives a thing." and thinker.stages() == ["extract", "entity"]
 
@@ -98,7 +98,7 @@ def test_missing_knowledge_leaves_a_claim_open_without_asking_for_a_judgment():
     verdict = check(thinker, Sample(id="m", response="Ilse Brand played the lute."), PAGES)
     assert (verdict.label, verdict.hallucinated, verdict.task) == (Label.INCONCLUSIVE, None, Task.CLAIM)
     base, other = verdict.segments[0].base, verdict.segments[0].supplement
-    assert base.steps[0].knowledge.text == NO_INFORMATION and other.form is Form.STRUCTURED
+    assert base.steps[0].knowledge.text == NO_INFORMATION and other.form is KnowledgeForm.STRUCTURED
     assert (base.confidence, base.measured) == (0.0, "nowhere")
     assert "judge" not in thinker.stages()
 

@@ -6,9 +6,22 @@ import pytest
 
 from knowhalu.methods.common.combine import Thresholds
 from knowhalu.methods.knowhalu.method import KnowHalu
-from knowhalu.requests import Doubtful, Search, Steps
+from knowhalu.requests import Conversation, Search, UnsupportedSpan
 from knowhalu.settings import KnowHaluOptions
-from knowhalu.types import Extraction, Form, Judgment, Kind, Knowledge, Label, OpenReason, Passage, Query, Quote, Sample, Step
+from knowhalu.types import (
+    Extraction,
+    HallucinationKind,
+    InconclusiveReason,
+    Judgment,
+    Knowledge,
+    KnowledgeForm,
+    Label,
+    Passage,
+    Query,
+    Quote,
+    Sample,
+    Step,
+)
 
 SOURCE = "Ada Lovelace wrote the notes in 1843. She was born in London."
 
@@ -17,32 +30,32 @@ class Script:
     """A reasoner that asks `hops` queries and judges as told, by form and segment."""
 
     def __init__(
-        self, judgments: dict[tuple[Form, str], tuple[Label, float]], hops: int = 1, extraction: Extraction | None = None
+        self, judgments: dict[tuple[KnowledgeForm, str], tuple[Label, float]], hops: int = 1, extraction: Extraction | None = None
     ) -> None:
-        self.judgments, self.hops, self.judged = judgments, hops, list[tuple[Form, str]]()
+        self.judgments, self.hops, self.judged = judgments, hops, list[tuple[KnowledgeForm, str]]()
         self.extraction = extraction or Extraction(entity="1843", asked_for="a time", reason="named", confidence=0.9)
 
     def thresholds(self, sample: Sample) -> Thresholds:
         return Thresholds(0.6, 0.8)
 
-    def extract(self, question: str, answer: str) -> Steps[Extraction]:
+    def extract(self, question: str, answer: str) -> Conversation[Extraction]:
         yield from ()
         return self.extraction
 
-    def next_query(self, part: Sample, steps: Sequence[Step], form: Form) -> Steps[tuple[str, Query] | None]:
+    def next_query(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> Conversation[tuple[str, Query] | None]:
         yield from ()
         if len(steps) == self.hops:
             return None
         return f"thought {len(steps)}", Query(specific=f"specific {len(steps)}", general=f"general {len(steps)}")
 
     def distill(
-        self, part: Sample, query: Query, passages: Sequence[Passage], steps: Sequence[Step], form: Form
-    ) -> Steps[Knowledge]:
+        self, part: Sample, query: Query, passages: Sequence[Passage], steps: Sequence[Step], form: KnowledgeForm
+    ) -> Conversation[Knowledge]:
         yield from ()
         quotes = tuple(Quote(passage=p.id, text=p.text[:36], start=0, end=36, supported=0.9, contradicted=0.05) for p in passages)
         return Knowledge(form=form, quotes=quotes, text="known" if quotes else "No specific information is available.")
 
-    def judge(self, part: Sample, steps: Sequence[Step], form: Form, of: int) -> Steps[Judgment]:
+    def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm, of: int) -> Conversation[Judgment]:
         yield from ()
         self.judged.append((form, part.response))
         label, confidence = (
@@ -53,9 +66,9 @@ class Script:
             form=form, label=label, confidence=confidence, supported=supported, rationale=f"by {form}", steps=tuple(steps)
         )
 
-    def doubted(self, part: Sample, judgment: Judgment) -> Steps[tuple[Doubtful, ...]]:
+    def doubted(self, part: Sample, judgment: Judgment) -> Conversation[tuple[UnsupportedSpan, ...]]:
         yield from ()
-        return (Doubtful(0, 3, 0.75),)
+        return (UnsupportedSpan(0, 3, 0.75),)
 
 
 def drive(method: KnowHalu, sample: Sample, passages: list[list[Passage]] | None = None):
@@ -71,7 +84,7 @@ def drive(method: KnowHalu, sample: Sample, passages: list[list[Passage]] | None
         return end.value, searches
 
 
-BASE, OTHER = Form.UNSTRUCTURED, Form.STRUCTURED
+BASE, OTHER = KnowledgeForm.UNSTRUCTURED, KnowledgeForm.STRUCTURED
 QA = Sample(id="q", question="When were the notes written?", response="In 1843.", knowledge=SOURCE)
 
 
@@ -102,7 +115,7 @@ def test_second_opinion_follows_algorithm_1(base, other, expected):
 @pytest.mark.parametrize("response", ["...", "?!", "\u200b\u200b", "\U0001f642"])
 def test_a_response_without_a_word_states_nothing_that_could_be_checked(response):
     verdict, searches = drive(KnowHalu(Script({})), Sample(id="s", response=response, knowledge=SOURCE))
-    assert (verdict.label, verdict.hallucinated, verdict.open) == (Label.INCONCLUSIVE, None, OpenReason.NOTHING_TO_CHECK)
+    assert (verdict.label, verdict.hallucinated, verdict.open) == (Label.INCONCLUSIVE, None, InconclusiveReason.NOTHING_TO_CHECK)
     assert not searches
 
 
@@ -110,7 +123,7 @@ def test_an_off_target_answer_needs_no_fact_check():
     none = Extraction(entity=None, asked_for="a time", reason="no time in it", confidence=0.8)
     script = Script({}, extraction=none)
     verdict, searches = drive(KnowHalu(script), QA)
-    assert (verdict.hallucinated, verdict.kind, verdict.reason) == (True, Kind.OFF_TARGET, "no time in it")
+    assert (verdict.hallucinated, verdict.kind, verdict.reason) == (True, HallucinationKind.OFF_TARGET, "no time in it")
     assert not searches and not script.judged
 
 
@@ -139,7 +152,7 @@ def test_one_incorrect_segment_makes_a_summary_hallucinated_and_inconclusive_cou
     )
     verdict, searches = drive(KnowHalu(script), sample)
     assert [s.label for s in verdict.segments] == [Label.CORRECT, Label.INCORRECT]
-    assert verdict.hallucinated is True and verdict.kind is Kind.FACTUAL
+    assert verdict.hallucinated is True and verdict.kind is HallucinationKind.FACTUAL
     assert all(sample.response[s.start : s.end] == s.text for s in verdict.segments)
     assert 0.5 < verdict.probability < verdict.segments[1].probability
     assert {s.k for s in searches} == {3} and all(s.documents for s in searches)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.methods.knowhalu.off_target import extract
-from knowhalu.text.questions import Asked, asked_for, general_form
+from knowhalu.methods.knowhalu.off_target import extract_entity
+from knowhalu.text.questions import AnswerType, expected_answer_type, general_query
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from knowhalu.text.questions import Asked, asked_for, general_form
     ],
 )
 def test_an_answer_without_what_is_asked_for_is_off_target(question, answer):
-    found = extract(question, answer)
+    found = extract_entity(question, answer)
     assert found.is_none and not found.refusal and found.reason
 
 
@@ -39,7 +39,7 @@ def test_an_answer_without_what_is_asked_for_is_off_target(question, answer):
     ],
 )
 def test_a_right_or_wrong_specific_answer_is_on_target(question, answer, entity):
-    found = extract(question, answer)
+    found = extract_entity(question, answer)
     assert not found.is_none
     assert entity in (found.entity or "") or (found.entity or "") in entity
 
@@ -60,7 +60,7 @@ def test_a_right_or_wrong_specific_answer_is_on_target(question, answer, entity)
     ],
 )
 def test_a_refusal_is_neither_on_nor_off_target(answer):
-    found = extract("When was it built?", answer)
+    found = extract_entity("When was it built?", answer)
     assert found.refusal and not found.is_none
 
 
@@ -76,7 +76,7 @@ def test_a_refusal_is_neither_on_nor_off_target(answer):
     ],
 )
 def test_regret_and_advice_beside_a_refusal_claim_nothing(answer):
-    assert extract("When did the bridge open?", answer).refusal
+    assert extract_entity("When did the bridge open?", answer).refusal
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_regret_and_advice_beside_a_refusal_claim_nothing(answer):
     ],
 )
 def test_a_hedge_that_goes_on_to_a_claim_is_no_refusal(answer):
-    found = extract("What is told of it?", answer)
+    found = extract_entity("What is told of it?", answer)
     assert not found.refusal and not found.is_none
 
 
@@ -119,20 +119,25 @@ def test_a_hedge_that_goes_on_to_a_claim_is_no_refusal(answer):
     ],
 )
 def test_an_answer_in_words_of_the_question_or_in_small_words_is_no_echo(question, answer):
-    assert not extract(question, answer).is_none
+    assert not extract_entity(question, answer).is_none
 
 
 @pytest.mark.parametrize(
     ("question", "kind"),
     [
-        ("When was Ada born?", Asked.TIME), ("In which year did it end?", Asked.TIME), ("How many people came?", Asked.NUMBER),
-        ("Who wrote it?", Asked.PERSON), ("Where does it rise?", Asked.PLACE), ("Was she born in Rome?", Asked.YES_NO),
-        ("Which is older, Rome or Athens?", Asked.CHOICE), ("Why did it fail?", Asked.REASON),
-        ("What is still there when it is open?", Asked.THING),
+        ("When was Ada born?", AnswerType.TIME),
+        ("In which year did it end?", AnswerType.TIME),
+        ("How many people came?", AnswerType.NUMBER),
+        ("Who wrote it?", AnswerType.PERSON),
+        ("Where does it rise?", AnswerType.PLACE),
+        ("Was she born in Rome?", AnswerType.YES_NO),
+        ("Which is older, Rome or Athens?", AnswerType.CHOICE),
+        ("Why did it fail?", AnswerType.REASON),
+        ("What is still there when it is open?", AnswerType.THING),
     ],
-)  # fmt: skip
+)
 def test_the_kind_of_answer_asked_for_is_read_from_the_question(question, kind):
-    assert asked_for(question) is kind
+    assert expected_answer_type(question) is kind
 
 
 @pytest.mark.parametrize(
@@ -144,10 +149,10 @@ def test_the_kind_of_answer_asked_for_is_read_from_the_question(question, kind):
     ],
 )
 def test_the_general_formulation_leaves_out_the_detail(claim, general):
-    assert general_form(claim) == general
+    assert general_query(claim) == general
 
 
 @given(st.text(min_size=1), st.text(min_size=1))
 def test_any_text_gets_an_extraction(question, answer):
-    found = extract(question, answer)
+    found = extract_entity(question, answer)
     assert 0 <= found.confidence <= 1 and (found.entity is not None or found.reason)

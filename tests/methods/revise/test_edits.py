@@ -3,8 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.methods.revise.edits import RANK, Readings, differences, edits, places, units
-from knowhalu.results import Segment, applied
+from knowhalu.methods.revise.edits import (
+    LABEL_SEVERITY,
+    SentenceVerdicts,
+    diff_edits,
+    editable_spans,
+    make_edits,
+    spans_after_edits,
+)
+from knowhalu.results import Segment, apply_edits
 from knowhalu.text.sentences import Span
 from knowhalu.types import Judgment, Label, Sample
 from tests.support.revising import verdict
@@ -25,7 +32,7 @@ anything = st.one_of(texts, st.text(max_size=60))
 
 
 def without(text, *dropped):
-    return applied(text, edits(text, units(text), dict.fromkeys(dropped, "")).values())
+    return apply_edits(text, make_edits(text, editable_spans(text), dict.fromkeys(dropped, "")).values())
 
 
 def test_a_sentence_in_the_middle_takes_one_separator_along():
@@ -57,12 +64,12 @@ def test_everything_dropped_leaves_nothing_to_read():
 
 @given(anything, st.data())
 def test_what_is_not_changed_stays_where_it_is_said_to_be(text, data):
-    spans = units(text)
+    spans = editable_spans(text)
     choice = st.sampled_from([None, "", "New words here."])
     new = {i: put for i in range(len(spans)) if (put := data.draw(choice)) is not None}
-    made = edits(text, spans, new)
-    after = applied(text, made.values())
-    put = places(spans, made)
+    made = make_edits(text, spans, new)
+    after = apply_edits(text, made.values())
+    put = spans_after_edits(spans, made)
     assert set(put) == {i for i in range(len(spans)) if new.get(i) != ""}
     for i, place in put.items():
         assert after[place.start : place.end] == place.text == (new.get(i) or spans[i].text)
@@ -72,18 +79,18 @@ def test_what_is_not_changed_stays_where_it_is_said_to_be(text, data):
 
 @given(anything, anything)
 def test_differences_make_one_text_of_the_other(old, new):
-    assert applied(old, differences(old, new)) == new
+    assert apply_edits(old, diff_edits(old, new)) == new
 
 
 @given(texts, texts)
 def test_a_sentence_that_stands_in_both_texts_is_not_among_the_differences(before, after):
     text, new = before + "This very sentence stays. " + after, before + "This very sentence stays. "
     at = text.index("This very")
-    assert not [e for e in differences(text, new) if e.start < at + 25 and at < e.end]
+    assert not [e for e in diff_edits(text, new) if e.start < at + 25 and at < e.end]
 
 
 def test_differences_are_told_sentence_by_sentence():
-    found = differences("One is red. Two is blue. Three is here.", "One is green. Two is blue. Three is here. Four too.")
+    found = diff_edits("One is red. Two is blue. Three is here.", "One is green. Two is blue. Three is here. Four too.")
     assert [(e.start, e.new) for e in found] == [(0, "One is green."), (39, " Four too.")]
 
 
@@ -93,9 +100,9 @@ def test_what_is_said_of_a_place_is_the_worst_of_the_segments_there(given, start
     place = Span(start, start + 6, text[start : start + 6])
     verdict = made_verdict(text, [(a, a + n, label) for a, n, label in given])
     there = [s for s in verdict.segments if s.start < place.end and place.start < s.end]
-    read = Readings(verdict).of(place)
+    read = SentenceVerdicts(verdict).of(place)
     assert sorted(read.segments, key=id) == sorted(there, key=id)
-    assert read.label == max((s.label for s in there), key=RANK.__getitem__, default=None)
+    assert read.label == max((s.label for s in there), key=LABEL_SEVERITY.__getitem__, default=None)
 
 
 def made_verdict(text, segments):

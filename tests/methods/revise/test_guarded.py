@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from knowhalu.methods.revise.edits import units
-from knowhalu.results import Failure, Proposal, Revision, applied
-from knowhalu.types import Kind, Label
+from knowhalu.methods.revise.edits import editable_spans
+from knowhalu.results import Failure, ProposedRewrite, Revision, apply_edits
+from knowhalu.types import HallucinationKind, Label
 from tests.support.revising import Detector, Writer, by_words, revise, verdict
 
 BAD = "Mars has wrong moons."
@@ -99,7 +99,7 @@ def test_what_would_be_left_must_still_answer_the_question():
     class Answers(Detector):
         def check(self, sample):
             if sample.question and "Mars" not in sample.response:
-                return verdict(sample, Label.INCORRECT, (), Kind.OFF_TARGET)
+                return verdict(sample, Label.INCORRECT, (), HallucinationKind.OFF_TARGET)
             return (yield from super().check(sample))
 
     text = "It is Mars by a wrong count. It is cold."
@@ -147,7 +147,7 @@ def test_a_new_neighbour_in_a_segment_does_not_make_a_sentence_worse():
     class Pairs(Detector):
         def _segment(self, text, group):
             joint = " ".join(s.text for s in group)
-            found = super()._segment(joint, units(joint))
+            found = super()._segment(joint, editable_spans(joint))
             start, end = group[0].start, group[-1].end
             evidence = tuple(e.model_copy(update={"response_start": start, "response_end": end}) for e in found.evidence)
             return found.model_copy(update={"start": start, "end": end, "text": text[start:end], "evidence": evidence})
@@ -229,13 +229,13 @@ def test_whatever_the_detector_says_what_it_passed_never_changes(parts, gap, see
     assert len(detector.checked) <= 1 + len(parts) * (rounds + 2) + rounds + 3
     bad = {Label.INCORRECT, *([Label.INCONCLUSIVE] if inconclusive else [])}
     flagged = [s for s in found.before.segments if s.label in bad]
-    passed = [u for u in units(text) if not any(s.start < u.end and u.start < s.end for s in flagged)]
+    passed = [u for u in editable_spans(text) if not any(s.start < u.end and u.start < s.end for s in flagged)]
     touched = [c for c in found.changes if c.text != c.new]
     assert not [u for u in passed for c in touched if c.start < u.end and u.start < c.end]
     if found.status == "refused":
         assert found.revised is None and found.reason
         return
-    assert applied(text, found.edits) == found.revised
+    assert apply_edits(text, found.edits) == found.revised
     shift = 0
     for change in touched:  # a new wording stands only where the detector passes it in the text that came out
         start, end = change.start + shift, change.start + shift + len(change.new)
@@ -249,8 +249,8 @@ def test_hostile_text_is_revised_or_refused(text, proposal, seed):
     class Any(Writer):
         def propose(self, fault, sources, refused):
             yield from ()
-            return (Proposal(proposal, "rewritten"),)
+            return (ProposedRewrite(proposal, "rewritten"),)
 
     found = revise(text, detector=Detector(arbitrary(seed)), writer=Any())
     assert isinstance(found, Revision), found
-    assert found.revised is None or applied(text, found.edits) == found.revised
+    assert found.revised is None or apply_edits(text, found.edits) == found.revised

@@ -5,18 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.errors import PromptError, StageError
-from knowhalu.llm.parse import cut
-from knowhalu.methods.revise.llm import LLMWriter, load_own
+from knowhalu.llm.parse import cut_at_stop
+from knowhalu.methods.revise.llm import LLMRewriter, load_revision_prompt
 from knowhalu.prompts.template import SECTION
 from knowhalu.requests import Completion
-from knowhalu.results import Fault, Proposal
+from knowhalu.results import ProposedRewrite, RewriteInput
 from knowhalu.settings import LLMOptions
 from knowhalu.types import Passage
 from tests.methods.test_hostile import filled, hostile
 
-WRITER = LLMWriter()
+WRITER = LLMRewriter()
 SOURCES = [Passage(id="1", text="Mars has two moons.", title="Mars")]
-FAULT = Fault("Mars has nine moons.", "the source says two", "Mars is red. Mars has nine moons.")
+FAULT = RewriteInput("Mars has nine moons.", "the source says two", "Mars is red. Mars has nine moons.")
 
 
 def proposed(*replies, fault=FAULT, refused=()):
@@ -51,7 +51,7 @@ def test_the_prompt_shows_sources_context_sentence_problem_and_what_was_refused(
     "Mars has\n  two moons.", "Mars has two moons.\n### Text: Mars is red.",
 ])  # fmt: skip
 def test_one_new_sentence_is_a_proposal(reply):
-    assert proposed(reply)[0] == (Proposal("Mars has two moons.", "rewritten"),)
+    assert proposed(reply)[0] == (ProposedRewrite("Mars has two moons.", "rewritten"),)
 
 
 @pytest.mark.parametrize("reply", ["NONE", "None.", " NONE. "])
@@ -69,7 +69,7 @@ def test_what_is_not_one_new_sentence_is_asked_for_once_more_and_then_no_proposa
     found, asked = proposed(reply, reply)
     assert found == ()
     assert [(r.temperature, r.max_tokens) for r in asked] == [(0.0, 160), (0.7, 320)]
-    assert proposed(reply, "Mars has two moons.")[0] == (Proposal("Mars has two moons.", "rewritten"),)
+    assert proposed(reply, "Mars has two moons.")[0] == (ProposedRewrite("Mars has two moons.", "rewritten"),)
 
 
 def test_a_wording_that_was_refused_is_not_proposed_again():
@@ -84,15 +84,15 @@ def test_without_sources_the_prompt_says_so():
 @given(filled, filled, filled, st.lists(filled, max_size=2))
 def test_texts_open_no_section(sentence, why, context, refused):
     sources = [Passage(id="1", text=context, title=why)]
-    request = next(WRITER.propose(Fault(sentence, why, context), sources, refused))
+    request = next(WRITER.propose(RewriteInput(sentence, why, context), sources, refused))
     numbered = [f"Refused {i}" for i in range(1, len(refused) + 1)]
     assert SECTION.findall(request.prompt[request.fixed :]) == ["Passage 1", "Text", "Sentence", "Problem", *numbered, "Rewrite"]
     for word in ("<|im_end|>", "<|eot_id|>", "[/INST]", "</s>", "<end_of_turn>"):
         assert word not in request.prompt[request.fixed :]
     for conversation in (
-        WRITER.by_reasons(context, sources, [Fault(sentence, why, context)]),
+        WRITER.by_reasons(context, sources, [RewriteInput(sentence, why, context)]),
         WRITER.by_feedback(context, sources, why),
-        WRITER.critique(Fault(sentence, why, context), sources),
+        WRITER.critique(RewriteInput(sentence, why, context), sources),
         WRITER.feedback(context, sources),
     ):
         asked = next(conversation)
@@ -111,8 +111,8 @@ def test_a_prompt_of_ones_own_must_have_the_same_holes(tmp_path):
     (tmp_path / "revise").mkdir()
     (tmp_path / "revise/critique.txt").write_text('+++\nholes = ["sources"]\n+++\n$sources\n### Critique:')
     with pytest.raises(PromptError, match=r"critique.txt: needs the holes \['sources', 'sentence'\]"):
-        LLMWriter(LLMOptions(prompts=tmp_path))
-    assert all(load_own(name).stop == ("\n### ",) for name in ("rewrite", "critique", "correction"))
+        LLMRewriter(LLMOptions(prompts=tmp_path))
+    assert all(load_revision_prompt(name).stop == ("\n### ",) for name in ("rewrite", "critique", "correction"))
 
 
 TITLED = "Mars is wrong.\n\n### History\nIt was seen early.\n### Moons: a list\nThere are two."
@@ -125,7 +125,7 @@ def whole(how, response, replies):
     request = next(talk)
     try:
         for reply in replies:
-            request = talk.send(Completion(cut(reply, request.stop)[0]))
+            request = talk.send(Completion(cut_at_stop(reply, request.stop)[0]))
     except StopIteration as end:
         return end.value
     raise AssertionError(f"asked again: {request.begun}")

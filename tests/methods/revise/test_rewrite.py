@@ -3,8 +3,8 @@
 import pytest
 
 from knowhalu.engine.engine import Backends, Engine
-from knowhalu.methods.revise.llm import LLMWriter
-from knowhalu.methods.revise.rewrite import Rewriting
+from knowhalu.methods.revise.llm import LLMRewriter
+from knowhalu.methods.revise.rewrite import ResponseRevision
 from knowhalu.requests import Completion
 from knowhalu.results import Failure
 from knowhalu.settings import ReviseOptions
@@ -32,7 +32,7 @@ class Model:
 
 
 def revise(how, model, text=TEXT):
-    method = Rewriting(Detector(), LLMWriter(), ReviseOptions(how=how))
+    method = ResponseRevision(Detector(), LLMRewriter(), ReviseOptions(how=how))
     sample = Sample(id="1", response=text, knowledge=SOURCE)
     (found,) = Engine(method, Backends(generate=model.llm)).run([sample])
     return found

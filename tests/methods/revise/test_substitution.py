@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.methods.revise.substitution import Substitution, candidates, is_told
+from knowhalu.methods.revise.substitution import SubstitutionRewriter, is_mentioned, substitution_candidates
 from knowhalu.requests import Entail
-from knowhalu.results import Fault
+from knowhalu.results import RewriteInput
 from knowhalu.testing import ScriptedEncoder
-from knowhalu.text.entities import stretches
+from knowhalu.text.entities import typed_spans
 from knowhalu.types import Passage
 
 REPORT = (
@@ -32,12 +32,12 @@ SOURCES = [Passage(id="1", text=REPORT)]
     ("it is one of the others", []),
 ])  # fmt: skip
 def test_stretches_have_a_type(text, found):
-    assert [(s.text, s.type) for s in stretches(text)] == found
+    assert [(s.text, s.type) for s in typed_spans(text)] == found
 
 
 @given(st.text(max_size=80))
 def test_stretches_quote_the_text_and_do_not_overlap(text):
-    found = stretches(text)
+    found = typed_spans(text)
     assert all(text[s.start : s.end] == s.text and s.text for s in found)
     assert all(a.end <= b.start for a, b in zip(found, found[1:], strict=False))
 
@@ -53,11 +53,11 @@ def test_stretches_quote_the_text_and_do_not_overlap(text):
     ("The vote to close it was led by Ruth Okoro, 31.", "The vote to close it was led by Dana Okoro, 31."),
 ])  # fmt: skip
 def test_what_the_source_says_in_its_place_comes_first(sentence, mended):
-    assert candidates(sentence, SOURCES)[0].text == mended
+    assert substitution_candidates(sentence, SOURCES)[0].text == mended
 
 
 def test_several_wrong_stretches_are_replaced_together():
-    texts = [c.text for c in candidates("Councillors in Brindle voted for six months of closure.", SOURCES)]
+    texts = [c.text for c in substitution_candidates("Councillors in Brindle voted for six months of closure.", SOURCES)]
     assert "Councillors in Hexley voted for eighteen months of closure." in texts
 
 
@@ -69,31 +69,35 @@ def test_several_wrong_stretches_are_replaced_together():
     ("The film won two prizes in 1999.", "In 1999 the film won two prizes."),  # all of it is told
 ])  # fmt: skip
 def test_what_stands_in_another_place_is_not_put_in(sentence, source):
-    assert candidates(sentence, [Passage(id="1", text=source)]) == []
+    assert substitution_candidates(sentence, [Passage(id="1", text=source)]) == []
 
 
 def test_what_the_sources_tell_elsewhere_needs_equal_words_on_both_sides():
     told = Passage(id="1", text="The inquiry opens on 4 May.")
     near, far = (Passage(id="2", text=f"The closure {w} begins on 3 March at noon.") for w in ("of the bridge", "which"))
-    assert [c.text for c in candidates("The closure begins on 4 May at noon.", [told, near])] == [
+    assert [c.text for c in substitution_candidates("The closure begins on 4 May at noon.", [told, near])] == [
         "The closure begins on 3 March at noon."
     ]
-    assert candidates("The closure on 4 May is long.", [told, far]) == []
+    assert substitution_candidates("The closure on 4 May is long.", [told, far]) == []
 
 
 @pytest.mark.parametrize("sentence", ["The closure begins soon.", "Nothing of it is like the rest on 5 May.", "It is red."])
 def test_where_nothing_can_be_replaced_there_is_no_candidate(sentence):
-    assert candidates(sentence, SOURCES) == []
+    assert substitution_candidates(sentence, SOURCES) == []
 
 
 def test_a_date_is_told_by_one_that_agrees():
-    (date,) = stretches("on 3 March")
-    assert is_told(date, "It was on March 3, 2020.") and not is_told(date, "It was on 4 March.") and not is_told(date, "Nothing.")
+    (date,) = typed_spans("on 3 March")
+    assert (
+        is_mentioned(date, "It was on March 3, 2020.")
+        and not is_mentioned(date, "It was on 4 March.")
+        and not is_mentioned(date, "Nothing.")
+    )
 
 
 def propose(score, refused=(), sentence="Councillors voted 12 to 9 on Tuesday."):
     encoder = ScriptedEncoder(lambda pair: (score(pair), 1 - score(pair), 0.0))
-    talk = Substitution().propose(Fault(sentence, "wrong", sentence), SOURCES, refused)
+    talk = SubstitutionRewriter().propose(RewriteInput(sentence, "wrong", sentence), SOURCES, refused)
     try:
         request = next(talk)
         assert isinstance(request, Entail)
@@ -121,5 +125,5 @@ def test_what_was_refused_is_not_read_again():
 
 @given(st.text(max_size=60), st.text(max_size=80))
 def test_hostile_text_makes_candidates_or_none(sentence, source):
-    for found in candidates(sentence, [Passage(id="1", text=source)]):
+    for found in substitution_candidates(sentence, [Passage(id="1", text=source)]):
         assert found.text != sentence and found.quote in source

@@ -1,0 +1,85 @@
+"""The run that a calibration needs: everything asked that could be chosen between, and read back from stored outcomes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from knowhalu.build import reasoners_of, stage_settings
+from knowhalu.errors import InputError, SettingsError
+from knowhalu.registry import method_card
+from knowhalu.settings import CascadeOptions, FactoredOptions, KnowHaluOptions, LexicalOptions, LLMOptions, Settings
+
+TUNED_OPTIONS: dict[str, set[str]] = {
+    "knowhalu": {"second_opinion", "base_form", "delta1", "delta2"}, "factored": {"theta"},
+    "cascade": {"ask", "low", "high"}, "lexical": {"rules"},
+}  # fmt: skip
+"""Options of the methods that are chosen here, or that say what is asked."""
+LLM_RESULT_OPTIONS = {"backend", "model", "style", "constrain", "system", "votes", "seed", "precision"}
+"""Options of a language model that decide what it says."""
+ALL_STAGES_FLAGS = "--set cascade.ask=always --set cascade.low=0.5 --set cascade.high=0.5"
+TUNABLE_FIRST_STAGES = ("lexical", "")
+"""First stages of a cascade that a calibration knows how to choose of."""
+ALL_RULES = LexicalOptions(rules=("copied", "dates", "numbers", "names"))
+
+
+def ask_all_settings(settings: Settings) -> Settings:
+    """Return the settings of a run in which nothing is left out for the thresholds that there are; raises SettingsError."""
+    if settings.profile is not None:
+        raise SettingsError("calibrate makes a profile, so it cannot use one. Leave out the profile")
+    own = getattr(settings, method_card(settings.method).options)
+    changes: dict[str, Any] = {}
+    if settings.method == "knowhalu":
+        usual = KnowHaluOptions().model_dump(include=TUNED_OPTIONS["knowhalu"])
+        changes["knowhalu"] = own.model_copy(update={**usual, "second_opinion": "always"})
+    if isinstance(own, FactoredOptions):
+        changes["factored"] = own.model_copy(update={"theta": None})
+    if isinstance(own, CascadeOptions):
+        if own.rules not in TUNABLE_FIRST_STAGES:
+            raise SettingsError(
+                f"cascade.rules: calibrate chooses among the rules of 'lexical' alone, so it cannot count what {own.rules!r} "
+                "decides. Set cascade.rules=lexical, or leave it empty"
+            )
+        changes |= {"cascade": own.model_copy(update={"ask": "always", "low": 0.5, "high": 0.5}), "lexical": ALL_RULES}
+    return settings.model_copy(update=changes)
+
+
+def stored_run_settings(head: dict[str, str], wanted: Settings, path: Path) -> Settings:
+    """Return the settings of stored outcomes; raises InputError where they are not such as can be chosen by."""
+    if "profile" in head:
+        raise InputError(f"{path}: was made by a profile, so what the method itself says is not in it. Make it anew without.")
+    try:
+        settings = Settings.model_validate(json.loads(head["settings"]))
+    except (KeyError, ValueError, ValidationError) as error:
+        raise InputError(f"{path}: its first line does not tell its settings. Make it anew by `knowhalu detect`.") from error
+    for name in ("method", "reasoner"):
+        given, there = getattr(wanted, name), getattr(settings, name)
+        if name in wanted.model_fields_set and given != there:
+            raise InputError(f"{path}: is of {name} {there!r}, not {given!r}. Leave out --{name}, or give other outcomes.")
+    if settings.method == "cascade" and settings.cascade != ask_all_settings(settings).cascade:
+        raise InputError(f"{path}: not every stage was asked what it says of every row. Run it with {ALL_STAGES_FLAGS}.")
+    return settings
+
+
+def tunable_options(settings: Settings, *, all: bool = False) -> dict[str, Any]:
+    """Return what a method has that is chosen here; with `all`, what a run of it must have in common with its profile.
+
+    A cascade's encoder is the same whether a language model follows or not, so its profile is for both.
+    """
+    runs = [settings, *stage_settings(settings).values()]
+    branches = dict.fromkeys(method_card(run.method).options for run in runs)
+    if not all:
+        return {name: True for name in branches if name in TUNED_OPTIONS and method_card(settings.method).options == name}
+    tree: dict[str, Any] = {"method": settings.method}
+    if not method_card(settings.method).stages:
+        tree["reasoner"] = settings.reasoner
+    for name in branches:
+        tree[name] = getattr(settings, name).model_dump(
+            mode="json", exclude_defaults=True, exclude=TUNED_OPTIONS.get(name, set())
+        )
+    if "llm" in reasoners_of(settings) and not method_card(settings.method).stages:
+        tree["llm"] = settings.llm.model_dump(
+            mode="json", exclude_defaults=True, include=LLM_RESULT_OPTIONS & set(LLMOptions.model_fields)
+        )
+    return {name: value for name, value in tree.items() if value}

@@ -1,0 +1,155 @@
+"""One row, read field by field, and made into a sample; what is not as expected is an error that names place and field."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, NoReturn
+
+from knowhalu.errors import InputError
+from knowhalu.io import samples as fields
+from knowhalu.io.records import JSONRow
+from knowhalu.types import META_GROUP, META_PAIR, HallucinationKind, Sample
+
+MIN_DOCUMENT_WORDS = 120
+"""Words from which a source is searched chunk by chunk as a document; a shorter one is read whole, as knowledge."""
+
+
+class RowReader:
+    """The fields of one row."""
+
+    def __init__(self, row: JSONRow, fields: Mapping[str, Any] | None = None, within: str = "") -> None:
+        self.row, self.within = row, within
+        self.fields = row.fields if fields is None else fields
+
+    def __contains__(self, name: str) -> bool:
+        return self.fields.get(name) is not None
+
+    def fault(self, name: str, what: str, cure: str) -> NoReturn:
+        """Raise the error that names the place, the field, what is wrong with it and the cure."""
+        raise InputError(f"{self.row.place}, field {self.within + name!r}: {what}. {cure}.")
+
+    def text(self, name: str) -> str:
+        """Return a text that holds something."""
+        if name not in self:
+            self.fault(name, "is missing", "Add it, or leave the row out")
+        return fields.check_text(self.fields[name], self.row.place, self.within + name)
+
+    def maybe(self, name: str) -> str | None:
+        """Return a text, or None where there is none or it is blank."""
+        value = self.fields.get(name)
+        return None if value is None or (isinstance(value, str) and not value.strip()) else self.text(name)
+
+    def texts(self, name: str) -> list[str]:
+        """Return a text or a list of texts as a list, without blank ones."""
+        value = self.fields.get(name)
+        several = value if isinstance(value, list) else [] if value is None else [value]
+        given = [(i, v) for i, v in enumerate(several) if v is not None and v != "" and not (isinstance(v, str) and v.isspace())]
+        return [fields.check_text(v, self.row.place, f"{self.within}{name}[{i}]") for i, v in given]
+
+    def items(self, name: str) -> list[Any]:
+        """Return a list."""
+        value = self.fields.get(name)
+        if not isinstance(value, list):
+            self.fault(name, "is missing" if value is None else "is not a list", "Write a list, or leave the row out")
+        return value
+
+    def inner(self, name: str, value: Any = None) -> "RowReader":
+        """Return the reader of an object within this row."""
+        found = self.fields.get(name) if value is None else value
+        if not isinstance(found, Mapping):
+            self.fault(name, "is not an object", "Write {...}, or leave the row out")
+        return RowReader(self.row, found, f"{self.within}{name}.")
+
+    def is_hallucinated(self, name: str, faithful: Iterable[str], hallucinated: Iterable[str]) -> bool:
+        """Tell what a label means; labels are compared without case, and numbers as they are written."""
+        if name not in self:
+            self.fault(name, "is missing", "A row without a label cannot be evaluated; leave it out")
+        value = self.word(name)
+        if value not in {*faithful, *hallucinated}:
+            told = f"faithful: {', '.join(sorted(faithful))}; hallucinated: {', '.join(sorted(hallucinated))}"
+            self.fault(name, f"{self.fields[name]!r:.80} is no label of this set", f"Its labels are {told}")
+        return value in set(hallucinated)
+
+    def word(self, name: str) -> str:
+        """Return a label or the like in lower case, a number as its digits; empty where there is none."""
+        value = self.fields.get(name)
+        whole = isinstance(value, float) and value.is_integer()
+        return "" if value is None else str(int(value) if whole else value).strip().casefold()
+
+    def id(self, names: Iterable[str] = ("id",)) -> str:
+        """Return the row's own id, or else its place in the file."""
+        found = (self.own_id(name) for name in names)
+        return next((name for name in found if name is not None), self.row.default_id)
+
+    def own_id(self, name: str) -> str | None:
+        """Return an id, a text or a whole number; None where there is none."""
+        value = self.fields.get(name)
+        if isinstance(value, str):
+            return self.maybe(name)
+        return integer_id(value)
+
+    def key(self, name: str) -> str:
+        """Return the id by which rows of two files are put together."""
+        found = self.own_id(name)
+        if found is None:
+            what = f"{self.fields[name]!r:.40} is no id" if name in self else "is missing"
+            self.fault(name, what, "Write a text or a whole number: the rows of two files are put together by it")
+        return found
+
+    def kept(self, names: Iterable[str]) -> dict[str, Any]:
+        """Return plain values that are kept as they are."""
+        found = {n: self.fields[n] for n in names if isinstance(self.fields.get(n), str | int | float)}
+        return {n: self.text(n) if isinstance(v, str) and v.strip() else v for n, v in found.items()}
+
+    def sample(
+        self,
+        id: str,
+        response: str,
+        *,
+        hallucinated: bool,
+        sources: Sequence[str] = (),
+        documents: bool | None = None,
+        question: str | None = None,
+        kind: HallucinationKind | None = None,
+        claim: bool = False,
+        meta: Mapping[str, Any] | None = None,
+    ) -> Sample:
+        """Make a sample, in whose `meta` nothing is null.
+
+        Sources of over `MIN_DOCUMENT_WORDS` words are documents, unless `documents` says what they are. The sample's group is its
+        sources, or else its question: rows of one group are not independent of one another. A `claim` may
+        stand against several sources, so rows of one claim are a group as well.
+        """
+        long = any(len(text.split()) > MIN_DOCUMENT_WORDS for text in sources) if documents is None else documents
+        shared = [*sources] or ([question] if question else [])
+        groups = [*(["\n\n".join(shared)] if shared else []), *([response] if claim else [])]
+        names = [blake2b(text.encode(), digest_size=8).hexdigest() for text in groups]
+        group = {META_GROUP: names if claim else names[0]} if names else {}
+        given = {name: value for name, value in (meta or {}).items() if value is not None}
+        return Sample.model_validate(
+            {
+                "id": id,
+                "response": response,
+                "question": question,
+                "documents" if long else "knowledge": list(sources),
+                "label": "hallucinated" if hallucinated else "faithful",
+                "kind": kind if hallucinated else None,
+                "meta": {**group, **given},
+            }
+        )
+
+
+def integer_id(number: Any) -> str | None:
+    """Return a whole number as its digits, also where a table made it 12.0; None for anything else."""
+    whole = isinstance(number, float) and number.is_integer()
+    return str(int(number)) if whole or (isinstance(number, int) and not isinstance(number, bool)) else None
+
+
+def pair_meta(row: JSONRow) -> dict[str, Any]:
+    """Return what marks the samples of one row as a pair: its place, since ids may come twice."""
+    return {META_PAIR: row.default_id}
+
+
+def find_spans(response: str, wrong: Iterable[str]) -> list[list[int]] | None:
+    """Return where texts stand in a response; None where one of them does not, so that not all is known."""
+    places = [(response.find(text), len(text)) for text in wrong]
+    return None if any(start < 0 for start, _ in places) else sorted([start, start + size] for start, size in places)

@@ -1,0 +1,135 @@
+"""Builds the retriever that the settings name; every class behind it is imported when it is needed."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from knowhalu.encoder.embedder import load_embedder
+from knowhalu.errors import SettingsError
+from knowhalu.index.protocols import Embedder, Retriever
+from knowhalu.requests import EntailmentPair
+from knowhalu.settings import SERVER_MODES, RetrievalOptions
+from knowhalu.text.sentences import content_words
+
+if TYPE_CHECKING:
+    from knowhalu.encoder.backend import EncoderBackend
+    from knowhalu.index.extension import StoredPassages
+    from knowhalu.retrieval.rerank import PassageScorer, QueryPassage
+
+DEFAULT_LEXICAL_WEIGHT = 0.035
+"""Weight of a BM25 score beside a cosine: the best on the training splits of SciFact and of SQuAD's sentences."""
+
+DEFAULT_VERIFIER_WEIGHT, VERIFIER_LOGIT_WEIGHT = 0.8, 0.1
+"""Weights of the verifier beside a search, and of its log odds beside the words that it shares, chosen on the same splits."""
+
+
+def open_retriever(options: RetrievalOptions, embedder: Embedder | None = None) -> Retriever:
+    """Open what `options` name: an index in one of its modes, or a server; and the reranker over it, where one is named.
+
+    Raises SettingsError where the index or the address is missing, IndexFormatError where the index does not open.
+    """
+    found = _open_server(options, embedder) if options.mode in SERVER_MODES else _open_index(options, embedder)
+    if options.reranker is None:
+        return found
+    from knowhalu.retrieval.rerank import RerankingRetriever
+
+    usual = DEFAULT_VERIFIER_WEIGHT if options.reranker == "verifier" else None
+    blend = usual if options.rerank_weight is None else options.rerank_weight
+    return RerankingRetriever(found, load_reranker(options.reranker), depth=options.rerank, blend=blend)
+
+
+def _open_server(options: RetrievalOptions, embedder: Embedder | None) -> Retriever:
+    if options.url is None:
+        raise SettingsError(f"retrieval.mode is {options.mode!r}, but no server is named: set retrieval.url")
+    if options.mode == "qdrant":
+        from knowhalu.retrieval.qdrant import QdrantRetriever
+
+        return QdrantRetriever.connect(
+            options.url, options.collection, embedder or load_embedder(options.embedder), timeout=options.timeout
+        )
+    from knowhalu.retrieval.http import HttpRetriever
+
+    return HttpRetriever(options.url, timeout=options.timeout, retries=options.retries)
+
+
+def _open_index(options: RetrievalOptions, embedder: Embedder | None) -> Retriever:
+    if options.index is None:
+        raise SettingsError(f"retrieval.mode is {options.mode!r}, but no index is named: set retrieval.index")
+    if options.search and options.mode in ("late", "lexical"):
+        raise SettingsError(f"search {options.search!r}: mode {options.mode} does not search vectors. Leave it out")
+    if options.mode == "late":
+        return _open_late(options.index, options.token_encoder)
+    if options.mode == "lexical":
+        return _open_lexical(options.index)
+    from knowhalu.retrieval.faiss import FaissIndex
+
+    dense = FaissIndex.open(options.index, embedder or load_embedder(options.embedder), options.search)
+    if options.mode == "dense":
+        return dense
+    from knowhalu.retrieval.hybrid import HybridRetriever
+
+    usual = DEFAULT_LEXICAL_WEIGHT if options.fusion == "scores" else 1.0
+    weights = (1.0, usual if options.lexical_weight is None else options.lexical_weight)
+    both = (dense, _open_lexical(options.index))
+    return HybridRetriever(both, by=options.fusion, depth=options.candidates, weights=weights)
+
+
+def _open_stored(folder: Path) -> "StoredPassages":
+    from knowhalu.index.extension import open_stored_passages
+
+    return open_stored_passages(folder)
+
+
+def _open_lexical(folder: Path) -> Retriever:
+    from knowhalu.retrieval.bm25 import LexicalIndex
+
+    return LexicalIndex.open(_open_stored(folder))
+
+
+def _open_late(folder: Path, encoder: str) -> Retriever:
+    from knowhalu.encoder.late_encoder import load_token_encoder
+    from knowhalu.index.extension import open_parts
+    from knowhalu.retrieval.late import LateInteractionIndex
+
+    stored = _open_stored(folder)
+    open_parts(stored, "late")  # what is missing there is told before a model is loaded
+    return LateInteractionIndex.open(stored, load_token_encoder(encoder))
+
+
+def load_reranker(name_or_folder: str) -> "PassageScorer":
+    """Load a reranker: "verifier", or the folder of a cross-encoder such as BGE's.
+
+    Raises ModelError where the folder is missing or unusable, MissingExtra where a library is not installed.
+    """
+    if name_or_folder == "verifier":
+        from knowhalu.encoder.backend import EncoderBackend
+
+        return VerifierScorer(EncoderBackend())
+    from knowhalu.encoder.reranker import CrossEncoderScorer
+
+    scorer = CrossEncoderScorer(Path(name_or_folder))
+    return lambda pairs: scorer.score([(p.query, str(p.passage)) for p in pairs])
+
+
+class VerifierScorer:
+    """Score passages by the share of the query's words that they have, and by the verifier.
+
+    The verifier was trained on claims; of a question, what a passage says either way counts, so it gives the log odds of
+    P(supported) + P(contradicted).
+    """
+
+    def __init__(self, encoder: "EncoderBackend", weight: float = VERIFIER_LOGIT_WEIGHT) -> None:
+        self.encoder, self.weight = encoder, weight
+
+    def __call__(self, pairs: "Sequence[QueryPassage]") -> list[float]:
+        """Score pairs, in order."""
+        found = self.encoder.score([EntailmentPair(str(p.passage), p.query) for p in pairs])
+        odds = [math.log((1.001 - probability.neutral) / (0.001 + probability.neutral)) for probability in found]
+        return [query_coverage(p.query, str(p.passage)) + self.weight * o for p, o in zip(pairs, odds, strict=True)]
+
+
+def query_coverage(query: str, text: str) -> float:
+    """Return the share of a query's content words that a text has."""
+    asked = set(content_words(query))
+    return len(asked & set(content_words(text))) / len(asked) if asked else 0.0

@@ -1,0 +1,117 @@
+"""The labelled rows of a comparison: what is gold, which rows belong together, and a part of them where all are too many."""
+
+import os
+from collections.abc import Hashable, Iterable, Iterator, Set
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knowhalu.errors import InputError
+from knowhalu.evaluation.bootstrap import SEED, group_keys, group_numbers
+from knowhalu.evaluation.metrics import Flags
+from knowhalu.evaluation.slices import RowTraits, row_traits
+from knowhalu.evaluation.spans import Spans, gold_spans
+from knowhalu.io.records import InputHashes, hash_id, hash_sample, read_samples
+from knowhalu.types import META_SPANS, Sample
+
+LABELS_HINT = 'Give every row a label, "faithful" or "hallucinated", or check rows without labels by knowhalu detect.'
+
+
+class LabelledRows(NamedTuple):
+    """A file of labelled samples: the place of every id, gold (true: hallucinated), group numbers, and hashes.
+
+    `bare` counts those that have neither documents nor knowledge. `spans` are the gold spans of each row, None where they are
+    not known; `traits` is what each row says of itself.
+    """
+
+    path: Path
+    places: dict[bytes, int]
+    inputs: InputHashes
+    gold: Flags
+    groups: NDArray[np.intp]
+    contents: dict[str, str]
+    bare: int
+    spans: tuple[Spans | None, ...] = ()
+    traits: tuple[RowTraits, ...] = ()
+
+    @property
+    def missing(self) -> str | None:
+        """Return the label that no row has, if there is one."""
+        return None if self.gold.any() and not self.gold.all() else "faithful" if self.gold.all() else "hallucinated"
+
+
+def read_labelled_rows(path: Path) -> LabelledRows:
+    """Read and validate all rows; raises InputError at the first that cannot be used or has no label."""
+    places: dict[bytes, int] = {}
+    inputs = InputHashes()
+    gold: list[bool] = []
+    contents: dict[str, str] = {}
+    spans: list[Spans | None] = []
+    traits: list[RowTraits] = []
+    bare, has_spans = 0, False
+
+    def keys(sample: Sample) -> list[Hashable]:
+        nonlocal bare, has_spans
+        bare += not sample.documents and not sample.knowledge
+        has_spans |= META_SPANS in sample.meta
+        if sample.label is None:
+            raise InputError(f"{path}, sample {sample.id!r}: has no label to compare with. {LABELS_HINT}")
+        places[hash_id(sample.id)] = len(gold)
+        gold.append(sample.label == "hallucinated")
+        contents[hash_sample(sample)] = sample.id
+        inputs.add(sample)
+        spans.append(gold_spans(sample, str(path)))
+        traits.append(row_traits(sample))
+        return group_keys(sample)
+
+    groups = group_numbers(keys(sample) for sample in read_samples(path))
+    known = tuple(spans) if has_spans else (None,) * len(spans)
+    return LabelledRows(path, places, inputs, np.array(gold, dtype=np.bool_), groups, contents, bare, known, tuple(traits))
+
+
+def limit_rows(rows: LabelledRows, limit: int | None, folder: Path) -> LabelledRows:
+    """Return at most `limit` rows, in a file of their own: group by group in an order drawn once, so that more only adds.
+
+    Raises InputError where that file is the input, or holds anything but rows of it.
+    """
+    if limit is None or limit >= len(rows.gold):
+        return rows
+    rank = np.random.default_rng(SEED).permutation(int(rows.groups.max()) + 1)[rows.groups]
+    chosen = set(np.argsort(rank, kind="stable")[:limit].tolist())
+    path = folder / "input" / "rows.jsonl"
+    _refuse_other_rows(path, rows.path)
+    return read_labelled_rows(write_samples(_select_places(rows.path, chosen), path))
+
+
+def write_samples(samples: Iterable[Sample], path: Path) -> Path:
+    """Write samples as rows of our own form, all or nothing; return the path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.tmp")
+    with beside.open("w", encoding="utf-8") as file:
+        file.writelines(map(_line, samples))
+    os.replace(beside, path)
+    return path
+
+
+def _line(sample: Sample) -> str:
+    return f"{sample.model_dump_json(exclude_none=True)}\n"
+
+
+def _refuse_other_rows(path: Path, input: Path) -> None:
+    """Refuse to write over the input, and over lines that are not such as would be written of its rows."""
+    if path.resolve() == input.resolve():
+        raise InputError(
+            f"{path}: is the input, of which --limit would leave only a part. It was left as it is. Give another folder."
+        )
+    if not path.exists():
+        return
+    ours = {hash_id(_line(sample)) for sample in read_samples(input)}
+    with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
+        if any(hash_id(line) not in ours for line in file):
+            raise InputError(f"{path}: holds what is not in {input}. It was left as it is. Give another folder, or delete it.")
+
+
+def _select_places(path: Path, places: Set[int]) -> Iterator[Sample]:
+    return (sample for place, sample in enumerate(read_samples(path)) if place in places)

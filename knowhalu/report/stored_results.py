@@ -1,0 +1,181 @@
+"""Comparisons and evaluations read back from their files, and the published figures shown beside them."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from knowhalu.errors import InputError
+from knowhalu.evaluation import published as book
+from knowhalu.evaluation.bootstrap import Estimate, draw_resamples, metrics_with_intervals
+from knowhalu.evaluation.compare import Comparison, MethodResult, PairedTest
+from knowhalu.evaluation.metrics import METRICS, Predictions, metrics_from_counts, row_counts
+from knowhalu.evaluation.scores import fit_threshold_rule
+from knowhalu.evaluation.tables import ResultTable, format_percent
+from knowhalu.methods.baselines.trivial import threshold_probability
+from knowhalu.report.outcomes import OutcomeTable
+from knowhalu.report.run_files import HALLUCINATED, NO_LABEL, RowFacts
+
+T = TypeVar("T", PairedTest, Comparison, MethodResult)
+RERUN_HINT = "Run the same `knowhalu compare` again; its outcomes are kept."
+LENGTH_RULE = "trivial-length"
+
+
+def read_comparison(given: dict[str, Any], path: Path) -> Comparison:
+    """Make a comparison of the fields of its file; raises InputError where they are not those of one."""
+    try:
+        results = tuple(_result(result) for result in given["results"])
+        tests = tuple(_from_fields(PairedTest, {**t, "difference": Estimate(**t["difference"])}) for t in given["tests"])
+        # breakdowns are read apart: knowhalu.report.breakdowns
+        return _from_fields(
+            Comparison, {**given, "results": results, "tests": tests, "notes": tuple(given["notes"]), "breakdowns": ()}
+        )
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{path}: not a comparison of KnowHalu ({type(error).__name__}: {error}). {RERUN_HINT}") from error
+
+
+def check_unchanged(comparison: Comparison, outcomes: dict[str, OutcomeTable], texts: RowFacts, path: Path) -> None:
+    """Compare the figures of a file with its outcomes; raises InputError where these have changed since it was written."""
+    for result in comparison.results:
+        entries, said = outcomes[result.name].against(texts.gold)
+        now = metrics_from_counts(row_counts(said).sum(axis=0))
+        same = all(np.isclose(now[name], _number(result.figures[name].value), equal_nan=True) for name in ("tpr", "tnr"))
+        if len(entries) != result.rows or not same:
+            raise InputError(f"{path}: is older than the outcomes of {result.name}. {RERUN_HINT}")
+
+
+def compare_outcomes(name: str, found: OutcomeTable, texts: RowFacts) -> Comparison | None:
+    """Compare one method with gold labels, beside the best rule on length for the same rows; None where no row has a label."""
+    entries, said = found.against(texts.gold)
+    if not len(entries):
+        return None
+    places = found.place[entries]
+    drawn = draw_resamples(int(texts.groups.max()) + 1)
+    used = {k: n / max(1, int(found.verdicts.sum())) for k, n in found.usage.items()}
+    cost: dict[str, float | None] = {**used, "seconds": None}
+    own = MethodResult(
+        name, found.method, "", (), len(entries), found.failures, metrics_with_intervals(said, texts.groups[places], drawn), cost
+    )
+    length = _length_rule_result(said, texts.words[places])
+    notes = []
+    rules: list[MethodResult] = []
+    if length is not None:
+        rule = metrics_with_intervals(length, texts.groups[places], drawn)
+        rules = [MethodResult(LENGTH_RULE, LENGTH_RULE, "", (), len(entries), {}, rule, dict.fromkeys(cost), "the same rows")]
+        notes.append(f"{LENGTH_RULE} is fitted on these very rows: an upper bound of what length alone gets.")
+    known = texts.gold[texts.gold != NO_LABEL]
+    if len(known) < len(texts.gold):
+        notes.append(f"Figures are of the {len(known):,} rows with a gold label; {len(texts.gold) - len(known):,} have none.")
+    hallucinated, groups = int((known == HALLUCINATED).sum()), len(np.unique(texts.groups[texts.gold != NO_LABEL]))
+    return Comparison(str(texts.path), len(known), hallucinated, groups, (own, *rules), (), tuple(notes))
+
+
+def _length_rule_result(said: Predictions, words: np.ndarray[Any, np.dtype[np.int64]]) -> Predictions | None:
+    border = fit_threshold_rule(zip(said.gold.tolist(), words.tolist(), strict=True))
+    if border is None:
+        return None
+    distance = (words - border.at) * (1 if border.over else -1)
+    p = np.array([threshold_probability(d, border.at) for d in distance.tolist()])
+    return Predictions(said.gold, distance > 0, np.zeros(len(words), dtype=np.bool_), p)
+
+
+def _result(given: dict[str, Any]) -> MethodResult:
+    figures_of = {name: Estimate(None) for name in METRICS} | {k: Estimate(**v) for k, v in given["figures"].items()}
+    return _from_fields(MethodResult, {**given, "settings": tuple(given["settings"]), "figures": figures_of})
+
+
+def _from_fields(kind: type[T], given: dict[str, Any]) -> T:
+    """Make a record of the fields that it has; a file of another version may hold more."""
+    return kind(**{f.name: given[f.name] for f in fields(kind) if f.name in given})
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else value
+
+
+LENGTH_MATCHED = "length-matched"
+"""The rows of which length tells nothing; they have a table of their own."""
+SUBSET_METRICS = {"average": "Avg Acc", "balanced": "balanced", "auc": "ROC-AUC"}
+
+
+class DatasetNotes(NamedTuple):
+    """A data set in words, what a reader is warned of, and the tables of its parts; all empty for rows that are of none."""
+
+    name: str = ""
+    facts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    tables: tuple[ResultTable, ...] = ()
+
+
+def read_dataset_notes(fields: Mapping[str, Any], place: str) -> DatasetNotes:
+    """Take what an evaluation wrote beside its comparison; raises InputError where it cannot be read."""
+    try:
+        about = fields.get("dataset") or {}
+        warnings = tuple(str(line) for line in fields.get("warnings", ()))
+        return DatasetNotes(str(about.get("name", "")), tuple(_facts(about)), warnings, tuple(_tables(fields.get("subsets", ()))))
+    except (AttributeError, KeyError, TypeError) as error:
+        raise InputError(f"{place}: not an evaluation of KnowHalu ({type(error).__name__}: {error}). Run it again.") from error
+
+
+def _facts(about: Mapping[str, Any]) -> list[str]:
+    names = {"about": "", "labels": "Labels", "split": "Split", "licence": "Licence", "sha256": "SHA-256"}
+    return [f"{title}: {about[name]}" if title else str(about[name]) for name, title in names.items() if about.get(name)]
+
+
+def _tables(subsets: Sequence[Mapping[str, Any]]) -> list[ResultTable]:
+    matched = [_table(subset) for subset in subsets if subset["name"] == LENGTH_MATCHED]
+    parts = [subset for subset in subsets if subset["name"] != LENGTH_MATCHED]
+    return [*matched, *([_join_tables(parts)] if parts else [])]
+
+
+def _table(subset: Mapping[str, Any]) -> ResultTable:
+    rows = [(str(r["name"]), f"{r['rows']:,}", *(_figure(r, name) for name in SUBSET_METRICS)) for r in subset["results"]]
+    return ResultTable(f"{subset['name']}: {subset['about']}", ("", "rows", *SUBSET_METRICS.values()), rows)
+
+
+def _join_tables(parts: Sequence[Mapping[str, Any]]) -> ResultTable:
+    """Put the balanced accuracy of several parts side by side."""
+    of = [{str(r["name"]): _figure(r, "balanced") for r in part["results"]} for part in parts]
+    names = dict.fromkeys(name for found in of for name in found)
+    head = ("", *(f"{part['name']} ({part['rows']:,})" for part in parts))
+    return ResultTable("Balanced accuracy by part", head, [(name, *(found.get(name, "-") for found in of)) for name in names])
+
+
+def _figure(result: Mapping[str, Any], name: str) -> str:
+    given = result["figures"].get(name)
+    return "-" if given is None else format_percent(Estimate(**given))
+
+
+class PublishedScore(NamedTuple):
+    """What others reported for a set: the system, the figure's name, its value as a share, and where it was published."""
+
+    system: str
+    figure: str
+    value: float
+    source: str
+
+
+def published_scores(name: str) -> tuple[PublishedScore, ...]:
+    """Return what others reported for the set of this name, or of this run folder; nothing where no figure is known."""
+    known = book.read_published()
+    keys = [key for key, about in known.sets.items() if name == key or name in about.folders]
+    found = [n for key in keys for n in book.published_numbers(set=key) if n.metric in METRICS]
+    rows = Counter((n.paper, n.table, n.labels, n.metric) for n in found)
+    return tuple(
+        PublishedScore(
+            _system(n, alone=rows[n.paper, n.table, n.labels, n.metric] == 1), n.metric, n.value / 100, _source(n, known)
+        )
+        for n in found
+    )
+
+
+def _system(number: book.PublishedNumber, *, alone: bool) -> str:
+    """Name the row of a published table, and its column too where the row has several of one figure."""
+    return ", ".join(filter(None, (*number.labels, "" if alone else number.column)))
+
+
+def _source(number: book.PublishedNumber, known: book.PublishedTables) -> str:
+    return f"{known.papers[number.paper].title.partition(':')[0]}, table {number.table}"

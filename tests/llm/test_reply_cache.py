@@ -1,0 +1,208 @@
+"""The reply cache: the same question is asked once, by any number of processes, and never answered wrongly."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from knowhalu.build import build_engine
+from knowhalu.engine.engine import Backends, Engine
+from knowhalu.errors import BackendError
+from knowhalu.llm.reply_cache import with_reply_cache
+from knowhalu.prompts.replies import generate_choice
+from knowhalu.requests import Completion, Generate
+from knowhalu.results import Failure, Verdict
+from knowhalu.settings import Settings
+from knowhalu.types import Sample, Task
+from tests.support.memory_models import REPLY, REQUEST, Model, answer, ask
+
+
+class Client:
+    """The same as an async client."""
+
+    def __init__(self, name="m"):
+        self.name, self.asked, self.closed = name, [], 0
+
+    async def identity(self):
+        return self.name
+
+    async def answer(self, request):
+        self.asked.append(request)
+        reply = answer(request)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    async def close(self):
+        self.closed += 1
+
+
+@pytest.mark.parametrize("kind", [Model, Client])
+def test_a_reply_comes_back_as_it_was_and_says_so(options, kind):
+    model = kind()
+    assert ask(model, options, REQUEST) == [REPLY]
+    assert ask(model, options, REQUEST, REQUEST) == [replace(REPLY, reused=True)] * 2
+    assert len(model.asked) == 1
+
+
+@pytest.mark.parametrize("kind", [Model, Client])
+def test_whatever_decides_a_reply_asks_anew(options, kind):
+    model = kind()
+    ask(model, options, REQUEST)
+    changes = {"prompt": "x", "system": "x", "begun": "x", "fixed": 0, "stop": ("x",), "max_tokens": 8, "choices": ("b", "a"),
+               "temperature": 0.0, "seed": 5}  # fmt: skip
+    assert set(changes) | {"fresh"} == set(REQUEST.__dict__)
+    for name, value in changes.items():
+        (reply,) = ask(model, options, replace(REQUEST, **{name: value}))
+        assert not reply.reused, name
+    assert len(model.asked) == 1 + len(changes)
+    for change in ({"model": "x"}, {"style": "chat"}, {"constrain": "grammar"}, {"precision": "bf16"}, {"backend": "x"}):
+        assert not ask(model, options.model_copy(update=change), REQUEST)[0].reused, change
+    assert not ask(kind("other weights"), options, REQUEST)[0].reused
+
+
+@pytest.mark.parametrize("kind", [Model, Client])
+def test_what_decides_nothing_asks_nothing(options, kind):
+    model = kind()
+    ask(model, options, REQUEST)
+    for change in ({"url": "http://x/v1"}, {"concurrency": 3}, {"votes": 5}, {"timeout": 1.0}, {"cache_mb": 5}):
+        assert ask(model, options.model_copy(update=change), REQUEST)[0].reused, change
+
+
+@pytest.mark.parametrize("kind", [Model, Client])
+def test_a_failure_is_not_kept(options, kind):
+    model = kind()
+    for _ in range(2):
+        (error,) = ask(model, options, Generate("bad"))
+        assert isinstance(error, BackendError)
+    assert len(model.asked) == 2
+
+
+@pytest.mark.parametrize("kind", [Model, Client])
+def test_a_fresh_request_asks_the_model_and_its_reply_replaces_what_was_kept(options, kind):
+    backend, request = with_reply_cache(kind(), options), Generate("ab")
+    backend.memory.put(backend.memory.key("m", request), Completion("unreadable"))
+    texts = [ask(kind(), options, asked)[0].text for asked in (request, replace(request, fresh=True), request)]
+    assert texts == ["unreadable", "ba", "ba"]
+
+
+@pytest.mark.parametrize("kind", [Model, Client])
+def test_a_blank_reply_is_not_kept(options, kind):
+    model = kind()
+    for _ in range(2):
+        assert not ask(model, options, Generate(" \n"))[0].reused
+    assert len(model.asked) == 2
+
+
+@pytest.mark.parametrize("kind", [Model, Client])
+def test_other_weights_in_the_same_folder_are_another_model(options, kind, tmp_path):
+    class Silent(kind):
+        identity = property(lambda self: getattr(self, "nothing"))  # noqa: B009 - hasattr must say no
+
+    weights = tmp_path / "model" / "model.safetensors"
+    weights.parent.mkdir()
+    weights.write_bytes(b"one")
+    options = options.model_copy(update={"model": str(weights.parent)})
+    assert not ask(Silent(), options, REQUEST)[0].reused
+    assert ask(Silent(), options, REQUEST)[0].reused
+    weights.write_bytes(b"other")
+    assert not ask(Silent(), options, REQUEST)[0].reused
+
+
+def test_other_weights_in_a_folder_under_the_home_folder_are_another_model(options, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "model").mkdir()
+    replies = with_reply_cache(Model(), options.model_copy(update={"model": "~/model"}))
+    assert replies.memory.folder == tmp_path / "model"
+
+
+def test_the_same_request_twice_in_a_batch_is_asked_once(options):
+    model = Model()
+    replies = ask(model, options, Generate("ab"), Generate("bad"), Generate("ab"), Generate("cd"))
+    assert [getattr(r, "text", None) for r in replies] == ["ba", None, "ba", "dc"]
+    assert [getattr(r, "reused", None) for r in replies] == [False, None, True, False]
+    assert len(model.asked) == 3
+
+
+def test_without_a_cache_the_backend_is_left_as_it_is(options):
+    model = Model()
+    assert with_reply_cache(model, options.model_copy(update={"cache": False})) is model
+    assert not (options.cache_folder).exists()
+
+
+class Twice:
+    """A method that asks two things."""
+
+    name = "twice"
+
+    def check(self, sample):
+        yield Generate(sample.response)
+        yield Generate(sample.response + "!")
+        return Verdict(id=sample.id, task=Task.CLAIM, method="twice", label="CORRECT", hallucinated=False, kind=None,
+                       probability=0.0, reason="")  # fmt: skip
+
+
+class Improving:
+    """A backend whose replies cannot be read the first two times."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def answer_many(self, requests):
+        self.asked += len(requests)
+        return [Completion("Yes" if self.asked > 2 else "who knows") for _ in requests]
+
+
+class Choosing(Twice):
+    """A method that has the model choose."""
+
+    def check(self, sample):
+        choice = yield from generate_choice(Generate(sample.response), ("Yes", "No"), "choose")
+        verdict = {"label": "CORRECT", "hallucinated": False, "kind": None, "probability": 0.0, "reason": choice}
+        return Verdict(id=sample.id, task=Task.CLAIM, method="twice", **verdict)
+
+
+def test_a_row_whose_kept_replies_cannot_be_read_asks_the_model_again(options):
+    model = Improving()
+    engine = Engine(Choosing(), Backends(generate=with_reply_cache(model, options)))
+    outcomes = [one for _ in range(3) for one in engine.run([Sample(id="1", response="x")])]
+    assert isinstance(outcomes[0], Failure)
+    assert [o.reason for o in outcomes[1:]] == ["Yes", "Yes"]
+    assert model.asked == 3
+
+
+@pytest.mark.parametrize("kind", [Model, Client])
+def test_usage_says_that_no_model_was_asked(options, kind):
+    def usage():
+        engine = Engine(Twice(), Backends(generate=with_reply_cache(kind(), options)))
+        (outcome,) = engine.run([Sample(id="1", response="x")])
+        return outcome.usage
+
+    first, second = usage(), usage()
+    assert (first.calls, first.reused, first.prompt_tokens, first.completion_tokens) == (2, 0, 6, 4)
+    assert (second.calls, second.reused, second.prompt_tokens, second.completion_tokens) == (0, 2, 0, 0)
+
+
+def test_the_client_behind_the_cache_is_closed_with_the_last_stream(options):
+    client = Client()
+    engine = Engine(Twice(), Backends(generate=with_reply_cache(client, options)))
+    assert len(list(engine.run([Sample(id="1", response="x")]))) == 1
+    assert client.closed == 1
+
+    async def two_at_once():
+        first, second = (engine.stream([Sample(id=str(n), response="x") for n in range(3)]) for _ in range(2))
+        await anext(first)
+        async for _ in second:
+            pass
+        assert client.closed == 1
+        await first.aclose()
+
+    asyncio.run(two_at_once())
+    assert client.closed == 2
+
+
+def test_the_engine_that_is_built_from_settings_has_a_cache(monkeypatch, options):
+    monkeypatch.setattr("knowhalu.build.llm_backend", lambda name: lambda *given: Model())
+    engine = build_engine(Settings(reasoner="llm", llm=options))
+    (batcher,) = (d for d in [engine.backends._given[Generate]])
+    assert batcher.memory.shelf.path == options.cache_folder / "replies.sqlite"

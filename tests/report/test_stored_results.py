@@ -1,0 +1,44 @@
+"""Published figures: taken from the package's book of them, in shares, marked and with their source, beside ours."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from knowhalu.report import stored_results as here
+from knowhalu.report.markdown import report_as_markdown
+from knowhalu.report.page import report_as_html
+from tests.support.report_runs import Page
+
+
+def number(labels, column, value, metric="average", table=1):
+    return SimpleNamespace(paper="p", table=table, labels=labels, column=column, set="my-set", metric=metric, value=value)
+
+
+@pytest.fixture
+def book(monkeypatch):
+    numbers = [number(("Ours", "7B"), "Avg Acc", 80.7), number(("Them",), "GPT", 70.0), number(("Them",), "Llama", 60.0),
+               number(("Them",), "TPR", 75.0, "tpr"), number(("Them",), "s", 8.0, "seconds")]  # fmt: skip
+    sets = {"my-set": SimpleNamespace(folders=("my-set", "said"))}
+    known = SimpleNamespace(sets=sets, papers={"p": SimpleNamespace(title="A Paper: on things")})
+    monkeypatch.setattr(here.book, "published", lambda: known)
+    monkeypatch.setattr(here.book, "numbers", lambda set: [n for n in numbers if n.set == set])
+
+
+def test_a_row_that_has_several_columns_of_one_figure_names_them(book):
+    assert here.published_scores("my-set") == here.published_scores("said") == (
+        ("Ours, 7B", "average", 0.807, "A Paper, table 1"), ("Them, GPT", "average", 0.7, "A Paper, table 1"),
+        ("Them, Llama", "average", 0.6, "A Paper, table 1"), ("Them", "tpr", 0.75, "A Paper, table 1"),
+    )  # fmt: skip
+    assert here.published_scores("another") == ()
+
+
+def test_they_stand_beside_ours_and_are_marked(book, reported):
+    report = reported()
+    page = Page(report_as_html(report))
+    for part in ("Beside published figures", "measured here", "published", "80.7", "A Paper, table 1", "Ours, 7B (published)"):
+        assert part in page.text(), part
+    assert "| Them | published | - | 75.0 | A Paper, table 1 |" in report_as_markdown(report).replace("\\", "")
+
+
+def test_the_figures_of_the_papers_stand_beside_runs_on_their_sets():
+    assert ("average", 0.8070) in {(p.figure, round(p.value, 4)) for p in here.published_scores("knowhalu-qa")}
