@@ -12,8 +12,8 @@ from knowhalu.cli.catalog import render_settings
 from knowhalu.cli.doctor import VERIFIER_FILES, examine_installation
 from knowhalu.load_settings import load_settings
 from knowhalu.settings import LLMOptions, Settings
-from tests.hanging import HANG
 from tests.support.fake_server import FakeServer, running
+from tests.support.hanging import HANG
 from tests.support.server_faults import never
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hanging import HANG
+from tests.support.hanging import HANG
 
 STAND_IN = """#!{python}
 import json, os, signal, sys

@@ -9,8 +9,8 @@ import pytest
 from knowhalu.engine.batcher import Batcher
 from knowhalu.engine.engine import collect
 from knowhalu.requests import Entail, EntailmentPair
-from tests.hanging import HANG
 from tests.support.asking import Asking, Client, Held, engine, ids, sample, samples, turns
+from tests.support.hanging import HANG
 
 
 def pending():

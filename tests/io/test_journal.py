@@ -14,7 +14,7 @@ from knowhalu.errors import InputError, ResumeError
 from knowhalu.io.journal import OutcomeJournal
 from knowhalu.io.records import parse_outcome
 from knowhalu.types import Sample
-from tests.hanging import HANG
+from tests.support.hanging import HANG
 from tests.support.scripted_checks import ROWS, Plain, Scripted, ScriptedChecker, outcomes, write
 
 

@@ -15,9 +15,9 @@ from knowhalu.requests import Generate
 from knowhalu.results import Failure, Verdict
 from knowhalu.settings import LLMOptions
 from knowhalu.types import Label, Sample, Task
-from tests.hanging import HANG
 from tests.support import server_faults as f
 from tests.support.fake_server import FakeServer, running
+from tests.support.hanging import HANG
 from tests.support.tiny_model import TinyModel
 
 LABELS = tuple(Label)

@@ -10,8 +10,8 @@ from knowhalu.llm.client import read_api_key
 from knowhalu.llm.server_backend import ServerBackend
 from knowhalu.requests import Generate
 from knowhalu.settings import LLMOptions
-from tests.hanging import HANG
 from tests.support.fake_server import FakeServer, running
+from tests.support.hanging import HANG
 from tests.support.llm_contract import *  # noqa: F403 - the shared tests run here
 from tests.support.llm_contract import CHOICE, FREE, LABELS, asker, changed
 from tests.support.tiny_model import TinyModel

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from knowhalu.errors import BackendError, InputError
 from knowhalu.retrieval.http import HttpRetriever, parse_search_reply
-from tests.hanging import HANG
+from tests.support.hanging import HANG
 
 TOPK = [
     {"text": "Bees | Bees dance.", "pid": 7, "rank": 1, "score": 20.5, "prob": 0.9},

@@ -12,7 +12,7 @@ from knowhalu.errors import BackendError, IndexFormatError, InputError
 from knowhalu.retrieval.http import HttpRetriever
 from knowhalu.retrieval.memory import MemoryRetriever
 from knowhalu.server.search import MAX_BODY_BYTES, SearchServer
-from tests.hanging import HANG
+from tests.support.hanging import HANG
 from tests.support.indexing import FACTS
 from tests.support.searching import facts
 

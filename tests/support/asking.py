@@ -7,7 +7,7 @@ from knowhalu.engine.engine import Backends, Engine
 from knowhalu.requests import Entail, EntailmentPair, Probabilities
 from knowhalu.results import Verdict
 from knowhalu.types import Label, Sample, Task
-from tests.hanging import HANG
+from tests.support.hanging import HANG
 
 
 def sample(i, text="Snow is white."):

@@ -7,6 +7,7 @@ import re
 import threading
 from contextlib import contextmanager
 
+from tests.support.hanging import HANG
 from tests.support.tiny_model import END, TinyModel, tokenize
 
 OWNERS = {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llamacpp", "ollama": "library", "plain": "someone"}
@@ -185,7 +186,7 @@ def running(server):
 
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
     thread.start()
-    started.wait()
+    assert started.wait(HANG)
     try:
         yield server
     finally:

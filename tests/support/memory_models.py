@@ -7,7 +7,7 @@ from knowhalu.llm import sqlite_cache as shelf
 from knowhalu.llm.reply_cache import with_reply_cache
 from knowhalu.requests import Completion, Generate
 from knowhalu.settings import LLMOptions
-from tests.hanging import HANG
+from tests.support.hanging import HANG
 
 REPLY = Completion("Yes. \ud800", "length", {"a": 0.25, "b": 0.75}, (-0.5, float("-inf")), 7, 5, 2)
 REQUEST = Generate("Is snow white? ü\ud800", "Be short.", "Well,", 3, ("\n",), 9, ("a", "b"), 0.5, 4)

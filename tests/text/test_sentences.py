@@ -21,7 +21,7 @@ from knowhalu.text.sentences import (
     word_count,
     words,
 )
-from tests.hanging import HANG
+from tests.support.hanging import HANG
 
 PIECES = [
     "Dr.", "Who", "came", "He", "left", "at", "3", "p.m.", "Then", "slept.", "U.S.", "e.g.", "Mr.", "3.14", "1,000", ".", "...",
