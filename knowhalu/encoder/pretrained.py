@@ -60,8 +60,10 @@ def load_pretrained(folder: Path, dropout: float = 0.0) -> PretrainedEncoder:
 def empty_pretrained(folder: Path, dropout: float = 0.0) -> PretrainedEncoder:
     """Build the encoder that a folder's `config.json` describes, its weights still to be loaded."""
     library, config, values = _configured(folder, dropout)
+    from transformers.initialization import no_init_weights
+
     try:
-        with library.initialization.no_init_weights():
+        with no_init_weights():
             model = library.AutoModel.from_config(config, attn_implementation="eager", trust_remote_code=False)
     except Exception as error:  # the library raises whatever its parts raise
         raise ModelError(f"{folder / 'config.json'}: transformers cannot build this encoder ({error})") from error
@@ -75,8 +77,8 @@ def _configured(folder: Path, dropout: float) -> tuple[Any, Any, dict[str, Any]]
         import transformers
     except ImportError as error:
         raise MissingExtra("transformers", "transformers") from error
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
+    transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     path = folder / "config.json"
     try:
         values = json.loads(path.read_text(encoding="utf-8"))

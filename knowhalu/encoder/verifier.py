@@ -23,8 +23,6 @@ from knowhalu.errors import ModelError
 CLASSES = ("supported", "contradicted", "neutral")
 PADDED_LENGTHS = (32, 48, 64, 96, 128, 192, 256, 384, 512)
 """The padded lengths in use: a fixed set, since CPU kernels are prepared anew for every new shape."""
-
-
 SPECIAL = {"[CLS]": ("[SEP]", "[PAD]"), "<s>": ("</s>", "<pad>")}
 """The separator and the padding of a tokenizer, by the name of its first token."""
 
@@ -49,7 +47,7 @@ class PairTokenizer:
 
     @classmethod
     def load(cls, folder: Path) -> "PairTokenizer":
-        """Load `tokenizer.json` from a folder; raises ModelError where it is missing or has no special tokens that are known."""
+        """Load `tokenizer.json` from a folder; raises ModelError where it is missing or of another kind."""
         path = folder / "tokenizer.json"
         try:
             tokenizer = Tokenizer.from_file(str(path))
@@ -57,21 +55,21 @@ class PairTokenizer:
             raise ModelError(f"{path}: cannot read the tokenizer ({error})") from error
         tokenizer.no_truncation()
         tokenizer.no_padding()
-        tokenizer.encode_special_tokens = True  # "[SEP]" in a text is a word there, never the border between two texts
+        tokenizer.encode_special_tokens = True  # "[SEP]" in a text is a word there, never a separator
         first = next(iter(tokenizer.encode("").tokens), "[CLS]")  # what the tokenizer itself puts before a text
         names = (first, *SPECIAL.get(first, ()))
         ids = [i for t in names if (i := tokenizer.token_to_id(t)) is not None]
         if len(ids) != 3:
             raise ModelError(f"{path}: no [CLS], [SEP] or [PAD] token, nor <s>, </s> and <pad>; another tokenizer is needed")
         unknown = [i for t in ("[UNK]", "<unk>") if (i := tokenizer.token_to_id(t)) is not None]
-        return cls(tokenizer, *ids, unknown=unknown[0] if unknown else None)
+        return cls(tokenizer, ids[0], ids[1], ids[2], unknown[0] if unknown else None)
 
     def pieces(self, texts: list[str]) -> list[list[int]]:
         """Turn texts into token ids without special tokens."""
         return [self._plain(e.ids) for e in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
 
     def _plain(self, ids: list[int]) -> list[int]:
-        """Replace special tokens, which a unigram tokenizer finds in a text that has their names."""
+        """Replace special tokens: a unigram tokenizer finds them in a text that holds their names."""
         special = (self.cls, self.sep, self.pad)
         if self.unknown is None or not any(i in ids for i in special):
             return ids
@@ -122,7 +120,7 @@ class Verifier(nn.Module):
         self.encoder = encoder
         self.head = nn.Linear(2 * encoder.hidden_size, len(CLASSES))
         self.marker = nn.Linear(encoder.hidden_size, 1) if marks else None
-        self.register_load_state_dict_pre_hook(_with_new_names)
+        self.register_load_state_dict_pre_hook(_with_new_names)  # type: ignore[no-untyped-call]
 
     def forward(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
         """Return logits for every row."""
@@ -164,7 +162,7 @@ class Verifier(nn.Module):
 
 
 def _with_new_names(model: nn.Module, weights: dict[str, Any], prefix: str, *_: Any) -> None:
-    """Read weights that were written when the encoder was always a BERT and named so."""
+    """Rename the weights of older files, whose encoder is named `bert`."""
     for name in [n for n in weights if n.startswith(f"{prefix}bert.")]:
         weights[f"{prefix}encoder.{name.removeprefix(f'{prefix}bert.')}"] = weights.pop(name)
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from safetensors import safe_open
 
-from knowhalu.encoder.bert import BertShape
 from knowhalu.encoder.spans import DEFAULT_THRESHOLD
 from knowhalu.training.loop import TrainProgress, TrainSettings
 from knowhalu.training.recipes import choose_recipes
@@ -113,10 +112,10 @@ def write_card(
 
 
 def _sizes(folder: Path) -> str:
-    shape = BertShape.read(folder / "config.json")
+    shape = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     with safe_open(folder / "model.safetensors", "pt") as file:
         weights = sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118 - no mapping
-    return f"{weights / 1e6:.1f} million parameters ({shape.num_hidden_layers} layers, hidden size {shape.hidden_size})"
+    return f"{weights / 1e6:.1f} million parameters ({shape['num_hidden_layers']} layers, hidden size {shape['hidden_size']})"
 
 
 def _settings(settings: TrainSettings, progress: TrainProgress) -> str:

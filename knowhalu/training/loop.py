@@ -71,7 +71,7 @@ class TrainSettings:
     `without` names recipes that are left out, `mined` files of mined examples, `added` a user's files with their shares;
     `layers`, if not 0, says how many of the lower layers are kept, `portion` which part of the sources is trained on, `vary` how
     often a row is seen in another form, `long` which share of the premises is long; `floor` is the share of the rate that is left
-    at the end, `rewarm` the share of the budget in which the rate rises after a run went on from a change of weights; the rest is
+    at the end, `rewarm` the share of the budget in which the rate rises again after a run continued from a change; the rest is
     of `objective`.
     """
 
@@ -101,7 +101,7 @@ class TrainSettings:
 
 @dataclass
 class TrainProgress:
-    """Where a run stands; `fresh` is the share of the budget at which it went on from a change, its optimizer without memory."""
+    """Where a run stands; `fresh` is the share of the budget at which it continued from a change with an empty optimizer."""
 
     step: int = 0
     tokens: int = 0
@@ -129,12 +129,12 @@ class Trainer:
     """One training run in a folder: `run()` starts it, or goes on where it stopped.
 
     Its whole state is in `checkpoint.safetensors`, from which it resumes exactly. With a `rank`, `change.safetensors` has how the
-    weights differ from the base and the place in the data; from such a file, `start`, another machine goes on.
+    weights differ from the base and the place in the data; from such a file, `continue_from`, another machine continues.
     """
 
     def __init__(
         self, base: Path, data: Path, folder: Path, settings: TrainSettings, leakage: Leakage | None = None, *,
-        rank: int = 0, start: Path | None = None,
+        rank: int = 0, continue_from: Path | None = None,
     ) -> None:  # fmt: skip
         self.base, self.rank = base, rank
         self.data, self.folder, self.settings, self.leakage = data, folder, settings, leakage
@@ -157,8 +157,8 @@ class Trainer:
         self.optimizer = torch.optim.AdamW(weights, lr=settings.rate, fused=True)
         self.progress = TrainProgress()
         folder.mkdir(parents=True, exist_ok=True)
-        if not self._resume() and start is not None:
-            self._go_on(start)
+        if not self._resume() and continue_from is not None:
+            self._continue_from(continue_from)
 
     @property
     def recipes(self) -> tuple[Recipe, ...]:
@@ -223,16 +223,18 @@ class Trainer:
     def _about(self) -> dict[str, Any]:
         return {"settings": asdict(self.settings), "progress": asdict(self.progress), "started_from": self.started_from}
 
-    def _go_on(self, path: Path) -> None:
-        """Take weights and place from a change; the optimizer begins without memory. The budget may be another one."""
+    def _continue_from(self, path: Path) -> None:
+        """Take weights and place in the data from a change; the optimizer starts empty. The budget may be another one."""
         about = read_change(path).about
-        self._refuse_other_run(path, {n: about.get(n, {}) for n in ("settings", "started_from")}, free=("minutes", "tokens"))
+        if "progress" not in about:
+            raise ResumeError(f"{path} does not say where its run stood; give the change.safetensors of a run")
+        self._refuse_other_run(path, about, free=("minutes", "tokens"))
         self.model.load_state_dict(merge(self.base, path).state_dict())
         self.progress = TrainProgress(**about["progress"])
         self.progress.fresh = self.progress.share(self.settings)
 
     def _resume(self) -> bool:
-        """Take up the checkpoint in the folder; tells whether there is one."""
+        """Load the checkpoint in the folder; return whether there is one."""
         path = self.folder / "checkpoint.safetensors"
         if not path.exists():
             return False
@@ -255,8 +257,8 @@ class Trainer:
 
     def _refuse_other_run(self, path: Path, about: Mapping[str, Any], free: Sequence[str] = ()) -> None:
         """Raise ResumeError where a file belongs to a run with other settings, those in `free` apart, data or base."""
-        own = json.loads(json.dumps(asdict(self.settings)))
-        if {k: v for k, v in about["settings"].items() if k not in free} != {k: v for k, v in own.items() if k not in free}:
+        own, theirs = json.loads(json.dumps([asdict(self.settings), {**asdict(TrainSettings()), **about["settings"]}]))
+        if any(own.get(name) != theirs[name] for name in theirs if name not in free):
             raise ResumeError(
                 f"{path} belongs to a run with settings {json.dumps(about['settings'])}; give the same, or another --out"
             )

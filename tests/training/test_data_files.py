@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from knowhalu.encoder.verifier import PairTokenizer
 from knowhalu.errors import InputError
 from knowhalu.training import batches as batches_module
-from knowhalu.training.batches import BUCKETS, tokenize, training_batches
+from knowhalu.training.batches import BUCKETS, LONG, tokenize, training_batches
 from knowhalu.training.data_files import is_held_out, is_in_portion, read_training_rows, text_of
 from knowhalu.training.examples import TrainingExample, labelled_example
 from knowhalu.training.recipes import ANSWERS_FILE, CLAIMS_FILE, MIX_FILE, RECIPES, Recipe, draw_rows, read_recipe_rows
@@ -107,6 +107,34 @@ def test_a_claim_is_never_cut_by_its_premise(base):
     (row,) = tokenize([TrainingExample("snow " * 900, "is " * 10, "white " * 20, 0)], vocabulary)
     assert len(row.ids) == BUCKETS[-1][0]
     assert len(row.ids) - row.border == 10 + 1 + 20 + 1
+
+
+def test_a_share_of_the_premises_is_long_and_keeps_its_own_text(base):
+    vocabulary = PairTokenizer.load(base)
+    examples = [TrainingExample(f"snow {i} is white", "is it" if i % 2 else "", f"claim {i}", 0) for i in range(400)]
+    short, mixed = (tokenize(examples, vocabulary, share, "0:0") for share in (0.0, 0.3))
+    long = [i for i, row in enumerate(mixed) if len(row.ids) > BUCKETS[-1][0]]
+    assert 90 < len(long) < 150
+    for i, (row, before) in enumerate(zip(mixed, short, strict=True)):
+        assert row.ids[row.border :] == before.ids[before.border :]
+        if i in long:
+            assert 316 <= len(row.ids) <= 512
+            premise = ",".join(map(str, before.ids[1 : before.border - 1]))
+            assert f",{premise}," in f",{','.join(map(str, row.ids[1 : row.border - 1]))},"
+        else:
+            assert row == before
+
+
+def test_an_empty_premise_stays_empty(base):
+    examples = [TrainingExample("", "who", "snow", 0), TrainingExample("snow", "", "snow", 0)] * 20
+    rows = tokenize(examples, PairTokenizer.load(base), 1.0, "0:0")
+    assert all(row.border == 2 for row in rows[::2]) and all(len(row.ids) > 300 for row in rows[1::2])
+
+
+def test_long_premises_come_in_batches_of_about_the_same_size(data, base, small_pools):
+    shapes = {tuple(b.ids.shape) for b in islice(training_batches(data, PairTokenizer.load(base), 0, recipes=TINY, long=0.5), 60)}
+    assert shapes <= {(size, length) for length, size in BUCKETS + LONG}
+    assert {length for _, length in shapes} & {length for length, _ in LONG}
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda r: r.name)

@@ -2,11 +2,13 @@
 
 import math
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
 
 from knowhalu.encoder.bert import load_bert
+from knowhalu.encoder.change import read_change, write_change
 from knowhalu.encoder.verifier import PairTokenizer, Verifier
 from knowhalu.errors import ResumeError
 from knowhalu.training import batches as batches_module
@@ -14,9 +16,16 @@ from knowhalu.training import loop as loop_module
 from knowhalu.training.leakage import Leakage
 from knowhalu.training.loop import Trainer, TrainProgress, TrainSettings, learning_rate
 from knowhalu.training.recipes import MIX_FILE, RECIPES
+from tests.support.tiny import write_library_base
 from tests.training.test_data_files import TINY
 
 SETTINGS = TrainSettings(tokens=40_000, seed=5, rate=1e-3)
+LONG = replace(SETTINGS, long=0.1, floor=0.0, rewarm=0.3)
+
+
+@pytest.fixture(scope="module")
+def mpnet(tmp_path_factory):
+    return write_library_base(tmp_path_factory.mktemp("bases") / "mpnet")
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +67,76 @@ def test_a_killed_run_ends_with_the_same_weights(base, data, tmp_path):
     assert resumed.progress.tokens >= SETTINGS.tokens
     assert found.keys() == whole.keys()
     assert all(torch.equal(found[k], whole[k]) for k in whole)
+
+
+def test_a_killed_run_of_another_encoder_ends_with_the_same_weights(mpnet, data, tmp_path):
+    whole = weights(Trainer(mpnet, data, tmp_path / "whole", LONG).run(silent))
+    with pytest.raises(Killed):
+        Trainer(mpnet, data, tmp_path / "killed", LONG).run(killer(5), every=0.0)
+    resumed = Trainer(mpnet, data, tmp_path / "killed", LONG)
+    assert resumed.progress.step == 4
+    found = weights(resumed.run(silent))
+    assert all(torch.equal(found[k], whole[k]) for k in whole)
+    assert "encoder.model.encoder.relative_attention_bias.weight" in found
+
+
+class Recorded(Trainer):
+    """A run that notes its batches and rates."""
+
+    def _step(self, batch):
+        loss = super()._step(batch)
+        self.__dict__.setdefault("batches", []).append((batch.pool, batch.number, batch.ids))
+        self.__dict__.setdefault("rates", []).append(self.optimizer.param_groups[0]["lr"])
+        return loss
+
+
+@pytest.fixture
+def stopped(mpnet, data, tmp_path):
+    """The change that a run left after its fifth step, and the run without a stop."""
+    whole = Recorded(mpnet, data, tmp_path / "whole", LONG)
+    whole.run(silent)
+    first = Trainer(mpnet, data, tmp_path / "first", LONG, rank=64)
+    with pytest.raises(Killed):
+        first.run(killer(6), every=0.0, changes=0.0)
+    return tmp_path / "first" / "change.safetensors", whole
+
+
+def test_another_machine_continues_with_the_weights_and_the_data_of_a_change(mpnet, data, tmp_path, stopped):
+    change, whole = stopped
+    other = Recorded(mpnet, data, tmp_path / "other", LONG, rank=64, continue_from=change)
+    assert other.progress.step == 5 and other.progress.fresh == other.progress.share(LONG) > 0
+    with pytest.raises(Killed):
+        Trainer(mpnet, data, tmp_path / "same", LONG).run(killer(6), every=0.0)
+    same = Trainer(mpnet, data, tmp_path / "same", LONG)  # the whole state after as many steps
+    assert all(torch.allclose(v, same.model.state_dict()[k], atol=2e-3) for k, v in other.model.state_dict().items())
+    other.run(silent)
+    assert len(other.batches) == len(whole.batches) - 5
+    for (pool, number, ids), expected in zip(other.batches, whole.batches[5:], strict=True):
+        assert (pool, number) == expected[:2] and torch.equal(ids, expected[2])
+    assert other.rates[0] < 0.2 * whole.rates[5] and other.rates[-1] == pytest.approx(whole.rates[-1])
+    assert (tmp_path / "other" / "change.safetensors").exists()
+
+
+def test_a_continued_run_that_is_killed_ends_with_the_same_weights(mpnet, data, tmp_path, stopped):
+    change, _ = stopped
+    whole = weights(Trainer(mpnet, data, tmp_path / "one", LONG, continue_from=change).run(silent))
+    with pytest.raises(Killed):
+        Trainer(mpnet, data, tmp_path / "two", LONG, continue_from=change).run(killer(8), every=0.0)
+    found = weights(Trainer(mpnet, data, tmp_path / "two", LONG, continue_from=change).run(silent))
+    assert all(torch.equal(found[k], whole[k]) for k in whole)
+
+
+def test_a_change_of_another_run_or_without_a_place_is_refused(mpnet, data, tmp_path, stopped):
+    change, whole = stopped
+    with pytest.raises(ResumeError, match="with settings"):
+        Trainer(mpnet, data, tmp_path / "other", replace(LONG, seed=6), continue_from=change)
+    with pytest.raises(ResumeError, match="another --data"):
+        Trainer(mpnet, tmp_path, tmp_path / "other", LONG, continue_from=change)
+    longer = Trainer(mpnet, data, tmp_path / "longer", replace(LONG, tokens=10 * LONG.tokens), continue_from=change)
+    assert longer.progress.share(longer.settings) == pytest.approx(read_change(change).about["progress"]["tokens"] / 400_000)
+    write_change(tmp_path / "bare.safetensors", whole.model, mpnet)
+    with pytest.raises(ResumeError, match="does not say where its run stood"):
+        Trainer(mpnet, data, tmp_path / "other", LONG, continue_from=tmp_path / "bare.safetensors")
 
 
 def test_a_finished_run_does_nothing_more(base, data, tmp_path):
@@ -135,6 +214,13 @@ def test_the_rate_warms_up_and_falls():
     assert rates.index(max(rates)) == 3
     assert all(a >= b for a, b in zip(rates[3:], rates[4:], strict=False))
     assert rates[-1] == pytest.approx(0.05 * SETTINGS.rate)
+
+
+def test_the_rate_rises_again_after_a_change_and_may_fall_to_nothing():
+    settings = replace(SETTINGS, floor=0.0, rewarm=0.1)
+    plain, again = ([learning_rate(i / 100, settings, fresh) for i in range(40, 101)] for fresh in (0.0, 0.4))
+    assert again[0] < 0.01 * plain[0] and again[5] == pytest.approx(0.5 * settings.rate, rel=0.01)
+    assert again[10:] == plain[10:] and plain[-1] == 0.0
 
 
 def test_the_share_of_the_budget():

@@ -1,0 +1,24 @@
+#!/usr/bin/env python
+"""Merge a base encoder with the change that a training kept of it into a verifier's folder."""
+
+import argparse
+from pathlib import Path
+
+from knowhalu.encoder.change import merge
+from knowhalu.encoder.verifier import PairTokenizer
+from knowhalu.training.data_files import run_script
+
+
+def main() -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--base", type=Path, required=True, help="folder of the encoder that the training started from")
+    parser.add_argument("--change", type=Path, required=True, help="change.safetensors of the training")
+    parser.add_argument("--out", type=Path, required=True, help="folder to write")
+    args = parser.parse_args()
+    merge(args.base, args.change).save(args.out, PairTokenizer.load(args.base).tokenizer)
+    print(f"wrote {args.out}")
+
+
+if __name__ == "__main__":
+    run_script(main)
