@@ -126,7 +126,7 @@ def _run_file(
             book.take_entry(entry, retry_failures=retry_failures)
         began, kept = time.perf_counter(), book.done
         if kept < len(book.results):
-            ledger.sign(door.answers)
+            ledger.sign(door.llm_identity)
             # closed at once also where writing fails (a full disk): a run left open would keep the process from ending
             with closing(door.stream(book.waiting())) as outcomes:
                 for outcome in outcomes:

@@ -8,6 +8,7 @@ KnowHaluError
 ├── IndexFormatError    an index folder is missing, damaged or does not fit the embedder
 ├── PromptError         a prompt file with undeclared, missing or misplaced holes
 ├── ResumeError         an output file that belongs to another run
+├── CheckFailed         a Failure that was unwrapped
 └── StageError          a stage of one check failed: becomes that sample's Failure
     ├── ReplyError      a reply that cannot be parsed
     └── BackendError    a backend did not answer (down, timed out, refused)
@@ -49,6 +50,14 @@ class PromptError(KnowHaluError):
 
 class ResumeError(KnowHaluError):
     """An output file that was written by another run than the one that wants to go on with it."""
+
+
+class CheckFailed(KnowHaluError):
+    """A check or revision that ended as a Failure: raised by its `unwrap()`."""
+
+    def __init__(self, id: str, stage: str, reason: str) -> None:
+        super().__init__(f"sample {id!r}: {stage}: {reason}")
+        self.id, self.stage, self.reason = id, stage, reason
 
 
 class StageError(KnowHaluError):

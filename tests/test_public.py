@@ -8,8 +8,8 @@ import pytest
 import knowhalu
 
 NAMES = [
-    "Checker", "Document", "Failure", "KnowHaluError", "Label", "Outcome", "Reviser", "Revision", "Sample", "Verdict", "check",
-    "check_all", "revise",
+    "CheckFailed", "Checker", "Document", "Failure", "KnowHaluError", "Label", "Outcome", "Reviser", "Revision", "Sample",
+    "Settings", "Verdict", "check", "check_all", "revise", "to_df",
 ]  # fmt: skip
 
 

@@ -87,22 +87,13 @@ def show_item(console: Console, sample: Sample, outcome: Outcome) -> None:
     if sample.question:
         console.print(Text.assemble(("  Q ", "dim"), shorten_text(sample.question, 160)))
     console.print(Text.assemble(("  > ", "dim"), shorten_text(sample.response, 200)))
-    best = best_evidence(outcome)
+    best = outcome.best_evidence if isinstance(outcome, Verdict) else None
     if best is not None:
         word, style = RELATION_STYLES[best.relation]
         source = shorten_text(best.title or best.document or best.passage, 60)
         console.print(Text.assemble("    ", (f"{word} {source}: ", style), (f"“{shorten_text(best.quote, 200)}”", "italic")))
     elif isinstance(outcome, Verdict) and outcome.reason:
         console.print(Text(f"    {shorten_text(outcome.reason, 200)}", style="dim"))
-
-
-def best_evidence(outcome: Outcome) -> Evidence | None:
-    """Return the surest evidence for what the verdict says."""
-    if isinstance(outcome, Failure):
-        return None
-    wanted = {True: "contradicts", False: "supports", None: ""}[outcome.hallucinated]
-    fitting = [e for e in outcome.evidence if e.relation == wanted]
-    return max(fitting or outcome.evidence, key=lambda e: e.probability, default=None)
 
 
 def _agreement(sample: Sample, outcome: Outcome) -> Text:

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 from html import escape
-from typing import Literal, NamedTuple
+from typing import Any, NamedTuple
 
-Tone = Literal["good", "bad", "open", ""]
 COLOURS = {"good": "46, 160, 67", "bad": "218, 54, 51", "open": "187, 128, 9", "": "128, 128, 128"}
 """Red, green and blue of each tone; they are laid over the notebook's own background, light or dark."""
+TONES = {"CORRECT": "good", "INCORRECT": "bad", "INCONCLUSIVE": "open", "revised": "good", "unchanged": "", "refused": "bad"}
+RELATIONS = {"supports": "supported by", "contradicts": "contradicted by"}
 MAX_CHARS = 20_000
 """Characters of a text that are shown."""
 
@@ -16,12 +17,12 @@ class ColouredSpan(NamedTuple):
 
     start: int
     end: int
-    tone: Tone
+    tone: str
     strong: bool = False
     note: str = ""
 
 
-def render_html(heading: str, tone: Tone, text: str, spans: Iterable[ColouredSpan], notes: Iterable[str] = ()) -> str:
+def render_html(heading: str, tone: str, text: str, spans: Iterable[ColouredSpan], notes: Iterable[str] = ()) -> str:
     """Return a self-contained HTML fragment: no scripts, no style sheets, and all text escaped.
 
     Where spans overlap, the last one counts.
@@ -45,3 +46,29 @@ def _piece(text: str, start: int, end: int, spans: list[ColouredSpan]) -> str:
     line = ";text-decoration:underline" if span.strong else ""
     style = f"background:rgba({COLOURS[span.tone]},.25){line}"
     return f'<span style="{style}" title="{escape(span.note)}">{escape(text[start:end])}</span>'
+
+
+def verdict_html(verdict: Any) -> str:
+    """Return a `Verdict` as HTML: its response with the segments and flagged findings coloured, and its evidence."""
+    spans = [
+        ColouredSpan(s.start, s.end, TONES[s.label], note=f"{s.label}, P(hallucinated) {s.probability:.2f}")
+        for s in verdict.segments
+    ]
+    findings = (f for s in verdict.segments for f in s.findings if TONES[f.label] != "good")
+    spans += [ColouredSpan(f.start, f.end, TONES[f.label], strong=True, note=f.reason) for f in findings]
+    text = verdict.response
+    notes = [
+        f"“{text[e.response_start : e.response_end]}” {RELATIONS[e.relation]} {e.title or e.document or e.passage} "
+        f"({e.probability:.2f}): “{e.quote}”"
+        for e in verdict.evidence
+    ]
+    notes += [verdict.inconclusive_reason.next_action] if verdict.inconclusive_reason is not None else []
+    tone = {True: "bad", False: "good", None: "open"}[verdict.hallucinated]
+    return render_html(f"{verdict!r} {verdict.reason}", tone, text, spans, notes)
+
+
+def revision_html(revision: Any) -> str:
+    """Return a `Revision` as HTML: the original with its changed parts coloured, and the changes."""
+    spans = [ColouredSpan(c.start, c.end, "open" if c.how == "kept" else "bad", note=c.why) for c in revision.changes]
+    notes = [f"{c.how}: “{c.text}” → “{c.new}” ({c.why})" for c in revision.changes]
+    return render_html(f"{revision!r} {revision.reason}", TONES[revision.status], revision.original, spans, notes)
