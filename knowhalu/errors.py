@@ -22,7 +22,7 @@ class KnowHaluError(Exception):
 
 
 class InputError(KnowHaluError):
-    """Input that cannot be used; the message names the file, the line and the cure."""
+    """Input that cannot be used; the message names the file, the line and the remedy."""
 
 
 class SettingsError(KnowHaluError):
@@ -49,7 +49,7 @@ class PromptError(KnowHaluError):
 
 
 class ResumeError(KnowHaluError):
-    """An output file that was written by another run than the one that wants to go on with it."""
+    """An output file of another run than the one that is to be continued."""
 
 
 class CheckFailed(KnowHaluError):
@@ -61,7 +61,7 @@ class CheckFailed(KnowHaluError):
 
 
 class StageError(KnowHaluError):
-    """A stage of one check that failed; the engine turns it into that sample's Failure. `reply` is None where nothing came."""
+    """A stage of one check that failed; the engine turns it into that sample's Failure. `reply` is None where there was none."""
 
     def __init__(self, stage: str, reason: str, *, reply: str | None = None) -> None:
         super().__init__(f"{stage}: {reason}")
