@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -248,7 +250,7 @@ def test_flat_rows_have_the_same_columns_for_verdicts_and_failures():
 
 
 def test_a_data_frame_needs_pandas(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+    monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtra, match=r"knowhalu\[pandas\]"):
         to_df([VERDICT])
 
@@ -275,3 +277,45 @@ def test_outcomes_with_the_field_names_of_older_versions_are_read_and_written_wi
     assert (segment.base.steps[0].knowledge.unsupported, verdict.skipped[0].text) == ("z", "y")
     written = json.dumps(verdict.to_dict())
     assert not any(f'"{name}":' in written for name in ("open", "measured", "unfounded", "unchecked", "supported"))
+
+
+NAMES = [
+    "CheckFailed", "Checker", "Document", "Failure", "KnowHaluError", "Label", "Outcome", "Reviser", "Revision", "Sample",
+    "Settings", "Verdict", "check", "check_all", "revise", "to_df",
+]  # fmt: skip
+
+
+def test_exported_names():
+    assert sorted(knowhalu.__all__) == NAMES
+    public = {n for n in vars(knowhalu) if not n.startswith("_")}
+    assert public - set(NAMES) <= {"TYPE_CHECKING", "Any", "import_module"} | submodules()
+
+
+def submodules():
+    return {m.split(".")[1] for m in sys.modules if m.startswith("knowhalu.")}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_exported_name_exists(name):
+    assert getattr(knowhalu, name) is not None
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'chekc'"):
+        _ = knowhalu.chekc
+
+
+def loaded_by(code):
+    """Run code in a fresh interpreter and list the heavy libraries that it loaded."""
+    heavy = ("torch", "pydantic", "numpy", "faiss", "sentence_transformers", "transformers", "anyio", "rich")
+    ask = f"{code}\nimport sys\nprint([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_importing_the_package_loads_no_dependency():
+    assert loaded_by("import knowhalu; knowhalu.__version__") == "[]"
+
+
+def test_importing_the_api_loads_no_heavy_dependency():
+    assert loaded_by("from knowhalu import Sample, Verdict, check, Checker") == "['pydantic']"
