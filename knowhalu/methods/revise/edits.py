@@ -7,7 +7,8 @@ from difflib import SequenceMatcher, unified_diff
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from knowhalu.results import Segment, TextEdit, Verdict
+from knowhalu.results import Segment, Verdict
+from knowhalu.text.edits import TextEdit
 from knowhalu.text.sentences import Span, sentences
 from knowhalu.types import Label
 
