@@ -10,8 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from knowhalu.index.external_sort import POSTINGS_PER_RUN, PostingRuns, write_posting_lists
-from knowhalu.index.part import IndexPart, PartManifest, PartWriter
+from knowhalu.index.part import POSTINGS_PER_RUN, IndexPart, PartManifest, PartWriter, PostingRuns, write_posting_lists
 from knowhalu.index.passages import PassageRows
 from knowhalu.text.sentences import STOPWORDS, stem
 

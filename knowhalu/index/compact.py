@@ -14,7 +14,7 @@ from knowhalu.index.container import ShardVectors, VectorWriter
 from knowhalu.index.embedding import EmbeddingTask
 from knowhalu.index.manifest import Manifest, read_manifest
 from knowhalu.index.open import open_shard_vectors
-from knowhalu.index.passage_store import PassageStore, open_store
+from knowhalu.index.passages import PassageStore, open_store
 from knowhalu.index.progress import ProgressCallback
 from knowhalu.index.shard_file import Shard, ShardWriter
 from knowhalu.index.sharding import FinishedShard

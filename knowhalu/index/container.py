@@ -36,6 +36,9 @@ SPARE_OPEN_FILES = 64
 _MMAP_OPTIONS: dict[str, Any] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
 """Where Python can map a file without keeping it open."""
 DAMAGE_HINT = "The index is damaged: copy it again or rebuild it (`knowhalu index verify` lists what is wrong)"
+OPEN_FILES_HINT = "Allow more open files (`ulimit -n 65536`), or build the index with larger shards (--shard)"
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float32]
 
 
 def make_head(kind: str, lengths: list[int], digest: bytes) -> bytes:
@@ -89,31 +92,28 @@ class SectionWriter:
 class SectionFile:
     """An opened file: its sections as memory maps.
 
-    Raises IndexFormatError unless kind and lengths fit the file and, where a `digest` is given, the head names it.
+    Raises IndexFormatError, which ends with the `remedy`, unless kind and lengths fit the file and, where a `digest` is given,
+    it equals that of the head.
     """
 
-    def __init__(self, path: Path, kind: str, digest: str | None = None) -> None:
-        self.path = path
+    def __init__(self, path: Path, kind: str, digest: str | None = None, remedy: str = DAMAGE_HINT) -> None:
+        self.path, self._remedy = path, remedy
         try:
             with path.open("rb") as file:
                 _raise_open_file_limit(file.fileno())
-                found = file.read(HEAD_BYTES)
+                head = file.read(HEAD_BYTES)
                 size = os.fstat(file.fileno()).st_size
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ, **_MMAP_OPTIONS) if size else b""
         except OSError as error:
             many = error.errno in (errno.EMFILE, errno.ENFILE)
-            cure = (
-                "Allow more open files (`ulimit -n 65536`), or build the index with larger shards (--shard)"
-                if many
-                else DAMAGE_HINT
-            )
-            raise IndexFormatError(f"{path}: cannot be read ({error.strerror}). {cure}") from error
-        lengths = list(struct.unpack_from("<8q", found.ljust(HEAD_BYTES, b"\0"), 16))
-        self.digest = found[80:112].hex()
-        if found != make_head(kind, lengths, found[80:112]) or min(lengths) < 0 or sum(lengths) != size - HEAD_BYTES:
-            raise IndexFormatError(f"{path}: not a whole file of {kind}. {DAMAGE_HINT}")
+            remedy = OPEN_FILES_HINT if many else remedy
+            raise IndexFormatError(f"{path}: cannot be read ({error.strerror}). {remedy}") from error
+        lengths = list(struct.unpack_from("<8q", head.ljust(HEAD_BYTES, b"\0"), 16))
+        self.digest = head[80:112].hex()
+        if head != make_head(kind, lengths, head[80:112]) or min(lengths) < 0 or sum(lengths) != size - HEAD_BYTES:
+            raise IndexFormatError(f"{path}: is not a complete file of {kind}. {remedy}")
         if digest is not None and digest != self.digest:
-            raise IndexFormatError(f"{path}: is another file than the index was made with. {DAMAGE_HINT}")
+            raise IndexFormatError(f"{path}: is another file than the index was made with. {remedy}")
         self._starts = [HEAD_BYTES + sum(lengths[:i]) for i in range(MAX_SECTIONS)]
         self.lengths = lengths
 
@@ -121,14 +121,14 @@ class SectionFile:
         """Return a section as rows of numbers `(n, columns)`; raises IndexFormatError where it holds no whole rows."""
         length = self.lengths[section]
         if length % (kind.itemsize * columns):
-            raise IndexFormatError(f"{self.path}: {length} bytes are no rows of {columns} numbers. {DAMAGE_HINT}")
+            raise IndexFormatError(f"{self.path}: {length} bytes are not whole rows of {columns} numbers. {self._remedy}")
         count = length // kind.itemsize
         return np.frombuffer(self._map, dtype=kind, count=count, offset=self._starts[section]).reshape(-1, columns)
 
     def slice(self, section: int, start: int, end: int) -> bytes:
         """Return bytes of a section; raises IndexFormatError where they lie outside of it."""
         if not 0 <= start <= end <= self.lengths[section]:
-            raise IndexFormatError(f"{self.path}: bytes {start} to {end} lie outside of the file. {DAMAGE_HINT}")
+            raise IndexFormatError(f"{self.path}: bytes {start} to {end} lie outside of the file. {self._remedy}")
         return self._map[self._starts[section] + start : self._starts[section] + end]
 
 
@@ -146,10 +146,10 @@ def _raise_open_file_limit(file: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
-def hash_body(path: Path) -> str:
-    """Return the sha256 of all that follows the head of a file."""
+def hash_file(path: Path, start: int = HEAD_BYTES) -> str:
+    """Return the sha256 of the bytes of a file from `start` on; by default of all that follows the head."""
     with path.open("rb") as file:
-        file.seek(HEAD_BYTES)
+        file.seek(start)
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -157,7 +157,6 @@ Storage = Literal["float32", "float16"]
 STORAGE_TYPES: dict[Storage, Any] = {"float32": np.dtype("<f4"), "float16": np.dtype("<f2")}
 BLOCK_BYTES = 32 * 2**20
 """Bytes of float32 that are made at once where vectors must be converted or copied."""
-Floats = NDArray[np.float32]
 
 
 class VectorWriter:
@@ -220,7 +219,7 @@ class ShardVectors:
             for at in range(inner, len(shard), step):
                 yield int(start) + at, shard[at : at + step].astype(np.float32, copy=False)
 
-    def gather(self, rows: NDArray[np.int64]) -> Floats:
+    def gather(self, rows: Ints) -> Floats:
         """Copy the given rows, in this order, as float32 `(n, dimension)`."""
         if len(self.shards) == 1:
             return self.shards[0][rows].astype(np.float32, copy=False)

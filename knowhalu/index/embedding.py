@@ -5,25 +5,22 @@ A shard is embedded alone and always in the same batches, so it does not matter 
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from knowhalu.errors import IndexFormatError, ModelError
+from knowhalu.errors import IndexFormatError, MissingExtra, ModelError
 from knowhalu.index.chunking import passage_title
 from knowhalu.index.container import Floats, SectionFile, Storage, VectorWriter, open_vectors
 from knowhalu.index.manifest import Chunking
 from knowhalu.index.protocols import Embedder
-from knowhalu.index.sharding import FinishedShard, text_to_embed
+from knowhalu.index.sharding import FinishedShard, group_into_windows, text_to_embed
 
 PASSAGES_PER_CALL = 512
 """Passages embedded in one call, all of about the same length."""
-WINDOW_PASSAGES = 8192
-"""Passages that are sorted by length together."""
 NORM_TOLERANCE = 0.02
 """How far the square of a vector's length may be from 1, as half precision makes it."""
-WINDOW_CHARACTERS = 2**24
-"""Characters after which a window ends, however few its passages are."""
+EmbedderLoader = Callable[[], Embedder]
 
 
 class EmbeddingTask(NamedTuple):
@@ -56,9 +53,8 @@ def embed_locally(tasks: Sequence[EmbeddingTask], embedder: Embedder, report: Ca
 
 def embed_shard(task: EmbeddingTask, embedder: Embedder, report: Callable[[int], None]) -> None:
     """Embed a shard and write its vectors."""
-    texts = _texts(task)
     with VectorWriter(task.out, task.storage) as file:
-        for window in _windows(texts):
+        for window in group_into_windows(_texts(task), len):
             file.add(_embed_window(window, embedder, report))
 
 
@@ -70,18 +66,6 @@ def _texts(task: EmbeddingTask) -> Iterator[str]:
         title = shard.title(document) if document >= 0 else task.carried
         text, section = shard.text(i)
         yield text_to_embed(passage_title(title, section), text, chunking)
-
-
-def _windows(texts: Iterator[str]) -> Iterator[list[str]]:
-    window, size = list[str](), 0
-    for text in texts:
-        window.append(text)
-        size += len(text)
-        if len(window) >= WINDOW_PASSAGES or size >= WINDOW_CHARACTERS:
-            yield window
-            window, size = [], 0
-    if window:
-        yield window
 
 
 def _embed_window(window: list[str], embedder: Embedder, report: Callable[[int], None]) -> Floats:
@@ -129,3 +113,58 @@ def has_vectors(task: EmbeddingTask, dimension: int) -> bool:
 def open_vector_file(task: EmbeddingTask) -> SectionFile:
     """Open the finished vectors of a shard."""
     return SectionFile(task.out, task.storage)
+
+
+class RayEmbeddingStage:
+    """Embed shards on all GPUs of a Ray cluster, one worker for each, or on its processors where it has none.
+
+    `load` makes the embedder in each worker. Without a running cluster Ray starts one on this machine. Raises MissingExtra
+    where Ray is not installed.
+    """
+
+    def __init__(self, load: EmbedderLoader, workers: int | None = None) -> None:
+        try:
+            import ray  # noqa: F401
+        except ImportError as error:
+            raise MissingExtra("ray", "ray") from error
+        self._load, self._workers = load, workers
+
+    def __call__(self, tasks: Sequence[EmbeddingTask], embedder: Embedder, report: Callable[[int], None]) -> None:
+        """Embed the tasks in any order; raises ModelError where a worker has another embedder than this machine."""
+        if not tasks:
+            return
+        import ray
+        import ray.data
+
+        if not ray.is_initialized():
+            ray.init(include_dashboard=False, log_to_driver=False)
+        gpus = int(ray.cluster_resources().get("GPU", 0))
+        workers = min(self._workers or gpus or 1, len(tasks))
+        rows = ray.data.from_items([{"task": number} for number in range(len(tasks))], override_num_blocks=len(tasks))
+        done = rows.map_batches(
+            _EmbeddingWorker,
+            fn_constructor_args=(self._load, list(tasks), embedder.fingerprint),
+            batch_size=1,
+            concurrency=workers,
+            num_gpus=1 if gpus else 0,
+        )
+        for row in done.iter_rows():
+            report(int(row["passages"]))
+
+
+class _EmbeddingWorker:
+    """A process that embeds shards; Ray makes it and hands it their numbers."""
+
+    def __init__(self, load: EmbedderLoader, tasks: list[EmbeddingTask], fingerprint: str) -> None:
+        self._embedder, self._tasks = load(), tasks
+        if self._embedder.fingerprint != fingerprint:
+            raise ModelError("a machine of the cluster has another embedder under this name. Copy the same model to all machines")
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """Embed the shards of a batch and return how many passages they have."""
+        counts = []
+        for number in batch["task"]:
+            task = self._tasks[int(number)]
+            embed_shard(task, self._embedder, lambda _: None)
+            counts.append(task.cut.made.passages)
+        return {"passages": counts}

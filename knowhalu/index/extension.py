@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import NamedTuple, get_args
 
 from knowhalu.errors import IndexFormatError
+from knowhalu.index.container import Ints
 from knowhalu.index.manifest import read_stable_manifest
 from knowhalu.index.part import IndexPart, PartKind, PartManifest
-from knowhalu.index.passage_store import open_store
-from knowhalu.index.passages import Ints, PassageRows, Passages, PassageSlice
+from knowhalu.index.passages import PassageRows, Passages, PassageSlice, open_store
 from knowhalu.index.transaction import lock_index
 
 PART_KINDS: tuple[PartKind, ...] = get_args(PartKind)
@@ -181,7 +181,7 @@ def verify_parts(folder: Path) -> list[str]:
             try:
                 part = IndexPart(path, kind)
                 if part.head.content[:16] != path.name:
-                    raise IndexFormatError(f"{path}: is a part under a wrong name. {part.cure}")
+                    raise IndexFormatError(f"{path}: is a part under a wrong name. {part.remedy}")
                 found += part.problems()
             except IndexFormatError as error:
                 found.append(str(error))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.errors import IndexFormatError, SettingsError
-from knowhalu.index.container import DAMAGE_HINT, Floats, Storage, stream_vectors
+from knowhalu.index.container import DAMAGE_HINT, Floats, Ints, Storage, stream_vectors
 from knowhalu.index.manifest import SearchParameters
 
 FLAT = "Flat"
@@ -52,18 +52,22 @@ def choose_factory(wanted: str, count: int, dimension: int) -> str:
     return f"IVF{lists},PQ{codes}"
 
 
+def make_faiss_index(factory: str, dimension: int) -> Any:
+    """Return an empty FAISS index by inner product; raises SettingsError for a factory that FAISS cannot build."""
+    import faiss
+
+    try:
+        return faiss.index_factory(dimension, factory, faiss.METRIC_INNER_PRODUCT)
+    except RuntimeError as error:
+        raise SettingsError(f"factory {factory!r}: FAISS cannot build it for {dimension} dimensions. Try IVF4096,PQ48") from error
+
+
 def _check_factory(factory: str, dimension: int) -> None:
     if "Refine" in factory or "RFlat" in factory:
         raise SettingsError(
             f"factory {factory!r}: leave the refinement out; the best candidates are always ranked again by their stored vectors"
         )
-    import faiss
-
-    try:
-        made = faiss.index_factory(dimension, factory, faiss.METRIC_INNER_PRODUCT)
-    except RuntimeError as error:
-        raise SettingsError(f"factory {factory!r}: FAISS cannot make it for {dimension} dimensions. Try IVF4096,PQ48") from error
-    if factory != FLAT and _index_kind(made) is None:
+    if _index_kind(make_faiss_index(factory, dimension)) is None and factory != FLAT:
         raise SettingsError(f"factory {factory!r}: only Flat, IVF and HNSW indexes are supported. Try HNSW32 or IVF4096,SQ8")
 
 
@@ -107,7 +111,7 @@ def make_faiss_file(source: VectorFiles, factory: str, path: Path, report: Calla
     """Train a FAISS index on a sample of the vectors, add all of them and write it; `report` gets the vectors added."""
     import faiss
 
-    index = faiss.index_factory(source.dimension, factory, faiss.METRIC_INNER_PRODUCT)
+    index = make_faiss_index(factory, source.dimension)
     threads = faiss.omp_get_max_threads()
     if "HNSW" in factory:
         faiss.omp_set_num_threads(1)
@@ -190,7 +194,7 @@ class _GPUAssignment:
 class FaissFile:
     """An opened FAISS index over the first `rows` rows of an index folder."""
 
-    def __init__(self, path: Path, rows: int, dimension: int, dead: NDArray[np.int64]) -> None:
+    def __init__(self, path: Path, rows: int, dimension: int, dead: Ints) -> None:
         """Open a file; `dead` rows are never returned. Raises IndexFormatError where it is not what it is said to be."""
         import faiss
 
@@ -203,7 +207,7 @@ class FaissFile:
             )
         self._alive = self._selector(rows, dead) if len(dead) else None
 
-    def _selector(self, rows: int, dead: NDArray[np.int64]) -> Any:
+    def _selector(self, rows: int, dead: Ints) -> Any:
         import faiss
 
         marks = np.ones(-(-rows // 8) * 8, np.uint8)

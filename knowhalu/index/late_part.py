@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from knowhalu.errors import InputError
-from knowhalu.index.external_sort import POSTINGS_PER_RUN, PostingRuns, write_posting_lists
-from knowhalu.index.part import IndexPart, PartManifest, PartWriter
+from knowhalu.index.container import Floats
+from knowhalu.index.part import POSTINGS_PER_RUN, IndexPart, PartManifest, PartWriter, PostingRuns, write_posting_lists
 from knowhalu.index.passages import PassageRows
 from knowhalu.index.protocols import TokenEncoder
-from knowhalu.index.residuals import MAX_VECTORS_PER_CENTROID, Floats, ResidualCodec
+from knowhalu.index.residuals import MAX_VECTORS_PER_CENTROID, ResidualCodec
 from knowhalu.types import Passage
 
 BATCH_PASSAGES = 256

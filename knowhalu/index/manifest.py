@@ -8,12 +8,12 @@ import hashlib
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from knowhalu.errors import IndexFormatError
-from knowhalu.index.container import hash_body
+from knowhalu.index.container import HEAD_BYTES, hash_file
 from knowhalu.index.shard_file import CONTENT_MODULUS
 
 MANIFEST_FILE = "manifest.json"
@@ -26,18 +26,75 @@ Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0, lt=2**48)]
 
 
-class _ManifestEntry(BaseModel):
+COPY_HINT = "Copy the index again, or rebuild it"
+
+
+class ManifestEntry(BaseModel):
+    """Base of everything in a manifest: immutable, strict types, no unknown fields."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class FileEntry(_ManifestEntry):
+class SealedManifest(ManifestEntry):
+    """Base of the manifests of an index and of its parts: JSON with the sha256 of all other fields in `seal`."""
+
+    if TYPE_CHECKING:
+        seal: str  # declared last by each manifest, which keeps the order of the fields in the file
+
+    def sealed(self) -> Self:
+        """Return the manifest with its seal."""
+        digest = hashlib.sha256(self.model_dump_json(exclude={"seal"}).encode()).hexdigest()
+        return self.model_copy(update={"seal": digest})
+
+    def to_bytes(self) -> bytes:
+        """Return the only serialization that is accepted when a manifest is read."""
+        return self.model_dump_json(indent=1).encode() + b"\n"
+
+    def write(self, path: Path) -> None:
+        """Write the manifest and sync it to disk."""
+        with path.open("wb") as file:
+            file.write(self.to_bytes())
+            file.flush()
+            os.fsync(file.fileno())
+
+
+SealedT = TypeVar("SealedT", bound=SealedManifest)
+
+
+def read_sealed(path: Path, kind: type[SealedT], limit: int, remedy: str) -> SealedT:
+    """Read a manifest; raises IndexFormatError, which ends with the `remedy`, where it is too long, invalid or was changed."""
+    if path.stat().st_size > limit:
+        raise IndexFormatError(f"{path}: is larger than {limit} bytes, the limit of a manifest. {remedy}")
+    data = path.read_bytes()
+    try:
+        manifest = kind.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(map(str, first["loc"])) or "the file"
+        raise IndexFormatError(f"{path}: {field}: {first['msg']}. It is damaged or of another version. {remedy}") from error
+    if manifest.sealed() != manifest or manifest.to_bytes() != data:
+        raise IndexFormatError(f"{path}: was changed after it was written. {remedy}")
+    return manifest
+
+
+def check_file(path: Path, size: int, remedy: str) -> None:
+    """Raise IndexFormatError where a file is missing, links out of its folder or has another size."""
+    if not path.is_file():
+        raise IndexFormatError(f"{path}: missing. {remedy}")
+    if path.is_symlink() and path.resolve().parent != path.parent.resolve():
+        raise IndexFormatError(f"{path}: leads out of the index folder. Put the file itself there. {remedy}")
+    if (found := path.stat().st_size) != size:
+        raise IndexFormatError(f"{path}: has {found} bytes, not {size}. {remedy}")
+
+
+class FileEntry(ManifestEntry):
     """Size in bytes and sha256 of one file; that of our own files counts from behind the head, which repeats it."""
 
     size: Count
     sha256: Digest
 
 
-class EmbedderEntry(_ManifestEntry):
+class EmbedderEntry(ManifestEntry):
     """The embedder that made the vectors."""
 
     name: str
@@ -45,7 +102,7 @@ class EmbedderEntry(_ManifestEntry):
     dimension: int = Field(ge=1, le=65536)
 
 
-class Chunking(_ManifestEntry):
+class Chunking(ManifestEntry):
     """How documents become passages: at most `words` words each (0 keeps documents whole), `overlap` shared by neighbours.
 
     With `sections`, passages end where a section does, and its path stands in their title. With `titles`, the title stands
@@ -59,7 +116,7 @@ class Chunking(_ManifestEntry):
     titles: bool = True
 
 
-class IndexCounts(_ManifestEntry):
+class IndexCounts(ManifestEntry):
     """How many documents and passages there are, and how many passages were dropped since they were there before."""
 
     documents: Count
@@ -67,7 +124,7 @@ class IndexCounts(_ManifestEntry):
     duplicates: Count
 
 
-class ShardEntry(_ManifestEntry):
+class ShardEntry(ManifestEntry):
     """A shard: the names of its two files, and what they hold."""
 
     passages: str
@@ -77,7 +134,7 @@ class ShardEntry(_ManifestEntry):
     echoes: Count
 
 
-class SearchParameters(_ManifestEntry):
+class SearchParameters(ManifestEntry):
     """How widely an approximate index is searched; more is slower and finds more.
 
     `refine` times as many candidates as asked for are ranked again by their stored vectors, `nprobe` lists of an IVF are
@@ -89,7 +146,7 @@ class SearchParameters(_ManifestEntry):
     refine: int = Field(default=4, ge=1)
 
 
-class SearchEntry(_ManifestEntry):
+class SearchEntry(ManifestEntry):
     """What finds the candidates: "Flat" compares all vectors; any other FAISS factory has a file for the first `rows` rows."""
 
     factory: str = "Flat"
@@ -97,7 +154,7 @@ class SearchEntry(_ManifestEntry):
     parameters: SearchParameters = SearchParameters()
 
 
-class Manifest(_ManifestEntry):
+class Manifest(SealedManifest):
     """The head of an index folder.
 
     `generation` counts the states since the index was built whole; `content` stands for embedder, chunking, and all documents
@@ -133,18 +190,11 @@ class Manifest(_ManifestEntry):
         """Return the number of stored passages, dead ones included."""
         return sum(shard.rows for shard in self.shards)
 
-    def sealed(self) -> "Manifest":
-        """Return the manifest with its content and the sha256 of all other fields in `seal`."""
-        made = self.embedder.fingerprint, self.chunking.model_dump_json(), self.total
-        whole = self.model_copy(update={"content": hashlib.sha256("\n".join(made).encode()).hexdigest()})
-        return whole.model_copy(update={"seal": whole._digest()})
-
-    def _digest(self) -> str:
-        return hashlib.sha256(self.model_dump_json(exclude={"seal"}).encode()).hexdigest()
-
-    def to_bytes(self) -> bytes:
-        """Return the only spelling in which a manifest is written."""
-        return self.model_dump_json(indent=1).encode() + b"\n"
+    def sealed(self) -> Self:
+        """Return the manifest with its content hash and its seal."""
+        inputs = self.embedder.fingerprint, self.chunking.model_dump_json(), self.total
+        content = hashlib.sha256("\n".join(inputs).encode()).hexdigest()
+        return SealedManifest.sealed(self.model_copy(update={"content": content}))
 
     def names(self) -> set[str]:
         """Return the names of the files that the manifest speaks of."""
@@ -160,60 +210,34 @@ def format_content_sum(content: int) -> str:
 
 def describe_file(path: Path) -> FileEntry:
     """Return size and sha256 of a file of an index."""
-    if path.suffix == ".faiss":
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-    else:
-        digest = hash_body(path)
-    return FileEntry(size=path.stat().st_size, sha256=digest)
+    return FileEntry(size=path.stat().st_size, sha256=hash_file(path, 0 if path.suffix == ".faiss" else HEAD_BYTES))
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read and check the manifest of an index folder; raises IndexFormatError with the cure."""
+    """Read and check the manifest of an index folder; raises IndexFormatError with the remedy."""
     path = folder / MANIFEST_FILE
     if not path.is_file():
         raise IndexFormatError(f"{folder}: no index here ({MANIFEST_FILE} is missing). Build one with `knowhalu index build`")
-    if path.stat().st_size > MAX_MANIFEST_BYTES:
-        raise IndexFormatError(f"{path}: over {MAX_MANIFEST_BYTES} bytes, which no manifest has. Rebuild the index")
-    data = path.read_bytes()
-    try:
-        manifest = Manifest.model_validate_json(data)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        at = ".".join(map(str, first["loc"])) or "the file"
-        raise IndexFormatError(
-            f"{path}: {at}: {first['msg']}. It is damaged or of another version (this one reads format {MANIFEST_FORMAT}): "
-            "copy the index again, or rebuild it"
-        ) from error
-    if manifest.sealed() != manifest or manifest.to_bytes() != data:
-        raise IndexFormatError(f"{path}: was changed after it was written. Copy the index again, or rebuild it")
+    manifest = read_sealed(path, Manifest, MAX_MANIFEST_BYTES, f"This version reads format {MANIFEST_FORMAT}. {COPY_HINT}")
     named = {n for n, e in manifest.files.items() if (m := INDEX_FILE_NAME.fullmatch(n)) and m[2] == e.sha256[:16]}
     if manifest.names() != named or set(manifest.files) != named:
-        raise IndexFormatError(f"{path}: lists other files than an index has ({', '.join(sorted(manifest.files))}). Rebuild it")
+        raise IndexFormatError(f"{path}: lists other files than an index has ({', '.join(sorted(manifest.files))}). {COPY_HINT}")
     return manifest
-
-
-def check_file_sizes(folder: Path, manifest: Manifest) -> None:
-    """Raise IndexFormatError where a file is missing, lies outside the folder or has another size."""
-    home = folder.resolve()
-    for name, entry in manifest.files.items():
-        path = folder / name
-        if not path.is_file():
-            raise IndexFormatError(f"{path}: missing. Copy the index again, or rebuild it")
-        if path.is_symlink() and path.resolve().parent != home:
-            raise IndexFormatError(f"{path}: leads out of the index folder. Put the file itself there")
-        if (size := os.path.getsize(path)) != entry.size:
-            raise IndexFormatError(f"{path}: has {size} bytes, not {entry.size}. Copy the index again, or rebuild it")
 
 
 def read_stable_manifest(folder: Path) -> Manifest:
-    """Read the manifest of an index whose files are all there; once more where it was changed while we looked."""
+    """Read the manifest of an index whose files are all there; try once more where the index was changed meanwhile."""
     manifest = read_manifest(folder)
     try:
-        check_file_sizes(folder, manifest)
+        _check_files(folder, manifest)
     except IndexFormatError:
         if (again := read_manifest(folder)) == manifest:
             raise
-        check_file_sizes(folder, again)
+        _check_files(folder, again)
         return again
     return manifest
+
+
+def _check_files(folder: Path, manifest: Manifest) -> None:
+    for name, entry in manifest.files.items():
+        check_file(folder / name, entry.size, COPY_HINT)

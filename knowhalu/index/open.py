@@ -16,7 +16,7 @@ from knowhalu.index.manifest import (
     describe_file,
     read_stable_manifest,
 )
-from knowhalu.index.passage_store import PassageStore, open_store
+from knowhalu.index.passages import PassageStore, open_store
 from knowhalu.index.protocols import Embedder
 
 

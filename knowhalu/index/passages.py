@@ -1,14 +1,21 @@
 """Passages by row, as every kind of search sees them: those of an index folder, some of its rows, or a list in memory."""
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from knowhalu.errors import IndexFormatError
+from knowhalu.index.chunking import passage_title
+from knowhalu.index.container import DAMAGE_HINT, Ints
+from knowhalu.index.manifest import Manifest
+from knowhalu.index.shard_file import Shard
+from knowhalu.index.tombstones import Tombstones
 from knowhalu.types import Passage
-
-Ints = NDArray[np.int64]
 
 
 class PassageRows(Protocol):
@@ -73,3 +80,87 @@ def top_rows(passages: Passages, rows: Ints, scores: NDArray[np.floating], k: in
     places = passages.places(rows)
     order = np.lexsort((places[:, 1], places[:, 0], -scores))[:k]
     return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
+
+
+class PassageStore:
+    """Read passages by row; nothing but what is asked for is read from disk.
+
+    Rows are counted through all shards and keep their numbers until the index is compacted; `live` tells which of them are
+    still shown.
+    """
+
+    def __init__(self, shards: Sequence[Shard], edits: Tombstones) -> None:
+        self.shards, self.edits = list(shards), edits
+        self._rows = [0, *accumulate(len(s) for s in shards)]
+        self._documents = [0, *accumulate(len(s.document_keys) for s in shards)]
+
+    def __len__(self) -> int:
+        """Return the number of rows, dead ones included."""
+        return self._rows[-1]
+
+    @property
+    def documents(self) -> int:
+        """Return the number of documents, dead ones included."""
+        return self._documents[-1]
+
+    def live(self) -> Iterator[int]:
+        """Yield the rows that are shown, rising."""
+        dead = iter([*self.edits.rows.tolist(), -1])
+        skip = next(dead)
+        for row in range(len(self)):
+            if row == skip:
+                skip = next(dead)
+            else:
+                yield row
+
+    def places(self, rows: Ints) -> Ints:
+        """Return (document, number, start, end) of each row, as it is shown."""
+        found = np.empty((len(rows), 4), np.int64)
+        numbers = np.searchsorted(self._rows, rows, side="right") - 1
+        for number in np.unique(numbers):
+            here = numbers == number
+            found[here] = self.shards[number].spans[rows[here] - self._rows[number]]
+        return self.edits.places(rows, found)
+
+    def text(self, row: int) -> tuple[str, str]:
+        """Return the text of a row, and the path of its section."""
+        number = bisect_right(self._rows, row) - 1
+        return self.shards[number].text(row - self._rows[number])
+
+    def document(self, number: int) -> tuple[str, str]:
+        """Return id and title of a document."""
+        if not 0 <= number < self._documents[-1]:
+            raise IndexFormatError(f"{self.shards[0].path.parent}: a passage belongs to no document. {DAMAGE_HINT}")
+        shard = bisect_right(self._documents, number) - 1
+        inner = number - self._documents[shard]
+        return self.shards[shard].name(inner), self.shards[shard].title(inner)
+
+    def get(self, i: int, score: float = 0.0) -> Passage:
+        """Return the passage of row `i` with a score; raises IndexFormatError where its bytes make no sense."""
+        shard = bisect_right(self._rows, i) - 1
+        place = self.shards[shard].spans[i - self._rows[shard]]
+        if len(self.edits.moved):
+            place = self.places(np.array([i], np.int64))[0]
+        document, number, start, end = place.tolist()
+        name, title = self.document(document)
+        text, section = self.text(i)
+        said = passage_title(title, section)
+        return Passage(id=f"{name}#{number}", text=text, title=said, score=score, document=name, start=start, end=end)
+
+    def problems(self) -> Iterator[str]:
+        """Name what does not add up between the numbers of the store; reads the numbers of all passages."""
+        for shard, documents in zip(self.shards, self._documents[1:], strict=True):
+            yield from shard.problems(documents)
+
+
+def open_store(folder: Path, manifest: Manifest) -> PassageStore:
+    """Open the passages of an index folder; raises IndexFormatError where a file is not what the manifest says."""
+    shards = [
+        Shard(folder / s.passages, s.rows, s.documents, s.echoes, manifest.files[s.passages].sha256) for s in manifest.shards
+    ]
+    if not manifest.edits:
+        return PassageStore(shards, Tombstones())
+    path = folder / manifest.edits
+    store = PassageStore(shards, Tombstones.open(path, manifest.files[manifest.edits].sha256))
+    store.edits.check(len(store), store.documents, path)
+    return store

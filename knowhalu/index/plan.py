@@ -1,18 +1,19 @@
 """What an index would take before it is built: a sample is read, cut and embedded, and the costs are computed."""
 
 import re
-import sys
 import time
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from knowhalu.errors import InputError, SettingsError
+from knowhalu.errors import InputError
 from knowhalu.index.chunking import chunk_document, passage_title
+from knowhalu.index.faiss_file import make_faiss_index
 from knowhalu.index.manifest import Chunking
+from knowhalu.index.progress import peak_memory
 from knowhalu.index.protocols import Embedder
 from knowhalu.ingest.sources import DocumentReader, SourceRecord, detect_format
 
@@ -24,6 +25,8 @@ BYTES_PER_PASSAGE, BYTES_PER_DOCUMENT = 64, 48
 """Bytes on disk of places, keys and offsets."""
 MEMORY_PER_PASSAGE, MEMORY_PER_DOCUMENT = 24, 36
 """Bytes of memory that tell a passage, and an id, from all others."""
+UNKNOWN_MEMORY = 2**30
+"""Bytes assumed for the process with the embedder where the system does not tell."""
 BUFFER_BYTES = 256 * 2**20
 """Bytes of passages and vectors that are held before they are written."""
 
@@ -86,7 +89,7 @@ def plan_build(
     code = bytes_per_vector(name, embedder.dimension)
     stored = embedder.dimension * number_bytes + BYTES_PER_PASSAGE + (code if name != "Flat" else 0)
     memory = (
-        peak_memory_with_embedder()
+        (peak_memory() or UNKNOWN_MEMORY)
         + BUFFER_BYTES
         + passages * (MEMORY_PER_PASSAGE + (code if name != "Flat" else 0))
         + documents * MEMORY_PER_DOCUMENT
@@ -192,15 +195,6 @@ SCATTERED_ACCESS_FACTOR = 20
 """How many times slower distances to scattered vectors are than those of a matrix product."""
 
 
-def _make_faiss_index(factory: str, dimension: int) -> Any:
-    import faiss
-
-    try:
-        return faiss.index_factory(dimension, factory, faiss.METRIC_INNER_PRODUCT)
-    except RuntimeError as error:
-        raise SettingsError(f"factory {factory!r}: FAISS cannot make it for {dimension} dimensions. Try IVF4096,PQ48") from error
-
-
 def _list_count(factory: str) -> int:
     found = re.search(r"IVF(\d+)", factory)
     return int(found[1]) if found else 0
@@ -215,7 +209,7 @@ def bytes_per_vector(factory: str, dimension: int) -> int:
     """Return the bytes that a vector takes in an index of this factory, with its number and its links."""
     import faiss
 
-    made = _make_faiss_index(factory, dimension)
+    made = make_faiss_index(factory, dimension)
     inner = faiss.downcast_index(made.index) if isinstance(made, faiss.IndexPreTransform) else made
     codes = inner.storage if isinstance(inner, faiss.IndexHNSW) else inner
     return int(codes.sa_code_size()) + (8 if _list_count(factory) else 0) + 8 * _neighbour_count(factory)
@@ -239,13 +233,3 @@ def _measure_flops(size: int = 1024) -> float:
     started = time.perf_counter()
     a @ a
     return 2 * size**3 / (time.perf_counter() - started)
-
-
-def peak_memory_with_embedder() -> int:
-    """Return the most bytes that this process has held, with the embedder in it."""
-    try:
-        import resource
-    except ImportError:  # there is none on Windows
-        return 2**30
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else most * 1024

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.errors import InputError
+from knowhalu.index.container import Floats, Ints
 
-Floats = NDArray[np.float32]
 ALLOWED_BITS = (1, 2, 4, 8)
 MAX_VECTORS_PER_CENTROID = 40
 """Training vectors for each centroid, at most."""
@@ -98,7 +98,7 @@ def _fit_quantization_levels(numbers: Floats, count: int) -> tuple[Floats, Float
     return ((values[1:] + values[:-1]) / 2).astype(np.float32), values.astype(np.float32)
 
 
-def maxsim(query: Floats, tokens: Floats, starts: NDArray[np.int64]) -> Floats:
+def maxsim(query: Floats, tokens: Floats, starts: Ints) -> Floats:
     """Score passages by late interaction (ColBERT, section 3.3): for every token of the query, its best match, summed.
 
     `tokens` holds the vectors of all passages end to end, `starts` where each passage begins; none is empty.

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.errors import IndexFormatError
-from knowhalu.index.container import DAMAGE_HINT, INT64, SectionFile, SectionWriter
+from knowhalu.index.container import DAMAGE_HINT, INT64, Ints, SectionFile, SectionWriter
 from knowhalu.io.keys import KEY_TYPE, Keys, make_key
 
 PASSAGES_KIND = "passages"
@@ -116,11 +116,11 @@ class Shard:
     def __init__(self, path: Path, passages: int, documents: int, echoes: int, digest: str | None = None) -> None:
         self.path, self._file = path, SectionFile(path, PASSAGES_KIND, digest)
         self.keys: Keys = self._file.numbers(0, KEY_TYPE)[:, 0]
-        self.spans: NDArray[np.int64] = self._file.numbers(1, columns=4)
-        self._text_ends: NDArray[np.int64] = self._file.numbers(2)[:, 0]
+        self.spans: Ints = self._file.numbers(1, columns=4)
+        self._text_ends: Ints = self._file.numbers(2)[:, 0]
         self.document_keys: Keys = self._file.numbers(3, KEY_TYPE)[:, 0]
-        self._name_ends: NDArray[np.int64] = self._file.numbers(4)[:, 0]
-        self._echoes: NDArray[np.int64] = self._file.numbers(5, columns=5)
+        self._name_ends: Ints = self._file.numbers(4)[:, 0]
+        self._echoes: Ints = self._file.numbers(5, columns=5)
         found = (len(self.keys), len(self.document_keys), len(self._echoes))
         wanted = (passages, documents, echoes)
         lengths = (len(self.spans), len(self._text_ends) - 1, len(self._name_ends) - 1)
@@ -137,7 +137,7 @@ class Shard:
         return [self.keys, self.spans, self._text_ends, self.document_keys, self._name_ends, self._echoes, texts, names]
 
     @property
-    def echo_places(self) -> NDArray[np.int64]:
+    def echo_places(self) -> Ints:
         """Return (document, number, start) of the echoes."""
         return self._echoes[:, :3]
 
@@ -162,7 +162,7 @@ class Shard:
         """Return the title of the document that is number `i` here."""
         return self._decoded(7, self._name_ends, 2 * i + 1)
 
-    def _decoded(self, section: int, ends: NDArray[np.int64], i: int) -> str:
+    def _decoded(self, section: int, ends: Ints, i: int) -> str:
         data = self._file.slice(section, int(ends[i]), int(ends[i + 1]))
         try:
             return data.decode()

@@ -1,9 +1,9 @@
 """The first stage of a build: documents are cut into passages and written as shards, as a resumable stream."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -18,9 +18,10 @@ from knowhalu.io.keys import KEY_TYPE, KeySet, find_keys, make_key
 from knowhalu.text.sentences import Span
 
 WINDOW_PASSAGES = 8192
-"""Pieces that are looked up together."""
+"""Passages that are looked up, or sorted by length, together."""
 WINDOW_CHARACTERS = 2**24
-"""Characters after which a window ends, however few its pieces are."""
+"""Characters after which a window ends, however few its passages are."""
+T = TypeVar("T")
 
 
 class StreamPosition(NamedTuple):
@@ -86,12 +87,12 @@ def _extend_chain(chain: str, record: SourceRecord) -> str:
     return hashlib.blake2b(parts.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
-def group_into_windows(stream: Iterator[StreamedPassage]) -> Iterator[list[StreamedPassage]]:
-    """Gather pieces into windows of bounded size."""
-    window, size = list[StreamedPassage](), 0
-    for piece in stream:
-        window.append(piece)
-        size += len(piece.span.text) if piece.span else 0
+def group_into_windows(stream: Iterable[T], length: Callable[[T], int]) -> Iterator[list[T]]:
+    """Group passages into windows of bounded size; `length` counts the characters of one."""
+    window, size = list[T](), 0
+    for passage in stream:
+        window.append(passage)
+        size += length(passage)
         if len(window) >= WINDOW_PASSAGES or size >= WINDOW_CHARACTERS:
             yield window
             window, size = [], 0
@@ -172,7 +173,8 @@ class ShardBuilder:
     def run(self, records: Iterable[SourceRecord], meter: ProgressMeter) -> list[FinishedShard]:
         """Read all records; raises SourcesChanged where they are not those that were read before."""
         position = self._after
-        for window in group_into_windows(stream_passages(records, self._chunking, self._after)):
+        stream = stream_passages(records, self._chunking, self._after)
+        for window in group_into_windows(stream, lambda passage: len(passage.span.text) if passage.span else 0):
             if self._work.steps and "end" in self._work.steps[-1]:
                 raise SourcesChanged
             self._seen.check([p.record for p in window if p.opens])

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.errors import IndexFormatError
-from knowhalu.index.container import DAMAGE_HINT, SectionFile, SectionWriter
+from knowhalu.index.container import DAMAGE_HINT, Ints, SectionFile, SectionWriter
 from knowhalu.index.shard_file import Shard
 from knowhalu.io.keys import find_keys
 
 EDITS_KIND = "edits"
-Ints = NDArray[np.int64]
 EMPTY_ROWS: Ints = np.zeros(0, np.int64)
 
 

@@ -106,10 +106,7 @@ class IndexTransaction:
             if (self.folder / name).exists():
                 os.replace(self.folder / name, self.out / final)
         new = self.folder / MANIFEST_FILE
-        with new.open("wb") as file:
-            file.write(manifest.to_bytes())
-            file.flush()
-            os.fsync(file.fileno())
+        manifest.write(new)
         _sync(self.out)
         os.replace(new, self.out / MANIFEST_FILE)
         _sync(self.out)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from knowhalu.errors import InputError
 from knowhalu.index.build import embed_shards, write_shards
 from knowhalu.index.commit import CREATED_BY, IndexRecipe, ShardFiles, name_shard_files
-from knowhalu.index.container import SectionWriter, VectorWriter, open_vectors
+from knowhalu.index.container import Ints, SectionWriter, VectorWriter, open_vectors
 from knowhalu.index.embedding import EmbeddingStage, EmbeddingTask, embed_locally, make_embedding_tasks
 from knowhalu.index.manifest import (
     FAISS_FILE_PREFIX,
@@ -24,7 +24,7 @@ from knowhalu.index.manifest import (
     read_manifest,
 )
 from knowhalu.index.open import check_embedder, open_shard_vectors
-from knowhalu.index.passage_store import PassageStore, open_store
+from knowhalu.index.passages import PassageStore, open_store
 from knowhalu.index.progress import ProgressCallback
 from knowhalu.index.protocols import Embedder
 from knowhalu.index.shard_file import PASSAGES_KIND, Shard, ShardSummary, hash_occurrence
@@ -33,8 +33,6 @@ from knowhalu.index.tombstones import is_in_sorted, resolve_deletions
 from knowhalu.index.transaction import IndexTransaction
 from knowhalu.ingest.sources import SourceRecord
 from knowhalu.io.keys import KEY_TYPE, find_keys, make_key
-
-Ints = NDArray[np.int64]
 
 
 class SeenInStore(SeenInShards):
@@ -262,7 +260,7 @@ def _join_passages(shards: Sequence[Shard], path: Path) -> ShardSummary:
     return ShardSummary(passages, documents, echoes, 0, file.size, file.digest)
 
 
-def _join_ends(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+def _join_ends(parts: Sequence[Ints]) -> Ints:
     """Join lists of ends, each of which begins at 0."""
     found, last = [np.zeros(1, np.int64)], 0
     for ends in parts:

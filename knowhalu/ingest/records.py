@@ -1,12 +1,19 @@
 """The words of reading: what a file is, what a row of it is, and what may be wrong with one."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from knowhalu.errors import InputError
 from knowhalu.io.compression import PositionCallback
 
 BYTE_ORDER_MARK = "\ufeff"
+QUEUED_JOBS_PER_WORKER = 3
+"""Jobs that are queued for each process."""
 
 
 class BrokenRecord(Exception):  # noqa: N818 - a finding about one record, never seen by callers
@@ -67,3 +74,29 @@ class SourceFile(NamedTuple):
 
 FormatReader = Callable[[SourceFile, PositionCallback], Iterator[SourceRow | ReadJob]]
 """Reads one format, row by row; raises InputError where the file as a whole cannot be read."""
+
+
+def run_jobs(found: Iterable[SourceRow | ReadJob], workers: int) -> Iterator[SourceRow]:
+    """Yield rows in order, those of jobs from `workers` processes where there is more than one."""
+    if workers < 2:
+        for item in found:
+            yield from item.work(*item.arguments) if isinstance(item, ReadJob) else (item,)
+        return
+    # spawned, since a fork of a process with the threads of a model in it may hang
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    waiting: deque[SourceRow | Future[list[SourceRow]]] = deque()
+    try:
+        for item in found:
+            waiting.append(pool.submit(item.work, *item.arguments) if isinstance(item, ReadJob) else item)
+            if len(waiting) > QUEUED_JOBS_PER_WORKER * workers:
+                yield from _rows_of_item(waiting.popleft())
+        while waiting:
+            yield from _rows_of_item(waiting.popleft())
+    except BrokenProcessPool as error:
+        raise InputError("a process that reads documents was killed, perhaps for want of memory. Use fewer workers") from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _rows_of_item(item: "SourceRow | Future[list[SourceRow]]") -> Iterable[SourceRow]:
+    return (item,) if isinstance(item, SourceRow) else item.result()

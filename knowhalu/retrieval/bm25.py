@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from knowhalu.errors import IndexFormatError
 from knowhalu.index.bm25_part import search_terms, search_terms_fingerprint, term_key
+from knowhalu.index.container import Ints
 from knowhalu.index.extension import StoredPassages, open_parts
 from knowhalu.index.part import IndexPart
 from knowhalu.index.passages import Passages, top_rows
@@ -21,7 +22,6 @@ from knowhalu.index.protocols import check_k
 from knowhalu.types import Passage
 
 K1, B = 0.9, 0.4
-RowNumbers = NDArray[np.int64]
 Scores = NDArray[np.float64]
 
 
@@ -35,7 +35,7 @@ class _LexicalSegment:
 
     def __init__(self, part: IndexPart, first: int) -> None:
         if part.head.settings.get("terms") != search_terms_fingerprint():
-            raise IndexFormatError(f"{part.folder}: its words were cut by another version of knowhalu. {part.cure}")
+            raise IndexFormatError(f"{part.folder}: its words were cut by another version of knowhalu. {part.remedy}")
         self.part, self.first, self.size = part, first, part.head.passages
         self.keys = part.array("keys", "<u8", None)
         self.ends = part.array("ends", "<i8", len(self.keys) + 1)
@@ -49,14 +49,14 @@ class _LexicalSegment:
             return _Postings(self.rows[:0], self.counts[:0])
         start, end = int(self.ends[at]), int(self.ends[at + 1])
         if not 0 <= start <= end <= len(self.rows):
-            raise IndexFormatError(f"{self.part.folder}: a list of rows lies outside of its file. {self.part.cure}")
+            raise IndexFormatError(f"{self.part.folder}: a list of rows lies outside of its file. {self.part.remedy}")
         return _Postings(self.rows[start:end], self.counts[start:end])
 
-    def all(self, postings: _Postings) -> RowNumbers:
+    def all(self, postings: _Postings) -> Ints:
         """Return a whole list of rows, as counted over all segments."""
         rows = postings.rows
         if len(rows) and not (rows[0] >= 0 and rows[-1] < self.size and bool(np.all(rows[1:] > rows[:-1]))):
-            raise IndexFormatError(f"{self.part.folder}: a list of rows is out of order. {self.part.cure}")
+            raise IndexFormatError(f"{self.part.folder}: a list of rows is out of order. {self.part.remedy}")
         return rows.astype(np.int64) + self.first
 
 
@@ -128,7 +128,7 @@ class LexicalIndex:
             if holders > 0:
                 yield _Term(times * math.log(1 + (self._alive - holders + 0.5) / (holders + 0.5)), postings)
 
-    def _all(self, term: _Term) -> tuple[RowNumbers, Scores]:
+    def _all(self, term: _Term) -> tuple[Ints, Scores]:
         """Return every living row that has the term, rising, and what the term adds to it."""
         parts = [(s, p) for s, p in zip(self._segments, term.postings, strict=True) if len(p.rows)]
         rows = np.concatenate([s.all(p) for s, p in parts])
@@ -138,7 +138,7 @@ class LexicalIndex:
             rows, scores = rows[keep], scores[keep]
         return rows, scores
 
-    def _at(self, rows: RowNumbers, term: _Term) -> Scores:
+    def _at(self, rows: Ints, term: _Term) -> Scores:
         """Return what a term adds to each of the given rows, looked up without reading its whole list."""
         added = np.zeros(len(rows))
         for segment, postings in zip(self._segments, term.postings, strict=True):
@@ -156,7 +156,7 @@ class LexicalIndex:
         return scores
 
 
-def _add_scores(rows: RowNumbers, scores: Scores, more: RowNumbers, extra: Scores) -> tuple[RowNumbers, Scores]:
+def _add_scores(rows: Ints, scores: Scores, more: Ints, extra: Scores) -> tuple[Ints, Scores]:
     """Merge two rising lists of rows; a row in both gets the sum."""
     if not len(rows):
         return more, extra

@@ -12,19 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.errors import IndexFormatError
+from knowhalu.index.container import Floats, Ints
 from knowhalu.index.extension import StoredPassages, open_parts
 from knowhalu.index.late_part import centroid_key_step
 from knowhalu.index.part import IndexPart
 from knowhalu.index.passages import Passages, top_rows
 from knowhalu.index.protocols import TokenEncoder, check_k
-from knowhalu.index.residuals import ALLOWED_BITS, Floats, ResidualCodec, ResidualCodes, maxsim
+from knowhalu.index.residuals import ALLOWED_BITS, ResidualCodec, ResidualCodes, maxsim
 from knowhalu.types import Passage
 
 MAX_PASSAGE_TOKENS = 2**16
 """Tokens of the longest passage that is believed."""
 BLOCK_TOKENS = 2**18
 """Tokens scored at once."""
-RowNumbers = NDArray[np.int64]
 
 
 class ProbeLimits(NamedTuple):
@@ -48,15 +48,15 @@ class _LateSegment:
         if (made.get("fingerprint"), made.get("dimension")) != (encoder.fingerprint, encoder.dimension):
             raise IndexFormatError(
                 f"{part.folder}: was built with the encoder {made.get('encoder')!r}, not with {encoder.name!r}. "
-                f"Open it with that one. {part.cure}"
+                f"Open it with that one. {part.remedy}"
             )
         bits, dimension = made.get("bits"), encoder.dimension
         if bits not in ALLOWED_BITS or not isinstance(bits, int):
-            raise IndexFormatError(f"{part.folder}: its residuals have {bits} bits. {part.cure}")
+            raise IndexFormatError(f"{part.folder}: its residuals have {bits} bits. {part.remedy}")
         centers = part.array("centers", "<f4", None, dimension)
         borders, values = part.array("borders", "<f4", 2**bits - 1), part.array("values", "<f4", 2**bits)
         if not len(centers):
-            raise IndexFormatError(f"{part.folder}: has no centroids. {part.cure}")
+            raise IndexFormatError(f"{part.folder}: has no centroids. {part.remedy}")
         self.codec = ResidualCodec(centers, borders, values)
         self.tokens = part.array("tokens", "<i8", self.size + 1)
         self.codes = part.array("codes", "<i4", None)
@@ -65,7 +65,7 @@ class _LateSegment:
         self.ends = part.array("ends", "<i8", len(self.keys) + 1)
         self.rows = part.array("rows", "<i4", None)
 
-    def candidates(self, near: NDArray[np.int64]) -> RowNumbers:
+    def candidates(self, near: Ints) -> Ints:
         """Return the rows that have a token near one of these centroids, rising."""
         wanted = np.unique(near).astype(np.uint64) * centroid_key_step(len(self.codec.centroids))
         at = np.searchsorted(self.keys, wanted)
@@ -74,10 +74,10 @@ class _LateSegment:
         lists = [self.rows[self.ends[i] : self.ends[i + 1]] for i in at]
         found = np.unique(np.concatenate([self.rows[:0], *lists])).astype(np.int64)
         if len(found) and (found[0] < 0 or found[-1] >= self.size):
-            raise IndexFormatError(f"{self.part.folder}: a list names rows that are not there. {self.part.cure}")
+            raise IndexFormatError(f"{self.part.folder}: a list names rows that are not there. {self.part.remedy}")
         return found
 
-    def places(self, rows: RowNumbers) -> tuple[RowNumbers, RowNumbers]:
+    def places(self, rows: Ints) -> tuple[Ints, Ints]:
         """Return the places of all tokens of some rows end to end, and where each row begins among them."""
         first, counts = self.tokens[rows], self.tokens[rows + 1] - self.tokens[rows]
         fits = (
@@ -87,18 +87,18 @@ class _LateSegment:
             and int((first + counts).max()) <= len(self.codes)
         )
         if not fits:
-            raise IndexFormatError(f"{self.part.folder}: tokens of a passage lie outside of their file. {self.part.cure}")
+            raise IndexFormatError(f"{self.part.folder}: tokens of a passage lie outside of their file. {self.part.remedy}")
         starts = np.cumsum(counts) - counts
         return np.repeat(first - starts, counts) + np.arange(int(counts.sum())), starts
 
-    def blocks(self, rows: RowNumbers) -> list[RowNumbers]:
+    def blocks(self, rows: Ints) -> list[Ints]:
         """Part rows into blocks of about `BLOCK_TOKENS` tokens."""
         sizes = np.cumsum(self.tokens[rows + 1] - self.tokens[rows])
         return [
             b for b in np.split(rows, np.searchsorted(sizes, np.arange(BLOCK_TOKENS, int(sizes[-1]), BLOCK_TOKENS))) if len(b)
         ]
 
-    def roughly(self, near: Floats, rows: RowNumbers) -> Floats:
+    def roughly(self, near: Floats, rows: Ints) -> Floats:
         """Score rows by the centroids of their tokens; `near` is what each centroid says to each token of the query."""
         found = []
         for block in self.blocks(rows):
@@ -106,7 +106,7 @@ class _LateSegment:
             found.append(np.maximum.reduceat(near[self.valid(places)], starts, axis=0).sum(axis=1))
         return np.concatenate(found)
 
-    def exactly(self, query: Floats, rows: RowNumbers) -> Floats:
+    def exactly(self, query: Floats, rows: Ints) -> Floats:
         """Score rows by MaxSim over their restored tokens."""
         found = []
         for block in self.blocks(rows):
@@ -114,10 +114,10 @@ class _LateSegment:
             found.append(maxsim(query, self.codec.restore(ResidualCodes(self.valid(places), self.residuals[places])), starts))
         return np.concatenate(found)
 
-    def valid(self, places: RowNumbers) -> NDArray[np.int32]:
+    def valid(self, places: Ints) -> NDArray[np.int32]:
         codes: NDArray[np.int32] = self.codes[places]
         if codes.min() < 0 or codes.max() >= len(self.codec.centroids):
-            raise IndexFormatError(f"{self.part.folder}: a token has a centroid that is not there. {self.part.cure}")
+            raise IndexFormatError(f"{self.part.folder}: a token has a centroid that is not there. {self.part.remedy}")
         return codes
 
 
@@ -173,7 +173,7 @@ class LateInteractionIndex:
                 scores.append(segment.exactly(query, kept))
         return top_rows(self.passages, np.concatenate(rows), np.concatenate(scores), k)
 
-    def _candidates(self, segment: _LateSegment, query: Floats, depth: int) -> RowNumbers:
+    def _candidates(self, segment: _LateSegment, query: Floats, depth: int) -> Ints:
         """Return at most `depth` rows of a segment that are worth exact scoring; all of them where there are no more."""
         if segment.size <= depth:
             every = np.flatnonzero(segment.tokens[1:] > segment.tokens[:-1])
@@ -186,5 +186,5 @@ class LateInteractionIndex:
         scores = segment.roughly(near, rows)
         return np.sort(rows[np.lexsort((rows, -scores))[:depth]])
 
-    def _living(self, rows: RowNumbers, segment: _LateSegment) -> RowNumbers:
+    def _living(self, rows: Ints, segment: _LateSegment) -> Ints:
         return rows[~np.isin(rows + segment.first, self._deleted)] if len(self._deleted) else rows

@@ -211,7 +211,7 @@ def test_false_counts_never_reach_the_allocator(folder: Path, words: WordEmbedde
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({"storage": "float16"}, "not a whole file of float16"), ({"embedder": {"dimension": 16}}, "vectors of length 16")],
+    [({"storage": "float16"}, "not a complete file of float16"), ({"embedder": {"dimension": 16}}, "vectors of length 16")],
 )
 def test_vectors_of_another_type_are_refused(folder: Path, words: WordEmbedder, changes: dict, message: str) -> None:
     """What the manifest says of the numbers is compared with the file of numbers."""

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.errors import IndexFormatError
-from knowhalu.index.part import PART_MANIFEST_FILE, IndexPart, PartWriter
+from knowhalu.index.container import HEAD_BYTES
+from knowhalu.index.part import PART_MANIFEST_FILE, IndexPart, PartManifest, PartWriter
 
 
 def write(folder, **arrays):
@@ -20,14 +21,10 @@ def write(folder, **arrays):
 
 
 def reseal(folder, **changes):
-    """Change the head as an attacker would, who can compute a seal."""
-    from knowhalu.index.part import PartManifest
-
+    """Change the manifest as an attacker would, who can compute a seal."""
     raw = json.loads((folder / PART_MANIFEST_FILE).read_text())
     raw |= changes
-    head = PartManifest.model_validate_json(json.dumps({**raw, "seal": ""}))
-    head = head.model_copy(update={"seal": head.digest()})
-    (folder / PART_MANIFEST_FILE).write_bytes(head.model_dump_json(indent=1).encode() + b"\n")
+    PartManifest.model_validate_json(json.dumps(raw)).sealed().write(folder / PART_MANIFEST_FILE)
 
 
 def test_arrays_come_back_in_type_and_shape(tmp_path):
@@ -73,10 +70,10 @@ def test_every_flipped_bit_is_found(tmp_path_factory, data):
     [
         (lambda f: (f / PART_MANIFEST_FILE).unlink(), "no lexical part"),
         (lambda f: (f / PART_MANIFEST_FILE).write_text("{}"), "damaged"),
-        (lambda f: (f / PART_MANIFEST_FILE).write_bytes(b"x" * 70_000), "over 65536 bytes"),
+        (lambda f: (f / PART_MANIFEST_FILE).write_bytes(b"x" * 70_000), "larger than 65536 bytes"),
         (lambda f: (f / "lengths.bin").unlink(), "missing"),
-        (lambda f: (f / "lengths.bin").write_bytes(b"1234"), "has 4 bytes, not 24"),
-        (lambda f: os.truncate(f / "lengths.bin", 23), "has 23 bytes"),
+        (lambda f: (f / "lengths.bin").write_bytes(b"1234"), "has 4 bytes, not 152"),
+        (lambda f: os.truncate(f / "lengths.bin", 151), "has 151 bytes"),
         (lambda f: reseal(f, kind="late"), "is a late part"),
         (lambda f: reseal(f, content="other"), "other passages"),
         (lambda f: (f / PART_MANIFEST_FILE).write_text((f / PART_MANIFEST_FILE).read_text() + " "), "changed after"),
@@ -93,7 +90,7 @@ def test_a_file_that_leads_out_of_the_folder_is_refused(tmp_path):
     write(tmp_path / "p")
     (tmp_path / "p" / "lengths.bin").rename(tmp_path / "outside")
     (tmp_path / "p" / "lengths.bin").symlink_to(tmp_path / "outside")
-    with pytest.raises(IndexFormatError, match="missing"):
+    with pytest.raises(IndexFormatError, match="leads out of the index folder"):
         IndexPart(tmp_path / "p", "lexical")
 
 
@@ -120,3 +117,16 @@ def test_a_file_that_does_not_belong_is_named(tmp_path):
     write(tmp_path / "p")
     (tmp_path / "p" / "more.bin").write_bytes(b"")
     assert IndexPart(tmp_path / "p", "lexical").problems() == [f"{tmp_path / 'p' / 'more.bin'}: does not belong to the index"]
+
+
+def test_a_part_of_format_1_is_still_read(tmp_path):
+    """Its arrays have no head; content, shapes and hashes are the same."""
+    write(tmp_path / "p", lengths=np.arange(6), empty=np.zeros(0))
+    for path in (tmp_path / "p").glob("*.bin"):
+        path.write_bytes(path.read_bytes()[HEAD_BYTES:])
+    reseal(tmp_path / "p", format=1)
+    part = IndexPart(tmp_path / "p", "lexical", "content")
+    assert part.array("lengths", "<i4", 6).tolist() == list(range(6)) and part.array("empty", "<i4", None).shape == (0,)
+    assert part.problems() == []
+    (tmp_path / "p" / "lengths.bin").write_bytes(bytes(24))
+    assert len(part.problems()) == 1

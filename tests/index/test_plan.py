@@ -102,7 +102,7 @@ def test_the_factory_decides_over_disk_memory_and_time(tmp_path: Path, words: Wo
 def test_bytes_are_those_of_faiss(factory: str, size: int) -> None:
     """Codes, numbers and links; an unknown factory is refused with the cure."""
     assert bytes_per_vector(factory, 384) == size
-    with pytest.raises(SettingsError, match="factory 'Nonsense': FAISS cannot make it for 384 dimensions"):
+    with pytest.raises(SettingsError, match="factory 'Nonsense': FAISS cannot build it for 384 dimensions"):
         bytes_per_vector("Nonsense", 384)
 
 

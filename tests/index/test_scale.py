@@ -10,12 +10,12 @@ from knowhalu.errors import MissingExtra, ModelError, SettingsError
 from knowhalu.index import faiss_file as faiss_search
 from knowhalu.index.build import build_index
 from knowhalu.index.container import ShardVectors
+from knowhalu.index.embedding import RayEmbeddingStage
 from knowhalu.index.faiss_file import choose_factory, default_parameters, parse_parameters
 from knowhalu.index.manifest import Chunking, SearchParameters
 from knowhalu.index.open import verify_index
 from knowhalu.index.progress import BuildProgress
-from knowhalu.index.ray import RayEmbeddingStage
-from knowhalu.index.sharding import StreamPosition, group_into_windows, stream_passages
+from knowhalu.index.sharding import group_into_windows
 from knowhalu.ingest.sources import SourceRecord
 from knowhalu.io import keys
 from knowhalu.io.keys import KEY_TYPE, KeySet, find_keys, make_key
@@ -81,8 +81,7 @@ def test_memory_does_not_grow_with_the_input(tmp_path: Path, monkeypatch: pytest
 def test_windows_are_bounded_by_characters_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few huge documents make a window of their own."""
     monkeypatch.setattr("knowhalu.index.sharding.WINDOW_CHARACTERS", 1000)
-    rows = [SourceRecord(str(i), "", "word " * 150, "") for i in range(6)]
-    sizes = [len(w) for w in group_into_windows(stream_passages(rows, Chunking(words=0), StreamPosition()))]
+    sizes = [len(window) for window in group_into_windows(["x" * 750] * 6, len)]
     assert sizes == [2, 2, 2]
 
 

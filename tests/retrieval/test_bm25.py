@@ -12,7 +12,7 @@ from knowhalu.errors import IndexFormatError
 from knowhalu.index.bm25_part import build_lexical_part, search_terms
 from knowhalu.index.part import IndexPart
 from knowhalu.retrieval.bm25 import LexicalIndex
-from tests.support.searching import corpus, lexical
+from tests.support.searching import corpus, lexical, overwrite_array
 
 WORDS = ("apple", "river", "stone", "cloud", "tiger", "music")
 TEXTS = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join), min_size=1, max_size=14)
@@ -109,7 +109,7 @@ def test_a_part_that_does_not_cover_the_index_is_refused(tmp_path):
 
 def test_words_cut_by_another_version_are_refused(tmp_path, monkeypatch):
     build_lexical_part(corpus(["river"]), tmp_path / "lexical", "")
-    monkeypatch.setattr("knowhalu.retrieval.bm25.fingerprint", lambda: "0" * 64)
+    monkeypatch.setattr("knowhalu.retrieval.bm25.search_terms_fingerprint", lambda: "0" * 64)
     with pytest.raises(IndexFormatError, match="another version.*extend FOLDER --lexical"):
         LexicalIndex([IndexPart(tmp_path / "lexical", "lexical")], corpus(["river"]))
 
@@ -117,6 +117,6 @@ def test_words_cut_by_another_version_are_refused(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("name", "kind", "values"), [("rows", "<i4", [7, 8]), ("rows", "<i4", [-1, 0]), ("ends", "<i8", [0, 9])])
 def test_crafted_numbers_are_refused_before_they_lead_anywhere(tmp_path: Path, name, kind, values):
     index = lexical(tmp_path, corpus(["river", "river"]))
-    (tmp_path / "lexical" / f"{name}.bin").write_bytes(np.array(values, dtype=kind).tobytes())
+    overwrite_array(tmp_path / "lexical" / f"{name}.bin", np.array(values, dtype=kind))
     with pytest.raises(IndexFormatError, match="lexical"):
         index.rank("river", 2)

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from knowhalu.errors import IndexFormatError, InputError
+from knowhalu.index.container import HEAD_BYTES
 from knowhalu.index.late_part import build_late_part
 from knowhalu.index.part import IndexPart
 from knowhalu.index.residuals import maxsim
 from knowhalu.retrieval.late import LateInteractionIndex, ProbeLimits
-from tests.support.searching import WordVectors, corpus, facts, late
+from tests.support.searching import WordVectors, corpus, facts, late, overwrite_array
 
 
 class Clustered:
@@ -156,7 +157,7 @@ def test_crafted_numbers_are_refused_before_they_lead_anywhere(tmp_path, name, k
     passages = corpus([f"river stone{i} cloud{i}" for i in range(40)])
     index = late(tmp_path, passages, probing=ProbeLimits(2, 4, 1))
     path = tmp_path / "late" / f"{name}.bin"
-    path.write_bytes(np.ascontiguousarray(change(np.fromfile(path, dtype=kind)), dtype=kind).tobytes())
+    overwrite_array(path, change(np.fromfile(path, dtype=kind, offset=HEAD_BYTES)).astype(kind))
     with pytest.raises(IndexFormatError, match="extend FOLDER --late"):
         for text in ("river stone1", "cloud3"):
             index.search([text], 3)
