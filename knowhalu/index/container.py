@@ -1,7 +1,7 @@
-"""Files of numbers and bytes with a header, section lengths and sha256, opened as memory maps; vectors among them.
+"""Files of numbers and bytes with section lengths and a sha256, opened as memory maps; used for all data of an index.
 
 The head is 128 bytes: `KNOWHALU`, eight letters of the kind, eight little-endian int64 (the bytes of each section), the sha256
-of all that follows it, zeros. A file is written beside its place and renamed when it is whole, so no half file has its name.
+of all that follows the head, zeros. A file is written under a temporary name and renamed when it is complete.
 """
 
 import contextlib
@@ -29,12 +29,12 @@ except ImportError:  # Windows has no such limits
 HEAD_BYTES = 128
 MAGIC = b"KNOWHALU"
 MAX_SECTIONS = 8
-"""Sections of a file."""
+"""Sections that a file may have."""
 INT64 = np.dtype("<i8")
 SPARE_OPEN_FILES = 64
-"""Files that may be open beside those of an index."""
+"""File descriptors reserved for files that are not of an index."""
 _MMAP_OPTIONS: dict[str, Any] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
-"""Where Python can map a file without keeping it open."""
+"""From Python 3.13 on, a file can be mapped without keeping it open."""
 DAMAGE_HINT = "The index is damaged: copy it again or rebuild it (`knowhalu index verify` lists what is wrong)"
 OPEN_FILES_HINT = "Allow more open files (`ulimit -n 65536`), or build the index with larger shards (--shard)"
 Ints = NDArray[np.int64]
@@ -48,12 +48,12 @@ def make_head(kind: str, lengths: list[int], digest: bytes) -> bytes:
 
 
 class SectionWriter:
-    """Write a file section by section; as a context manager it completes the file, or removes it where something failed."""
+    """Write a file section by section; leaving the context completes the file, or removes it after an error."""
 
     def __init__(self, path: Path, kind: str) -> None:
         self.path, self._kind = path, kind
-        self._beside = path.with_name(f"{path.name}.tmp")
-        self._file: IO[bytes] = self._beside.open("wb")
+        self._temporary = path.with_name(f"{path.name}.tmp")
+        self._file: IO[bytes] = self._temporary.open("wb")
         self._file.write(bytes(HEAD_BYTES))
         self._hash, self._lengths = hashlib.sha256(), list[int]()
         self.digest, self.size = "", 0
@@ -63,8 +63,8 @@ class SectionWriter:
         self._lengths.append(0)
 
     def write(self, data: bytes | NDArray[Any]) -> None:
-        """Append to the present section."""
-        # an array without rows has no bytes that could be cast
+        """Append to the current section."""
+        # memoryview.cast refuses arrays without rows
         view = memoryview(data if isinstance(data, bytes) else data.reshape(-1).view(np.uint8).data)
         self._hash.update(view)
         self._file.write(view)
@@ -75,17 +75,17 @@ class SectionWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Write the head, bring all to disk and give the file its name."""
+        """Write the head, sync the file to disk and rename it."""
         if error is not None:
             self._file.close()
-            self._beside.unlink(missing_ok=True)
+            self._temporary.unlink(missing_ok=True)
             return
         self._file.seek(0)
         self._file.write(make_head(self._kind, self._lengths, self._hash.digest()))
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
-        os.replace(self._beside, self.path)
+        os.replace(self._temporary, self.path)
         self.digest, self.size = self._hash.hexdigest(), HEAD_BYTES + sum(self._lengths)
 
 
@@ -133,16 +133,16 @@ class SectionFile:
 
 
 def _raise_open_file_limit(file: int) -> None:
-    """Allow the process more open files, as far as it may, where all but a few are open; each mapped file counts as one."""
+    """Raise the soft limit of open files when it is almost reached; each mapped file counts as one."""
     if resource is None:
         return
-    used = os.dup(file)  # the lowest number that is free; that of the file itself may be one that was given back
+    used = os.dup(file)  # the lowest free descriptor
     os.close(used)
     soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or used + SPARE_OPEN_FILES < soft:
         return
     wanted = 2 * soft if most == resource.RLIM_INFINITY else min(2 * soft, most)
-    with contextlib.suppress(ValueError, OSError):  # a system may have limits beside these
+    with contextlib.suppress(ValueError, OSError):  # a system may have further limits
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
@@ -156,11 +156,11 @@ def hash_file(path: Path, start: int = HEAD_BYTES) -> str:
 Storage = Literal["float32", "float16"]
 STORAGE_TYPES: dict[Storage, Any] = {"float32": np.dtype("<f4"), "float16": np.dtype("<f2")}
 BLOCK_BYTES = 32 * 2**20
-"""Bytes of float32 that are made at once where vectors must be converted or copied."""
+"""Bytes of float32 that are converted or copied at once."""
 
 
 class VectorWriter:
-    """Write the vectors of a shard as they come; use it as a context manager."""
+    """Write the vectors of a shard block by block; use it as a context manager."""
 
     def __init__(self, path: Path, storage: Storage) -> None:
         self._file, self._type, self.count = SectionWriter(path, storage), STORAGE_TYPES[storage], 0
@@ -176,7 +176,7 @@ class VectorWriter:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        """Complete the file, or remove it where something failed."""
+        """Complete the file, or remove it after an error."""
         self._file.__exit__(*error)
 
 
@@ -189,7 +189,7 @@ def open_vectors(path: Path, dimension: int, count: int, storage: Storage, diges
 
 
 def stream_vectors(paths: Sequence[Path], dimension: int, storage: Storage) -> Iterator[Floats]:
-    """Read the vectors of shards from start to end in blocks of float32, which no memory map keeps in memory."""
+    """Read the vectors of shards from start to end in blocks of float32, without memory maps."""
     most = max(1, BLOCK_BYTES // (4 * dimension))
     for path in paths:
         with path.open("rb") as file:
@@ -211,11 +211,11 @@ class ShardVectors:
 
     def blocks(self, first: int = 0) -> Iterator[tuple[int, Floats]]:
         """Yield all rows from `first` on as float32, each block with the number of its first row."""
-        most = max(1, BLOCK_BYTES // (4 * self.dimension))
+        limit = max(1, BLOCK_BYTES // (4 * self.dimension))
         for start, shard in zip(self._starts, self.shards, strict=False):
             inner = max(0, first - int(start))
-            # float32 is handed out as it lies on disk; only what must be converted is cut into blocks
-            step = max(1, len(shard)) if shard.dtype == np.float32 else most
+            # float32 is returned as a view of the file; only float16 is converted block by block
+            step = max(1, len(shard)) if shard.dtype == np.float32 else limit
             for at in range(inner, len(shard), step):
                 yield int(start) + at, shard[at : at + step].astype(np.float32, copy=False)
 
@@ -223,9 +223,9 @@ class ShardVectors:
         """Copy the given rows, in this order, as float32 `(n, dimension)`."""
         if len(self.shards) == 1:
             return self.shards[0][rows].astype(np.float32, copy=False)
-        found = np.empty((len(rows), self.dimension), np.float32)
+        vectors = np.empty((len(rows), self.dimension), np.float32)
         shards = np.searchsorted(self._starts, rows, side="right") - 1
         for number in np.unique(shards):
             here = shards == number
-            found[here] = self.shards[number][rows[here] - self._starts[number]]
-        return found
+            vectors[here] = self.shards[number][rows[here] - self._starts[number]]
+        return vectors

@@ -1,7 +1,7 @@
-"""The manifest of an index: what it holds, how it was made, and the size and sha256 of every file.
+"""Sealed manifests, and the manifest of an index: its contents, its settings, and the size and sha256 of every file.
 
-Files are named by their content, so the files of two states of an index never get in each other's way: a change writes new
-files and then replaces the manifest, which is the one moment at which the index changes.
+Files are named by their content, so the files of two states of an index never collide: a change writes new files and then
+replaces the manifest, which is the moment at which the index changes.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from knowhalu.index.shard_file import CONTENT_MODULUS
 MANIFEST_FILE = "manifest.json"
 MANIFEST_FORMAT: Literal[2] = 2
 MAX_MANIFEST_BYTES = 8 * 2**20
-"""Bytes of the largest manifest that is read."""
+"""Size limit of `manifest.json`."""
 INDEX_FILE_NAME = re.compile(r"(passages|vectors|edits|search)-([0-9a-f]{16})\.(bin|faiss)")
 FAISS_FILE_PREFIX = "search"
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -88,14 +88,14 @@ def check_file(path: Path, size: int, remedy: str) -> None:
 
 
 class FileEntry(ManifestEntry):
-    """Size in bytes and sha256 of one file; that of our own files counts from behind the head, which repeats it."""
+    """Size in bytes and sha256 of one file; the hash of a section file covers what follows its head, which repeats it."""
 
     size: Count
     sha256: Digest
 
 
 class EmbedderEntry(ManifestEntry):
-    """The embedder that made the vectors."""
+    """The embedder that produced the vectors."""
 
     name: str
     fingerprint: str
@@ -103,11 +103,10 @@ class EmbedderEntry(ManifestEntry):
 
 
 class Chunking(ManifestEntry):
-    """How documents become passages: at most `words` words each (0 keeps documents whole), `overlap` shared by neighbours.
+    """How documents are split: passages of at most `words` words (0 keeps documents whole), with `overlap` words shared.
 
-    With `sections`, passages end where a section does, and its path stands in their title. With `titles`, the title stands
-    before the text when it is embedded. An embedder reads only so many tokens (MiniLM 256, about 180 English words); of a
-    longer passage it embeds the beginning.
+    With `sections`, passages end where a section does, and its path is part of their title. With `titles`, the title is
+    embedded before the text. An embedder truncates long texts (MiniLM at 256 tokens, about 180 English words).
     """
 
     words: int = Field(default=100, ge=0)
@@ -117,7 +116,7 @@ class Chunking(ManifestEntry):
 
 
 class IndexCounts(ManifestEntry):
-    """How many documents and passages there are, and how many passages were dropped since they were there before."""
+    """Numbers of documents, of passages, and of passages dropped as duplicates."""
 
     documents: Count
     passages: Count
@@ -125,7 +124,7 @@ class IndexCounts(ManifestEntry):
 
 
 class ShardEntry(ManifestEntry):
-    """A shard: the names of its two files, and what they hold."""
+    """A shard: the names of its two files, and their counts."""
 
     passages: str
     vectors: str
@@ -135,10 +134,10 @@ class ShardEntry(ManifestEntry):
 
 
 class SearchParameters(ManifestEntry):
-    """How widely an approximate index is searched; more is slower and finds more.
+    """Effort of an approximate search; larger values are slower and find more.
 
-    `refine` times as many candidates as asked for are ranked again by their stored vectors, `nprobe` lists of an IVF are
-    looked through, and a graph is walked with `ef_search` open ends.
+    `refine` times `k` candidates are reranked by their stored vectors, `nprobe` lists of an IVF are scanned, and a graph is
+    searched with a queue of `ef_search`.
     """
 
     nprobe: int = Field(default=16, ge=1)
@@ -147,7 +146,7 @@ class SearchParameters(ManifestEntry):
 
 
 class SearchEntry(ManifestEntry):
-    """What finds the candidates: "Flat" compares all vectors; any other FAISS factory has a file for the first `rows` rows."""
+    """The source of candidates: "Flat" compares all vectors; other FAISS factories have a file of the first `rows` rows."""
 
     factory: str = "Flat"
     rows: Count = 0
@@ -155,10 +154,10 @@ class SearchEntry(ManifestEntry):
 
 
 class Manifest(SealedManifest):
-    """The head of an index folder.
+    """The manifest of an index folder.
 
-    `generation` counts the states since the index was built whole; `content` stands for embedder, chunking, and all documents
-    with their passages: it is equal for an index that was changed and one that was built anew from the same documents.
+    `generation` counts the states since the index was built as a whole; `content` hashes embedder, chunking and all passages
+    with their documents: it is equal for an index that was changed and one that was rebuilt from the same documents.
     """
 
     format: Literal[2] = MANIFEST_FORMAT
@@ -197,14 +196,14 @@ class Manifest(SealedManifest):
         return SealedManifest.sealed(self.model_copy(update={"content": content}))
 
     def names(self) -> set[str]:
-        """Return the names of the files that the manifest speaks of."""
-        found = {name for shard in self.shards for name in (shard.passages, shard.vectors)}
-        found |= {self.edits} if self.edits else set()
-        return found | {name for name in self.files if name.startswith(FAISS_FILE_PREFIX) and self.factory != "Flat"}
+        """Return the names of the files that the entries of the manifest refer to."""
+        names = {name for shard in self.shards for name in (shard.passages, shard.vectors)}
+        names |= {self.edits} if self.edits else set()
+        return names | {name for name in self.files if name.startswith(FAISS_FILE_PREFIX) and self.factory != "Flat"}
 
 
 def format_content_sum(content: int) -> str:
-    """Return a sum of contents as the manifest spells it."""
+    """Return a sum of content hashes in the format of the manifest."""
     return f"{content % CONTENT_MODULUS:064x}"
 
 

@@ -110,7 +110,7 @@ def test_text_without_spaces_is_cut_too() -> None:
 
 def test_an_overlap_that_leaves_no_room_is_refused() -> None:
     """As many shared words as a passage has would never end."""
-    with pytest.raises(InputError, match="an overlap of 5 words needs longer passages than 5"):
+    with pytest.raises(InputError, match="an overlap of 5 words does not fit into passages of 5"):
         passages("One.", 5, 5)
 
 

@@ -274,7 +274,7 @@ def test_crafted_edits_are_refused(damaged: Path, words: WordEmbedder) -> None:
     data = bytearray(path.read_bytes())
     struct.pack_into("<q", data, HEAD_BYTES + 8, 2**40)
     sealed_again(damaged, path, bytes(data))
-    with pytest.raises(IndexFormatError, match="names what the index does not have"):
+    with pytest.raises(IndexFormatError, match="names rows or documents that the index does not have"):
         FaissIndex.open(damaged, words)
 
 

@@ -88,7 +88,7 @@ def test_deleting_keeps_the_part_and_adding_asks_for_more(folder: Path, words: W
     assert parts(folder) == before and [s.covered for s in part_states(open_stored_passages(folder))] == [12]
     added = [SourceRecord(f"n{i}", "", f"Iceberg number {i} melts.", "") for i in range(12)]
     add_documents(added, folder, words)
-    with pytest.raises(IndexFormatError, match="changed since its lexical part was made.*Bring it up to date"):
+    with pytest.raises(IndexFormatError, match="changed since its lexical part.*Update it"):
         LexicalIndex.open(open_stored_passages(folder))
     extend_index(open_stored_passages(folder), "lexical", build_lexical_part)
     found = LexicalIndex.open(open_stored_passages(folder)).search(["iceberg"], 20)[0]

@@ -72,15 +72,15 @@ def test_finished_shards_are_not_embedded_again(unfinished: Path, words: WordEmb
 
 
 CHANGES = [
-    ({"records": [*ROWS[:3], *ROWS[4:]]}, "the sources are not what they were"),
-    ({"records": [*ROWS, ROWS[0]._replace(id="more")]}, "the sources are not what they were"),
-    ({"records": ROWS[:9]}, "the sources are not what they were"),
-    ({"records": [*ROWS[:-1], ROWS[-1]._replace(title="Another")]}, "the sources are not what they were"),
+    ({"records": [*ROWS[:3], *ROWS[4:]]}, "the sources have changed"),
+    ({"records": [*ROWS, ROWS[0]._replace(id="more")]}, "the sources have changed"),
+    ({"records": ROWS[:9]}, "the sources have changed"),
+    ({"records": [*ROWS[:-1], ROWS[-1]._replace(title="Another")]}, "the sources have changed"),
     ({"chunking": Chunking(words=7)}, "chunking was .* is "),
-    ({"shard": 5}, "shard was 4, is 5"),
-    ({"storage": "float16"}, "storage was float32, is float16"),
+    ({"shard": 5}, "shard was 4, now 5"),
+    ({"storage": "float16"}, "storage was float32, now float16"),
     ({"factory": "IVF2,Flat"}, "factory was auto"),
-    ({"embedder": WordEmbedder("other")}, "name was words, is other"),
+    ({"embedder": WordEmbedder("other")}, "name was words, now other"),
 ]
 
 
@@ -103,7 +103,7 @@ def test_an_unfinished_addition_goes_on_and_blocks_other_changes(folder: Path, w
     with pytest.raises(KeyboardInterrupt):
         add_documents(ROWS, small, Dying(2))
     assert len(FaissIndex.open(small, words)) == 12 and read_index_info(small).generation == 1
-    with pytest.raises(IndexFormatError, match=r"unfinished work.*command was add, is build"):
+    with pytest.raises(IndexFormatError, match=r"unfinished work.*command was add, now build"):
         build_index(ROWS, small, words, shard=4, force=False)
     words.calls.clear()
     add_documents(ROWS, small, words)

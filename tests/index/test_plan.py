@@ -71,7 +71,7 @@ def test_broken_records_are_counted_and_no_documents_are_an_error(tmp_path: Path
     with pytest.raises(InputError, match=r"x\.jsonl:4"):
         plan_build(DocumentReader(path), words, Chunking(), exact=True)
     path.write_text("broken\n")
-    with pytest.raises(InputError, match="there is no document"):
+    with pytest.raises(InputError, match="contain no document"):
         plan_build(DocumentReader(path), words, Chunking())
 
 

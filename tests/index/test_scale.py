@@ -145,7 +145,7 @@ def test_vectors_that_are_not_of_length_one_are_refused(tmp_path: Path) -> None:
         def encode(self, texts, *, query=False):
             return super().encode(texts) * np.nan
 
-    with pytest.raises(ModelError, match="not of length 1"):
+    with pytest.raises(ModelError, match="vectors of length 1"):
         build_index(records(), tmp_path / "index", Broken())
 
 
@@ -171,9 +171,9 @@ def test_a_ray_cluster_makes_the_same_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "factory", "said"),
     [
-        ("nprob=3", "IVF16,SQ8", "there is no 'nprob' here. An index of the factory IVF16,SQ8 takes nprobe and refine"),
+        ("nprob=3", "IVF16,SQ8", "'nprob' is not a parameter. An index of the factory IVF16,SQ8 takes nprobe and refine"),
         ("nprobe=3", "HNSW32", "takes ef_search and refine"),
-        ("nprobe=3", "Flat", "all vectors are compared"),
+        ("nprobe=3", "Flat", "its search is exact"),
         ("nprobe", "IVF16,SQ8", "write it as nprobe=NUMBER"),
         ("refine=0", "IVF16,SQ8", "from 1 to"),
         ("nprobe=99999999999", "IVF16,SQ8", "from 1 to"),

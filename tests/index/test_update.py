@@ -125,7 +125,9 @@ def test_records_without_an_id_replace_others_only_where_that_is_asked_for(tmp_p
         (tmp_path / name / "part.jsonl").write_text(f'{{"text": "bees {name}"}}\n{{"id": "own", "text": "ice {name}"}}\n')
     build_index(DocumentReader(tmp_path / "a"), tmp_path / "index", words)
     before, replaced = bytes_of(tmp_path / "index"), list[int]()
-    with pytest.raises(InputError, match=r"b.part\.jsonl:1: has no id, and 'part\.jsonl:1'.*--id-field.*--replace"):
+    with pytest.raises(
+        InputError, match=r"b.part\.jsonl:1: has no id, and its file and line, 'part\.jsonl:1'.*--id-field.*--replace"
+    ):
         add_documents(DocumentReader(tmp_path / "b"), tmp_path / "index", words, on_replaced=replaced.append)
     assert bytes_of(tmp_path / "index") == before and not replaced
     add_documents(DocumentReader(tmp_path / "b"), tmp_path / "index", words, replace=True, on_replaced=replaced.append)

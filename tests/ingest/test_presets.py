@@ -90,7 +90,7 @@ def test_a_named_format_takes_only_its_own_fields(tmp_path: Path) -> None:
     """A file of another kind is a clear error; fields that the user names count more."""
     path = tmp_path / "x.jsonl"
     path.write_text(lines({"a": "b", "body": "c"}))
-    with pytest.raises(InputError, match=r"x\.jsonl:1: no field text or sentences \(it has a, body\)"):
+    with pytest.raises(InputError, match=r"x\.jsonl:1: no field text or sentences \(the record has a, body\)"):
         list(DocumentReader(path, format="hotpotqa"))
     path.write_text(lines({"_id": "1", "mine": "B"}))
     assert [r.text for r in DocumentReader(path, format="beir", fields=FieldNames(text=["mine"]))] == ["B"]
@@ -102,7 +102,7 @@ def test_a_list_of_other_things_than_text_is_a_problem(tmp_path: Path, text: obj
     (tmp_path / "x.jsonl").write_text(lines({"title": "t", "text": text}, {"text": "fine"}))
     reader = DocumentReader(tmp_path / "x.jsonl", on_error="skip")
     assert [r.text for r in reader] == ["fine"]
-    assert "x.jsonl:1: the text is a list with" in reader.problems[0]
+    assert "x.jsonl:1: the text is a list that contains" in reader.problems[0]
 
 
 def test_sections_of_kilt_are_kept(tmp_path: Path, words: WordEmbedder) -> None:

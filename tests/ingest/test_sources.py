@@ -41,7 +41,7 @@ def problem(path: Path, data: bytes) -> str:
         list(DocumentReader(path))
     reader = DocumentReader(path, on_error="skip")
     assert not list(reader) and reader.skipped == 1
-    assert str(caught.value) == f"{reader.problems[0]}. Mend the record, or skip such records"
+    assert str(caught.value) == f"{reader.problems[0]}. Correct the record, or skip such records"
     return reader.problems[0].removeprefix(str(path))
 
 
@@ -135,8 +135,8 @@ def test_html_is_decoded_as_it_declares(tmp_path: Path, data: bytes, text: str) 
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"<p>\xe4", ": the encoding is unclear: it names no encoding and is no UTF-8"),
-        (b"<meta charset=utf-8><p>\xe4", ": the encoding is unclear: it says utf-8"),
+        (b"<p>\xe4", ": the encoding is unclear: the page declares no encoding and is not UTF-8"),
+        (b"<meta charset=utf-8><p>\xe4", ": the encoding is unclear: the page declares utf-8"),
         (b"<meta charset=klingon><p>x", ": the encoding 'klingon' is unknown"),
         (b"<meta charset=base64><p>x", ": the encoding 'base64' is unknown"),
     ],
@@ -172,7 +172,7 @@ def test_scanned_pages_of_a_pdf_are_reported_beside_the_others(tmp_path: Path) -
     (tmp_path / "s.pdf").write_bytes(pdf(["Text.", PICTURE, PICTURE]))
     reader = DocumentReader(tmp_path / "s.pdf", on_error="skip")
     assert [r.title for r in reader] == ["s, page 1"]
-    assert "s.pdf: pages 2, 3: no text but pictures, as in a scan; run text recognition" in reader.problems[0]
+    assert "s.pdf: pages 2, 3: pictures without text, as in a scan; run text recognition" in reader.problems[0]
 
 
 def locked(password: str) -> bytes:
@@ -189,8 +189,8 @@ def locked(password: str) -> bytes:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (pdf([PICTURE]), ": pages 1: no text but pictures"),
-        (pdf(["", ""]), ": no page of it has any text"),
+        (pdf([PICTURE]), ": pages 1: pictures without text"),
+        (pdf(["", ""]), ": the file has no text"),
         (locked("secret"), ": needs a password"),
         (b"%PDF", ": cannot be read as PDF"),
         (b"", ": cannot be read as PDF"),
@@ -243,7 +243,7 @@ def test_xml_is_known_by_its_beginning(tmp_path: Path) -> None:
 def test_a_format_may_be_named(tmp_path: Path) -> None:
     """A name of no known kind is then read; an unknown format is refused with those that are known."""
     assert [r.text for r in read(tmp_path / "notes.log", "Plain.", format="text")] == ["Plain."]
-    with pytest.raises(InputError, match=f"the format 'doc' is unknown. Known are {', '.join(FORMATS)}"):
+    with pytest.raises(InputError, match=f"the format 'doc' is unknown. Known formats are {', '.join(FORMATS)}"):
         DocumentReader(tmp_path / "notes.log", format="doc")
 
 

@@ -83,12 +83,12 @@ LINES = [
     (b'{"text": "a"', r"x\.jsonl:2: not JSON"),
     (b'{"text": "\xff"}', r"x\.jsonl:2: not UTF-8.*convert"),
     (b'["text"]', r"x\.jsonl:2: a JSON list, not an object"),
-    (b'{"title": "a", "id": "q"}', r"x\.jsonl:2: no field text or contents or .* \(it has title, id\)"),
+    (b'{"title": "a", "id": "q"}', r"x\.jsonl:2: no field text or contents or .* \(the record has title, id\)"),
     (b'{"text": " \\n "}', r"x\.jsonl:2: the text is empty"),
     (b'{"text": 5}', r"x\.jsonl:2: the field text is int, not text"),
     (b'{"text": "a", "id": true}', r"x\.jsonl:2: the field id is bool"),
     (b'{"text": "\\ud800"}', r"x\.jsonl:2: the field text is not valid UTF-8"),
-    (b'{"text": "again", "id": "first"}', r"x\.jsonl:2: the id 'first' was there before"),
+    (b'{"text": "again", "id": "first"}', r"x\.jsonl:2: the id 'first' is used twice"),
     (b"[" * 100_000, r"x\.jsonl:2: not JSON"),
 ]
 
@@ -98,7 +98,7 @@ def test_a_broken_line_is_named_or_skipped(tmp_path: Path, line: bytes, message:
     """The error names file, line, fault and cure; skipping goes on with the next line."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"text": "ok", "id": "first"}\n' + line + b'\n\n{"text": "last", "id": "last"}\n')
-    with pytest.raises(InputError, match=message + ".*Mend the record, or skip"):
+    with pytest.raises(InputError, match=message + ".*Correct the record, or skip"):
         list(DocumentReader(path))
     reader = DocumentReader(path, on_error="skip")
     assert [r.id for r in reader] == ["first", "last"]
@@ -111,16 +111,16 @@ def test_files_of_one_name_in_two_folders_are_told_apart_by_the_folder_above(tmp
     for folder in (tmp_path / "a", tmp_path / "b"):
         folder.mkdir()
         (folder / name).write_text(content)
-    with pytest.raises(InputError, match="was there before.*give the folder above them all"):
+    with pytest.raises(InputError, match="is used twice.*give the common parent"):
         list(DocumentReader([tmp_path / "a", tmp_path / "b"]))
     assert len(list(DocumentReader(tmp_path))) == 2
 
 
 CELLS = [
     (b'b\t"raw" quote', "quotes off"),
-    (b"b", r"1 columns where there are 2 \(id, text\)"),
+    (b"b", r"1 columns instead of 2 \(id, text\)"),
     (b"b\t\xff\xfe", "not valid UTF-8"),
-    (b"a\tagain", "the id 'a' was there before"),
+    (b"a\tagain", "the id 'a' is used twice"),
 ]
 
 
@@ -172,7 +172,7 @@ def test_nothing_to_read_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no documents found.*jsonl"):
         DocumentReader(tmp_path)
     (tmp_path / "x.docx").write_bytes(b"x")
-    with pytest.raises(InputError, match=r"x\.docx: unknown kind of file"):
+    with pytest.raises(InputError, match=r"x\.docx: unknown format"):
         list(DocumentReader(tmp_path / "x.docx"))
 
 

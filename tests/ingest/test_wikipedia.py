@@ -114,10 +114,10 @@ def test_what_is_no_article_is_counted_by_reason(path: Path) -> None:
 
 BAD = "  <page>\n    <title>Bad</title>\n    <revision><text>a & b</text></revision>\n  </page>\n"
 BROKEN = [
-    (BAD, 12, "the page is not sound XML (not well-formed (invalid token))"),
-    (BAD.replace("&", "&lol;"), 12, "the page is not sound XML (undefined entity)"),
-    (BAD.replace("&", "<!ENTITY x 'y'>"), 12, "the page is not sound XML (not well-formed (invalid token))"),
-    (BAD.replace("&", "\0"), 12, "the page is not sound XML (not well-formed (invalid token))"),
+    (BAD, 12, "the page is not well-formed XML (not well-formed (invalid token))"),
+    (BAD.replace("&", "&lol;"), 12, "the page is not well-formed XML (undefined entity)"),
+    (BAD.replace("&", "<!ENTITY x 'y'>"), 12, "the page is not well-formed XML (not well-formed (invalid token))"),
+    (BAD.replace("&", "\0"), 12, "the page is not well-formed XML (not well-formed (invalid token))"),
     (BAD.replace("  </page>\n", ""), 10, "the page has no end (</page>)"),
     (BAD.replace("<title>Bad</title>", "").replace("&", ""), 10, "the page has no title"),
     ("  <page>\n<title>Bad</title>\n  </page>\n", 10, "the page has no text"),
@@ -147,10 +147,10 @@ BOMB = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">' + "".join(
     [
         (BOMB.encode() + b"]>" + dump(page(1, "A", "&i;")), r":1: declares a document type or an entity"),
         (HEAD.replace("<siteinfo>", '<!ENTITY a SYSTEM "file:///etc/passwd">').encode() + dump(), ":2: declares"),
-        (dump(page(1, "A", "a"))[:-15], "is no whole Wikipedia dump"),
-        (dump(page(1, "A", "a"))[:-60], "is no whole Wikipedia dump"),
-        (b"<rss></rss>", "is no whole Wikipedia dump"),
-        (b"", "is no whole Wikipedia dump"),
+        (dump(page(1, "A", "a"))[:-15], "is not a complete Wikipedia dump"),
+        (dump(page(1, "A", "a"))[:-60], "is not a complete Wikipedia dump"),
+        (b"<rss></rss>", "is not a complete Wikipedia dump"),
+        (b"", "is not a complete Wikipedia dump"),
     ],
 )
 def test_a_file_that_is_no_sound_dump_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
@@ -168,7 +168,7 @@ def test_a_packed_dump_that_breaks_off_is_refused(path: Path, cut_off: int) -> N
     with pytest.raises(InputError, match="cannot be read to its end"):
         list(DocumentReader(path, on_error="skip"))
     path.write_bytes(bz2.compress(dump(page(1, "A", "a"))[:-20]))
-    with pytest.raises(InputError, match="is no whole Wikipedia dump"):
+    with pytest.raises(InputError, match="is not a complete Wikipedia dump"):
         list(DocumentReader(path))
 
 

@@ -50,7 +50,7 @@ def test_a_server_that_fails_is_an_error_of_the_backend(client):
 
 @pytest.mark.parametrize("url", ["/tmp/qdrant", "localhost:6333", ""])
 def test_a_folder_is_refused_since_the_client_unpickles_what_lies_there(url):
-    with pytest.raises(InputError, match="no address"):
+    with pytest.raises(InputError, match="is not the address"):
         QdrantRetriever.connect(url, "c", WordEmbedder())
 
 
