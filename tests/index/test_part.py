@@ -1,4 +1,4 @@
-"""Parts of an index: what was written is what is read, and what was tampered with is refused before it is used."""
+"""Parts of an index: arrays are read as they were written, and changed files are refused before use."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def reseal(folder, **changes):
     PartManifest.model_validate_json(json.dumps(raw)).sealed().write(folder / PART_MANIFEST_FILE)
 
 
-def test_arrays_come_back_in_type_and_shape(tmp_path):
+def test_arrays_keep_type_and_shape(tmp_path):
     with PartWriter(tmp_path / "p", "late") as out:
         out.add("codes", np.arange(4).reshape(2, 2), "<i8")
         out.add("codes", np.arange(2).reshape(1, 2), "<i8")
@@ -39,7 +39,7 @@ def test_arrays_come_back_in_type_and_shape(tmp_path):
     assert not part.array("codes", "<i8", 3, 2).flags.writeable and part.problems() == []
 
 
-def test_a_killed_build_leaves_nothing_and_a_new_one_replaces_the_old(tmp_path):
+def test_a_failed_write_keeps_the_old_part_and_a_new_one_replaces_it(tmp_path):
     write(tmp_path / "p")
     with pytest.raises(RuntimeError), PartWriter(tmp_path / "p", "lexical") as out:
         out.add("lengths", np.arange(9), "<i4")
@@ -66,7 +66,7 @@ def test_every_flipped_bit_is_found(tmp_path_factory, data):
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("damage", "message"),
     [
         (lambda f: (f / PART_MANIFEST_FILE).unlink(), "no lexical part"),
         (lambda f: (f / PART_MANIFEST_FILE).write_text("{}"), "damaged"),
@@ -79,14 +79,14 @@ def test_every_flipped_bit_is_found(tmp_path_factory, data):
         (lambda f: (f / PART_MANIFEST_FILE).write_text((f / PART_MANIFEST_FILE).read_text() + " "), "changed after"),
     ],
 )
-def test_a_spoiled_part_is_refused_with_the_cure(tmp_path, spoil, said):
+def test_a_damaged_part_is_refused_with_a_remedy(tmp_path, damage, message):
     write(tmp_path / "p")
-    spoil(tmp_path / "p")
-    with pytest.raises(IndexFormatError, match=f"{said}.*extend FOLDER --lexical"):
+    damage(tmp_path / "p")
+    with pytest.raises(IndexFormatError, match=f"{message}.*extend FOLDER --lexical"):
         IndexPart(tmp_path / "p", "lexical", "content")
 
 
-def test_a_file_that_leads_out_of_the_folder_is_refused(tmp_path):
+def test_an_array_linked_out_of_the_folder_is_refused(tmp_path):
     write(tmp_path / "p")
     (tmp_path / "p" / "lengths.bin").rename(tmp_path / "outside")
     (tmp_path / "p" / "lengths.bin").symlink_to(tmp_path / "outside")
@@ -95,7 +95,7 @@ def test_a_file_that_leads_out_of_the_folder_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["../lengths", "a/b", "A", ""])
-def test_a_name_that_is_no_plain_word_is_refused(tmp_path, name):
+def test_an_array_name_that_is_a_path_is_refused(tmp_path, name):
     write(tmp_path / "p")
     raw = json.loads((tmp_path / "p" / PART_MANIFEST_FILE).read_text())
     raw["arrays"] = {name: raw["arrays"]["lengths"]}
@@ -105,7 +105,7 @@ def test_a_name_that_is_no_plain_word_is_refused(tmp_path, name):
 
 
 @pytest.mark.parametrize(("kind", "shape"), [("<i8", (3,)), ("<i4", (3, 2)), ("<i4", (2**62,)), ("<i4", (7,))])
-def test_a_head_that_lies_about_its_arrays_allocates_nothing(tmp_path, kind, shape):
+def test_a_manifest_with_wrong_shapes_is_refused(tmp_path, kind, shape):
     write(tmp_path / "p")
     raw = json.loads((tmp_path / "p" / PART_MANIFEST_FILE).read_text())
     reseal(tmp_path / "p", arrays={"lengths": {**raw["arrays"]["lengths"], "type": kind, "shape": shape}})
@@ -113,13 +113,13 @@ def test_a_head_that_lies_about_its_arrays_allocates_nothing(tmp_path, kind, sha
         IndexPart(tmp_path / "p", "lexical").array("lengths", "<i4", 6)
 
 
-def test_a_file_that_does_not_belong_is_named(tmp_path):
+def test_an_unknown_file_of_a_part_is_reported(tmp_path):
     write(tmp_path / "p")
     (tmp_path / "p" / "more.bin").write_bytes(b"")
     assert IndexPart(tmp_path / "p", "lexical").problems() == [f"{tmp_path / 'p' / 'more.bin'}: does not belong to the index"]
 
 
-def test_a_part_of_format_1_is_still_read(tmp_path):
+def test_a_part_of_format_1_is_read(tmp_path):
     """Its arrays have no head; content, shapes and hashes are the same."""
     write(tmp_path / "p", lengths=np.arange(6), empty=np.zeros(0))
     for path in (tmp_path / "p").glob("*.bin"):
