@@ -75,15 +75,14 @@ def test_equal_passages_are_kept_once(tmp_path: Path, words: WordEmbedder) -> No
 
 
 def test_many_batches_stay_in_order_and_report_progress(tmp_path: Path, words: WordEmbedder) -> None:
-    """Passages and vectors do not shift against each other at the borders of batches."""
-    count, seen = 2 * PASSAGES_PER_CALL + 10, list[BuildProgress]()
+    """Passages and vectors do not shift against each other at the ends of batches."""
+    batch = PASSAGES_PER_CALL
+    count, seen = 2 * batch + 10, list[BuildProgress]()
     sources = (SourceRecord(f"r{i}", "", f"token{i}", "") for i in range(count))
     build_index(sources, tmp_path / "index", words, progress=seen.append)
-    asked = [f"token{i}" for i in (0, PASSAGES_PER_CALL - 1, PASSAGES_PER_CALL, 2 * PASSAGES_PER_CALL, count - 1)]
+    asked = [f"token{i}" for i in (0, batch - 1, batch, 2 * batch, count - 1)]
     assert [p[0].text for p in FaissIndex.open(tmp_path / "index", words).search(asked, 1)] == asked
-    assert [s.done for s in seen if s.stage == "embedding"] == [PASSAGES_PER_CALL, 2 * PASSAGES_PER_CALL, count] and seen[
-        -1
-    ].total == count
+    assert [s.done for s in seen if s.stage == "embedding"] == [batch, 2 * batch, count] and seen[-1].total == count
 
 
 def test_two_builds_have_the_same_bytes(tmp_path: Path, words: WordEmbedder) -> None:
