@@ -13,7 +13,7 @@ from knowhalu.index.manifest import INDEX_FILE_NAME, MANIFEST_FILE, MANIFEST_FOR
 from knowhalu.index.progress import BuildStage, ProgressCallback, ProgressMeter
 from knowhalu.index.protocols import Embedder
 from knowhalu.index.shard_file import sum_counts
-from knowhalu.index.sharding import FinishedShard, SeenInBuild, SeenTexts, ShardBuilder, SourcesChanged
+from knowhalu.index.sharding import FinishedShard, SeenInBuild, ShardBuilder, SourcesChanged
 from knowhalu.index.transaction import FORMAT_1_FILES, IndexTransaction
 from knowhalu.ingest.sources import SourceRecord
 
@@ -86,7 +86,7 @@ def write_shards(
     recipe: IndexRecipe,
     watch: ProgressCallback,
     *,
-    seen: Callable[[], SeenTexts] = SeenInBuild,
+    seen: Callable[[], SeenInBuild] = SeenInBuild,
     first_document: int = 0,
 ) -> list[FinishedShard]:
     """Split all records into shards; start over where unfinished work is of other records and may be discarded."""

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +70,7 @@ class SectionWriter:
         self._file.write(view)
         self._lengths[-1] += view.nbytes
 
-    def __enter__(self) -> "SectionWriter":
+    def __enter__(self) -> Self:
         """Return the writer."""
         return self
 
@@ -159,25 +159,17 @@ BLOCK_BYTES = 32 * 2**20
 """Bytes of float32 that are converted or copied at once."""
 
 
-class VectorWriter:
+class VectorWriter(SectionWriter):
     """Write the vectors of a shard block by block; use it as a context manager."""
 
     def __init__(self, path: Path, storage: Storage) -> None:
-        self._file, self._type, self.count = SectionWriter(path, storage), STORAGE_TYPES[storage], 0
-        self._file.begin()
+        super().__init__(path, storage)
+        self._type = STORAGE_TYPES[storage]
+        self.begin()
 
     def add(self, vectors: Floats) -> None:
         """Append rows `(n, dimension)`."""
-        self._file.write(np.ascontiguousarray(vectors, dtype=self._type))
-        self.count += len(vectors)
-
-    def __enter__(self) -> "VectorWriter":
-        """Return the writer."""
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        """Complete the file, or remove it after an error."""
-        self._file.__exit__(*error)
+        self.write(np.ascontiguousarray(vectors, dtype=self._type))
 
 
 def open_vectors(path: Path, dimension: int, count: int, storage: Storage, digest: str | None = None) -> NDArray[Any]:

@@ -7,7 +7,8 @@ manifest names their rows. Parts of other shards are ignored.
 
 import hashlib
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple, get_args
 
@@ -107,6 +108,15 @@ def open_parts(stored: StoredPassages, kind: PartKind) -> list[IndexPart]:
         remedy = f"{'Update' if exists else 'Build'} it with `knowhalu index extend {stored.folder} --{kind}`"
         raise IndexFormatError(f"{stored.folder}: this index {why}. {remedy}")
     return [IndexPart(stored.folder / kind / run.name, kind, run.content) for run in runs]
+
+
+def first_rows(parts: Sequence[IndexPart], kind: PartKind, rows: int) -> list[int]:
+    """Return the first row of each part in an index of `rows` rows; raises IndexFormatError unless they cover it exactly."""
+    *firsts, covered = accumulate((part.head.passages for part in parts), initial=0)
+    if covered != rows:
+        where = parts[0].folder if parts else f"the {kind} part"
+        raise IndexFormatError(f"{where}: covers {covered} of {rows} passages. Run `knowhalu index extend FOLDER --{kind}`")
+    return firsts
 
 
 def extend_index(

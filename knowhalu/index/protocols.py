@@ -13,35 +13,8 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 
-class Embedder(Protocol):
-    """Embeds texts as vectors whose inner product is the cosine.
-
-    `fingerprint` is a sha256 of the weights and of everything else that changes the vectors of passages; `symmetric` means
-    that queries are encoded like passages, so both may share a call.
-    """
-
-    @property
-    def name(self) -> str:
-        """Return the name of the embedder in settings."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Return the sha256 that identifies the embedder."""
-
-    @property
-    def dimension(self) -> int:
-        """Return the length of a vector."""
-
-    @property
-    def symmetric(self) -> bool:
-        """Return whether `encode` ignores `query`."""
-
-    def encode(self, texts: Sequence[str], *, query: bool = False) -> "Vectors":
-        """Encode texts in order: float32 `(len(texts), dimension)`, every row of length 1."""
-
-
-class TokenEncoder(Protocol):
-    """Embeds every token of a text, for late interaction."""
+class Encoder(Protocol):
+    """A model that encodes texts; `fingerprint` is a sha256 of the weights and of everything else that changes the vectors."""
 
     @property
     def name(self) -> str:
@@ -54,6 +27,21 @@ class TokenEncoder(Protocol):
     @property
     def dimension(self) -> int:
         """Return the length of a vector."""
+
+
+class Embedder(Encoder, Protocol):
+    """Embeds texts as vectors whose inner product is the cosine."""
+
+    @property
+    def symmetric(self) -> bool:
+        """Return whether queries are encoded like passages, so that both may share a call."""
+
+    def encode(self, texts: Sequence[str], *, query: bool = False) -> "Vectors":
+        """Encode texts in order: float32 `(len(texts), dimension)`, every row of length 1."""
+
+
+class TokenEncoder(Encoder, Protocol):
+    """Embeds every token of a text, for late interaction."""
 
     def encode(self, texts: Sequence[str], *, query: bool = False) -> "list[Vectors]":
         """Encode texts in order: for each, float32 `(tokens, dimension)`, every row of length 1."""

@@ -66,8 +66,8 @@ class ResidualCodec:
             self._index = faiss.IndexFlatIP(self.dimension)
             self._index.add(self.centroids)
         _, near = self._index.search(np.ascontiguousarray(vectors, dtype=np.float32), 1)
-        found: NDArray[np.int32] = near[:, 0].astype(np.int32)
-        return found
+        centroids: NDArray[np.int32] = near[:, 0].astype(np.int32)
+        return centroids
 
     def compress(self, vectors: Floats) -> ResidualCodes:
         """Compress vectors `(n, dimension)`."""

@@ -6,6 +6,7 @@ passage that it repeats, without text or vector. Documents are numbered across t
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from enum import IntEnum
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +24,12 @@ MAX_SHARD_CHARACTERS = 256 * 2**20
 CONTENT_MODULUS = 2**256
 SECTION_MARK = "\0"
 """Encloses the path of a section, which precedes the text of a passage."""
+
+
+class Section(IntEnum):
+    """Sections of a shard, in the order of the file; ends are offsets into texts and names, from 0 on."""
+
+    KEYS, SPANS, TEXT_ENDS, DOCUMENT_KEYS, NAME_ENDS, ECHOES, TEXTS, NAMES = range(8)
 
 
 class ShardSummary(NamedTuple):
@@ -121,12 +128,12 @@ class Shard:
 
     def __init__(self, path: Path, passages: int, documents: int, echoes: int, digest: str | None = None) -> None:
         self.path, self._file = path, SectionFile(path, PASSAGES_KIND, digest)
-        self.keys: Keys = self._file.numbers(0, KEY_TYPE)[:, 0]
-        self.spans: Ints = self._file.numbers(1, columns=4)
-        self._text_ends: Ints = self._file.numbers(2)[:, 0]
-        self.document_keys: Keys = self._file.numbers(3, KEY_TYPE)[:, 0]
-        self._name_ends: Ints = self._file.numbers(4)[:, 0]
-        self._echoes: Ints = self._file.numbers(5, columns=5)
+        self.keys: Keys = self._file.numbers(Section.KEYS, KEY_TYPE)[:, 0]
+        self.spans: Ints = self._file.numbers(Section.SPANS, columns=4)
+        self._text_ends: Ints = self._file.numbers(Section.TEXT_ENDS)[:, 0]
+        self.document_keys: Keys = self._file.numbers(Section.DOCUMENT_KEYS, KEY_TYPE)[:, 0]
+        self._name_ends: Ints = self._file.numbers(Section.NAME_ENDS)[:, 0]
+        self._echoes: Ints = self._file.numbers(Section.ECHOES, columns=5)
         counts = (len(self.keys), len(self.document_keys), len(self._echoes))
         expected = (passages, documents, echoes)
         lengths = (len(self.spans), len(self._text_ends) - 1, len(self._name_ends) - 1)
@@ -139,7 +146,7 @@ class Shard:
 
     def sections(self) -> list[NDArray[Any]]:
         """Return the contents of all sections."""
-        texts, names = (self._file.numbers(i, np.dtype(np.uint8))[:, 0] for i in (6, 7))
+        texts, names = (self._file.numbers(i, np.dtype(np.uint8))[:, 0] for i in (Section.TEXTS, Section.NAMES))
         return [self.keys, self.spans, self._text_ends, self.document_keys, self._name_ends, self._echoes, texts, names]
 
     @property
@@ -154,7 +161,7 @@ class Shard:
 
     def text(self, i: int) -> tuple[str, str]:
         """Return the text of passage `i` and the path of its section."""
-        stored = self._decode(6, self._text_ends, i)
+        stored = self._decode(Section.TEXTS, self._text_ends, i)
         if not stored.startswith(SECTION_MARK):
             return stored, ""
         section, _, text = stored[1:].partition(SECTION_MARK)
@@ -162,11 +169,11 @@ class Shard:
 
     def name(self, i: int) -> str:
         """Return the id of document `i` of the shard."""
-        return self._decode(7, self._name_ends, 2 * i)
+        return self._decode(Section.NAMES, self._name_ends, 2 * i)
 
     def title(self, i: int) -> str:
         """Return the title of document `i` of the shard."""
-        return self._decode(7, self._name_ends, 2 * i + 1)
+        return self._decode(Section.NAMES, self._name_ends, 2 * i + 1)
 
     def _decode(self, section: int, ends: Ints, i: int) -> str:
         data = self._file.slice(section, int(ends[i]), int(ends[i + 1]))
@@ -177,7 +184,7 @@ class Shard:
 
     def problems(self, documents: int) -> Iterator[str]:
         """List inconsistencies between the numbers; the index has `documents` documents up to the end of this shard."""
-        for ends, section in ((self._text_ends, 6), (self._name_ends, 7)):
+        for ends, section in ((self._text_ends, Section.TEXTS), (self._name_ends, Section.NAMES)):
             if ends[0] != 0 or ends[-1] != self._file.lengths[section] or np.any(ends[1:] < ends[:-1]):
                 yield f"{self.path}: offsets do not match the texts"
         places = np.concatenate([self.spans[:, 0], self._echoes[:, 0]])

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -111,27 +111,14 @@ class FinishedShard(NamedTuple):
         return Shard(self.path, self.summary.passages, self.summary.documents, self.summary.echoes, self.summary.sha256)
 
 
-class SeenTexts(Protocol):
-    """Decides which texts are new and which documents may be added."""
-
-    def check(self, records: Sequence[SourceRecord]) -> None:
-        """Raise InputError for a document that may not be added."""
-
-    def load(self, shard: Shard) -> None:
-        """Add the passages of a shard that was finished before."""
-
-    def new(self, keys: list[bytes]) -> list[bool]:
-        """Add keys and return for each whether it is new."""
-
-
 class SeenInBuild:
-    """Deduplicate among the texts of this build."""
+    """Deduplicate among the texts of this build, and accept every document."""
 
     def __init__(self) -> None:
         self._keys = KeySet()
 
     def check(self, records: Sequence[SourceRecord]) -> None:
-        """Accept every document."""
+        """Raise InputError for a document that may not be added."""
 
     def load(self, shard: Shard) -> None:
         """Add the passages of a shard that was finished before."""
@@ -160,7 +147,7 @@ class ShardBuilder:
     """Write records as shards in a work folder, resuming where an earlier process stopped."""
 
     def __init__(
-        self, work: IndexTransaction, chunking: Chunking, *, limit: int, seen: SeenTexts, first_document: int = 0
+        self, work: IndexTransaction, chunking: Chunking, *, limit: int, seen: SeenInBuild, first_document: int = 0
     ) -> None:
         self._work, self._chunking, self._limit, self._seen, self._first = work, chunking, limit, seen, first_document
         self.shards = [_open_finished_shard(work, i, s["shard"]) for i, s in enumerate(s for s in work.steps if "shard" in s)]

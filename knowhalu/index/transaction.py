@@ -35,12 +35,10 @@ class IndexTransaction:
         """The result of this very job where a killed process had finished and this one published it."""
         self.folder = out.with_name(f".{out.name}.building")
         out.parent.mkdir(parents=True, exist_ok=True)
-        self._lock = _take_lock(out.with_name(f".{out.name}.lock"), out)
-        try:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(lock_index(out))
             self.steps = self._read(job)
-        except BaseException:
-            self._release()
-            raise
+            self._lock = stack.pop_all()
 
     def _read(self, job: Callable[[], dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the finished steps of this job; clear the folder where it is of another job."""
@@ -127,17 +125,12 @@ class IndexTransaction:
         """Unlock the index; remove work that is cheap to repeat."""
         if not self.is_precious:
             shutil.rmtree(self.folder, ignore_errors=True)
-        self._release()
-
-    def _release(self) -> None:
-        with contextlib.suppress(OSError):
-            self.out.with_name(f".{self.out.name}.lock").unlink()
         self._lock.close()
 
 
 @contextlib.contextmanager
 def lock_index(out: Path) -> Iterator[None]:
-    """Hold the lock of an index while its parts are built; raises IndexFormatError where another process holds it."""
+    """Hold the lock of an index; raises IndexFormatError where another process holds it."""
     path = out.resolve().with_name(f".{out.resolve().name}.lock")
     lock = _take_lock(path, out)
     try:

@@ -27,7 +27,7 @@ from knowhalu.index.open import check_embedder, open_shard_vectors
 from knowhalu.index.passages import PassageStore, open_store
 from knowhalu.index.progress import ProgressCallback
 from knowhalu.index.protocols import Embedder
-from knowhalu.index.shard_file import PASSAGES_KIND, Shard, ShardSummary, hash_occurrence
+from knowhalu.index.shard_file import PASSAGES_KIND, Section, Shard, ShardSummary, hash_occurrence
 from knowhalu.index.sharding import FinishedShard, SeenInShards
 from knowhalu.index.tombstones import is_in_sorted, resolve_deletions
 from knowhalu.index.transaction import IndexTransaction
@@ -255,8 +255,8 @@ def _join_passages(shards: Sequence[Shard], path: Path) -> ShardSummary:
     with SectionWriter(path, PASSAGES_KIND) as file:
         for number, sections in enumerate(columns):
             file.begin()
-            file.write(_join_ends(sections) if number in (2, 4) else np.concatenate(sections))
-    passages, documents, echoes = (sum(map(len, columns[i])) for i in (0, 3, 5))
+            file.write(_join_ends(sections) if number in (Section.TEXT_ENDS, Section.NAME_ENDS) else np.concatenate(sections))
+    passages, documents, echoes = (sum(map(len, columns[i])) for i in (Section.KEYS, Section.DOCUMENT_KEYS, Section.ECHOES))
     return ShardSummary(passages, documents, echoes, 0, file.size, file.digest)
 
 

@@ -91,10 +91,9 @@ class DocumentReader:
             return [(path, path.name)]
         if not path.is_dir():
             raise InputError(f"{path}: no such file or folder")
-        found = list_files(path)
-        known = [bool(self.format or detect_format(file)) for file, _ in found]
-        self.ignored += [str(file) for (file, _), is_known in zip(found, known, strict=True) if not is_known]
-        return [pair for pair, is_known in zip(found, known, strict=True) if is_known]
+        pairs = [(file, name, bool(self.format or detect_format(file))) for file, name in list_files(path)]
+        self.ignored += [str(file) for file, _, is_known in pairs if not is_known]
+        return [(file, name) for file, name, is_known in pairs if is_known]
 
     def __iter__(self) -> Iterator[SourceRecord]:
         """Read all records from the start; a broken one raises InputError, or is counted where `on_error` is "skip"."""

@@ -22,7 +22,6 @@ LIST_TITLE = re.compile(r"(?:Lists? of|Index of|Outline of|Liste? (?:der|des|de|
 DISAMBIGUATION_TITLE = re.compile(r"\((?:disambiguation|Begriffsklärung|homonymie|desambiguación|disambigua)\)$", re.IGNORECASE)
 _NAMESPACE = re.compile(rb'<namespace key="(-2|6|14)"[^>]*>([^<]+)</namespace>')
 _DECLARATION = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
-_HEAD_BYTES = 2**20
 DROPPED_NAMESPACES = frozenset({"file", "image", "category", "media"})
 """Namespaces whose links are not text; a dump declares those of its language."""
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from knowhalu.errors import IndexFormatError
 from knowhalu.index.bm25_part import search_terms, search_terms_fingerprint, term_key
 from knowhalu.index.container import Ints
-from knowhalu.index.extension import StoredPassages, open_parts
+from knowhalu.index.extension import StoredPassages, first_rows, open_parts
 from knowhalu.index.part import IndexPart
 from knowhalu.index.passages import Passages, top_rows
 from knowhalu.index.protocols import check_k
@@ -80,20 +80,12 @@ class LexicalIndex:
         self, parts: Sequence[IndexPart], passages: Passages, *, deleted: Collection[int] = (), k1: float = K1, b: float = B
     ) -> None:
         self.passages, self.k1, self.b = passages, k1, b
-        self._segments: list[_LexicalSegment] = []
-        covered = 0
-        for part in parts:
-            self._segments.append(_LexicalSegment(part, covered))
-            covered += part.head.passages
-        if covered != len(passages):
-            where = parts[0].folder if parts else "the lexical part"
-            raise IndexFormatError(
-                f"{where}: covers {covered} of {len(passages)} passages. Run `knowhalu index extend --lexical`"
-            )
+        firsts = first_rows(parts, "lexical", len(passages))
+        self._segments = [_LexicalSegment(part, first) for part, first in zip(parts, firsts, strict=True)]
         self._deleted = np.array(sorted(deleted), dtype=np.int64)
         deleted_terms = [search_terms(str(passages.get(int(row)))) for row in self._deleted]
         self._deleted_counts = Counter(term_key(t) for terms in deleted_terms for t in set(terms))
-        self._live_count = covered - len(deleted_terms)
+        self._live_count = len(passages) - len(deleted_terms)
         tokens = sum(int(s.part.head.settings.get("tokens", 0)) for s in self._segments) - sum(map(len, deleted_terms))
         self._average = max(1.0, tokens / max(1, self._live_count))
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from knowhalu.errors import IndexFormatError
 from knowhalu.index.container import Floats, Ints
-from knowhalu.index.extension import StoredPassages, open_parts
+from knowhalu.index.extension import StoredPassages, first_rows, open_parts
 from knowhalu.index.late_part import centroid_key_step
 from knowhalu.index.part import IndexPart
 from knowhalu.index.passages import Passages, top_rows
@@ -140,15 +140,8 @@ class LateInteractionIndex:
     ) -> None:
         self.passages, self.encoder, self.probing = passages, encoder, probing or ProbeLimits()
         self._deleted = np.array(sorted(deleted), dtype=np.int64)
-        self._segments: list[_LateSegment] = []
-        covered = 0
-        for part in parts:
-            self._segments.append(_LateSegment(part, covered, encoder))
-            covered += part.head.passages
-        if covered != len(passages):
-            raise IndexFormatError(
-                f"the late part covers {covered} of {len(passages)} passages. Run `knowhalu index extend FOLDER --late`"
-            )
+        firsts = first_rows(parts, "late", len(passages))
+        self._segments = [_LateSegment(part, first, encoder) for part, first in zip(parts, firsts, strict=True)]
 
     @classmethod
     def open(cls, stored: StoredPassages, encoder: TokenEncoder, *, probing: ProbeLimits | None = None) -> "LateInteractionIndex":
