@@ -3,13 +3,14 @@
 import socket
 from contextlib import ExitStack
 
-import aiohttp
+import httpx2
 import pytest
 
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import ReplyError
+from knowhalu.io import http
 from knowhalu.io.records import format_outcome, parse_outcome
-from knowhalu.llm import client as wire
+from knowhalu.llm import client
 from knowhalu.llm.server_backend import ServerBackend
 from knowhalu.requests import Generate
 from knowhalu.results import Failure, Verdict
@@ -77,7 +78,7 @@ def check_all(fake, waits=None, struck=None, responses=None, **options):
 
 @pytest.fixture(autouse=True)
 def standing_clock(monkeypatch):
-    monkeypatch.setattr(wire, "datetime", f.Standing)
+    monkeypatch.setattr(http, "datetime", f.Standing)
 
 
 def others_are_untouched(outcomes):
@@ -122,12 +123,15 @@ def test_what_passes_ends_in_the_right_verdict(kind):
 
 FINAL = {
     "500 for ever": (f.status(500), "HTTP 500: the server is not well (tried 4 times)"),
-    "429 for longer than anyone waits": (f.status(429, headers=[f.in_seconds(86400)]), "it asks to wait 86400 s"),
+    "429 for longer than anyone waits": (
+        f.status(429, headers=[f.in_seconds(86400)]),
+        "the server asks to wait 86400 s, longer than the timeout",
+    ),
     "no choices, ever": (f.sent(f.no_choices), "the reply has no choices (tried 4 times)"),
-    "never JSON": (f.status(200, b"hello"), "the reply is not JSON (tried 4 times). Is llm.url the address"),
+    "never JSON": (f.status(200, b"hello"), "the reply is not JSON (tried 4 times). Check that llm.url is the address"),
     "a wrong model": (f.status(404, {"error": {"message": "The model `x` does not exist."}}), "does not exist"),
     "a key that is missing": (f.status(401, {"error": "Unauthorized"}), "environment variable KNOWHALU_API_KEY"),
-    "a redirect": (f.status(307, b"", ["Location: http://127.0.0.1:1/"]), "sends on to another address"),
+    "a redirect": (f.status(307, b"", ["Location: http://127.0.0.1:1/"]), "redirects to another address"),
     "an unknown refusal": (f.status(400, {"detail": "no such luck"}), "refused (HTTP 400): no such luck"),
     "half a character": (f.status(400, {"detail": "no \ud83d luck"}), "refused (HTTP 400): no ? luck"),
     "a context that is too short": (
@@ -139,10 +143,10 @@ FINAL = {
         "the prompt is longer than the model's context",
     ),
     "null for content": (f.sent(f.null_content), "the reply has no text"),
-    "only thoughts": (f.sent(f.only_thoughts), "the model only thought"),
-    "the wrong role": (f.sent(f.wrong_role), "in the role 'user'"),
-    "a content filter": (f.said("", finish="content_filter"), "ended by 'content_filter'"),
-    "a tool call": (f.said("", finish="tool_calls"), "ended by 'tool_calls'"),
+    "only thoughts": (f.sent(f.only_thoughts), "the reply holds reasoning and no text"),
+    "the wrong role": (f.sent(f.wrong_role), "has the role 'user'"),
+    "a content filter": (f.said("", finish="content_filter"), "not complete (finish_reason 'content_filter')"),
+    "a tool call": (f.said("", finish="tool_calls"), "not complete (finish_reason 'tool_calls')"),
     "a stop string that never comes": (f.said("on and on", finish="length"), "came to no end"),
     "closed for ever": (f.closed_without_a_word, "the connection broke"),
 }
@@ -212,7 +216,7 @@ def test_a_reply_outside_the_choices_yields_to_the_log_probabilities():
 
 
 def test_a_reply_that_is_too_long_is_not_read_to_its_end(monkeypatch):
-    monkeypatch.setattr(wire, "MAX_REPLY_BYTES", MB)
+    monkeypatch.setattr(client, "MAX_REPLY_BYTES", MB)
     with running(FakeServer(TinyModel(wants))) as fake:
         fake.strike(STRUCK, f.status(200, b'{"choices": "' + b"x" * 3 * MB + b'"}'))
         outcomes = check_all(fake)
@@ -225,15 +229,15 @@ SILENT = pytest.mark.parametrize("fault", [f.never, f.headers_only], ids=["no an
 
 @SILENT
 def test_a_server_that_does_not_answer_in_time_is_asked_again(fault, monkeypatch):
-    patient, short = aiohttp.ClientSession.request, [aiohttp.ClientTimeout(total=0.3)]
+    patient, short = httpx2.AsyncClient.stream, [httpx2.Timeout(0.3)]
 
-    def request(session, method, url, **options):
+    def stream(session, method, url, **options):
         """Wait a short time for the request that meets the fault, and long for those that are answered."""
-        if short and STRUCK.encode() in (options["data"] or b""):
+        if short and STRUCK.encode() in (options["content"] or b""):
             options["timeout"] = short.pop()
         return patient(session, method, url, **options)
 
-    monkeypatch.setattr(aiohttp.ClientSession, "request", request)
+    monkeypatch.setattr(httpx2.AsyncClient, "stream", stream)
     waits = []
     with running(FakeServer(TinyModel(wants))) as fake:
         fake.strike(STRUCK, fault)
@@ -301,5 +305,5 @@ def test_a_broken_logprob_leaves_the_label_without_a_probability():
 def test_a_bad_address_is_said_to_be_one():
     with running(FakeServer(TinyModel(wants))) as fake:
         outcomes = check_all(fake, struck={"url": "http://[nowhere/v1"})
-    assert "llm.url: 'http://[nowhere/v1' is no address" in outcomes[STRUCK].reason
+    assert "llm.url: 'http://[nowhere/v1' is not an address" in outcomes[STRUCK].reason
     others_are_untouched(outcomes)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from knowhalu.errors import BackendError, ReplyError, SettingsError
-from knowhalu.llm import client as wire
+from knowhalu.io import http
 from knowhalu.llm.client import read_api_key
 from knowhalu.llm.server_backend import ServerBackend
 from knowhalu.requests import Generate
@@ -226,7 +226,7 @@ def test_a_key_that_cannot_be_sent_is_named(monkeypatch):
 
 
 def test_no_more_requests_are_under_way_than_allowed(fake, monkeypatch):
-    monkeypatch.setattr(wire, "KEEPALIVE_SECONDS", HANG)  # no connection is let go and made anew
+    monkeypatch.setattr(http, "KEEPALIVE_SECONDS", HANG)  # no connection is let go and made anew
     under_way, most = 0, 0
 
     async def count(exchange):

@@ -103,7 +103,7 @@ def test_a_query_too_long_for_an_address_is_posted(serve):
 
 @pytest.mark.parametrize(("query", "status"), [("q", 414), ("%" * 30_000, 405)])
 def test_a_query_too_long_for_the_server_is_told_so(serve, query, status):
-    with pytest.raises(BackendError, match=f"status {status}.*{len(query):,} characters.*Shorten it"):
+    with pytest.raises(BackendError, match=f"HTTP {status}.*{len(query):,} characters.*Shorten it"):
         client(serve((status, b"no"))).search([query], 1)
 
 
@@ -134,9 +134,9 @@ def test_a_passing_fault_is_tried_again(serve, fault):
 
 def test_pauses_double_between_tries(serve):
     pauses = []
-    with pytest.raises(BackendError, match="status 503"):
+    with pytest.raises(BackendError, match="HTTP 503"):
         client(serve((503, b"busy")), retries=3, pause=1.0, sleep=pauses.append).search(["q"], 1)
-    assert [round(p / 2**i) for i, p in enumerate(pauses)] == [1, 1, 1]
+    assert [0.5 <= p / 2**i <= 1 for i, p in enumerate(pauses)] == [True] * 3
 
 
 @pytest.mark.parametrize(
@@ -167,20 +167,20 @@ def test_nobody_there_says_so():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound and not listening: whoever connects is refused
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/search"
-        with pytest.raises(BackendError, match="no answer.*Is the server running"):
+        with pytest.raises(BackendError, match="cannot connect.*refused.*Start the server"):
             HttpRetriever(url, retries=1, sleep=lambda s: None).search(["q"], 1)
 
 
 def test_a_silent_server_times_out():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/search"
-        with pytest.raises(BackendError, match="no answer.*imed out"):
+        with pytest.raises(BackendError, match="no reply within 0.05 s"):
             HttpRetriever(url, timeout=0.05, retries=0).search(["q"], 1)
 
 
 def test_a_reply_without_end_is_cut_off(serve, monkeypatch):
     monkeypatch.setattr("knowhalu.retrieval.http.MAX_REPLY_BYTES", 1000)
-    with pytest.raises(BackendError, match="over 1000 bytes"):
+    with pytest.raises(BackendError, match="longer than 1,000 bytes"):
         client(serve((200, b"x" * 5000))).search(["q"], 1)
 
 

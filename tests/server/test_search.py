@@ -90,7 +90,7 @@ def test_a_request_that_is_too_large_is_not_read(serve):
 
 
 def test_an_error_of_the_index_reaches_the_client_in_words(serve):
-    with pytest.raises(BackendError, match="status 500") as caught:
+    with pytest.raises(BackendError, match="HTTP 500") as caught:
         HttpRetriever(serve(Broken()).url, retries=0).search(["x"], 1)
     assert "damaged" in caught.value.reply
 
