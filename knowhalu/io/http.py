@@ -70,9 +70,9 @@ class Exchange(NamedTuple):
     timeout: float
     """Seconds from connecting to the last byte of the reply."""
     max_bytes: int
-    no_connection: str
-    no_reply: str
-    broken: str
+    no_connection: str = ""
+    no_reply: str = ""
+    broken: str = ""
 
 
 class HttpReply(NamedTuple):
@@ -95,9 +95,8 @@ class ClientOptions(TypedDict):
     timeout: httpx2.Timeout
 
 
-def client_options(exchange: Exchange, headers: dict[str, str] | None = None) -> ClientOptions:
-    """Return the arguments with which every client is made."""
-    seconds = exchange.timeout
+def client_options(timeout: float, headers: dict[str, str] | None = None) -> ClientOptions:
+    """Return the arguments with which every client is made; `timeout` is in seconds."""
     return {
         "trust_env": False,
         "follow_redirects": False,
@@ -106,7 +105,7 @@ def client_options(exchange: Exchange, headers: dict[str, str] | None = None) ->
         "headers": {"User-Agent": "knowhalu", "Accept": "application/json", "Accept-Encoding": "identity", **(headers or {})},
         # the callers bound how many requests are in flight
         "limits": httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEEPALIVE_SECONDS),
-        "timeout": httpx2.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS), pool=None),
+        "timeout": httpx2.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS), pool=None),
     }
 
 

@@ -116,7 +116,7 @@ class JsonClient:
                 raise SettingsError(f"llm.url: {self.url!r} is not an address; write it as http://HOST:PORT/v1") from error
             key = read_api_key(self.options)
             headers = {"Authorization": f"Bearer {key}"} if key else {}
-            client = httpx2.AsyncClient(**http.client_options(self._exchange, headers))
+            client = httpx2.AsyncClient(**http.client_options(self.options.timeout, headers))
             self._pools[loop] = _ConnectionPool(client, asyncio.Semaphore(self.options.concurrency))
         return self._pools[loop]
 

@@ -67,7 +67,7 @@ class HttpRetriever:
         if not distinct:
             return [[] for _ in queries]
         with (
-            httpx2.Client(**http.client_options(self._exchange)) as client,
+            httpx2.Client(**http.client_options(self._exchange.timeout)) as client,
             ThreadPoolExecutor(min(self._concurrency, len(distinct))) as pool,
         ):
             passages = dict(zip(distinct, pool.map(lambda q: self._search_one(client, q, k), distinct), strict=True))

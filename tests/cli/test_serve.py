@@ -128,7 +128,7 @@ def test_it_waits_until_the_server_answers_and_passes_an_interruption_on(stand_i
 
 
 @pytest.mark.parametrize(("options", "key", "said"), [
-    (("--api-key", "X"), None, "  export KNOWHALU_API_KEY=KEY   # the server wants the key"),
+    (("--api-key", "X"), None, "  export KNOWHALU_API_KEY=KEY   # the key that the server requires"),
     (("--api-key", "X"), "X\r", "  knowhalu check --reasoner llm"),
     (("--served-model-name", "judge"), None, "--set llm.model=judge -q"),
 ])  # fmt: skip
@@ -170,7 +170,7 @@ def test_a_server_that_dies_is_told_with_its_last_lines(stand_in, started, folde
     assert ours.returncode == 2
     assert "  loading the model\n" in told
     assert "memory" in told and "\x1b" not in told
-    assert "error: the server ended with exit code 3; its last lines stand above." in told
+    assert "error: the server ended with exit code 3; its last lines are shown above." in told
 
 
 def test_the_command_is_only_printed_when_asked_for(knowhalu, folder):
@@ -205,7 +205,7 @@ def test_a_short_context_of_the_model_is_kept(knowhalu, folder):
     (("model", "--", "--trust-remote-code"), "would run code that comes with the model"),
     (("model", "--", "--trust_remote_code=true"), "would run code that comes with the model"),
     (("model", "--set", "llm.url=http://far.example/v1"), "is not on this machine"),
-    (("model", "--set", "llm.url=http://127.0.0.1:99999/v1"), "llm.url: http://127.0.0.1:99999/v1 is no address (Port out of"),
+    (("model", "--set", "llm.url=http://127.0.0.1:99999/v1"), "llm.url: http://127.0.0.1:99999/v1 is not an address (Port out"),
     (("model",), "pip install 'knowhalu[vllm]'"),
 ])  # fmt: skip
 def test_what_cannot_be_served_is_told_before_anything_starts(knowhalu, folder, monkeypatch, tmp_path, arguments, said):
@@ -223,4 +223,4 @@ def test_a_port_in_use_is_told(knowhalu, folder, stand_in):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         result = knowhalu("serve-model", folder, "--port", taken.getsockname()[1])
-    assert "is in use" in result.stderr
+    assert "is in use by another process" in result.stderr

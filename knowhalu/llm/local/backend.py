@@ -13,9 +13,8 @@ import torch
 from knowhalu.errors import StageError
 from knowhalu.llm.local.attention import UnsupportedAttention
 from knowhalu.llm.local.decode import Answer, DecodingJob, PartialReply, SharedPrefixDecoder, decode_single
-from knowhalu.llm.local.forward import SharedPrefixModel, SinglePromptModel
+from knowhalu.llm.local.forward import PrefixPrefiller, SharedPrefixModel, SinglePromptModel, count_common_prefix
 from knowhalu.llm.local.loading import check_model_folder, end_tokens, load_model, load_tokenizer, max_context_tokens
-from knowhalu.llm.local.prefill import PrefixPrefiller, count_common_prefix
 from knowhalu.llm.local.prefix_tree import PrefixTree
 from knowhalu.llm.local.prompt_encoding import PromptEncoder
 from knowhalu.requests import Generate

@@ -10,8 +10,7 @@ import torch
 
 from knowhalu.errors import StageError
 from knowhalu.llm.local.attention import BatchedKVCache
-from knowhalu.llm.local.forward import SinglePromptModel
-from knowhalu.llm.local.prefill import PrefilledPrompt, PrefixPrefiller, batch_by_padded_size
+from knowhalu.llm.local.forward import PrefilledPrompt, PrefixPrefiller, SinglePromptModel, batch_by_padded_size
 from knowhalu.llm.local.prompt_encoding import EncodedPrompt, PromptEncoder
 from knowhalu.requests import Completion, Generate
 
