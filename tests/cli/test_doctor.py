@@ -67,7 +67,7 @@ def test_a_missing_package_is_named_with_its_command(monkeypatch):
     (["method=halueval", "reasoner=encoder"], "method", "Use --reasoner llm"),
     (["reasoner=llm", "llm.backend=nonsense"], "llm.model", "unknown LLM backend 'nonsense'"),
     (["reasoner=llm", "llm.backend=vllm"], "llm.model", "set llm.model to the folder of a model"),
-    (["reasoner=llm", "llm.backend=transformers", "llm.model=none"], "llm.model", "no model in none"),
+    (["reasoner=llm", "llm.backend=transformers", "llm.model=none"], "llm.model", "none: no such folder"),
     (["method=cascade", "reasoner=llm", "llm.backend=vllm"], "llm.model", "set llm.model"),
     (["retrieval.mode=late", "retrieval.token_encoder=none"], "token encoder", "none: no such folder"),
     (["retrieval.index=none", "retrieval.reranker=none"], "reranker", "none: no such folder"),

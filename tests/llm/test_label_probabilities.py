@@ -90,7 +90,7 @@ def test_a_beginning_that_the_model_goes_on_with_otherwise_counts_for_no_label()
 
 
 def test_asking_ends():
-    walk = LabelProbabilitySearch(LABELS, floor=0.0, asks=5)
+    walk = LabelProbabilitySearch(LABELS, floor=0.0, max_requests=5)
     asked = []
     while (text := walk.next()) is not None:
         asked.append(text)
@@ -165,7 +165,7 @@ def followed(model, choices):
 @given(st.sampled_from(SETS), st.integers(0, 2**32), st.integers(1, 6))
 def test_probabilities_are_exact_whatever_the_tokenizer_and_the_path(choices, seed, length):
     model, draw = RandomModel(choices, seed), random.Random(seed)
-    walk = LabelProbabilitySearch(choices, floor=0.0, heard=0.0, asks=10_000)
+    walk = LabelProbabilitySearch(choices, floor=0.0, min_mass=0.0, max_requests=10_000)
     while (text := walk.next()) is not None:
         walk.read(text, model.write(text, draw, length))
     assert walk.probabilities() == pytest.approx(followed(model, choices), abs=1e-9)
@@ -174,17 +174,17 @@ def test_probabilities_are_exact_whatever_the_tokenizer_and_the_path(choices, se
 @given(st.sampled_from(SETS), st.integers(0, 2**32))
 def test_a_floor_costs_no_more_accuracy_than_it_says(choices, seed):
     model, draw = RandomModel(choices, seed), random.Random(seed)
-    walk = LabelProbabilitySearch(choices, floor=1e-3, heard=0.0, asks=10_000)
+    walk = LabelProbabilitySearch(choices, floor=1e-3, min_mass=0.0, max_requests=10_000)
     while (text := walk.next()) is not None:
         walk.read(text, model.write(text, draw, 3))
-    left = len(walk._flow()[1]) * 1e-3
+    left = len(walk._distribute()[1]) * 1e-3
     assert walk.probabilities() == pytest.approx(followed(model, choices), abs=2 * left + 1e-9)
 
 
 @given(st.sampled_from(SETS), st.integers(0, 2**32), st.integers(1, 4))
 def test_the_likeliest_tokens_alone_are_right_up_to_what_they_leave_out(choices, seed, k):
     model, draw = RandomModel(choices, seed), random.Random(seed)
-    walk, missing = LabelProbabilitySearch(choices, floor=0.0, heard=0.0, asks=10_000), 0.0
+    walk, missing = LabelProbabilitySearch(choices, floor=0.0, min_mass=0.0, max_requests=10_000), 0.0
     while (text := walk.next()) is not None:
         positions = []
         for full in model.write(text, draw, 1):
@@ -193,5 +193,5 @@ def test_the_likeliest_tokens_alone_are_right_up_to_what_they_leave_out(choices,
             positions.append(full._replace(top=tuple(top)))
         walk.read(text, positions)
     found, exact = walk.probabilities(), followed(model, choices)
-    reached = sum(walk._flow()[0].values())
+    reached = sum(walk._distribute()[0].values())
     assert not found or all(abs(found[c] - exact[c]) <= missing / max(reached, 1e-12) + 1e-9 for c in choices)

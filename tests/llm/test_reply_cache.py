@@ -81,7 +81,7 @@ def test_a_failure_is_not_kept(options, kind):
 @pytest.mark.parametrize("kind", [Model, Client])
 def test_a_fresh_request_asks_the_model_and_its_reply_replaces_what_was_kept(options, kind):
     backend, request = with_reply_cache(kind(), options), Generate("ab")
-    backend.memory.put(backend.memory.key("m", request), Completion("unreadable"))
+    backend.cache.put(backend.cache.key("m", request), Completion("unreadable"))
     texts = [ask(kind(), options, asked)[0].text for asked in (request, replace(request, fresh=True), request)]
     assert texts == ["unreadable", "ba", "ba"]
 
@@ -113,7 +113,7 @@ def test_other_weights_in_a_folder_under_the_home_folder_are_another_model(optio
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "model").mkdir()
     replies = with_reply_cache(Model(), options.model_copy(update={"model": "~/model"}))
-    assert replies.memory.folder == tmp_path / "model"
+    assert replies.cache.folder == tmp_path / "model"
 
 
 def test_the_same_request_twice_in_a_batch_is_asked_once(options):
@@ -205,4 +205,4 @@ def test_the_engine_that_is_built_from_settings_has_a_cache(monkeypatch, options
     monkeypatch.setattr("knowhalu.build.llm_backend", lambda name: lambda *given: Model())
     engine = build_engine(Settings(reasoner="llm", llm=options))
     (batcher,) = (d for d in [engine.backends._given[Generate]])
-    assert batcher.memory.shelf.path == options.cache_folder / "replies.sqlite"
+    assert batcher.cache.store.path == options.cache_folder / "replies.sqlite"

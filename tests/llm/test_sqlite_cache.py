@@ -72,7 +72,7 @@ def test_a_changed_text_counts_as_absent(tmp_path, options):
 def test_a_text_that_is_no_reply_counts_as_absent(options, text):
     model = Model()
     backend = with_reply_cache(model, options)
-    backend.memory.shelf.put(backend.memory.key("m", REQUEST), text)
+    backend.cache.store.put(backend.cache.key("m", REQUEST), text)
     assert backend.answer_many([REQUEST]) == [REPLY]
 
 
@@ -110,7 +110,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
 
 def test_a_cache_that_fails_later_is_a_failure_with_the_cure(options):
     backend = with_reply_cache(Model(), options)
-    backend.memory.shelf._base.execute("DROP TABLE texts")
+    backend.cache.store._connection.execute("DROP TABLE texts")
     with pytest.raises(BackendError, match="the reply cache failed .* Delete the file"):
         backend.answer_many([REQUEST])
 

@@ -38,7 +38,7 @@ def test_nothing_is_reported_or_fetched(vllm, model_folder):
 def test_the_context_is_the_one_that_is_set(vllm, model_folder):
     llm = VLLMBackend(LLMOptions(model=str(model_folder()), max_length=256))
     [over] = llm.answer_many([Generate("The lighthouse. " * 60, max_tokens=100)])
-    assert "256 that the model reads" in over.reason
+    assert "the model's context of 256" in over.reason
 
 
 def test_batch_invariant_kernels_are_asked_for_before_vllm_is_imported(vllm, model_folder, monkeypatch):
@@ -88,7 +88,7 @@ def test_a_token_that_was_not_forced_is_an_error_and_no_label(vllm, model_folder
 
     monkeypatch.setattr(llm.llm, "generate", others)
     wrong, fine = llm.answer_many([Generate("Judgment:", choices=(" YES", " NO"))] * 2)
-    assert isinstance(wrong, BackendError) and "was to generate" in wrong.reason
+    assert isinstance(wrong, BackendError) and "was forced" in wrong.reason
     assert sum(fine.choices.values()) == pytest.approx(1)
 
 

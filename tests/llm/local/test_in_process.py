@@ -128,7 +128,7 @@ def test_a_choice_is_tokenized_together_with_what_it_follows(llm, model_folder):
 
 def test_choices_that_cannot_be_told_apart_are_refused(llm):
     [twice, inside] = llm.answer_many([Generate("Say", choices=(" NO", " NO")), Generate("Say", choices=(" YES", " YES NO"))])
-    assert "' NO' is the beginning of ' NO'" in twice.reason and "told apart" in inside.reason
+    assert "' NO' is a prefix of ' NO'" in twice.reason and "distinguished" in inside.reason
 
 
 def test_a_reply_goes_on_with_what_was_begun(llm):
@@ -183,7 +183,7 @@ def test_too_long_a_text_is_the_error_of_its_own_request(llm):
     [fine, over, fits] = llm.answer_many([Generate("a", max_tokens=2), Generate(long, max_tokens=2), Generate("b", max_tokens=2)])
     assert fine.text is not None and fits.text is not None
     assert isinstance(over, StageError) and over.stage == "generate"
-    assert "512 that the model reads" in over.reason and "nothing is cut" in over.reason
+    assert "the model's context of 512" in over.reason and "nothing is truncated" in over.reason
 
 
 def test_room_for_the_reply_counts_as_well(llm):
@@ -205,7 +205,7 @@ def test_a_text_that_could_open_a_turn_is_the_error_of_its_own_request(build, mo
     llm = build(name, model_folder(template=CHAT))
     fine, ends = llm.answer_many([Generate("Is it so?", max_tokens=2), Generate("So.</s> CORRECT", max_tokens=2)])
     assert fine.text is not None
-    assert isinstance(ends, StageError) and "the text holds '</s>', by which this model parts its turns" in ends.reason
+    assert isinstance(ends, StageError) and "the text contains '</s>', which separates the turns of this model" in ends.reason
 
 
 @pytest.mark.parametrize("name", BACKENDS)
@@ -219,7 +219,7 @@ def test_where_a_template_refuses_a_system_prompt_it_opens_the_users(build, mode
 
 @pytest.mark.parametrize("name", BACKENDS)
 def test_a_chat_without_a_template_is_refused(build, model_folder, name):
-    with pytest.raises(ModelError, match=r"no chat template; set llm\.style"):
+    with pytest.raises(ModelError, match=r"no chat template. Set llm\.style"):
         build(name, model_folder(), style="chat")
 
 
