@@ -22,7 +22,7 @@ class Dialect:
     """What a server understands beyond the common part of the API.
 
     `constrain` is how a reply is constrained to labels. `plain` are the fields that switch off the server's own sampling
-    defaults, so that every server decodes alike. `continues`: the server continues a begun reply only on request; others do
+    defaults, so that every server decodes alike. `continues`: the server continues a prefilled reply only on request; others do
     so by themselves. `thinks`: its chat template takes a switch for the thinking mode.
     """
 
@@ -106,10 +106,10 @@ class ServerSession:
     def _text_fields(self, request: Generate) -> dict[str, Any]:
         if self.style == "completion":
             return {"prompt": render_completion_prompt(request)}
-        begun, _ = self.begun(request)
-        turns = (("system", request.system), ("user", request.prompt), ("assistant", begun))
+        prefill, _ = self.prefill(request)
+        turns = (("system", request.system), ("user", request.prompt), ("assistant", prefill))
         fields: dict[str, Any] = {"messages": [{"role": role, "content": text} for role, text in turns if text]}
-        if begun and self.dialect.continues:
+        if prefill and self.dialect.continues:
             fields |= {"continue_final_message": True, "add_generation_prompt": False}
         if self.dialect.thinks:
             fields["chat_template_kwargs"] = {"enable_thinking": False}
@@ -124,8 +124,8 @@ class ServerSession:
 
     def _constraint_fields(self, request: Generate) -> dict[str, Any]:
         """Constrain the reply to the choices, after the spaces that the model still has to write, or after an optional one."""
-        begun, spaces = self.begun(request)
-        before = render_completion_prompt(request) if self.style == "completion" else begun
+        prefill, spaces = self.prefill(request)
+        before = render_completion_prompt(request) if self.style == "completion" else prefill
         leads = [spaces] if spaces else ["", " "] if before and not before[-1].isspace() else [""]
         allowed = [lead + choice for lead in leads for choice in request.choices]
         match self.constrain:
@@ -137,20 +137,20 @@ class ServerSession:
                 return {"grammar": f"root ::= {' | '.join(json.dumps(a, ensure_ascii=False) for a in allowed)}"}
         return {}
 
-    def begun(self, request: Generate) -> tuple[str, str]:
-        """Return the begun reply as it is sent, and the trailing spaces, which the model has to write itself.
+    def prefill(self, request: Generate) -> tuple[str, str]:
+        """Return the prefill as it is sent, and the trailing spaces, which the model has to write itself.
 
         Many chat templates trim the end of a message; a model that does not see the line break would write it first.
         """
         if self.style == "completion":
-            return request.begun, ""
-        trimmed = request.begun.rstrip()
-        return trimmed, request.begun[len(trimmed) :]
+            return request.prefill, ""
+        trimmed = request.prefill.rstrip()
+        return trimmed, request.prefill[len(trimmed) :]
 
 
 def render_completion_prompt(request: Generate) -> str:
-    """Return the text that a plain completion continues: system prompt, prompt and begun reply."""
-    return f"{request.system}\n\n{request.prompt}{request.begun}" if request.system else request.prompt + request.begun
+    """Return the text that a plain completion continues: system prompt, prompt and prefill."""
+    return f"{request.system}\n\n{request.prompt}{request.prefill}" if request.system else request.prompt + request.prefill
 
 
 def _escape_regex(text: str) -> str:

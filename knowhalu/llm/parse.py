@@ -12,7 +12,7 @@ from knowhalu.llm.label_probabilities import TokenLogprobs
 STOP_FINISH_REASONS = {"stop", "eos", "eos_token", "stop_sequence", "end_turn"}
 LENGTH_FINISH_REASONS = {"length", "max_tokens"}
 MIN_ECHO_CHARACTERS = 4
-"""A begun reply that is shorter than this is not looked for: a reply may begin with it by chance."""
+"""A prefill that is shorter than this is not looked for: a reply may begin with it by chance."""
 
 
 class ServerReply(NamedTuple):
@@ -127,9 +127,9 @@ def cut_at_stop(text: str, stops: Sequence[str]) -> tuple[str, bool]:
     return (text[: min(starts)], True) if starts else (text, False)
 
 
-def strip_echo(reply: ServerReply, begun: str) -> ServerReply:
-    """Remove the begun reply from the front, where the server returns it or the model repeats it."""
-    start = begun if reply.text.startswith(begun) else begun.strip()
+def strip_echo(reply: ServerReply, prefill: str) -> ServerReply:
+    """Remove the prefill from the front of a reply, where the server returns it or the model repeats it."""
+    start = prefill if reply.text.startswith(prefill) else prefill.strip()
     if len(start) < MIN_ECHO_CHARACTERS or not reply.text.lstrip().startswith(start.lstrip()):
         return reply
     at = reply.text.index(start) + len(start)

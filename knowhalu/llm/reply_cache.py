@@ -1,8 +1,8 @@
 """The reply cache: replies of a model on disk, so that a changed threshold never repeats a model call.
 
 The key of a reply is the sha256 of everything that determines it: the model, the options, and every field of the request but
-`fresh`. A reply is stored as JSON with a checksum; an entry that does not match its checksum counts as absent. Failures and
-blank replies are never stored. A `fresh` request is sent even if its reply is stored, and the new reply replaces the old one.
+`bypass_cache`. A reply is stored as JSON with a checksum; an entry that does not match its checksum counts as absent. Failures and
+blank replies are never stored. A `bypass_cache` request is sent even if its reply is stored, and the new reply replaces the old one.
 """
 
 import asyncio
@@ -48,7 +48,8 @@ class ReplyCache:
     def key(self, identity: str, request: Generate) -> bytes:
         """Return the digest of everything that determines a reply."""
         fields = asdict(request)
-        del fields["fresh"]
+        del fields["bypass_cache"]
+        fields["begun"] = fields.pop("prefill")  # the name of the field in the keys of stored replies
         decisive = [CACHE_FORMAT, self._options, identity, fields]
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).digest()
 
@@ -80,7 +81,7 @@ class CachedBackend:
     def answer_many(self, requests: list[Generate]) -> list[Completion | Exception | None]:
         """Answer every request, in order; equal requests are sent once."""
         keys = [self.cache.key(self._model_identity(), r) for r in requests]
-        bypassed = {k for k, r in zip(keys, requests, strict=True) if r.fresh}
+        bypassed = {k for k, r in zip(keys, requests, strict=True) if r.bypass_cache}
         replies: dict[bytes, Completion | Exception | None] = {k: None if k in bypassed else self.cache.get(k) for k in keys}
         missing = {k: r for k, r in zip(keys, requests, strict=True) if replies[k] is None}
         generated = self.backend.answer_many(list(missing.values())) if missing else []
@@ -112,7 +113,7 @@ class CachedAsyncBackend:
     async def answer(self, request: Generate) -> Completion:
         """Answer one request, from the cache if its reply is stored."""
         key = self.cache.key(await self._model_identity(), request)
-        if not request.fresh and (stored := await asyncio.to_thread(self.cache.get, key)) is not None:
+        if not request.bypass_cache and (stored := await asyncio.to_thread(self.cache.get, key)) is not None:
             return stored
         reply: Completion = await self.backend.answer(request)
         await asyncio.to_thread(self.cache.put, key, reply)

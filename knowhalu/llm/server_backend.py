@@ -101,9 +101,9 @@ class ServerBackend:
         return ServerSession(dialect, model, options.style, constrain)
 
     async def _continue(self, request: Generate, session: ServerSession) -> Completion:
-        """Generate free text after the prompt and the begun reply."""
-        reply = strip_echo(await self._post(request, session, request.max_tokens), request.begun)
-        text, stopped = cut_at_stop(reply.text.removeprefix(session.begun(request)[1]), request.stop)
+        """Generate free text after the prompt and its prefill."""
+        reply = strip_echo(await self._post(request, session, request.max_tokens), request.prefill)
+        text, stopped = cut_at_stop(reply.text.removeprefix(session.prefill(request)[1]), request.stop)
         return Completion(
             text, "stop" if stopped else reply.finish_reason, {}, reply.logprobs,
             reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens,
@@ -114,13 +114,13 @@ class ServerBackend:
         search = LabelProbabilitySearch(request.choices)
         replies = [await self._first_choice(request, session)]
         search.read("", replies[0].positions or ())
-        begun, _ = session.begun(request)
+        prefill, _ = session.prefill(request)
         while (text := search.next()) is not None:
-            further = replace(request, begun=begun + text, temperature=0.0)
-            if session.begun(further)[1]:  # a chat template may trim it, and the model would continue from another text
+            further = replace(request, prefill=prefill + text, temperature=0.0)
+            if session.prefill(further)[1]:  # a chat template may trim it, and the model would continue from another text
                 search.read(text, ())
                 continue
-            replies.append(strip_echo(await self._post(further, session, 1, constrained=False), further.begun))
+            replies.append(strip_echo(await self._post(further, session, 1, constrained=False), further.prefill))
             search.read(text, replies[-1].positions or ())
         probabilities = search.probabilities()
         if probabilities:
@@ -138,8 +138,8 @@ class ServerBackend:
         if session.constrain == "logprobs" and session.top and request.temperature > 0:
             reply = await self._post(replace(request, temperature=0.0), session, longest)
             if reply.positions:
-                return strip_echo(reply, request.begun)
-        return strip_echo(await self._post(request, session, longest), request.begun)
+                return strip_echo(reply, request.prefill)
+        return strip_echo(await self._post(request, session, longest), request.prefill)
 
     def _label_in_text(self, reply: ServerReply, search: LabelProbabilitySearch, session: ServerSession) -> str:
         """Return the choice with which a reply without log-probabilities begins, if it names no other."""

@@ -52,7 +52,7 @@ class PromptEncoder:
             return False
 
     def _chat(self, messages: list[dict[str, str]]) -> str:
-        """Write a chat up to the model's turn, without a thinking mode: `begun` opens the reply."""
+        """Write a chat up to the model's turn, without a thinking mode: `prefill` opens the reply."""
         text = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, enable_thinking=False)
         return str(text)
 
@@ -68,10 +68,10 @@ class PromptEncoder:
         """Return the text that the model continues."""
         together = f"{request.system}\n\n{request.prompt}" if request.system else request.prompt
         if not self.is_chat:
-            return together + request.begun
+            return together + request.prefill
         if request.system and self._takes_system_prompt:
-            return self._chat([{"role": "system", "content": request.system}, *_user_message(request.prompt)]) + request.begun
-        return self._chat(_user_message(together)) + request.begun
+            return self._chat([{"role": "system", "content": request.system}, *_user_message(request.prompt)]) + request.prefill
+        return self._chat(_user_message(together)) + request.prefill
 
     def tokens(self, text: str) -> TokenIds:
         """Return the tokens of a text; a chat template writes its special tokens itself."""
@@ -103,7 +103,7 @@ class PromptEncoder:
 
     def _check_turn_tokens(self, request: Generate) -> None:
         for token in self._turn_tokens:
-            if any(token in text for text in (request.system, request.prompt, request.begun)):
+            if any(token in text for text in (request.system, request.prompt, request.prefill)):
                 reason = f"the text contains {token!r}, which separates the turns of this model. Remove it from the text"
                 raise StageError("generate", f"{reason}, or use another model")
 
