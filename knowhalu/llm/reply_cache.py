@@ -1,8 +1,8 @@
 """The reply cache: replies of a model on disk, so that a changed threshold never repeats a model call.
 
 The key of a reply is the sha256 of everything that determines it: the model, the options, and every field of the request but
-`bypass_cache`. A reply is stored as JSON with a checksum; an entry that does not match its checksum counts as absent. Failures and
-blank replies are never stored. A `bypass_cache` request is sent even if its reply is stored, and the new reply replaces the old one.
+`bypass_cache`. A reply is stored as JSON with a checksum; an entry that does not match its checksum counts as absent. Failures
+and blank replies are never stored. A request with `bypass_cache` is always sent, and its reply replaces the stored one.
 """
 
 import asyncio
