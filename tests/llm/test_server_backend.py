@@ -14,6 +14,7 @@ from tests.support.fake_server import FakeServer, running
 from tests.support.hanging import HANG
 from tests.support.llm_contract import *  # noqa: F403 - the shared tests run here
 from tests.support.llm_contract import CHOICE, FREE, LABELS, asker, changed
+from tests.support.server_faults import status
 from tests.support.tiny_model import TinyModel
 
 KINDS = ["vllm", "llamacpp", "sglang", "ollama", "plain"]
@@ -223,6 +224,17 @@ def test_a_key_that_cannot_be_sent_is_named(monkeypatch):
     monkeypatch.setenv("MY_KEY", "one\ntwo")
     with pytest.raises(SettingsError, match=r"llm\.api_key_env: the variable MY_KEY holds a key with characters that cannot"):
         read_api_key(LLMOptions(api_key_env="MY_KEY"))
+
+
+def test_neither_proxies_nor_cookies_are_used(fake, monkeypatch):
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    fake.strike("model", status(429, headers=["Set-Cookie: session=1; Path=/"]))
+    assert ask(fake, FREE)[0].text
+    assert [r.method for r in fake.requests] == ["GET", "POST", "POST"]
+    assert not any("cookie" in r.headers for r in fake.requests)
 
 
 def test_requests_in_flight_stay_within_the_limit(fake, monkeypatch):
