@@ -7,7 +7,7 @@ their passages and knowledge in both forms, and the judgment. A prompt uses the 
 import hashlib
 import re
 import tomllib
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
@@ -15,9 +15,9 @@ from pydantic import Field, ValidationError, model_validator
 
 from knowhalu.errors import PromptError
 from knowhalu.prompts.template import prompt_folders
-from knowhalu.types import NO_INFORMATION, Knowledge, KnowledgeForm, Label, Passage, Query, Record, Step, Task, Triplet
+from knowhalu.types import NO_INFORMATION, Entity, Knowledge, KnowledgeForm, Label, Passage, Query, Record, Step, Task, Triplet
 
-KNOWHALU_FAMILY = "knowhalu"
+KNOWHALU_FAMILY, BASELINES_FAMILY = "knowhalu", "baselines"
 TASK_FIELDS = {
     Task.QA: ("question", "answer"),
     Task.RAG: ("question", "answer"),
@@ -107,6 +107,77 @@ class WorkedExample(ExampleInput):
         return self
 
 
+class ExampleClaim(Record):
+    """One claim of an example, judged by the example's passages."""
+
+    text: ExampleText
+    reason: ExampleText
+    label: Label
+
+
+class JudgedExample(ExampleInput):
+    """A text with its passages and claims, and the label that a judge should give it (baselines)."""
+
+    passages: tuple[ExampleSource, ...] = Field(min_length=1)
+    rationale: ExampleText
+    label: Label
+    claims: tuple[ExampleClaim, ...] = Field(min_length=1)
+
+
+class ClaimsExample(Record):
+    """A text and the claims of each of its sentences (Factored Verification)."""
+
+    question: str = ""
+    before: str = ""
+    sentences: tuple[ExampleText, ...] = Field(min_length=1)
+    claims: tuple[tuple[ExampleText, ...], ...]
+
+    @model_validator(mode="after")
+    def _of_each_sentence(self) -> "ClaimsExample":
+        if len(self.claims) != len(self.sentences):
+            raise ValueError("give the claims of each sentence, [] where it has none")
+        return self
+
+
+class SupportedExample(Record):
+    """A claim, its sources, and whether they support it (Factored Verification)."""
+
+    sources: tuple[ExampleSource, ...] = Field(min_length=1)
+    claim: ExampleText
+    reasoning: ExampleText
+    supported: bool
+
+
+class ExampleHypothesis(Record):
+    """A hypothesis with its reason and relation; with an entity where that alone is in question (CoNLI)."""
+
+    text: ExampleText
+    entity: str = ""
+    type: str = ""
+    reason: ExampleText
+    label: Literal["ENTAILMENT", "CONTRADICTION", "NEUTRAL"]
+
+    @model_validator(mode="after")
+    def _has_its_entity(self) -> "ExampleHypothesis":
+        if bool(self.entity) != bool(self.type) or self.entity not in self.text:
+            raise ValueError("entity and type belong together, and the entity must stand in the text")
+        return self
+
+    @property
+    def focus(self) -> Entity | None:
+        """Return the entity in question."""
+        start = self.text.index(self.entity)
+        return Entity(start=start, end=start + len(self.entity), text=self.entity, type=self.type) if self.entity else None
+
+
+class InferenceExample(Record):
+    """Sources, and hypotheses about them (CoNLI)."""
+
+    sources: tuple[ExampleSource, ...] = Field(min_length=1)
+    question: str = ""
+    hypotheses: tuple[ExampleHypothesis, ...] = Field(min_length=1)
+
+
 class _ExamplesFile(Record, Generic[R]):
     examples: tuple[R, ...] = Field(min_length=1)
 
@@ -121,6 +192,12 @@ def examples_file(name: str, folder: Path | None = None, family: str = KNOWHALU_
 def load_examples(task: Task, folder: Path | None = None) -> tuple[WorkedExample, ...]:
     """Load the examples of a task; raises PromptError naming the file, the line, and what is wrong there."""
     return read_examples(examples_file(task, folder), WorkedExample, task)
+
+
+@cache
+def load_judged_examples(task: Task, folder: Path | None = None) -> tuple[JudgedExample, ...]:
+    """Load the judged examples of a task; raises PromptError."""
+    return read_examples(examples_file(task, folder, BASELINES_FAMILY), JudgedExample, task)
 
 
 def read_examples(file: Path, kind: type[R], task: Task | None = None) -> tuple[R, ...]:

@@ -5,15 +5,24 @@ anything: `#`, brackets, quotes, several lines. What `shield` marked in a prompt
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from knowhalu.errors import ReplyError
-from knowhalu.prompts.format import ASKED_FOR, ENTITY, GENERAL, JUDGMENT, KNOWLEDGE, LABEL, REASON, SPECIFIC, THOUGHT
-from knowhalu.prompts.generate import generate_with_retry
+from knowhalu.prompts.format import (
+    ASKED_FOR,
+    ENTITY,
+    GENERAL,
+    JUDGMENT,
+    KNOWLEDGE,
+    LABEL,
+    REASON,
+    SPECIFIC,
+    THOUGHT,
+    JudgedClaim,
+)
 from knowhalu.prompts.template import unshield
-from knowhalu.requests import Completion, Conversation, Generate
+from knowhalu.requests import Completion
 from knowhalu.text.sentences import sentences
 from knowhalu.text.wordlists import HELPERS, VERBS
 from knowhalu.types import NO_INFORMATION, KnowledgeForm, Label, Query, Triplet
@@ -144,29 +153,56 @@ def complete_sentences(text: str) -> str:
     return text[: ends[-1].end()] if ends else ""
 
 
-MAX_CHOICE_TOKENS = 8
+_LIST_ITEM = re.compile(r"\s*(?:[*_]{0,2}\(?(?P<number>\d{1,3})[*_]{0,2}[.):][*_]{0,2}|[-*\u2022])\s+(?P<text>.*\S)")
+"""The blank after a number matters: a model that goes on from a begun "1." writes one, and one that does not begins anew."""
+_JUDGED_CLAIM = re.compile(
+    r"(?P<text>.*\w.*?)\s*[:.(|\[=>\u2013\u2014-]+\s*[*_\"']*(?P<label>CORRECT|INCORRECT|INCONCLUSIVE)\b\W*"
+)
+_NO_CLAIMS = re.compile(r"\W*(?:none|no claims?)\b[\w\s]{0,30}\W*", re.IGNORECASE)
 
 
-def generate_choice(request: Generate, choices: Sequence[str], stage: str) -> Conversation[str]:
-    """Go on from an open section to one of the choices; raises ReplyError where two replies name none, or several."""
-    ask = replace(request, begun="\n", stop=(), max_tokens=MAX_CHOICE_TOKENS, choices=tuple(choices))
-    restated = replace(ask, begun=f"\nOne of {', '.join(choices)}:\n")
-    _, choice = yield from generate_with_retry(ask, lambda c: _read_choice(c, choices, stage), lambda c: restated)
-    return choice
+def read_claim_list(reply: Completion) -> list[str]:
+    """Return the claims of a reply, each once; none where it says that there are none.
+
+    Raises ReplyError where it holds no list, or was cut off: a claim that is lost would pass unchecked.
+    """
+    items = _items(reply, "claims")
+    if not items and _NO_CLAIMS.fullmatch(reply.text):
+        return []
+    _check_complete(reply, items, "claims")
+    return list(dict.fromkeys(items))
 
 
-def _read_choice(reply: Completion, choices: Sequence[str], stage: str) -> str:
-    if set(reply.choices) == set(choices) and sum(reply.choices.values()) > 0:
-        return max(choices, key=lambda one: (reply.choices[one], one == reply.text.strip()))
-    bare = reply.text.strip(" \n\t.*_\"'()[]").casefold()
-    for one in choices:
-        if bare == one.casefold():
-            return one
-    words = "|".join(map(re.escape, choices))
-    found = set(re.findall(rf"(?<![\w/])(?:{words})(?![\w/])", reply.text))
-    if len(found) != 1:
-        raise ReplyError(stage, f"the reply names {'several' if found else 'none'} of {', '.join(choices)}", reply=reply.text)
-    return str(found.pop())
+def read_judged_claims(reply: Completion) -> list[JudgedClaim]:
+    """Return the claims of a reply with their labels; raises ReplyError where one has none, or the reply was cut off."""
+    items = _items(reply, "judge")
+    _check_complete(reply, items, "judge")
+    found = []
+    for item in items:
+        match = _JUDGED_CLAIM.fullmatch(item)
+        if match is None:
+            raise ReplyError("judge", f"the claim {item[:80]!r} has no label", reply=reply.text)
+        found.append(JudgedClaim(match["text"].strip(), Label(match["label"])))
+    return found
+
+
+def _items(reply: Completion, stage: str) -> list[str]:
+    """Return the items of the list; where a number is missing, a claim is lost."""
+    found = [
+        m for line in unshield(reply.text).splitlines() if (m := _LIST_ITEM.fullmatch(line)) and any(map(str.isalnum, m["text"]))
+    ]
+    numbers = [int(m["number"]) for m in found if m["number"]]
+    for due, number in enumerate(numbers, 1):
+        if number != due:
+            raise ReplyError(stage, f"the list of claims has number {number} where {due} is due", reply=reply.text)
+    return [m["text"] for m in found]
+
+
+def _check_complete(reply: Completion, items: list[str], stage: str) -> None:
+    if not items:
+        raise ReplyError(stage, "the reply lists no claims", reply=reply.text)
+    if reply.finish_reason == "length":
+        raise ReplyError(stage, "the reply was cut off before its list of claims ended", reply=reply.text)
 
 
 _NOTHING = re.compile(

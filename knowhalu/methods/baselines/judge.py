@@ -14,6 +14,7 @@ from knowhalu.methods.common.labels import (
     LabelledRationale,
     LabelScheme,
     RationaleGenerator,
+    generate_bare_label,
     generate_judgment,
     generate_label,
     generate_labelled_rationale,
@@ -29,11 +30,11 @@ from knowhalu.methods.common.verdict import (
     inconclusive_reason,
     resolve_inconclusive,
 )
-from knowhalu.prompts.book import BINARY_LABELS, BaselinePromptBook
-from knowhalu.prompts.claim_replies import JudgedClaim, format_judged_claims, read_judged_claims
-from knowhalu.prompts.format import LABEL
+from knowhalu.prompts.book import BASELINES, BINARY_LABELS, PromptBook
+from knowhalu.prompts.format import LABEL, JudgedClaim, format_judged_claims, format_passages, format_sample
 from knowhalu.prompts.generate import generate_with_retry
-from knowhalu.prompts.template import section
+from knowhalu.prompts.replies import read_judged_claims
+from knowhalu.prompts.template import join_sections, section
 from knowhalu.requests import Conversation, Generate
 from knowhalu.results import Finding, Segment, Verdict
 from knowhalu.settings import BaselineOptions, LLMOptions
@@ -145,7 +146,6 @@ def self_consistency(reasoner: JudgeReasoner, options: BaselineOptions | None = 
 
 UNDISTILLED_NOTE = "The passages as they are."
 """Stands as knowledge where passages are judged by without being distilled first."""
-NO_REASONS_NOTE = "No reasons were asked for."
 
 
 class JudgePrompt(NamedTuple):
@@ -173,7 +173,7 @@ class LLMJudge:
     def __init__(self, options: LLMOptions | None = None, method: BaselineOptions | None = None) -> None:
         """Load the prompts of all judges; raises PromptError where one cannot be used."""
         self.options, self.method = options or LLMOptions(), method or BaselineOptions()
-        self.book = BaselinePromptBook(self.options, [judge.prompt for judge in JUDGE_PROMPTS.values()])
+        self.book = PromptBook(BASELINES, self.options, [judge.prompt for judge in JUDGE_PROMPTS.values()])
 
     def judge(
         self, name: str, sample: Sample, passages: Sequence[Passage], votes: int | None = None
@@ -185,12 +185,12 @@ class LLMJudge:
         how = JUDGE_PROMPTS[name]
         lists: list[tuple[Label, tuple[JudgedClaim, ...]]] = []
         think: RationaleGenerator = {
-            "nothing": partial(_ask_label_only, scale=how.scale),
+            "nothing": partial(generate_bare_label, scale=how.scale),
             "reasons": partial(generate_labelled_rationale, scale=how.scale),
             "claims": partial(_ask_claims_then_label, scale=how.scale, lists=lists),
         }[how.before]
         judgment, shares = yield from generate_judgment(
-            self.book.judge(how.prompt, sample, passages), None, votes or self.options.votes, how.scale, think=think,
+            judge_request(self.book, how.prompt, sample, passages), None, votes or self.options.votes, how.scale, think=think,
             temperature=self.method.temperature if votes else 1.0,
         )  # fmt: skip
         steps = (undistilled_step(sample, passages),) if passages else ()
@@ -198,17 +198,16 @@ class LLMJudge:
         return said, next((claims for label, claims in lists if label is judgment.label), ())
 
 
+def judge_request(book: PromptBook, name: str, sample: Sample, passages: Iterable[Passage]) -> Generate:
+    """Render the request for the judgment of a sample, with the passages above it."""
+    return book.request(name, sample.task, sample=join_sections([*format_passages(passages), format_sample(sample)]))
+
+
 def undistilled_step(sample: Sample, passages: Sequence[Passage]) -> Step:
     """Show passages that were judged by as they are."""
     query = Query(specific=sample.response, general=sample.question or "")
     knowledge = Knowledge(form=KnowledgeForm.UNSTRUCTURED, text=UNDISTILLED_NOTE)
     return Step(thought="", query=query, passages=tuple(passages), knowledge=knowledge)
-
-
-def _ask_label_only(request: Generate, scale: LabelScheme) -> Conversation[LabelledRationale]:
-    """Ask for the label alone; at a temperature, the label that was drawn is the vote."""
-    label, shares = yield from generate_label(request, "\n", scale, draw=request.temperature > 0)
-    return NO_REASONS_NOTE, label, shares
 
 
 def _ask_claims_then_label(

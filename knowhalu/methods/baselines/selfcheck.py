@@ -4,6 +4,7 @@ Further responses to the same question or document are drawn at temperature 1, a
 against each of them. No knowledge is needed. Pieces and decision are those of KnowHalu, appendix A.5.2.
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,12 +15,12 @@ from knowhalu.errors import ReplyError, StageError
 from knowhalu.methods.baselines.judge import source_queries
 from knowhalu.methods.common.sources import given_or_retrieved_passages
 from knowhalu.methods.common.verdict import combine_segments, inconclusive_reason, is_hallucinated, resolve_inconclusive
-from knowhalu.prompts.book import BaselinePromptBook
+from knowhalu.prompts.book import BASELINES, PromptBook
 from knowhalu.prompts.format import format_passages
 from knowhalu.prompts.generate import generate_with_retry
-from knowhalu.prompts.replies import complete_sentences, generate_choice, one_line
+from knowhalu.prompts.replies import complete_sentences, one_line
 from knowhalu.prompts.template import join_sections, section
-from knowhalu.requests import Completion, Conversation, Entail, EntailmentPair, Probabilities
+from knowhalu.requests import Completion, Conversation, Entail, EntailmentPair, Generate, Probabilities
 from knowhalu.results import Segment, Verdict
 from knowhalu.settings import BaselineOptions, LLMOptions
 from knowhalu.text.sentences import Span, at_most_segments, sentences
@@ -141,6 +142,31 @@ def _reason(pairs: Sequence[tuple[tuple[str, int], float | None]], total: int) -
     return f"{said}; another one says: {text if len(text) <= MAX_SHOWN_CHARS else text[:MAX_SHOWN_CHARS] + ' ...'}"
 
 
+MAX_CHOICE_TOKENS = 8
+
+
+def generate_choice(request: Generate, choices: Sequence[str], stage: str) -> Conversation[str]:
+    """Go on from an open section to one of the choices; raises ReplyError where two replies name none, or several."""
+    ask = replace(request, begun="\n", stop=(), max_tokens=MAX_CHOICE_TOKENS, choices=tuple(choices))
+    restated = replace(ask, begun=f"\nOne of {', '.join(choices)}:\n")
+    _, choice = yield from generate_with_retry(ask, lambda c: _read_choice(c, choices, stage), lambda c: restated)
+    return choice
+
+
+def _read_choice(reply: Completion, choices: Sequence[str], stage: str) -> str:
+    if set(reply.choices) == set(choices) and sum(reply.choices.values()) > 0:
+        return max(choices, key=lambda one: (reply.choices[one], one == reply.text.strip()))
+    bare = reply.text.strip(" \n\t.*_\"'()[]").casefold()
+    for one in choices:
+        if bare == one.casefold():
+            return one
+    words = "|".join(map(re.escape, choices))
+    found = set(re.findall(rf"(?<![\w/])(?:{words})(?![\w/])", reply.text))
+    if len(found) != 1:
+        raise ReplyError(stage, f"the reply names {'several' if found else 'none'} of {', '.join(choices)}", reply=reply.text)
+    return str(found.pop())
+
+
 INCONSISTENCY_SCORES = {"Yes": 0.0, "No": 1.0, "N/A": None}
 """How inconsistent a sentence is with a response that supports it or not; None where the response says nothing of the matter."""
 REDRAW_SEED_OFFSET = 1_000_003
@@ -153,7 +179,7 @@ class SelfCheckLLM:
     def __init__(self, options: LLMOptions | None = None, method: BaselineOptions | None = None) -> None:
         """Load the prompts; raises PromptError where one cannot be used."""
         self.options, self.method = options or LLMOptions(), method or BaselineOptions()
-        self.book = BaselinePromptBook(self.options, ("answer", "supported"))
+        self.book = PromptBook(BASELINES, self.options, ("answer", "supported"))
 
     def draw(self, sample: Sample, passages: Sequence[Passage], number: int) -> Conversation[str]:
         """Draw the response `number`, from 0, to what the sample responds to."""

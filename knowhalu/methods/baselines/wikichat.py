@@ -23,10 +23,10 @@ from knowhalu.methods.common.verdict import (
     nothing_to_check_verdict,
     resolve_inconclusive,
 )
-from knowhalu.prompts.book import CLAIM, BaselinePromptBook
-from knowhalu.prompts.claim_replies import read_claim_list
-from knowhalu.prompts.format import format_passages, format_sample
+from knowhalu.prompts.book import BASELINES, PromptBook
+from knowhalu.prompts.format import CLAIM, format_passages, format_sample
 from knowhalu.prompts.generate import generate_with_retry
+from knowhalu.prompts.replies import read_claim_list
 from knowhalu.prompts.template import join_sections, section
 from knowhalu.requests import Conversation
 from knowhalu.results import Segment, SkippedSpan, Verdict
@@ -109,7 +109,7 @@ class WikiChatLLM:
     def __init__(self, options: LLMOptions | None = None, method: BaselineOptions | None = None) -> None:
         """Load the prompts; raises PromptError where one cannot be used."""
         self.options = options or LLMOptions()
-        self.book = BaselinePromptBook(self.options, ("claims", "verdict"))
+        self.book = PromptBook(BASELINES, self.options, ("claims", "verdict"))
 
     def claims(self, part: Sample) -> Conversation[list[str]]:
         """List the claims of a piece of a response, each in words that can be understood alone."""

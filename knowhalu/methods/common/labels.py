@@ -7,7 +7,8 @@ of the label among the three (KnowHalu, section 3.2 e), or the share of equal vo
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 from knowhalu.errors import ReplyError
 from knowhalu.methods.common.attribution import assign_quote_scores
@@ -19,21 +20,33 @@ from knowhalu.requests import Completion, Conversation, Generate
 from knowhalu.types import InconclusiveReason, Judgment, KnowledgeForm, Label, Relation, Sample, Step, Task
 
 MAX_LABEL_TOKENS = 16
-TIE_ORDER = (Label.INCONCLUSIVE, Label.INCORRECT, Label.CORRECT)
-"""Of labels with equally many votes, the first of these counts."""
 RATIONALE_OPENING = " Each detail is held against the knowledge in turn."
 """How a rationale begins that the model did not begin itself."""
 NO_PROBABILITY_NOTE = "(the model gave no probability for its label{})"
 OTHER_FORM_NOTE = ", so the other form of knowledge is asked too"
+NO_REASONS_NOTE = "No reasons were asked for."
 VOTES_HINT = "; --set llm.votes=20 measures it by votes"
 
 
 class LabelScheme(NamedTuple):
-    """The words that a model chooses from, the heading under which it does, and how a rationale begins that it did not begin."""
+    """The labels that a model chooses from, and the words of the conversation around the choice.
+
+    `words` are the labels as the model writes them, `heading` opens the label, and `opening` begins a rationale that the model
+    could not begin itself. `rationale` is the heading of the rationale, `ends` are further headings that end it, and `hint` names
+    the labels where a first reply had none. `read` reads the label where the backend gives no probabilities. Of labels with
+    equally many votes, the first of `ties` counts. A reply that cannot be read fails in `stage`.
+    """
 
     words: Mapping[str, Label]
     heading: str = LABEL
     opening: str = RATIONALE_OPENING
+    rationale: str = JUDGMENT
+    ends: tuple[str, ...] = ()
+    hint: str = ""
+    max_tokens: int = MAX_LABEL_TOKENS
+    read: Callable[[str, str, Mapping[str, Label]], Label] = read_label
+    ties: tuple[Label, ...] = (Label.INCONCLUSIVE, Label.INCORRECT, Label.CORRECT)
+    stage: str = "judge"
 
 
 THREE_LABEL_SCHEME = LabelScheme({str(label): label for label in (Label.CORRECT, Label.INCORRECT, Label.INCONCLUSIVE)})
@@ -42,6 +55,15 @@ LabelShares = dict[Label, float]
 LabelledRationale = tuple[str, Label, LabelShares]
 """A rationale, the label after it, and the label's probabilities where the backend gave them."""
 RationaleGenerator = Callable[[Generate], Conversation[LabelledRationale]]
+
+
+class MeasuredLabel(NamedTuple):
+    """A label with its rationale, the shares of all labels, and where these come from."""
+
+    rationale: str
+    label: Label
+    shares: LabelShares
+    measured: Literal["probability", "votes", "nowhere"]
 
 
 def judge_knowledge(
@@ -99,51 +121,77 @@ def generate_judgment(
 
     `think` asks for what comes before the label, and for the label: by default a rationale.
     """
-    think = think or (lambda asked: generate_labelled_rationale(asked, scale))
-    if votes > 1:
-        judgment, shares = yield from _judge_by_votes(request, form, votes, think, temperature)
-        return judgment.model_copy(update=reason_fields(judgment.label, scale)), shares
-    rationale, label, shares = yield from think(request)
+    rationale, label, shares, measured = yield from measure_label(request, votes, scale, think=think, temperature=temperature)
     why = reason_fields(label, scale)
+    if measured == "nowhere":
+        # a confidence of 0 is under every delta1, so Algorithm 1 asks the other form too, and over no delta2, so an unmeasured
+        # supplement overrides only what is INCONCLUSIVE
+        note = NO_PROBABILITY_NOTE.format(OTHER_FORM_NOTE if form else VOTES_HINT)
+        judgment = Judgment(form=form, label=label, confidence=0.0, rationale=f"{rationale} {note}", measured=measured, **why)
+        return judgment, shares
+    return Judgment(form=form, label=label, confidence=shares[label], rationale=rationale, measured=measured, **why), shares
+
+
+def measure_label(
+    request: Generate,
+    votes: int = 1,
+    scale: LabelScheme = THREE_LABEL_SCHEME,
+    *,
+    think: RationaleGenerator | None = None,
+    temperature: float = 1.0,
+) -> Conversation[MeasuredLabel]:
+    """Choose the most probable label, or that of the majority of several judgments drawn at a temperature.
+
+    The shares are probabilities, shares of the votes, or 1 for the label where the backend gives no probabilities.
+    """
+    think = think or partial(generate_labelled_rationale, scale=scale)
+    if votes > 1:
+        return (yield from _count_votes(request, votes, scale, think, temperature))
+    rationale, label, shares = yield from think(request)
     if shares:
-        return Judgment(form=form, label=label, confidence=shares[label], rationale=rationale, **why), shares
-    # a confidence of 0 is under every delta1, so Algorithm 1 asks the other form too, and over no delta2, so an unmeasured
-    # supplement overrides only what is INCONCLUSIVE
-    said = f"{rationale} {NO_PROBABILITY_NOTE.format(OTHER_FORM_NOTE if form else VOTES_HINT)}"
-    return Judgment(form=form, label=label, confidence=0.0, rationale=said, measured="nowhere", **why), {label: 1.0}
+        return MeasuredLabel(rationale, label, shares, "probability")
+    return MeasuredLabel(rationale, label, {label: 1.0}, "nowhere")
 
 
-def _judge_by_votes(
-    request: Generate, form: KnowledgeForm | None, votes: int, think: RationaleGenerator, temperature: float
-) -> Conversation[tuple[Judgment, LabelShares]]:
-    """Draw several judgments; the majority's label counts, with its share as confidence."""
+def _count_votes(
+    request: Generate, votes: int, scale: LabelScheme, think: RationaleGenerator, temperature: float
+) -> Conversation[MeasuredLabel]:
+    """Draw several judgments; the majority's label counts, with the first rationale that led to it."""
     drawn: list[tuple[str, Label]] = []
     for i in range(votes):
         rationale, label, _ = yield from think(replace(request, temperature=temperature, seed=request.seed + i))
         drawn.append((rationale, label))
     counts = Counter(label for _, label in drawn)
-    best = max(TIE_ORDER, key=lambda one: counts[one])  # the first of equals
+    best = max(scale.ties, key=lambda label: counts[label])  # the first of equals
     rationale = next(r for r, label in drawn if label is best)
-    said = f"{rationale} ({counts[best]} of {votes} votes)"
-    judgment = Judgment(form=form, label=best, confidence=counts[best] / votes, rationale=said, measured="votes")
-    return judgment, {label: n / votes for label, n in counts.items()}
+    shares = {label: n / votes for label, n in counts.items()}
+    return MeasuredLabel(f"{rationale} ({counts[best]} of {votes} votes)", best, shares, "votes")
 
 
 def generate_labelled_rationale(request: Generate, scale: LabelScheme = THREE_LABEL_SCHEME) -> Conversation[LabelledRationale]:
-    """Ask for the rationale, then go on from it to the label; returns both, and the label's probabilities."""
-    reply, rationale = yield from generate_with_retry(request, _rationale, lambda c: replace(request, begun=scale.opening))
+    """Ask for the rationale, then go on from it to the label."""
+    reply, rationale = yield from generate_with_retry(
+        request, lambda c: _read_rationale(c, scale), lambda c: replace(request, begun=scale.opening)
+    )
     lead = reply_prefix(reply.text, rationale, then=scale.heading) + "\n"
     label, shares = yield from generate_label(request, lead, scale)
     return rationale, label, shares
+
+
+def generate_bare_label(request: Generate, scale: LabelScheme = THREE_LABEL_SCHEME) -> Conversation[LabelledRationale]:
+    """Ask for the label alone; at a temperature, the label that was drawn is the vote."""
+    label, shares = yield from generate_label(request, "\n", scale, draw=request.temperature > 0)
+    return NO_REASONS_NOTE, label, shares
 
 
 def generate_label(
     request: Generate, lead: str, scale: LabelScheme = THREE_LABEL_SCHEME, *, draw: bool = False
 ) -> Conversation[tuple[Label, LabelShares]]:
     """Go on from `lead`, a begun reply, to a word of the scale: the most probable one, or with `draw` the one that was drawn."""
-    ask = replace(request, begun=lead, stop=(), max_tokens=MAX_LABEL_TOKENS, choices=tuple(scale.words))
-    restated = f"{lead}One of {', '.join(scale.words)}:\n"
-    reply, label = yield from generate_with_retry(ask, lambda c: _label(c, scale, draw), lambda c: replace(ask, begun=restated))
+    ask = replace(request, begun=lead, stop=(), max_tokens=scale.max_tokens, choices=tuple(scale.words))
+    hint = scale.hint or f"One of {', '.join(scale.words)}"
+    restated = replace(ask, begun=f"{lead}{hint}:\n")
+    reply, label = yield from generate_with_retry(ask, lambda c: _read_label(c, scale, draw), lambda c: restated)
     return label, _label_shares(reply, scale)
 
 
@@ -156,16 +204,16 @@ def _label_shares(reply: Completion, scale: LabelScheme) -> LabelShares:
     return {label: p / total for label, p in given.items()}
 
 
-def _rationale(reply: Completion) -> str:
-    text = split_sections(reply.text, JUDGMENT, ()).texts.get(JUDGMENT, "")
+def _read_rationale(reply: Completion, scale: LabelScheme) -> str:
+    text = split_sections(reply.text, scale.rationale, scale.ends).texts.get(scale.rationale, "")
     if not any(c.isalnum() for c in text):
-        raise ReplyError("judge", "the reply gives no reasons", reply=reply.text)
+        raise ReplyError(scale.stage, "the reply gives no reasons", reply=reply.text)
     return (complete_sentences(text) or text) if reply.finish_reason == "length" else text
 
 
-def _label(reply: Completion, scale: LabelScheme, draw: bool) -> Label:
-    """Return the most probable label; without probabilities, the last one that the reply has."""
+def _read_label(reply: Completion, scale: LabelScheme, draw: bool) -> Label:
+    """Return the most probable label; without probabilities, the one that the reply names."""
     shares = {} if draw else _label_shares(reply, scale)
     if not shares:
-        return read_label(reply.text, reply.text, scale.words)
-    return max(shares, key=lambda one: (shares[one], one is scale.words.get(reply.text.strip())))
+        return scale.read(reply.text, reply.text, scale.words)
+    return max(shares, key=lambda label: (shares[label], label is scale.words.get(reply.text.strip())))

@@ -7,27 +7,18 @@ response is written it fails that revision.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
-from knowhalu.errors import PromptError, ReplyError, StageError
+from knowhalu.errors import ReplyError, StageError
+from knowhalu.prompts.book import REVISION, PromptBook
 from knowhalu.prompts.format import format_passages
-from knowhalu.prompts.generate import generate_with_retry, make_request
-from knowhalu.prompts.template import Prompt, PromptText, join_sections, load_prompt, section, unshield
+from knowhalu.prompts.generate import generate_with_retry
+from knowhalu.prompts.template import PromptText, join_sections, section, unshield
 from knowhalu.requests import Completion, Conversation, Generate
 from knowhalu.results import ProposedRewrite, RewriteInput
 from knowhalu.settings import LLMOptions
 from knowhalu.text.sentences import sentences, word_count, words
 from knowhalu.types import Passage
 
-PROMPT_FAMILY = "revise"
-PROMPT_HOLES = {
-    "rewrite": ("sources", "doubted"),
-    "response": ("sources", "response", "problems"),
-    "critique": ("sources", "sentence"),
-    "correction": ("sources", "response"),
-    "revision": ("sources", "response", "feedback"),
-}
-"""The prompts and what fills their holes."""
 NONE_REPLY = "NONE"
 MAX_TOKENS_PER_WORD = 3
 """Tokens that a word of a response may take when it is written again."""
@@ -35,14 +26,6 @@ RETRY_TEMPERATURE = 0.7
 """Temperature of a request whose first reply could not be read."""
 _QUOTES = {'"': '"', "“": "”", "'": "'", "‘": "’"}  # noqa: RUF001
 _HEADING = re.compile(r"^[ \t]*(?:#{2,6}[ \t]*)?[*_]{0,2}(?:corrected text|rewrite|critique|feedback)[*_]{0,2}:[*_]{0,2}", re.I)
-
-
-def load_revision_prompt(name: str, folder: Path | None = None) -> Prompt:
-    """Load a prompt of revision; raises PromptError where it has other holes than it must."""
-    prompt = load_prompt(f"{PROMPT_FAMILY}/{name}", folder)
-    if prompt.holes != PROMPT_HOLES[name]:
-        raise PromptError(f"{prompt.file}: needs the holes {list(PROMPT_HOLES[name])}, and has {list(prompt.holes)}")
-    return prompt
 
 
 class LLMRewriter:
@@ -53,7 +36,7 @@ class LLMRewriter:
     def __init__(self, options: LLMOptions | None = None) -> None:
         """Load all prompts; raises PromptError where one cannot be used."""
         self.options = options or LLMOptions()
-        self.prompts = {name: load_revision_prompt(name, self.options.prompts) for name in PROMPT_HOLES}
+        self.book = PromptBook(REVISION, self.options)
 
     def propose(
         self, fault: RewriteInput, sources: Sequence[Passage], refused: Sequence[str]
@@ -100,7 +83,7 @@ class LLMRewriter:
         request = self._request(name, sources=_format_sources(sources), response=section("Text", response), **values)
         for stop in request.stop:
             if stop in f"\n{response}":
-                file = self.prompts[name].file
+                file = self.book.prompt(name).file
                 raise StageError("revise", f"the text holds {stop!r}, where {file} ends the reply; change the text, or that stop")
         request = replace(request, max_tokens=max(request.max_tokens, MAX_TOKENS_PER_WORD * word_count(response)))
         _, text = yield from generate_with_retry(
@@ -109,7 +92,7 @@ class LLMRewriter:
         return "" if is_none_reply(text) else text
 
     def _request(self, name: str, **values: PromptText) -> Generate:
-        return make_request(self.prompts[name], self.options, **values)
+        return self.book.request(name, **values)
 
 
 def _retry_request(request: Generate) -> Generate:
