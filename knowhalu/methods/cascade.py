@@ -6,7 +6,8 @@ the last word. Where it takes no part, what is undecided is left open: the band 
 
 from collections.abc import Mapping, Sequence
 
-from knowhalu.methods.common.calibrated import CalibratedMethod, DecisionRule, Detector
+from knowhalu.methods.common.calibrated import CalibratedMethod, DecisionRule
+from knowhalu.methods.common.protocol import Detector
 from knowhalu.requests import Conversation
 from knowhalu.results import CascadeStage, Verdict
 from knowhalu.settings import CascadeOptions

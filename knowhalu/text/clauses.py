@@ -7,7 +7,7 @@ conditions, alternatives and quotations are never parted, as their parts do not 
 import re
 from typing import NamedTuple
 
-from knowhalu.text.refusals import declines_to_answer
+from knowhalu.text.questions import declines_to_answer
 from knowhalu.text.sentences import Span, content_words, sentences
 from knowhalu.text.wordlists import DETERMINERS, HELPERS, NAME_PATTERN, PREPOSITIONS, VERBS
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from knowhalu.text.quantities import MAX_UNIT_DISTANCE, find_date_spans, number_value, unit_after
 from knowhalu.text.sentences import SENTENCE_STARTERS, STOPWORDS, Span, sentences, stem, words
 from knowhalu.text.wordlists import (
+    CARDINALS,
     COMPOUND_NAME_NOUNS,
     CURRENCY_PATTERNS,
     DETERMINERS,
@@ -16,14 +17,18 @@ from knowhalu.text.wordlists import (
     MONTHS,
     NAME_PATTERN,
     NATIONALITIES,
+    ORDINALS,
     ORGANISATION_NOUNS,
     PERSON_TITLES,
     PLACES,
     PREPOSITIONS,
     PRONOUNS,
+    SEASONS_AND_HOLIDAYS,
     SENTENCE_OPENERS,
     SITE_NOUNS,
+    TENS,
     VERBS,
+    WEEKDAYS,
 )
 from knowhalu.types import Entity
 
@@ -41,10 +46,7 @@ _NON_NAME_WORDS = (
     | STOPWORDS
     | SENTENCE_OPENERS
 )
-_DATES = re.compile(
-    r"(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|January|February|March|April|May|June|July|August|September|October"
-    r"|November|December|Spring|Summer|Autumn|Winter|Christmas|Easter|BC|AD|Q[1-4]|[ap]m)"
-)
+_DATES = re.compile(rf"(?:(?:{'|'.join(WEEKDAYS)})s?|{'|'.join((*MONTHS, *SEASONS_AND_HOLIDAYS))}|BC|AD|Q[1-4]|[ap]m)")
 _NO_NAME = re.compile(r"(?:ly|ing|ed|s|[ts]ion|ment|ness|ity|ism|ance|ence|ship|hood)$")
 _PERSON_CONTEXT = re.compile(r"\s+(?:said|says|told|added|explained|wrote|was born|died|married|who\b)")
 _AGE = re.compile(r",?\s+\(?(?:aged )?\d{1,2}\b(?=[,)])")
@@ -132,15 +134,13 @@ def _type(text: str, start: int, end: int) -> str:
     return "name"
 
 
-_WEEKDAY = re.compile(r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day")
-_MONTH = re.compile("|".join(m.capitalize() for m in MONTHS))
 _POSSESSIVE = re.compile(r"['’]s\b")  # noqa: RUF001
 _PEOPLE = re.compile(r"\w+(?:ish|ese|ian|[ei]an|can|man|ench|utch)s?")
 """Words made of a place's name: none of them stands for a name of its own."""
 _SENTENCE_OPENING = re.compile(r"(?:[.!?:;]|--|[–—])[\"”’']*\s+[\"“‘'(]*|^[\"“‘'(]+|\n\s*")  # noqa: RUF001
 _WHOLE_YEAR = re.compile(r"(?:1\d|20)\d\d")
 _SCALES = frozenset("hundred thousand million billion trillion bn m k dozen".split())
-_ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|eleventh|twelfth")
+_ORDINAL = re.compile(rf"\d+(?:st|nd|rd|th)|{'|'.join(ORDINALS)}")
 _AMBIGUOUS_NUMBERS = frozenset({"one", "once", "second", "twice"})
 """Number words that mostly say something else."""
 _MONEY = "$£€¥"
@@ -242,24 +242,23 @@ def _names(text: str) -> Iterator[TypedSpan]:
 
 
 def _name_type(text: str) -> str:
-    if _WEEKDAY.fullmatch(text) or _MONTH.fullmatch(text):
-        return "weekday" if _WEEKDAY.fullmatch(text) else "month"
+    if text in WEEKDAYS or text in MONTHS:
+        return "weekday" if text in WEEKDAYS else "month"
     return "people" if _PEOPLE.fullmatch(text) else "name"
 
 
 _FIGURE = r"(?:(?<!\w)[-−])?\d[\d,]{0,24}(?:\.\d+)?"  # noqa: RUF001
 _ALONE = r"(?<!\w)(?<!\d,)"  # no figure begins within another
 _SCALE = r"(?:hundred|thousand|million|billion|trillion|dozen)"
-_TEENS = "ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
-_TENS = "(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)"
-_SMALL = "two|three|four|five|six|seven|eight|nine"
+_TEENS, _SMALL = "|".join(CARDINALS[10:20]), "|".join(CARDINALS[2:10])
+_TENS = f"(?:{'|'.join((CARDINALS[20], *TENS[:-1]))})"
 _SPELLED = rf"(?:{_TENS}(?:[- ](?:one|{_SMALL}))?|{_TEENS}|{_SMALL}|(?:an?|one|half a) (?={_SCALE}))(?:(?:[- ]|(?<= )){_SCALE})*"
 _VAGUE = "(?:dozens|hundreds|thousands|millions|billions)"
 _VALUE = rf"(?:{_FIGURE}(?:\s?(?:{_SCALE}|bn|m|k)\b)?|{_SPELLED})"
 _RANGE = rf"{_VALUE}(?:(?:\s?[-–]\s?| to ){_VALUE})?"  # noqa: RUF001
 _YEAR = r"(?:1\d{3}|20\d\d)"
-_RANK = "(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|eleventh|twelfth|twentieth)"
-_DAY = "(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day"
+_RANK = f"(?:{'|'.join(ORDINALS)}|twentieth)"
+_DAY = f"(?:{'|'.join(WEEKDAYS)})"
 _UNIT = "|".join(sorted(MEASUREMENT_UNITS, key=lambda unit: -len(unit)))
 _NO_PLURAL = "(?:was|is|has|as|this|its|his|us|yes|always|perhaps|less|across|towards|unless|plus|minus|versus)"
 _NO_NOUN = rf"(?!{_NO_PLURAL}\b|of\b|to\b|in\b|and\b|or\b|for\b|from\b|with\b|by\b|on\b|at\b|years?\b)"

@@ -5,18 +5,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from knowhalu.text.sentences import Span, content_words, words
+from knowhalu.text.wordlists import CARDINALS, MONTHS, ORDINALS, TENS
 
-_CARDINALS = """
-    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
-    nineteen twenty
-""".split()
-_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
-_TENS = {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90, "hundred": 100}
-_NUMBER_WORDS = {w: str(i) for i, w in enumerate(_CARDINALS)} | {w: str(i) for i, w in enumerate(_ORDINALS, 1)}
-_NUMBER_WORDS |= {w: str(i) for w, i in _TENS.items()} | {"dozen": "12", "once": "1", "twice": "2"}
+_NUMBER_VALUES = {w: str(i) for i, w in enumerate(CARDINALS)} | {w: str(i) for i, w in enumerate(ORDINALS, 1)}
+_NUMBER_VALUES |= {w: str(10 * i) for i, w in enumerate(TENS, 3)} | {"dozen": "12", "once": "1", "twice": "2"}
 _SCALE = {"thousand": 1e3, "million": 1e6, "m": 1e6, "bn": 1e9, "billion": 1e9, "k": 1e3}
-_MONTHS = "January February March April May June July August September October November December".split()
-_MONTH = rf"(?P<month>{'|'.join(_MONTHS)}|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b\.?)"
+_MONTH = rf"(?P<month>{'|'.join(MONTHS)}|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b\.?)"
 _DAY = r"(?P<day>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>1\d{3}|20\d\d)"
 _DATES = tuple(
@@ -53,8 +47,8 @@ class Quantity(NamedTuple):
 def number_value(word: str) -> str | None:
     """Return the value of a number, an ordinal or a number word as text ("1,000" and "1000" meet), or None."""
     low = word.lower()
-    if low in _NUMBER_WORDS:
-        return _NUMBER_WORDS[low]
+    if low in _NUMBER_VALUES:
+        return _NUMBER_VALUES[low]
     match = re.fullmatch(r"([\d][\d,]*(?:\.\d+)?)(?:%|st|nd|rd|th|s|(m|bn|k))?", low)
     if match is None:
         return None
@@ -71,7 +65,7 @@ def find_date_spans(text: str) -> tuple[tuple[int, int, Date], ...]:
                 continue
             part = m.groupdict()
             named = (part.get("month") or "")[:3]
-            month = next((i for i, name in enumerate(_MONTHS, 1) if name[:3] == named), int(part.get("number") or 0))
+            month = next((i for i, name in enumerate(MONTHS, 1) if name[:3] == named), int(part.get("number") or 0))
             taken.append((m.start(), m.end(), Date(int(part.get("year") or 0), month, int(part.get("day") or 0))))
     return tuple(taken)
 

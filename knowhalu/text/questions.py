@@ -1,9 +1,10 @@
-"""What a question asks for, and the two formulations of a query, by text rules."""
+"""What a question asks for, the two formulations of a query, and answers that decline, all by text rules."""
 
 import re
 from enum import StrEnum
 
-from knowhalu.text.sentences import STOPWORDS, content_words, words
+from knowhalu.text import wordlists as lexicon
+from knowhalu.text.sentences import STOPWORDS, content_words, sentences, words
 from knowhalu.text.wordlists import (
     AUXILIARIES,
     DATE_PATTERN,
@@ -104,3 +105,24 @@ def general_query(claim: str) -> str:
     kept = words(text)
     half = kept[max(1, (2 * len(kept)) // 3) - 1].end if kept else len(text)
     return f"{text[:half]} what?"
+
+
+def declines_to_answer(text: str, *, in_other_words: bool = False) -> bool:
+    """Tell whether a text declines to answer in every part that says anything; a hedge that goes on to a claim does not."""
+    parts = [part.strip() for s in sentences(text) for part in lexicon.CLAUSE_BREAK_PATTERN.split(s.text)]
+    told = [part for part in parts if content_words(part)]
+    declining = [part for part in told or parts if _part_declines(part, in_other_words=in_other_words)]
+    return bool(declining) and all(part in declining or lexicon.REFUSAL_COURTESY_PATTERN.search(part) for part in told)
+
+
+def hedges(text: str) -> bool:
+    """Tell whether any part of a text declines to answer, whatever the others claim."""
+    return any(_part_declines(part.strip(), in_other_words=True) for part in lexicon.CLAUSE_BREAK_PATTERN.split(text))
+
+
+def _part_declines(part: str, *, in_other_words: bool) -> bool:
+    if lexicon.REFUSAL_PATTERN.search(part.strip()):
+        return True
+    if not in_other_words or lexicon.OPINION_PATTERN.search(part) or re.search(r"\d", part):
+        return False
+    return bool(lexicon.FIRST_PERSON_PATTERN.search(part) and lexicon.INABILITY_PATTERN.search(part))

@@ -34,23 +34,30 @@ QUANTITY_NOUNS = """
 SHARE_NOUNS = "number percentage proportion share amount".split()
 """After "which" or "what": the question asks for a number."""
 
-MONTHS = "january february march april may june july august september october november december".split()
-SEASONS_AND_DAYS = """
-    monday tuesday wednesday thursday friday saturday sunday spring summer autumn winter christmas easter yesterday today
-    tomorrow tonight noon midnight morning evening afternoon
+MONTHS = "January February March April May June July August September October November December".split()
+WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+SEASONS_AND_HOLIDAYS = "Spring Summer Autumn Winter Christmas Easter".split()
+TIMES_OF_DAY = "yesterday today tomorrow tonight noon midnight morning evening afternoon".split()
+CARDINALS = """
+    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
+    nineteen twenty
 """.split()
+"""Number words by their value."""
+ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
+TENS = "thirty forty fifty sixty seventy eighty ninety hundred".split()
 RELATIVE_TIMES = """
     first second third after before until till since when once while during never every next last immediately now two three
     four five six seven eight nine ten twenty
 """.split()
 """Words by which an answer to "when" may give a time without a date."""
 
-NUMBER_WORDS = """
-    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
-    nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion dozen half quarter none
-    no nobody both once twice double twin twins all every never daily weekly monthly yearly annually quarterly free
-    fortnight decade century single pair first second third fourth fifth sixth seventh eighth ninth tenth
+NUMBER_WORDS = (
+    [*CARDINALS, *TENS, *ORDINALS[:10]]
+    + """
+    thousand million billion dozen half quarter none no nobody both once twice double twin twins all every never daily weekly
+    monthly yearly annually quarterly free fortnight decade century single pair
 """.split()
+)
 """Words by which an answer to "how many" may give a number without a digit."""
 
 VAGUE_WORDS = """
@@ -178,7 +185,7 @@ POSITIVE_CONTRAST_PATTERN = re.compile(
 """Where a negation goes on to say what is the case."""
 SUBORDINATE_PATTERN = re.compile(any_word_pattern("although whereas while who which that".split()), re.IGNORECASE)
 
-MONTH_NAMES = "|".join(m.capitalize() for m in MONTHS)
+MONTH_NAMES = "|".join(MONTHS)
 DATE_PATTERN = re.compile(
     rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)? )?(?:{MONTH_NAMES})\b(?: \d{{1,2}}(?:st|nd|rd|th)?)?(?:,? \d{{4}})?"
     r"|\b\d{4}s?\b|\b\d{1,2}(?:[:.]\d\d)? ?(?:a\.?m\.?|p\.?m\.?)?(?=\W|$)"

@@ -15,7 +15,8 @@ from knowhalu.methods.common.sources import given_passages, retrieve_passages
 from knowhalu.requests import Conversation
 from knowhalu.results import Segment, Verdict
 from knowhalu.settings import TrivialOptions
-from knowhalu.text.sentences import STOPWORDS, content_words, stem, word_count, words
+from knowhalu.text.overlap import coverage, text_facts
+from knowhalu.text.sentences import STOPWORDS, stem, word_count, words
 from knowhalu.types import Judgment, Label, Sample
 
 Direction = Literal["over", "under"]
@@ -40,21 +41,15 @@ def response_length(response: str, source: str) -> float:
 
 def source_overlap(response: str, source: str) -> float:
     """Return the share of the response's content words that the source has, each counted as often as it stands."""
-    wanted, there = content_words(response), set(content_words(source))
-    return sum(w in there for w in wanted) / len(wanted) if wanted else 1.0
+    return coverage(response, source)
 
 
 def source_novelty(response: str, source: str) -> float:
     """Return the share of the response's word pairs, names and numbers that the source has not; of its words without any."""
-    wanted = _pairs(response) | {(w,) for w in _names_and_numbers(response)}
-    wanted = wanted or {(w,) for w in content_words(response)}
-    there = _pairs(source) | {(w,) for w in content_words(source)}
-    return len(wanted - there) / len(wanted) if wanted else 0.0
-
-
-def _pairs(text: str) -> set[tuple[str, ...]]:
-    content = content_words(text)
-    return set(zip(content, content[1:], strict=False))
+    own, known = text_facts(response), text_facts(source)
+    wanted: set[tuple[str, ...]] = {*own.pairs, *((w,) for w in _names_and_numbers(response))} or {(w,) for w in own.content}
+    missing = wanted - known.pairs - {(w,) for w in known.content}
+    return len(missing) / len(wanted) if wanted else 0.0
 
 
 def _names_and_numbers(text: str) -> set[str]:

@@ -9,8 +9,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from knowhalu.methods.baselines.judge import UNDISTILLED_NOTE
-from knowhalu.methods.common.attribution import assign_quote_scores, ground_statements
-from knowhalu.methods.common.evidence import evidence_for
+from knowhalu.methods.common.attribution import assign_quote_scores, evidence_for, ground_statements
 from knowhalu.methods.common.labels import generate_judgment, support_probability
 from knowhalu.methods.common.sources import given_or_retrieved_passages
 from knowhalu.methods.common.verdict import (

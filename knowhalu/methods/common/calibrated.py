@@ -1,10 +1,11 @@
 """A method's P(hallucinated) scaled and its label decided by a profile, for all texts or by data set."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
 
+from knowhalu.methods.common.protocol import Detector
 from knowhalu.methods.common.verdict import is_hallucinated, undecided_reason
 from knowhalu.requests import Conversation
 from knowhalu.results import Verdict
@@ -85,15 +86,6 @@ def log_odds(p: "NDArray[np.float64]") -> "NDArray[np.float64]":
 
     inside = np.clip(p, MIN_PROBABILITY, 1 - MIN_PROBABILITY)
     return np.asarray(np.log(inside / (1 - inside)))
-
-
-class Detector(Protocol):
-    """A method."""
-
-    name: str
-
-    def check(self, sample: Sample) -> Conversation[Verdict]:
-        """Check one sample."""
 
 
 class CalibratedMethod:

@@ -9,6 +9,7 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import NamedTuple
 
+from knowhalu.methods.common.sources import SourceSentence, source_sentences
 from knowhalu.requests import Conversation, Entail, EntailmentPair, Probabilities
 from knowhalu.text.overlap import coverage
 from knowhalu.text.sentences import MAX_CACHED_CHARS, Span, content_words, sentences, split_long_sentences, word_count
@@ -131,32 +132,12 @@ BLANK_SENTENCE = re.compile(r"[\W_]*(?:n\W?a|none|null|nil|nan)?[\W_]*", re.IGNO
 """A sentence that only says that there is none."""
 
 
-class SourceSentence(NamedTuple):
-    """A sentence of a passage that may speak of the claim."""
-
-    passage: Passage
-    start: int
-    end: int
-    text: str
-
-    def shaped(self, form: KnowledgeForm) -> str:
-        """Return the sentence as the verifier reads it: with its title, or as triplets."""
-        if form is KnowledgeForm.STRUCTURED:
-            return triplets_to_text(extract_triplets(self.text, self.passage.title))
-        title = self.passage.title
-        return f"{title}: {self.text}" if title and title.lower() not in self.text.lower() else self.text
-
-
 def select_candidates(
     passages: Iterable[Passage], query: Query, read: set[tuple[str, int]], limit: int = MAX_SENTENCES_READ
 ) -> list[SourceSentence]:
     """Choose the sentences nearest to a query in words, in the order of the sources, without those already read."""
-    found = [
-        SourceSentence(p, s.start, s.end, s.text)
-        for p in passages
-        for s in sentences(p.text)
-        if (p.id, s.start) not in read and not BLANK_SENTENCE.fullmatch(s.text)
-    ]
+    unread = (s for s in source_sentences(passages) if (s.passage.id, s.start) not in read)
+    found = [s for s in unread if not BLANK_SENTENCE.fullmatch(s.text)]
     if len(found) <= limit:
         return found
     wanted = f"{query.specific} {query.general}"

@@ -1,10 +1,12 @@
 """The sources of a check: what a sample brings along, or what is retrieved where it brings nothing, or too much."""
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from knowhalu.requests import Conversation, Search
-from knowhalu.text.sentences import word_count
-from knowhalu.types import Document, Passage, Sample
+from knowhalu.text.sentences import sentences, word_count
+from knowhalu.text.triplets import extract_triplets, triplets_to_text
+from knowhalu.types import Document, KnowledgeForm, Passage, Sample
 
 MAX_CHUNK_WORDS = 40
 """Words of a retrieved chunk at most; so many fewer chunks are asked for than words have room."""
@@ -52,3 +54,24 @@ def given_or_retrieved_passages(
     pool = tuple(Document(id=p.id, title=p.title, text=p.text) for p in own)
     room = max(1, words // MAX_CHUNK_WORDS // max(1, len(asked)))
     return (yield from retrieve_passages(sample.model_copy(update={"knowledge": (), "documents": pool}), asked, room))
+
+
+class SourceSentence(NamedTuple):
+    """A sentence of a passage: `text == passage.text[start:end]`."""
+
+    passage: Passage
+    start: int
+    end: int
+    text: str
+
+    def shaped(self, form: KnowledgeForm) -> str:
+        """Return the sentence as the verifier reads it: with its title, or as triplets."""
+        if form is KnowledgeForm.STRUCTURED:
+            return triplets_to_text(extract_triplets(self.text, self.passage.title))
+        title = self.passage.title
+        return f"{title}: {self.text}" if title and title.lower() not in self.text.lower() else self.text
+
+
+def source_sentences(passages: Iterable[Passage]) -> list[SourceSentence]:
+    """Return every sentence of the passages."""
+    return [SourceSentence(p, s.start, s.end, s.text) for p in passages for s in sentences(p.text)]

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from knowhalu.methods.common.attribution import has_conflicting_quotes
 from knowhalu.methods.common.combine import soft_max_probability
-from knowhalu.methods.common.evidence import has_conflicting_quotes
 from knowhalu.requests import UnsupportedSpan
 from knowhalu.results import Evidence, Finding, Segment, Verdict
 from knowhalu.text.clauses import locate_claim

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from knowhalu.methods.common.entailment import EntailmentJudge, inference_relation
 from knowhalu.methods.common.judgment_model import FeatureWeights
-from knowhalu.methods.common.verdict import NO_EVIDENCE
+from knowhalu.methods.common.verdict import NO_EVIDENCE, RELATION_BY_LABEL
 from knowhalu.methods.conli.entity_support import (
     EntitySupport,
     SentenceInContext,
@@ -20,6 +19,7 @@ from knowhalu.methods.conli.entity_support import (
     sentences_in_context,
 )
 from knowhalu.methods.conli.method import EntityHypothesis
+from knowhalu.methods.knowhalu.encoder import EntailmentJudge, inference_relation
 from knowhalu.requests import Conversation, Entail, Probabilities
 from knowhalu.requests import EntailmentPair as Pair
 from knowhalu.text.detectors import EntityDetector, load_detector
@@ -52,9 +52,7 @@ numbers, dates and names already, so the entities add no accuracy; where one fai
 """
 MIN_CLAUSE_WORDS = 5
 """A shorter clause says too little to be read alone: its whole sentence is."""
-LABEL_BY_RELATION = {
-    Relation.ENTAILMENT: Label.CORRECT, Relation.CONTRADICTION: Label.INCORRECT, Relation.NEUTRAL: Label.INCONCLUSIVE,
-}  # fmt: skip
+LABEL_BY_RELATION = {relation: label for label, relation in RELATION_BY_LABEL.items()}
 
 
 class ConliEncoder:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from knowhalu.methods.common.features import logit
+from knowhalu.methods.common.judgment_model import logit
 from knowhalu.requests import Probabilities
 from knowhalu.text.overlap import coverage, text_facts
 from knowhalu.text.quantities import find_dates, mismatched_quantity_share, missing_date_share

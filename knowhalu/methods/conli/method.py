@@ -7,7 +7,7 @@ contradict and what they leave open (neutral) both count as hallucinated.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from knowhalu.methods.common.evidence import evidence_for
+from knowhalu.methods.common.attribution import evidence_for
 from knowhalu.methods.common.sources import given_or_retrieved_passages
 from knowhalu.methods.common.verdict import (
     NO_EVIDENCE,

@@ -7,7 +7,7 @@ from pathlib import Path
 from knowhalu.errors import ModelError
 from knowhalu.io.fitted_files import check_fitted_weights
 from knowhalu.methods.common.combine import COMBINATION_RULES, CombinationCalibration
-from knowhalu.methods.common.entailment import EntailmentJudge
+from knowhalu.methods.knowhalu.encoder import EntailmentJudge
 from knowhalu.requests import Conversation
 from knowhalu.text.clauses import claims_nothing, split_clauses
 from knowhalu.text.sentences import Span

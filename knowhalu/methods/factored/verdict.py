@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from knowhalu.methods.common.attribution import evidence_for, keep_quoted_passages
 from knowhalu.methods.common.combine import RULE_NAMES, CombinationCalibration, combine_probabilities, hallucination_probability
-from knowhalu.methods.common.evidence import evidence_for, keep_quoted_passages
 from knowhalu.methods.common.verdict import NO_EVIDENCE, RELATION_BY_LABEL, error_relation
 from knowhalu.results import Finding, Segment, Verdict
 from knowhalu.settings import FactoredOptions

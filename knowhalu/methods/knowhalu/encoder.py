@@ -1,4 +1,4 @@
-"""The encoder as reasoner: answers KnowHalu's questions with the small verifier, text rules and a calibrated model."""
+"""The encoder as reasoner: the small verifier, text rules and a calibrated model answer KnowHalu's requests."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,8 +13,7 @@ from knowhalu.methods.common.evidence_selection import (
     score_candidates,
     select_candidates,
 )
-from knowhalu.methods.common.features import VerifierScores, answer_features, claim_features
-from knowhalu.methods.common.judgment_model import JudgmentModel
+from knowhalu.methods.common.judgment_model import JudgmentModel, VerifierScores, answer_features, claim_features
 from knowhalu.methods.common.verdict import NO_EVIDENCE, missing_evidence_reason
 from knowhalu.methods.knowhalu.off_target import extract_entity
 from knowhalu.requests import Conversation, Entail, EntailmentPair, Probabilities, TagSpans, UnsupportedSpan
@@ -246,3 +245,25 @@ def _rationale(joint: Probabilities, features: dict[str, float], label: Label) -
     if not faults:
         faults.append(f"the evidence does not bear it out (P {joint.supported:.2f}, {features['coverage']:.0%} of its words)")
     return "; ".join(faults)
+
+
+class EntailmentJudge:
+    """Judge statements by passages with the small verifier and its calibrated model."""
+
+    def __init__(self, folder: Path) -> None:
+        self.reasoner = KnowHaluEncoder(folder)
+
+    def judge(self, part: Sample, passages: Sequence[Passage], of: int = 1) -> Conversation[Judgment]:
+        """Judge the response of `part`, one of `of` statements of its text, by passages; its step holds their quotes."""
+        query = Query(specific=part.response, general=part.question or "")
+        form = KnowledgeForm.UNSTRUCTURED
+        knowledge = yield from self.reasoner.distill(part, query, passages, (), form)
+        step = Step(thought="", query=query, passages=tuple(passages), knowledge=knowledge)
+        return (yield from self.reasoner.judge(part, (step,), form, of))
+
+
+def inference_relation(judgment: Judgment) -> Relation:
+    """Read a judgment as natural language inference: what is not entailed is contradicted, or else neutral."""
+    if judgment.supported >= 0.5:
+        return Relation.ENTAILMENT
+    return unsupported_relation(judgment.features)

@@ -6,8 +6,8 @@ The algorithm of the KnowHalu paper (sections 3.1, 3.2, 4.3 and Algorithm 1), wr
 from collections.abc import Sequence
 from typing import Protocol
 
+from knowhalu.methods.common.attribution import evidence_for
 from knowhalu.methods.common.combine import Thresholds, aggregate_judgments, needs_second_opinion
-from knowhalu.methods.common.evidence import evidence_for
 from knowhalu.methods.common.sources import retrieve_passages
 from knowhalu.methods.common.verdict import (
     combine_segments,

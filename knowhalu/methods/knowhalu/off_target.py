@@ -8,15 +8,22 @@ import re
 from functools import lru_cache
 
 from knowhalu.text import wordlists as lexicon
-from knowhalu.text.questions import AnswerType, choice_options, expected_answer_type
-from knowhalu.text.refusals import declines_to_answer, hedges
+from knowhalu.text.questions import AnswerType, choice_options, declines_to_answer, expected_answer_type, hedges
 from knowhalu.text.sentences import STOPWORDS, Span, content_words, sentences, stem, words
 from knowhalu.types import Extraction
 
 _VAGUE = frozenset(stem(w) for w in lexicon.VAGUE_WORDS)
 _UNITS = r"\ba (?:day|week|month|year|minute|hour)\b"
 _NUMBER = re.compile(rf"\d|{lexicon.any_word_pattern(lexicon.NUMBER_WORDS)}|{_UNITS}|\b\w+teenth\b", re.IGNORECASE)
-_TIMES = lexicon.any_word_pattern([*lexicon.MONTHS, *lexicon.SEASONS_AND_DAYS, *lexicon.RELATIVE_TIMES])
+_TIMES = lexicon.any_word_pattern(
+    [
+        *lexicon.MONTHS,
+        *lexicon.WEEKDAYS,
+        *lexicon.SEASONS_AND_HOLIDAYS,
+        *lexicon.TIMES_OF_DAY,
+        *lexicon.RELATIVE_TIMES,
+    ]
+)
 _TIME = re.compile(rf"\b\d{{1,4}}(?:s|st|nd|rd|th|am|pm)?\b|{_TIMES}", re.IGNORECASE)
 _YES_NO_OPENING = re.compile(rf"^\W*{lexicon.any_word_pattern(lexicon.YES_NO_OPENINGS)}", re.IGNORECASE)
 _MONTH = re.compile(rf"\b(?:{lexicon.MONTH_NAMES})\b")

@@ -4,23 +4,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from knowhalu.methods.common.protocol import Detector
 from knowhalu.methods.common.sources import given_or_retrieved_passages
 from knowhalu.methods.revise.edits import (
     LABEL_SEVERITY,
     LIST_MARKER,
+    FlaggedSentence,
     SentenceVerdict,
     SentenceVerdicts,
     changed_sentences,
     editable_spans,
-    make_edits,
-    spans_after_edits,
-)
-from knowhalu.methods.revise.flagged import (
-    FlaggedSentence,
     flagged_sentences,
+    make_edits,
     off_target_reason,
     refused_revision,
     shift_evidence,
+    spans_after_edits,
     unchanged_revision,
 )
 from knowhalu.requests import Conversation
@@ -85,15 +84,6 @@ CONTEXT_SENTENCES = 3
 """Sentences on each side that are shown with one that is reworded."""
 MAX_FINAL_ROUNDS = 3
 """Checks of the whole after the last new wording: drops, drops taken back, and the text that is left then."""
-
-
-class Detector(Protocol):
-    """Any method of checking."""
-
-    name: str
-
-    def check(self, sample: Sample) -> Conversation[Verdict]:
-        """Check one sample."""
 
 
 class SentenceRewriter(Protocol):

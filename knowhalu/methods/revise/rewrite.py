@@ -8,16 +8,18 @@ nothing by a detector.
 from collections.abc import Sequence
 from typing import Protocol
 
+from knowhalu.methods.common.protocol import Detector
 from knowhalu.methods.common.sources import given_or_retrieved_passages
-from knowhalu.methods.revise.edits import changed_sentences, diff_edits, editable_spans
-from knowhalu.methods.revise.flagged import (
+from knowhalu.methods.revise.edits import (
     FlaggedSentence,
+    changed_sentences,
+    diff_edits,
+    editable_spans,
     flagged_sentences,
     off_target_reason,
     refused_revision,
     unchanged_revision,
 )
-from knowhalu.methods.revise.guarded import Detector
 from knowhalu.requests import Conversation
 from knowhalu.results import Change, Revision, RewriteInput, TextEdit, Verdict, make_unified_diff
 from knowhalu.settings import ReviseOptions
