@@ -1,4 +1,4 @@
-"""Judges by one prompt, and self-consistency: the whole text is judged at once.
+"""Judges by one prompt, and self-consistency: the whole text is judged in one request.
 
 HaluEval's three prompts (Li et al. 2023), zero-shot chain of thought, few-shot, the factored check in one reply (Factored
 Verification, table 1), and the majority of many judgments (Wang et al. 2022; KnowHalu, section 4.1).
@@ -43,26 +43,26 @@ from knowhalu.text.sentences import Span, at_most_segments
 from knowhalu.types import Judgment, Knowledge, KnowledgeForm, Label, Passage, Query, Sample, Step
 
 MEMORY_JUDGES = frozenset({"halueval", "halueval-cot"})
-"""The judges that see no knowledge; documents that a text was made from are part of what is asked, so these they see."""
+"""The judges that see no knowledge; they see the documents of a text, which are part of its task."""
 MAX_QUERY_WORDS, MAX_QUERIES = 30, 16
-"""Words of a query that is made of a response, and how many are made at most."""
+"""Maximum words of a query made of a response, and maximum number of queries."""
 LABEL_SUPPORT = {Label.CORRECT: 1.0, Label.INCORRECT: 0.0, Label.INCONCLUSIVE: 0.5}
 
 
 class ClaimLike(Protocol):
-    """A claim that a judge listed, and what it said of it."""
+    """A claim that a judge listed, and its label."""
 
     text: str
     label: Label
 
 
 class JudgeReasoner(Protocol):
-    """The question that a judge asks whoever thinks."""
+    """The step that a reasoner contributes to a judge."""
 
     def judge(
         self, name: str, sample: Sample, passages: Sequence[Passage], votes: int | None = None
     ) -> Conversation[tuple[Judgment, Sequence[ClaimLike]]]:
-        """Judge a text as the judge `name` does, or by the majority of `votes` judgments; with the claims it listed."""
+        """Judge a text as the judge `name` does, or by the majority of `votes` judgments; return the listed claims, too."""
 
 
 class Judge:
@@ -108,7 +108,7 @@ class Judge:
 
 
 def source_queries(sample: Sample) -> Iterable[str]:
-    """Return what the sources are searched by: the question alone in an index, and the response's pieces elsewhere."""
+    """Yield the queries for the sources: the question alone for an index, else also the segments of the response."""
     if sample.question:
         yield sample.question
         if not sample.documents and not sample.knowledge:
@@ -118,7 +118,7 @@ def source_queries(sample: Sample) -> Iterable[str]:
 
 
 def _claim_findings(claims: Iterable[ClaimLike], whole: Span) -> Iterable[Finding]:
-    """Make findings of claims that were judged in one reply: no probability of theirs was measured."""
+    """Make findings of claims that were judged in one reply: they have no measured probability."""
     for claim in claims:
         at = locate_claim(claim.text, whole)
         yield Finding(
@@ -138,18 +138,18 @@ factored_single = partial(Judge, "factored-single")
 def self_consistency(reasoner: JudgeReasoner, options: BaselineOptions | None = None) -> Judge:
     """Make the judge that takes the majority of `votes` judgments of one of the others.
 
-    Ties go to the more careful label: INCONCLUSIVE before INCORRECT before CORRECT. P is the share of the votes.
+    Ties go to INCONCLUSIVE before INCORRECT before CORRECT. Probabilities are shares of the votes.
     """
     options = options or BaselineOptions()
     return Judge(options.votes_by, reasoner, options, name="self-consistency", votes=options.votes)
 
 
 UNDISTILLED_NOTE = "The passages as they are."
-"""Stands as knowledge where passages are judged by without being distilled first."""
+"""The knowledge of a step whose passages were not distilled."""
 
 
 class JudgePrompt(NamedTuple):
-    """One way to ask: the prompt, what comes before the label, and the labels to choose from."""
+    """One kind of judge: the prompt, what comes before the label, and the labels to choose from."""
 
     prompt: str
     before: Literal["nothing", "reasons", "claims"]
@@ -180,7 +180,7 @@ class LLMJudge:
     ) -> Conversation[tuple[Judgment, tuple[JudgedClaim, ...]]]:
         """Judge by the judge `name`: once, or by a majority; claims come only from one that lists them.
 
-        With `votes`, so many judgments are drawn at the method's temperature; else `llm.votes` holds.
+        With `votes`, so many judgments are drawn at the method's temperature; `llm.votes` applies otherwise.
         """
         how = JUDGE_PROMPTS[name]
         lists: list[tuple[Label, tuple[JudgedClaim, ...]]] = []
@@ -194,8 +194,8 @@ class LLMJudge:
             temperature=self.method.temperature if votes else 1.0,
         )  # fmt: skip
         steps = (undistilled_step(sample, passages),) if passages else ()
-        said = judgment.model_copy(update={"supported": support_probability(shares, sample.task), "steps": steps})
-        return said, next((claims for label, claims in lists if label is judgment.label), ())
+        judged = judgment.model_copy(update={"supported": support_probability(shares, sample.task), "steps": steps})
+        return judged, next((claims for label, claims in lists if label is judgment.label), ())
 
 
 def judge_request(book: PromptBook, name: str, sample: Sample, passages: Iterable[Passage]) -> Generate:
@@ -204,7 +204,7 @@ def judge_request(book: PromptBook, name: str, sample: Sample, passages: Iterabl
 
 
 def undistilled_step(sample: Sample, passages: Sequence[Passage]) -> Step:
-    """Show passages that were judged by as they are."""
+    """Return a step with its passages as they are."""
     query = Query(specific=sample.response, general=sample.question or "")
     knowledge = Knowledge(form=KnowledgeForm.UNSTRUCTURED, text=UNDISTILLED_NOTE)
     return Step(thought="", query=query, passages=tuple(passages), knowledge=knowledge)
@@ -213,7 +213,7 @@ def undistilled_step(sample: Sample, passages: Sequence[Passage]) -> Step:
 def _ask_claims_then_label(
     request: Generate, scale: LabelScheme, lists: list[tuple[Label, tuple[JudgedClaim, ...]]]
 ) -> Conversation[LabelledRationale]:
-    """Ask for the claims with a label each, then for the label of the whole; every list goes to `lists` with its label."""
+    """Ask for the claims with a label each, then for the label of the whole; append both to `lists`."""
     again = replace(request, begun="\n1.", max_tokens=2 * request.max_tokens)
     _, claims = yield from generate_with_retry(request, read_judged_claims, lambda c: again, joins=True)
     label, shares = yield from generate_label(request, f"\n{format_judged_claims(claims)}\n{section(LABEL)}\n", scale)

@@ -1,7 +1,7 @@
-"""WikiChat's way of checking (Semnani et al. 2023; KnowHalu, appendix A.5.3): claims, evidence and a verdict for each.
+"""WikiChat's check (Semnani et al. 2023; KnowHalu, appendix A.5.3): claims, evidence and a verdict for each.
 
-The claims of the response are taken out, evidence is retrieved by each claim itself, each is judged by its evidence alone, and
-the verdicts make the answer.
+The claims of the response are extracted, evidence is retrieved for each claim, each is judged by its evidence alone, and the
+verdicts are combined.
 """
 
 from collections.abc import Sequence
@@ -35,12 +35,12 @@ from knowhalu.text.sentences import Span, at_most_segments
 from knowhalu.types import Judgment, KnowledgeForm, Label, Passage, Query, Sample, Step
 
 MAX_PIECE_WORDS = 100
-"""Words of a piece of the response whose claims are taken out together."""
+"""Words of a piece of the response whose claims are extracted in one request."""
 NO_CLAIM = "it states no fact that can be checked"
 
 
 class WikiChatReasoner(Protocol):
-    """The questions that WikiChat's check asks whoever thinks; `part` is a sample whose response is the text in question."""
+    """The steps that a reasoner contributes to WikiChat's check; `part` is a sample whose response is the text in question."""
 
     def claims(self, part: Sample) -> Conversation[list[str]]:
         """List the claims of a piece of the response, each in words that can be understood alone."""
@@ -71,7 +71,7 @@ class WikiChat:
         return verdict.model_copy(update={"unchecked": tuple(unchecked)})
 
     def _claims(self, sample: Sample, piece: Span, judged: dict[str, Judgment]) -> Conversation[dict[str, Judgment]]:
-        """Judge the claims of one piece; one that an earlier piece made too is not judged again."""
+        """Judge the claims of one piece; a claim of an earlier piece is not judged again."""
         claims = yield from self.reasoner.claims(sample.model_copy(update={"response": piece.text}))
         for claim in claims:
             if claim not in judged:
@@ -86,7 +86,7 @@ class WikiChat:
 
 
 def _segment(sample: Sample, piece: Span, claims: dict[str, Judgment]) -> Segment:
-    """Put claims together: one that is refuted makes the piece INCORRECT, else one that is open leaves it open."""
+    """Combine claims: one INCORRECT makes the piece INCORRECT, else one INCONCLUSIVE makes it INCONCLUSIVE."""
     worst = max(claims.values(), key=lambda j: (j.label is Label.INCORRECT, j.label is Label.INCONCLUSIVE, -j.supported))
     supported = min(j.supported for j in claims.values())
     steps = tuple(step for j in claims.values() for step in j.steps)
@@ -103,7 +103,7 @@ def _segment(sample: Sample, piece: Span, claims: dict[str, Judgment]) -> Segmen
 
 
 class WikiChatLLM:
-    """Take claims out of a text, and judge each by passages."""
+    """Extract the claims of a text, and judge each by passages."""
 
     def __init__(self, options: LLMOptions | None = None, method: BaselineOptions | None = None) -> None:
         """Load the prompts; raises PromptError where one cannot be used."""

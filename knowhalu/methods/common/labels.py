@@ -1,7 +1,7 @@
 """Judgments by an LLM: the rationale first, then a label under constraint, whose probability is the confidence.
 
-What the rationale says of labels does not matter: the label is chosen after it, out of three. Its confidence is the probability
-of the label among the three (KnowHalu, section 3.2 e), or the share of equal votes where several judgments are drawn.
+Labels that the rationale mentions do not matter: the label is chosen after it, by default out of three. Its confidence is the
+probability of the label among the three (KnowHalu, section 3.2 e), or the share of equal votes where several judgments are drawn.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ from knowhalu.types import InconclusiveReason, Judgment, KnowledgeForm, Label, R
 
 MAX_LABEL_TOKENS = 16
 RATIONALE_OPENING = " Each detail is held against the knowledge in turn."
-"""How a rationale begins that the model did not begin itself."""
+"""Begins a rationale that the model did not begin itself."""
 NO_PROBABILITY_NOTE = "(the model gave no probability for its label{})"
 OTHER_FORM_NOTE = ", so the other form of knowledge is asked too"
 NO_REASONS_NOTE = "No reasons were asked for."
@@ -71,7 +71,7 @@ def judge_knowledge(
 ) -> Conversation[Judgment]:
     """Judge by the knowledge of all steps; `request` asks for the rationale.
 
-    Where no step has any knowledge, the judgment is INCONCLUSIVE without asking: a model would answer from memory.
+    Where no step has any knowledge, the judgment is INCONCLUSIVE without a request: a model would answer from memory.
     """
     shares: LabelShares = {Label.INCONCLUSIVE: 1.0}
     if all(step.knowledge.is_empty for step in steps):
@@ -91,18 +91,18 @@ def judge_knowledge(
 
 
 def reason_fields(label: Label, scale: LabelScheme) -> dict[str, Any]:
-    """Return what a label alone tells: a judge that could have left it open, and did not, was contradicted by the sources."""
-    told = label is Label.INCORRECT and Label.INCONCLUSIVE in scale.words.values()
+    """Return the reason and relation that follow from a label: INCORRECT is a contradiction where INCONCLUSIVE was a choice."""
+    contradicts = label is Label.INCORRECT and Label.INCONCLUSIVE in scale.words.values()
     return {
         "open": InconclusiveReason.UNSURE if label is Label.INCONCLUSIVE else None,
-        "relation": Relation.CONTRADICTION if told else None,
+        "relation": Relation.CONTRADICTION if contradicts else None,
     }
 
 
 def support_probability(shares: LabelShares, task: Task) -> float:
-    """Return the probability that the text is true: what is left open is true as often as not.
+    """Return P(supported): half of the share of INCONCLUSIVE counts as support.
 
-    A summary must stand in its document, so what is left open there counts against it (KnowHalu, section 4.3).
+    In a summary it counts as unsupported (KnowHalu, section 4.3).
     """
     left_open = 0.0 if task is Task.SUMMARY else shares.get(Label.INCONCLUSIVE, 0.0) / 2
     return min(1.0, shares.get(Label.CORRECT, 0.0) + left_open)
@@ -119,7 +119,7 @@ def generate_judgment(
 ) -> Conversation[tuple[Judgment, LabelShares]]:
     """Judge once by the most probable label, or by the majority of several judgments that are drawn at a temperature.
 
-    `think` asks for what comes before the label, and for the label: by default a rationale.
+    `think` generates what comes before the label, by default a rationale, and the label.
     """
     rationale, label, shares, measured = yield from measure_label(request, votes, scale, think=think, temperature=temperature)
     why = reason_fields(label, scale)
@@ -187,7 +187,7 @@ def generate_bare_label(request: Generate, scale: LabelScheme = THREE_LABEL_SCHE
 def generate_label(
     request: Generate, lead: str, scale: LabelScheme = THREE_LABEL_SCHEME, *, draw: bool = False
 ) -> Conversation[tuple[Label, LabelShares]]:
-    """Go on from `lead`, a begun reply, to a word of the scale: the most probable one, or with `draw` the one that was drawn."""
+    """Continue the reply `lead` with a label of the scheme: the most probable one, or with `draw` the sampled one."""
     ask = replace(request, begun=lead, stop=(), max_tokens=scale.max_tokens, choices=tuple(scale.words))
     hint = scale.hint or f"One of {', '.join(scale.words)}"
     restated = replace(ask, begun=f"{lead}{hint}:\n")

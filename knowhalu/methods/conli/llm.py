@@ -19,13 +19,13 @@ from knowhalu.text.sentences import sentences
 from knowhalu.types import Judgment, KnowledgeForm, Label, Passage, Query, Sample, Step
 
 LABEL_BY_WORD = {"ENTAILMENT": Label.CORRECT, "CONTRADICTION": Label.INCORRECT, "NEUTRAL": Label.INCONCLUSIVE}
-"""The relations of an inference, as a model chooses them, and how they are read."""
+"""The relations of an inference as a model chooses them, and their labels."""
 
 
 INFERENCE_SCHEME = LabelScheme(LABEL_BY_WORD, f"{LABEL} 1", " The sources are held against each detail in turn.")
 BATCH_NOTE = "(judged in a batch, so without a probability)"
 MAX_LABEL_TOKENS = 24
-"""Tokens that a heading and a label take in a reply to a batch."""
+"""Tokens of a heading and a label in a reply to a batch."""
 
 
 _HEADING = re.compile(
@@ -36,17 +36,17 @@ _DENIAL = re.compile(r"\b(?:no|not|nor|neither|never|without)\b|n['\u2019]t\b", 
 
 
 class HypothesisAnswer(NamedTuple):
-    """What was said of one hypothesis."""
+    """The reason and the label of one hypothesis."""
 
     reason: str
     label: Label
 
 
 def read_hypothesis_answers(reply: str, count: int, words: Mapping[str, Label], *, whole: bool) -> dict[int, HypothesisAnswer]:
-    """Read the answers to hypotheses 1 to `count`; the reply goes on under the heading of the first judgment.
+    """Read the answers to hypotheses 1 to `count`; the reply begins under the heading of the first judgment.
 
-    A number with no judgment or label, with several, or with one that cannot be read, is left out; of a reply that is not
-    `whole`, so is the last text.
+    A number without a judgment or label, with several, or with one that cannot be read, is left out; where the reply is not
+    `whole`, so is its last text.
     """
     texts: dict[tuple[str, int], list[str]] = {}
     key, start = (JUDGMENT, 1), 0
@@ -72,7 +72,7 @@ def _add_text(texts: dict[tuple[str, int], list[str]], key: tuple[str, int], tex
 
 
 def _read_first_label(text: str, reply: str, words: Mapping[str, Label]) -> Label:
-    """Read a label in the first line, as nothing holds a model back from talking on; raises ReplyError unless it names one."""
+    """Read the label in the first line, as a model may go on after it; raises ReplyError unless it names exactly one."""
     first = one_line(text.strip().partition("\n")[0])
     named = list(re.finditer(rf"\b(?:{'|'.join(words)})\b", first))
     if len({m[0] for m in named}) > 1 or (named and _DENIAL.search(first, 0, named[0].start())):
@@ -126,7 +126,7 @@ class ConliLLM:
     def _batch(
         self, sample: Sample, hypotheses: Sequence[EntityHypothesis], passages: Sequence[Passage]
     ) -> Conversation[Sequence[Judgment]]:
-        """Judge several in one prompt; those without exactly one answer are asked once more, alone."""
+        """Judge several in one prompt; those without exactly one answer are asked about once more."""
         answers = yield from self._answers(hypotheses, lambda some: self._request(sample, some, passages))
         judged = []
         for hypothesis, (reason, label) in zip(hypotheses, answers, strict=True):
@@ -159,7 +159,7 @@ class ConliLLM:
 
 
 def _extend_to_all(request: Generate, count: int) -> Generate:
-    """Let the reply go on through all judgments and labels, and no further."""
+    """Extend the request so that the reply ends after all judgments and labels."""
     stop = tuple(f"\n### {name}" for name in (SOURCE, QUESTION, HYPOTHESIS, f"{JUDGMENT} {count + 1}:"))
     return replace(request, stop=stop, max_tokens=count * (request.max_tokens + MAX_LABEL_TOKENS))
 
@@ -167,7 +167,7 @@ def _extend_to_all(request: Generate, count: int) -> Generate:
 def _with_quotes(
     judgment: Judgment, sample: Sample, hypothesis: EntityHypothesis, passages: Sequence[Passage], contradicted: float
 ) -> Judgment:
-    """Quote the sentences of the passages that the reason, or else the hypothesis, rests on."""
+    """Quote the sentences of the passages that support the reason, or else the hypothesis."""
     query, part = (
         Query(specific=hypothesis.text, general=sample.question or ""),
         sample.model_copy(update={"response": hypothesis.text}),
@@ -177,7 +177,7 @@ def _with_quotes(
         knowledge = ground_statements(KnowledgeForm.UNSTRUCTURED, list(dict.fromkeys(statements)), (), part, query, passages)
         if knowledge.quotes:
             break
-    told = " ".join(q.text for q in knowledge.quotes)
-    knowledge = knowledge.model_copy(update={"unfounded": "", **({"text": told} if told else {})})
+    quoted = " ".join(q.text for q in knowledge.quotes)
+    knowledge = knowledge.model_copy(update={"unfounded": "", **({"text": quoted} if quoted else {})})
     step = Step(thought="", query=query, passages=tuple(passages), knowledge=knowledge)
     return judgment.model_copy(update={"steps": assign_quote_scores((step,), judgment, contradicted=contradicted)})

@@ -1,4 +1,4 @@
-"""An LLM as reasoner of Factored Verification: lists claims, and says of each whether the sources support it (appendix A.1).
+"""An LLM as reasoner of Factored Verification: lists claims and judges whether the sources support each (appendix A.1).
 
 P(supported) is the probability of Yes among Yes and No; with `llm.votes` the share of Yes; where a backend gives no
 probabilities, 1 or 0, as in the paper for such models.
@@ -37,17 +37,17 @@ from knowhalu.text.sentences import Span, word_count, words
 from knowhalu.types import Claim, Judgment, Label, Passage, Relation, Sample
 
 DEFAULT_CALIBRATION = CombinationCalibration(dict.fromkeys(COMBINATION_RULES, 0.5), typical=0.95, reference=4.0)
-"""What claims are measured by where nothing was fitted: a text is hallucinated if it is so more likely than not.
+"""The calibration where nothing was fitted: a text is hallucinated if that is more likely than not.
 
-The paper fits theta for each model on 1,000 texts and gives no figures. `factored.theta` wins; `fit_theta` in
-`knowhalu.methods.common.combine` makes one of labelled rows.
+The paper fits theta for each model on 1,000 texts and gives no figures. `factored.theta` overrides them; `fit_theta` in
+`knowhalu.methods.common.combine` fits one on labelled rows.
 """
 MAX_BATCH_SENTENCES, MAX_BATCH_WORDS, CONTEXT_WORDS = 8, 160, 100
-"""Sentences and words that are taken apart in one request, and words of the text before them that are shown."""
+"""Sentences and words that one request splits into claims, and words of the text before them that are shown."""
 
 
 class FactoredLLM:
-    """Think with an instruct or completion model, by prompts and worked examples."""
+    """Answer with an instruct or completion model, by prompts and worked examples."""
 
     def __init__(self, options: LLMOptions | None = None, method: FactoredOptions | None = None) -> None:
         """Load all prompts; raises PromptError where one cannot be used."""
@@ -67,11 +67,11 @@ class FactoredLLM:
         return found
 
     def _listed(self, sample: Sample, texts: Sequence[str], before: str) -> Conversation[list[list[str]]]:
-        told = " ".join((sample.question or "", before, *texts))
+        shown = " ".join((sample.question or "", before, *texts))
         request = claims_request(self.book, sample.question, before, texts)
         _, listed = yield from generate_with_retry(
             request,
-            lambda c: read_claims(_complete_part(c), texts, told, c.text),
+            lambda c: read_claims(_complete_part(c), texts, shown, c.text),
             lambda c: _resume_request(request, c, len(texts)),
             joins=True,
         )
@@ -123,7 +123,7 @@ def _last_words(text: str) -> str:
 
 
 def _complete_part(reply: Completion) -> str:
-    """Return what is whole of a reply; where it was cut off, more may have been to come of its last sentence."""
+    """Return the complete part of a reply; where it was cut off, the last sentence may lack claims and is left out."""
     if reply.finish_reason != "length":
         return reply.text
     lines = read_valid_lines(reply.text)
@@ -131,12 +131,12 @@ def _complete_part(reply: Completion) -> str:
 
 
 def _resume_request(request: Generate, reply: Completion, count: int) -> Generate:
-    """Begin a reply anew with all that could be read of it, up to the first sentence that is missing."""
+    """Make a second request that begins with the readable part of the reply, up to the first missing sentence."""
     lines = read_valid_lines(_complete_part(reply))
     have = {number for number, _ in lines}
     missing = next((i for i in range(1, count + 1) if i not in have), 1)
-    kept = format_claims((n, shield(claim)) for n, claim in lines if n < missing)
-    return replace(request, begun=f"\n{kept}\n{missing}:" if kept else f"\n{missing}:", max_tokens=2 * request.max_tokens)
+    prefix = format_claims((n, shield(claim)) for n, claim in lines if n < missing)
+    return replace(request, begun=f"\n{prefix}\n{missing}:" if prefix else f"\n{missing}:", max_tokens=2 * request.max_tokens)
 
 
 _NUMBERED_LINE = re.compile(r"[ \t>*_-]*(?:sentence )?[\[(]?(\d{1,3})[\])]?[*_]*[ \t]*[.:)][*_]*[ \t]*(.*)", re.IGNORECASE)
@@ -144,9 +144,9 @@ _LEAD = re.compile(r"[ \t#*_]*(?:the |here are the )?claims(?: are)?[*_]*:[*_ \t
 _NONE = re.compile(r"\W*(?:none|no claims?|nothing|n/?a)\W*", re.IGNORECASE)
 _YES_NO = re.compile(r"[\W_]*(yes|no)[\W_]*", re.IGNORECASE)
 MAX_CLAIMS = 16
-"""Claims of one sentence at most; a model that lists more runs in circles."""
+"""Maximum claims of one sentence; a model that lists more repeats itself."""
 MIN_CLAIM_COVERAGE = 0.5
-"""Share of a claim's words that the text must have; its figures must all be there."""
+"""Share of a claim's words that the text must have; it must have all of the claim's numbers."""
 
 
 def read_numbered_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -162,11 +162,11 @@ def read_numbered_lines(text: str) -> Iterator[tuple[int, str]]:
         yield int(match[1]), one_line(match[2]).removeprefix(f"{match[1]}: ")  # said twice where the reply was begun with it
 
 
-def read_claims(text: str, sentences: Sequence[str], told: str, raw: str) -> list[list[str]]:
-    """Return the claims of every sentence; `told` is all that the model was shown of the text.
+def read_claims(text: str, sentences: Sequence[str], shown: str, raw: str) -> list[list[str]]:
+    """Return the claims of every sentence; `shown` is all the text that the model was shown.
 
-    Raises ReplyError where a sentence is passed over, or where a claim says what the text does not: the text, or a sentence
-    in it that plays the master, must not make a model list other claims.
+    Raises ReplyError where a sentence has no line, or where a claim is not in the text, so that instructions in the text
+    cannot make a model list other claims.
     """
     found: list[list[str]] = [[] for _ in sentences]
     seen: set[int] = set()
@@ -178,11 +178,11 @@ def read_claims(text: str, sentences: Sequence[str], told: str, raw: str) -> lis
             continue
         if not any(c.isalnum() for c in claim):
             raise ReplyError("claims", f"a claim of sentence {number} is empty", reply=raw)
-        if coverage(claim, told) < MIN_CLAIM_COVERAGE or not _figures(claim) <= text_facts(told).numbers:
-            raise ReplyError("claims", f"the text does not say what is listed as its claim: {claim[:80]!r}", reply=raw)
+        if coverage(claim, shown) < MIN_CLAIM_COVERAGE or not _figures(claim) <= text_facts(shown).numbers:
+            raise ReplyError("claims", f"the text does not contain what is listed as its claim: {claim[:80]!r}", reply=raw)
         found[number - 1].append(claim)
     if missing := [i for i in range(1, len(sentences) + 1) if i not in seen]:
-        raise ReplyError("claims", f"sentence {missing[0]} is passed over", reply=raw)
+        raise ReplyError("claims", f"sentence {missing[0]} has no line", reply=raw)
     if any(len(claims) > MAX_CLAIMS for claims in found):
         raise ReplyError("claims", f"more than {MAX_CLAIMS} claims of one sentence", reply=raw)
     return found
@@ -200,9 +200,9 @@ def read_valid_lines(text: str) -> list[tuple[int, str]]:
 
 
 def complete_claims(sentence: str, claims: Sequence[str], *, answers: bool) -> list[str]:
-    """Return the claims of a sentence, and itself where they leave out one of its figures or names.
+    """Return the claims of a sentence, and the sentence itself where they lack one of its numbers or names.
 
-    So no claim goes unchecked because a model does not list it.
+    So no claim stays unchecked because a model does not list it.
     """
     listed = text_facts(" ".join(claims))
     whole = _figures(sentence) <= listed.numbers and text_facts(sentence).names <= set(listed.content)

@@ -1,7 +1,7 @@
-"""Rewording with a language model: one sentence under guard, or a whole response in the ways of the papers.
+"""Rewording with a language model: one sentence for guarded revision, or a whole response in the published ways.
 
-A reply that cannot be read as what was asked for is no text: where a sentence is reworded it proposes nothing, where a whole
-response is written it fails that revision.
+A reply that cannot be read proposes nothing where a sentence is reworded, and fails the revision where a whole response is
+rewritten.
 """
 
 import re
@@ -21,7 +21,7 @@ from knowhalu.types import Passage
 
 NONE_REPLY = "NONE"
 MAX_TOKENS_PER_WORD = 3
-"""Tokens that a word of a response may take when it is written again."""
+"""Tokens allowed for each word of a response that is rewritten."""
 RETRY_TEMPERATURE = 0.7
 """Temperature of a request whose first reply could not be read."""
 _QUOTES = {'"': '"', "“": "”", "'": "'", "‘": "’"}  # noqa: RUF001
@@ -41,10 +41,10 @@ class LLMRewriter:
     def propose(
         self, fault: RewriteInput, sources: Sequence[Passage], refused: Sequence[str]
     ) -> Conversation[tuple[ProposedRewrite, ...]]:
-        """Propose one other wording; none where the model says so, or where its reply is not one new sentence."""
-        doubted = [section("Text", fault.context), section("Sentence", fault.sentence), section("Problem", fault.why)]
-        doubted += [section(f"Refused {i}", text) for i, text in enumerate(refused, 1)]
-        request = self._request("rewrite", sources=_format_sources(sources), doubted=join_sections(doubted))
+        """Propose one other wording; none where the model replies NONE, or not with one new sentence."""
+        lines = [section("Text", fault.context), section("Sentence", fault.sentence), section("Problem", fault.why)]
+        lines += [section(f"Refused {i}", text) for i, text in enumerate(refused, 1)]
+        request = self._request("rewrite", sources=_format_sources(sources), doubted=join_sections(lines))
         try:
             _, text = yield from generate_with_retry(
                 request, lambda c: _read_sentence(c, fault.sentence, request.stop), lambda c: _retry_request(request)
@@ -54,7 +54,7 @@ class LLMRewriter:
         return (ProposedRewrite(text, "rewritten"),) if text and text not in refused else ()
 
     def by_reasons(self, response: str, sources: Sequence[Passage], faults: Sequence[RewriteInput]) -> Conversation[str]:
-        """Rewrite a response by the sentences in doubt and the reasons for it (CoNLI, section 3.2)."""
+        """Rewrite a response by its flagged sentences and the reasons (CoNLI, section 3.2)."""
         problems = join_sections(section(f"Problem {i}", f"“{f.sentence}” {f.why}") for i, f in enumerate(faults, 1))
         return (yield from self._whole("response", response, sources, problems=problems))
 
@@ -70,8 +70,8 @@ class LLMRewriter:
     def feedback(self, response: str, sources: Sequence[Passage]) -> Conversation[str]:
         """Criticise a whole response by the sources; "" where the model finds nothing."""
         request = self._request("correction", sources=_format_sources(sources), response=section("Text", response))
-        said = yield from self._remark(request, "feedback")
-        return "" if is_none_reply(said) else said
+        text = yield from self._remark(request, "feedback")
+        return "" if is_none_reply(text) else text
 
     def _remark(self, request: Generate, stage: str) -> Conversation[str]:
         _, text = yield from generate_with_retry(
@@ -96,7 +96,7 @@ class LLMRewriter:
 
 
 def _retry_request(request: Generate) -> Generate:
-    """Ask the same with more room and by chance: at temperature 0 the reply would be the same again."""
+    """Repeat the request with more tokens and at a temperature: at temperature 0 the reply would be the same."""
     return replace(request, max_tokens=2 * request.max_tokens, temperature=RETRY_TEMPERATURE, seed=request.seed + 1)
 
 
@@ -122,7 +122,7 @@ def _read_text(reply: Completion, stage: str, stops: Sequence[str]) -> str:
 
 
 def _read_sentence(reply: Completion, old: str, stops: Sequence[str]) -> str:
-    """Return the one new sentence of a reply, "" for NONE; raises ReplyError where it is another thing."""
+    """Return the one new sentence of a reply, "" for NONE; raises ReplyError where it is anything else."""
     text = " ".join(_read_text(reply, "rewrite", stops).split())
     if is_none_reply(text):
         return ""

@@ -129,8 +129,8 @@ SENTENCES = ["Ada Lovelace wrote the notes in 1843.", "She was born in Leeds and
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        ("Ada wrote.", "a line has no number of a sentence: 'Ada wrote.'"), ("", "sentence 1 is passed over"),
-        ("7: Ada Lovelace wrote the notes.", "there is no sentence 7"), ("1: Ada Lovelace wrote.", "sentence 2 is passed over"),
+        ("Ada wrote.", "a line has no number of a sentence: 'Ada wrote.'"), ("", "sentence 1 has no line"),
+        ("7: Ada Lovelace wrote the notes.", "there is no sentence 7"), ("1: Ada Lovelace wrote.", "sentence 2 has no line"),
         ("1: none\n2: Pigs can fly over mountains.", "the text does not say"),
         ("1: none\n2: Ada died in 1999.", "does not say"),
         ("1: ...\n2: none", "a claim of sentence 1 is empty"),
