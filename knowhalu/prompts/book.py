@@ -1,6 +1,6 @@
 """The prompt book: requests to a language model, rendered from prompt files and worked examples.
 
-A family is data: the holes of each of its prompts, what renders its demonstrations, and the variants that it comes in.
+A family is data: the holes of each of its prompts, the renderer of its demonstrations, and its variants.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,7 @@
-"""Demonstrations: worked examples as data, one file per task, from which every prompt takes what it shows.
+"""Worked examples as data, one file per task or prompt, from which the demonstrations of every prompt are rendered.
 
-`FAMILY/examples/TASK.toml` holds `[[examples]]`; each holds everything once: what is checked, the extraction, the steps with
-their passages and knowledge in both forms, and the judgment. A prompt uses the examples that have what it needs.
+`FAMILY/examples/NAME.toml` holds `[[examples]]`. Those of KnowHalu hold everything once: the text to check, the extraction, the
+steps with their passages and knowledge in both forms, and the judgment. A prompt uses the examples that have what it needs.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ TASK_FIELDS = {
     Task.SUMMARY: ("summary",),
     Task.CLAIM: ("claim",),
 }
-"""What is checked in each task, in the order in which prompts show it; the last is the response."""
+"""The fields of each task, in the order in which prompts show them; the last is the response."""
 R = TypeVar("R", bound=Record)
 ExampleText = Annotated[str, Field(min_length=1)]
 _EXAMPLES_HEADER = re.compile(r"^[ \t]*\[\[examples\]\]", re.MULTILINE)
@@ -38,7 +38,7 @@ class ExampleSource(Record):
 
 
 class ExampleExtraction(Record):
-    """What the off-target check should say of an answer."""
+    """The extraction that the off-target check should make of an answer."""
 
     asked_for: ExampleText
     reason: ExampleText
@@ -46,7 +46,7 @@ class ExampleExtraction(Record):
 
 
 class ExampleStep(Record):
-    """One hop of an example; without knowledge, nothing specific is available."""
+    """One step of an example; without knowledge, the passages have no information."""
 
     thought: ExampleText
     specific: ExampleText
@@ -62,7 +62,7 @@ class ExampleStep(Record):
         return self
 
     def shown(self, form: KnowledgeForm) -> Step:
-        """Return the step as a check in this form would have made it."""
+        """Return the step as a check in this form would make it."""
         facts = tuple(Triplet(subject=s, predicate=p, object=o) for s, p, o in self.triplets)
         structured = form is KnowledgeForm.STRUCTURED
         text = " ".join(map(str, facts)) if structured and facts else self.knowledge
@@ -75,7 +75,7 @@ class ExampleStep(Record):
 
 
 class ExampleInput(Record):
-    """What a worked example checks: the fields of its task, and no others."""
+    """The text to check of a worked example: the fields of its task, and no others."""
 
     question: str = ""
     answer: str = ""
@@ -83,12 +83,12 @@ class ExampleInput(Record):
     claim: str = ""
 
     def fields(self, task: Task) -> dict[str, str]:
-        """Return what is checked, by the names of its sections."""
+        """Return the fields of a task by the names of their sections."""
         return {name: getattr(self, name) for name in TASK_FIELDS[task]}
 
 
 class WorkedExample(ExampleInput):
-    """A worked example: what it shows, and all that a check of it would say."""
+    """A worked example of KnowHalu: the kind of case that it shows, and the replies of a check."""
 
     shows: Literal["correct", "hallucinated", "missing", "multi-hop", "off-target"]
     extraction: ExampleExtraction | None = None
@@ -183,7 +183,7 @@ class _ExamplesFile(Record, Generic[R]):
 
 
 def examples_file(name: str, folder: Path | None = None, family: str = KNOWHALU_FAMILY) -> Path:
-    """Return where the examples `name` (a task, or a prompt) lie: in the user's folder if it has them, else in the package."""
+    """Return the file of the examples `name` (a task, or a prompt): in the user's folder if it has them, else in the package."""
     tried = [root / family / "examples" / f"{name}.toml" for root in prompt_folders(folder)]
     return next((file for file in tried if file.is_file()), tried[-1])
 
@@ -201,7 +201,7 @@ def load_judged_examples(task: Task, folder: Path | None = None) -> tuple[Judged
 
 
 def read_examples(file: Path, kind: type[R], task: Task | None = None) -> tuple[R, ...]:
-    """Read a file of `[[examples]]` of one kind, which check what a `task` checks.
+    """Read a file of `[[examples]]` of one kind, which must have the fields of `task`.
 
     Raises PromptError naming the file, the line, and what is wrong there.
     """
@@ -226,7 +226,7 @@ def read_examples(file: Path, kind: type[R], task: Task | None = None) -> tuple[
 
 
 def _example_line(text: str, place: tuple[int | str, ...]) -> str:
-    """Return where the example of an error begins."""
+    """Return the line where the example of an error begins, as text."""
     starts = [m.start() for m in _EXAMPLES_HEADER.finditer(text)]
     number = place[1] if len(place) > 1 else None
     return f", line {text.count(chr(10), 0, starts[number]) + 1}" if isinstance(number, int) and number < len(starts) else ""

@@ -1,6 +1,6 @@
-"""How a check looks inside a prompt: sections for sample, steps and passages, the same in demonstrations and in the task.
+"""The sections of a prompt for samples, steps, passages and claims, the same in demonstrations and in the task.
 
-All text is data and goes through `section`, also what a model said before: it can neither open a section nor write a label.
+All text is data and goes through `section`, earlier replies too: it can neither open a section nor write a label.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from knowhalu.types import Entity, Label, Passage, Query, Sample, Step, Task
 
 Formulation = Literal["specific", "general", "combined"]
 END_OF_QUERIES = "Done"
-"""What stands in place of a query when there is nothing more to ask."""
+"""The word in place of a query that ends the chain."""
 ASKED_FOR, REASON, ENTITY = "Asked for", "Reason", "Entity"
 THOUGHT, SPECIFIC, GENERAL, KNOWLEDGE, JUDGMENT, LABEL = (
     "Thought", "Specific query", "General query", "Knowledge", "Judgment", "Label",
@@ -24,12 +24,12 @@ YES, NO, NO_CLAIM_WORD = "Yes", "No", "none"
 
 
 def query_headings(formulation: Formulation) -> tuple[str, ...]:
-    """Return the headings under which a step's query stands."""
+    """Return the headings of a step's query."""
     return {"specific": (SPECIFIC,), "general": (GENERAL,), "combined": (SPECIFIC, GENERAL)}[formulation]
 
 
 def format_fields(task: Task, fields: dict[str, str]) -> PromptText:
-    """Show what is checked: question and answer, a piece of a summary, or a claim."""
+    """Show the fields of a task: question and answer, a segment of a summary, or a claim."""
     return join_sections(section(name.capitalize(), fields[name]) for name in TASK_FIELDS[task])
 
 
@@ -40,7 +40,7 @@ def format_sample(sample: Sample) -> PromptText:
 
 
 def format_query(query: Query, formulation: Formulation, number: int | None = None) -> list[PromptText]:
-    """Show a query in the formulations that are in use."""
+    """Show a query in the chosen formulations."""
     texts = {SPECIFIC: query.specific, GENERAL: query.general}
     return [
         section(name if number is None else f"{name} {number}", texts[name])
@@ -50,7 +50,7 @@ def format_query(query: Query, formulation: Formulation, number: int | None = No
 
 
 def format_steps_with_thoughts(steps: Sequence[Step], formulation: Formulation) -> list[PromptText]:
-    """Show the steps so far as they were asked, with their thoughts."""
+    """Show the steps so far, with their thoughts."""
     lines: list[PromptText] = []
     for number, step in enumerate(steps, 1):
         lines += [section(f"{THOUGHT} {number}", step.thought), *format_query(step.query, formulation, number)]
@@ -59,7 +59,7 @@ def format_steps_with_thoughts(steps: Sequence[Step], formulation: Formulation) 
 
 
 def format_steps(steps: Sequence[Step], formulation: Formulation) -> list[PromptText]:
-    """Show queries and knowledge only: the thoughts must not weigh in the judgment (KnowHalu, section 3.2 d)."""
+    """Show queries and knowledge only, as thoughts must not influence the judgment (KnowHalu, section 3.2 d)."""
     lines: list[PromptText] = []
     for number, step in enumerate(steps, 1):
         lines += [*format_query(step.query, formulation, number), section(f"{KNOWLEDGE} {number}", step.knowledge.text)]

@@ -1,4 +1,4 @@
-"""Dates and counted things in a text, and which of a claim's ones no part of a source agrees with."""
+"""Dates and quantities of a text, and those of a claim that a source does not confirm."""
 
 import re
 from functools import lru_cache
@@ -25,11 +25,11 @@ _DATES = tuple(
 )
 _UNITS = {"%": "percent", "$": "dollar", "£": "pound", "€": "euro", "per": "percent"}
 MAX_UNIT_DISTANCE = 3
-"""Words after a number among which its unit is looked for."""
+"""Words after a number that may be its unit."""
 
 
 class Date(NamedTuple):
-    """A date; 0 where a part is not told."""
+    """A date; 0 for a part that is not given."""
 
     year: int
     month: int
@@ -37,7 +37,7 @@ class Date(NamedTuple):
 
 
 class Quantity(NamedTuple):
-    """A number and the word that says what is counted; "" where none follows."""
+    """A number and its unit or counted noun; "" where none follows."""
 
     value: str
     unit: str
@@ -57,7 +57,7 @@ def number_value(word: str) -> str | None:
 
 
 def find_date_spans(text: str) -> tuple[tuple[int, int, Date], ...]:
-    """Find the dates that name a month, with start and end; of a place the longest reading counts."""
+    """Find the dates that name a month, as (start, end, date); of overlapping ones the longest counts."""
     taken: list[tuple[int, int, Date]] = []
     for pattern in _DATES:
         for m in pattern.finditer(text):
@@ -78,7 +78,7 @@ def find_dates(text: str) -> tuple[Date, ...]:
 
 @lru_cache(maxsize=8192)
 def find_quantities(text: str) -> frozenset[Quantity]:
-    """Return the counted things of a text; numbers inside dates are left out."""
+    """Return the quantities of a text; numbers inside dates are left out."""
     places = find_date_spans(text)
     tokens = words(text)
     counted = set()
@@ -94,7 +94,7 @@ def find_quantities(text: str) -> frozenset[Quantity]:
 
 
 def unit_after(following: list[Span]) -> str:
-    """Return the first word that carries meaning after a number."""
+    """Return the first content word after a number."""
     for word in following:
         if word.text.lower() == "per":
             return "percent"
@@ -104,19 +104,19 @@ def unit_after(following: list[Span]) -> str:
 
 
 def missing_date_share(claim: str, source: str) -> float:
-    """Return the share of the claim's dates with which no date of the source agrees in all that both tell."""
-    wanted, there = find_dates(claim), find_dates(source)
-    missing = [w for w in wanted if not any(_dates_agree(w, t) for t in there)]
+    """Return the share of the claim's dates that contradict every date of the source in a part that both give."""
+    wanted, given = find_dates(claim), find_dates(source)
+    missing = [w for w in wanted if not any(_dates_agree(w, g) for g in given)]
     return len(missing) / len(wanted) if wanted else 0.0
 
 
-def _dates_agree(wanted: Date, told: Date) -> bool:
-    shared = [(a, b) for a, b in zip(wanted, told, strict=True) if a and b]
-    return wanted.month == told.month and all(a == b for a, b in shared)
+def _dates_agree(wanted: Date, given: Date) -> bool:
+    shared = [(a, b) for a, b in zip(wanted, given, strict=True) if a and b]
+    return wanted.month == given.month and all(a == b for a, b in shared)
 
 
 def mismatched_quantity_share(claim: str, source: str) -> float:
-    """Return the share of the claim's counted things that the source counts, but with other numbers only."""
-    wanted, there = find_quantities(claim), find_quantities(source)
-    missing = [w for w in wanted if w not in there and w.unit and any(t.unit == w.unit for t in there)]
+    """Return the share of the claim's quantities that the source has with other numbers only."""
+    wanted, given = find_quantities(claim), find_quantities(source)
+    missing = [w for w in wanted if w not in given and w.unit and any(g.unit == w.unit for g in given)]
     return len(missing) / len(wanted) if wanted else 0.0

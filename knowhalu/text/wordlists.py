@@ -71,7 +71,7 @@ VAGUE_WORDS = """
     examination consultation common normal fact fairly quite really keep kept take took make made get got come came go went
     give given
 """.split()
-"""Words that say nothing specific: an answer made of these alone is too general."""
+"""Unspecific words: an answer made of these alone is too general."""
 
 YES_NO_OPENINGS = "yes no yeah yep nope true false correct incorrect indeed never both neither only not".split()
 """First words that settle a yes-or-no question."""
@@ -96,7 +96,7 @@ VERBS = (HELPERS - {"not", "never"}) | frozenset(
     separates supports
     """.split()
 )
-"""Verbs at which a clause is parted into subject, predicate and object; regular past forms are known by their ending."""
+"""Verbs at which a clause is split into subject, predicate and object; regular past forms are recognised by their ending."""
 
 PREPOSITIONS = frozenset(
     """
@@ -148,13 +148,13 @@ INABILITY_PATTERN = re.compile(
     r"|\brather than guess\b|\bleave\b[^.]{0,60} open\b|\bi(?:'ll| will| must)? pass\b",
     re.IGNORECASE,
 )
-"""With a speaker and without a number: a refusal in other words."""
+"""With a first person and without a number, these make a refusal in other words."""
 OPINION_PATTERN = re.compile(
     r"\b(?:i|we)(?:'d| would| do| can only| only)? (?:think|believe|guess|suppose|suspect|assume|imagine)\b"
     r"|\b(?:my|our) (?:guess|bet|view|opinion|impression)\b",
     re.IGNORECASE,
 )
-"""A speaker who goes on to say what may be the case, so not a refusal in other words."""
+"""Openings of an opinion, which is no refusal."""
 _CONTRAST = any_word_pattern("but however though although until yet except".split())
 CONTRAST_PATTERN = re.compile(_CONTRAST, re.IGNORECASE)
 CLAUSE_BREAK_PATTERN = re.compile(
@@ -163,7 +163,7 @@ CLAUSE_BREAK_PATTERN = re.compile(
     + r"|, (?:and|so)\b",
     re.IGNORECASE,
 )
-"""Where a sentence that declines may go on to claim something."""
+"""Where a sentence that declines may continue with a claim."""
 REFUSAL_COURTESY_PATTERN = re.compile(
     r"^\W*(?:(?:i'm |i am )?(?:very |so )?sorry|i apologi[sz]e|apologies|unfortunately)(?: (?:about|for) (?:that|this))?\W*$"
     r"|^\W*i(?: lack|(?:'m| am) missing)\b"
@@ -171,7 +171,7 @@ REFUSAL_COURTESY_PATTERN = re.compile(
     r"(?:ask|contact|check|consult|look|try|refer|search)\b",
     re.IGNORECASE,
 )
-"""What is said beside a refusal and claims nothing: regret, and where else to ask."""
+"""Courtesies beside a refusal that claim nothing: regret, and where else to ask."""
 
 _NEGATED_VERB = r"\b(?:is|was|were|are|did|does|do|has|had|have|can|could|will|would)(?:n't| not| never)\b"
 NEGATION_PATTERN = re.compile(
@@ -182,7 +182,7 @@ NEGATED_QUESTION_PATTERN = re.compile(r"\bnot\b|n't\b|\bnever\b", re.IGNORECASE)
 POSITIVE_CONTRAST_PATTERN = re.compile(
     r"\bbut (?!not|no\b)|\brather[,;]|; |" + any_word_pattern("instead only except until because".split()), re.IGNORECASE
 )
-"""Where a negation goes on to say what is the case."""
+"""Where a negation continues with a positive statement."""
 SUBORDINATE_PATTERN = re.compile(any_word_pattern("although whereas while who which that".split()), re.IGNORECASE)
 
 MONTH_NAMES = "|".join(MONTHS)
@@ -276,7 +276,7 @@ SITE_NOUNS = frozenset(
 COMPOUND_NAME_NOUNS = (
     ORGANISATION_NOUNS | SITE_NOUNS | {"House", "Battle", "Treaty", "Order", "Declaration", "States", "Duke", "Prince", "Bishop"}
 )
-"""Words after which "of" and "for" belong to a name: "Bank of England"; elsewhere they part two names."""
+"""Words after which "of" and "for" belong to a name: "Bank of England"; elsewhere they separate two names."""
 SENTENCE_OPENERS = frozenset(
     """
     according additionally also another around because being besides both building critics despite doctors during each early
