@@ -4,10 +4,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import unified_diff
 from typing import Literal, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import AliasChoices, Field, model_validator
 
 from knowhalu.text.sentences import sentences
-from knowhalu.types import Extraction, HallucinationKind, InconclusiveReason, Judgment, Label, Record, Relation, Task
+from knowhalu.types import (
+    INCONCLUSIVE_REASON_NAMES,
+    Extraction,
+    HallucinationKind,
+    InconclusiveReason,
+    Judgment,
+    Label,
+    Record,
+    Relation,
+    Task,
+)
 
 RELATION_PHRASES: Mapping[Relation, str] = {
     Relation.CONTRADICTION: "the sources contradict it", Relation.NEUTRAL: "the sources do not say it",
@@ -48,20 +58,20 @@ class Finding(Record):
     type: str = ""
     label: Label
     relation: Relation | None = None
-    supported: float = Field(ge=0.0, le=1.0)
+    p_supported: float = Field(ge=0.0, le=1.0, validation_alias=AliasChoices("p_supported", "supported"))
     reason: str
 
 
 def _reason_phrase(reason: InconclusiveReason | None, relation: Relation | None) -> str:
-    return reason.says if reason is not None else RELATION_PHRASES[relation] if relation is not None else ""
+    return reason.description if reason is not None else RELATION_PHRASES[relation] if relation is not None else ""
 
 
 def _check_reasons(label: Label, why: InconclusiveReason | None, relation: Relation | None) -> None:
     """Raise ValueError for a reason that does not belong to a label; outcomes of older versions have none."""
     if why is not None and label is not Label.INCONCLUSIVE:
-        raise ValueError(f"open says why a text is INCONCLUSIVE, and this one is {label}")
+        raise ValueError(f"only an INCONCLUSIVE text has an inconclusive_reason, and this one is {label}")
     if relation is not None and (label is not Label.INCORRECT or relation is Relation.ENTAILMENT):
-        raise ValueError("relation says of what is INCORRECT whether the sources contradict it or are neutral")
+        raise ValueError("only an INCORRECT text has a relation, and it is a contradiction or neutral")
 
 
 class Segment(Record):
@@ -74,7 +84,7 @@ class Segment(Record):
     end: int
     text: str
     label: Label
-    open: InconclusiveReason | None = None
+    inconclusive_reason: InconclusiveReason | None = Field(None, validation_alias=INCONCLUSIVE_REASON_NAMES)
     relation: Relation | None = None
     probability: float
     base: Judgment
@@ -84,13 +94,13 @@ class Segment(Record):
 
     @model_validator(mode="after")
     def _has_fitting_reasons(self) -> "Segment":
-        _check_reasons(self.label, self.open, self.relation)
+        _check_reasons(self.label, self.inconclusive_reason, self.relation)
         return self
 
     @property
     def why(self) -> str:
         """Return in words why it is open, or how the sources stand to what is wrong; nothing where that is not known."""
-        return _reason_phrase(self.open, self.relation)
+        return _reason_phrase(self.inconclusive_reason, self.relation)
 
     @property
     def forms_agree(self) -> bool | None:
@@ -146,7 +156,7 @@ class Verdict(Record):
     method: str
     label: Label
     hallucinated: bool | None
-    open: InconclusiveReason | None = None
+    inconclusive_reason: InconclusiveReason | None = Field(None, validation_alias=INCONCLUSIVE_REASON_NAMES)
     relation: Relation | None = None
     kind: HallucinationKind | None
     probability: float = Field(ge=0.0, le=1.0)
@@ -154,7 +164,7 @@ class Verdict(Record):
     extraction: Extraction | None = None
     segments: tuple[Segment, ...] = ()
     index: str | None = None
-    unchecked: tuple[SkippedSpan, ...] = ()
+    skipped: tuple[SkippedSpan, ...] = Field((), validation_alias=AliasChoices("skipped", "unchecked"))
     unscaled: float | None = None
     stages: tuple[CascadeStage, ...] = ()
     usage: Usage = Usage()
@@ -162,13 +172,13 @@ class Verdict(Record):
 
     @model_validator(mode="after")
     def _has_fitting_reasons(self) -> "Verdict":
-        _check_reasons(self.label, self.open, self.relation)
+        _check_reasons(self.label, self.inconclusive_reason, self.relation)
         return self
 
     @property
     def why(self) -> str:
         """Return in words why it is open, or how the sources stand to what is wrong; nothing where that is not known."""
-        return _reason_phrase(self.open, self.relation)
+        return _reason_phrase(self.inconclusive_reason, self.relation)
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:

@@ -5,7 +5,7 @@ from enum import StrEnum
 from itertools import count
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 
 class InconclusiveReason(StrEnum):
@@ -19,7 +19,7 @@ class InconclusiveReason(StrEnum):
     NOTHING_TO_CHECK = "nothing_to_check"
 
     @property
-    def says(self) -> str:
+    def description(self) -> str:
         """Return the reason in words."""
         return _DESCRIPTIONS[self]
 
@@ -59,15 +59,8 @@ _NEXT_ACTIONS: Mapping[InconclusiveReason, str] = {
 
 
 NO_INFORMATION = "No specific information is available."
-META_GROUP, META_PAIR, META_SET, META_PART, META_TYPE, META_SPANS, META_SAMPLES = (
-    "group",
-    "pair",
-    "set",
-    "part",
-    "type",
-    "spans",
-    "samples",
-)
+META_GROUP, META_PAIR, META_SET, META_PART = "group", "pair", "set", "part"
+META_TYPE, META_SPANS, META_SAMPLES = "type", "spans", "samples"
 """Names in a sample's `meta` that have a meaning: a group that is not independent, what makes two rows a pair, the data set and
 the part of it, the error type of a hallucination, its characters as a list of [start, end], and further responses to the same."""
 
@@ -114,8 +107,8 @@ class Task(StrEnum):
 class Record(BaseModel):
     """The base of all words: frozen, and unknown fields are errors."""
 
-    # a feature that is not a number must survive the way to disk and back: JSON has no word for it
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+    # JSON has no NaN: a feature that is one is written as a string
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings", populate_by_name=True)
 
 
 def _check_unicode(value: Any) -> Any:
@@ -268,13 +261,13 @@ class Claim(Record):
 
 
 class Knowledge(Record):
-    """What the passages say about a query, in one form. No passage bears out what is `unfounded`: it counts for nothing."""
+    """What the passages say about a query, in one form. No passage supports the `unsupported` part, which is ignored."""
 
     form: KnowledgeForm
     quotes: tuple[Quote, ...] = ()
     triplets: tuple[Triplet, ...] = ()
     text: str = NO_INFORMATION
-    unfounded: str = ""
+    unsupported: str = Field("", validation_alias=AliasChoices("unsupported", "unfounded"))
 
     @property
     def is_empty(self) -> bool:
@@ -291,23 +284,30 @@ class Step(Record):
     knowledge: Knowledge
 
 
-class Judgment(Record):
-    """A label from one form of knowledge, or from the sources as they are, how sure it is, why, and by which steps.
+INCONCLUSIVE_REASON_NAMES = AliasChoices("inconclusive_reason", "open")
+"""The field's names in stored outcomes: today's, and that of older versions."""
+ConfidenceSource = Annotated[
+    Literal["probability", "votes", "none"], BeforeValidator(lambda value: "none" if value == "nowhere" else value)
+]
+"""Where a confidence comes from: a probability, the share of equal votes, or nothing. Older versions wrote "nowhere"."""
 
-    `confidence` is the probability of the label; `supported` that of the text being true, also where the label leaves it open.
-    `measured` says where the confidence comes from: a probability, the share of equal votes, or nowhere. `open` says why the
-    sources leave the text open, also where that counts as INCORRECT; `relation` of what is INCORRECT, whether they contradict it
-    or are silent (neutral), where that is known.
+
+class Judgment(Record):
+    """A label from one form of knowledge, or from the sources as they are, with its confidence, rationale and steps.
+
+    `confidence` is the probability of the label, `p_supported` that the text is supported, also where the label is INCONCLUSIVE.
+    `inconclusive_reason` names what the sources lack, also where that counts as INCORRECT. `relation` tells for an INCORRECT text
+    whether the sources contradict it or are neutral, where that is known.
     """
 
     form: KnowledgeForm | None = None
     label: Label
     confidence: float = Field(ge=0.0, le=1.0)
-    supported: float = Field(0.5, ge=0.0, le=1.0)
+    p_supported: float = Field(0.5, ge=0.0, le=1.0, validation_alias=AliasChoices("p_supported", "supported"))
     rationale: str
-    open: InconclusiveReason | None = None
+    inconclusive_reason: InconclusiveReason | None = Field(None, validation_alias=INCONCLUSIVE_REASON_NAMES)
     relation: Relation | None = None
-    measured: Literal["probability", "votes", "nowhere"] = "probability"
+    confidence_source: ConfidenceSource = Field("probability", validation_alias=AliasChoices("confidence_source", "measured"))
     kind: HallucinationKind | None = None
     steps: tuple[Step, ...] = ()
     features: dict[str, float] = Field(default_factory=dict)

@@ -66,7 +66,7 @@ def show_outcome(console: Console, sample: Sample, outcome: Outcome, *, steps: b
     print_section(console, "Off-target check", _extraction(outcome))
     print_section(console, "Stages", [_stage(s) for s in outcome.stages])
     print_section(console, "Judgments", [line for i, s in enumerate(outcome.segments, 1) for line in _judgments(i, s)])
-    left_out = [Text(f"“{shorten_text(u.text)}”: {u.reason}") for u in outcome.unchecked]
+    left_out = [Text(f"“{shorten_text(u.text)}”: {u.reason}") for u in outcome.skipped]
     print_section(console, f"Not checked ({len(left_out)})", left_out)
     if steps:
         for number, segment in enumerate(outcome.segments, 1):
@@ -182,7 +182,10 @@ def _why(verdict: Verdict) -> list[Text]:
     _, style = LABEL_STYLES[_decided_label(verdict)]
     lines = [Text(verdict.why, style=style.removeprefix("bold "))] if verdict.why else []
     lines += [Text(shorten_text(verdict.reason, 600))] if verdict.reason else []
-    return [*lines, *([Text(f"Next: {verdict.open.next_action}")] if verdict.open is not None else [])]
+    return [
+        *lines,
+        *([Text(f"Next: {verdict.inconclusive_reason.next_action}")] if verdict.inconclusive_reason is not None else []),
+    ]
 
 
 def _extraction(verdict: Verdict) -> list[Text]:
@@ -226,7 +229,7 @@ def _judgments(number: int, segment: Segment) -> list[Text]:
 
 def _judgment(judgment: Judgment) -> Text:
     label = (f"{judgment.label:<13}", LABEL_STYLES[judgment.label][1])
-    sure = "   -" if judgment.measured == "nowhere" else f"{judgment.confidence:.2f}"
+    sure = "   -" if judgment.confidence_source == "none" else f"{judgment.confidence:.2f}"
     why = f"{sure}  {shorten_text(judgment.rationale, 400)}"
     return Text.assemble("  ", (f"{judgment.form or NO_FORM:<13}", "dim"), label, why)
 
@@ -235,7 +238,7 @@ def _finding(finding: Finding) -> Text:
     what = f"{finding.unit} {finding.type}".strip()
     label = (f"{finding.label:<13}", LABEL_STYLES[finding.label][1])
     said = f"“{shorten_text(finding.text, 120)}”: {shorten_text(finding.reason, 400)}"
-    return Text.assemble("  ", (f"{what:<12} ", "dim"), label, f"P(supported) {finding.supported:.2f}  {said}")
+    return Text.assemble("  ", (f"{what:<12} ", "dim"), label, f"P(supported) {finding.p_supported:.2f}  {said}")
 
 
 def _step(number: int, step: Step) -> list[Text]:
@@ -248,9 +251,9 @@ def _step(number: int, step: Step) -> list[Text]:
         lines.append(Text(f"   found {passage.score:.2f} {shorten_text(str(passage), 200)}", style="dim"))
     lines.append(Text(f"   learned: {shorten_text(step.knowledge.text, 600)}"))
     lines.extend(Text(f"   fact: {shorten_text(str(triplet))}") for triplet in step.knowledge.triplets)
-    if step.knowledge.unfounded:
+    if step.knowledge.unsupported:
         lines.append(
-            Text(f"   left out, as no passage bears it out: {shorten_text(step.knowledge.unfounded, 600)}", style="yellow")
+            Text(f"   left out, as no passage bears it out: {shorten_text(step.knowledge.unsupported, 600)}", style="yellow")
         )
     return lines
 

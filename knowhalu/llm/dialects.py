@@ -142,14 +142,14 @@ class ServerSession:
         Many chat templates trim what a message ends in; a model that misses the line break would write it first.
         """
         if self.style == "completion":
-            return request.begun, ""
-        kept = request.begun.rstrip()
-        return kept, request.begun[len(kept) :]
+            return request.prefill, ""
+        kept = request.prefill.rstrip()
+        return kept, request.prefill[len(kept) :]
 
 
 def render_completion_prompt(request: Generate) -> str:
     """Return what a plain completion model goes on with: the system prompt, the prompt and the begun reply."""
-    return f"{request.system}\n\n{request.prompt}{request.begun}" if request.system else request.prompt + request.begun
+    return f"{request.system}\n\n{request.prompt}{request.prefill}" if request.system else request.prompt + request.prefill
 
 
 def _escape_regex(text: str) -> str:

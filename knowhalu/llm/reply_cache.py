@@ -1,8 +1,8 @@
 """The reply cache: what a model once said is kept on disk, so that a changed threshold never repeats a model call.
 
 A reply is found by the sha256 of all that decides it: which model answers and how it is asked, and every field of the
-request but `fresh`. It is kept as JSON with a checksum; whatever does not fit its checksum counts as absent. Failures and
-blank replies are never kept; one that a reader cannot read is asked for anew by a `fresh` request, whose reply replaces it.
+request but `bypass_cache`. It is kept as JSON with a checksum; whatever does not fit its checksum counts as absent. Failures and
+blank replies are never kept; one that a reader cannot read is asked for anew with `bypass_cache`, whose reply replaces it.
 """
 
 import asyncio
@@ -48,7 +48,8 @@ class ReplyCache:
     def key(self, identity: str, request: Generate) -> bytes:
         """Return the digest of all that decides a reply."""
         fields = asdict(request)
-        del fields["fresh"]
+        del fields["bypass_cache"]
+        fields["begun"] = fields.pop("prefill")  # the field's first name: it is part of the key of every stored reply
         decisive = [CACHE_FORMAT, self._options, identity, fields]
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).digest()
 
@@ -80,7 +81,7 @@ class CachedBackend:
     def answer_many(self, requests: list[Generate]) -> list[Completion | Exception | None]:
         """Answer every request, in order; the same request twice is asked once."""
         keys = [self.memory.key(self._who(), r) for r in requests]
-        anew = {k for k, r in zip(keys, requests, strict=True) if r.fresh}
+        anew = {k for k, r in zip(keys, requests, strict=True) if r.bypass_cache}
         found: dict[bytes, Completion | Exception | None] = {k: None if k in anew else self.memory.get(k) for k in keys}
         asked = {k: r for k, r in zip(keys, requests, strict=True) if found[k] is None}
         replies = self.backend.answer_many(list(asked.values())) if asked else []
@@ -112,7 +113,7 @@ class CachedAsyncBackend:
     async def answer(self, request: Generate) -> Completion:
         """Answer one request, from the disk if it was answered before."""
         key = self.memory.key(await self._who(), request)
-        if not request.fresh and (kept := await asyncio.to_thread(self.memory.get, key)) is not None:
+        if not request.bypass_cache and (kept := await asyncio.to_thread(self.memory.get, key)) is not None:
             return kept
         reply: Completion = await self.backend.answer(request)
         await asyncio.to_thread(self.memory.put, key, reply)

@@ -101,7 +101,7 @@ class ServerBackend:
 
     async def _continue(self, request: Generate, manner: ServerSession) -> Completion:
         """Let the model write on."""
-        said = strip_echo(await self._ask(request, manner, request.max_tokens), request.begun)
+        said = strip_echo(await self._ask(request, manner, request.max_tokens), request.prefill)
         text, stopped = cut_at_stop(said.text.removeprefix(manner.begun(request)[1]), request.stop)
         return Completion(
             text, "stop" if stopped else said.finish_reason, {}, said.logprobs,
@@ -115,11 +115,11 @@ class ServerBackend:
         walk.read("", asked[0].positions or ())
         begun, _ = manner.begun(request)
         while (text := walk.next()) is not None:
-            further = replace(request, begun=begun + text, temperature=0.0)
+            further = replace(request, prefill=begun + text, temperature=0.0)
             if manner.begun(further)[1]:  # a template might trim it, and the model would not be where it seems to be
                 walk.read(text, ())
                 continue
-            asked.append(strip_echo(await self._ask(further, manner, 1, held=False), further.begun))
+            asked.append(strip_echo(await self._ask(further, manner, 1, held=False), further.prefill))
             walk.read(text, asked[-1].positions or ())
         probabilities = walk.probabilities()
         label = (
@@ -136,8 +136,8 @@ class ServerBackend:
         if manner.constrain == "logprobs" and manner.top and request.temperature > 0:
             said = await self._ask(replace(request, temperature=0.0), manner, longest)
             if said.positions:
-                return strip_echo(said, request.begun)
-        return strip_echo(await self._ask(request, manner, longest), request.begun)
+                return strip_echo(said, request.prefill)
+        return strip_echo(await self._ask(request, manner, longest), request.prefill)
 
     def _named(self, said: ServerReply, walk: LabelProbabilitySearch, manner: ServerSession) -> str:
         """Return the choice that the reply begins with, where there are no log-probabilities and it names no other."""

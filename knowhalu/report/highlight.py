@@ -53,7 +53,7 @@ def highlight_segments(response: str, verdict: Verdict) -> list[HighlightedSegme
 
 def rebuild_response(verdict: Verdict) -> str:
     """Return as much of the response as its verdict holds, each segment at its place; what is missing is dotted."""
-    pieces = [(s.start, s.text) for s in verdict.segments] + [(u.start, u.text) for u in verdict.unchecked]
+    pieces = [(s.start, s.text) for s in verdict.segments] + [(u.start, u.text) for u in verdict.skipped]
     text = ""
     for start, piece in sorted(pieces):
         if start >= len(text):

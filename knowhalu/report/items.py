@@ -50,7 +50,7 @@ class ReportItem:
     @property
     def why(self) -> str:
         """Return why the text was left open, or how the sources stand to a hallucinated one."""
-        return str((self.verdict.open or self.verdict.relation or "") if self.verdict is not None else "")
+        return str((self.verdict.inconclusive_reason or self.verdict.relation or "") if self.verdict is not None else "")
 
     @property
     def type(self) -> str:

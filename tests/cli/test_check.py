@@ -11,9 +11,9 @@ from knowhalu.methods.common.verdict import span_finding
 from knowhalu.requests import UnsupportedSpan
 from knowhalu.results import Finding, Segment, SkippedSpan, Verdict
 from knowhalu.text.sentences import Span, sanitize
-from knowhalu.types import Judgment
+from knowhalu.types import Judgment, KnowledgeForm, Label, Sample
 from tests.support import scripted_checks
-from tests.support.scripted_checks import Form, Label, Sample, segment_of
+from tests.support.scripted_checks import segment_of
 
 
 @pytest.mark.parametrize(("word", "code", "line"), [
@@ -30,7 +30,7 @@ def test_an_open_verdict_says_why_and_what_to_do_next(knowhalu):
     given = ("check", "--claim", "unsure", "--knowledge", "Mars is red.")
     lines = knowhalu(*given).stdout.splitlines()
     assert lines[1].strip() == "the judge is not sure" and lines[3].startswith("  Next: Ask a stronger judge")
-    assert json.loads(knowhalu(*given, "--json").stdout)["open"] == "unsure"
+    assert json.loads(knowhalu(*given, "--json").stdout)["inconclusive_reason"] == "unsure"
 
 
 def test_all_that_was_found_is_shown_without_colours_in_a_pipe(knowhalu):
@@ -172,9 +172,9 @@ def test_whether_the_forms_agree_and_what_was_left_out_is_shown(knowhalu, monkey
     def both(sample, label):
         one = segment_of(sample, label)
         step = one.base.steps[0]
-        knowledge = step.knowledge.model_copy(update={"unfounded": "It has rings."})
+        knowledge = step.knowledge.model_copy(update={"unsupported": "It has rings."})
         other = one.base.model_copy(
-            update={"form": Form.STRUCTURED, "label": Label.INCORRECT, "measured": "nowhere", "confidence": 0.0,
+            update={"form": KnowledgeForm.STRUCTURED, "label": Label.INCORRECT, "confidence_source": "none", "confidence": 0.0,
                     "steps": (step.model_copy(update={"knowledge": knowledge}),)}
         )  # fmt: skip
         return one.model_copy(update={"supplement": other})
@@ -191,15 +191,15 @@ def test_what_was_not_checked_is_shown_with_its_reason(capsys):
     sample = Sample(id="x", response="Hello! Mars is red.", knowledge="Mars is red.")
     left_out = (SkippedSpan(start=0, end=6, text="Hello!", reason="a courtesy"),)
     verdict = Verdict(id="x", task="claim", method="m", label="CORRECT", hallucinated=False, kind=None, probability=0.1,
-                      reason="", unchecked=left_out)  # fmt: skip
+                      reason="", skipped=left_out)  # fmt: skip
     show_outcome(make_console(), sample, verdict)
     assert "Not checked (1)\n  “Hello!”: a courtesy\n" in capsys.readouterr().out
 
 
 def test_what_a_claim_says_already_is_not_said_again_of_its_sentence(capsys):
     text = "It is green."
-    claim = Finding(unit="claim", start=0, end=12, text=text, label="INCORRECT", supported=0.1, reason="it is red")
-    base = Judgment(label="INCORRECT", confidence=0.9, supported=0.1, rationale="“It is green.”: it is red")
+    claim = Finding(unit="claim", start=0, end=12, text=text, label="INCORRECT", p_supported=0.1, reason="it is red")
+    base = Judgment(label="INCORRECT", confidence=0.9, p_supported=0.1, rationale="“It is green.”: it is red")
     segment = Segment(start=0, end=12, text=text, label="INCORRECT", probability=0.9, base=base, findings=(claim,))
     verdict = Verdict(id="x", task="claim", method="m", label="INCORRECT", hallucinated=True, kind="factual", probability=0.9,
                       reason="", segments=(segment,))  # fmt: skip

@@ -23,7 +23,7 @@ def verifier(tmp_path, monkeypatch) -> Path:
     folder.mkdir()
     for name in VERIFIER_FILES:
         (folder / name).write_bytes(b"x")
-    monkeypatch.setattr(service, "PACKAGED", folder)
+    monkeypatch.setattr(service, "PACKAGED_VERIFIER", folder)
     return folder
 
 

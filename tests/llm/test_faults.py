@@ -36,7 +36,7 @@ class Mini:
         thought = yield Generate(prompt, stop=("\nJudgment:",), max_tokens=40)
         if thought.finish_reason != "stop":
             raise ReplyError("judge", "the rationale came to no end", reply=thought.text)
-        label = yield Generate(prompt, begun=f"{thought.text}\nJudgment:", choices=LABELS)
+        label = yield Generate(prompt, prefill=f"{thought.text}\nJudgment:", choices=LABELS)
         probability = label.choices.get(Label.INCORRECT, 0.5)
         return Verdict(id=sample.id, task=Task.CLAIM, method=self.name, label=label.text, hallucinated=label.text == "INCORRECT",
                        kind=None, probability=probability, reason=thought.text)  # fmt: skip

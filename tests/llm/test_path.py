@@ -60,7 +60,7 @@ def test_a_served_model_checks_an_answer_step_by_step(server, tmp_path):
     assert verdict.extraction.entity == "Berlin"
     judgment = verdict.segments[0].base
     assert [s.query.specific for s in judgment.steps] == ["Did Lang direct Metropolis?", "Was Fritz Lang born in Berlin?"]
-    assert judgment.measured == "probability" and judgment.confidence > 0.5
+    assert judgment.confidence_source == "probability" and judgment.confidence > 0.5
     assert "He was born in Vienna in 1890." in [e.quote for e in verdict.evidence]
     assert verdict.usage.cached_tokens > 0.8 * verdict.usage.prompt_tokens / 2
 

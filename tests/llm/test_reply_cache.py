@@ -49,9 +49,9 @@ def test_a_reply_comes_back_as_it_was_and_says_so(options, kind):
 def test_whatever_decides_a_reply_asks_anew(options, kind):
     model = kind()
     ask(model, options, REQUEST)
-    changes = {"prompt": "x", "system": "x", "begun": "x", "fixed": 0, "stop": ("x",), "max_tokens": 8, "choices": ("b", "a"),
+    changes = {"prompt": "x", "system": "x", "prefill": "x", "fixed": 0, "stop": ("x",), "max_tokens": 8, "choices": ("b", "a"),
                "temperature": 0.0, "seed": 5}  # fmt: skip
-    assert set(changes) | {"fresh"} == set(REQUEST.__dict__)
+    assert set(changes) | {"bypass_cache"} == set(REQUEST.__dict__)
     for name, value in changes.items():
         (reply,) = ask(model, options, replace(REQUEST, **{name: value}))
         assert not reply.reused, name
@@ -82,7 +82,7 @@ def test_a_failure_is_not_kept(options, kind):
 def test_a_fresh_request_asks_the_model_and_its_reply_replaces_what_was_kept(options, kind):
     backend, request = with_reply_cache(kind(), options), Generate("ab")
     backend.memory.put(backend.memory.key("m", request), Completion("unreadable"))
-    texts = [ask(kind(), options, asked)[0].text for asked in (request, replace(request, fresh=True), request)]
+    texts = [ask(kind(), options, asked)[0].text for asked in (request, replace(request, bypass_cache=True), request)]
     assert texts == ["unreadable", "ba", "ba"]
 
 

@@ -67,7 +67,7 @@ def test_label_probabilities_are_those_of_the_model(kind):
             request = changed(CHOICE, prompt=f"{number}: {CHOICE.prompt}")
             (reply,) = ask(fake, request)
             prompt = f"<user>{request.prompt}</><assistant>"
-            wanted = exact(fake.model, prompt, request.begun, LABELS)
+            wanted = exact(fake.model, prompt, request.prefill, LABELS)
             assert reply.choices == pytest.approx(wanted, abs=0.01)  # a second blank is not followed
 
 
@@ -85,10 +85,10 @@ def test_the_surer_the_model_the_fewer_requests_a_label_needs(sure, most):
 def test_a_line_break_before_the_label_survives_a_template_that_trims(kind):
     model = TinyModel(lambda prompt: "Judgment:\nINCORRECT", 0.9999)
     with running(FakeServer(model, kind=kind)) as fake:
-        (reply,) = ask(fake, changed(CHOICE, begun="Judgment:\n"))
+        (reply,) = ask(fake, changed(CHOICE, prefill="Judgment:\n"))
         assert reply.choices["INCORRECT"] > 0.999
         assert len(fake.requests) == 2
-        (rest,) = ask(fake, changed(FREE, begun="Judgment:\n"))
+        (rest,) = ask(fake, changed(FREE, prefill="Judgment:\n"))
         assert rest.text == "INCORRECT"
 
 
@@ -113,7 +113,7 @@ def test_sampling_habits_of_the_server_are_switched_off(fake):
 
 def test_a_model_without_a_chat_template_is_asked_for_plain_completions():
     with running(FakeServer(template=False)) as fake:
-        reply = ask(fake, changed(FREE, system="Be kind.", begun="It "), FREE)[0]
+        reply = ask(fake, changed(FREE, system="Be kind.", prefill="It "), FREE)[0]
         assert reply.text
         last = [r for r in fake.requests if r.path == "/v1/completions"][0]
         assert last.body["prompt"] == "Be kind.\n\nTell me something of the sea.\nIt "
@@ -204,9 +204,9 @@ def test_an_echo_of_the_begun_reply_is_dropped(fake):
         payload["choices"][0]["message"]["content"] = "It is " + payload["choices"][0]["message"]["content"]
         await exchange.send(status, payload)
 
-    (plain,) = ask(fake, changed(FREE, begun="It is "))
+    (plain,) = ask(fake, changed(FREE, prefill="It is "))
     fake.strike("model", echo)
-    (echoed,) = ask(fake, changed(FREE, begun="It is "))
+    (echoed,) = ask(fake, changed(FREE, prefill="It is "))
     assert echoed.text == plain.text
 
 

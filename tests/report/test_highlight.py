@@ -40,7 +40,7 @@ def test_evidence_marks_its_words_and_bears_its_number():
 
 def test_a_contradiction_shows_over_support_and_a_finding_that_failed_shows_too():
     support = EVIDENCE.model_copy(update={"response_start": 0, "response_end": 22, "relation": "supports"})
-    finding = Finding(unit="entity", start=10, end=16, text="metres", label=Label.INCONCLUSIVE, supported=0.5, reason="open")
+    finding = Finding(unit="entity", start=10, end=16, text="metres", label=Label.INCONCLUSIVE, p_supported=0.5, reason="open")
     segment = SEGMENT.model_copy(update={"evidence": (support, EVIDENCE), "findings": (finding,)})
     (found,) = highlight_segments(ONE.response, with_segments(segment))
     assert [(p.text, p.mark, p.evidence) for p in found.pieces] == [

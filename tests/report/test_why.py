@@ -13,7 +13,7 @@ def test_why_texts_are_open_or_wrong_is_counted_shown_and_filtered_by(reported):
     samples = [sample(i, label=None) for i in range(4)]
     told = [
         verdict(samples[0], 0.9).model_copy(update={"relation": Relation.NEUTRAL}),
-        verdict(samples[1], 0.5, hallucinated=None).model_copy(update={"open": InconclusiveReason.OFF_TOPIC}),
+        verdict(samples[1], 0.5, hallucinated=None).model_copy(update={"inconclusive_reason": InconclusiveReason.OFF_TOPIC}),
         verdict(samples[2], 0.5, hallucinated=None),  # as outcomes of older versions are
         verdict(samples[3], 0.1),
     ]

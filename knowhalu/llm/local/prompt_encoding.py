@@ -52,7 +52,7 @@ class PromptEncoder:
             return False
 
     def _chat(self, messages: list[dict[str, str]]) -> str:
-        """Write a chat up to the model's turn; a model that can think aloud first is told not to: `begun` opens the reply."""
+        """Write a chat up to the model's turn; a model that can think aloud first is told not to: `prefill` opens the reply."""
         written = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, enable_thinking=False)
         return str(written)
 
@@ -68,10 +68,10 @@ class PromptEncoder:
         """Write the request as the one text that the model goes on with."""
         together = f"{request.system}\n\n{request.prompt}" if request.system else request.prompt
         if not self.is_chat:
-            return together + request.begun
+            return together + request.prefill
         if request.system and self._knows_system:
-            return self._chat([{"role": "system", "content": request.system}, *_user_message(request.prompt)]) + request.begun
-        return self._chat(_user_message(together)) + request.begun
+            return self._chat([{"role": "system", "content": request.system}, *_user_message(request.prompt)]) + request.prefill
+        return self._chat(_user_message(together)) + request.prefill
 
     def tokens(self, text: str) -> TokenIds:
         """Return the tokens of a text; a chat template has written its special tokens itself."""
@@ -103,7 +103,7 @@ class PromptEncoder:
 
     def _check_borders(self, request: Generate) -> None:
         for token in self._borders:
-            if any(token in part for part in (request.system, request.prompt, request.begun)):
+            if any(token in part for part in (request.system, request.prompt, request.prefill)):
                 reason = f"the text holds {token!r}, by which this model parts its turns. Take it out of the text"
                 raise StageError("generate", f"{reason}, or use another model")
 

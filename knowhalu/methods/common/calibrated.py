@@ -127,7 +127,7 @@ def apply_decision_rule(verdict: Verdict, decision: DecisionRule) -> Verdict:
         label = next(label for label in Label if is_hallucinated(label) is hallucinated)
         changes |= {"label": label, "hallucinated": hallucinated, "kind": verdict.kind if hallucinated else None,
                   "relation": verdict.relation if hallucinated else None,
-                  "open": undecided_reason(verdict.segments) if hallucinated is None else None}  # fmt: skip
+                  "inconclusive_reason": undecided_reason(verdict.segments) if hallucinated is None else None}  # fmt: skip
     return verdict.model_copy(update=changes)
 
 

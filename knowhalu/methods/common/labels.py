@@ -63,7 +63,7 @@ class MeasuredLabel(NamedTuple):
     rationale: str
     label: Label
     shares: LabelShares
-    measured: Literal["probability", "votes", "nowhere"]
+    confidence_source: Literal["probability", "votes", "none"]
 
 
 def judge_knowledge(
@@ -80,12 +80,12 @@ def judge_knowledge(
             label=Label.INCONCLUSIVE,
             confidence=0.0,
             rationale=NO_EVIDENCE,
-            measured="nowhere",
-            open=missing_evidence_reason(steps),
+            confidence_source="none",
+            inconclusive_reason=missing_evidence_reason(steps),
         )
     else:
         judgment, shares = yield from generate_judgment(request, form, votes)
-    judgment = judgment.model_copy(update={"supported": support_probability(shares, part.task)})
+    judgment = judgment.model_copy(update={"p_supported": support_probability(shares, part.task)})
     found = assign_quote_scores(steps, judgment, contradicted=shares.get(Label.INCORRECT, 0.0))
     return judgment.model_copy(update={"steps": found})
 
@@ -94,7 +94,7 @@ def reason_fields(label: Label, scale: LabelScheme) -> dict[str, Any]:
     """Return the reason and relation that follow from a label: INCORRECT is a contradiction where INCONCLUSIVE was a choice."""
     contradicts = label is Label.INCORRECT and Label.INCONCLUSIVE in scale.words.values()
     return {
-        "open": InconclusiveReason.UNSURE if label is Label.INCONCLUSIVE else None,
+        "inconclusive_reason": InconclusiveReason.UNSURE if label is Label.INCONCLUSIVE else None,
         "relation": Relation.CONTRADICTION if contradicts else None,
     }
 
@@ -121,15 +121,22 @@ def generate_judgment(
 
     `think` generates what comes before the label, by default a rationale, and the label.
     """
-    rationale, label, shares, measured = yield from measure_label(request, votes, scale, think=think, temperature=temperature)
-    why = reason_fields(label, scale)
-    if measured == "nowhere":
-        # a confidence of 0 is under every delta1, so Algorithm 1 asks the other form too, and over no delta2, so an unmeasured
+    rationale, label, shares, source = yield from measure_label(request, votes, scale, think=think, temperature=temperature)
+    confidence = shares[label]
+    if source == "none":
+        # a confidence of 0 is under every delta1, so Algorithm 1 needs the other form too, and over no delta2, so an unmeasured
         # supplement overrides only what is INCONCLUSIVE
-        note = NO_PROBABILITY_NOTE.format(OTHER_FORM_NOTE if form else VOTES_HINT)
-        judgment = Judgment(form=form, label=label, confidence=0.0, rationale=f"{rationale} {note}", measured=measured, **why)
-        return judgment, shares
-    return Judgment(form=form, label=label, confidence=shares[label], rationale=rationale, measured=measured, **why), shares
+        confidence = 0.0
+        rationale = f"{rationale} {NO_PROBABILITY_NOTE.format(OTHER_FORM_NOTE if form else VOTES_HINT)}"
+    judgment = Judgment(
+        form=form,
+        label=label,
+        confidence=confidence,
+        rationale=rationale,
+        confidence_source=source,
+        **reason_fields(label, scale),
+    )
+    return judgment, shares
 
 
 def measure_label(
@@ -150,7 +157,7 @@ def measure_label(
     rationale, label, shares = yield from think(request)
     if shares:
         return MeasuredLabel(rationale, label, shares, "probability")
-    return MeasuredLabel(rationale, label, {label: 1.0}, "nowhere")
+    return MeasuredLabel(rationale, label, {label: 1.0}, "none")
 
 
 def _count_votes(
@@ -171,7 +178,7 @@ def _count_votes(
 def generate_labelled_rationale(request: Generate, scale: LabelScheme = THREE_LABEL_SCHEME) -> Conversation[LabelledRationale]:
     """Ask for the rationale, then go on from it to the label."""
     reply, rationale = yield from generate_with_retry(
-        request, lambda c: _read_rationale(c, scale), lambda c: replace(request, begun=scale.opening)
+        request, lambda c: _read_rationale(c, scale), lambda c: replace(request, prefill=scale.opening)
     )
     lead = reply_prefix(reply.text, rationale, then=scale.heading) + "\n"
     label, shares = yield from generate_label(request, lead, scale)
@@ -188,9 +195,9 @@ def generate_label(
     request: Generate, lead: str, scale: LabelScheme = THREE_LABEL_SCHEME, *, draw: bool = False
 ) -> Conversation[tuple[Label, LabelShares]]:
     """Continue the reply `lead` with a label of the scheme: the most probable one, or with `draw` the sampled one."""
-    ask = replace(request, begun=lead, stop=(), max_tokens=scale.max_tokens, choices=tuple(scale.words))
+    ask = replace(request, prefill=lead, stop=(), max_tokens=scale.max_tokens, choices=tuple(scale.words))
     hint = scale.hint or f"One of {', '.join(scale.words)}"
-    restated = replace(ask, begun=f"{lead}{hint}:\n")
+    restated = replace(ask, prefill=f"{lead}{hint}:\n")
     reply, label = yield from generate_with_retry(ask, lambda c: _read_label(c, scale, draw), lambda c: restated)
     return label, _label_shares(reply, scale)
 

@@ -82,14 +82,14 @@ class ConliEncoder:
     def _sentence(self, sample: Sample, text: str, passages: Sequence[Passage], of: int) -> Conversation[Judgment]:
         judgment = yield from self.entailment.judge(sample.model_copy(update={"response": text}), passages, of)
         label = LABEL_BY_RELATION[inference_relation(judgment)]
-        sure = max(judgment.supported, 1 - judgment.supported)
-        fields = _reason_fields(label, judgment.open or InconclusiveReason.UNSURE)
+        sure = max(judgment.p_supported, 1 - judgment.p_supported)
+        fields = _reason_fields(label, judgment.inconclusive_reason or InconclusiveReason.UNSURE)
         return judgment.model_copy(update={"form": None, "label": label, "confidence": sure, "kind": None, **fields})
 
 
 def _reason_fields(label: Label, why: InconclusiveReason) -> dict[str, Any]:
     return {
-        "open": why if label is Label.INCONCLUSIVE else None,
+        "inconclusive_reason": why if label is Label.INCONCLUSIVE else None,
         "relation": Relation.CONTRADICTION if label is Label.INCORRECT else None,
     }
 
@@ -98,11 +98,14 @@ def judge_entities(hypotheses: Sequence[tuple[str, Entity]], views: Sequence[Sen
     """Judge `(sentence, entity)` pairs by the sentences of the sources in their context."""
     if not views:
         none = InconclusiveReason.NOTHING_RETRIEVED
-        return [Judgment(label=Label.INCONCLUSIVE, confidence=1.0, supported=0.0, rationale=NO_EVIDENCE, open=none)] * len(
-            hypotheses
-        )
+        no_evidence = Judgment(
+            label=Label.INCONCLUSIVE, confidence=1.0, p_supported=0.0, rationale=NO_EVIDENCE, inconclusive_reason=none
+        )  # fmt: skip
+        return [no_evidence] * len(hypotheses)
     found = [find_entity_support(text, entity, views) for text, entity in hypotheses]
-    asked = [(view.near, clause_of(*h)) for h, s in zip(hypotheses, found, strict=True) for view in (s.place, s.matter)]
+    asked = [
+        (view.context, clause_of(*h)) for h, s in zip(hypotheses, found, strict=True) for view in (s.best_match, s.best_context)
+    ]
     pairs = list(dict.fromkeys(asked))
     scores: list[Probabilities] = yield Entail(tuple(Pair(*p) for p in pairs))
     known = dict(zip(pairs, scores, strict=True))
@@ -115,8 +118,8 @@ def _judge_entity(text: str, entity: Entity, found: EntitySupport, scores: tuple
     p = ENTITY_WEIGHTS.probability(features)
     label = Label.CORRECT if p >= 0.5 else Label.INCORRECT if _sources_differ(features) else Label.INCONCLUSIVE
     judgment = Judgment(
-        label=label, confidence=max(p, 1 - p), supported=p, rationale=_rationale(label, found, scores), features=features,
-        **_reason_fields(label, InconclusiveReason.OFF_TOPIC if found.held < 1 else InconclusiveReason.UNSURE),
+        label=label, confidence=max(p, 1 - p), p_supported=p, rationale=_rationale(label, found, scores), features=features,
+        **_reason_fields(label, InconclusiveReason.OFF_TOPIC if found.match < 1 else InconclusiveReason.UNSURE),
     )  # fmt: skip
     return judgment.model_copy(update={"steps": (_quote_step(text, entity, found, judgment),)})
 
@@ -136,13 +139,13 @@ def _sources_differ(features: dict[str, float]) -> bool:
 def _rationale(label: Label, found: EntitySupport, scores: Sequence[Probabilities]) -> str:
     """Return the main reason in a sentence."""
     read = max(scores, key=lambda s: s.supported)
-    if label is Label.CORRECT and found.held < 1:
+    if label is Label.CORRECT and found.match < 1:
         return f"the sources do not contain all of it in these words, but it may follow from them (P {read.supported:.2f})"
     if label is Label.CORRECT:
         return f"the sources contain it in this context (P {read.supported:.2f})"
-    if found.held < 1:
-        return "the sources do not contain it" if found.held == 0 else f"the sources contain only {found.held:.0%} of it"
-    if found.held_near < 1:
+    if found.match < 1:
+        return "the sources do not contain it" if found.match == 0 else f"the sources contain only {found.match:.0%} of it"
+    if found.match_in_context < 1:
         return "the sources contain it, but in another context"
     contradicted = max(s.contradicted for s in scores)
     return f"the sources do not support it in this context (P {read.supported:.2f}, contradicted {contradicted:.2f})"
@@ -150,11 +153,11 @@ def _rationale(label: Label, found: EntitySupport, scores: Sequence[Probabilitie
 
 def _quote_step(text: str, entity: Entity, found: EntitySupport, judgment: Judgment) -> Step:
     """Quote the sentence by which the entity was judged: the one that has it, or the one on the same matter."""
-    view = found.place if judgment.label is Label.CORRECT else found.matter
+    view = found.best_match if judgment.label is Label.CORRECT else found.best_context
     quote = Quote(
-        passage=view.passage.id, text=view.text, start=view.start, end=view.end, supported=judgment.supported,
-        contradicted=1 - judgment.supported if judgment.label is Label.INCORRECT else 0.0,
-        relevance=max(coverage(text, view.near), coverage(entity.text, view.near)),
+        passage=view.passage.id, text=view.text, start=view.start, end=view.end, supported=judgment.p_supported,
+        contradicted=1 - judgment.p_supported if judgment.label is Label.INCORRECT else 0.0,
+        relevance=max(coverage(text, view.context), coverage(entity.text, view.context)),
     )  # fmt: skip
     knowledge = Knowledge(form=KnowledgeForm.UNSTRUCTURED, quotes=(quote,), text=view.text)
     return Step(thought="", query=Query(specific=entity.text, general=""), passages=(view.passage,), knowledge=knowledge)

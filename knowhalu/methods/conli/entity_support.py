@@ -30,18 +30,18 @@ class SentenceInContext(NamedTuple):
     start: int
     end: int
     text: str
-    near: str
+    context: str
 
 
 class EntitySupport(NamedTuple):
     """The best sentence for an entity, the best one for the rest of its sentence, and how far they cover both (0 to 1)."""
 
-    place: SentenceInContext
-    matter: SentenceInContext
-    held: float
-    held_near: float
-    covered: float
-    covered_best: float
+    best_match: SentenceInContext
+    best_context: SentenceInContext
+    match: float
+    match_in_context: float
+    context_coverage: float
+    best_context_coverage: float
 
 
 def sentences_in_context(passages: Sequence[Passage]) -> list[SentenceInContext]:
@@ -61,10 +61,10 @@ def find_entity_support(text: str, entity: Entity, views: Sequence[SentenceInCon
     """Find the sentence of the sources that has an entity, and the one on the same matter; `views` has at least one item."""
     rest = f"{text[: entity.start]} {text[entity.end :]}"
     held = [entity_match(entity.text, f"{v.passage.title} {v.text}") for v in views]
-    covered = [coverage(rest, v.near) if content_words(rest) else 1.0 for v in views]
+    covered = [coverage(rest, v.context) if content_words(rest) else 1.0 for v in views]
     place = max(range(len(views)), key=lambda i: (held[i], covered[i] + 0.5 * coverage(rest, views[i].text)))
     matter = max(range(len(views)), key=lambda i: (covered[i] + 0.5 * coverage(rest, views[i].text), held[i]))
-    near = entity_match(entity.text, views[matter].near)
+    near = entity_match(entity.text, views[matter].context)
     return EntitySupport(views[place], views[matter], held[place], near, covered[place], covered[matter])
 
 
@@ -97,13 +97,13 @@ def _matches_initials(name: str, text: str) -> bool:
 
 def entity_features(entity: Entity, found: EntitySupport, at_place: Probabilities, at_matter: Probabilities) -> dict[str, float]:
     """Return the features of an entity: its place in the sources, and the verifier's scores of its clause there."""
-    absent, is_count = 1 - found.held, entity.type in NUMERIC_TYPES
+    absent, is_count = 1 - found.match, entity.type in NUMERIC_TYPES
     return {
         "absent": 0.0 if is_count else absent,
         "count_absent": absent if is_count else 0.0,
-        "apart": max(0.0, found.covered_best - found.covered),
-        "covered": found.covered,
+        "apart": max(0.0, found.best_context_coverage - found.context_coverage),
+        "covered": found.context_coverage,
         "supported": logit(max(at_place.supported, at_matter.supported)),
         "contradicted": logit(max(at_place.contradicted, at_matter.contradicted)),
-        "other_count": mismatched_quantity_share(entity.text, found.matter.near),
+        "other_count": mismatched_quantity_share(entity.text, found.best_context.context),
     }

@@ -82,15 +82,15 @@ class FactoredLLM:
         heading = REASONING if self.method.reasons else SUPPORTED
         request = support_request(self.book, part.question, part.response, passages, heading)
         think = generate_labelled_rationale if self.method.reasons else generate_bare_label
-        rationale, _, shares, measured = yield from measure_label(
+        rationale, _, shares, source = yield from measure_label(
             request, self.options.votes, SUPPORT_SCHEME, think=partial(think, scale=SUPPORT_SCHEME)
         )
         p = shares.get(Label.CORRECT, 0.0)
         step = quote_step(part.response, rationale, passages, p)
         against = Relation.CONTRADICTION if step.knowledge.quotes else Relation.NEUTRAL  # silence cannot be quoted
         return Judgment(
-            label=Label.CORRECT if p >= 0.5 else Label.INCORRECT, supported=p, rationale=rationale, measured=measured,
-            confidence=0.0 if measured == "nowhere" else max(p, 1 - p), relation=None if p >= 0.5 else against, steps=(step,),
+            label=Label.CORRECT if p >= 0.5 else Label.INCORRECT, p_supported=p, rationale=rationale, confidence_source=source,
+            confidence=0.0 if source == "none" else max(p, 1 - p), relation=None if p >= 0.5 else against, steps=(step,),
         )  # fmt: skip
 
 
@@ -136,7 +136,7 @@ def _resume_request(request: Generate, reply: Completion, count: int) -> Generat
     have = {number for number, _ in lines}
     missing = next((i for i in range(1, count + 1) if i not in have), 1)
     prefix = format_claims((n, shield(claim)) for n, claim in lines if n < missing)
-    return replace(request, begun=f"\n{prefix}\n{missing}:" if prefix else f"\n{missing}:", max_tokens=2 * request.max_tokens)
+    return replace(request, prefill=f"\n{prefix}\n{missing}:" if prefix else f"\n{missing}:", max_tokens=2 * request.max_tokens)
 
 
 _NUMBERED_LINE = re.compile(r"[ \t>*_-]*(?:sentence )?[\[(]?(\d{1,3})[\])]?[*_]*[ \t]*[.:)][*_]*[ \t]*(.*)", re.IGNORECASE)

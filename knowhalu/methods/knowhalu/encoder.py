@@ -119,7 +119,7 @@ class KnowHaluEncoder:
                 confidence=1.0,
                 rationale=NO_EVIDENCE,
                 steps=tuple(steps),
-                open=missing_evidence_reason(steps),
+                inconclusive_reason=missing_evidence_reason(steps),
             )
         joint = document_window(part, steps, form) or evidence.joint
         pairs = [EntailmentPair(joint, part.response, part.question)]
@@ -137,16 +137,16 @@ class KnowHaluEncoder:
             form=form,
             label=label,
             confidence=confidence,
-            supported=p,
+            p_supported=p,
             rationale=rationale,
             kind=kind,
-            open=InconclusiveReason.OFF_TOPIC if label is Label.INCONCLUSIVE else None,
+            inconclusive_reason=InconclusiveReason.OFF_TOPIC if label is Label.INCONCLUSIVE else None,
             relation=unsupported_relation(features) if wrong else None,
             steps=tuple(steps),
             features=features,
         )
 
-    def doubted(self, part: Sample, judgment: Judgment) -> Conversation[tuple[UnsupportedSpan, ...]]:
+    def unsupported_spans(self, part: Sample, judgment: Judgment) -> Conversation[tuple[UnsupportedSpan, ...]]:
         """Mark unsupported words with the verifier, by the same evidence in sentences; none where the answer is off target."""
         evidence = gather_evidence(judgment.steps, KnowledgeForm.UNSTRUCTURED)
         if judgment.kind is HallucinationKind.OFF_TARGET or not evidence.shaped:
@@ -264,6 +264,6 @@ class EntailmentJudge:
 
 def inference_relation(judgment: Judgment) -> Relation:
     """Read a judgment as natural language inference: what is not entailed is contradicted, or else neutral."""
-    if judgment.supported >= 0.5:
+    if judgment.p_supported >= 0.5:
         return Relation.ENTAILMENT
     return unsupported_relation(judgment.features)

@@ -132,9 +132,9 @@ def test_choices_that_cannot_be_told_apart_are_refused(llm):
 
 
 def test_a_reply_goes_on_with_what_was_begun(llm):
-    [one, two] = llm.answer_many([Generate("The year", begun=" 1871", max_tokens=8), Generate("The year 1871", max_tokens=8)])
+    [one, two] = llm.answer_many([Generate("The year", prefill=" 1871", max_tokens=8), Generate("The year 1871", max_tokens=8)])
     assert one.text == two.text and one.logprobs == pytest.approx(two.logprobs, abs=1e-4)
-    [one, two] = llm.answer_many([Generate("x", begun=" is", choices=LABELS), Generate("x is", choices=LABELS)])
+    [one, two] = llm.answer_many([Generate("x", prefill=" is", choices=LABELS), Generate("x is", choices=LABELS)])
     assert one.choices == pytest.approx(two.choices, abs=1e-5)
 
 
@@ -172,7 +172,7 @@ def test_tokens_are_counted(llm, model_folder):
     [first] = llm.answer_many([Generate(FIXED + "Mara", max_tokens=2)])
     [again] = llm.answer_many([Generate(FIXED + "Mara", max_tokens=2)])
     assert first.prompt_tokens == again.prompt_tokens == count and first.cached_tokens == 0
-    if llm.__class__.__name__ == "Transformers" and llm.together is None:
+    if llm.__class__.__name__ == "TransformersBackend" and llm.together is None:
         assert again.cached_tokens == 0
     else:
         assert 0 < again.cached_tokens < count
@@ -195,7 +195,7 @@ def test_room_for_the_reply_counts_as_well(llm):
 def test_a_chat_is_framed_by_the_template(build, model_folder, name):
     llm = build(name, model_folder(template=CHAT))
     plain = build(name, model_folder(template=CHAT), style="completion")
-    chat = Generate("Who was it?", system="Be brief.", begun=" Mara", max_tokens=6)
+    chat = Generate("Who was it?", system="Be brief.", prefill=" Mara", max_tokens=6)
     framed = Generate("<|system|>Be brief.</s><|user|>Who was it?</s><|assistant|> Mara", max_tokens=6)
     assert llm.answer_many([chat])[0].text == plain.answer_many([framed])[0].text
 

@@ -129,7 +129,7 @@ def whole(how, response, replies):
             request = talk.send(Completion(cut_at_stop(reply, request.stop)[0]))
     except StopIteration as end:
         return end.value
-    raise AssertionError(f"asked again: {request.begun}")
+    raise AssertionError(f"asked again: {request.prefill}")
 
 
 @pytest.mark.parametrize("how", ["response", "revision"])
