@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from knowhalu.errors import InputError
 from knowhalu.evaluation.labelled_rows import LabelledRows
 from knowhalu.evaluation.metrics import Flags, Floats, Predictions
-from knowhalu.io.records import hash_id, read_samples
+from knowhalu.io.samples import hash_id, read_samples
 from knowhalu.types import META_SET
 
 RowIndices = NDArray[np.intp]

@@ -7,8 +7,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from knowhalu.datasets.card import DatasetCard
-from knowhalu.datasets.formats import SUFFIXES, suffix_of
 from knowhalu.errors import InputError
+from knowhalu.io.rows import ROW_SUFFIXES, row_suffix
 
 TEST, ALL = "test", "all"
 VALIDATION = ("val", "validation", "valid")
@@ -28,7 +28,7 @@ def matches_card(card: DatasetCard, path: Path) -> bool:
 
 def data_files(folder: Path) -> list[Path]:
     """Return the files of a folder that can be read as data, in order of their names."""
-    return sorted(f for f in folder.iterdir() if f.is_file() and suffix_of(f) in SUFFIXES and not f.name.startswith("."))
+    return sorted(f for f in folder.iterdir() if f.is_file() and row_suffix(f) in ROW_SUFFIXES and not f.name.startswith("."))
 
 
 def is_saved_dataset(folder: Path) -> bool:
@@ -100,7 +100,7 @@ def _named(folder: Path, card: DatasetCard, has_form: Callable[[Path], bool]) ->
     beside = {name for layout in card.layouts for name in layout.beside}
     files = [f for place in (folder, folder / "data") if place.is_dir() for f in data_files(place) if f.name not in beside]
     if not files:
-        raise InputError(f"{folder}: holds no {', '.join(SUFFIXES)} files. Name the file or the folder that holds them.")
+        raise InputError(f"{folder}: holds no {', '.join(ROW_SUFFIXES)} files. Name the file or the folder that holds them.")
     named = [f for f in files if matches_card(card, f)] or [f for f in files if has_form(f)]
     if not named:
         needs = " or ".join(", ".join(layout.fields) for layout in card.layouts)

@@ -9,17 +9,17 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from knowhalu.datasets.card import DatasetCard, Layout
-from knowhalu.datasets.catalog import DATASETS, dataset_card
+from knowhalu.datasets.catalog import dataset_card, dataset_cards
 from knowhalu.datasets.files import ALL, TEST, choose_files, matches_card, matching_split, saved_files, stem_of
-from knowhalu.datasets.formats import read_dataset_rows, suffix_of
+from knowhalu.datasets.mapping import row_converter
 from knowhalu.errors import InputError
-from knowhalu.io.records import JSONRow, hash_id
+from knowhalu.io.rows import Row, read_rows, row_suffix
+from knowhalu.io.samples import hash_id
 from knowhalu.registry import import_object
 from knowhalu.types import META_PART, META_SET, Sample
 
 SHARD_SUFFIXES = (".arrow", ".parquet")
 """Suffixes of files that may be pieces of one table."""
-RowConverter = Callable[[JSONRow], Iterable[Sample]]
 
 
 class DatasetSource(NamedTuple):
@@ -28,29 +28,33 @@ class DatasetSource(NamedTuple):
     `split` is "all" where rows have splits and all are taken, None where there are none; `there` counts the rows of each.
     """
 
-    name: str
     card: DatasetCard
     layout: Layout
     files: tuple[Path, ...]
     split: str | None
     there: dict[str, int]
 
+    @property
+    def name(self) -> str:
+        """Return the name of the data set."""
+        return self.card.name
 
-def open_dataset(name: str, path: Path, split: str | None = None) -> DatasetSource:
+
+def open_dataset(name: str | DatasetCard, path: Path, split: str | None = None) -> DatasetSource:
     """Find the files of a data set and its split: the one that is asked for, or else "test", or all rows where there is none.
 
     Raises InputError where the files are of another form, or have no such split; SettingsError for an unknown name.
     """
-    card = dataset_card(name)
+    card = dataset_card(name) if isinstance(name, str) else name
     files, told = choose_files(path, card, split, lambda file: _has_form(card, file))
     first = _first(files)
     if first is None:
         raise InputError(f"{path}: holds no rows. Check the path.")
-    layout = _layout(name, card, first)
+    layout = _layout(card, first)
     if told is not None:
-        return DatasetSource(name, card, layout, tuple(files), told, {})
+        return DatasetSource(card, layout, tuple(files), told, {})
     there = _splits(files, card.split)
-    return DatasetSource(name, card, layout, tuple(files), _choose_split(path, card, split, there), there)
+    return DatasetSource(card, layout, tuple(files), _choose_split(path, card, split, there), there)
 
 
 def load_samples(source: DatasetSource) -> Iterator[Sample]:
@@ -58,7 +62,7 @@ def load_samples(source: DatasetSource) -> Iterator[Sample]:
 
     Raises InputError naming file, line and field at the first row that cannot be used.
     """
-    make: RowConverter = import_object(source.layout.load)
+    make = row_converter(source.layout)
     taken = source.split if source.there and source.split != ALL else None
     seen: set[bytes] = set()
     for part, row in _rows(source):
@@ -88,8 +92,8 @@ def recognise_dataset(path: Path) -> str | None:
     first = _first(files)
     if first is None:
         return None
-    fitting = {name: layout for name, card in DATASETS.items() if (layout := _matching_fields(card, first)) is not None}
-    named = [name for name in fitting if matches_card(DATASETS[name], path)]
+    fitting = {name: layout for name, card in dataset_cards().items() if (layout := _matching_fields(card, first)) is not None}
+    named = [name for name in fitting if matches_card(dataset_cards()[name], path)]
     own = sorted((n for n, layout in fitting.items() if not layout.common), key=lambda n: -len(fitting[n].fields))
     common = [n for n in ("claims", "qa-pairs", "summary-pairs", "samples") if n in fitting]
     return next(iter([*named, *own, *common]), None)
@@ -109,25 +113,25 @@ def _sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _rows(source: DatasetSource) -> Iterator[tuple[dict[str, str], JSONRow]]:
+def _rows(source: DatasetSource) -> Iterator[tuple[dict[str, str], Row]]:
     """Yield the rows of all files; of several that are no splits and no shards, each is a part of the set."""
-    read: Callable[[Path], Iterator[JSONRow]] = import_object(source.layout.rows)
+    read: Callable[[Path], Iterator[Row]] = import_object(source.layout.rows)
     are_splits = source.split is not None and not source.there
     for file in source.files:
-        is_part = len(source.files) > 1 and not are_splits and suffix_of(file) not in SHARD_SUFFIXES
+        is_part = len(source.files) > 1 and not are_splits and row_suffix(file) not in SHARD_SUFFIXES
         for row in read(file):
             alone = row if len(source.files) == 1 else row._replace(default_id=f"{file.stem}-{row.default_id}")
             yield ({META_PART: stem_of(file)} if is_part else {}), alone
 
 
-def _is_of(row: JSONRow, field: str, split: str) -> bool:
+def _is_of(row: Row, field: str, split: str) -> bool:
     found = row.fields.get(field)
     if not isinstance(found, str) or not found:
         raise InputError(f"{row.place}, field {field!r}: names no split, but other rows do. Add it, or take all by --split all.")
     return found == split
 
 
-def _own_id(name: str, row: JSONRow, seen: set[bytes]) -> str:
+def _own_id(name: str, row: Row, seen: set[bytes]) -> str:
     """Return the id, or where another row has it already, the same with the row's place."""
     given, number = name, 1
     while (digest := hash_id(given)) in seen:
@@ -137,8 +141,8 @@ def _own_id(name: str, row: JSONRow, seen: set[bytes]) -> str:
     return given
 
 
-def _first(files: Iterable[Path]) -> JSONRow | None:
-    return next((row for file in files for row in read_dataset_rows(file)), None)
+def _first(files: Iterable[Path]) -> Row | None:
+    return next((row for file in files for row in read_rows(file)), None)
 
 
 def _has_form(card: DatasetCard, file: Path) -> bool:
@@ -149,25 +153,25 @@ def _has_form(card: DatasetCard, file: Path) -> bool:
     return first is not None and _matching_fields(card, first) is not None
 
 
-def _matching_fields(card: DatasetCard, row: JSONRow) -> Layout | None:
+def _matching_fields(card: DatasetCard, row: Row) -> Layout | None:
     return next((layout for layout in card.layouts if all(name in row.fields for name in layout.fields)), None)
 
 
-def _layout(name: str, card: DatasetCard, row: JSONRow) -> Layout:
+def _layout(card: DatasetCard, row: Row) -> Layout:
     """Return the form of a data set that a row has; the error says what is missing, and of which other set it looks like."""
     if (found := _matching_fields(card, row)) is not None:
         return found
     nearest = min(card.layouts, key=lambda layout: sum(field not in row.fields for field in layout.fields))
     missing = next(field for field in nearest.fields if field not in row.fields)
-    alike = [(n, f) for n, c in DATASETS.items() if (f := _matching_fields(c, row)) is not None]
+    alike = [(n, f) for n, c in dataset_cards().items() if (f := _matching_fields(c, row)) is not None]
     alike.sort(key=lambda pair: (pair[1].common, -len(pair[1].fields)))
     hint = f" This looks like {alike[0][0]}: knowhalu eval {alike[0][0]}." if alike else ""
     needs = " or ".join(", ".join(layout.fields) for layout in card.layouts)
-    raise InputError(f"{row.place}, field {missing!r}: is missing. Rows of {name} have {needs}.{hint}")
+    raise InputError(f"{row.place}, field {missing!r}: is missing. Rows of {card.name} have {needs}.{hint}")
 
 
 def _splits(files: Iterable[Path], field: str) -> dict[str, int]:
-    found = (row.fields.get(field) for file in files for row in read_dataset_rows(file))
+    found = (row.fields.get(field) for file in files for row in read_rows(file))
     return dict(Counter(value for value in found if isinstance(value, str) and value))
 
 

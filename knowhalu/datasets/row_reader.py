@@ -1,12 +1,13 @@
 """One row, read field by field, and made into a sample; what is not as expected is an error that names place and field."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any, NoReturn
 
 from knowhalu.errors import InputError
 from knowhalu.io import samples as fields
-from knowhalu.io.records import JSONRow
+from knowhalu.io.rows import Row, read_rows
 from knowhalu.types import META_GROUP, META_PAIR, HallucinationKind, Sample
 
 MIN_DOCUMENT_WORDS = 120
@@ -16,7 +17,7 @@ MIN_DOCUMENT_WORDS = 120
 class RowReader:
     """The fields of one row."""
 
-    def __init__(self, row: JSONRow, fields: Mapping[str, Any] | None = None, within: str = "") -> None:
+    def __init__(self, row: Row, fields: Mapping[str, Any] | None = None, within: str = "") -> None:
         self.row, self.within = row, within
         self.fields = row.fields if fields is None else fields
 
@@ -144,7 +145,7 @@ def integer_id(number: Any) -> str | None:
     return str(int(number)) if whole or (isinstance(number, int) and not isinstance(number, bool)) else None
 
 
-def pair_meta(row: JSONRow) -> dict[str, Any]:
+def pair_meta(row: Row) -> dict[str, Any]:
     """Return what marks the samples of one row as a pair: its place, since ids may come twice."""
     return {META_PAIR: row.default_id}
 
@@ -153,3 +154,12 @@ def find_spans(response: str, wrong: Iterable[str]) -> list[list[int]] | None:
     """Return where texts stand in a response; None where one of them does not, so that not all is known."""
     places = [(response.find(text), len(text)) for text in wrong]
     return None if any(start < 0 for start, _ in places) else sorted([start, start + size] for start, size in places)
+
+
+def read_sibling_rows(path: Path, name: str) -> Iterator[Row]:
+    """Yield the rows of the file `name` next to a file; raises InputError where it is missing."""
+    for sibling in (path.with_name(name), path.with_name(f"{name}.gz")):
+        if sibling.exists():
+            yield from read_rows(sibling)
+            return
+    raise InputError(f"{path}: its texts are in {name}, which is not in the same folder. Put both files into one folder.")

@@ -1,15 +1,26 @@
 """Data sets whose rows need more than a mapping of fields: questions with several answers, claims, dialogues."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-from knowhalu.datasets.mapping import ENTAILED_LABELS, NEUTRAL_LABELS, REFUTED_LABELS, LabelledMapping, PairedMapping
-from knowhalu.datasets.row_reader import RowReader, pair_meta
-from knowhalu.io.records import JSONRow
-from knowhalu.io.samples import FAITHFUL_LABELS, HALLUCINATED_LABELS
-from knowhalu.types import META_SPANS, META_TYPE, Document, Sample
+from knowhalu.datasets.card import ENTAILED_LABELS, NOT_ENTAILED_LABELS, REFUTED_LABELS
+from knowhalu.datasets.row_reader import RowReader, integer_id, pair_meta, read_sibling_rows
+from knowhalu.io.rows import Row, read_rows
+from knowhalu.io.samples import FAITHFUL_LABELS, HALLUCINATED_LABELS, parse_sample
+from knowhalu.types import META_TYPE, Document, Sample
+
+CORPUS_FILE = "corpus.jsonl"
+"""The file of SciFact's abstracts, next to that of its claims."""
+HALLUCINATION_TAG = "hallucination"
 
 
-def truthfulqa_table(row: JSONRow) -> Iterator[Sample]:
+def own_sample(row: Row) -> Iterator[Sample]:
+    """Yield the sample of a row."""
+    yield parse_sample(row.fields, row.place, row.default_id)
+
+
+def truthfulqa_table(row: Row) -> Iterator[Sample]:
     """Yield the answers of a row of the original table, in which a semicolon parts them."""
     reader = RowReader(row)
     right, wrong = (_split_answers(reader.text(name)) for name in ("Correct Answers", "Incorrect Answers"))
@@ -20,14 +31,14 @@ def _split_answers(text: str) -> list[str]:
     return [answer.strip() for answer in text.split(";") if answer.strip()]
 
 
-def truthfulqa(row: JSONRow) -> Iterator[Sample]:
+def truthfulqa(row: Row) -> Iterator[Sample]:
     """Yield the answers of a row that holds them as two lists."""
     reader = RowReader(row)
     right, wrong = (reader.texts(n) for n in ("correct_answers", "incorrect_answers"))
     yield from _answers(reader, reader.text("question"), right, wrong, reader.maybe("category"))
 
 
-def truthfulqa_choices(row: JSONRow) -> Iterator[Sample]:
+def truthfulqa_choices(row: Row) -> Iterator[Sample]:
     """Yield the answers of a row of the multiple-choice form, all of which its `mc2_targets` has."""
     reader = RowReader(row)
     choices = reader.inner("mc2_targets")
@@ -47,7 +58,7 @@ def _answers(
             yield reader.sample(name, answer, hallucinated=hallucinated, question=question, meta={"category": category})
 
 
-def fave(row: JSONRow) -> Iterator[Sample]:
+def fave(row: Row) -> Iterator[Sample]:
     """Yield the response that its user added to a row, with the abstracts as documents under authors, year and title."""
     reader = RowReader(row)
     if "response" not in reader:
@@ -67,55 +78,7 @@ def _title(paper: RowReader) -> str:
     return " ".join(filter(None, (", ".join(paper.texts("authors")), f"({year})" if year else "", paper.maybe("title"))))
 
 
-NOT_ENTAILED_LABELS = (*NEUTRAL_LABELS, *REFUTED_LABELS)
-OWN_CLAIMS = LabelledMapping(
-    "claim", ("source",), "label", ("supported",), ("unsupported",), types=("error_type", "label3", "raw_label"),
-    parts=("set", "source_set", "domain"), kept=("question",),
-)  # fmt: skip
-FEVER_NLI = LabelledMapping(
-    "query", ("context",), "label", ENTAILED_LABELS, NOT_ENTAILED_LABELS, ids=("cid", "id"), types=("label",)
-)
-SYMMETRIC = LabelledMapping("claim", ("evidence",), "gold_label", ENTAILED_LABELS, NOT_ENTAILED_LABELS, types=("gold_label",))
-SYMMETRIC_TEST = LabelledMapping("claim", ("evidence_sentence",), "label", ENTAILED_LABELS, NOT_ENTAILED_LABELS, types=("label",))
-FEVEROUS = LabelledMapping(
-    "claim",
-    ("evidence",),
-    "gold",
-    ENTAILED_LABELS,
-    NOT_ENTAILED_LABELS,
-    types=("gold",),
-    joined=True,
-    kept=("challenge", "num_hops"),
-)
-HEALTHVER = LabelledMapping(
-    "claim", ("evidence",), "label", ENTAILED_LABELS, NOT_ENTAILED_LABELS, types=("label",), ids=(), kept=("question",)
-)
-WICE = LabelledMapping(
-    "claim", ("evidence",), "label", ("supported",), ("partially_supported", "not_supported"), types=("label",), joined=True
-)
-_NUMBERS = ("1", "2")
-NLI = LabelledMapping(
-    "hypothesis",
-    ("premise",),
-    "label",
-    (*ENTAILED_LABELS, "0"),
-    (*NOT_ENTAILED_LABELS, *_NUMBERS),
-    ids=("id", "uid", "idx"),
-    skipped=("-", "-1"),
-)
-NLI_GOLD = LabelledMapping(
-    "sentence2",
-    ("sentence1",),
-    "gold_label",
-    ENTAILED_LABELS,
-    NOT_ENTAILED_LABELS,
-    ids=("pairID", "id"),
-    types=("gold_label",),
-    skipped=("-",),
-)
-
-
-def fever(row: JSONRow) -> Iterator[Sample]:
+def fever(row: Row) -> Iterator[Sample]:
     """Yield the claim of a row; evidence that is named by page and line is no text, so it is left to an index."""
     reader = RowReader(row)
     wrong = reader.is_hallucinated("label", ENTAILED_LABELS, NOT_ENTAILED_LABELS)
@@ -128,7 +91,7 @@ def fever(row: JSONRow) -> Iterator[Sample]:
     )  # fmt: skip
 
 
-def climate_fever(row: JSONRow) -> Iterator[Sample]:
+def climate_fever(row: Row) -> Iterator[Sample]:
     """Yield the claim of a row with all of its evidence."""
     reader = RowReader(row)
     wrong = reader.is_hallucinated("claim_label", ENTAILED_LABELS, (*NOT_ENTAILED_LABELS, "disputed"))
@@ -140,7 +103,7 @@ def climate_fever(row: JSONRow) -> Iterator[Sample]:
     )  # fmt: skip
 
 
-def fm2(row: JSONRow) -> Iterator[Sample]:
+def fm2(row: Row) -> Iterator[Sample]:
     """Yield the claim of a row with its gold evidence, under the title of its page."""
     reader = RowReader(row)
     wrong = reader.is_hallucinated("label", ENTAILED_LABELS, NOT_ENTAILED_LABELS)
@@ -153,7 +116,27 @@ def fm2(row: JSONRow) -> Iterator[Sample]:
     )  # fmt: skip
 
 
-def scifact(row: JSONRow) -> Iterator[Sample]:
+def scifact_rows(path: Path) -> Iterator[Row]:
+    """Yield the rows of SciFact's claims with the texts of their abstracts; raises InputError where one is missing."""
+    corpus = {RowReader(row).key("doc_id"): _abstract(row) for row in read_sibling_rows(path, CORPUS_FILE)}
+    for row in read_rows(path):
+        reader = RowReader(row)
+        names = dict.fromkeys(
+            [*(integer_id(v) or str(v) for v in reader.items("cited_doc_ids")), *reader.inner("evidence").fields]
+        )
+        for name in names:
+            if name not in corpus:
+                reader.fault("cited_doc_ids", f"{name!r:.40} is not in {CORPUS_FILE}", "Take both files from the same release")
+        found: Mapping[str, Any] = {**row.fields, "abstracts": {name: corpus[name] for name in names}}
+        yield row._replace(fields=found)
+
+
+def _abstract(row: Row) -> str:
+    reader = RowReader(row)
+    return "\n".join(filter(None, (reader.maybe("title"), " ".join(reader.texts("abstract")))))
+
+
+def scifact(row: Row) -> Iterator[Sample]:
     """Yield the claim of a row against each of its abstracts, which were put beside it as `abstracts`."""
     reader = RowReader(row)
     evidence = reader.inner("evidence")
@@ -167,47 +150,7 @@ def scifact(row: JSONRow) -> Iterator[Sample]:
         )  # fmt: skip
 
 
-def wice_tokens(row: JSONRow) -> Iterator[Sample]:
-    """Yield the claim of a row with the characters of the words that its page does not support."""
-    reader = RowReader(row)
-    tokens, flags = [str(t) for t in reader.items("claim_tokens")], reader.items("non_supported_spans")
-    if len(tokens) != len(flags):
-        reader.fault("non_supported_spans", f"{len(flags)} marks of {len(tokens)} words", "Write the file again")
-    for sample in WICE(row):
-        yield sample.model_copy(update={"meta": {**sample.meta, **flagged_piece_spans(sample.response, tokens, flags)}})
-
-
-def flagged_piece_spans(text: str, pieces: list[str], flags: list[object]) -> dict[str, list[list[int]]]:
-    """Return the characters of the marked pieces, which stand in the text one after the other; nothing where one does not."""
-    spans: list[list[int]] = []
-    end, before = 0, False
-    for piece, flag in zip(pieces, flags, strict=True):
-        start = text.find(piece, end)
-        if start < 0:
-            return {}
-        end = start + len(piece)
-        if flag and before:
-            spans[-1][1] = end
-        elif flag:
-            spans.append([start, end])
-        before = bool(flag)
-    return {META_SPANS: spans}
-
-
-HALUEVAL_DIALOGUE_PAIRS = PairedMapping(
-    "right_response", "hallucinated_response", ("knowledge",), documents=False, kept=("dialogue_history",)
-)
-LABELLED_DIALOGUES = LabelledMapping(
-    "response", ("knowledge",), "hallucination", ("no",), ("yes",), documents=False, kept=("dialogue_history",)
-)
-BEGIN = LabelledMapping(
-    "response", ("knowledge",), "begin_label", ("fully attributable",), ("not fully attributable", "generic"),
-    types=("begin_label",), parts=("data_source",), kept=("message", "model_name"),
-)  # fmt: skip
-HALLUCINATION_TAG = "hallucination"
-
-
-def faithdial(row: JSONRow) -> Iterator[Sample]:
+def faithdial(row: Row) -> Iterator[Sample]:
     """Yield the replies of a dialogue."""
     reader = RowReader(row)
     for number, turn in enumerate(reader.items("utterances")):
@@ -215,7 +158,7 @@ def faithdial(row: JSONRow) -> Iterator[Sample]:
         yield from _turn(inner, f"{row.default_id}-{number}")
 
 
-def faithdial_turn(row: JSONRow) -> Iterator[Sample]:
+def faithdial_turn(row: Row) -> Iterator[Sample]:
     """Yield the replies of a row that is one turn."""
     yield from _turn(RowReader(row), row.default_id)
 

@@ -22,7 +22,7 @@ from knowhalu.evaluation.length_matching import (
 from knowhalu.evaluation.method_specs import MethodSpec
 from knowhalu.evaluation.runs import RunResult
 from knowhalu.evaluation.subsets import LENGTH_MATCHED, Subset, make_subset, mean_subset
-from knowhalu.io.records import hash_sample, read_samples
+from knowhalu.io.samples import hash_sample, read_samples
 
 VALIDATION_FILE = "validation.jsonl"
 AUTO_FIT_SPLITS = (*VALIDATION, "dev")
@@ -115,7 +115,7 @@ def _fit_rows(source: DatasetSource, path: Path, fit: FitSource, compared: Set[s
     """Write the rows to fit on; None where there are none. Of a split of the set, rows that are compared too are left out."""
     if fit.path is not None:
         return write_samples(load_samples(_load_same_form(source, fit.path, fit.split or ALL)), inputs / VALIDATION_FILE)
-    found = open_dataset(source.name, path, fit.split) if fit.split is not None else _validation(source, path)
+    found = open_dataset(source.card, path, fit.split) if fit.split is not None else _validation(source, path)
     if found is None:
         return None
     left = [sample for sample in load_samples(found) if hash_sample(sample) not in compared]
@@ -127,7 +127,7 @@ def _fit_rows(source: DatasetSource, path: Path, fit: FitSource, compared: Set[s
 def _load_same_form(source: DatasetSource, path: Path, split: str) -> DatasetSource:
     """Open a file of the same form, or else of one that is known."""
     try:
-        return open_dataset(source.name, path, split)
+        return open_dataset(source.card, path, split)
     except InputError:
         name = recognise_dataset(path)
         if name is None or name == source.name:
@@ -141,7 +141,7 @@ def _validation(source: DatasetSource, path: Path) -> DatasetSource | None:
         if split == source.split or (source.there and split not in source.there):
             continue
         try:
-            return open_dataset(source.name, path, split)
+            return open_dataset(source.card, path, split)
         except InputError:
             continue
     return None

@@ -8,7 +8,7 @@ from knowhalu.build import BackendPool, build_engine
 from knowhalu.errors import InputError
 from knowhalu.evaluation.labelled_rows import LabelledRows, read_labelled_rows
 from knowhalu.evaluation.scores import fit_threshold_rule
-from knowhalu.io.records import hash_id, read_samples
+from knowhalu.io.samples import hash_id, read_samples
 from knowhalu.results import Verdict
 from knowhalu.settings import Settings, TrivialOptions
 

@@ -13,7 +13,7 @@ from knowhalu.evaluation.bootstrap import SEED, group_keys, group_numbers
 from knowhalu.evaluation.metrics import Flags
 from knowhalu.evaluation.slices import RowTraits, row_traits
 from knowhalu.evaluation.spans import Spans, gold_spans
-from knowhalu.io.records import InputHashes, hash_id, hash_sample, read_samples
+from knowhalu.io.samples import InputHashes, hash_id, hash_sample, read_samples
 from knowhalu.types import META_SPANS, Sample
 
 LABELS_HINT = 'Give every row a label, "faithful" or "hallucinated", or check rows without labels by knowhalu detect.'

@@ -11,7 +11,8 @@ from knowhalu.errors import InputError
 from knowhalu.evaluation.bootstrap import Estimate, draw_resamples, metrics_with_intervals
 from knowhalu.evaluation.labelled_rows import LabelledRows, read_labelled_rows
 from knowhalu.evaluation.metrics import Predictions
-from knowhalu.io.records import hash_id, parse_outcome
+from knowhalu.io.outcomes import parse_outcome
+from knowhalu.io.samples import hash_id
 from knowhalu.methods.common.verdict import (
     deciding_segment,
     error_relation,

@@ -15,7 +15,8 @@ from knowhalu.evaluation.bootstrap import group_numbers
 from knowhalu.evaluation.labelled_rows import LabelledRows
 from knowhalu.evaluation.metrics import Flags, Floats
 from knowhalu.evaluation.runs import RunResult, read_run_result
-from knowhalu.io.records import format_outcome, read_samples
+from knowhalu.io.outcomes import format_outcome
+from knowhalu.io.samples import read_samples
 from knowhalu.results import Segment, Verdict
 from knowhalu.types import Judgment, Label, Sample
 

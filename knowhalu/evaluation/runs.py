@@ -17,7 +17,8 @@ from knowhalu.evaluation.labelled_rows import LabelledRows
 from knowhalu.evaluation.metrics import Predictions
 from knowhalu.evaluation.slices import VerdictTraits, verdict_traits
 from knowhalu.evaluation.spans import count_errors, flagged_spans, span_overlap
-from knowhalu.io.records import hash_id, parse_outcome
+from knowhalu.io.outcomes import parse_outcome
+from knowhalu.io.samples import hash_id
 from knowhalu.results import Outcome, Usage, Verdict
 from knowhalu.settings import Settings
 from knowhalu.types import Sample

@@ -22,6 +22,7 @@ PositionCallback = Callable[[int], None]
 
 COMPRESSED_SUFFIXES = frozenset({".gz", ".bz2", ".xz", ".zst"})
 _BLOCK_BYTES = 2**18
+_GZIP_START = b"\x1f\x8b"
 READ_ERRORS: tuple[type[Exception], ...] = (EOFError, zlib.error, lzma.LZMAError, OSError)
 """What a damaged or vanished file raises."""
 
@@ -84,7 +85,7 @@ def open_uncompressed(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     """Open a file by the ending of its name; give its content and the file itself, whose position tells the progress."""
     kind = path.suffix.lower()
     with path.open("rb") as raw:
-        if kind == ".gz":
+        if kind == ".gz" or (kind not in COMPRESSED_SUFFIXES and _starts_as_gzip(raw)):
             yield gzip.open(raw), raw  # type: ignore[misc]
         elif kind in {".bz2", ".xz"}:
             make = bz2.BZ2Decompressor if kind == ".bz2" else lzma.LZMADecompressor
@@ -94,6 +95,13 @@ def open_uncompressed(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
                 yield file, raw
         else:
             yield raw, raw
+
+
+def _starts_as_gzip(raw: IO[bytes]) -> bool:
+    """Tell whether a file without the suffix is compressed all the same; its position stays at the start."""
+    start = raw.read(len(_GZIP_START))
+    raw.seek(0)
+    return start == _GZIP_START
 
 
 @contextmanager

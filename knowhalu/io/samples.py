@@ -1,13 +1,18 @@
-"""Fields: turn one row of a user's file into a Sample, or say what is wrong with which field and how to mend it."""
+"""Samples: read from the rows of a user's file, with errors that name field and remedy, and identified by their content."""
 
-from collections.abc import Mapping
+import json
+from array import array
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from knowhalu.errors import InputError
-from knowhalu.types import HallucinationKind, Sample
+from knowhalu.io.rows import BYTE_ORDER_MARK, decode_utf8, is_json_object, parse_json, read_json_rows
+from knowhalu.types import META_SAMPLES, META_SET, HallucinationKind, Sample
 
 RESPONSE_FIELDS = ("response", "answer", "summary", "claim")
 SOURCE_FIELDS = ("documents", "document", "context")
@@ -18,6 +23,68 @@ META_FIELDS = ("split", "origin", "source")
 SAMPLE_FIELDS = ("id", "question", *RESPONSE_FIELDS, *SOURCE_FIELDS, "knowledge", "label", "kind", "meta", *META_FIELDS)
 FAITHFUL_LABELS = frozenset({"faithful", "correct", "right", "supported", "no", "0", "false"})
 HALLUCINATED_LABELS = frozenset({"hallucinated", "incorrect", "wrong", "unsupported", "yes", "1", "true"})
+
+
+def read_samples(path: Path) -> Iterator[Sample]:
+    """Yield the samples of a file: JSON Lines (also gzipped), one JSON object, or a JSON array of objects.
+
+    JSON Lines are read line by line; of the rows before, only hashes of their ids are held. Raises InputError naming
+    file, line, field and cure.
+    """
+    seen: dict[bytes, str] = {}
+    for place, default_id, fields in read_json_rows(path):
+        sample = parse_sample(fields, place, default_id)
+        first = seen.setdefault(hash_id(sample.id), place)
+        if first is not place:
+            where = first.removeprefix(f"{path}, ")
+            raise InputError(f"{place}, field 'id': {sample.id!r} is also the id of {where}. Give every row its own id, or none.")
+        yield sample
+    if not seen:
+        raise InputError(f'{path}: holds no samples. Write one JSON object on each line, such as {{"response": "..."}}.')
+
+
+def read_single_sample(data: bytes, name: str) -> Sample:
+    """Read the one sample of a text; raises InputError where there is none, or more than one."""
+    content = decode_utf8(data.removeprefix(BYTE_ORDER_MARK), name)
+    if not content.strip():
+        raise InputError(f'{name}: holds nothing. Write one JSON object, such as {{"response": "..."}}.')
+    lines = [line for line in content.split("\n") if line.strip()]
+    item = parse_json(lines[0] if is_json_object(lines[0]) else content, name)
+    rows = item if isinstance(item, list) else lines if is_json_object(lines[0]) else [item]
+    if len(rows) != 1:
+        raise InputError(f"{name}: holds {len(rows)} samples, not one. For many: knowhalu detect IN -o OUT.")
+    return parse_sample(item[0] if isinstance(item, list) else item, name, "item")
+
+
+def hash_id(name: str) -> bytes:
+    """Return a hash that stands for an id where many are held."""
+    return blake2b(name.encode("utf-8"), digest_size=16).digest()
+
+
+def hash_sample(sample: Sample) -> str:
+    """Return a short hash of all that decides a sample's verdict."""
+    content = sample.model_dump_json(include={"question", "response", "documents", "knowledge"})
+    return blake2b(content.encode("utf-8"), digest_size=8).hexdigest()
+
+
+class InputHashes:
+    """The hashes that outcomes name of many samples: all of what is checked, and of `meta` what decides a verdict."""
+
+    def __init__(self) -> None:
+        self.contents, self._told = array("Q"), array("I")
+
+    def add(self, sample: Sample) -> None:
+        """Note the next sample."""
+        told = json.dumps([sample.meta.get(name) for name in (META_SET, META_SAMPLES)], sort_keys=True, default=str)
+        self.contents.append(int(hash_sample(sample), 16))
+        self._told.append(int(blake2b(told.encode(), digest_size=4).hexdigest(), 16))
+
+    def __getitem__(self, place: int) -> str:
+        return f"{self.contents[place]:016x}-{self._told[place]:08x}"
+
+    def is_same(self, place: int, named: Any) -> bool:
+        """Tell whether an outcome names this sample as it is; those of older versions say nothing of `meta`."""
+        return named in (self[place], f"{self.contents[place]:016x}")
 
 
 def parse_sample(row: Any, place: str, default_id: str) -> Sample:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from knowhalu.errors import InputError
 from knowhalu.evaluation.metrics import Flags, Floats, Predictions
-from knowhalu.io.records import hash_id, parse_outcome
+from knowhalu.io.outcomes import parse_outcome
+from knowhalu.io.samples import hash_id
 from knowhalu.report.run_files import HALLUCINATED, NO_LABEL, RowFacts
 from knowhalu.results import Outcome, Usage
 from knowhalu.types import InconclusiveReason, Relation

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from knowhalu.errors import InputError
 from knowhalu.evaluation.bootstrap import group_keys, group_numbers
-from knowhalu.io.records import InputHashes, hash_id, read_samples
+from knowhalu.io.samples import InputHashes, hash_id, read_samples
 from knowhalu.text.sentences import word_count
 from knowhalu.types import META_TYPE, Sample
 

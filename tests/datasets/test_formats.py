@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.datasets.formats import read_dataset_rows
 from knowhalu.errors import InputError
+from knowhalu.io.rows import read_rows
 
 ROWS = [{"id": "a", "text": 'He said "no", twice.', "label": "0"}, {"id": "b", "text": "Zwei\nZeilen, ü", "label": "1"}]
 
 
 def fields(path):
-    return [row.fields for row in read_dataset_rows(path)]
+    return [row.fields for row in read_rows(path)]
 
 
 def parquet(path, rows, metadata=None):
@@ -60,7 +60,7 @@ def test_tables(tmp_path, name, delimiter):
     path = tmp_path / name
     path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     assert fields(path) == [*ROWS, {"id": "c", "text": "x", "label": None}]
-    assert [row.place.rpartition(", ")[2] for row in read_dataset_rows(path)] == ["line 2", "line 3", "line 5"]
+    assert [row.place.rpartition(", ")[2] for row in read_rows(path)] == ["line 2", "line 3", "line 5"]
 
 
 def test_parquet_and_arrow(tmp_path):
@@ -105,6 +105,6 @@ def test_no_bytes_make_anything_but_rows_or_an_input_error(tmp_path_factory, dat
     path = tmp_path_factory.mktemp("b") / f"d{suffix}"
     path.write_bytes(data)
     try:
-        assert all(isinstance(row.fields, dict) for row in read_dataset_rows(path))
+        assert all(isinstance(row.fields, dict) for row in read_rows(path))
     except InputError as error:
         assert str(path) in str(error)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from knowhalu.datasets.catalog import DATASETS
+from knowhalu.datasets.catalog import dataset_cards
 from knowhalu.datasets.loading import load_samples, open_dataset, recognise_dataset
 from knowhalu.errors import InputError
 from knowhalu.evaluation.bootstrap import group_keys, group_numbers
@@ -181,11 +181,11 @@ def test_a_row_means_these_samples(file, name, row, expected):
 
 def test_every_form_of_every_set_has_a_row_here():
     met = {(name, open_fields(name, row)) for name, row, _ in FORMS} | {("scifact", 0)}
-    assert met == {(name, i) for name, card in DATASETS.items() for i in range(len(card.layouts))}
+    assert met == {(name, i) for name, card in dataset_cards().items() for i in range(len(card.layouts))}
 
 
 def open_fields(name, row):
-    return next(i for i, layout in enumerate(DATASETS[name].layouts) if all(field in row for field in layout.fields))
+    return next(i for i, layout in enumerate(dataset_cards()[name].layouts) if all(field in row for field in layout.fields))
 
 
 LABELS = ("label", "hallucination", "gold_label", "begin_label", "claim_label", "gold")
@@ -199,7 +199,7 @@ def test_a_label_that_a_set_does_not_have_is_refused_with_those_that_it_has(file
 
 @pytest.mark.parametrize(("name", "row", "expected"), FORMS)
 def test_a_row_that_lacks_a_field_which_others_have_is_refused(file, name, row, expected):
-    for field in DATASETS[name].layouts[open_fields(name, row)].fields:
+    for field in dataset_cards()[name].layouts[open_fields(name, row)].fields:
         with pytest.raises(InputError, match=rf"data.jsonl, line 2, field '{field}': is missing"):
             read(name, file(row, {n: v for n, v in row.items() if n != field}))
 
@@ -237,7 +237,7 @@ def test_scifact_takes_abstracts_from_the_corpus_beside_it(file):
 def test_ragtruth_takes_sources_from_the_file_beside_it(file, tmp_path):
     row = {"id": "1", "source_id": "s", "model": "m", "labels": [], "response": "R", "split": "test"}
     path = file(row, {**row, "id": "2", "split": "train"}, name="response.jsonl")
-    with pytest.raises(InputError, match="its texts are in source_info.jsonl, which is not beside it"):
+    with pytest.raises(InputError, match="its texts are in source_info.jsonl, which is not in the same folder"):
         read("ragtruth", path)
     file({"source_id": "s", "task_type": "Data2txt", "source_info": {"name": "Subway"}}, name="source_info.jsonl")
     (sample,) = read("ragtruth", tmp_path)
@@ -298,7 +298,7 @@ def test_fave_without_responses_says_what_to_add(file):
 
 @pytest.mark.parametrize(("name", "row", "expected"), FORMS)
 def test_a_form_that_belongs_to_one_set_is_recognised(file, name, row, expected):
-    layout = DATASETS[name].layouts[open_fields(name, row)]
+    layout = dataset_cards()[name].layouts[open_fields(name, row)]
     if not layout.common:
         assert recognise_dataset(file(row)) == name
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.datasets.catalog import DATASETS
+from knowhalu.datasets.catalog import dataset_cards
 from knowhalu.datasets.loading import hash_files, load_samples, open_dataset, recognise_dataset
 from knowhalu.errors import InputError, SettingsError
 from knowhalu.evaluation.length_matching import matched_pairs, matching_features
@@ -167,7 +167,7 @@ def test_hostile_fields_make_samples_or_one_clear_error(tmp_path_factory, form, 
 
 def test_the_documentation_lists_every_data_set_as_its_card_has_it():
     text = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text()
-    for name, card in DATASETS.items():
+    for name, card in dataset_cards().items():
         assert f"| `{name}` | {card.about} | {card.labels} | {card.licence} |" in text
 
 
@@ -189,7 +189,7 @@ def test_the_evaluation_files_are_recognised_and_whole():
     assert files.keys() == SIZES.keys()
     for name, file in files.items():
         known = recognise_dataset(file)
-        assert known in DATASETS
+        assert known in dataset_cards()
         labels = Counter(sample.label for sample in load_samples(open_dataset(known, file)))
         assert (labels.total(), labels["hallucinated"]) == SIZES[name], name
 

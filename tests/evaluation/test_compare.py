@@ -10,7 +10,7 @@ from knowhalu.evaluation.compare import compare
 from knowhalu.evaluation.method_specs import parse_specs
 from knowhalu.evaluation.metrics import METRICS
 from knowhalu.evaluation.tables import PROBABILITY_COLUMNS, QUALITY_COLUMNS, SPAN_COLUMNS, as_json, as_markdown, write_comparison
-from knowhalu.io.records import parse_outcome
+from knowhalu.io.outcomes import parse_outcome
 
 LENGTH = "short=trivial-length[border=3]"
 

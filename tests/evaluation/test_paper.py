@@ -11,7 +11,7 @@ from knowhalu.evaluation.metrics import METRICS
 from knowhalu.evaluation.paper import as_json, as_markdown, make_paper_table
 from knowhalu.evaluation.past_runs import read_past_run, verdict_by_form
 from knowhalu.evaluation.published import published_table
-from knowhalu.io.records import format_outcome
+from knowhalu.io.outcomes import format_outcome
 from knowhalu.results import Segment, Verdict
 from knowhalu.settings import Settings
 from knowhalu.types import Judgment, KnowledgeForm, Task

@@ -6,7 +6,7 @@ import pytest
 
 from knowhalu.evaluation.labelled_rows import read_labelled_rows
 from knowhalu.evaluation.response_only import OTHER_GROUPS, run_response_only
-from knowhalu.io.records import parse_outcome
+from knowhalu.io.outcomes import parse_outcome
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from knowhalu.batch import RunProgress, detect
 from knowhalu.errors import InputError, ResumeError
 from knowhalu.io.journal import OutcomeJournal
-from knowhalu.io.records import parse_outcome
+from knowhalu.io.outcomes import parse_outcome
 from knowhalu.types import Sample
 from tests.support.hanging import HANG
 from tests.support.scripted_checks import ROWS, Plain, Scripted, ScriptedChecker, outcomes, write

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.errors import InputError
-from knowhalu.io.records import format_outcome, hash_sample, parse_outcome, read_samples, read_single_sample
+from knowhalu.io.outcomes import format_outcome, parse_outcome
+from knowhalu.io.samples import hash_sample, read_samples, read_single_sample
 from knowhalu.results import Failure, Segment, Verdict
 from knowhalu.types import HallucinationKind, Judgment, KnowledgeForm, Label, Sample, Task
 
