@@ -20,7 +20,6 @@ from knowhalu.calibration.outcomes import (
     Tunable,
     VerdictLines,
     read_fixed_predictions,
-    read_run_header,
     read_set_names,
     read_verdict_lines,
 )
@@ -32,6 +31,7 @@ from knowhalu.errors import InputError
 from knowhalu.evaluation.bootstrap import Estimate
 from knowhalu.evaluation.labelled_rows import LabelledRows, read_labelled_rows
 from knowhalu.evaluation.metrics import Flags, Predictions
+from knowhalu.io.outcomes import read_run_header
 from knowhalu.io.output_files import check_output_path
 from knowhalu.methods.cascade import ENCODER_STAGE, LLM_STAGE, RULES_STAGE
 from knowhalu.methods.common.calibrated import ScalingKind

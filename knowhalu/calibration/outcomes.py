@@ -1,7 +1,5 @@
 """Stored outcomes of labelled rows: what every kind of calibration reads, without a model."""
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -11,7 +9,8 @@ from numpy.typing import NDArray
 from knowhalu.errors import InputError
 from knowhalu.evaluation.labelled_rows import LabelledRows
 from knowhalu.evaluation.metrics import Flags, Floats, Predictions
-from knowhalu.io.samples import hash_id, read_samples
+from knowhalu.io.outcomes import read_outcome_table
+from knowhalu.io.samples import read_samples
 from knowhalu.types import META_SET
 
 RowIndices = NDArray[np.intp]
@@ -47,34 +46,21 @@ class FixedPredictions(NamedTuple):
         return self.all
 
 
-def read_run_header(path: Path) -> dict[str, str]:
-    """Return what decided the results of a stored run; raises InputError where the file is none."""
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        try:
-            head = json.loads(next(lines))["run"]
-            return {str(name): str(value) for name, value in head.items()}
-        except (StopIteration, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise InputError(f"{path}: not outcomes of `knowhalu detect`. Make them by it, or leave out --outcomes.") from error
-
-
 def read_verdict_lines(path: Path, rows: LabelledRows) -> VerdictLines:
     """Return the last verdict of every row that has one, in the order of the rows.
 
     Raises InputError where an outcome is of no row, or of a row that has changed, and where a row has no outcome at all.
     """
-    found: dict[int, dict[str, Any]] = {}
-    for number, fields in _outcomes(path):
-        place = rows.places.get(hash_id(str(fields.get("id"))))
-        if place is None or not rows.inputs.is_same(place, fields.get("input", rows.inputs[place])):
-            what = "is not in" if place is None else "has changed in"
-            raise InputError(
-                f"{path}, line {number}: the sample {fields.get('id')!r} {what} {rows.path}. Give the rows of this run."
-            )
-        found[place] = _keep_tuning_fields(fields)
-    if missing := len(rows.gold) - len(found):
-        cure = f"Finish the run: knowhalu detect {rows.path} -o {path}"
-        raise InputError(f"{path}: {missing:,} rows of {rows.path} have no outcome. {cure}.")
-    return [(place, fields) for place, fields in sorted(found.items()) if "stage" not in fields]
+    outcomes: dict[int, dict[str, Any]] = {}
+
+    def visit(place: int, fields: dict[str, Any]) -> None:
+        outcomes[place] = _keep_tuning_fields(fields)
+
+    read_outcome_table(path, rows.row_index, visit)
+    if missing := len(rows.gold) - len(outcomes):
+        remedy = f"Finish the run: knowhalu detect {rows.path} -o {path}"
+        raise InputError(f"{path}: {missing:,} rows of {rows.path} have no outcome. {remedy}.")
+    return [(place, fields) for place, fields in sorted(outcomes.items()) if "stage" not in fields]
 
 
 def _keep_tuning_fields(fields: dict[str, Any]) -> dict[str, Any]:
@@ -89,16 +75,6 @@ def _keep_tuning_fields(fields: dict[str, Any]) -> dict[str, Any]:
         for segment in fields["segments"]
     ]
     return {**{k: fields[k] for k in VERDICT_FIELDS}, "stages": fields.get("stages", ()), "segments": slim}
-
-
-def _outcomes(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    with path.open(encoding="utf-8") as lines:
-        next(lines)
-        for number, line in enumerate(lines, 2):
-            try:
-                yield number, json.loads(line)
-            except ValueError as error:
-                raise InputError(f"{path}, line {number}: not an outcome ({error}). Run the same command of it again.") from error
 
 
 def read_fixed_predictions(lines: VerdictLines, gold: Flags) -> FixedPredictions:

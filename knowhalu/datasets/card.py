@@ -85,9 +85,7 @@ class Layout(Record):
         labelled = bool(self.response and self.label and self.faithful and self.hallucinated)
         paired = bool(self.right and self.wrong)
         if labelled + paired + bool(self.load) != 1:
-            raise ValueError(
-                "a layout needs either response, label, faithful and hallucinated, or right and wrong, or load"
-            )
+            raise ValueError("a layout needs either response, label, faithful and hallucinated, or right and wrong, or load")
         if shared := set(self.faithful) & set(self.hallucinated):
             raise ValueError(f"the label {min(shared)!r} is both faithful and hallucinated")
         return self

@@ -152,7 +152,7 @@ def run_methods(
         told.append((entrant, found))
     if responses and not rows.missing:
         learned = run_response_only(rows, basis, folder / f"{RESPONSE_ONLY}.jsonl")
-        told += [(MethodRun(MethodSpec(RESPONSE_ONLY, RESPONSE_ONLY), plain, learned.fitted), learned.told)] if learned else []
+        told += [(MethodRun(MethodSpec(RESPONSE_ONLY, RESPONSE_ONLY), plain, learned.fitted), learned.result)] if learned else []
     return told
 
 
@@ -229,7 +229,7 @@ def _method_result(entrant: MethodRun, found: RunResult, rows: LabelledRows, dra
         settings=entrant.spec.pairs,
         rows=len(found.places),
         failures=found.failures,
-        figures=metrics_with_intervals(found.said, rows.groups[found.places], drawn),
+        figures=metrics_with_intervals(found.predictions, rows.groups[found.places], drawn),
         cost=found.cost,
         fitted=entrant.fitted,
     )
@@ -239,7 +239,7 @@ def _paired_test(
     rows: LabelledRows, first: RunResult, entrant: MethodRun, other: RunResult, drawn: NDArray[np.uint8]
 ) -> PairedTest:
     places, ours, theirs = np.intersect1d(first.places, other.places, return_indices=True)
-    one, two = first.said.rows(ours), other.said.rows(theirs)
+    one, two = first.predictions.rows(ours), other.predictions.rows(theirs)
     test = mcnemar(one.right, two.right)
     groups = rows.groups[places]
     spread: Floats = resample_metrics(two, groups, drawn)["average"] - resample_metrics(one, groups, drawn)["average"]
@@ -286,9 +286,9 @@ def _slicings(rows: LabelledRows, told: Sequence[tuple[MethodRun, RunResult]]) -
     """Name the part of every row and verdict by every key."""
     of_rows = {key: slice_names(key, [getattr(t, key) for t in rows.traits]) for key in ROW_TRAITS}
     return [
-        Slicing(entrant.spec.name, found.said, rows.groups[found.places], {
+        Slicing(entrant.spec.name, found.predictions, rows.groups[found.places], {
             **{key: [names[place] for place in found.places] for key, names in of_rows.items()},
-            **{key: slice_names(key, [getattr(t, key) for t in found.traits]) for key in VERDICT_TRAITS},
+            **{key: slice_names(key, found.traits[key]) for key in VERDICT_TRAITS},
         })
         for entrant, found in told
     ]  # fmt: skip

@@ -13,23 +13,23 @@ from knowhalu.evaluation.bootstrap import SEED, group_keys, group_numbers
 from knowhalu.evaluation.metrics import Flags
 from knowhalu.evaluation.slices import RowTraits, row_traits
 from knowhalu.evaluation.spans import Spans, gold_spans
-from knowhalu.io.samples import InputHashes, hash_id, hash_sample, read_samples
+from knowhalu.io.outcomes import RowIndex
+from knowhalu.io.samples import hash_id, hash_sample, read_samples
 from knowhalu.types import META_SPANS, Sample
 
 LABELS_HINT = 'Give every row a label, "faithful" or "hallucinated", or check rows without labels by knowhalu detect.'
 
 
 class LabelledRows(NamedTuple):
-    """A file of labelled samples: the place of every id, gold (true: hallucinated), group numbers, and hashes.
+    """The rows of a file: their index, gold labels (true: hallucinated), group numbers and further columns, in their order.
 
-    `bare` counts those that have neither documents nor knowledge. `spans` are the gold spans of each row, None where they are
-    not known; `traits` is what each row says of itself.
+    `labelled` tells which rows have a gold label. `contents` maps the hash of a row's content to its id. `bare` counts the rows
+    with neither documents nor knowledge. `spans` are the gold spans of each row, None where they are not known.
     """
 
-    path: Path
-    places: dict[bytes, int]
-    inputs: InputHashes
+    row_index: RowIndex
     gold: Flags
+    labelled: Flags
     groups: NDArray[np.intp]
     contents: dict[str, str]
     bare: int
@@ -37,16 +37,28 @@ class LabelledRows(NamedTuple):
     traits: tuple[RowTraits, ...] = ()
 
     @property
+    def path(self) -> Path:
+        """Return the file of the rows."""
+        return self.row_index.path
+
+    @property
+    def places(self) -> dict[bytes, int]:
+        """Return the place of every row by the hash of its id."""
+        return self.row_index.places
+
+    @property
     def missing(self) -> str | None:
         """Return the label that no row has, if there is one."""
         return None if self.gold.any() and not self.gold.all() else "faithful" if self.gold.all() else "hallucinated"
 
 
-def read_labelled_rows(path: Path) -> LabelledRows:
-    """Read and validate all rows; raises InputError at the first that cannot be used or has no label."""
-    places: dict[bytes, int] = {}
-    inputs = InputHashes()
-    gold: list[bool] = []
+def read_labelled_rows(path: Path, *, require_labels: bool = True) -> LabelledRows:
+    """Read and validate all rows; raises InputError at the first that cannot be used or lacks a required label.
+
+    Gold spans are read only where labels are required.
+    """
+    index = RowIndex(path)
+    labels: list[str | None] = []
     contents: dict[str, str] = {}
     spans: list[Spans | None] = []
     traits: list[RowTraits] = []
@@ -56,19 +68,20 @@ def read_labelled_rows(path: Path) -> LabelledRows:
         nonlocal bare, has_spans
         bare += not sample.documents and not sample.knowledge
         has_spans |= META_SPANS in sample.meta
-        if sample.label is None:
+        if require_labels and sample.label is None:
             raise InputError(f"{path}, sample {sample.id!r}: has no label to compare with. {LABELS_HINT}")
-        places[hash_id(sample.id)] = len(gold)
-        gold.append(sample.label == "hallucinated")
+        index.add(sample)
+        labels.append(sample.label)
         contents[hash_sample(sample)] = sample.id
-        inputs.add(sample)
-        spans.append(gold_spans(sample, str(path)))
+        spans.append(gold_spans(sample, str(path)) if require_labels else None)
         traits.append(row_traits(sample))
         return group_keys(sample)
 
     groups = group_numbers(keys(sample) for sample in read_samples(path))
+    gold = np.array([label == "hallucinated" for label in labels], dtype=np.bool_)
+    labelled = np.array([label is not None for label in labels], dtype=np.bool_)
     known = tuple(spans) if has_spans else (None,) * len(spans)
-    return LabelledRows(path, places, inputs, np.array(gold, dtype=np.bool_), groups, contents, bare, known, tuple(traits))
+    return LabelledRows(index, gold, labelled, groups, contents, bare, known, tuple(traits))
 
 
 def limit_rows(rows: LabelledRows, limit: int | None, folder: Path) -> LabelledRows:

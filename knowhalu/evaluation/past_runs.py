@@ -1,7 +1,7 @@
 """Comparisons that were made before, read back from their folders: who made them by which settings, and their figures."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,10 +9,9 @@ import numpy as np
 
 from knowhalu.errors import InputError
 from knowhalu.evaluation.bootstrap import Estimate, draw_resamples, metrics_with_intervals
-from knowhalu.evaluation.labelled_rows import LabelledRows, read_labelled_rows
-from knowhalu.evaluation.metrics import Predictions
-from knowhalu.io.outcomes import parse_outcome
-from knowhalu.io.samples import hash_id
+from knowhalu.evaluation.labelled_rows import read_labelled_rows
+from knowhalu.evaluation.metrics import Flags, Predictions
+from knowhalu.io.outcomes import read_outcome_table, read_run_header
 from knowhalu.methods.common.verdict import (
     deciding_segment,
     error_relation,
@@ -68,7 +67,7 @@ def read_past_run(folder: Path) -> PastRun:
         return PastRun(folder, _input(folder, fields["input"]), (*whole, *matched))
     except OSError as error:
         raise InputError(f"{error.filename}: cannot be read ({error.strerror}). {PAST_RUN_HINT}.") from error
-    except (ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"{path}: not a comparison of this version ({type(error).__name__}: {error}). {PAST_RUN_HINT}."
         ) from error
@@ -80,18 +79,22 @@ def metrics_by_form(run: PastRun, result: PastResult, form: KnowledgeForm) -> di
     None where the run has not judged every segment by this form. Raises InputError where the rows of the run are gone, or others.
     """
     rows = read_labelled_rows(run.input)
-    places, verdicts = [], []
-    for verdict in _verdicts(result.outcomes):
-        alone = verdict_by_form(verdict, form)
-        if hash_id(verdict.id) not in rows.places:
-            raise InputError(f"{result.outcomes}: sample {verdict.id!r} is not among the rows of {run.input}. {PAST_RUN_HINT}.")
-        if alone is None:
-            return None
-        places.append(rows.places[hash_id(verdict.id)])
-        verdicts.append(alone)
-    return metrics_with_intervals(
-        _predictions(rows, places, verdicts), rows.groups[places], draw_resamples(int(rows.groups.max()) + 1)
-    )
+    alone: dict[int, Verdict | None] = {}
+
+    def visit(place: int, fields: dict[str, Any]) -> None:
+        if "stage" not in fields:
+            alone[place] = verdict_by_form(Verdict.model_validate(fields), form)
+
+    try:
+        read_outcome_table(result.outcomes, rows.row_index, visit)
+    except InputError as error:
+        raise InputError(f"{error} {PAST_RUN_HINT}.") from error
+    verdicts = [verdict for verdict in alone.values() if verdict is not None]
+    if len(verdicts) < len(alone):
+        return None
+    places = np.array(list(alone), dtype=np.intp)
+    predictions = _predictions(rows.gold[places], verdicts)
+    return metrics_with_intervals(predictions, rows.groups[places], draw_resamples(int(rows.groups.max()) + 1))
 
 
 def verdict_by_form(verdict: Verdict, form: KnowledgeForm) -> Verdict | None:
@@ -126,29 +129,16 @@ def _judgment_by_form(segment: Segment, form: KnowledgeForm) -> Judgment | None:
     return next((j for j in (segment.base, segment.supplement) if j is not None and j.form is form), None)
 
 
-def _verdicts(path: Path) -> Iterator[Verdict]:
-    with path.open(encoding="utf-8") as lines:
-        next(lines, None)
-        for number, line in enumerate(lines, 2):
-            try:
-                outcome = parse_outcome(line)
-            except InputError as error:
-                raise InputError(f"{path}, line {number}: {error}. {PAST_RUN_HINT}.") from error
-            if isinstance(outcome, Verdict):
-                yield outcome
-
-
-def _predictions(rows: LabelledRows, places: Sequence[int], verdicts: Sequence[Verdict]) -> Predictions:
+def _predictions(gold: Flags, verdicts: Sequence[Verdict]) -> Predictions:
     probability = np.array([v.probability for v in verdicts], dtype=np.float64)
     abstained = np.array([v.hallucinated is None for v in verdicts], dtype=np.bool_)
-    settled_so = np.array([v.hallucinated is True for v in verdicts], dtype=np.bool_) | (abstained & (probability > 0.5))
-    return Predictions(rows.gold[np.array(places, dtype=np.intp)], settled_so, abstained, probability)
+    hallucinated = np.array([v.hallucinated is True for v in verdicts], dtype=np.bool_)
+    return Predictions(gold, hallucinated | (abstained & (probability > 0.5)), abstained, probability)
 
 
 def _result(folder: Path, fields: dict[str, Any]) -> PastResult:
     outcomes = folder / f"{fields['name']}.jsonl"
-    with outcomes.open(encoding="utf-8") as lines:
-        settings = json.loads(json.loads(next(lines))["run"]["settings"])
+    settings = json.loads(read_run_header(outcomes)["settings"])
     reasoner, branch = fields["reasoner"], method_card(fields["method"]).options
     rule = "rule (upper bound)" if fields["fitted"] == "the same rows" else "rule"
     maker = rule if not reasoner else f"llm:{settings['llm']['model'] or 'unnamed'}" if reasoner == "llm" else reasoner

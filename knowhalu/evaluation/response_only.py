@@ -27,9 +27,9 @@ OTHER_GROUPS = "other groups of the same rows"
 
 
 class ResponseOnlyRun(NamedTuple):
-    """What it said, and on which rows it was learned."""
+    """Its predictions, and the rows on which it was learned."""
 
-    told: RunResult
+    result: RunResult
     fitted: str
 
 
@@ -45,10 +45,10 @@ def run_response_only(rows: LabelledRows, basis: LabelledRows, output: Path) -> 
     if found is None:
         return None
     _write(output, read_samples(rows.path), found)
-    told = read_run_result(output, rows)
+    result = read_run_result(output, rows)
     seconds = (time.perf_counter() - began) / len(rows.gold)
     return ResponseOnlyRun(
-        told._replace(cost={**told.cost, "seconds": seconds}), OTHER_GROUPS if basis is rows else str(basis.path)
+        result._replace(cost={**result.cost, "seconds": seconds}), OTHER_GROUPS if basis is rows else str(basis.path)
     )
 
 

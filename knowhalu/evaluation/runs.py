@@ -2,12 +2,13 @@
 
 import json
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from knowhalu.api import Checker
 from knowhalu.batch import RunProgress, detect
@@ -15,10 +16,9 @@ from knowhalu.build import BackendPool, build_engine
 from knowhalu.engine.engine import Engine
 from knowhalu.evaluation.labelled_rows import LabelledRows
 from knowhalu.evaluation.metrics import Predictions
-from knowhalu.evaluation.slices import VerdictTraits, verdict_traits
+from knowhalu.evaluation.slices import verdict_traits
 from knowhalu.evaluation.spans import count_errors, flagged_spans, span_overlap
-from knowhalu.io.outcomes import parse_outcome
-from knowhalu.io.samples import hash_id
+from knowhalu.io.outcomes import INCONCLUSIVE, OutcomeTable, read_outcome_table
 from knowhalu.results import Outcome, Usage, Verdict
 from knowhalu.settings import Settings
 from knowhalu.types import Sample
@@ -27,13 +27,13 @@ SECONDS_FILE = "seconds.json"
 
 
 class RunResult(NamedTuple):
-    """What a method said of the rows that have a verdict, at which places, what it cost on average, and the verdicts' traits."""
+    """The predictions of a method for the rows at `places`, its mean cost for each of them, and their traits by key."""
 
-    places: np.ndarray[tuple[int], np.dtype[np.intp]]
-    said: Predictions
+    places: NDArray[np.intp]
+    predictions: Predictions
     failures: dict[str, int]
     cost: dict[str, float | None]
-    traits: tuple[VerdictTraits, ...] = ()
+    traits: Mapping[str, Sequence[Hashable]] = {}
 
 
 class TimedChecker(Checker):
@@ -72,31 +72,38 @@ def run_method(
 
 
 def read_run_result(path: Path, rows: LabelledRows) -> RunResult:
-    """Read the outcomes of a finished run; what has no verdict is left out."""
-    places, settled, abstained, probability, wrong, characters, traits = [], [], [], [], [], [], []
-    total = dict.fromkeys(Usage.model_fields, 0)
-    with path.open(encoding="utf-8") as lines:
-        next(lines)
-        for verdict in (v for line in lines if isinstance(v := parse_outcome(line), Verdict)):
-            place = rows.places[hash_id(verdict.id)]
-            said, p, gold = verdict.hallucinated, verdict.probability, rows.spans[place]
-            places.append(place)
-            settled.append(p > 0.5 if said is None else said)
-            abstained.append(said is None)
-            probability.append(p)
-            wrong.append(count_errors(verdict))
-            characters.append((0, 0, 0) if gold is None else span_overlap(flagged_spans(verdict), gold))
-            traits.append(verdict_traits(verdict))
-            for name in total:
-                total[name] += getattr(verdict.usage, name)
-    found = np.array(places, dtype=np.intp)
-    said_of = Predictions(
-        rows.gold[found], np.array(settled, dtype=np.bool_), np.array(abstained, dtype=np.bool_),
-        np.array(probability, dtype=np.float64), np.array(wrong, dtype=np.float64),
-        np.array(characters, dtype=np.float64).reshape(-1, 3) if any(s is not None for s in rows.spans) else None,
-    )  # fmt: skip
-    cost = {name: n / len(places) if places else None for name, n in total.items()}
-    return RunResult(found, said_of, {}, cost, tuple(traits))
+    """Read the outcomes of a finished run; rows without a verdict are left out."""
+    errors: dict[int, int] = {}
+    overlaps: dict[int, tuple[int, int, int]] = {}
+
+    def visit(place: int, fields: dict[str, Any]) -> None:
+        if "stage" not in fields:
+            verdict, gold = Verdict.model_validate(fields), rows.spans[place]
+            errors[place] = count_errors(verdict)
+            overlaps[place] = (0, 0, 0) if gold is None else span_overlap(flagged_spans(verdict), gold)
+
+    table = read_outcome_table(path, rows.row_index, visit)
+    entries, predictions = table_predictions(table, rows)
+    places = table.place[entries].tolist()
+    characters = np.array([overlaps[place] for place in places], dtype=np.float64).reshape(-1, 3)
+    predictions = predictions._replace(
+        wrong=np.array([errors[place] for place in places], dtype=np.float64),
+        characters=characters if any(spans is not None for spans in rows.spans) else None,
+    )
+    cost = {name: table.usage[name] / len(places) if places else None for name in Usage.model_fields}
+    traits = {key: [values[i] for i in entries.tolist()] for key, values in verdict_traits(table).items()}
+    return RunResult(table.place[entries].astype(np.intp), predictions, {}, cost, traits)
+
+
+def table_predictions(table: OutcomeTable, rows: LabelledRows) -> tuple[NDArray[np.intp], Predictions]:
+    """Return the entries of a table that have a verdict and a gold label, and the predictions for their rows."""
+    entries = np.flatnonzero(table.has_verdict & rows.labelled[table.place])
+    return entries, Predictions(
+        rows.gold[table.place[entries]],
+        table.settled[entries],
+        table.label[entries] == INCONCLUSIVE,
+        table.probability[entries],
+    )
 
 
 def _seconds_per_row(output: Path, checked: int, seconds: float, *, anew: bool) -> float | None:

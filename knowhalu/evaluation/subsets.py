@@ -46,7 +46,7 @@ def make_subset(name: str, about: str, places: RowIndices, rows: LabelledRows, t
     shares = []
     for method, found in told.items():
         mine = np.isin(found.places, places)
-        figures = metrics_with_intervals(found.said.rows(mine), groups[found.places[mine]], drawn)
+        figures = metrics_with_intervals(found.predictions.rows(mine), groups[found.places[mine]], drawn)
         shares.append(SubsetResult(method, int(mine.sum()), figures))
     return Subset(name, about, len(places), int(rows.gold[places].sum()), tuple(shares))
 

@@ -18,9 +18,10 @@ from knowhalu.evaluation.curves import (
     reliability_bins,
     thin_curve,
 )
+from knowhalu.evaluation.labelled_rows import LabelledRows
 from knowhalu.evaluation.metrics import Floats
-from knowhalu.report.outcomes import OutcomeTable
-from knowhalu.report.run_files import RowFacts
+from knowhalu.evaluation.runs import table_predictions
+from knowhalu.io.outcomes import OutcomeTable
 
 
 class SecondsHistogram(NamedTuple):
@@ -41,7 +42,9 @@ class ChartData(NamedTuple):
     seconds: dict[str, SecondsHistogram]
 
 
-def make_chart_data(outcomes: Mapping[str, OutcomeTable], main: Mapping[str, OutcomeTable], texts: RowFacts | None) -> ChartData:
+def make_chart_data(
+    outcomes: Mapping[str, OutcomeTable], main: Mapping[str, OutcomeTable], texts: LabelledRows | None
+) -> ChartData:
     """Compute what is drawn; without gold labels, only times.
 
     Probabilities and times are those of the `main` methods: trivial rules only put texts in order, and take no time.
@@ -52,11 +55,11 @@ def make_chart_data(outcomes: Mapping[str, OutcomeTable], main: Mapping[str, Out
     for name, found in outcomes.items():
         if texts is None:
             break
-        entries, said = found.against(texts.gold)
+        entries, said = table_predictions(found, texts)
         if not len(entries):
             continue
         curve = make_roc_curve(said.gold, said.probability)
-        risk = make_risk_coverage_curve(said.right, said.abstained, found.sureness[entries])
+        risk = make_risk_coverage_curve(said.right, said.abstained, found.confidence[entries])
         rocs |= {name: thin_curve(curve)} if curve is not None else {}
         risks |= {name: thin_curve(risk)} if risk is not None else {}
         bins |= {name: reliability_bins(said.gold, said.probability)} if name in main else {}

@@ -10,17 +10,20 @@ from typing import Any
 import knowhalu
 from knowhalu.errors import InputError
 from knowhalu.evaluation.compare import Comparison
-from knowhalu.report.breakdowns import BreakdownRates, compute_breakdowns, read_breakdowns
+from knowhalu.evaluation.labelled_rows import LabelledRows, read_labelled_rows
+from knowhalu.io.outcomes import HALLUCINATED, INCONCLUSIVE, REASONS, OutcomeTable, read_outcome_table
 from knowhalu.report.chart_data import AccuracyGrid, ChartData, make_chart_data
 from knowhalu.report.items import ITEM_STATES, ReportItem, choose_items, item_states, read_items
-from knowhalu.report.outcomes import OUTCOME_HALLUCINATED, OUTCOME_INCONCLUSIVE, REASONS, OutcomeTable, read_outcome_table
-from knowhalu.report.run_files import COMPARISON_FILE, RowFacts, RunFiles, read_row_facts
+from knowhalu.report.run_files import COMPARISON_FILE, RunFiles
 from knowhalu.report.stored_results import (
+    BreakdownRates,
     DatasetNotes,
     PublishedScore,
     check_unchanged,
     compare_outcomes,
+    compute_breakdowns,
     published_scores,
+    read_breakdowns,
     read_comparison,
     read_dataset_notes,
 )
@@ -99,8 +102,9 @@ def make_report(
     shares = [items // len(runs) + (i < items % len(runs)) for i in range(len(runs))]
     sections, total = [], 0
     for run, share in zip(runs, shares, strict=True):
-        texts = read_row_facts(run.rows) if run.rows is not None else None
-        outcomes = {name: read_outcome_table(path, texts) for name, path in run.files.items()}
+        texts = read_labelled_rows(run.rows, require_labels=False) if run.rows is not None else None
+        index = texts.row_index if texts is not None else None
+        outcomes = {name: read_outcome_table(path, index, allow_torn=True) for name, path in run.files.items()}
         shown = _without_trivial(outcomes)
         total += sum(len(found.place) for found in shown.values())
         sections.append(_section(run, texts, outcomes, shown, share))
@@ -114,13 +118,13 @@ def _title(names: Sequence[str]) -> str:
 
 
 def _section(
-    run: RunFiles, texts: RowFacts | None, outcomes: dict[str, OutcomeTable], shown: dict[str, OutcomeTable], items: int
+    run: RunFiles, texts: LabelledRows | None, outcomes: dict[str, OutcomeTable], shown: dict[str, OutcomeTable], items: int
 ) -> RunSection:
     comparison = _comparison(run, texts, outcomes)
     dataset = read_dataset_notes(run.comparison or {}, f"{run.name}/{COMPARISON_FILE}")
     labelled = texts if comparison is not None else None
     chosen = {
-        name: choose_items(item_states(found, texts), found.sureness, items // len(shown) + (i < items % len(shown)))
+        name: choose_items(item_states(found, texts), found.confidence, items // len(shown) + (i < items % len(shown)))
         for i, (name, found) in enumerate(shown.items())
     }
     rows = len(texts.gold) if texts is not None else max(len(found.place) for found in outcomes.values())
@@ -139,7 +143,7 @@ def _without_trivial(outcomes: dict[str, OutcomeTable]) -> dict[str, OutcomeTabl
     return {name: found for name, found in outcomes.items() if not is_trivial(found.method)} or outcomes
 
 
-def _comparison(run: RunFiles, texts: RowFacts | None, outcomes: dict[str, OutcomeTable]) -> Comparison | None:
+def _comparison(run: RunFiles, texts: LabelledRows | None, outcomes: dict[str, OutcomeTable]) -> Comparison | None:
     if texts is None:
         return None
     if run.comparison is None:
@@ -151,7 +155,7 @@ def _comparison(run: RunFiles, texts: RowFacts | None, outcomes: dict[str, Outco
     return comparison
 
 
-def _breakdowns(run: RunFiles, texts: RowFacts | None, outcomes: dict[str, OutcomeTable]) -> list[BreakdownRates]:
+def _breakdowns(run: RunFiles, texts: LabelledRows | None, outcomes: dict[str, OutcomeTable]) -> list[BreakdownRates]:
     if texts is None:
         return []
     if run.comparison is not None and run.comparison.get("breakdowns"):
@@ -159,7 +163,7 @@ def _breakdowns(run: RunFiles, texts: RowFacts | None, outcomes: dict[str, Outco
     return compute_breakdowns(texts, outcomes)
 
 
-def _method_summary(name: str, found: OutcomeTable, texts: RowFacts | None) -> MethodSummary:
+def _method_summary(name: str, found: OutcomeTable, texts: LabelledRows | None) -> MethodSummary:
     parts = {key: value for key, value in found.run.items() if key not in ("settings", "version")}
     states = Counter(item_states(found, texts).tolist())
     method, why = found.method or _method_of(found), _reason_counts(found)
@@ -168,17 +172,15 @@ def _method_summary(name: str, found: OutcomeTable, texts: RowFacts | None) -> M
 
 def _reason_counts(found: OutcomeTable) -> dict[str, int]:
     """Count what is open or hallucinated by why, in the order of `REASONS`, and what does not say why last."""
-    counted = Counter(zip(found.said.tolist(), found.why.tolist(), strict=True))
+    counted = Counter(zip(found.label.tolist(), found.why.tolist(), strict=True))
     known = {
         REASONS[at]: counted[said, at]
         for at in range(1, len(REASONS))
-        for said in (OUTCOME_HALLUCINATED, OUTCOME_INCONCLUSIVE)
+        for said in (HALLUCINATED, INCONCLUSIVE)
         if counted[said, at]
     }
     return known | {
-        name: counted[said, 0]
-        for said, name in ((OUTCOME_HALLUCINATED, "hallucinated"), (OUTCOME_INCONCLUSIVE, "open"))
-        if counted[said, 0]
+        name: counted[said, 0] for said, name in ((HALLUCINATED, "hallucinated"), (INCONCLUSIVE, "open")) if counted[said, 0]
     }
 
 

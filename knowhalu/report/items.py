@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from knowhalu.report.highlight import HighlightedSegment, highlight_segments, rebuild_response
-from knowhalu.report.outcomes import (
-    OUTCOME_FAILED,
-    OUTCOME_FAITHFUL,
-    OUTCOME_HALLUCINATED,
-    OUTCOME_INCONCLUSIVE,
+from knowhalu.evaluation.labelled_rows import LabelledRows
+from knowhalu.io.outcomes import (
+    FAILED,
+    FAITHFUL,
+    HALLUCINATED,
+    INCONCLUSIVE,
     OutcomeTable,
     read_outcomes_at,
 )
-from knowhalu.report.run_files import HALLUCINATED, NO_LABEL, RowFacts, read_samples_at
+from knowhalu.report.highlight import HighlightedSegment, highlight_segments, rebuild_response
+from knowhalu.report.run_files import read_samples_at
 from knowhalu.results import Outcome, Verdict
 from knowhalu.types import Sample
 
@@ -58,16 +59,14 @@ class ReportItem:
         return str(self.verdict.kind) if self.verdict is not None and self.verdict.kind is not None else ""
 
 
-def item_states(found: OutcomeTable, texts: RowFacts | None) -> NDArray[np.str_]:
+def item_states(found: OutcomeTable, texts: LabelledRows | None) -> NDArray[np.str_]:
     """Name the state of every outcome."""
-    gold = texts.gold[found.place] if texts is not None else np.full(len(found.place), NO_LABEL)
-    said_wrong, said = (
-        found.said == OUTCOME_HALLUCINATED,
-        np.where(found.said == OUTCOME_HALLUCINATED, "hallucinated", "faithful"),
-    )
-    judged = np.where(said_wrong == (gold == HALLUCINATED), "right", "wrong")
-    decided = np.where(gold == NO_LABEL, said, judged)
-    return np.where(found.said == OUTCOME_FAILED, "failed", np.where(found.said == OUTCOME_INCONCLUSIVE, "abstained", decided))
+    hallucinated = found.label == HALLUCINATED
+    decided = np.where(hallucinated, "hallucinated", "faithful")
+    if texts is not None:
+        judged = np.where(hallucinated == texts.gold[found.place], "right", "wrong")
+        decided = np.where(texts.labelled[found.place], judged, decided)
+    return np.where(found.label == FAILED, "failed", np.where(found.label == INCONCLUSIVE, "abstained", decided))
 
 
 def choose_items(states: NDArray[np.str_], sureness: NDArray[np.float64], most: int) -> list[int]:
@@ -94,7 +93,7 @@ def _ranked(state: str, states: NDArray[np.str_], sureness: NDArray[np.float64])
 
 
 def read_items(
-    run: str, texts: RowFacts | None, outcomes: Mapping[str, OutcomeTable], chosen: Mapping[str, Sequence[int]]
+    run: str, texts: LabelledRows | None, outcomes: Mapping[str, OutcomeTable], chosen: Mapping[str, Sequence[int]]
 ) -> list[ReportItem]:
     """Read the chosen outcomes and their rows once more, in the order in which they are shown."""
     places = {int(outcomes[m].place[i]) for m, entries in chosen.items() for i in entries}
@@ -127,13 +126,13 @@ def _item(
 
 def _labels_at(found: OutcomeTable, places: set[int]) -> dict[int, str]:
     names = {
-        OUTCOME_FAITHFUL: "faithful",
-        OUTCOME_HALLUCINATED: "hallucinated",
-        OUTCOME_INCONCLUSIVE: "abstained",
-        OUTCOME_FAILED: "no verdict",
+        FAITHFUL: "faithful",
+        HALLUCINATED: "hallucinated",
+        INCONCLUSIVE: "abstained",
+        FAILED: "no verdict",
     }
     there = np.flatnonzero(np.isin(found.place, list(places)))
-    return {int(found.place[i]): _label_text(names[int(found.said[i])], float(found.probability[i])) for i in there}
+    return {int(found.place[i]): _label_text(names[int(found.label[i])], float(found.probability[i])) for i in there}
 
 
 def _label_text(said: str, probability: float) -> str:

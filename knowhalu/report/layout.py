@@ -6,9 +6,8 @@ from knowhalu.evaluation.bootstrap import Estimate
 from knowhalu.evaluation.compare import Comparison
 from knowhalu.evaluation.metrics import METRICS
 from knowhalu.evaluation.tables import COST_COLUMNS, QUALITY_COLUMNS, ResultTable, format_percent, make_tables, result_title
-from knowhalu.report.breakdowns import BreakdownRates, SliceRates
 from knowhalu.report.content import Report, RunSection, is_trivial
-from knowhalu.report.stored_results import PublishedScore
+from knowhalu.report.stored_results import BreakdownRates, PublishedScore, SliceRates
 from knowhalu.types import InconclusiveReason
 
 COST_TITLE = "Cost"

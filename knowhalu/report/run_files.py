@@ -1,19 +1,13 @@
 """Runs on disk: which outcome files and rows belong to a folder or file, and the rows of each."""
 
 import json
-from array import array
-from collections.abc import Hashable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from knowhalu.errors import InputError
-from knowhalu.evaluation.bootstrap import group_keys, group_numbers
-from knowhalu.io.samples import InputHashes, hash_id, read_samples
-from knowhalu.text.sentences import word_count
-from knowhalu.types import META_TYPE, Sample
+from knowhalu.io.samples import read_samples
+from knowhalu.types import Sample
 
 COMPARISON_FILE = "comparison.json"
 RUN_PATH_HINT = "Give a folder of `knowhalu compare`, a folder of such folders, or an outcome file of `knowhalu detect`."
@@ -80,54 +74,6 @@ def _rows_of(folder: Path, given: Path) -> Path:
     return found
 
 
-NO_LABEL, FAITHFUL, HALLUCINATED = -1, 0, 1
-
-
-class RowFacts(NamedTuple):
-    """What is held of every row, in the order of the file, whatever the length of its text."""
-
-    path: Path
-    places: dict[bytes, int]
-    gold: NDArray[np.int8]
-    words: NDArray[np.int64]
-    groups: NDArray[np.intp]
-    inputs: InputHashes
-    types: list[str | None]
-
-    def place(self, name: str, content: str, where: str) -> int:
-        """Return the place of a row; raises InputError where it is gone, or is not what it was when it was checked."""
-        place = self.places.get(hash_id(name))
-        if place is None:
-            raise InputError(f"{where}: the row {name!r} is not in {self.path}. Name the file that was checked: --rows FILE.")
-        if content and not self.inputs.is_same(place, content):
-            raise InputError(f"{where}: the row {name!r} has changed in {self.path} since then. Check it again first.")
-        return place
-
-
-def read_row_facts(path: Path) -> RowFacts:
-    """Read and validate all rows; raises InputError at the first that cannot be used."""
-    places: dict[bytes, int] = {}
-    gold, words, inputs = array("b"), array("q"), InputHashes()
-    types: list[str | None] = []
-
-    def keys(sample: Sample) -> list[Hashable]:
-        places[hash_id(sample.id)] = len(gold)
-        gold.append({None: NO_LABEL, "faithful": FAITHFUL, "hallucinated": HALLUCINATED}[sample.label])
-        words.append(word_count(sample.response))
-        inputs.add(sample)
-        types.append(_type(sample))
-        return group_keys(sample)
-
-    groups = group_numbers(keys(sample) for sample in read_samples(path))
-    numbers = np.array(gold, dtype=np.int8), np.array(words, dtype=np.int64)
-    return RowFacts(path, places, *numbers, groups, inputs, types)
-
-
 def read_samples_at(path: Path, places: Set[int]) -> Iterator[tuple[int, Sample]]:
     """Yield some rows with their places."""
     return ((place, sample) for place, sample in enumerate(read_samples(path)) if place in places)
-
-
-def _type(sample: Sample) -> str | None:
-    named = sample.meta.get(META_TYPE)
-    return str(named) if named is not None else sample.kind

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,16 +12,36 @@ from knowhalu.errors import InputError
 from knowhalu.evaluation import published as book
 from knowhalu.evaluation.bootstrap import Estimate, draw_resamples, metrics_with_intervals
 from knowhalu.evaluation.compare import Comparison, MethodResult, PairedTest
+from knowhalu.evaluation.labelled_rows import LabelledRows
 from knowhalu.evaluation.metrics import METRICS, Predictions, metrics_from_counts, row_counts
+from knowhalu.evaluation.runs import table_predictions
 from knowhalu.evaluation.scores import fit_threshold_rule
-from knowhalu.evaluation.tables import ResultTable, format_percent
+from knowhalu.evaluation.slices import Slicing, make_breakdowns, slice_names, verdict_traits
+from knowhalu.evaluation.tables import ResultTable, as_plain, format_percent
+from knowhalu.io.outcomes import OutcomeTable
 from knowhalu.methods.baselines.trivial import threshold_probability
-from knowhalu.report.outcomes import OutcomeTable
-from knowhalu.report.run_files import HALLUCINATED, NO_LABEL, RowFacts
 
 T = TypeVar("T", PairedTest, Comparison, MethodResult)
 RERUN_HINT = "Run the same `knowhalu compare` again; its outcomes are kept."
 LENGTH_RULE = "trivial-length"
+RATES = ("tpr", "tnr")
+REPORT_TRAITS = ("steps", "forms")
+"""Traits of verdicts by which outcomes that were not compared are divided."""
+
+
+class SliceRates(NamedTuple):
+    """The rows of a part that a method has a verdict of, and the shares of hallucinated found and of faithful passed."""
+
+    rows: int
+    tpr: float | None
+    tnr: float | None
+
+
+class BreakdownRates(NamedTuple):
+    """What every method got in every part: `parts[part][method]`."""
+
+    title: str
+    parts: dict[str, dict[str, SliceRates]]
 
 
 def read_comparison(given: dict[str, Any], path: Path) -> Comparison:
@@ -29,7 +49,7 @@ def read_comparison(given: dict[str, Any], path: Path) -> Comparison:
     try:
         results = tuple(_result(result) for result in given["results"])
         tests = tuple(_from_fields(PairedTest, {**t, "difference": Estimate(**t["difference"])}) for t in given["tests"])
-        # breakdowns are read apart: knowhalu.report.breakdowns
+        # `read_breakdowns` reads the breakdowns
         return _from_fields(
             Comparison, {**given, "results": results, "tests": tests, "notes": tuple(given["notes"]), "breakdowns": ()}
         )
@@ -37,40 +57,41 @@ def read_comparison(given: dict[str, Any], path: Path) -> Comparison:
         raise InputError(f"{path}: not a comparison of KnowHalu ({type(error).__name__}: {error}). {RERUN_HINT}") from error
 
 
-def check_unchanged(comparison: Comparison, outcomes: dict[str, OutcomeTable], texts: RowFacts, path: Path) -> None:
+def check_unchanged(comparison: Comparison, outcomes: dict[str, OutcomeTable], texts: LabelledRows, path: Path) -> None:
     """Compare the figures of a file with its outcomes; raises InputError where these have changed since it was written."""
     for result in comparison.results:
-        entries, said = outcomes[result.name].against(texts.gold)
+        entries, said = table_predictions(outcomes[result.name], texts)
         now = metrics_from_counts(row_counts(said).sum(axis=0))
         same = all(np.isclose(now[name], _number(result.figures[name].value), equal_nan=True) for name in ("tpr", "tnr"))
         if len(entries) != result.rows or not same:
             raise InputError(f"{path}: is older than the outcomes of {result.name}. {RERUN_HINT}")
 
 
-def compare_outcomes(name: str, found: OutcomeTable, texts: RowFacts) -> Comparison | None:
+def compare_outcomes(name: str, found: OutcomeTable, texts: LabelledRows) -> Comparison | None:
     """Compare one method with gold labels, beside the best rule on length for the same rows; None where no row has a label."""
-    entries, said = found.against(texts.gold)
+    entries, said = table_predictions(found, texts)
     if not len(entries):
         return None
     places = found.place[entries]
     drawn = draw_resamples(int(texts.groups.max()) + 1)
-    used = {k: n / max(1, int(found.verdicts.sum())) for k, n in found.usage.items()}
+    used = {k: n / max(1, int(found.has_verdict.sum())) for k, n in found.usage.items()}
     cost: dict[str, float | None] = {**used, "seconds": None}
     own = MethodResult(
         name, found.method, "", (), len(entries), found.failures, metrics_with_intervals(said, texts.groups[places], drawn), cost
     )
-    length = _length_rule_result(said, texts.words[places])
+    words = np.array([traits.words for traits in texts.traits])[places]
+    length = _length_rule_result(said, words)
     notes = []
     rules: list[MethodResult] = []
     if length is not None:
         rule = metrics_with_intervals(length, texts.groups[places], drawn)
         rules = [MethodResult(LENGTH_RULE, LENGTH_RULE, "", (), len(entries), {}, rule, dict.fromkeys(cost), "the same rows")]
         notes.append(f"{LENGTH_RULE} is fitted on these very rows: an upper bound of what length alone gets.")
-    known = texts.gold[texts.gold != NO_LABEL]
-    if len(known) < len(texts.gold):
-        notes.append(f"Figures are of the {len(known):,} rows with a gold label; {len(texts.gold) - len(known):,} have none.")
-    hallucinated, groups = int((known == HALLUCINATED).sum()), len(np.unique(texts.groups[texts.gold != NO_LABEL]))
-    return Comparison(str(texts.path), len(known), hallucinated, groups, (own, *rules), (), tuple(notes))
+    known = int(texts.labelled.sum())
+    if known < len(texts.gold):
+        notes.append(f"Figures are of the {known:,} rows with a gold label; {len(texts.gold) - known:,} have none.")
+    hallucinated, groups = int(texts.gold.sum()), len(np.unique(texts.groups[texts.labelled]))
+    return Comparison(str(texts.path), known, hallucinated, groups, (own, *rules), (), tuple(notes))
 
 
 def _length_rule_result(said: Predictions, words: np.ndarray[Any, np.dtype[np.int64]]) -> Predictions | None:
@@ -80,6 +101,42 @@ def _length_rule_result(said: Predictions, words: np.ndarray[Any, np.dtype[np.in
     distance = (words - border.at) * (1 if border.over else -1)
     p = np.array([threshold_probability(d, border.at) for d in distance.tolist()])
     return Predictions(said.gold, distance > 0, np.zeros(len(words), dtype=np.bool_), p)
+
+
+def compute_breakdowns(rows: LabelledRows, outcomes: Mapping[str, OutcomeTable]) -> list[BreakdownRates]:
+    """Compute the rates of slices for outcomes that were not compared before."""
+    types = slice_names("type", [traits.type or traits.kind for traits in rows.traits])
+    words = slice_names("words", [traits.words for traits in rows.traits])
+    slicings = []
+    for method, table in outcomes.items():
+        entries, predictions = table_predictions(table, rows)
+        traits = {**verdict_traits(table), "steps": table.steps.tolist()}
+        names = {key: slice_names(key, values) for key, values in traits.items() if key in REPORT_TRAITS}
+        slicings.append(
+            Slicing(method, predictions, np.zeros(len(entries), dtype=np.intp), {
+                **{key: [column[place] for place in table.place[entries]] for key, column in (("type", types), ("words", words))},
+                **{key: [column[i] for i in entries] for key, column in names.items()},
+            })
+        )  # fmt: skip
+    breakdowns = make_breakdowns(slicings, np.zeros((0, 1), dtype=np.uint8), RATES)
+    return [_breakdown_rates(as_plain(asdict(breakdown))) for breakdown in breakdowns]
+
+
+def read_breakdowns(given: Sequence[Any], place: str) -> list[BreakdownRates]:
+    """Read the breakdowns of a comparison's file; raises InputError where they are none."""
+    try:
+        return [_breakdown_rates(fields) for fields in given]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{place}: its breakdowns cannot be read ({type(error).__name__}: {error}). Compare again.") from error
+
+
+def _breakdown_rates(fields: Mapping[str, Any]) -> BreakdownRates:
+    slices: dict[str, dict[str, SliceRates]] = {}
+    for result in fields["results"]:
+        for part in result["parts"]:
+            rates = (part["figures"][name]["value"] for name in RATES)
+            slices.setdefault(str(part["name"]), {})[str(result["method"])] = SliceRates(int(part["rows"]), *rates)
+    return BreakdownRates(str(fields["title"]), slices)
 
 
 def _result(given: dict[str, Any]) -> MethodResult:

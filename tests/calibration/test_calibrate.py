@@ -109,7 +109,7 @@ def test_stored_outcomes_say_themselves_what_they_are_of(job, tmp_path):
         job(rows=[*ROWS, OTHERS[0]], outcomes=tmp_path / "p.outcomes.jsonl")
     with pytest.raises(InputError, match="line 2: the sample 'r0' has changed"):
         job(rows=[{**ROWS[0], "claim": "new"}, *ROWS[1:]], outcomes=tmp_path / "p.outcomes.jsonl")
-    with pytest.raises(InputError, match="not outcomes of"):
+    with pytest.raises(InputError, match="line 1: does not say which run this is"):
         job(outcomes=tmp_path / "rows.jsonl")
 
 

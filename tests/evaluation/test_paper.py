@@ -151,11 +151,11 @@ def test_one_form_alone_follows_from_its_own_judgments_where_all_were_made(runs)
 
 
 def test_outcomes_of_other_rows_or_torn_ones_are_one_clear_error(runs, tmp_path):
-    with pytest.raises(InputError, match=r"a.jsonl: sample 'other' is not among the rows of .*rows.jsonl"):
+    with pytest.raises(InputError, match=r"a.jsonl, line 2: the sample 'other' is not in .*rows.jsonl"):
         runs(3, made("a", "knowhalu", said=[verdict("other", ("CORRECT",))]))
     path = tmp_path / "runs" / SET / "a.jsonl"
     path.write_text(path.read_text().splitlines()[0] + '\n{"id": "h1", "ta')
-    with pytest.raises(InputError, match=r"a.jsonl, line 2: not an outcome"):
+    with pytest.raises(InputError, match=r"a.jsonl, line 2: is incomplete"):
         runs(3)
 
 

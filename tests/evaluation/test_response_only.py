@@ -30,9 +30,9 @@ def test_a_word_that_gives_the_label_away_is_learned_from_other_groups(rows, tmp
     data = rows(TELLING)
     found = run_response_only(data, data, tmp_path / "out.jsonl")
     assert found.fitted == OTHER_GROUPS
-    assert found.told.said.right.all()
-    assert found.told.places.tolist() == list(range(20))
-    assert found.told.cost["seconds"] > 0 and found.told.cost["pairs"] == 0
+    assert found.result.predictions.right.all()
+    assert found.result.places.tolist() == list(range(20))
+    assert found.result.cost["seconds"] > 0 and found.result.cost["pairs"] == 0
     head, *lines = (tmp_path / "out.jsonl").read_text().splitlines()
     assert json.loads(head)["run"]["method"] == "response-only"
     assert parse_outcome(lines[0]).hallucinated and parse_outcome(lines[0]).segments[0].text == "perhaps number 0"
@@ -46,7 +46,7 @@ def test_a_group_never_learns_of_itself(rows, tmp_path):
     ]
     data = rows(some)
     found = run_response_only(data, data, tmp_path / "out.jsonl")
-    assert found.told.said.probability == pytest.approx([0.5] * 40, abs=0.1)
+    assert found.result.predictions.probability == pytest.approx([0.5] * 40, abs=0.1)
 
 
 def test_a_response_that_returns_in_other_groups_is_not_looked_up(rows, tmp_path):
@@ -61,13 +61,13 @@ def test_a_response_that_returns_in_other_groups_is_not_looked_up(rows, tmp_path
     ]
     data = rows(some)
     found = run_response_only(data, data, tmp_path / "out.jsonl")
-    assert found.told.said.probability == pytest.approx([0.5] * 60, abs=0.1)
+    assert found.result.predictions.probability == pytest.approx([0.5] * 60, abs=0.1)
 
 
 def test_on_a_validation_split_it_learns_there(rows, tmp_path):
     turned = [said(i + 100, "surely" if i % 2 else "perhaps", "hallucinated" if i % 2 else "faithful") for i in range(20)]
     found = run_response_only(rows(TELLING), rows(turned, "val.jsonl"), tmp_path / "out.jsonl")
-    assert not found.told.said.right.any()
+    assert not found.result.predictions.right.any()
     assert found.fitted.endswith("val.jsonl")
 
 
@@ -75,7 +75,7 @@ def test_of_a_validation_split_it_learns_no_response_that_it_is_asked(rows, tmp_
     words = [{"response": f"w{i}", "knowledge": f"k{i}", "label": ["faithful", "hallucinated"][i % 2]} for i in range(20)]
     repeated = [{**s, "knowledge": f"other {i}"} for i, s in enumerate(words)]
     found = run_response_only(rows(words), rows([*repeated, *TELLING], "val.jsonl"), tmp_path / "out.jsonl")
-    assert found.told.said.probability == pytest.approx([0.5] * 20, abs=0.1)
+    assert found.result.predictions.probability == pytest.approx([0.5] * 20, abs=0.1)
 
 
 @pytest.mark.parametrize("some", [

@@ -15,6 +15,7 @@ from knowhalu.evaluation.slices import (
     slice_names,
     verdict_traits,
 )
+from knowhalu.io.outcomes import format_outcome, read_outcome_table
 from knowhalu.types import Judgment, Label, Sample
 from tests.evaluation.test_spans import segment, verdict
 
@@ -35,8 +36,10 @@ def test_a_part_has_the_figures_of_its_rows_and_rows_without_a_part_are_left_out
     a, b = found.results[0].parts
     assert (a.name, a.rows, b.name, b.rows) == ("a", 10, "b", 20)
     chosen = np.array([name == "b" for name in names])
-    assert b.figures == metrics_with_intervals(one.said.rows(chosen), one.groups[chosen], draw_resamples(20), SLICE_METRICS)
-    assert b.hallucinated == one.said.gold[chosen].sum()
+    assert b.figures == metrics_with_intervals(
+        one.predictions.rows(chosen), one.groups[chosen], draw_resamples(20), SLICE_METRICS
+    )
+    assert b.hallucinated == one.predictions.gold[chosen].sum()
 
 
 def test_one_part_is_no_breakdown_and_numbers_stand_in_their_order():
@@ -59,10 +62,18 @@ def test_the_rarest_names_are_put_together_and_stand_last():
     assert found.results[0].parts[-1].name == OTHER_SLICES
 
 
-def test_traits_of_rows_and_verdicts():
-    assert row_traits(Sample(response="two words", meta={"type": "number", "set": 3})) == ("number", "3", 2)
-    assert row_traits(Sample(response="word", meta={"type": ["a"], "set": " "})) == (None, None, 1)
+def test_traits_of_rows_and_verdicts(tmp_path):
+    assert row_traits(Sample(response="two words", meta={"type": "number", "set": 3})) == ("number", "3", 2, None)
+    assert row_traits(Sample(response="word", meta={"type": ["a"], "set": " "})) == (None, None, 1, None)
     other = Judgment(label=Label.CORRECT, confidence=0.9, rationale="")
-    assert verdict_traits(verdict()) == (0, 0, "only one was judged by")
-    assert verdict_traits(verdict(segment(0, 5), segment(5, 9, "CORRECT", supplement=other))) == (0, 2, "agree")
-    assert verdict_traits(verdict(segment(0, 5, supplement=other))).forms == "disagree"
+    verdicts = [
+        verdict(),
+        verdict(segment(0, 5), segment(5, 9, "CORRECT", supplement=other)),
+        verdict(segment(0, 5, supplement=other)),
+    ]
+    lines = [format_outcome(v.model_copy(update={"id": f"r{i}", "seconds": {"total": 1.0}})) for i, v in enumerate(verdicts)]
+    path = tmp_path / "outcomes.jsonl"
+    path.write_text("\n".join(['{"run": {}}', *lines]) + "\n")
+    assert verdict_traits(read_outcome_table(path, None)) == {
+        "steps": [0, 0, 0], "segments": [0, 2, 1], "forms": ["only one was judged by", "agree", "disagree"],
+    }  # fmt: skip
