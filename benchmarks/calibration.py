@@ -20,15 +20,15 @@ from knowhalu.calibration.calibrate import Calibration, calibrate, read_tunable
 from knowhalu.calibration.cascade import TunableCascade
 from knowhalu.calibration.measures import MEASURE_TITLES, MEASURES, estimate_ratio, measures_with_intervals
 from knowhalu.calibration.objectives import Goal
-from knowhalu.calibration.outcomes import read_verdict_lines
-from knowhalu.calibration.report import UNSCALED_MEASURES, as_json, format_measure
+from knowhalu.calibration.report import UNSCALED_MEASURES, as_json
 from knowhalu.calibration.run_settings import ask_all_settings
+from knowhalu.calibration.tunable import read_verdict_lines
 from knowhalu.calibration.tuning import decide_predictions
 from knowhalu.errors import InputError
 from knowhalu.evaluation.bootstrap import Estimate
 from knowhalu.evaluation.labelled_rows import LabelledRows, read_labelled_rows
 from knowhalu.evaluation.metrics import Predictions
-from knowhalu.evaluation.tables import format_percent
+from knowhalu.evaluation.tables import format_number, format_percent
 from knowhalu.load_settings import load_settings
 from knowhalu.methods.common.calibrated import ScalingKind
 from knowhalu.text.sentences import word_count
@@ -170,7 +170,7 @@ def markdown(found: Mapping[str, Any]) -> str:
 
 
 def _cell(name: str, figure: Estimate) -> str:
-    return format_measure(figure) if name in UNSCALED_MEASURES else format_percent(figure)
+    return format_number(figure, digits=3) if name in UNSCALED_MEASURES else format_percent(figure)
 
 
 def main() -> None:
@@ -195,7 +195,7 @@ def main() -> None:
 
 
 def _matched(path: Path) -> Any:
-    from knowhalu.calibration.outcomes import read_set_names
+    from knowhalu.calibration.tunable import read_set_names
 
     return np.array(read_set_names(path)) == "length-matched"
 

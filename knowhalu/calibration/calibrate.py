@@ -15,16 +15,16 @@ from knowhalu.batch import RunProgress, detect
 from knowhalu.calibration.cascade import TunableCascade, read_tunable_cascade
 from knowhalu.calibration.measures import estimate_ratio, measures_with_intervals
 from knowhalu.calibration.objectives import Goal
-from knowhalu.calibration.outcomes import (
+from knowhalu.calibration.run_settings import ask_all_settings, stored_run_settings, tunable_options
+from knowhalu.calibration.tunable import (
     RowIndices,
     Tunable,
     VerdictLines,
     read_fixed_predictions,
     read_set_names,
+    read_tunable_theta,
     read_verdict_lines,
 )
-from knowhalu.calibration.run_settings import ask_all_settings, stored_run_settings, tunable_options
-from knowhalu.calibration.theta import read_tunable_theta
 from knowhalu.calibration.tuning import TunedValues, Tuner, TuningResult, join_predictions
 from knowhalu.calibration.two_forms import ThresholdGrid, TunableForms, read_tunable_forms
 from knowhalu.errors import InputError

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from knowhalu.calibration.measures import error_rate_upper_limit, is_error_rate_bounded
-from knowhalu.calibration.outcomes import RowIndices, VerdictLines, make_predictions
 from knowhalu.calibration.run_settings import ALL_STAGES_FLAGS
+from knowhalu.calibration.tunable import RowIndices, VerdictLines, make_predictions
 from knowhalu.errors import InputError
 from knowhalu.evaluation.metrics import Flags, Floats, Predictions
 from knowhalu.methods.baselines.lexical import rule_for_type

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from knowhalu.calibration.outcomes import RowIndices
+from knowhalu.calibration.tunable import RowIndices
 from knowhalu.errors import InputError
 from knowhalu.evaluation.metrics import Floats, Predictions
 

@@ -9,8 +9,9 @@ import numpy as np
 from knowhalu.calibration.calibrate import Calibration, Measures
 from knowhalu.calibration.measures import MEASURE_TITLES, MEASURES
 from knowhalu.calibration.two_forms import QUANTILES, ThresholdGrid
-from knowhalu.evaluation.bootstrap import RESAMPLES, Estimate
-from knowhalu.evaluation.tables import ResultTable, format_percent
+from knowhalu.evaluation.bootstrap import RESAMPLES
+from knowhalu.evaluation.tables import ResultTable, as_json_text, as_plain, format_number, format_percent
+from knowhalu.io.output_files import write_text
 from knowhalu.profiles import report_path
 
 UNSCALED_MEASURES = ("brier", "ece")
@@ -72,7 +73,7 @@ def make_notes(found: Calibration) -> list[str]:
 def write_calibration(found: Calibration, profile: Path) -> Path:
     """Write all figures and the grid beside a profile; return the path."""
     path = report_path(profile)
-    path.write_text(json.dumps(as_json(found), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_text(path, as_json_text(as_json(found)))
     return path
 
 
@@ -84,32 +85,21 @@ def _short(value: Any) -> str:
 
 def _cells(figures: Measures) -> tuple[str, ...]:
     return tuple(
-        format_measure(figures[name]) if name in UNSCALED_MEASURES else format_percent(figures[name]) for name in MEASURES
+        format_number(figures[name], digits=3) if name in UNSCALED_MEASURES else format_percent(figures[name])
+        for name in MEASURES
     )
-
-
-def format_measure(figure: Estimate) -> str:
-    """Write a figure that is no share, with its interval where it has one."""
-    if figure.value is None:
-        return "-"
-    interval = "" if figure.low is None or figure.high is None else f" [{figure.low:.3f}, {figure.high:.3f}]"
-    return f"{figure.value:.3f}{interval}"
 
 
 def as_json(found: Calibration) -> dict[str, Any]:
     """Return a calibration as plain fields; a figure is {value, low, high}, a grid has its quantiles and average accuracies."""
-
-    def told(figures: Measures | None) -> dict[str, Any] | None:
-        return figures and {name: f._asdict() for name, f in figures.items()}
-
     grids = {name: _grid(grid) for name, grid in found.grids.items()}
     return {
         "profile": json.loads(found.profile.model_dump_json(exclude={"data": {"hashes"}})),
         "groups": found.groups,
-        "figures": {"before": told(found.before), "fitted": told(found.fitted), "cross_validated": told(found.held)},
-        "sets": {name: {"fitted": told(own), "cross_validated": told(held)} for name, (own, held) in found.on.items()},
-        "stages": [{**vars(s), **{n: getattr(s, n)._asdict() for n in ("share", "errors", "held")}} for s in found.stages],
-        "sent_on": {name or "all": f._asdict() for name, f in found.sent_on.items()},
+        "figures": {"before": as_plain(found.before), "fitted": as_plain(found.fitted), "cross_validated": as_plain(found.held)},
+        "sets": {name: {"fitted": as_plain(own), "cross_validated": as_plain(held)} for name, (own, held) in found.on.items()},
+        "stages": as_plain(found.stages),
+        "sent_on": {name or "all": as_plain(figure) for name, figure in found.sent_on.items()},
         **({"grid": grids.pop("")} if "" in grids else {}),
         "grids": grids,
         "notes": list(found.notes),

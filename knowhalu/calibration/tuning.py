@@ -7,8 +7,8 @@ import numpy as np
 
 from knowhalu.calibration.measures import group_folds
 from knowhalu.calibration.objectives import Goal, fit_decision_thresholds
-from knowhalu.calibration.outcomes import RowIndices, Tunable, make_predictions
 from knowhalu.calibration.scaling import fit_scaling
+from knowhalu.calibration.tunable import RowIndices, Tunable, make_predictions
 from knowhalu.errors import InputError
 from knowhalu.evaluation.metrics import Flags, Floats, Predictions
 from knowhalu.methods.common.calibrated import DecisionRule, ScalingKind

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from knowhalu.calibration.outcomes import RowIndices, VerdictLines, make_predictions
+from knowhalu.calibration.tunable import RowIndices, VerdictLines, make_predictions
 from knowhalu.errors import InputError
 from knowhalu.evaluation.metrics import Flags, Floats, Predictions
 from knowhalu.methods.common.combine import Thresholds, soft_max_probability

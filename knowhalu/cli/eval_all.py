@@ -23,8 +23,8 @@ from knowhalu.errors import InputError, KnowHaluError
 from knowhalu.evaluation.baselines import BaselineScores
 from knowhalu.evaluation.compare import ReportMethodProgress
 from knowhalu.evaluation.dataset import DatasetEvaluation
-from knowhalu.evaluation.dataset_tables import best_rule_cell
-from knowhalu.evaluation.tables import ResultTable, format_percent, tables_as_markdown
+from knowhalu.evaluation.result_tables import best_rule_cell, tables_as_markdown
+from knowhalu.evaluation.tables import ResultTable, format_percent
 
 
 @click.command()

@@ -17,8 +17,8 @@ from knowhalu.datasets.card import DatasetCard
 from knowhalu.datasets.loading import open_dataset
 from knowhalu.evaluation.compare import ReportMethodProgress
 from knowhalu.evaluation.dataset import DatasetEvaluation, FitSource, evaluate_dataset
-from knowhalu.evaluation.dataset_tables import make_notes, make_tables, write_evaluation
 from knowhalu.evaluation.method_specs import parse_specs
+from knowhalu.evaluation.result_tables import make_notes, make_tables, write_results
 
 DATA_PATH = click.Path(exists=True, path_type=Path)
 
@@ -64,7 +64,7 @@ class EvaluationJob:
                 allow_fitted=self.allow_fitted,
             ),
         )
-        write_evaluation(found, folder)
+        write_results(found, folder)
         return found
 
     def of(self, data: Path) -> "EvaluationJob":

@@ -21,7 +21,7 @@ _PASSAGE = re.compile(r"(?:^|\n)\s*passage \d+\s*:", re.IGNORECASE)
 def ragtruth_rows(path: Path) -> Iterator[Row]:
     """Yield the rows of RAGTruth's responses with the fields of their sources; raises InputError where a source is missing."""
     if "source_info" in next((row.fields for row in read_rows(path)), {}):
-        yield from read_rows(path)  # already put together
+        yield from read_rows(path)  # already joined
         return
     sources = {RowReader(row).key("source_id"): row.fields for row in read_sibling_rows(path, SOURCES_FILE)}
     for row in read_rows(path):
@@ -34,7 +34,7 @@ def ragtruth_rows(path: Path) -> Iterator[Row]:
 
 
 def ragtruth(row: Row) -> Iterator[Sample]:
-    """Yield the response of a row, beside which its source was put as `source_info` and `task_type`."""
+    """Yield the response of a row to which `ragtruth_rows` added the fields of its source."""
     reader = RowReader(row)
     response, info = reader.text("response"), row.fields.get("source_info")
     question, sources = None, [info]
@@ -83,7 +83,7 @@ def _span(mark: RowReader, length: int) -> list[int]:
 
 
 def felm(row: Row) -> Iterator[Sample]:
-    """Yield the response of a row; a segment that is not right is hallucinated."""
+    """Yield the response of a row; a segment that is not correct is hallucinated."""
     reader = RowReader(row)
     pieces, right = [str(p) for p in reader.items("segmented_response")], reader.items("labels")
     if len(pieces) != len(right) or not all(isinstance(r, bool) for r in right):
@@ -99,33 +99,33 @@ def felm(row: Row) -> Iterator[Sample]:
 
 
 def halueval_general(row: Row) -> Iterator[Sample]:
-    """Yield the response of a row; its wrong characters are known only where all of the pieces quoted stand in it."""
+    """Yield the response of a row; its wrong characters are known only where all quoted pieces occur in it."""
     reader = RowReader(row)
-    response, wrong = reader.text("chatgpt_response"), reader.is_hallucinated("hallucination", ("no",), ("yes",))
-    spans = find_spans(response, reader.texts("hallucination_spans")) if wrong else []
+    response, hallucinated = reader.text("chatgpt_response"), reader.is_hallucinated("hallucination", ("no",), ("yes",))
+    spans = find_spans(response, reader.texts("hallucination_spans")) if hallucinated else []
     yield reader.sample(
-        reader.id(("ID", "id")), response, hallucinated=wrong, question=reader.text("user_query"), meta={META_SPANS: spans}
+        reader.id(("ID", "id")), response, hallucinated=hallucinated, question=reader.text("user_query"), meta={META_SPANS: spans}
     )
 
 
 def summeval(row: Row) -> Iterator[Sample]:
-    """Yield the summary of a row, which has its article only after it was paired with CNN/DailyMail."""
+    """Yield the summary of a row; it has an article only after the file was paired with CNN/DailyMail."""
     reader = RowReader(row)
     if "text" not in reader:
         reader.fault("text", "is missing", "Pair the file with the CNN/DailyMail articles first, as SummEval's README says")
     ratings = [reader.inner("expert_annotations", rating) for rating in reader.items("expert_annotations")]
     if not ratings:
         reader.fault("expert_annotations", "is empty", "A row without a rating cannot be evaluated; leave it out")
-    wrong = any(_rating(rating, rating.fields.get("consistency")) < MAX_RATING for rating in ratings)
+    hallucinated = any(_rating(rating, rating.fields.get("consistency")) < MAX_RATING for rating in ratings)
     name = "-".join([reader.id(), *map(str, reader.kept(("model_id",)).values())])
     yield reader.sample(
-        name, reader.text("decoded"), hallucinated=wrong, sources=[reader.text("text")],
+        name, reader.text("decoded"), hallucinated=hallucinated, sources=[reader.text("text")],
         meta=reader.kept(("model_id",)),
     )  # fmt: skip
 
 
 def summeval_table(row: Row) -> Iterator[Sample]:
-    """Yield the summaries of a row of the table on the Hugging Face hub, which has those of one article together."""
+    """Yield the summaries of a row of the table on the Hugging Face hub, which has all summaries of an article."""
     reader = RowReader(row)
     summaries, ratings = reader.items("machine_summaries"), reader.items("consistency")
     if len(summaries) != len(ratings):
@@ -139,7 +139,7 @@ def summeval_table(row: Row) -> Iterator[Sample]:
 
 
 def qags(row: Row) -> Iterator[Sample]:
-    """Yield the sentences of a summary; a sentence is faithful where most votes say so."""
+    """Yield the sentences of a summary; a sentence is faithful where most votes are yes."""
     reader = RowReader(row)
     for number, item in enumerate(reader.items("summary_sentences")):
         one = reader.inner("summary_sentences", item)
@@ -164,12 +164,12 @@ def written_claims(row: Row) -> Iterator[Sample]:
     reader = RowReader(row)
     for number, item in enumerate(reader.items("claims")):
         claim = reader.inner("claims", item)
-        wrong = claim.is_hallucinated("label", ("supported",), ("contradicted", "not_in_source"))
+        hallucinated = claim.is_hallucinated("label", ("supported",), ("contradicted", "not_in_source"))
         text = claim.text("text")
         yield reader.sample(
-            f"{reader.id()}-{number}", text, hallucinated=wrong, sources=[reader.text("document")],
+            f"{reader.id()}-{number}", text, hallucinated=hallucinated, sources=[reader.text("document")],
             meta={
-                META_TYPE: claim.maybe("error_type"), META_SPANS: _wrong_spans(claim, text) if wrong else [],
+                META_TYPE: claim.maybe("error_type"), META_SPANS: _wrong_spans(claim, text) if hallucinated else [],
                 **reader.kept(("domain", "genre")),
             },
         )  # fmt: skip
@@ -180,19 +180,19 @@ def written_answers(row: Row) -> Iterator[Sample]:
     reader = RowReader(row)
     for number, item in enumerate(reader.items("answers")):
         answer = reader.inner("answers", item)
-        wrong = answer.is_hallucinated("label", ("correct", "refusal"), ("fabricated", "off_target"))
+        hallucinated = answer.is_hallucinated("label", ("correct", "refusal"), ("fabricated", "off_target"))
         text = answer.text("text")
         yield reader.sample(
             f"{reader.id()}-{number}",
             text,
-            hallucinated=wrong,
+            hallucinated=hallucinated,
             sources=[reader.text("knowledge")],
             documents=False,
             question=reader.text("question"),
             kind=ANSWER_KINDS.get(answer.word("label")),
             meta={
                 META_TYPE: answer.maybe("kind"),
-                META_SPANS: _wrong_spans(answer, text) if wrong else [],
+                META_SPANS: _wrong_spans(answer, text) if hallucinated else [],
                 "answer": answer.word("label"),
                 **reader.kept(("domain", "hops")),
             },
@@ -200,7 +200,7 @@ def written_answers(row: Row) -> Iterator[Sample]:
 
 
 def _wrong_spans(reader: RowReader, text: str) -> list[list[int]] | None:
-    """Return where the exact wrong words stand, if they are told."""
+    """Return the spans of the exact wrong words, where the row names them."""
     return find_spans(text, reader.texts("wrong")) if "wrong" in reader else None
 
 
@@ -219,7 +219,7 @@ def wice_tokens(row: Row) -> Iterator[Sample]:
 
 
 def flagged_piece_spans(text: str, pieces: list[str], flags: list[object]) -> dict[str, list[list[int]]]:
-    """Return the characters of the marked pieces, which stand in the text one after the other; nothing where one does not."""
+    """Return the spans of the flagged pieces, which follow one another in the text; nothing where a piece is missing."""
     spans: list[list[int]] = []
     end, before = 0, False
     for piece, flag in zip(pieces, flags, strict=True):

@@ -21,7 +21,7 @@ def own_sample(row: Row) -> Iterator[Sample]:
 
 
 def truthfulqa_table(row: Row) -> Iterator[Sample]:
-    """Yield the answers of a row of the original table, in which a semicolon parts them."""
+    """Yield the answers of a row of the original table, in which they are separated by semicolons."""
     reader = RowReader(row)
     right, wrong = (_split_answers(reader.text(name)) for name in ("Correct Answers", "Incorrect Answers"))
     yield from _answers(reader, reader.text("Question"), right, wrong, reader.maybe("Category"))
@@ -39,7 +39,7 @@ def truthfulqa(row: Row) -> Iterator[Sample]:
 
 
 def truthfulqa_choices(row: Row) -> Iterator[Sample]:
-    """Yield the answers of a row of the multiple-choice form, all of which its `mc2_targets` has."""
+    """Yield the answers of a row of the multiple-choice form, from its `mc2_targets`."""
     reader = RowReader(row)
     choices = reader.inner("mc2_targets")
     texts, labels = choices.texts("choices"), choices.items("labels")
@@ -59,18 +59,18 @@ def _answers(
 
 
 def fave(row: Row) -> Iterator[Sample]:
-    """Yield the response that its user added to a row, with the abstracts as documents under authors, year and title."""
+    """Yield the response that the user added to a row, with the abstracts as documents titled by authors, year and title."""
     reader = RowReader(row)
     if "response" not in reader:
-        cure = "FaVe holds queries and abstracts only; add the summary to be checked as 'response', and its 'label'"
-        reader.fault("response", "is missing", cure)
+        remedy = "FaVe holds queries and abstracts only; add the summary to be checked as 'response', and its 'label'"
+        reader.fault("response", "is missing", remedy)
     papers = [reader.inner("papers", paper) for paper in reader.items("papers")]
-    made = reader.sample(
+    sample = reader.sample(
         reader.id(), reader.text("response"), hallucinated=reader.is_hallucinated("label", FAITHFUL_LABELS, HALLUCINATED_LABELS),
         sources=[paper.text("summary") for paper in papers], documents=True, question=reader.text("query"),
     )  # fmt: skip
     documents = [Document(id=str(i), title=_title(p), text=p.text("summary")) for i, p in enumerate(papers, 1)]
-    yield made.model_copy(update={"documents": tuple(documents)})
+    yield sample.model_copy(update={"documents": tuple(documents)})
 
 
 def _title(paper: RowReader) -> str:
@@ -79,40 +79,40 @@ def _title(paper: RowReader) -> str:
 
 
 def fever(row: Row) -> Iterator[Sample]:
-    """Yield the claim of a row; evidence that is named by page and line is no text, so it is left to an index."""
+    """Yield the claim of a row; evidence given by page and line only has no text, so it needs an index."""
     reader = RowReader(row)
-    wrong = reader.is_hallucinated("label", ENTAILED_LABELS, NOT_ENTAILED_LABELS)
+    hallucinated = reader.is_hallucinated("label", ENTAILED_LABELS, NOT_ENTAILED_LABELS)
     given = row.fields.get("evidence")
     named = isinstance(given, list) and any(isinstance(item, list) for item in given)
     texts = [] if named else reader.texts("evidence")
     yield reader.sample(
-        reader.id(("unique_id", "id", "claim_id")), reader.text("claim"), hallucinated=wrong, claim=True,
-        sources=["\n".join(texts)] if texts else [], meta={META_TYPE: reader.word("label") if wrong else None},
+        reader.id(("unique_id", "id", "claim_id")), reader.text("claim"), hallucinated=hallucinated, claim=True,
+        sources=["\n".join(texts)] if texts else [], meta={META_TYPE: reader.word("label") if hallucinated else None},
     )  # fmt: skip
 
 
 def climate_fever(row: Row) -> Iterator[Sample]:
     """Yield the claim of a row with all of its evidence."""
     reader = RowReader(row)
-    wrong = reader.is_hallucinated("claim_label", ENTAILED_LABELS, (*NOT_ENTAILED_LABELS, "disputed"))
+    hallucinated = reader.is_hallucinated("claim_label", ENTAILED_LABELS, (*NOT_ENTAILED_LABELS, "disputed"))
     pieces = [reader.inner("evidences", piece).text("evidence") for piece in reader.items("evidences")]
     yield reader.sample(
-        reader.id(("claim_id",)), reader.text("claim"), hallucinated=wrong, claim=True,
+        reader.id(("claim_id",)), reader.text("claim"), hallucinated=hallucinated, claim=True,
         sources=["\n".join(pieces)] if pieces else [],
-        meta={META_TYPE: reader.word("claim_label") if wrong else None},
+        meta={META_TYPE: reader.word("claim_label") if hallucinated else None},
     )  # fmt: skip
 
 
 def fm2(row: Row) -> Iterator[Sample]:
     """Yield the claim of a row with its gold evidence, under the title of its page."""
     reader = RowReader(row)
-    wrong = reader.is_hallucinated("label", ENTAILED_LABELS, NOT_ENTAILED_LABELS)
+    hallucinated = reader.is_hallucinated("label", ENTAILED_LABELS, NOT_ENTAILED_LABELS)
     pieces = [reader.inner("gold_evidence", piece).text("text") for piece in reader.items("gold_evidence")]
     title = f"{page}: " if (page := reader.maybe("wikipedia_page")) else ""
     yield reader.sample(
-        reader.id(), reader.text("text"), hallucinated=wrong, claim=True,
+        reader.id(), reader.text("text"), hallucinated=hallucinated, claim=True,
         sources=[title + " ".join(pieces)] if pieces else [],
-        meta={META_TYPE: reader.word("label") if wrong else None},
+        meta={META_TYPE: reader.word("label") if hallucinated else None},
     )  # fmt: skip
 
 
@@ -127,8 +127,8 @@ def scifact_rows(path: Path) -> Iterator[Row]:
         for name in names:
             if name not in corpus:
                 reader.fault("cited_doc_ids", f"{name!r:.40} is not in {CORPUS_FILE}", "Take both files from the same release")
-        found: Mapping[str, Any] = {**row.fields, "abstracts": {name: corpus[name] for name in names}}
-        yield row._replace(fields=found)
+        fields: Mapping[str, Any] = {**row.fields, "abstracts": {name: corpus[name] for name in names}}
+        yield row._replace(fields=fields)
 
 
 def _abstract(row: Row) -> str:
@@ -137,16 +137,16 @@ def _abstract(row: Row) -> str:
 
 
 def scifact(row: Row) -> Iterator[Sample]:
-    """Yield the claim of a row against each of its abstracts, which were put beside it as `abstracts`."""
+    """Yield the claim of a row against each of its abstracts, which `scifact_rows` added as `abstracts`."""
     reader = RowReader(row)
     evidence = reader.inner("evidence")
     for name, abstract in reader.inner("abstracts").fields.items():
         rationales = evidence.items(name) if name in evidence else []
-        said = [reader.inner("evidence", one).is_hallucinated("label", ENTAILED_LABELS, REFUTED_LABELS) for one in rationales]
-        wrong = not said or any(said)
+        refuted = [reader.inner("evidence", r).is_hallucinated("label", ENTAILED_LABELS, REFUTED_LABELS) for r in rationales]
+        hallucinated = not refuted or any(refuted)
         yield reader.sample(
-            f"{reader.id()}-{name}", reader.text("claim"), hallucinated=wrong, claim=True, sources=[abstract],
-            meta={META_TYPE: None if not wrong else "contradict" if said else "no evidence"},
+            f"{reader.id()}-{name}", reader.text("claim"), hallucinated=hallucinated, claim=True, sources=[abstract],
+            meta={META_TYPE: None if not hallucinated else "contradict" if refuted else "no evidence"},
         )  # fmt: skip
 
 

@@ -1,20 +1,181 @@
-"""What a figure must be read with: what rules that know nothing of truth get on the same rows, and warnings."""
+"""Baselines that know nothing of truth: fitted on labelled rows, compared with every method, and what they warn of."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+import knowhalu
+from knowhalu.build import BackendPool, build_engine
 from knowhalu.datasets.card import DatasetCard
-from knowhalu.evaluation.bootstrap import Estimate
-from knowhalu.evaluation.compare import Comparison, MethodResult
-from knowhalu.evaluation.response_only import RESPONSE_ONLY
+from knowhalu.errors import InputError
+from knowhalu.evaluation.bootstrap import Estimate, group_numbers
+from knowhalu.evaluation.labelled_rows import LabelledRows, read_labelled_rows
+from knowhalu.evaluation.metrics import Flags, Floats, fit_threshold_rule
+from knowhalu.evaluation.runs import Comparison, MethodResult, RunResult, read_run_result
 from knowhalu.evaluation.subsets import LENGTH_MATCHED, Subset
-from knowhalu.evaluation.tables import result_title
+from knowhalu.io.outcomes import format_outcome
+from knowhalu.io.output_files import write_text
+from knowhalu.io.samples import hash_id, read_samples
 from knowhalu.methods.baselines.trivial import TRIVIAL_RULES
+from knowhalu.results import Segment, Verdict
+from knowhalu.settings import Settings, TrivialOptions
+from knowhalu.types import Judgment, Label, Sample
 
+RULES_FILE = "trivial.json"
+RESPONSE_ONLY = "response-only"
+FOLDS = 5
+OTHER_GROUPS = "other groups of the same rows"
+"""What it is learned on where there are no other rows: each fold on the groups of the other folds, which share no response."""
 SOLVED_THRESHOLD = 0.75
 """Average accuracy from which on a set is said to be solved by a rule; chance is 0.5."""
 LENGTH_RULE = "trivial-length"
+
+
+def read_validation_rows(path: Path, rows: LabelledRows) -> LabelledRows:
+    """Read the rows to fit on; raises InputError where a compared row is among them, or one of the labels is missing."""
+    found = read_labelled_rows(path)
+    shared = found.contents.keys() & rows.contents.keys()
+    if shared:
+        example = found.contents[min(shared)]
+        raise InputError(
+            f"{path}: {len(shared)} of its rows are compared too (sample {example!r} is one). Fit on rows that are not compared."
+        )
+    if found.missing:
+        raise InputError(f"{path}: no row is {found.missing}, so nothing can be fitted on it. Give rows of both labels.")
+    return found
+
+
+def fit_rules(names: Iterable[str], rows: LabelledRows, settings: Settings, folder: Path, kept: BackendPool) -> Path:
+    """Fit trivial rules on rows and write them to one file in `folder`; return its path."""
+    rules = {}
+    for name in names:
+        values = _values(name, rows, settings, kept)
+        border = fit_threshold_rule(values)
+        if border is None:
+            raise InputError(f"{rows.path}: {name} could not be computed for rows of both labels. Give the rows sources.")
+        rules[name] = {
+            "border": border.at, "direction": "over" if border.over else "under", "rows": len(values),
+            "average": border.score.average,
+        }  # fmt: skip
+    path = folder / RULES_FILE
+    path.write_text(json.dumps(rules, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def _values(name: str, rows: LabelledRows, settings: Settings, kept: BackendPool) -> list[tuple[bool, float]]:
+    """Compute what a rule looks at, for every row of which it can be computed."""
+    engine = build_engine(settings.model_copy(update={"method": name, "trivial": TrivialOptions(border=0.0)}), kept)
+    return [
+        (bool(rows.gold[rows.places[hash_id(outcome.id)]]), outcome.segments[0].base.features[name])
+        for outcome in engine.run(read_samples(rows.path)) if isinstance(outcome, Verdict)
+    ]  # fmt: skip
+
+
+class ResponseOnlyRun(NamedTuple):
+    """Its predictions, and the rows on which it was learned."""
+
+    result: RunResult
+    fitted: str
+
+
+def run_response_only(rows: LabelledRows, basis: LabelledRows, output: Path) -> ResponseOnlyRun | None:
+    """Learn a logistic regression on the words and word pairs of responses, and say what it makes of the rows.
+
+    It learns on `basis`, or, where that is the rows themselves, for each fold on the groups of the others. A response that it is
+    asked about it has never learned, whatever the row: labels of responses that return could be looked up. The outcomes are
+    written to `output`. Returns None where it cannot be had: a label or a second group is missing.
+    """
+    began = time.perf_counter()
+    found = _cross_predict(rows) if basis is rows else _predict_from_basis(rows, basis)
+    if found is None:
+        return None
+    _write(output, read_samples(rows.path), found)
+    result = read_run_result(output, rows)
+    seconds = (time.perf_counter() - began) / len(rows.gold)
+    return ResponseOnlyRun(
+        result._replace(cost={**result.cost, "seconds": seconds}), OTHER_GROUPS if basis is rows else str(basis.path)
+    )
+
+
+def _model() -> Any:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    words = TfidfVectorizer(ngram_range=(1, 2), token_pattern=r"\w+", sublinear_tf=True, max_features=200_000)
+    return make_pipeline(words, LogisticRegression(class_weight="balanced", max_iter=1000))
+
+
+def _cross_predict(rows: LabelledRows) -> Floats | None:
+    """Return the probabilities of all rows, each from a model that saw no row of its group, nor its response in another."""
+    from sklearn.model_selection import GroupKFold
+
+    texts, found = _texts(rows), np.full(len(rows.gold), np.nan)
+    keys = zip(rows.groups.tolist(), map(_normalise, texts), strict=True)
+    groups = group_numbers((("group", group), ("response", text)) for group, text in keys)
+    folds = min(FOLDS, len(np.unique(groups)))
+    if folds < 2:
+        return None
+    for learn, ask in GroupKFold(folds).split(rows.gold, rows.gold, groups):
+        said = _fit_predict([texts[i] for i in learn], rows.gold[learn], [texts[i] for i in ask])
+        if said is None:
+            return None
+        found[ask] = said
+    return found
+
+
+def _predict_from_basis(rows: LabelledRows, basis: LabelledRows) -> Floats | None:
+    texts, others = _texts(rows), _texts(basis)
+    asked = set(map(_normalise, texts))
+    known = [i for i, text in enumerate(others) if _normalise(text) not in asked]
+    return _fit_predict([others[i] for i in known], basis.gold[known], texts)
+
+
+def _normalise(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def _fit_predict(texts: Sequence[str], gold: Flags, asked: Sequence[str]) -> Floats | None:
+    if gold.all() or not gold.any() or not any(any(c.isalnum() for c in text) for text in texts):
+        return None
+    said: NDArray[np.float64] = _model().fit(texts, gold).predict_proba(asked)[:, 1]
+    return said
+
+
+def _texts(rows: LabelledRows) -> list[str]:
+    return [sample.response for sample in read_samples(rows.path)]
+
+
+def _write(output: Path, samples: Iterable[Sample], probabilities: Floats) -> None:
+    """Write the outcomes in the form of every other method, at once."""
+    head = f'{{"run":{{"version":"{knowhalu.__version__}","method":"{RESPONSE_ONLY}"}}}}'
+    write_text(output, "".join(f"{line}\n" for line in chain([head], _lines(samples, probabilities))))
+
+
+def _lines(samples: Iterable[Sample], probabilities: Floats) -> Iterator[str]:
+    for sample, probability in zip(samples, probabilities.tolist(), strict=True):
+        wrong = probability > 0.5
+        label = Label.INCORRECT if wrong else Label.CORRECT
+        judgment = Judgment(
+            label=label, confidence=max(probability, 1 - probability), supported=1 - probability,
+            rationale="the words of the response alone",
+        )  # fmt: skip
+        whole = Segment(
+            start=0, end=len(sample.response), text=sample.response, label=label, probability=probability, base=judgment
+        )  # fmt: skip
+        yield format_outcome(
+            Verdict(
+                id=sample.id, task=sample.task, method=RESPONSE_ONLY, label=label, hallucinated=wrong, kind=None,
+                probability=probability, reason=judgment.rationale, segments=(whole,),
+            )
+        )  # fmt: skip
 
 
 class BaselineScores(NamedTuple):
@@ -74,7 +235,7 @@ def baseline_warnings(comparison: Comparison, card: DatasetCard, subsets: Sequen
     rules = baseline_results(comparison)
     solved = [rule for rule in rules if (_average(rule).value or 0.0) >= SOLVED_THRESHOLD]
     if solved:
-        told = ", ".join(f"{result_title(rule)} {100 * (_average(rule).value or 0.0):.1f} %" for rule in solved)
+        told = ", ".join(f"{rule.title} {100 * (_average(rule).value or 0.0):.1f} %" for rule in solved)
         yield (
             f"Rules that know nothing of truth solve this set: {told} average accuracy ({SOLVED_THRESHOLD:.0%} or more). "
             "What a method gets here says little of whether it tells true from false."

@@ -53,19 +53,22 @@ def metrics_with_intervals(
     whole = {**metrics_from_counts(row_counts(said).sum(axis=0)), **ranking_metrics(said, names=by_order)}
     present, numbers = np.unique(groups, return_inverse=True)
     if len(present) < 2:
-        return {name: Estimate(_number(whole[name])) for name in names}
+        return {name: make_estimate(whole[name]) for name in names}
     times = drawn if len(present) == drawn.shape[1] else drawn[:, present]
     spread = {**resample_metrics(said, numbers, times), **_resample_ranking_metrics(said, numbers, times, by_order)}
-    return {n: Estimate(_number(whole[n]), *(percentile_interval(spread[n]) if n not in BIASED_METRICS else ())) for n in names}
+    return {n: make_estimate(whole[n], *(percentile_interval(spread[n]) if n not in BIASED_METRICS else ())) for n in names}
 
 
 def resample_metrics(said: Predictions, groups: NDArray[np.intp], drawn: NDArray[np.uint8]) -> dict[str, Floats]:
-    """Return the figures of every resample that follow from counts."""
-    single = row_counts(said)
-    by_group = np.zeros((drawn.shape[1], single.shape[1]))
-    np.add.at(by_group, groups, single)
-    total = np.concatenate([part.astype(np.float64) @ by_group for part in _batches_of_draws(drawn, drawn.shape[1])])
-    return metrics_from_counts(total)
+    """Return the metrics of every resample that follow from counts."""
+    return metrics_from_counts(resample_sums(row_counts(said), groups, drawn))
+
+
+def resample_sums(columns: Floats, groups: NDArray[np.intp], drawn: NDArray[np.uint8]) -> Floats:
+    """Return the sums over the rows of every resample, of shape (draws, columns); `columns` has shape (rows, columns)."""
+    by_group = np.zeros((drawn.shape[1], columns.shape[1]))
+    np.add.at(by_group, groups, columns)
+    return np.concatenate([part.astype(np.float64) @ by_group for part in _batches_of_draws(drawn, drawn.shape[1])])
 
 
 def percentile_interval(values: Floats) -> tuple[float | None, float | None]:
@@ -89,8 +92,9 @@ def _batches_of_draws(drawn: NDArray[np.uint8], rows: int) -> Iterator[NDArray[n
     return (drawn[i : i + step] for i in range(0, len(drawn), step))
 
 
-def _number(value: Floats) -> float | None:
-    return None if np.isnan(value) else float(value)
+def make_estimate(value: Floats | float, low: float | None = None, high: float | None = None) -> Estimate:
+    """Return an estimate, without a value or an interval where the value is NaN."""
+    return Estimate(None) if np.isnan(value) else Estimate(float(value), low, high)
 
 
 def group_numbers(keys: Iterable[Sequence[Hashable]]) -> NDArray[np.intp]:

@@ -1,9 +1,7 @@
 """Several methods over the same labelled rows: figures with intervals, cost, and tests of each against the first."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,76 +10,35 @@ from knowhalu.api import Checker
 from knowhalu.batch import RunProgress
 from knowhalu.build import BackendPool, reasoner_of
 from knowhalu.errors import InputError, SettingsError
-from knowhalu.evaluation.bootstrap import Estimate, draw_resamples, metrics_with_intervals, percentile_interval, resample_metrics
-from knowhalu.evaluation.fitted_rules import fit_rules, read_validation_rows
+from knowhalu.evaluation.baselines import RESPONSE_ONLY, fit_rules, read_validation_rows, run_response_only
+from knowhalu.evaluation.bootstrap import (
+    draw_resamples,
+    make_estimate,
+    metrics_with_intervals,
+    percentile_interval,
+    resample_metrics,
+)
 from knowhalu.evaluation.labelled_rows import LabelledRows, limit_rows, read_labelled_rows
 from knowhalu.evaluation.method_specs import MethodSpec
 from knowhalu.evaluation.metrics import Floats, metrics_from_counts, row_counts
-from knowhalu.evaluation.response_only import RESPONSE_ONLY, run_response_only
-from knowhalu.evaluation.runs import RunResult, TimedChecker, run_method
+from knowhalu.evaluation.runs import (
+    SAME_ROWS,
+    Comparison,
+    MethodResult,
+    MethodRun,
+    PairedTest,
+    RunResult,
+    TimedChecker,
+    run_method,
+)
 from knowhalu.evaluation.significance import holm, mcnemar
-from knowhalu.evaluation.slices import ROW_TRAITS, VERDICT_TRAITS, Breakdown, Slicing, make_breakdowns, slice_names
+from knowhalu.evaluation.slices import ROW_TRAITS, VERDICT_TRAITS, Slicing, make_breakdowns, slice_names
 from knowhalu.load_settings import read_settings
 from knowhalu.methods.baselines.trivial import TRIVIAL_RULES
 from knowhalu.profiles import read_profile
 from knowhalu.settings import Settings, TrivialOptions
 
 ReportMethodProgress = Callable[[str, RunProgress], None]
-SAME_ROWS = "the same rows"
-"""What a rule is fitted on where there are no other rows."""
-
-
-class MethodRun(NamedTuple):
-    """A method that takes part, with its settings; `fitted` says on which rows a baseline was fitted, if it was here."""
-
-    spec: MethodSpec
-    settings: Settings
-    fitted: str | None = None
-
-
-@dataclass(frozen=True)
-class MethodResult:
-    """What one method got: on the rows of which it has a verdict, with costs per such row."""
-
-    name: str
-    method: str
-    reasoner: str
-    settings: tuple[str, ...]
-    rows: int
-    failures: dict[str, int]
-    figures: dict[str, Estimate]
-    cost: dict[str, float | None]
-    fitted: str | None = None
-
-
-@dataclass(frozen=True)
-class PairedTest:
-    """A method against the first one, on the rows of which both have a verdict.
-
-    `difference` is that of Avg Acc, the first's taken off; `p` is McNemar's, `holm` the same corrected for the number of tests.
-    """
-
-    name: str
-    rows: int
-    first_only: int
-    other_only: int
-    p: float
-    holm: float
-    difference: Estimate
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """All results, the first method's before others', and what a reader must know of them."""
-
-    input: str
-    rows: int
-    hallucinated: int
-    groups: int
-    results: tuple[MethodResult, ...]
-    tests: tuple[PairedTest, ...]
-    notes: tuple[str, ...]
-    breakdowns: tuple[Breakdown, ...] = ()
 
 
 def compare(
@@ -245,7 +202,7 @@ def _paired_test(
     spread: Floats = resample_metrics(two, groups, drawn)["average"] - resample_metrics(one, groups, drawn)["average"]
     a, b = (float(metrics_from_counts(row_counts(said).sum(axis=0))["average"]) for said in (one, two))
     low, high = percentile_interval(spread) if len(np.unique(groups)) > 1 else (None, None)
-    difference = Estimate(None) if np.isnan(b - a) else Estimate(b - a, low, high)
+    difference = make_estimate(b - a, low, high)
     return PairedTest(entrant.spec.name, len(places), test.first_only, test.other_only, test.p, test.p, difference)
 
 

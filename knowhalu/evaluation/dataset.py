@@ -9,19 +9,22 @@ from knowhalu.datasets.files import ALL, VALIDATION
 from knowhalu.datasets.loading import DatasetSource, hash_files, load_samples, open_dataset, recognise_dataset
 from knowhalu.errors import InputError
 from knowhalu.evaluation.baselines import BaselineScores, baseline_scores, baseline_warnings, withhold_figures
-from knowhalu.evaluation.compare import Comparison, ReportMethodProgress, compare_results, make_method_runs, run_methods
+from knowhalu.evaluation.compare import ReportMethodProgress, compare_results, make_method_runs, run_methods
 from knowhalu.evaluation.labelled_rows import LabelledRows, limit_rows, read_labelled_rows, write_samples
-from knowhalu.evaluation.length_matching import (
+from knowhalu.evaluation.method_specs import MethodSpec
+from knowhalu.evaluation.runs import Comparison, RunResult
+from knowhalu.evaluation.subsets import (
+    LENGTH_MATCHED,
     MatchingFeatures,
     RowIndices,
+    Subset,
+    make_subset,
     matched_pairs,
     matched_rows,
     matching_features,
+    mean_subset,
     rows_by_part,
 )
-from knowhalu.evaluation.method_specs import MethodSpec
-from knowhalu.evaluation.runs import RunResult
-from knowhalu.evaluation.subsets import LENGTH_MATCHED, Subset, make_subset, mean_subset
 from knowhalu.io.samples import hash_sample, read_samples
 
 VALIDATION_FILE = "validation.jsonl"
@@ -138,7 +141,7 @@ def _load_same_form(source: DatasetSource, path: Path, split: str) -> DatasetSou
 def _validation(source: DatasetSource, path: Path) -> DatasetSource | None:
     """Return the validation split of a set, if its rows or the names of its files tell of one beside the compared split."""
     for split in AUTO_FIT_SPLITS if source.split not in (None, ALL) else ():
-        if split == source.split or (source.there and split not in source.there):
+        if split == source.split or (source.split_rows and split not in source.split_rows):
             continue
         try:
             return open_dataset(source.card, path, split)

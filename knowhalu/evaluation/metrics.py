@@ -5,7 +5,9 @@ settle an abstention by its probability; ECE and Brier look at the probabilities
 is missing: a class, or what only some rows know. Those that need an order of the rows are in `ranking_metrics`.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -71,16 +73,16 @@ def metrics_from_counts(total: Floats) -> dict[str, Floats]:
     columns = np.moveaxis(total, -1, 0)
     positives, negatives, found, passed, arp, arn, hits, alarms, squares, wrong_positives, wrong_negatives = columns[:11]
     misses, quiet, rows = positives - hits, negatives - alarms, positives + negatives
-    tpr, tnr = _share(found, positives), _share(passed, negatives)
+    tpr, tnr = safe_ratio(found, positives), safe_ratio(passed, negatives)
     f1, f0 = _f1(hits, misses + alarms, positives), _f1(quiet, misses + alarms, negatives)
     return {
         "tpr": tpr, "tnr": tnr, "average": (tpr + tnr) / 2,
-        "balanced": (_share(hits, positives) + _share(quiet, negatives)) / 2, "macro_f1": (f1 + f0) / 2,
-        "arp": _share(arp, positives), "arn": _share(arn, negatives), "inconclusive": _share(arp + arn, rows),
-        "accuracy": _share(found + passed, rows), "f1_hallucinated": f1, "f1_faithful": f0,
-        "ece": _share(np.abs(columns[14:]).sum(axis=0), rows), "brier": _share(squares, rows),
+        "balanced": (safe_ratio(hits, positives) + safe_ratio(quiet, negatives)) / 2, "macro_f1": (f1 + f0) / 2,
+        "arp": safe_ratio(arp, positives), "arn": safe_ratio(arn, negatives), "inconclusive": safe_ratio(arp + arn, rows),
+        "accuracy": safe_ratio(found + passed, rows), "f1_hallucinated": f1, "f1_faithful": f0,
+        "ece": safe_ratio(np.abs(columns[14:]).sum(axis=0), rows), "brier": safe_ratio(squares, rows),
         **_span_figures(*columns[11:14]),
-        "wrong_hallucinated": _share(wrong_positives, positives), "wrong_faithful": _share(wrong_negatives, negatives),
+        "wrong_hallucinated": safe_ratio(wrong_positives, positives), "wrong_faithful": safe_ratio(wrong_negatives, negatives),
     }  # fmt: skip
 
 
@@ -91,20 +93,21 @@ def bin_numbers(probability: Floats) -> NDArray[np.intp]:
 
 def _span_figures(both: Floats, marked: Floats, gold: Floats) -> dict[str, Floats]:
     return {
-        "span_precision": _share(both, marked),
-        "span_recall": _share(both, gold),
+        "span_precision": safe_ratio(both, marked),
+        "span_recall": safe_ratio(both, gold),
         "span_f1": _f1(both, marked + gold - 2 * both, gold),
     }
 
 
-def _share(part: Floats, whole: Floats) -> Floats:
+def safe_ratio(part: Floats, whole: Floats) -> Floats:
+    """Return part / whole, NaN where the whole is 0."""
     missing = np.asarray(whole) == 0
     return np.where(missing, np.nan, part / np.where(missing, 1.0, whole))
 
 
 def _f1(right: Floats, wrong: Floats, members: Floats) -> Floats:
     """Return the F1 of a class; NaN where the class has no member, whatever was said."""
-    return np.where(members == 0, np.nan, _share(2 * right, 2 * right + wrong))
+    return np.where(members == 0, np.nan, safe_ratio(2 * right, 2 * right + wrong))
 
 
 Weights = NDArray[np.number]
@@ -157,12 +160,12 @@ def _auc(found: RankingSteps) -> Floats:
     """Count the pairs in which the marked row comes first, a tie as half a pair."""
     positives, total = found.marked[..., -1], found.rows[..., -1]
     first = _product(found.size - found.gain, found.marked) - _product(found.size - found.gain, found.gain) / 2
-    return _ratio(first, positives * (total - positives))
+    return safe_ratio(first, positives * (total - positives))
 
 
 def _average_precision(found: RankingSteps) -> Floats:
     """Add up precision times the gain in recall, without interpolation."""
-    return _ratio(_product(found.gain, found.marked / np.maximum(found.rows, 1)), found.marked[..., -1])
+    return safe_ratio(_product(found.gain, found.marked / np.maximum(found.rows, 1)), found.marked[..., -1])
 
 
 def _coverage_area(right: RankingSteps) -> Floats:
@@ -176,7 +179,7 @@ def _coverage_area(right: RankingSteps) -> Floats:
     after, before = right.rows.astype(np.intp), (right.rows - right.size).astype(np.intp)
     share = right.gain / np.maximum(right.size, 1)
     offset = right.marked - right.gain - before * share
-    return _ratio(_product(offset, harmonic[after] - harmonic[before]) + right.marked[..., -1], total)
+    return safe_ratio(_product(offset, harmonic[after] - harmonic[before]) + right.marked[..., -1], total)
 
 
 def _product(one: Floats, other: Floats) -> Floats:
@@ -184,6 +187,93 @@ def _product(one: Floats, other: Floats) -> Floats:
     return found
 
 
-def _ratio(part: Floats, whole: Floats) -> Floats:
-    missing = np.asarray(whole) == 0
-    return np.where(missing, np.nan, part / np.where(missing, 1.0, whole))
+@dataclass(frozen=True)
+class Score:
+    """Counts of verdicts on labelled rows; a hallucination is a positive. An abstention counts as neither right nor wrong label.
+
+    Rates are None where no row of that gold label has a verdict.
+    """
+
+    positives: int = 0
+    negatives: int = 0
+    found: int = 0
+    passed: int = 0
+    abstained_positives: int = 0
+    abstained_negatives: int = 0
+
+    @property
+    def tpr(self) -> float | None:
+        """Return the share of hallucinated rows that were found."""
+        return _rate(self.found, self.positives)
+
+    @property
+    def tnr(self) -> float | None:
+        """Return the share of faithful rows that were passed."""
+        return _rate(self.passed, self.negatives)
+
+    @property
+    def average(self) -> float | None:
+        """Return the mean of TPR and TNR (the papers' Avg Acc)."""
+        return None if self.tpr is None or self.tnr is None else (self.tpr + self.tnr) / 2
+
+    @property
+    def arp(self) -> float | None:
+        """Return the share of hallucinated rows on which the verdict abstained."""
+        return _rate(self.abstained_positives, self.positives)
+
+    @property
+    def arn(self) -> float | None:
+        """Return the share of faithful rows on which the verdict abstained."""
+        return _rate(self.abstained_negatives, self.negatives)
+
+
+@dataclass(frozen=True)
+class ThresholdRule:
+    """The rule "hallucinated if the value is over (or under) `at`" that fits some rows best, and its score on them."""
+
+    at: float
+    over: bool
+    score: Score
+
+
+def score_labels(rows: Iterable[tuple[bool, bool | None]]) -> Score:
+    """Score pairs (gold: hallucinated, said: hallucinated or None for an abstention)."""
+    counts = dict.fromkeys(((g, s) for g in (True, False) for s in (True, False, None)), 0)
+    for row in rows:
+        counts[row] += 1
+    return Score(
+        positives=sum(n for (gold, _), n in counts.items() if gold),
+        negatives=sum(n for (gold, _), n in counts.items() if not gold),
+        found=counts[True, True],
+        passed=counts[False, False],
+        abstained_positives=counts[True, None],
+        abstained_negatives=counts[False, None],
+    )
+
+
+def fit_threshold_rule(rows: Iterable[tuple[bool, float]]) -> ThresholdRule | None:
+    """Fit the best border to pairs (gold: hallucinated, value); its score on these same rows is an upper bound.
+
+    Return None where one of the two gold labels is missing.
+    """
+    ordered = sorted((value, gold) for gold, value in rows)
+    positives = sum(gold for _, gold in ordered)
+    negatives = len(ordered) - positives
+    if not positives or not negatives:
+        return None
+    best = (-1.0, 0.0, True)
+    lower_positives = lower_negatives = 0
+    for value, group in groupby(ordered, key=lambda row: row[0]):
+        # both rules leave a text that stands exactly at the border to the faithful side
+        under = (lower_positives / positives + 1 - lower_negatives / negatives) / 2
+        golds = [gold for _, gold in group]
+        lower_positives += sum(golds)
+        lower_negatives += len(golds) - sum(golds)
+        over = (1 - lower_positives / positives + lower_negatives / negatives) / 2
+        best = max(best, (over, value, True), (under, value, False), key=lambda found: found[0])
+    _, at, is_over = best
+    return ThresholdRule(at, is_over, score_labels((g, v > at if is_over else v < at) for v, g in ordered))
+
+
+def _rate(part: int, whole: int) -> float | None:
+    return part / whole if whole else None

@@ -16,8 +16,7 @@ from knowhalu.evaluation.published import (
     PublishedTable,
     read_published,
 )
-from knowhalu.evaluation.tables import escape_cell as cell_of
-from knowhalu.evaluation.tables import format_number
+from knowhalu.evaluation.tables import format_number, rows_as_markdown
 from knowhalu.registry import method_card
 
 PUBLISHED, OURS = "published", "ours"
@@ -193,9 +192,8 @@ def as_markdown(laid: PaperTable) -> str:
     paper = read_published().papers[table.paper]
     title = f"**{paper.title}** ({paper.edition}), table {table.number}: {table.about}"
     head = [*table.labels, "by", *(c.name for c in table.columns)]
-    rule = "|" + "---|" * (len(table.labels) + 1) + "---:|" * len(table.columns)
-    lines = [_line(_texts(table, row, reasons)) for row in laid.rows]
-    return "\n\n".join([title, "\n".join([_line(head), rule, *lines]), *_remarks(laid, reasons)]) + "\n"
+    rows = rows_as_markdown(head, [_texts(table, row, reasons) for row in laid.rows], names=len(table.labels) + 1)
+    return "\n\n".join([title, rows, *_remarks(laid, reasons)]) + "\n"
 
 
 def as_json(laid: PaperTable) -> dict[str, Any]:
@@ -249,7 +247,3 @@ def _fields(cell: PaperCell) -> dict[str, Any]:
     if cell.missing:
         return {"not_run" if cell.set and not made else "missing": cell.missing, **made}
     return {**cell.figure._asdict(), **made} if made else {"value": cell.figure.value}
-
-
-def _line(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(map(cell_of, cells)) + " |"

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,9 +15,11 @@ from knowhalu.api import Checker
 from knowhalu.batch import RunProgress, detect
 from knowhalu.build import BackendPool, build_engine
 from knowhalu.engine.engine import Engine
+from knowhalu.evaluation.bootstrap import Estimate
 from knowhalu.evaluation.labelled_rows import LabelledRows
+from knowhalu.evaluation.method_specs import MethodSpec
 from knowhalu.evaluation.metrics import Predictions
-from knowhalu.evaluation.slices import verdict_traits
+from knowhalu.evaluation.slices import Breakdown, verdict_traits
 from knowhalu.evaluation.spans import count_errors, flagged_spans, span_overlap
 from knowhalu.io.outcomes import INCONCLUSIVE, OutcomeTable, read_outcome_table
 from knowhalu.results import Outcome, Usage, Verdict
@@ -24,6 +27,68 @@ from knowhalu.settings import Settings
 from knowhalu.types import Sample
 
 SECONDS_FILE = "seconds.json"
+
+
+SAME_ROWS = "the same rows"
+"""What a rule is fitted on where there are no other rows."""
+
+
+class MethodRun(NamedTuple):
+    """A method that takes part, with its settings; `fitted` says on which rows a baseline was fitted, if it was here."""
+
+    spec: MethodSpec
+    settings: Settings
+    fitted: str | None = None
+
+
+@dataclass(frozen=True)
+class MethodResult:
+    """What one method got: on the rows of which it has a verdict, with costs per such row."""
+
+    name: str
+    method: str
+    reasoner: str
+    settings: tuple[str, ...]
+    rows: int
+    failures: dict[str, int]
+    figures: dict[str, Estimate]
+    cost: dict[str, float | None]
+    fitted: str | None = None
+
+    @property
+    def title(self) -> str:
+        """Return the name, and that the figures are an upper bound where the method was fitted on the compared rows."""
+        return f"{self.name} (upper bound)" if self.fitted == SAME_ROWS else self.name
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """A method against the first one, on the rows of which both have a verdict.
+
+    `difference` is that of Avg Acc, the first's taken off; `p` is McNemar's, `holm` the same corrected for the number of tests.
+    """
+
+    name: str
+    rows: int
+    first_only: int
+    other_only: int
+    p: float
+    holm: float
+    difference: Estimate
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All results, the first method's before others', and what a reader must know of them."""
+
+    input: str
+    rows: int
+    hallucinated: int
+    groups: int
+    results: tuple[MethodResult, ...]
+    tests: tuple[PairedTest, ...]
+    notes: tuple[str, ...]
+    breakdowns: tuple[Breakdown, ...] = ()
 
 
 class RunResult(NamedTuple):

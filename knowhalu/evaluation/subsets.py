@@ -1,17 +1,20 @@
-"""Parts of the compared rows that are reported by themselves: those matched by length, and the parts that a set is made of."""
+"""Subsets of the compared rows with figures of their own: rows matched by length, and the parts of a data set."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from knowhalu.evaluation.bootstrap import Estimate, draw_resamples, metrics_with_intervals
 from knowhalu.evaluation.labelled_rows import LabelledRows
-from knowhalu.evaluation.length_matching import RowIndices
 from knowhalu.evaluation.runs import RunResult
+from knowhalu.text.sentences import word_count
+from knowhalu.types import META_PAIR, META_PART, Sample
 
 LENGTH_MATCHED, MEAN_OF_PARTS = "length-matched", "mean of the parts"
+RowIndices = NDArray[np.intp]
 
 
 class SubsetResult(NamedTuple):
@@ -65,3 +68,81 @@ def mean_subset(parts: Sequence[Subset]) -> Subset:
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known and len(known) == len(values) else None
+
+
+class MatchingFeatures(NamedTuple):
+    """What is held of every row, in order: gold, the words of its response, its pair and its part of the set, where there are."""
+
+    hallucinated: list[bool]
+    words: list[int]
+    pairs: list[Hashable]
+    parts: list[str | None]
+
+
+def matching_features(samples: Iterable[Sample]) -> MatchingFeatures:
+    """Note of every sample what subsets are made of."""
+    seen = MatchingFeatures([], [], [], [])
+    for sample in samples:
+        part = sample.meta.get(META_PART)
+        seen.hallucinated.append(sample.label == "hallucinated")
+        seen.words.append(word_count(sample.response))
+        seen.pairs.append(str(pair) if (pair := sample.meta.get(META_PAIR)) is not None else None)
+        seen.parts.append(part if isinstance(part, str) else None)
+    return seen
+
+
+def matched_pairs(seen: MatchingFeatures, near: int) -> RowIndices:
+    """Return the places of pairs, one right and one hallucinated, whose responses differ by at most `near` words."""
+    members: dict[Hashable, list[int]] = {}
+    for place, pair in enumerate(seen.pairs):
+        if pair is not None:
+            members.setdefault(pair, []).append(place)
+    return _places(
+        [two for two in members.values() if len(two) == 2 and _one_of_each(seen, two) and _distance(seen, two) <= near]
+    )
+
+
+def matched_rows(seen: MatchingFeatures, near: int) -> RowIndices:
+    """Return the places of as many right as hallucinated rows: each with one of the other label within `near` words.
+
+    The nearest are matched first, and of two that are as near the one that evens out what length could tell so far.
+    """
+    free: dict[int, list[int]] = {}
+    for place in reversed(range(len(seen.words))):
+        if not seen.hallucinated[place]:
+            free.setdefault(seen.words[place], []).append(place)
+    waiting = sorted((i for i, gold in enumerate(seen.hallucinated) if gold), key=lambda i: seen.words[i])
+    chosen, longer = [], 0
+    for distance in range(near + 1):
+        left = []
+        for place in waiting:
+            sides = (-distance, distance) if longer > 0 else (distance, -distance)
+            side = next((side for side in sides if free.get(seen.words[place] + side)), None)
+            if side is None:
+                left.append(place)
+            else:
+                chosen.append([free[seen.words[place] + side].pop(), place])
+                longer += side
+        waiting = left
+    return _places(chosen)
+
+
+def rows_by_part(seen: MatchingFeatures, most: int = 20) -> dict[str, RowIndices]:
+    """Return the places of each part of a set, where it has 2 to `most` parts and every row is of one."""
+    names = sorted({part for part in seen.parts if part is not None})
+    if None in seen.parts or not 2 <= len(names) <= most:
+        return {}
+    parts = np.array(seen.parts)
+    return {name: np.flatnonzero(parts == name) for name in names}
+
+
+def _one_of_each(seen: MatchingFeatures, two: Sequence[int]) -> bool:
+    return seen.hallucinated[two[0]] is not seen.hallucinated[two[1]]
+
+
+def _distance(seen: MatchingFeatures, two: Sequence[int]) -> int:
+    return abs(seen.words[two[0]] - seen.words[two[1]])
+
+
+def _places(chosen: Iterable[Sequence[int]]) -> RowIndices:
+    return np.array(sorted(place for two in chosen for place in two), dtype=np.intp)

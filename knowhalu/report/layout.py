@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from knowhalu.evaluation.bootstrap import Estimate
-from knowhalu.evaluation.compare import Comparison
 from knowhalu.evaluation.metrics import METRICS
-from knowhalu.evaluation.tables import COST_COLUMNS, QUALITY_COLUMNS, ResultTable, format_percent, make_tables, result_title
+from knowhalu.evaluation.result_tables import COST_COLUMNS, QUALITY_COLUMNS, make_tables
+from knowhalu.evaluation.runs import Comparison
+from knowhalu.evaluation.tables import ResultTable, format_cost, format_percent
 from knowhalu.report.content import Report, RunSection, is_trivial
 from knowhalu.report.stored_results import BreakdownRates, PublishedScore, SliceRates
 from knowhalu.types import InconclusiveReason
@@ -40,9 +41,7 @@ def published_scores_table(section: RunSection, most: int | None = None) -> Resu
         return None
     given = {p.figure for p in section.published}
     names = [name for name in (*LEADING_METRICS, *(f for f in METRICS if f not in LEADING_METRICS)) if name in given]
-    ours = [
-        (result_title(r), "", *(_value(r.figures.get(n)) for n in names), "measured here") for r in section.comparison.results
-    ]
+    ours = [(r.title, "", *(_value(r.figures.get(n)) for n in names), "measured here") for r in section.comparison.results]
     systems = _systems(section.published, names[0])[:most]
     known = {(p.system, p.source, p.figure): f"{100 * p.value:.1f}" for p in section.published}
     theirs = [(s, "published", *(known.get((s, source, n), "-") for n in names), source) for s, source in systems]
@@ -75,7 +74,7 @@ def cost_table(section: RunSection) -> ResultTable | None:
     if not used and not times:
         return None
     names = [e.name for e in section.entrants if e.name in costs or e.name in times]
-    columns = {"": names, **{COST_COLUMNS[n]: [_amount(n, costs.get(m, {}).get(n)) for m in names] for n in used}}
+    columns = {"": names, **{COST_COLUMNS[n]: [format_cost(n, costs.get(m, {}).get(n)) for m in names] for n in used}}
     if "cached_tokens" in used:
         columns["cached share"] = [_cached(costs.get(m, {})) for m in names]
     if times:
@@ -132,7 +131,7 @@ def interval_values(section: RunSection) -> list[tuple[str, Estimate]]:
     """Return the Avg Acc of every method with its interval, then the published ones."""
     if section.comparison is None:
         return []
-    ours = [(result_title(r), r.figures["average"]) for r in section.comparison.results]
+    ours = [(r.title, r.figures["average"]) for r in section.comparison.results]
     return [*ours, *((f"{p.system} (published)", Estimate(p.value)) for p in published_averages(section))]
 
 
@@ -160,10 +159,6 @@ def _value(figure: Estimate | None) -> str:
     return "-" if figure is None else format_percent(figure)
 
 
-def _amount(name: str, value: float | None) -> str:
-    return "-" if value is None else f"{value:,.4f}" if name == "seconds" else f"{value:,.1f}"
-
-
 def _cached(cost: dict[str, float | None]) -> str:
     prompt, cached = cost.get("prompt_tokens"), cost.get("cached_tokens")
     return f"{100 * (cached or 0.0) / prompt:.1f} %" if prompt else "-"
@@ -178,7 +173,7 @@ def _best_rule(comparison: Comparison) -> str:
     best = max(rules, key=lambda r: r.figures["average"].value or 0.0, default=None)
     if best is None:
         return "-"
-    bound = ", upper bound" if result_title(best) != best.name else ""
+    bound = ", upper bound" if best.title != best.name else ""
     return f"{_share(best.figures['average'].value)} ({best.name}{bound})"
 
 

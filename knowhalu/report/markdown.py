@@ -1,9 +1,10 @@
 """The report as Markdown: the same tables and sentences, and of each item what was said and the best evidence."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from knowhalu.evaluation.tables import ResultTable, make_notes
+from knowhalu.evaluation.result_tables import make_notes
+from knowhalu.evaluation.tables import ResultTable, table_as_markdown
 from knowhalu.report import layout
 from knowhalu.report import phrases as say
 from knowhalu.report.chart_data import AccuracyGrid
@@ -64,13 +65,8 @@ def _section(section: RunSection) -> Iterator[str]:
     yield from map(_table, [*([cost] if cost is not None else []), layout.run_table(section)])
 
 
-def _table(sheet: ResultTable) -> str:
-    lines = [_line(sheet.head), "|---|" + "---:|" * (len(sheet.head) - 1), *map(_line, sheet.rows)]
-    return f"**{escape_markdown(sheet.title)}**\n\n" + "\n".join(lines)
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(map(escape_markdown, cells)) + " |"
+def _table(table: ResultTable) -> str:
+    return table_as_markdown(table, escape_markdown)
 
 
 def _item(item: ReportItem) -> str:

@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from knowhalu.errors import MissingExtra
-from knowhalu.evaluation.tables import make_notes, result_title
+from knowhalu.evaluation.result_tables import make_notes
 from knowhalu.report import charts, layout
 from knowhalu.report import phrases as say
 from knowhalu.report.content import Report, RunSection
@@ -75,7 +75,7 @@ def _charts(key: str, section: RunSection, styles: dict[str, charts.MethodStyle]
     drawn, found = section.drawn, []
     if section.comparison is not None:
         values = layout.interval_values(section)
-        names = {result_title(r): styles[r.name] for r in section.comparison.results if r.name in styles}
+        names = {r.title: styles[r.name] for r in section.comparison.results if r.name in styles}
         marked = len(layout.published_averages(section))
         title = f"Avg Acc on {sanitize(section.name)}"
         caption = f"{CHART_CAPTIONS['average']} {CHART_CAPTIONS['published']}" if marked else CHART_CAPTIONS["average"]

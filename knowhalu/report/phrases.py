@@ -2,8 +2,8 @@
 
 import re
 
-from knowhalu.evaluation.compare import MethodResult
-from knowhalu.evaluation.tables import format_percent, result_title
+from knowhalu.evaluation.runs import MethodResult
+from knowhalu.evaluation.tables import format_percent
 from knowhalu.report.content import Report, RunSection, is_trivial
 from knowhalu.report.items import ReportItem
 from knowhalu.types import InconclusiveReason
@@ -24,7 +24,7 @@ def headlines(section: RunSection) -> list[str]:
         return said
     best = max(rules, key=_average)
     clear = [r.name for r in ours if (low := r.figures["average"].low) is not None and low > _average(best)]
-    rule = f"{result_title(best)}, gets {100 * _average(best):.1f} %"
+    rule = f"{best.title}, gets {100 * _average(best):.1f} %"
     verdict = f"Clearly above it: {', '.join(clear)}." if clear else "No method here is clearly above it."
     return [*said, f"The best trivial rule, {rule}. {verdict}"]
 

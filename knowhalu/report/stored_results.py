@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -11,13 +11,13 @@ import numpy as np
 from knowhalu.errors import InputError
 from knowhalu.evaluation import published as book
 from knowhalu.evaluation.bootstrap import Estimate, draw_resamples, metrics_with_intervals
-from knowhalu.evaluation.compare import Comparison, MethodResult, PairedTest
 from knowhalu.evaluation.labelled_rows import LabelledRows
-from knowhalu.evaluation.metrics import METRICS, Predictions, metrics_from_counts, row_counts
-from knowhalu.evaluation.runs import table_predictions
-from knowhalu.evaluation.scores import fit_threshold_rule
+from knowhalu.evaluation.metrics import METRICS, Predictions, fit_threshold_rule, metrics_from_counts, row_counts
+from knowhalu.evaluation.result_tables import subset_tables
+from knowhalu.evaluation.runs import Comparison, MethodResult, PairedTest, table_predictions
 from knowhalu.evaluation.slices import Slicing, make_breakdowns, slice_names, verdict_traits
-from knowhalu.evaluation.tables import ResultTable, as_plain, format_percent
+from knowhalu.evaluation.subsets import Subset, SubsetResult
+from knowhalu.evaluation.tables import ResultTable, as_plain
 from knowhalu.io.outcomes import OutcomeTable
 from knowhalu.methods.baselines.trivial import threshold_probability
 
@@ -119,7 +119,7 @@ def compute_breakdowns(rows: LabelledRows, outcomes: Mapping[str, OutcomeTable])
             })
         )  # fmt: skip
     breakdowns = make_breakdowns(slicings, np.zeros((0, 1), dtype=np.uint8), RATES)
-    return [_breakdown_rates(as_plain(asdict(breakdown))) for breakdown in breakdowns]
+    return [_breakdown_rates(as_plain(breakdown)) for breakdown in breakdowns]
 
 
 def read_breakdowns(given: Sequence[Any], place: str) -> list[BreakdownRates]:
@@ -153,11 +153,6 @@ def _number(value: float | None) -> float:
     return float("nan") if value is None else value
 
 
-LENGTH_MATCHED = "length-matched"
-"""The rows of which length tells nothing; they have a table of their own."""
-SUBSET_METRICS = {"average": "Avg Acc", "balanced": "balanced", "auc": "ROC-AUC"}
-
-
 class DatasetNotes(NamedTuple):
     """A data set in words, what a reader is warned of, and the tables of its parts; all empty for rows that are of none."""
 
@@ -171,8 +166,9 @@ def read_dataset_notes(fields: Mapping[str, Any], place: str) -> DatasetNotes:
     """Take what an evaluation wrote beside its comparison; raises InputError where it cannot be read."""
     try:
         about = fields.get("dataset") or {}
+        tables = subset_tables([_subset(given) for given in fields.get("subsets", ())], count_mean=True)
         warnings = tuple(str(line) for line in fields.get("warnings", ()))
-        return DatasetNotes(str(about.get("name", "")), tuple(_facts(about)), warnings, tuple(_tables(fields.get("subsets", ()))))
+        return DatasetNotes(str(about.get("name", "")), tuple(_facts(about)), warnings, tuple(tables))
     except (AttributeError, KeyError, TypeError) as error:
         raise InputError(f"{place}: not an evaluation of KnowHalu ({type(error).__name__}: {error}). Run it again.") from error
 
@@ -182,28 +178,14 @@ def _facts(about: Mapping[str, Any]) -> list[str]:
     return [f"{title}: {about[name]}" if title else str(about[name]) for name, title in names.items() if about.get(name)]
 
 
-def _tables(subsets: Sequence[Mapping[str, Any]]) -> list[ResultTable]:
-    matched = [_table(subset) for subset in subsets if subset["name"] == LENGTH_MATCHED]
-    parts = [subset for subset in subsets if subset["name"] != LENGTH_MATCHED]
-    return [*matched, *([_join_tables(parts)] if parts else [])]
-
-
-def _table(subset: Mapping[str, Any]) -> ResultTable:
-    rows = [(str(r["name"]), f"{r['rows']:,}", *(_figure(r, name) for name in SUBSET_METRICS)) for r in subset["results"]]
-    return ResultTable(f"{subset['name']}: {subset['about']}", ("", "rows", *SUBSET_METRICS.values()), rows)
-
-
-def _join_tables(parts: Sequence[Mapping[str, Any]]) -> ResultTable:
-    """Put the balanced accuracy of several parts side by side."""
-    of = [{str(r["name"]): _figure(r, "balanced") for r in part["results"]} for part in parts]
-    names = dict.fromkeys(name for found in of for name in found)
-    head = ("", *(f"{part['name']} ({part['rows']:,})" for part in parts))
-    return ResultTable("Balanced accuracy by part", head, [(name, *(found.get(name, "-") for found in of)) for name in names])
-
-
-def _figure(result: Mapping[str, Any], name: str) -> str:
-    given = result["figures"].get(name)
-    return "-" if given is None else format_percent(Estimate(**given))
+def _subset(given: Mapping[str, Any]) -> Subset:
+    """Make a subset from the fields of its file; metrics of another version are unknown."""
+    unknown = dict.fromkeys(METRICS, Estimate(None))
+    results = (
+        SubsetResult(str(r["name"]), r["rows"], unknown | {name: Estimate(**figure) for name, figure in r["figures"].items()})
+        for r in given["results"]
+    )
+    return Subset(given["name"], given["about"], given["rows"], given.get("hallucinated", 0), tuple(results))
 
 
 class PublishedScore(NamedTuple):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.calibration.theta import hallucination_probabilities, read_tunable_theta
+from knowhalu.calibration.tunable import hallucination_probabilities, read_tunable_theta
 from knowhalu.errors import InputError
 from knowhalu.methods.common.combine import CombinationCalibration, hallucination_probability
 from knowhalu.methods.common.verdict import NO_EVIDENCE

@@ -9,7 +9,14 @@ from knowhalu.evaluation import runs as running
 from knowhalu.evaluation.compare import compare
 from knowhalu.evaluation.method_specs import parse_specs
 from knowhalu.evaluation.metrics import METRICS
-from knowhalu.evaluation.tables import PROBABILITY_COLUMNS, QUALITY_COLUMNS, SPAN_COLUMNS, as_json, as_markdown, write_comparison
+from knowhalu.evaluation.result_tables import (
+    PROBABILITY_COLUMNS,
+    QUALITY_COLUMNS,
+    SPAN_COLUMNS,
+    as_json,
+    as_markdown,
+    write_results,
+)
 from knowhalu.io.outcomes import parse_outcome
 
 LENGTH = "short=trivial-length[border=3]"
@@ -181,7 +188,7 @@ def test_every_figure_stands_in_some_table():
 
 def test_the_report_reads_back(job, tmp_path):
     found = job(LENGTH)
-    places = write_comparison(found, tmp_path)
+    places = write_results(found, tmp_path)
     fields = json.loads(places[0].read_text())
     assert fields == json.loads(json.dumps(as_json(found)))
     assert set(fields["results"][0]["figures"]["auc"]) == {"value", "low", "high"}

@@ -9,8 +9,8 @@ from knowhalu.cli.show import make_console
 from knowhalu.datasets.loading import open_dataset
 from knowhalu.errors import InputError, KnowHaluError, ResumeError, StageError
 from knowhalu.evaluation.dataset import FitSource, evaluate_dataset
-from knowhalu.evaluation.dataset_tables import as_json, as_markdown, write_evaluation
 from knowhalu.evaluation.method_specs import parse_specs
+from knowhalu.evaluation.result_tables import as_json, as_markdown, write_results
 from knowhalu.methods.baselines.trivial import TrivialBaseline
 from tests.datasets.test_forms import CLAIM
 
@@ -172,7 +172,7 @@ def test_the_parts_of_a_set_are_given_with_their_mean(job):
 
 def test_the_files_of_a_result_are_those_that_others_read(job, tmp_path):
     found = job("qa-pairs", PAIRS)
-    write_evaluation(found, tmp_path / "out")
+    write_results(found, tmp_path / "out")
     assert {p.name for p in (tmp_path / "out").iterdir()} == {
         "input", "short.jsonl", "trivial-length.jsonl", "trivial-overlap.jsonl", "trivial-novelty.jsonl", "response-only.jsonl",
         "trivial.json", "seconds.json", "comparison.json", "comparison.md",

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.evaluation.length_matching import MatchingFeatures, matched_pairs, matched_rows, matching_features, rows_by_part
+from knowhalu.evaluation.subsets import MatchingFeatures, matched_pairs, matched_rows, matching_features, rows_by_part
 from knowhalu.types import Sample
 
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from knowhalu.evaluation.baselines import OTHER_GROUPS, run_response_only
 from knowhalu.evaluation.labelled_rows import read_labelled_rows
-from knowhalu.evaluation.response_only import OTHER_GROUPS, run_response_only
 from knowhalu.io.outcomes import parse_outcome
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.evaluation.scores import fit_threshold_rule, score_labels
+from knowhalu.evaluation.metrics import fit_threshold_rule, score_labels
 
 
 def test_an_abstention_is_neither_found_nor_passed():

@@ -11,13 +11,14 @@ import pytest
 from knowhalu.errors import InputError
 from knowhalu.evaluation.compare import compare
 from knowhalu.evaluation.method_specs import parse_specs
-from knowhalu.evaluation.tables import format_percent, write_comparison
+from knowhalu.evaluation.result_tables import write_results
+from knowhalu.evaluation.tables import format_percent
 from knowhalu.report import layout
-from knowhalu.report.as_json import report_as_json
 from knowhalu.report.content import make_report
 from knowhalu.report.markdown import report_as_markdown
 from knowhalu.report.page import report_as_html
 from knowhalu.report.run_files import find_runs
+from knowhalu.report.write import report_as_json
 from tests.support.report_runs import Page, failure, labelled, sample, verdict, write_outcomes, write_rows
 
 HOSTILE = (
@@ -33,7 +34,7 @@ def compared(folder, prefix="", n=20, **more):
         for i in range(n)
     ]
     found = compare(write_rows(folder / "rows.jsonl", rows), parse_specs([SHORT]), folder)
-    write_comparison(found, folder)
+    write_results(found, folder)
     return found
 
 
