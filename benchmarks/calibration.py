@@ -77,7 +77,7 @@ def on_test(found: Calibration, rows: LabelledRows, outcomes: Path) -> Predictio
     profile = found.profile
     settings = load_settings(pairs=[f"method={profile.method}"])
     tuned = read_tunable(settings, read_verdict_lines(outcomes, rows), rows.gold, Goal("risk", 0.05))
-    return decide_predictions(tuned.said(profile.settings), profile.decision)
+    return decide_predictions(tuned.predict(profile.settings), profile.decision)
 
 
 def told(said: Predictions, rows: LabelledRows, matched: np.ndarray[Any, Any]) -> dict[str, dict[str, Estimate]]:
@@ -99,7 +99,7 @@ def goals(val: Path, test: LabelledRows, outcomes: Path, work: Path, matched: An
         fields = as_json(found)
         if number == 0:
             said = read_tunable(load_settings(), read_verdict_lines(outcomes, test), test.gold, goal)
-            plain = told(said.said({"knowhalu": {"base_form": "unstructured", "delta1": 0.0, "delta2": 1.0}}), test, matched)
+            plain = told(said.predict({"knowhalu": {"base_form": "unstructured", "delta1": 0.0, "delta2": 1.0}}), test, matched)
             yield "base form alone", {"test": plain["test"], "matched": plain["matched"]}
         yield name, {
             "settings": fields["profile"]["settings"], "decision": fields["profile"]["decision"],
@@ -121,7 +121,7 @@ def cascades(val: Path, test: LabelledRows, outcomes: Path, work: Path) -> Itera
         )
         assert isinstance(tuned, TunableCascade)
         settings = found.profile.settings
-        said, stage = tuned.said(settings), tuned.stage(settings)
+        said, stage = tuned.predict(settings), tuned.stage(settings)
         decides = stage != ""
         yield f"{risk:g}", {
             "settings": settings,

@@ -1,6 +1,6 @@
-"""How good a calibration is: shares of right and wrong, and how far probabilities are from how often they are right.
+"""Measures of a calibration: rates of right and wrong verdicts, and errors of the probabilities.
 
-Everything is computed from sums over rows, so that a bootstrap resamples whole groups at once.
+All are computed from sums over rows, so that a bootstrap resamples whole groups at once.
 """
 
 from heapq import heappop, heappush
@@ -19,9 +19,9 @@ MEASURE_TITLES = {
 }  # fmt: skip
 
 
-def measures_with_intervals(said: Predictions, groups: RowIndices) -> dict[str, Estimate]:
-    """Return every measure with its 95 % bootstrap interval over groups; what cannot be given is None."""
-    single = row_counts(said)
+def measures_with_intervals(predictions: Predictions, groups: RowIndices) -> dict[str, Estimate]:
+    """Return every measure with its 95 % bootstrap interval over groups; an unknown one has no value."""
+    single = row_counts(predictions)
     whole, drawn = measures_from_counts(single.sum(axis=0)), _resample_sums(single, groups)
     spread = None if drawn is None else measures_from_counts(drawn)
     return {
@@ -31,7 +31,7 @@ def measures_with_intervals(said: Predictions, groups: RowIndices) -> dict[str, 
 
 
 def measures_from_counts(total: Floats) -> dict[str, Floats]:
-    """Return all measures of added-up counts, an array of shape (..., columns of `row_counts`)."""
+    """Return all measures of summed counts, an array of shape (..., columns of `row_counts`)."""
     known = metrics_from_counts(total)
     positives, negatives, found, passed, open_positives, open_negatives = np.moveaxis(total, -1, 0)[:6]
     alarms = negatives - open_negatives - passed
@@ -44,14 +44,14 @@ def measures_from_counts(total: Floats) -> dict[str, Floats]:
 
 
 def estimate_ratio(part: NDArray[np.bool_], whole: NDArray[np.bool_], groups: RowIndices) -> Estimate:
-    """Return which share of the rows `whole` is also in `part`, with its 95 % bootstrap interval over groups."""
+    """Return the share of the rows in `whole` that are also in `part`, with its 95 % bootstrap interval over groups."""
     single = np.stack([part & whole, whole], axis=1).astype(np.float64)
-    found = safe_ratio(*single.sum(axis=0))
+    share = safe_ratio(*single.sum(axis=0))
     drawn = _resample_sums(single, groups)
     return (
-        make_estimate(found)
+        make_estimate(share)
         if drawn is None
-        else make_estimate(found, *percentile_interval(safe_ratio(drawn[:, 0], drawn[:, 1])))
+        else make_estimate(share, *percentile_interval(safe_ratio(drawn[:, 0], drawn[:, 1])))
     )
 
 
@@ -64,7 +64,7 @@ def _resample_sums(single: Floats, groups: RowIndices) -> Floats | None:
 
 
 def group_folds(groups: RowIndices, most: int = 5, seed: int = 0) -> list[NDArray[np.bool_]]:
-    """Part rows into folds, each of whole groups, about equally large: of every fold, which rows are in it."""
+    """Divide rows into folds of whole groups and about equal size; return for every fold which rows are in it."""
     numbers, sizes = np.unique(groups, return_counts=True)
     if len(numbers) < 2:
         return []
@@ -87,7 +87,7 @@ def error_rate_upper_limit(errors: int, rows: int, confidence: float = 0.95) -> 
 
 
 def is_error_rate_bounded(rate: float, errors: int, rows: int, confidence: float = 0.95) -> bool:
-    """Tell whether so few errors would be this rare at a higher error rate: the upper limit is not over `rate`."""
+    """Tell whether the upper limit of the error rate is at most `rate`."""
     from scipy.special import bdtr
 
     return rate >= 1 or (rate > 0 and errors < rows and bool(bdtr(errors, rows, rate) <= 1 - confidence))

@@ -1,4 +1,4 @@
-"""A calibration as tables and as plain fields."""
+"""A calibration as tables, notes and plain fields."""
 
 import json
 from pathlib import Path
@@ -20,23 +20,23 @@ STAGE_TITLES = {"rules": "rules", "encoder": "encoder", "llm": "language model"}
 
 
 def describe_choice(found: Calibration) -> list[str]:
-    """Say in lines what was chosen, for all rows and for sets."""
+    """Return lines with the chosen values, for all rows and by set."""
     profile = found.profile
     parts = [("", profile.settings, profile.decision), *((n, f.settings, f.decision) for n, f in profile.sets.items())]
     lines = [f"goal: {profile.goal}"]
     for name, settings, decision in parts:
-        said = [f"{k} = {_short(v)}" for branch in settings.values() if isinstance(branch, dict) for k, v in branch.items()]
+        values = [f"{k} = {_short(v)}" for branch in settings.values() if isinstance(branch, dict) for k, v in branch.items()]
         if decision.low is not None:
-            borders = [f"over {decision.high:.4g} hallucinated", f"at most {decision.low:.4g} faithful"]
-            said.append("P(hallucinated) " + ", ".join(borders if decision.low != decision.high else borders[:1]))
+            limits = [f"over {decision.high:.4g} hallucinated", f"at most {decision.low:.4g} faithful"]
+            values.append("P(hallucinated) " + ", ".join(limits if decision.low != decision.high else limits[:1]))
         if decision.scaling.kind != "none":
-            said.append(f"{decision.scaling.kind} scaling")
-        lines.append(f"{f'set {name}' if name else 'chosen'}: {'; '.join(said) or 'nothing'}")
+            values.append(f"{decision.scaling.kind} scaling")
+        lines.append(f"{f'set {name}' if name else 'chosen'}: {'; '.join(values) or 'nothing'}")
     return lines
 
 
 def make_tables(found: Calibration) -> list[ResultTable]:
-    """Lay out how good it is, and of a cascade who decides what."""
+    """Return the measures, and for a cascade the share of every stage."""
     data = found.profile.data
     rows = [("as it was, uncalibrated", found.before), ("on the fitted rows (too good)", found.fitted)]
     rows += [("cross-validated", found.held)] if found.held is not None else []
@@ -60,7 +60,7 @@ def make_tables(found: Calibration) -> list[ResultTable]:
 
 
 def make_notes(found: Calibration) -> list[str]:
-    """Return what the columns mean, and what must be known of these figures."""
+    """Return what the columns mean, and what a reader must know of the figures."""
     return [
         f"In percent but Brier and ECE, with 95 % bootstrap intervals: {RESAMPLES:,} resamples of groups of rows that share a "
         "source, question or pair.",
@@ -71,7 +71,7 @@ def make_notes(found: Calibration) -> list[str]:
 
 
 def write_calibration(found: Calibration, profile: Path) -> Path:
-    """Write all figures and the grid beside a profile; return the path."""
+    """Write all figures and the grid to the file next to a profile; return its path."""
     path = report_path(profile)
     write_text(path, as_json_text(as_json(found)))
     return path

@@ -1,4 +1,4 @@
-"""Stored outcomes of labelled rows: what every kind of calibration reads, without a model."""
+"""Stored verdicts of labelled rows, and the settings that can be tuned on them without a model."""
 
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -25,26 +25,26 @@ JUDGMENT_FIELDS, FINDING_FIELDS = ("form", "label", "confidence", "supported", "
 
 
 class Tunable(Protocol):
-    """Stored verdicts of a method, and what can be chosen of it without asking anybody again; arrays in their order."""
+    """Stored verdicts of a method, with settings that can be tuned without another check; arrays are in their order."""
 
     def fit(self, rows: RowIndices) -> dict[str, Any]:
         """Choose settings on some of the rows; raises InputError where they do not suffice."""
 
-    def said(self, settings: dict[str, Any]) -> Predictions:
-        """Return what the method says of all rows under such settings."""
+    def predict(self, settings: dict[str, Any]) -> Predictions:
+        """Return the predictions of the method for all rows with these settings."""
 
 
 class FixedPredictions(NamedTuple):
-    """Verdicts of a method in which nothing is chosen."""
+    """The verdicts of a method without tunable settings."""
 
     all: Predictions
 
     def fit(self, rows: RowIndices) -> dict[str, Any]:
-        """Choose nothing."""
+        """Return no settings."""
         return {}
 
-    def said(self, settings: dict[str, Any]) -> Predictions:
-        """Return what the method said."""
+    def predict(self, settings: dict[str, Any]) -> Predictions:
+        """Return the stored predictions."""
         return self.all
 
 
@@ -66,7 +66,7 @@ def read_verdict_lines(path: Path, rows: LabelledRows) -> VerdictLines:
 
 
 def _keep_tuning_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    """Drop what nothing is chosen by: the evidence and the steps, which are nearly all of a line."""
+    """Drop the fields that tuning does not need: the evidence and the steps, which are most of a line."""
     if "segments" not in fields:
         return fields
     slim = [
@@ -80,15 +80,15 @@ def _keep_tuning_fields(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_fixed_predictions(lines: VerdictLines, gold: Flags) -> FixedPredictions:
-    """Return what a method said as it is; `gold` is that of the same verdicts."""
+    """Return the verdicts of a method as they are; `gold` are the labels of the same rows."""
     p = np.array([float(fields["probability"]) for _, fields in lines])
     open_ = np.array([fields["hallucinated"] is None for _, fields in lines], dtype=np.bool_)
-    said = np.array([bool(fields["hallucinated"]) for _, fields in lines], dtype=np.bool_)
-    return FixedPredictions(make_predictions(gold, said, open_, p))
+    predictions = np.array([bool(fields["hallucinated"]) for _, fields in lines], dtype=np.bool_)
+    return FixedPredictions(make_predictions(gold, predictions, open_, p))
 
 
 def make_predictions(gold: Flags, hallucinated: Flags, open_: Flags, probability: Floats) -> Predictions:
-    """Put what was said together; what is left open is settled by its probability."""
+    """Make predictions; an abstention is settled by its probability."""
     return Predictions(gold, np.where(open_, probability > 0.5, hallucinated), open_, probability)
 
 
@@ -98,7 +98,7 @@ def read_set_names(path: Path) -> list[str]:
 
 
 class TunableTheta(NamedTuple):
-    """Combined probabilities by the rule in use, NaN where nothing was counted; `left` tells where a claim was left open."""
+    """Combined probabilities by the rule in use, NaN without a judged claim; `left` marks rows with an inconclusive claim."""
 
     gold: Flags
     value: Floats
@@ -113,8 +113,8 @@ class TunableTheta(NamedTuple):
             raise InputError(f"{error}. Give rows of both labels, each with a claim that could be judged.") from error
         return {"factored": {"theta": theta}}
 
-    def said(self, settings: dict[str, Any]) -> Predictions:
-        """Return what Factored Verification says of all rows under this theta."""
+    def predict(self, settings: dict[str, Any]) -> Predictions:
+        """Return the predictions of Factored Verification for all rows with this theta."""
         theta = float(settings["factored"]["theta"])
         value = np.nan_to_num(self.value, nan=1.0)
         hallucinated = value < theta
@@ -131,7 +131,7 @@ def hallucination_probabilities(value: Floats, theta: float) -> Floats:
 
 
 def read_tunable_theta(lines: VerdictLines, gold: Flags, rule: CombinationRule) -> TunableTheta:
-    """Read the combined probabilities of all verdicts."""
+    """Return the combined probabilities of all verdicts."""
     found = [(_value(fields, rule), _has_open_claim(fields)) for _, fields in lines]
     return TunableTheta(gold, np.array([v for v, _ in found], dtype=float), np.array([left for _, left in found], dtype=np.bool_))
 

@@ -1,4 +1,4 @@
-"""The labelled rows of a comparison: what is gold, which rows belong together, and a part of them where all are too many."""
+"""The labelled rows of a comparison: gold labels, groups of dependent rows, and a limited selection of them."""
 
 import os
 from collections.abc import Hashable, Iterable, Iterator, Set
@@ -85,9 +85,9 @@ def read_labelled_rows(path: Path, *, require_labels: bool = True) -> LabelledRo
 
 
 def limit_rows(rows: LabelledRows, limit: int | None, folder: Path) -> LabelledRows:
-    """Return at most `limit` rows, in a file of their own: group by group in an order drawn once, so that more only adds.
+    """Return at most `limit` rows, written to a file: group by group in a fixed random order, so a higher limit only adds rows.
 
-    Raises InputError where that file is the input, or holds anything but rows of it.
+    Raises InputError where that file is the input, or has lines that are not rows of it.
     """
     if limit is None or limit >= len(rows.gold):
         return rows
@@ -99,12 +99,12 @@ def limit_rows(rows: LabelledRows, limit: int | None, folder: Path) -> LabelledR
 
 
 def write_samples(samples: Iterable[Sample], path: Path) -> Path:
-    """Write samples as rows of our own form, all or nothing; return the path."""
+    """Write samples as rows for `read_samples`, all or none; return the path."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.tmp")
-    with beside.open("w", encoding="utf-8") as file:
+    temporary = path.with_name(f".{path.name}.tmp")
+    with temporary.open("w", encoding="utf-8") as file:
         file.writelines(map(_line, samples))
-    os.replace(beside, path)
+    os.replace(temporary, path)
     return path
 
 
@@ -113,17 +113,17 @@ def _line(sample: Sample) -> str:
 
 
 def _refuse_other_rows(path: Path, input: Path) -> None:
-    """Refuse to write over the input, and over lines that are not such as would be written of its rows."""
+    """Raise InputError where the file is the input, or has lines that are not rows of the input."""
     if path.resolve() == input.resolve():
         raise InputError(
-            f"{path}: is the input, of which --limit would leave only a part. It was left as it is. Give another folder."
+            f"{path}: is the input, of which --limit would keep only some rows. Nothing was changed. Give another folder."
         )
     if not path.exists():
         return
-    ours = {hash_id(_line(sample)) for sample in read_samples(input)}
+    expected = {hash_id(_line(sample)) for sample in read_samples(input)}
     with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
-        if any(hash_id(line) not in ours for line in file):
-            raise InputError(f"{path}: holds what is not in {input}. It was left as it is. Give another folder, or delete it.")
+        if any(hash_id(line) not in expected for line in file):
+            raise InputError(f"{path}: has rows that are not in {input}. Nothing was changed. Give another folder, or delete it.")
 
 
 def _select_places(path: Path, places: Set[int]) -> Iterator[Sample]:

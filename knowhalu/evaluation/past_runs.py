@@ -1,4 +1,4 @@
-"""Comparisons that were made before, read back from their folders: who made them by which settings, and their figures."""
+"""Earlier comparisons, read from their folders: the reasoner and settings of every result, and its metrics."""
 
 import json
 from collections.abc import Sequence
@@ -25,15 +25,15 @@ from knowhalu.results import Segment, Verdict
 from knowhalu.types import Judgment, KnowledgeForm, Task
 
 LENGTH_MATCHED = "length-matched"
-"""The subset that stands beside figures of sets which length gives away."""
+"""The subset that is reported for sets in which length predicts the label."""
 PAST_RUN_HINT = "Run `knowhalu compare` again, or name another folder"
 
 
 class PastResult(NamedTuple):
-    """What one method got in an earlier comparison; `maker` is "encoder", "llm:MODEL", or "rule" where nobody thinks.
+    """The result of one method in an earlier comparison; `maker` is "encoder", "llm:MODEL", or "rule" without a reasoner.
 
-    `spec` writes it as `knowhalu compare` takes it; it is empty for a rule, which takes part by itself. `settings` are those that
-    decide the result. A result that is not `whole` is that of the length-matched rows alone, which its maker says too.
+    `spec` is its specification for `knowhalu compare`, empty for a rule, which always takes part. `settings` are those that
+    decide the result. A result that is not `whole` is that of the length-matched rows, as its maker tells.
     """
 
     name: str
@@ -49,7 +49,7 @@ class PastResult(NamedTuple):
 
 
 class PastRun(NamedTuple):
-    """An earlier comparison: its folder, the file of its rows, and what each method got."""
+    """An earlier comparison: its folder, the file of its rows, and the result of each method."""
 
     folder: Path
     input: Path
@@ -57,7 +57,7 @@ class PastRun(NamedTuple):
 
 
 def read_past_run(folder: Path) -> PastRun:
-    """Read a comparison's folder; raises InputError naming the file where it is none."""
+    """Read the folder of a comparison; raises InputError naming the file that cannot be read."""
     path = folder / "comparison.json"
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
@@ -74,9 +74,9 @@ def read_past_run(folder: Path) -> PastRun:
 
 
 def metrics_by_form(run: PastRun, result: PastResult, form: KnowledgeForm) -> dict[str, Estimate] | None:
-    """Return what KnowHalu gets by one form of knowledge alone, from the judgments that a run has kept.
+    """Return the metrics of KnowHalu with one form of knowledge alone, from the stored judgments of a run.
 
-    None where the run has not judged every segment by this form. Raises InputError where the rows of the run are gone, or others.
+    None where the run has not judged every segment by this form. Raises InputError where the rows are missing or have changed.
     """
     rows = read_labelled_rows(run.input)
     alone: dict[int, Verdict | None] = {}
@@ -98,7 +98,7 @@ def metrics_by_form(run: PastRun, result: PastResult, form: KnowledgeForm) -> di
 
 
 def verdict_by_form(verdict: Verdict, form: KnowledgeForm) -> Verdict | None:
-    """Return the verdict that one form of knowledge alone leads to; None where a segment was not judged by it."""
+    """Return the verdict of one form of knowledge alone; None where a segment was not judged by it."""
     if not verdict.segments:
         return verdict
     judged = [_judgment_by_form(s, form) for s in verdict.segments]
@@ -106,9 +106,9 @@ def verdict_by_form(verdict: Verdict, form: KnowledgeForm) -> Verdict | None:
     if len(segments) < len(judged):
         return None
     worst = deciding_segment(segments)
-    said = {"label": worst.label, "hallucinated": is_hallucinated(worst.label), "probability": text_probability(segments),
+    decided = {"label": worst.label, "hallucinated": is_hallucinated(worst.label), "probability": text_probability(segments),
             "open": worst.open, "relation": worst.relation}  # fmt: skip
-    return verdict.model_copy(update={**said, "segments": tuple(segments)})
+    return verdict.model_copy(update={**decided, "segments": tuple(segments)})
 
 
 def _single_form_segment(segment: Segment, judgment: Judgment, task: Task) -> Segment:
@@ -150,7 +150,7 @@ def _result(folder: Path, fields: dict[str, Any]) -> PastResult:
 
 
 def _part(result: PastResult, share: dict[str, Any]) -> PastResult:
-    """Return what a method got on a part of the rows."""
+    """Return the result of a method on the length-matched rows."""
     return result._replace(
         maker=f"{result.maker}, {LENGTH_MATCHED}", rows=share["rows"], figures=_figures(share), seconds=None, spec="", whole=False
     )
@@ -166,7 +166,7 @@ def _spec(fields: dict[str, Any]) -> str:
 
 
 def _input(folder: Path, named: str) -> Path:
-    """Return the file of the rows: as it was named, or the file of that name, or the only one, in the folder's `input`."""
-    there = sorted((folder / "input").glob("*.jsonl*"))
-    beside = [p for p in there if p.name == Path(named).name] or (there if len(there) == 1 else [])
-    return beside[0] if beside else Path(named)
+    """Return the file of the rows: that of this name in the folder `input`, or the only one there, or the path as given."""
+    files = sorted((folder / "input").glob("*.jsonl*"))
+    matching = [p for p in files if p.name == Path(named).name] or (files if len(files) == 1 else [])
+    return matching[0] if matching else Path(named)

@@ -42,7 +42,7 @@ PROBABILITY_COLUMNS = {"accuracy": "accuracy", "inconclusive": "inconclusive", "
 SPAN_COLUMNS = {"span_precision": "span precision", "span_recall": "span recall", "span_f1": "span F1",
          "wrong_hallucinated": "found wrong in a hallucinated text", "wrong_faithful": "in a faithful one"}  # fmt: skip
 SPAN_COUNT_METRICS = ("wrong_hallucinated", "wrong_faithful")
-"""Figures that are numbers, not shares."""
+"""Metrics that are counts, not shares."""
 COST_COLUMNS = {"calls": "calls", "reused": "kept replies", "prompt_tokens": "prompt tokens", "cached_tokens": "of them cached",
         "completion_tokens": "written tokens", "pairs": "pairs", "searches": "searches", "seconds": "seconds"}  # fmt: skip
 COLUMN_NOTES = (
@@ -147,7 +147,7 @@ def _comparison_tables(comparison: Comparison) -> list[ResultTable]:
 
 
 def _extra_tables(results: Sequence[MethodResult]) -> list[ResultTable]:
-    """Lay out the figures of probabilities, and of what is marked where some method marks anything."""
+    """Return the metrics of probabilities, and of flagged spans where some method flags any."""
     shown = [_metric_table("Probabilities", PROBABILITY_COLUMNS, results)]
     marks = {n: head for n, head in SPAN_COLUMNS.items() if any(r.figures[n].value is not None for r in results)}
     return [*shown, _metric_table("What is found in a text", marks, results)] if marks else shown
@@ -216,7 +216,7 @@ def _baseline_cells(found: BaselineScores) -> tuple[str, ...]:
 
 
 def best_rule_cell(found: BaselineScores) -> str:
-    """Return what the best rule gets, which it is, and that it is an upper bound where it was fitted on the same rows."""
+    """Return the Avg Acc of the best rule with its name, marked as an upper bound where it was fitted on the same rows."""
     bound = ", upper bound" if found.rule_fitted == SAME_ROWS else ""
     return f"{_value(found.rule_average)} ({found.rule}{bound})" if found.rule else "-"
 
@@ -229,11 +229,11 @@ def subset_tables(subsets: Sequence[Subset], *, count_mean: bool = False) -> lis
     """Return a table of the length-matched rows, and one of the parts; `count_mean` adds the rows to the head of their mean."""
     matched = [subset for subset in subsets if subset.name == LENGTH_MATCHED]
     parts = [subset for subset in subsets if subset.name != LENGTH_MATCHED]
-    found = [
+    tables = [
         ResultTable(f"{s.name}: {s.about}", ("", "rows", *SUBSET_METRICS.values()), [_share(share) for share in s.results])
         for s in matched
     ]
-    return [*found, *([_parts(parts, count_mean=count_mean)] if parts else [])]
+    return [*tables, *([_parts(parts, count_mean=count_mean)] if parts else [])]
 
 
 def _share(share: SubsetResult) -> tuple[str, ...]:
@@ -241,7 +241,7 @@ def _share(share: SubsetResult) -> tuple[str, ...]:
 
 
 def _parts(parts: Sequence[Subset], *, count_mean: bool) -> ResultTable:
-    """Lay out balanced accuracy, methods against the parts of a set."""
+    """Return the balanced accuracy of methods (rows) on the parts of a set (columns)."""
     head = ("", *(_part_head(part, count=count_mean or part.name != MEAN_OF_PARTS) for part in parts))
     rows = [(share.name, *(_balanced(part, share.name) for part in parts)) for share in parts[0].results]
     return ResultTable("Balanced accuracy by part", head, rows)

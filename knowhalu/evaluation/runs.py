@@ -1,4 +1,4 @@
-"""One method over all rows: run where it is not finished, and read back what it said and what it cost."""
+"""Run one method on all rows, continuing an unfinished run, and read its results and costs."""
 
 import json
 import time
@@ -30,11 +30,11 @@ SECONDS_FILE = "seconds.json"
 
 
 SAME_ROWS = "the same rows"
-"""What a rule is fitted on where there are no other rows."""
+"""The rows on which a rule is fitted where there are no others."""
 
 
 class MethodRun(NamedTuple):
-    """A method that takes part, with its settings; `fitted` says on which rows a baseline was fitted, if it was here."""
+    """A method of a comparison with its settings; `fitted` names the rows on which a baseline was fitted, if it was."""
 
     spec: MethodSpec
     settings: Settings
@@ -43,7 +43,7 @@ class MethodRun(NamedTuple):
 
 @dataclass(frozen=True)
 class MethodResult:
-    """What one method got: on the rows of which it has a verdict, with costs per such row."""
+    """The result of one method on the rows with a verdict, and the cost of each such row."""
 
     name: str
     method: str
@@ -63,9 +63,9 @@ class MethodResult:
 
 @dataclass(frozen=True)
 class PairedTest:
-    """A method against the first one, on the rows of which both have a verdict.
+    """A test of a method against the first one, on the rows where both have a verdict.
 
-    `difference` is that of Avg Acc, the first's taken off; `p` is McNemar's, `holm` the same corrected for the number of tests.
+    `difference` is its Avg Acc minus that of the first; `p` is McNemar's, `holm` the same corrected for the number of tests.
     """
 
     name: str
@@ -79,7 +79,7 @@ class PairedTest:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All results, the first method's before others', and what a reader must know of them."""
+    """All results, that of the first method at the front, and the notes that a reader needs."""
 
     input: str
     rows: int
@@ -102,11 +102,11 @@ class RunResult(NamedTuple):
 
 
 class TimedChecker(Checker):
-    """A checker whose backends may be kept from others, and that times its checks without the loading before."""
+    """A checker that shares backends with others, and measures the time of its checks without that of loading."""
 
-    def __init__(self, settings: Settings, kept: BackendPool) -> None:
+    def __init__(self, settings: Settings, pool: BackendPool) -> None:
         super().__init__(settings)
-        self.kept, self.seconds = kept, 0.0
+        self.kept, self.seconds = pool, 0.0
 
     @cached_property
     def engine(self) -> Engine[Verdict]:
@@ -129,11 +129,11 @@ def run_method(
     restart: bool = False,
     progress: Callable[[RunProgress], None] | None = None,
 ) -> RunResult:
-    """Check what `output` has no verdict of yet, and read all of it."""
+    """Check the rows without a verdict in `output`, and read the result."""
     summary = detect(checker, rows.path, output, restart=restart, progress=progress)
-    seconds = _seconds_per_row(output, summary.samples - summary.kept, checker.seconds, anew=not summary.kept)
-    told = read_run_result(output, rows)
-    return told._replace(failures=summary.failures, cost={**told.cost, "seconds": seconds})
+    seconds = _seconds_per_row(output, summary.samples - summary.kept, checker.seconds, fresh=not summary.kept)
+    result = read_run_result(output, rows)
+    return result._replace(failures=summary.failures, cost={**result.cost, "seconds": seconds})
 
 
 def read_run_result(path: Path, rows: LabelledRows) -> RunResult:
@@ -171,14 +171,14 @@ def table_predictions(table: OutcomeTable, rows: LabelledRows) -> tuple[NDArray[
     )
 
 
-def _seconds_per_row(output: Path, checked: int, seconds: float, *, anew: bool) -> float | None:
-    """Add the time of this run to that of earlier ones into the same file; return seconds per checked row."""
+def _seconds_per_row(output: Path, checked: int, seconds: float, *, fresh: bool) -> float | None:
+    """Add the time of this run to that of earlier ones with the same output; return the seconds per checked row."""
     path = output.with_name(SECONDS_FILE)
     try:
         times: dict[str, tuple[int, float]] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):  # none yet, or torn by a kill
         times = {}
-    rows, spent = (0, 0.0) if anew else times.get(output.name, (0, 0.0))
+    rows, spent = (0, 0.0) if fresh else times.get(output.name, (0, 0.0))
     if checked:
         rows, spent = rows + checked, round(spent + seconds, 3)
         path.write_text(json.dumps({**times, output.name: (rows, spent)}, indent=1) + "\n", encoding="utf-8")

@@ -17,7 +17,7 @@ SLICE_METRICS = ("tpr", "tnr", "average", "balanced", "auc", "inconclusive")
 
 @dataclass(frozen=True)
 class Slice:
-    """The rows of one part that a method has a verdict of, and its figures there: `SLICE_METRICS`, by name."""
+    """The rows of one slice with a verdict of a method, and its metrics there (`SLICE_METRICS`)."""
 
     name: str
     rows: int
@@ -27,7 +27,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class MethodSlices:
-    """What one method got in each part."""
+    """The slices of one method."""
 
     method: str
     parts: tuple[Slice, ...]
@@ -35,9 +35,9 @@ class MethodSlices:
 
 @dataclass(frozen=True)
 class Breakdown:
-    """Every method's figures in parts by one key of `traits.TITLES`.
+    """The metrics of every method in slices by one key of `BREAKDOWN_TITLES`.
 
-    By a key of the row, all methods have the same parts; by one of the verdict, each method has its own.
+    By a trait of the row, all methods have the same slices; by one of the verdict, each method has its own.
     """
 
     key: str
@@ -85,7 +85,7 @@ def _slice(name: str, slicing: Slicing, chosen: Flags, drawn: NDArray[np.uint8],
 
 
 def slice_sort_key(name: str) -> tuple[bool, int, str]:
-    """Put numbers before names, by their size, and what was put together last."""
+    """Return a key that sorts numbers by size before names, and the combined rest last."""
     first = name.split()[0]
     return name == OTHER_SLICES, int(first) if first.isdecimal() else -1, name
 
@@ -95,9 +95,9 @@ VERDICT_TRAITS = {"steps": "Steps of the check", "segments": "Segments of the te
 FORMS_AGREEMENT = {1: "agree", 0: "disagree", -1: "only one was judged by"}
 """Names of the values of the column `agree` of an `OutcomeTable`."""
 BREAKDOWN_TITLES: Mapping[str, str] = {**ROW_TRAITS, **VERDICT_TRAITS}
-"""Keys of breakdowns, and what they are called."""
+"""Keys of breakdowns with their titles."""
 MAX_SLICES = 20
-"""Parts of one key at most; the rarest beyond are put together."""
+"""Slices of one key at most; the rarest ones are combined."""
 OTHER_SLICES = "others"
 
 
@@ -127,9 +127,9 @@ def verdict_traits(table: OutcomeTable) -> dict[str, list[Hashable]]:
 
 
 def slice_names(key: str, values: Sequence[Hashable]) -> list[str | None]:
-    """Return the name of the part that each value belongs to; None where it has none.
+    """Return the name of the slice of each value; None for no value.
 
-    Words are parted in thirds, numbers of steps and segments at fixed borders.
+    Numbers of words are divided into thirds, those of steps and segments at fixed limits.
     """
     if key == "words":
         return _thirds([int(str(v)) for v in values])
@@ -137,8 +137,8 @@ def slice_names(key: str, values: Sequence[Hashable]) -> list[str | None]:
         return [_step_group(int(str(v))) for v in values]
     known = [None if v is None else str(v) for v in values]
     names, sizes = np.unique([v for v in known if v is not None] or [""], return_counts=True)
-    kept = {str(names[i]) for i in np.argsort(-sizes, kind="stable")[:MAX_SLICES]}
-    return [v if v is None or v in kept else OTHER_SLICES for v in known]
+    frequent = {str(names[i]) for i in np.argsort(-sizes, kind="stable")[:MAX_SLICES]}
+    return [v if v is None or v in frequent else OTHER_SLICES for v in known]
 
 
 def _thirds(numbers: Sequence[int]) -> list[str | None]:

@@ -18,7 +18,7 @@ RowIndices = NDArray[np.intp]
 
 
 class SubsetResult(NamedTuple):
-    """What one method got on a subset, of whose rows it has verdicts of `rows`."""
+    """The result of one method on a subset, on the `rows` with a verdict."""
 
     name: str
     rows: int
@@ -27,7 +27,7 @@ class SubsetResult(NamedTuple):
 
 @dataclass(frozen=True)
 class Subset:
-    """Some of the compared rows, and what every method got on them."""
+    """Some of the compared rows, and the result of every method on them."""
 
     name: str
     about: str
@@ -36,18 +36,18 @@ class Subset:
     results: tuple[SubsetResult, ...]
 
     def of(self, name: str) -> SubsetResult | None:
-        """Return what a method got."""
+        """Return the result of a method by its name."""
         return next((share for share in self.results if share.name == name), None)
 
 
-def make_subset(name: str, about: str, places: RowIndices, rows: LabelledRows, told: Mapping[str, RunResult]) -> Subset:
-    """Compute the figures of every method on some places of the rows, with intervals by the groups that are among them."""
+def make_subset(name: str, about: str, places: RowIndices, rows: LabelledRows, results: Mapping[str, RunResult]) -> Subset:
+    """Compute the metrics of every method on the rows at some places, with intervals over the groups of these rows."""
     numbers = np.unique(rows.groups[places], return_inverse=True)[1]
     groups = np.zeros(len(rows.gold), dtype=np.intp)
     groups[places] = numbers
     drawn = draw_resamples(int(numbers.max(initial=0)) + 1)
     shares = []
-    for method, found in told.items():
+    for method, found in results.items():
         mine = np.isin(found.places, places)
         figures = metrics_with_intervals(found.predictions.rows(mine), groups[found.places[mine]], drawn)
         shares.append(SubsetResult(method, int(mine.sum()), figures))
@@ -55,7 +55,7 @@ def make_subset(name: str, about: str, places: RowIndices, rows: LabelledRows, t
 
 
 def mean_subset(parts: Sequence[Subset]) -> Subset:
-    """Return the mean of every figure over parts, each counting the same; a figure that a part cannot give has none."""
+    """Return the mean of every metric over the parts, each counting the same; None where a part lacks the metric."""
     shares = []
     for name in [share.name for share in parts[0].results]:
         found = [share for part in parts if (share := part.of(name)) is not None]
@@ -71,7 +71,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 class MatchingFeatures(NamedTuple):
-    """What is held of every row, in order: gold, the words of its response, its pair and its part of the set, where there are."""
+    """Columns of all rows for the choice of subsets: gold, words of the response, pair and part of the set, where known."""
 
     hallucinated: list[bool]
     words: list[int]
@@ -80,69 +80,73 @@ class MatchingFeatures(NamedTuple):
 
 
 def matching_features(samples: Iterable[Sample]) -> MatchingFeatures:
-    """Note of every sample what subsets are made of."""
-    seen = MatchingFeatures([], [], [], [])
+    """Return the matching features of samples."""
+    features = MatchingFeatures([], [], [], [])
     for sample in samples:
         part = sample.meta.get(META_PART)
-        seen.hallucinated.append(sample.label == "hallucinated")
-        seen.words.append(word_count(sample.response))
-        seen.pairs.append(str(pair) if (pair := sample.meta.get(META_PAIR)) is not None else None)
-        seen.parts.append(part if isinstance(part, str) else None)
-    return seen
+        features.hallucinated.append(sample.label == "hallucinated")
+        features.words.append(word_count(sample.response))
+        features.pairs.append(str(pair) if (pair := sample.meta.get(META_PAIR)) is not None else None)
+        features.parts.append(part if isinstance(part, str) else None)
+    return features
 
 
-def matched_pairs(seen: MatchingFeatures, near: int) -> RowIndices:
+def matched_pairs(features: MatchingFeatures, near: int) -> RowIndices:
     """Return the places of pairs, one right and one hallucinated, whose responses differ by at most `near` words."""
     members: dict[Hashable, list[int]] = {}
-    for place, pair in enumerate(seen.pairs):
+    for place, pair in enumerate(features.pairs):
         if pair is not None:
             members.setdefault(pair, []).append(place)
     return _places(
-        [two for two in members.values() if len(two) == 2 and _one_of_each(seen, two) and _distance(seen, two) <= near]
+        [
+            pair
+            for pair in members.values()
+            if len(pair) == 2 and _one_of_each(features, pair) and _distance(features, pair) <= near
+        ]
     )
 
 
-def matched_rows(seen: MatchingFeatures, near: int) -> RowIndices:
-    """Return the places of as many right as hallucinated rows: each with one of the other label within `near` words.
+def matched_rows(features: MatchingFeatures, near: int) -> RowIndices:
+    """Return the places of equally many faithful and hallucinated rows: each with one of the other label within `near` words.
 
-    The nearest are matched first, and of two that are as near the one that evens out what length could tell so far.
+    The nearest are matched first; of two equally near ones, the one that balances the lengths of the labels.
     """
     free: dict[int, list[int]] = {}
-    for place in reversed(range(len(seen.words))):
-        if not seen.hallucinated[place]:
-            free.setdefault(seen.words[place], []).append(place)
-    waiting = sorted((i for i, gold in enumerate(seen.hallucinated) if gold), key=lambda i: seen.words[i])
+    for place in reversed(range(len(features.words))):
+        if not features.hallucinated[place]:
+            free.setdefault(features.words[place], []).append(place)
+    waiting = sorted((i for i, gold in enumerate(features.hallucinated) if gold), key=lambda i: features.words[i])
     chosen, longer = [], 0
     for distance in range(near + 1):
         left = []
         for place in waiting:
             sides = (-distance, distance) if longer > 0 else (distance, -distance)
-            side = next((side for side in sides if free.get(seen.words[place] + side)), None)
+            side = next((side for side in sides if free.get(features.words[place] + side)), None)
             if side is None:
                 left.append(place)
             else:
-                chosen.append([free[seen.words[place] + side].pop(), place])
+                chosen.append([free[features.words[place] + side].pop(), place])
                 longer += side
         waiting = left
     return _places(chosen)
 
 
-def rows_by_part(seen: MatchingFeatures, most: int = 20) -> dict[str, RowIndices]:
+def rows_by_part(features: MatchingFeatures, most: int = 20) -> dict[str, RowIndices]:
     """Return the places of each part of a set, where it has 2 to `most` parts and every row is of one."""
-    names = sorted({part for part in seen.parts if part is not None})
-    if None in seen.parts or not 2 <= len(names) <= most:
+    names = sorted({part for part in features.parts if part is not None})
+    if None in features.parts or not 2 <= len(names) <= most:
         return {}
-    parts = np.array(seen.parts)
+    parts = np.array(features.parts)
     return {name: np.flatnonzero(parts == name) for name in names}
 
 
-def _one_of_each(seen: MatchingFeatures, two: Sequence[int]) -> bool:
-    return seen.hallucinated[two[0]] is not seen.hallucinated[two[1]]
+def _one_of_each(features: MatchingFeatures, pair: Sequence[int]) -> bool:
+    return features.hallucinated[pair[0]] is not features.hallucinated[pair[1]]
 
 
-def _distance(seen: MatchingFeatures, two: Sequence[int]) -> int:
-    return abs(seen.words[two[0]] - seen.words[two[1]])
+def _distance(features: MatchingFeatures, pair: Sequence[int]) -> int:
+    return abs(features.words[pair[0]] - features.words[pair[1]])
 
 
 def _places(chosen: Iterable[Sequence[int]]) -> RowIndices:
-    return np.array(sorted(place for two in chosen for place in two), dtype=np.intp)
+    return np.array(sorted(place for pair in chosen for place in pair), dtype=np.intp)

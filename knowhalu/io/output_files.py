@@ -8,7 +8,7 @@ from knowhalu.errors import InputError
 
 
 def check_output_path(path: Path, start: str, what: str, inputs: Iterable[Path]) -> None:
-    """Refuse an output that is an input, or that is there and does not begin as `what` does; raises InputError."""
+    """Raise InputError for an output that is an input, or that exists and does not begin like `what`, an earlier output."""
     if path.resolve() in {p.resolve() for p in inputs}:
         raise InputError(f"{path}: is an input. Nothing was changed. Give another file for {what}.")
     if path.exists() and not (path.is_file() and _begins_with(path, start)):
@@ -26,5 +26,5 @@ def write_text(path: Path, text: str) -> None:
 def _begins_with(path: Path, start: str) -> bool:
     wanted = start.encode("utf-8")
     with path.open("rb") as file:
-        there = file.read(len(wanted))
-    return there in (wanted, b"")
+        beginning = file.read(len(wanted))
+    return beginning in (wanted, b"")

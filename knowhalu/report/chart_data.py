@@ -25,7 +25,7 @@ from knowhalu.io.outcomes import OutcomeTable
 
 
 class SecondsHistogram(NamedTuple):
-    """Seconds from the start of a check to its verdict: the share of rows in each bin of common limits, and two quantiles."""
+    """Seconds from the start of a check to its verdict: the share of rows in each bin, and two quantiles."""
 
     edges: Floats
     share: Floats
@@ -34,7 +34,7 @@ class SecondsHistogram(NamedTuple):
 
 
 class ChartData(NamedTuple):
-    """Curves by method; a method of which one cannot be given is left out of it."""
+    """Curves by method; a method without the data for a curve is left out."""
 
     roc: dict[str, Curve]
     risk: dict[str, Curve]
@@ -45,9 +45,9 @@ class ChartData(NamedTuple):
 def make_chart_data(
     outcomes: Mapping[str, OutcomeTable], main: Mapping[str, OutcomeTable], texts: LabelledRows | None
 ) -> ChartData:
-    """Compute what is drawn; without gold labels, only times.
+    """Compute the data of all charts; without gold labels, only times.
 
-    Probabilities and times are those of the `main` methods: trivial rules only put texts in order, and take no time.
+    Reliability and times are those of the `main` methods: trivial rules only rank texts, and take no time.
     """
     rocs: dict[str, Curve] = {}
     risks: dict[str, Curve] = {}
@@ -98,12 +98,12 @@ class AccuracyGrid(NamedTuple):
 
     @property
     def equals(self) -> int:
-        """Count the pairs that got as much as the best."""
+        """Return the number of pairs that are as good as the best."""
         return int((self.average == np.nanmax(self.average)).sum()) if self.best is not None else 0
 
 
 def read_grids(path: Path) -> dict[str, AccuracyGrid]:
-    """Read the grids in the JSON file beside a profile, of all rows and of sets of their own.
+    """Read the grids in the JSON file of a profile, of all rows and of single sets.
 
     A grid is {"q1": [...], "q2": [...], "average": [[...]]}; the file has one as "grid" and more as "grids", by set, or is one.
     Raises InputError for anything else.

@@ -1,4 +1,4 @@
-"""The content of a report: all that a page, its Markdown or its JSON shows, computed once and in plain numbers."""
+"""The content of a report for the page, Markdown and JSON: computed once, in plain numbers."""
 
 import json
 from collections import Counter
@@ -31,22 +31,20 @@ from knowhalu.report.stored_results import (
 DEFAULT_ITEMS, MAX_TITLE_NAMES = 300, 4
 
 NO_LABELS_WARNING = "No row has a gold label, so nothing is scored."
-NO_ROWS_WARNING = (
-    "The rows are not known, and with them their questions, gold labels and whole responses: --rows names their file."
-)
+NO_ROWS_WARNING = "The rows are not known, nor their questions, gold labels and whole responses. Name their file with --rows."
 
 
 def is_trivial(method: str) -> bool:
-    """Tell whether a method is a rule that knows nothing of truth."""
+    """Tell whether a method is a baseline that sees no evidence."""
     return method.startswith("trivial-") or method == "response-only"
 
 
 @dataclass(frozen=True)
 class MethodSummary:
-    """A method of a run: what decided its results, what it said and why, and why it said nothing of some rows.
+    """A method of a run: its settings and parts, counts of its verdicts and their reasons, and of its failures.
 
-    `why` counts texts left open by their reason, and hallucinated ones by how the sources stand to them; "open" and
-    "hallucinated" are those of which that is not known.
+    `why` counts inconclusive texts by their reason, and hallucinated ones by the relation of the sources; "open" and
+    "hallucinated" count those without a known one.
     """
 
     name: str
@@ -60,7 +58,7 @@ class MethodSummary:
 
 @dataclass(frozen=True)
 class RunSection:
-    """One run: its methods, its comparison where there are gold labels, its parts, what is drawn of it, and some items."""
+    """One run: its methods, its comparison where there are gold labels, its slices, the data of its charts, and some items."""
 
     name: str
     input: str
@@ -77,7 +75,7 @@ class RunSection:
 
 @dataclass(frozen=True)
 class Report:
-    """All of it. `outcomes` are those that could have been shown as items."""
+    """A report on several runs; `outcomes` counts those that could have been shown as items."""
 
     title: str
     version: str
@@ -95,7 +93,7 @@ class Report:
 def make_report(
     runs: Sequence[RunFiles], *, title: str = "", grids: Mapping[str, AccuracyGrid] | None = None, items: int = DEFAULT_ITEMS
 ) -> Report:
-    """Read all runs, one after the other, and compute what is shown; `items` of them all are shown singly.
+    """Read all runs, one after the other, and compute the content of a report with at most `items` items.
 
     Raises InputError for what cannot be read, and where rows or outcomes have changed since they were compared.
     """
@@ -139,7 +137,7 @@ def _section(
 
 
 def _without_trivial(outcomes: dict[str, OutcomeTable]) -> dict[str, OutcomeTable]:
-    """Leave out trivial rules, which give no evidence, unless there is nothing else."""
+    """Return the outcomes without those of trivial rules, which give no evidence, unless there are no others."""
     return {name: found for name, found in outcomes.items() if not is_trivial(found.method)} or outcomes
 
 
@@ -171,7 +169,7 @@ def _method_summary(name: str, found: OutcomeTable, texts: LabelledRows | None) 
 
 
 def _reason_counts(found: OutcomeTable) -> dict[str, int]:
-    """Count what is open or hallucinated by why, in the order of `REASONS`, and what does not say why last."""
+    """Count inconclusive and hallucinated texts by reason, in the order of `REASONS`, those without a reason last."""
     counted = Counter(zip(found.label.tolist(), found.why.tolist(), strict=True))
     known = {
         REASONS[at]: counted[said, at]
@@ -201,20 +199,22 @@ def _settings_of(found: OutcomeTable) -> str:
 
 
 def _warnings(rows: int, outcomes: dict[str, OutcomeTable], comparison: Comparison | None, *, labels: bool) -> list[str]:
-    """Say what a reader must know before the figures."""
-    told = []
+    """Return the warnings that a reader needs before the figures."""
+    warnings = []
     for name, found in outcomes.items():
         if found.torn:
-            told.append(f"{name}: the last line of {found.path.name} broke off, as a kill leaves it. The run has not finished.")
+            warnings.append(f"{name}: the last line of {found.path.name} is incomplete. The run has not finished.")
         if len(found.place) < rows:
-            told.append(f"{name}: {rows - len(found.place):,} of {rows:,} rows have no outcome yet. The run has not finished.")
+            warnings.append(
+                f"{name}: {rows - len(found.place):,} of {rows:,} rows have no outcome yet. The run has not finished."
+            )
         if found.failures:
             (reason, count), *more = found.failures.items()
             others = f", and {len(more):,} other reasons" if more else ""
-            told.append(f"{name}: {sum(found.failures.values()):,} rows have no verdict: {count:,} x {reason}{others}")
-    return [*told, *(comparison.notes if comparison is not None else [NO_LABELS_WARNING if labels else NO_ROWS_WARNING])]
+            warnings.append(f"{name}: {sum(found.failures.values()):,} rows have no verdict: {count:,} x {reason}{others}")
+    return [*warnings, *(comparison.notes if comparison is not None else [NO_LABELS_WARNING if labels else NO_ROWS_WARNING])]
 
 
 def input_paths(runs: Sequence[RunFiles]) -> list[Path]:
-    """Name every file that a report of these runs reads."""
+    """Return every file that a report on these runs reads."""
     return [path for run in runs for path in (*run.files.values(), *([run.rows] if run.rows is not None else []))]

@@ -1,4 +1,4 @@
-"""The tables of a report, alike for the page and for Markdown."""
+"""The tables of a report, for the page and for Markdown."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from knowhalu.types import InconclusiveReason
 
 COST_TITLE = "Cost"
 LEADING_METRICS = ("average", "balanced", "macro_f1")
-"""Figures by which published systems are ordered: the first of them that they have, or else any other."""
+"""Metrics by which published systems are ordered: the first that they have, or else any other."""
 MAX_PUBLISHED = 5
 """Published figures in the chart at most; the table has all."""
 OVERVIEW_TITLE = "Avg Acc of all sets"
@@ -28,7 +28,7 @@ LEGEND = "TPR / TNR in percent (rows): the share of the hallucinated that was fo
 
 
 def metric_tables(section: RunSection) -> list[ResultTable]:
-    """Lay out the comparison's own tables, but for cost."""
+    """Return the tables of the comparison except that of cost."""
     if section.comparison is None:
         return [_counts(section)]
     found = [sheet for sheet in make_tables(section.comparison) if not sheet.title.startswith(COST_TITLE)]
@@ -36,7 +36,7 @@ def metric_tables(section: RunSection) -> list[ResultTable]:
 
 
 def published_scores_table(section: RunSection, most: int | None = None) -> ResultTable | None:
-    """Put published figures beside ours, of the `most` best systems where it is given; None where none is known."""
+    """Return published figures next to ours, of the `most` best systems if given; None where none is known."""
     if section.comparison is None or not section.published:
         return None
     given = {p.figure for p in section.published}
@@ -50,7 +50,7 @@ def published_scores_table(section: RunSection, most: int | None = None) -> Resu
 
 
 def _systems(given: Sequence[PublishedScore], figure: str) -> list[tuple[str, str]]:
-    """Return systems with their sources, those that are best by a figure first."""
+    """Return systems with their sources, the best by a metric first."""
     best: dict[tuple[str, str], float] = {}
     for p in given:
         key = p.system, p.source
@@ -59,14 +59,14 @@ def _systems(given: Sequence[PublishedScore], figure: str) -> list[tuple[str, st
 
 
 def breakdown_table(breakdown: BreakdownRates) -> ResultTable:
-    """Lay out a breakdown: parts by methods."""
+    """Return a breakdown: slices (rows) by methods (columns)."""
     methods = list(dict.fromkeys(m for part in breakdown.parts.values() for m in part))
     rows = [(name, *(_part(part.get(m)) for m in methods)) for name, part in breakdown.parts.items()]
     return ResultTable(breakdown.title, ("", *methods), rows)
 
 
 def cost_table(section: RunSection) -> ResultTable | None:
-    """Lay out what a row costs with every method, and how long it takes; None where nothing is known."""
+    """Return cost and time of a row with every method; None where nothing is known."""
     results = section.comparison.results if section.comparison is not None else ()
     costs = {result.name: result.cost for result in results}
     used = [n for n in COST_COLUMNS if any(cost.get(n) for cost in costs.values())]
@@ -84,9 +84,9 @@ def cost_table(section: RunSection) -> ResultTable | None:
 
 
 def overview_tables(report: Report) -> list[ResultTable]:
-    """Lay out Avg Acc, sets by methods, beside the best trivial rule of each set; nothing for a single set.
+    """Return Avg Acc, sets by methods, next to the best trivial rule of each set; no table for a single set.
 
-    Many methods are shared out among several tables, so that none runs off the page.
+    Many methods are divided among several tables, so that each fits the page.
     """
     compared = [(s.name, s.comparison) for s in report.sections if s.comparison is not None]
     if len(compared) < 2:
@@ -107,16 +107,16 @@ def overview_tables(report: Report) -> list[ResultTable]:
 
 
 def run_table(section: RunSection) -> ResultTable:
-    """Lay out what decided the results of every method: hashes of its parts."""
+    """Return the hashes of the parts that decided the results of every method."""
     keys = list(dict.fromkeys(key for e in section.entrants for key in e.parts))
     rows = [(e.name, e.method, *(e.parts.get(key, "-")[:16] for key in keys)) for e in section.entrants]
     return ResultTable("What ran", ("", "method", *keys), rows)
 
 
 def reasons_table(section: RunSection) -> ResultTable | None:
-    """Count what every method left open by the reason, and what it found hallucinated by how the sources stand to it.
+    """Return counts of inconclusive verdicts by reason, and of hallucinated ones by the relation of the sources.
 
-    Returns None where no outcome says either.
+    None where no outcome has a reason or relation.
     """
     names = [name for name in REASON_TITLES if any(name in e.why for e in section.entrants)]
     if not set(names) - {"open", "hallucinated"}:
@@ -178,7 +178,7 @@ def _best_rule(comparison: Comparison) -> str:
 
 
 def split_cells(row: Sequence[str]) -> list[tuple[str, str]]:
-    """Part every cell of a row into its value and the interval or number that follows."""
+    """Split every cell of a row into its value and the interval or number that follows."""
     return [(value, f"{mark}{rest}") for value, mark, rest in (_split_cell(cell) for cell in row)]
 
 

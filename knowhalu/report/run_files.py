@@ -1,4 +1,4 @@
-"""Runs on disk: which outcome files and rows belong to a folder or file, and the rows of each."""
+"""Find the runs at given paths: their outcome files, their rows and their comparison."""
 
 import json
 from collections.abc import Iterator, Sequence, Set
@@ -14,7 +14,7 @@ RUN_PATH_HINT = "Give a folder of `knowhalu compare`, a folder of such folders, 
 
 
 class RunFiles(NamedTuple):
-    """What is known of a run before it is read: its outcome files by method, its rows and its comparison, if there are any."""
+    """The files of a run: its outcomes by method, its rows and the fields of its comparison, where there are any."""
 
     name: str
     files: dict[str, Path]
@@ -23,18 +23,18 @@ class RunFiles(NamedTuple):
 
 
 def find_runs(paths: Sequence[Path], rows: Path | None = None) -> list[RunFiles]:
-    """Find the runs that lie at the paths; `rows` names the texts of a single one.
+    """Find the runs at the paths; `rows` is the file of the rows of a single run.
 
-    Raises InputError for what is no run, and where the rows that were compared are not to be found.
+    Raises InputError for a path without a run, and where the compared rows are missing.
     """
-    found = [run for path in paths for run in _runs(path, rows)]
-    if rows is not None and len(found) > 1:
-        raise InputError(f"--rows {rows}: there are {len(found)} runs. It can only name the rows of a single one.")
-    names = [run.name for run in found]
+    runs = [run for path in paths for run in _runs(path, rows)]
+    if rows is not None and len(runs) > 1:
+        raise InputError(f"--rows {rows}: there are {len(runs)} runs. It can only name the rows of a single one.")
+    names = [run.name for run in runs]
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"two runs are called {name!r}. Rename the folder or file of one of them.")
-    return found
+    return runs
 
 
 def _runs(path: Path, rows: Path | None) -> list[RunFiles]:
@@ -66,7 +66,7 @@ def _compared_run(folder: Path, rows: Path | None) -> RunFiles:
 
 
 def _rows_of(folder: Path, given: Path) -> Path:
-    """Find the compared rows: where they were, or beside the outcomes if all was moved together."""
+    """Return the file of the compared rows: as given, or next to the outcomes if all files were moved together."""
     places = (given, folder / "input" / given.name, folder / given.name, folder.parent / given.name)
     found = next((place for place in places if place.is_file()), None)
     if found is None:
@@ -75,5 +75,5 @@ def _rows_of(folder: Path, given: Path) -> Path:
 
 
 def read_samples_at(path: Path, places: Set[int]) -> Iterator[tuple[int, Sample]]:
-    """Yield some rows with their places."""
+    """Yield the rows at some places."""
     return ((place, sample) for place, sample in enumerate(read_samples(path)) if place in places)

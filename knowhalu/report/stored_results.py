@@ -1,4 +1,4 @@
-"""Comparisons and evaluations read back from their files, and the published figures shown beside them."""
+"""Comparisons and evaluations read from their files, and the published figures to show with them."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ REPORT_TRAITS = ("steps", "forms")
 
 
 class SliceRates(NamedTuple):
-    """The rows of a part that a method has a verdict of, and the shares of hallucinated found and of faithful passed."""
+    """The rows of a slice with a verdict of a method, and its TPR and TNR there."""
 
     rows: int
     tpr: float | None
@@ -38,7 +38,7 @@ class SliceRates(NamedTuple):
 
 
 class BreakdownRates(NamedTuple):
-    """What every method got in every part: `parts[part][method]`."""
+    """The rates of every method in every slice: `parts[slice][method]`."""
 
     title: str
     parts: dict[str, dict[str, SliceRates]]
@@ -58,7 +58,7 @@ def read_comparison(given: dict[str, Any], path: Path) -> Comparison:
 
 
 def check_unchanged(comparison: Comparison, outcomes: dict[str, OutcomeTable], texts: LabelledRows, path: Path) -> None:
-    """Compare the figures of a file with its outcomes; raises InputError where these have changed since it was written."""
+    """Raise InputError where the outcomes of a comparison have changed since its file was written."""
     for result in comparison.results:
         entries, said = table_predictions(outcomes[result.name], texts)
         now = metrics_from_counts(row_counts(said).sum(axis=0))
@@ -68,7 +68,7 @@ def check_unchanged(comparison: Comparison, outcomes: dict[str, OutcomeTable], t
 
 
 def compare_outcomes(name: str, found: OutcomeTable, texts: LabelledRows) -> Comparison | None:
-    """Compare one method with gold labels, beside the best rule on length for the same rows; None where no row has a label."""
+    """Compare one method and the best length rule on the same rows with gold labels; None where no row has a label."""
     entries, said = table_predictions(found, texts)
     if not len(entries):
         return None
@@ -145,7 +145,7 @@ def _result(given: dict[str, Any]) -> MethodResult:
 
 
 def _from_fields(kind: type[T], given: dict[str, Any]) -> T:
-    """Make a record of the fields that it has; a file of another version may hold more."""
+    """Make a record of its known fields; a file of another version may have more."""
     return kind(**{f.name: given[f.name] for f in fields(kind) if f.name in given})
 
 
@@ -154,7 +154,7 @@ def _number(value: float | None) -> float:
 
 
 class DatasetNotes(NamedTuple):
-    """A data set in words, what a reader is warned of, and the tables of its parts; all empty for rows that are of none."""
+    """The facts, warnings and tables of a data set; all empty for rows of none."""
 
     name: str = ""
     facts: tuple[str, ...] = ()
@@ -163,7 +163,7 @@ class DatasetNotes(NamedTuple):
 
 
 def read_dataset_notes(fields: Mapping[str, Any], place: str) -> DatasetNotes:
-    """Take what an evaluation wrote beside its comparison; raises InputError where it cannot be read."""
+    """Return the notes that an evaluation added to its comparison; raises InputError where they cannot be read."""
     try:
         about = fields.get("dataset") or {}
         tables = subset_tables([_subset(given) for given in fields.get("subsets", ())], count_mean=True)
@@ -189,7 +189,7 @@ def _subset(given: Mapping[str, Any]) -> Subset:
 
 
 class PublishedScore(NamedTuple):
-    """What others reported for a set: the system, the figure's name, its value as a share, and where it was published."""
+    """A published result on a data set: the system, the metric, its value as a share, and the source."""
 
     system: str
     figure: str
@@ -198,7 +198,7 @@ class PublishedScore(NamedTuple):
 
 
 def published_scores(name: str) -> tuple[PublishedScore, ...]:
-    """Return what others reported for the set of this name, or of this run folder; nothing where no figure is known."""
+    """Return the published results on the data set of this name, or of this run folder; empty where none is known."""
     known = book.read_published()
     keys = [key for key, about in known.sets.items() if name == key or name in about.folders]
     found = [n for key in keys for n in book.published_numbers(set=key) if n.metric in METRICS]
@@ -212,7 +212,7 @@ def published_scores(name: str) -> tuple[PublishedScore, ...]:
 
 
 def _system(number: book.PublishedNumber, *, alone: bool) -> str:
-    """Name the row of a published table, and its column too where the row has several of one figure."""
+    """Return the name of a row of a published table, with the column where the row has several of one metric."""
     return ", ".join(filter(None, (*number.labels, "" if alone else number.column)))
 
 

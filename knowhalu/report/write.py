@@ -15,17 +15,14 @@ from knowhalu.report.items import item_as_json
 
 JSON_START = '{\n "knowhalu_report": 1,'
 FORMAT_STARTS = {"html": page.HTML_START, "markdown": markdown.MARKDOWN_START, "json": JSON_START}
-"""How a report in each form begins."""
+"""The beginning of a report in each form."""
 SUFFIX_FORMATS = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".json": "json"}
 FORMAT_OPTIONS = {"html": "--out", "markdown": "--markdown", "json": "--json"}
 FORMAT_NAMES = {"html": "an HTML page", "markdown": "Markdown", "json": "JSON"}
 
 
 def check_outputs(outputs: Mapping[str, Path], inputs: Sequence[Path]) -> None:
-    """Refuse outputs that are one another, an input, a file that is there and not a report, or named as another form is.
-
-    Raises InputError.
-    """
+    """Raise InputError for outputs that are equal, an input, a file that is not a report, or have the suffix of another form."""
     places = [path.resolve() for path in outputs.values()]
     for form, path in outputs.items():
         if places.count(path.resolve()) > 1:
@@ -34,9 +31,9 @@ def check_outputs(outputs: Mapping[str, Path], inputs: Sequence[Path]) -> None:
         named = SUFFIX_FORMATS.get(path.suffix.lower(), form)
         if named != form:
             other = f"For {FORMAT_NAMES[form]}, give {FORMAT_OPTIONS[form]} a file of another ending."
-            cure = f"For {FORMAT_NAMES[named]}: {FORMAT_OPTIONS[named]} {path}. {other}"
+            remedy = f"For {FORMAT_NAMES[named]}: {FORMAT_OPTIONS[named]} {path}. {other}"
             raise InputError(
-                f"{path}: {FORMAT_OPTIONS[form]} writes {FORMAT_NAMES[form]}, which is not what the name says. {cure}"
+                f"{path}: {FORMAT_OPTIONS[form]} writes {FORMAT_NAMES[form]}, which does not fit the suffix. {remedy}"
             )
 
 
@@ -48,7 +45,7 @@ def write_reports(report: Report, outputs: Mapping[str, Path]) -> None:
 
 
 def report_as_json(report: Report) -> str:
-    """Write the report as JSON; what is not a number is null."""
+    """Return the report as JSON; unknown numbers are null."""
     fields = {
         "knowhalu_report": 1, "version": report.version, "title": report.title, "outcomes": report.outcomes,
         "sample": say.sample_note(report) if report.items else None,

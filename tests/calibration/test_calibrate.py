@@ -153,7 +153,7 @@ def test_a_profile_is_not_calibrated_by_a_profile(job, tmp_path):
     from knowhalu.batch import detect
 
     detect(used, tmp_path / "rows.jsonl", tmp_path / "used.jsonl")
-    with pytest.raises(InputError, match="was made by a profile"):
+    with pytest.raises(InputError, match="was made with a profile"):
         job(Settings(), outcomes=tmp_path / "used.jsonl", name="q.toml")
 
 
@@ -179,7 +179,7 @@ def test_stored_stages_that_were_not_all_asked_are_refused(job, tmp_path):
 
     path = written(tmp_path, ROWS[:4])
     detect(Checker(load_settings(pairs=["method=cascade"])), path, tmp_path / "usual.jsonl")
-    with pytest.raises(InputError, match="not every stage was asked.*cascade.ask=always"):
+    with pytest.raises(InputError, match="not every stage checked.*cascade.ask=always"):
         job(Settings(), rows=ROWS[:4] + ROWS[4:8], outcomes=tmp_path / "usual.jsonl")
 
 

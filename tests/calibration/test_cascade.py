@@ -63,7 +63,7 @@ def test_stages_decided_anew_are_what_the_cascade_says(rows, with_llm, rules, on
     low, high = sorted((one, other))
     settings = {"lexical": {"rules": sorted(rules)}, "cascade": {"low": low, "high": high}}
     tuned = stored(samples, [True] * len(rows), with_llm)
-    said, stage = tuned.said(settings), tuned.stage(settings)
+    said, stage = tuned.predict(settings), tuned.stage(settings)
     for i, verdict in enumerate(run(samples, tuple(sorted(rules)), with_llm, low=low, high=high)):
         assert stage[i] == next((s.name for s in verdict.stages if s.decided), "")
         assert said.abstained[i] == (verdict.hallucinated is None)
@@ -104,7 +104,7 @@ def test_each_side_of_the_band_holds_the_risk_that_was_asked_for(rows, risk):
         settings = tuned.fit(np.arange(len(rows)))
     except InputError:
         return
-    decided, said = tuned.stage(settings) == "encoder", tuned.said(settings).settled
+    decided, said = tuned.stage(settings) == "encoder", tuned.predict(settings).settled
     assert decided.any() and CascadeOptions(**settings["cascade"])
     for side, wrong in ((decided & ~said, gold), (decided & said, ~gold)):
         assert not side.any() or is_error_rate_bounded(risk, int((side & wrong).sum()), int(side.sum()))
@@ -121,7 +121,7 @@ def test_a_rule_is_used_where_it_is_right_often_enough():
 def test_too_few_rows_hold_no_small_risk():
     p = np.array([0.01] * 20 + [0.99] * 20)
     tuned = stored(rows_of(p), p > 0.5, False, risk=0.05)
-    with pytest.raises(InputError, match=r"lowest that can be held is 0.139, for the 20 rows that are most surely"):
+    with pytest.raises(InputError, match=r"lowest that can be kept is 0.139, for the 20 rows that are most surely"):
         tuned.fit(np.arange(40))
     assert tuned._replace(risk=0.14).fit(np.arange(40))["cascade"]["low"] == pytest.approx(0.5)
 

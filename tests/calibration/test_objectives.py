@@ -92,6 +92,6 @@ def test_a_method_that_leaves_more_open_itself_is_refused():
 def test_what_has_nothing_to_part_is_refused_and_own_labels_need_no_border():
     with pytest.raises(InputError, match="both labels"):
         fit_decision_thresholds(Goal("average"), said([0.1, 0.9], [1, 1]))
-    with pytest.raises(InputError, match="left all rows open"):
+    with pytest.raises(InputError, match="was inconclusive on all rows"):
         fit_decision_thresholds(Goal("average"), said([0.1, 0.9], [0, 1], open_=[0, 1]))
     assert fit_decision_thresholds(Goal("labels"), MANY) is None

@@ -37,7 +37,7 @@ def verdict(values, theta, rule):
 @given(st.lists(claims, min_size=1, max_size=5), st.floats(0.001, 1), st.sampled_from(["product", "minimum"]))
 def test_deciding_anew_is_what_the_method_says_under_that_theta(texts, theta, rule):
     lines = [(i, verdict(values, 0.5, rule).model_dump(mode="json")) for i, values in enumerate(texts)]
-    found = read_tunable_theta(lines, np.ones(len(texts), bool), rule).said({"factored": {"theta": theta}})
+    found = read_tunable_theta(lines, np.ones(len(texts), bool), rule).predict({"factored": {"theta": theta}})
     for i, values in enumerate(texts):
         own = verdict(values, theta, rule)
         assert found.abstained[i] == (own.hallucinated is None)

@@ -49,8 +49,8 @@ def test_what_is_held_out_is_not_chosen_on():
     p, gold = rng.random(400), rng.random(400) < 0.5
     chooser = Tuner(fixed(p, gold), gold, np.arange(400), Goal("average"), "isotonic")
     everything = np.arange(400)
-    inside = measures_with_intervals(chooser.said(chooser.choose(everything)), everything)
-    held = join_predictions([(mask, chooser.said(choice)) for mask, choice in chooser.crossed()])
+    inside = measures_with_intervals(chooser.predict(chooser.choose(everything)), everything)
+    held = join_predictions([(mask, chooser.predict(choice)) for mask, choice in chooser.crossed()])
     assert measures_with_intervals(held, everything)["average"].value < 0.5 + 0.06 < inside["average"].value + 0.06
     assert measures_with_intervals(held, everything)["brier"].value > 0.25 > inside["brier"].value
     assert inside["ece"].value < 1e-5 < 0.03 < measures_with_intervals(held, everything)["ece"].value
@@ -63,7 +63,7 @@ def test_sets_with_rows_enough_get_borders_of_their_own():
     chooser = Tuner(fixed(p, gold), gold, np.arange(82), Goal("average"), "none", sets)
     choice = chooser.choose(np.arange(82))
     assert {name: round(chosen.decision.low, 2) for name, chosen in choice.sets.items()} == {"low": 0.24, "high": 0.76}
-    assert chooser.said(choice).right[:80].all()
+    assert chooser.predict(choice).right[:80].all()
 
 
 def test_a_set_out_of_reach_is_named():

@@ -139,7 +139,7 @@ def test_a_limit_is_not_written_over_what_it_did_not_take_of_the_input(job, tmp_
     job(LENGTH, limit=6)
     path = tmp_path / "out/input/rows.jsonl"
     path.write_text(there)
-    with pytest.raises(InputError, match=r"rows.jsonl: holds what is not in .*in.jsonl.*Give another folder, or delete it"):
+    with pytest.raises(InputError, match=r"rows.jsonl: has rows that are not in .*in.jsonl.*Give another folder, or delete it"):
         job(LENGTH, limit=6)
     assert path.read_text() == there
 

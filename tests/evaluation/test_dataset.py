@@ -212,6 +212,6 @@ def test_a_limit_takes_whole_pairs_and_says_of_how_many_rows(job):
 def test_rows_that_lie_where_they_would_be_written_are_left_as_they_are(job, tmp_path):
     path = tmp_path / "out/input/rows.jsonl"
     path.parent.mkdir(parents=True)
-    with pytest.raises(InputError, match="lies where its rows would be written.*Give another folder"):
+    with pytest.raises(InputError, match="is in the folder to which its rows would be written.*Give another folder"):
         job("qa-pairs", PAIRS, data=path, limit=6)
     assert len(path.read_text().splitlines()) == len(PAIRS)

@@ -36,7 +36,7 @@ def test_its_own_settings_win():
     (["knowhallu"], "Did you mean 'knowhalu'"), ([" , "], "no method is named"), (["know halu"], "is no method. Write it as"),
     (["knowhalu[delta1]"], "is no setting of a method"), (["knowhalu[method=x]"], "is no setting of a method"),
     (["knowhalu,knowhalu"], "two methods would be called 'knowhalu'"), (["A=knowhalu,a=knowhalu"], "two methods would be called"),
-    (["trivial-length=knowhalu"], "'trivial-length' is a method itself"),
+    (["trivial-length=knowhalu"], "'trivial-length' is the name of a method"),
 ])  # fmt: skip
 def test_what_is_no_method_is_refused_with_the_form(texts, said):
     with pytest.raises(SettingsError) as told:
