@@ -228,13 +228,14 @@ def _make_entry(fields: dict[str, Any], where: str) -> _Entry:
             return _Entry(FAILED, failure=f"{fields['stage']}: {fields['reason']}"[:160])
         judgments = [(segment["base"], segment["supplement"]) for segment in fields["segments"]]
         same_label = [base["label"] == other["label"] for base, other in judgments if other is not None]
+        inconclusive = fields.get("inconclusive_reason", fields.get("open"))  # older versions wrote "open"
         steps = [[len(judgment["steps"]) for judgment in pair if judgment is not None] for pair in judgments]
         return _Entry(
             label=_LABELS[fields["hallucinated"]], probability=float(fields["probability"]),
             seconds=float(fields["seconds"].get("total", np.nan)), steps=max((pair[0] for pair in steps), default=0),
             all_steps=sum(map(sum, steps)), segments=len(judgments), agree=int(all(same_label)) if same_label else -1,
             usage=tuple(int(fields["usage"].get(name, 0)) for name in Usage.model_fields),
-            why=REASONS.index(fields.get("open") or fields.get("relation") or ""),
+            why=REASONS.index(inconclusive or fields.get("relation") or ""),
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise InputError(f"{where}: not an outcome of a check ({type(error).__name__}: {error}). {OUTCOME_FILE_HINT}") from error

@@ -16,7 +16,7 @@ from knowhalu.io.outcomes import (
     OutcomeTable,
     read_outcomes_at,
 )
-from knowhalu.report.highlight import HighlightedSegment, highlight_segments, rebuild_response
+from knowhalu.report.highlight import HighlightedSegment, highlight_segments
 from knowhalu.report.run_files import read_samples_at
 from knowhalu.results import Outcome, Verdict
 from knowhalu.types import Sample
@@ -51,7 +51,7 @@ class ReportItem:
     @property
     def why(self) -> str:
         """Return the reason of an inconclusive verdict, or the relation of the sources to a hallucinated text."""
-        return str((self.verdict.open or self.verdict.relation or "") if self.verdict is not None else "")
+        return str((self.verdict.inconclusive_reason or self.verdict.relation or "") if self.verdict is not None else "")
 
     @property
     def type(self) -> str:
@@ -120,7 +120,7 @@ def _item(
     raw, outcome = line
     stretches: Sequence[HighlightedSegment] = ()
     if isinstance(outcome, Verdict):
-        stretches = highlight_segments(sample.response if sample is not None else rebuild_response(outcome), outcome)
+        stretches = highlight_segments(sample.response if sample is not None else outcome.response, outcome)
     return ReportItem(run, method, state, outcome, sample, tuple(stretches), others, place, len(raw) <= MAX_OUTCOME_BYTES)
 
 

@@ -23,7 +23,7 @@ def verifier(tmp_path, monkeypatch) -> Path:
     folder.mkdir()
     for name in VERIFIER_FILES:
         (folder / name).write_bytes(b"x")
-    monkeypatch.setattr(service, "PACKAGED", folder)
+    monkeypatch.setattr(service, "PACKAGED_VERIFIER", folder)
     return folder
 
 
@@ -66,8 +66,8 @@ def test_a_missing_package_is_named_with_its_command(monkeypatch):
     (["method=nonsense"], "method", "unknown method 'nonsense'"),
     (["method=halueval", "reasoner=encoder"], "method", "Use --reasoner llm"),
     (["reasoner=llm", "llm.backend=nonsense"], "llm.model", "unknown LLM backend 'nonsense'"),
-    (["reasoner=llm", "llm.backend=vllm"], "llm.model", "set llm.model to the folder of a model"),
-    (["reasoner=llm", "llm.backend=transformers", "llm.model=none"], "llm.model", "no model in none"),
+    (["reasoner=llm", "llm.backend=vllm"], "llm.model", "Set it to the folder of a model"),
+    (["reasoner=llm", "llm.backend=transformers", "llm.model=none"], "llm.model", "none: no such folder"),
     (["method=cascade", "reasoner=llm", "llm.backend=vllm"], "llm.model", "set llm.model"),
     (["retrieval.mode=late", "retrieval.token_encoder=none"], "token encoder", "none: no such folder"),
     (["retrieval.index=none", "retrieval.reranker=none"], "reranker", "none: no such folder"),
