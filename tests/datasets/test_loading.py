@@ -66,7 +66,7 @@ def test_files_of_a_folder_are_splits_where_their_names_say_so(write, tmp_path):
     (tmp_path / "d/wice_test.jsonl").unlink()
     assert ids("wice", tmp_path / "d") == ["c0", "c1"]
     write("d/wice_test.jsonl", claims(None))
-    with pytest.raises(InputError, match="holds no split 'val', but 'dev', 'test'"):
+    with pytest.raises(InputError, match="has no split 'val'; its splits are 'dev', 'test'"):
         ids("wice", tmp_path / "d", "val")
 
 
@@ -76,7 +76,7 @@ def test_of_a_folder_without_the_names_of_a_set_the_files_of_its_form_are_taken(
     (tmp_path / "d/torn.json").write_text("{")
     assert ids("claims", tmp_path / "d") == ["c0"]
     assert ids("qa-pairs", tmp_path / "d") == ["line-1-right", "line-1-hallucinated"]
-    with pytest.raises(InputError, match="holds no file with rows of this set, which have document, right_summary"):
+    with pytest.raises(InputError, match="has no file with rows of this set, which have the fields document, right_summary"):
         ids("bump", tmp_path / "d")
 
 
@@ -127,7 +127,7 @@ def test_a_file_of_another_set_is_told_which_it_looks_like(write):
 
 def test_nothing_there_is_said(write, tmp_path):
     (tmp_path / "empty").mkdir()
-    for path, said in ((write("d.jsonl", []), "holds no rows"), (tmp_path / "no", "no such file or folder"),
+    for path, said in ((write("d.jsonl", []), "has no rows"), (tmp_path / "no", "no such file or folder"),
                        (tmp_path / "empty", "holds no .jsonl")):  # fmt: skip
         with pytest.raises(InputError, match=said):
             open_dataset("claims", path)
