@@ -1,4 +1,4 @@
-"""Rows in parts: which part each row is in, and that a part has the figures of its rows alone."""
+"""Slices: names of the slice of each row, and metrics of its rows alone."""
 
 import numpy as np
 
@@ -28,7 +28,7 @@ def parting(**names):
     return Slicing("m", said, np.arange(n) // 2, {**{key: ["one"] * n for key in BREAKDOWN_TITLES}, **names})
 
 
-def test_a_part_has_the_figures_of_its_rows_and_rows_without_a_part_are_left_out():
+def test_slice_has_the_metrics_of_its_rows():
     names = ["a", "b", None, "b"] * 10
     one = parting(type=names)
     (found,) = make_breakdowns([one], draw_resamples(20))
@@ -42,19 +42,19 @@ def test_a_part_has_the_figures_of_its_rows_and_rows_without_a_part_are_left_out
     assert b.hallucinated == one.predictions.gold[chosen].sum()
 
 
-def test_one_part_is_no_breakdown_and_numbers_stand_in_their_order():
+def test_single_slice_is_no_breakdown_and_numbers_are_sorted():
     names = ["6 and more", "3 to 5", "0", "2"] * 2
     (found,) = make_breakdowns([parting(segments=names), parting(type=["x"] * 8)], draw_resamples(4))
     assert [p.name for p in found.results[0].parts] == ["0", "2", "3 to 5", "6 and more"]
     assert len(found.results) == 1
 
 
-def test_lengths_are_parted_in_thirds_that_say_their_words():
+def test_lengths_are_divided_into_named_thirds():
     assert slice_names("words", [1, 2, 3, 4, 5, 60]) == ["1 to 2"] * 2 + ["3 to 4"] * 2 + ["5 to 60"] * 2
     assert set(slice_names("words", [7, 7, 7])) == {"7"}
 
 
-def test_the_rarest_names_are_put_together_and_stand_last():
+def test_rarest_slices_are_combined_and_last():
     values = [f"t{i}" for i in range(MAX_SLICES)] * 2 + ["rare", "rarer", None]
     names = slice_names("type", values)
     assert names[-3:] == [OTHER_SLICES, OTHER_SLICES, None]

@@ -1,4 +1,4 @@
-"""Outcome files read back: the later outcome holds, torn and foreign lines, and rows that are no longer what was checked."""
+"""Outcome files: columns, later outcomes, incomplete and foreign lines, and changed rows."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def files(tmp_path):
     return write_outcomes(tmp_path / "said.jsonl", ROWS, SAID), write_rows(tmp_path / "rows.jsonl", ROWS)
 
 
-def test_every_line_becomes_a_few_numbers(files):
+def test_outcome_lines_become_columns(files):
     found = read_outcome_table(files[0], rows_of(files[1]).row_index)
     assert found.run == RUN and found.method == "knowhalu" and not found.torn
     assert found.label.tolist() == [HALLUCINATED, INCONCLUSIVE, FAILED, FAITHFUL]
@@ -43,12 +43,12 @@ def test_every_line_becomes_a_few_numbers(files):
     assert said.gold.tolist() == [True, False] and said.abstained.tolist() == [False, True]
 
 
-def test_a_line_is_found_again_by_its_offset(files):
+def test_outcome_is_read_again_at_its_offset(files):
     found = read_outcome_table(files[0], None)
     assert [outcome.id for _, _, outcome in read_outcomes_at(files[0], found.offset[[3, 1]].tolist())] == ["r1", "r3"]
 
 
-def test_the_later_outcome_of_a_row_holds_and_a_torn_end_is_told(files):
+def test_later_outcome_counts_and_incomplete_end_is_reported(files):
     whole = files[0].read_bytes()
     again = write_outcomes(files[0].with_name("again.jsonl"), [ROWS[2]], [verdict(ROWS[2], 0.95)]).read_bytes().split(b"\n", 1)[1]
     files[0].write_bytes(whole + again + again[:50])
@@ -69,13 +69,13 @@ def test_the_later_outcome_of_a_row_holds_and_a_torn_end_is_told(files):
     (lambda b: b + b"[1]\n", "line 6: not an outcome of a check"),
     (lambda b: b + b'{"id": "\\ud800", "stage": "s", "reason": "r"}\n', "line 6: not an outcome of a check"),
 ])  # fmt: skip
-def test_what_is_no_outcome_file_is_refused_by_its_line(files, change, said):
+def test_invalid_outcome_file_is_refused_with_its_line(files, change, said):
     files[0].write_bytes(change(files[0].read_bytes()))
     with pytest.raises(InputError, match=said):
         read_outcome_table(files[0], None)
 
 
-def test_rows_that_are_gone_or_have_changed_are_refused(files):
+def test_missing_or_changed_rows_are_refused(files):
     with pytest.raises(InputError, match=r"said.jsonl, line 3: the sample 'r1' is not in .*other.jsonl"):
         read_outcome_table(files[0], rows_of(write_rows(files[1].with_name("other.jsonl"), ROWS[:1])).row_index)
     changed = [ROWS[0].model_copy(update={"response": "It is 330 metres high."}), *ROWS[1:]]
@@ -83,7 +83,7 @@ def test_rows_that_are_gone_or_have_changed_are_refused(files):
         read_outcome_table(files[0], rows_of(write_rows(files[1], changed)).row_index)
 
 
-def test_states_follow_from_gold_and_without_it_from_what_was_said(files):
+def test_states_follow_from_gold_or_else_from_the_verdict(files):
     texts = rows_of(files[1])
     states = item_states(read_outcome_table(files[0], texts.row_index), texts).tolist()
     assert states == [
@@ -95,7 +95,7 @@ def test_states_follow_from_gold_and_without_it_from_what_was_said(files):
     assert item_states(read_outcome_table(files[0], None), None).tolist() == ["hallucinated", "abstained", "failed", "faithful"]
 
 
-def test_the_sample_begins_with_the_surest_mistakes_and_leaves_room_for_every_state():
+def test_items_begin_with_confident_errors_and_include_every_state():
     states = np.array(["wrong"] * 50 + ["abstained"] * 50 + ["failed"] * 50 + ["right"] * 50)
     sureness = np.tile(np.arange(50) / 100, 4)
     sureness[150:] = sureness[150:][::-1]
