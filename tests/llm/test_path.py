@@ -118,7 +118,7 @@ def test_a_local_model_is_identified_by_its_files_without_loading_it(tmp_path):
     weights = tmp_path / "Small" / "model.safetensors"
     weights.write_bytes(b"one")
     checker = Checker(settings(tmp_path, backend="transformers", model=str(weights.parent)))
-    first = checker.answers
-    assert first.startswith("Small ") and first == checker.answers
+    first = checker.llm_identity
+    assert first.startswith("Small ") and first == checker.llm_identity
     weights.write_bytes(b"other")
-    assert checker.answers != first and Checker().answers == ""
+    assert checker.llm_identity != first and Checker().llm_identity == ""
