@@ -1,4 +1,4 @@
-"""The server backend against a real llama.cpp server, with a tiny model of random weights that the test makes itself."""
+"""The server backend against a real llama.cpp server, with a tiny model of random weights."""
 
 import socket
 import subprocess

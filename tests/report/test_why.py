@@ -24,5 +24,5 @@ def test_why_texts_are_open_or_wrong_is_counted_shown_and_filtered_by(reported):
     assert [a["data-why"] for a in page.all("details", class_="item")].count("off_topic") == 1
     assert len(page.all("option", value="neutral")) == 1
     for text in (report_as_markdown(report), report_as_html(report)):
-        assert "the sources speak of something else" in text and "not in the sources" in text
+        assert InconclusiveReason.OFF_TOPIC.description in text and "not in the sources" in text
     assert {i["outcome"]["relation"] for i in json.loads(report_as_json(report))["items"]} == {"neutral", None}

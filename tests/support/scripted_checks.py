@@ -89,7 +89,7 @@ class ScriptedChecker(Checker):
     """A checker with a scripted engine and a fingerprint of choice."""
 
     run = {"version": "1", "settings": '{"method":"scripted","engine":{"batch":1}}'}
-    answers = ""
+    llm_identity = ""
 
     @cached_property
     def method(self):

@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from knowhalu.results import Change, Evidence, Revision, RevisionStrategy, Segment, TextEdit, Verdict
 from knowhalu.settings import ReviseOptions
@@ -25,6 +25,21 @@ class SentenceVerdict(NamedTuple):
     label: Label | None
     probability: float
     segments: tuple[Segment, ...]
+
+
+class RewriteInput(NamedTuple):
+    """A flagged sentence, the reason, and the text around it."""
+
+    sentence: str
+    why: str
+    context: str
+
+
+class ProposedRewrite(NamedTuple):
+    """A possible replacement of a sentence."""
+
+    text: str
+    how: Literal["rewritten", "substituted"]
 
 
 def editable_spans(text: str) -> tuple[Span, ...]:

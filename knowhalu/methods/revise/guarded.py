@@ -26,13 +26,10 @@ from knowhalu.requests import Conversation
 from knowhalu.results import (
     Change,
     Evidence,
-    ProposedRewrite,
     Revision,
-    RewriteInput,
     TextEdit,
     Verdict,
     apply_edits,
-    make_unified_diff,
 )
 from knowhalu.settings import ReviseOptions
 from knowhalu.text.sentences import Span

@@ -14,7 +14,6 @@ from knowhalu.prompts.format import format_passages
 from knowhalu.prompts.generate import generate_with_retry
 from knowhalu.prompts.template import PromptText, join_sections, section, unshield
 from knowhalu.requests import Completion, Conversation, Generate
-from knowhalu.results import ProposedRewrite, RewriteInput
 from knowhalu.settings import LLMOptions
 from knowhalu.text.sentences import sentences, word_count, words
 from knowhalu.types import Passage

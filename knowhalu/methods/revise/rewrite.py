@@ -21,7 +21,7 @@ from knowhalu.methods.revise.edits import (
     unchanged_revision,
 )
 from knowhalu.requests import Conversation
-from knowhalu.results import Change, Revision, RewriteInput, TextEdit, Verdict, make_unified_diff
+from knowhalu.results import Change, Revision, TextEdit, Verdict
 from knowhalu.settings import ReviseOptions
 from knowhalu.text.sentences import Span
 from knowhalu.types import HallucinationKind, Passage, Sample

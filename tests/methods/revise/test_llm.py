@@ -10,7 +10,6 @@ from knowhalu.methods.revise.llm import LLMRewriter
 from knowhalu.prompts.book import REVISION, PromptBook
 from knowhalu.prompts.template import SECTION
 from knowhalu.requests import Completion
-from knowhalu.results import ProposedRewrite, RewriteInput
 from knowhalu.settings import LLMOptions
 from knowhalu.types import Passage
 from tests.methods.test_hostile import filled, hostile
