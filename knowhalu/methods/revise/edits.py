@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import SequenceMatcher
+from difflib import SequenceMatcher, unified_diff
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
@@ -163,6 +163,16 @@ def _trim_edit(old: str, edit: TextEdit) -> TextEdit:
     while start < end and new and old[end - 1] == new[-1] and new[-1].isspace():
         end, new = end - 1, new[:-1]
     return TextEdit(start, end, new)
+
+
+def make_unified_diff(original: str, revised: str) -> str:
+    """Return a unified diff with one sentence on each line."""
+    lines = unified_diff(_sentence_lines(original), _sentence_lines(revised), "original", "revised", lineterm="", n=1)
+    return "\n".join(lines)
+
+
+def _sentence_lines(text: str) -> Sequence[str]:
+    return [" ".join(s.text.split()) for s in sentences(text)]
 
 
 class FlaggedSentence(NamedTuple):

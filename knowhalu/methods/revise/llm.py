@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from knowhalu.errors import ReplyError, StageError
+from knowhalu.methods.revise.edits import ProposedRewrite, RewriteInput
 from knowhalu.prompts.book import REVISION, PromptBook
 from knowhalu.prompts.format import format_passages
 from knowhalu.prompts.generate import generate_with_retry

@@ -12,10 +12,12 @@ from knowhalu.methods.common.protocol import Detector
 from knowhalu.methods.common.sources import given_or_retrieved_passages
 from knowhalu.methods.revise.edits import (
     FlaggedSentence,
+    RewriteInput,
     changed_sentences,
     diff_edits,
     editable_spans,
     flagged_sentences,
+    make_unified_diff,
     off_target_reason,
     refused_revision,
     unchanged_revision,

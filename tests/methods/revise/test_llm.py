@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from knowhalu.errors import PromptError, StageError
 from knowhalu.llm.parse import cut_at_stop
+from knowhalu.methods.revise.edits import ProposedRewrite, RewriteInput
 from knowhalu.methods.revise.llm import LLMRewriter
 from knowhalu.prompts.book import REVISION, PromptBook
 from knowhalu.prompts.template import SECTION
