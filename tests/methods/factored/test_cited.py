@@ -60,11 +60,11 @@ def test_a_number_is_that_of_an_id_or_title_or_else_the_place(named, number, ids
     ("text", "said"),
     [
         ("[9]", "no source has the number 9; there are 6"),
-        ("Ling (2012)", "none of the 6 sources has Ling and 2012 in its title or id; Ling is there with 2009"),
+        ("Ling (2012)", "none of the 6 sources has Ling and 2012 in its title or id; Ling is listed with 2009"),
         ("Nobody et al. (2001)", "none of the 6 sources has Nobody and 2001 in its title or id"),
     ],
 )
-def test_the_reason_names_the_expected_type_of_answer(text, said):
+def test_the_reason_of_a_mismatch_names_authors_year_or_number(text, said):
     assert mismatch_reason(find_citations(text)[0], PAPERS) == said
 
 

@@ -78,7 +78,7 @@ def test_the_label_alone_costs_one_call_a_claim():
     assert verdict.hallucinated is True and verifier.stages() == ["claims", *["label"] * 3]
     request = verifier.requests("label")[0]
     assert request.prompt.endswith("### Supported:") and "### Reasoning" not in request.prompt
-    assert verdict.segments[0].findings[0].reason == "judged without reasons"
+    assert verdict.segments[0].findings[0].reason == "No reasons were asked for."
 
 
 def test_a_question_is_shown_with_its_answer_and_its_claims():
@@ -99,7 +99,7 @@ def test_votes_are_drawn_and_their_share_counts():
     verifier = Verifier(raw=raw)
     verdict = check(verifier, sample("Ada Lovelace wrote."), llm={"votes": 4, "seed": 5})
     (finding,) = verdict.segments[0].findings
-    assert finding.p_supported == 0.75 and "(3 of 4 votes for it)" in finding.reason
+    assert finding.p_supported == 0.75 and "(3 of 4 votes)" in finding.reason
     assert [(r.temperature, r.seed) for r in verifier.requests("reasons")] == [(1.0, 5), (1.0, 6), (1.0, 7), (1.0, 8)]
     assert verdict.segments[0].base.confidence_source == "votes" and "counts as 0 or 1" not in verdict.reason
 
@@ -131,8 +131,8 @@ SENTENCES = ["Ada Lovelace wrote the notes in 1843.", "She was born in Leeds and
     [
         ("Ada wrote.", "a line has no number of a sentence: 'Ada wrote.'"), ("", "sentence 1 has no line"),
         ("7: Ada Lovelace wrote the notes.", "there is no sentence 7"), ("1: Ada Lovelace wrote.", "sentence 2 has no line"),
-        ("1: none\n2: Pigs can fly over mountains.", "the text does not say"),
-        ("1: none\n2: Ada died in 1999.", "does not say"),
+        ("1: none\n2: Pigs can fly over mountains.", "the text does not contain"),
+        ("1: none\n2: Ada died in 1999.", "does not contain"),
         ("1: ...\n2: none", "a claim of sentence 1 is empty"),
         ("2: none\n" + "\n".join(f"1: Ada Lovelace wrote{' the notes' * i}." for i in range(17)), "more than 16 claims"),
     ],
