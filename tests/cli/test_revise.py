@@ -6,7 +6,7 @@ import pytest
 
 from knowhalu.api import Reviser
 from knowhalu.engine.engine import Backends, Engine
-from knowhalu.io.records import parse_revision
+from knowhalu.io.outcomes import parse_revision
 from knowhalu.methods.revise.guarded import GuardedRevision
 from knowhalu.settings import ReviseOptions
 from tests.support.revising import Detector, Writer

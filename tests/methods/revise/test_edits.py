@@ -11,7 +11,8 @@ from knowhalu.methods.revise.edits import (
     make_edits,
     spans_after_edits,
 )
-from knowhalu.results import Segment, apply_edits
+from knowhalu.results import Segment
+from knowhalu.text.edits import apply_edits
 from knowhalu.text.sentences import Span
 from knowhalu.types import Judgment, Label, Sample
 from tests.support.revising import verdict

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from knowhalu.methods.revise.edits import ProposedRewrite, editable_spans
-from knowhalu.results import Failure, Revision, apply_edits
+from knowhalu.results import Failure, Revision
+from knowhalu.text.edits import apply_edits
 from knowhalu.types import HallucinationKind, Label
 from tests.support.revising import Detector, Writer, by_words, revise, verdict
 
