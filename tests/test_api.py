@@ -11,13 +11,12 @@ import pytest
 import knowhalu
 from knowhalu import api
 from knowhalu.api import Checker
-from knowhalu.calibration.outcomes import read_verdict_lines
+from knowhalu.calibration.tunable import read_verdict_lines
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import CheckFailed, InputError, MissingExtra, SettingsError
 from knowhalu.evaluation.labelled_rows import read_labelled_rows
 from knowhalu.io.frames import outcome_row, read_rows, to_df
-from knowhalu.io.records import parse_outcome
-from knowhalu.report.outcomes import REASONS, read_outcome_table
+from knowhalu.io.outcomes import REASONS, parse_outcome, read_outcome_table
 from knowhalu.results import Failure, Finding, SkippedSpan
 from knowhalu.settings import LLMOptions, RetrievalOptions, Settings
 from knowhalu.types import Document, Sample
