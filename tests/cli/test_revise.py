@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from knowhalu.io.records import parse_revision
 
 from knowhalu.api import Reviser
 from knowhalu.engine.engine import Backends, Engine
+from knowhalu.io.outcomes import parse_revision
 from knowhalu.methods.revise.guarded import GuardedRevision
 from knowhalu.settings import ReviseOptions
 from tests.support.revising import Detector, Writer
