@@ -17,8 +17,7 @@ from knowhalu.calibration.scaling import fit_scaling
 from knowhalu.calibration.two_forms import make_tunable_forms
 from knowhalu.encoder.backend import EncoderBackend
 from knowhalu.evaluation.curves import reliability_bins
-from knowhalu.methods.common.features import logit
-from knowhalu.methods.common.judgment_model import JudgmentModel
+from knowhalu.methods.common.judgment_model import JudgmentModel, logit
 from knowhalu.methods.knowhalu.encoder import decide_label
 from knowhalu.requests import EntailmentPair
 from knowhalu.results import Verdict

@@ -203,9 +203,7 @@ def _context_length(model: str) -> int | None:
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ModelError(
-            f"{folder}: not the folder of a model (config.json: {error}). Give the folder with it."
-        ) from error
+        raise ModelError(f"{folder}: not the folder of a model (config.json: {error}). Give the folder with it.") from error
     config = config.get("text_config", config) if isinstance(config, dict) else {}
     length = config.get("max_position_embeddings")
     return min(length, MAX_CONTEXT_TOKENS) if isinstance(length, int) else None

@@ -1,10 +1,10 @@
-"""Evidence features: numbers, names, coverage and negation, compared as a careful reader would."""
+"""Evidence features: numbers, names, coverage and negation."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.methods.common.features import VerifierScores, claim_features, logit
+from knowhalu.methods.common.judgment_model import VerifierScores, claim_features, logit
 from knowhalu.requests import Probabilities
 from knowhalu.text.overlap import coverage, text_facts
 
@@ -29,7 +29,7 @@ def test_a_negation_on_one_side_differs():
     assert features("The bridge is not open.", "The bridge never opened.")["negation_differs"] == 0
 
 
-def test_words_that_stand_there_count_for_little_where_the_source_says_the_contrary():
+def test_covered_words_count_little_where_the_source_contradicts():
     exchanged = Probabilities(0.05, 0.9, 0.05)
     reading = VerifierScores(exchanged, (exchanged,), ("Ann phoned Ben.",), 0.05, exchanged)
     found = claim_features("Ben phoned Ann.", reading, "Ann phoned Ben.")

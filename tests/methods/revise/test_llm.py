@@ -1,4 +1,4 @@
-"""Rewording one sentence with a language model: the prompt, and which replies are a wording."""
+"""Rewording one sentence with a language model: the prompt, and which replies are accepted."""
 
 import pytest
 from hypothesis import given
@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from knowhalu.errors import PromptError, StageError
 from knowhalu.llm.parse import cut_at_stop
 from knowhalu.methods.revise.edits import ProposedRewrite, RewriteInput
-from knowhalu.methods.revise.llm import LLMRewriter, load_revision_prompt
+from knowhalu.methods.revise.llm import LLMRewriter
+from knowhalu.prompts.book import REVISION, PromptBook
 from knowhalu.prompts.template import SECTION
 from knowhalu.requests import Completion
 from knowhalu.settings import LLMOptions
@@ -65,7 +66,7 @@ def test_none_is_no_proposal_and_not_asked_again(reply):
     "", "...", "Mars has nine moons", "Mars has two moons. Mars is also red.", Completion("Mars has two", finish_reason="length"),
     "### Text: Mars has two moons.",
 ])  # fmt: skip
-def test_what_is_not_one_new_sentence_is_asked_for_once_more_and_then_no_proposal(reply):
+def test_a_reply_that_is_not_one_new_sentence_is_retried_then_no_proposal(reply):
     found, asked = proposed(reply, reply)
     assert found == ()
     assert [(r.temperature, r.max_tokens) for r in asked] == [(0.0, 160), (0.7, 320)]
@@ -101,18 +102,18 @@ def test_texts_open_no_section(sentence, why, context, refused):
 
 
 @given(hostile, hostile)
-def test_whatever_a_model_says_it_proposes_one_other_sentence_or_nothing(first, second):
+def test_any_reply_proposes_one_other_sentence_or_nothing(first, second):
     found, _ = proposed(first, second)
     assert len(found) <= 1
     assert all(p.text.strip() and p.text != FAULT.sentence and "\n" not in p.text for p in found)
 
 
-def test_a_prompt_of_ones_own_must_have_the_same_holes(tmp_path):
+def test_a_users_prompt_with_other_holes_is_refused(tmp_path):
     (tmp_path / "revise").mkdir()
     (tmp_path / "revise/critique.txt").write_text('+++\nholes = ["sources"]\n+++\n$sources\n### Critique:')
-    with pytest.raises(PromptError, match=r"critique.txt: needs the holes \['sources', 'sentence'\]"):
+    with pytest.raises(PromptError, match=r"critique.txt: no hole \$sentence"):
         LLMRewriter(LLMOptions(prompts=tmp_path))
-    assert all(load_revision_prompt(name).stop == ("\n### ",) for name in ("rewrite", "critique", "correction"))
+    assert all(PromptBook(REVISION).prompt(name).stop == ("\n### ",) for name in ("rewrite", "critique", "correction"))
 
 
 TITLED = "Mars is wrong.\n\n### History\nIt was seen early.\n### Moons: a list\nThere are two."
