@@ -225,7 +225,7 @@ class _UsageMeter:
         self.counts: dict[str, int] = {}
         self.asked_index = False
 
-    async def timed(self, request: Request, desks: dict[type, AsyncBackend]) -> Any:
+    async def timed(self, request: Request[Any], desks: dict[type, AsyncBackend]) -> Any:
         desk = desks.get(type(request))
         name = type(request).__name__.lower()
         if desk is None:
@@ -236,7 +236,7 @@ class _UsageMeter:
         self._count(request, reply)
         return reply
 
-    def _count(self, request: Request, reply: Any) -> None:
+    def _count(self, request: Request[Any], reply: Any) -> None:
         match request:
             case Entail(pairs) | TagSpans(pairs):
                 found = {"pairs": len(pairs)}

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from knowhalu.errors import ReplyError
 from knowhalu.prompts.template import Prompt, section, shield
-from knowhalu.requests import Completion, Conversation, Generate
+from knowhalu.requests import Completion, Conversation, Generate, ask
 from knowhalu.settings import LLMOptions
 
 T = TypeVar("T")
@@ -33,12 +33,12 @@ def generate_with_retry(
     with a begun reply writes all of it anew, so the reply is read alone first.
     """
     for fresh in (False, True):
-        first: Completion = yield replace(request, fresh=fresh)
+        first = yield from ask(replace(request, fresh=fresh))
         try:
             return first, read(first)
         except ReplyError:
             second = replace(again(first), fresh=fresh)
-        completion: Completion = yield second
+        completion = yield from ask(second)
         try:
             return completion, read(completion)
         except ReplyError as error:

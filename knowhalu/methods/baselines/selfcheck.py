@@ -19,7 +19,7 @@ from knowhalu.prompts.format import format_passages
 from knowhalu.prompts.generate import generate_with_retry
 from knowhalu.prompts.replies import complete_sentences, generate_choice, one_line
 from knowhalu.prompts.template import join_sections, section
-from knowhalu.requests import Completion, Conversation, Entail, EntailmentPair, Probabilities
+from knowhalu.requests import Completion, Conversation, Entail, EntailmentPair, ask
 from knowhalu.results import Segment, Verdict
 from knowhalu.settings import BaselineOptions, LLMOptions
 from knowhalu.text.sentences import Span, at_most_segments, sentences
@@ -195,7 +195,7 @@ class SelfCheckEncoder:
 
     def inconsistent(self, part: Sample, contexts: Sequence[str]) -> Conversation[list[float | None]]:
         """Say for each context how inconsistent it is: P(contradicted) against P(supported), the neutral left out."""
-        scores: list[Probabilities] = yield Entail(tuple(EntailmentPair(c, part.response, part.question) for c in contexts))
+        scores = yield from ask(Entail(tuple(EntailmentPair(c, part.response, part.question) for c in contexts)))
         return [p.contradicted / told if (told := p.contradicted + p.supported) > 0 else None for p in scores]
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from knowhalu.requests import Conversation, Search
+from knowhalu.requests import Conversation, Search, ask
 from knowhalu.text.sentences import word_count
 from knowhalu.types import Document, Passage, Sample
 
@@ -28,7 +28,7 @@ def retrieve_passages(sample: Sample, queries: Sequence[str], k: int) -> Convers
     known = given_passages(sample.model_copy(update={"documents": ()}))
     if known and not sample.documents:
         return known
-    found: list[list[Passage]] = yield Search(tuple(queries), k, sample.documents)
+    found = yield from ask(Search(tuple(queries), k, sample.documents))
     merged = {p.id: p for passages in found for p in passages}
     if sample.documents:
         order = {d.id: i for i, d in enumerate(sample.documents)}

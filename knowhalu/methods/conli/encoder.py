@@ -20,7 +20,7 @@ from knowhalu.methods.conli.entity_support import (
     sentences_in_context,
 )
 from knowhalu.methods.conli.method import EntityHypothesis
-from knowhalu.requests import Conversation, Entail, Probabilities
+from knowhalu.requests import Conversation, Entail, Probabilities, ask
 from knowhalu.requests import EntailmentPair as Pair
 from knowhalu.text.detectors import EntityDetector, load_detector
 from knowhalu.text.overlap import coverage
@@ -106,7 +106,7 @@ def judge_entities(hypotheses: Sequence[tuple[str, Entity]], there: Sequence[Sen
     found = [find_entity_support(text, entity, there) for text, entity in hypotheses]
     asked = [(view.near, clause_of(*h)) for h, s in zip(hypotheses, found, strict=True) for view in (s.place, s.matter)]
     pairs = list(dict.fromkeys(asked))
-    scores: list[Probabilities] = yield Entail(tuple(Pair(*p) for p in pairs))
+    scores = yield from ask(Entail(tuple(Pair(*p) for p in pairs)))
     known = dict(zip(pairs, scores, strict=True))
     read = [(known[a], known[b]) for a, b in zip(asked[::2], asked[1::2], strict=True)]
     return [_judge_entity(*h, s, scores) for h, s, scores in zip(hypotheses, found, read, strict=True)]

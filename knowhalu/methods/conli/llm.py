@@ -16,7 +16,7 @@ from knowhalu.prompts.examples import ExampleSource, ExampleText, examples_file,
 from knowhalu.prompts.format import ENTITY, JUDGMENT, LABEL
 from knowhalu.prompts.generate import make_request
 from knowhalu.prompts.template import Prompt, PromptText, join_sections, load_prompt, section
-from knowhalu.requests import Completion, Conversation, Generate
+from knowhalu.requests import Conversation, Generate, ask
 from knowhalu.settings import ConliOptions, LLMOptions
 from knowhalu.text.detectors import EntityDetector, load_detector
 from knowhalu.text.sentences import sentences
@@ -179,7 +179,7 @@ class ConliLLM:
         last, asked, fresh = "", 0, False
         while (missing := [i for i in range(len(hypotheses)) if i not in found]) and asked < 2:
             wanted = _extend_to_all(request([hypotheses[i] for i in missing]), len(missing))
-            reply: Completion = yield replace(wanted, fresh=fresh)
+            reply = yield from ask(replace(wanted, fresh=fresh))
             last, whole = reply.text, reply.finish_reason != "length"
             read = read_hypothesis_answers(reply.text, len(missing), LABEL_BY_WORD, whole=whole)
             found |= {missing[n - 1]: answer for n, answer in read.items()}

@@ -7,7 +7,7 @@ Each result is a proposal only; the small verifier ranks them, and the detector 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from knowhalu.requests import Conversation, Entail, EntailmentPair, Probabilities
+from knowhalu.requests import Conversation, Entail, EntailmentPair, ask
 from knowhalu.results import ProposedRewrite, RewriteInput
 from knowhalu.text.entities import TypedSpan, typed_spans
 from knowhalu.text.overlap import coverage, text_facts
@@ -49,7 +49,7 @@ class SubstitutionRewriter:
         if not found:
             return ()
         pairs = [EntailmentPair(c.quote, text) for c in found for text in (c.text, fault.sentence)]
-        scores: list[Probabilities] = yield Entail(tuple(pairs))
+        scores = yield from ask(Entail(tuple(pairs)))
         read = zip(found, scores[::2], scores[1::2], strict=True)
         better = [(new.supported, c.text) for c, new, old in read if new.supported > max(MIN_SUPPORT, old.supported)]
         return tuple(ProposedRewrite(text, "substituted") for _, text in sorted(better, key=lambda pair: -pair[0]))
