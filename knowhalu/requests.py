@@ -21,7 +21,8 @@ Conversation = Generator[Request[Any], Any, T]
 def ask(request: Request[R]) -> Conversation[R]:
     """Yield one request and return its reply.
 
-    In `scores = yield from ask(Entail(pairs))`, a type checker knows the type of `scores`. Raises StageError where the request could not be answered.
+    In `scores = yield from ask(Entail(pairs))`, a type checker knows the type of `scores`. Raises StageError where the
+    request could not be answered.
     """
     reply: R = yield request
     return reply
