@@ -68,7 +68,7 @@ class Checker(_Session[Verdict]):
         """Tell whether a text must bring sources of its own: the method checks by some, and there is no index."""
         from knowhalu.registry import method_card
 
-        return super().needs_sources and method_card(self.settings.method).sources
+        return super().needs_sources and method_card(self.settings.method).needs_sources
 
     def refuse_fitted(self, contents: Iterable[str], place: str) -> None:
         """Refuse rows, by the hashes of their contents, that the profile was fitted on, unless the settings allow them.

@@ -7,18 +7,21 @@ from typing import Any
 
 import knowhalu
 from knowhalu.encoder.backend import PACKAGED_VERIFIER, EncoderBackend
+from knowhalu.encoder.options import EncoderOptions
 from knowhalu.encoder.score_cache import ScoreCache
 from knowhalu.engine.engine import Backends, Engine, Method, R
 from knowhalu.engine.search_backend import SearchBackend
 from knowhalu.errors import SettingsError
 from knowhalu.io.fitted_files import HASHED_FILES, file_hash
+from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.reply_cache import model_identity, with_reply_cache
 from knowhalu.methods.common.calibrated import CalibratedMethod, PerSetMethod
 from knowhalu.profiles import Profile, read_profile, settings_for_set
 from knowhalu.prompts.examples import prompt_family_hash
 from knowhalu.registry import METHODS, REASONERS, REVISION_FAMILY, REWRITERS, import_object, llm_backend, method_card
 from knowhalu.results import Revision, Verdict
-from knowhalu.settings import SERVER_MODES, EncoderOptions, LLMOptions, RetrievalOptions, Settings
+from knowhalu.retrieval.options import SERVER_MODES, RetrievalOptions
+from knowhalu.settings import Settings
 
 
 class BackendPool:

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from knowhalu.errors import SettingsError
 from knowhalu.methods.common.calibrated import DecisionRule
-from knowhalu.settings import Settings
+from knowhalu.settings import Settings, read_settings, refuse_foreign_code
 from knowhalu.types import Record
 
 FILE_HEADER = "# What `knowhalu calibrate` chose. Use it: knowhalu detect IN.jsonl -o OUT.jsonl --profile THIS_FILE"
@@ -119,6 +119,14 @@ def report_path(profile: Path) -> Path:
     return profile.with_suffix(".json")
 
 
+def load_settings(file: Path | None = None, pairs: Iterable[str] = ()) -> Settings:
+    """Read settings as `read_settings` does, and apply the profile that they name.
+
+    Raises SettingsError naming the file or the pair, the setting and its allowed values.
+    """
+    return apply_profile(read_settings(file, pairs))
+
+
 def apply_profile(settings: Settings) -> Settings:
     """Return settings with those of the profile that they name.
 
@@ -136,6 +144,7 @@ def settings_for_set(settings: Settings, fit: FittedSettings, path: Path) -> Set
 
 
 def _merge_settings(settings: Settings, wanted: Mapping[str, Any], path: Path, given: Mapping[str, Any]) -> Settings:
+    refuse_foreign_code(wanted, settings, str(path))
     tree = settings.model_dump(exclude_unset=True)
     for keys, value in _leaves(wanted):
         ours = _value_at(given, keys)

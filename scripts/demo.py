@@ -20,7 +20,8 @@ from knowhalu.evaluation.scores import Score, score_labels
 from knowhalu.index.open import read_index_info, verify_index
 from knowhalu.io.records import parse_outcome, read_samples
 from knowhalu.results import Outcome, Verdict
-from knowhalu.settings import RetrievalOptions, Settings
+from knowhalu.retrieval.options import RetrievalOptions
+from knowhalu.settings import Settings
 from knowhalu.text.sentences import sanitize
 from knowhalu.types import Sample
 

@@ -15,11 +15,13 @@ from sklearn.metrics import roc_auc_score
 
 from knowhalu.api import Checker
 from knowhalu.encoder.backend import PACKAGED_VERIFIER, EncoderBackend
+from knowhalu.encoder.options import EncoderOptions
 from knowhalu.methods.common.features import MAX_LOGIT, logit
 from knowhalu.methods.conli.encoder import ENTITY_WEIGHTS, judge_entities
 from knowhalu.methods.conli.entity_support import sentences_in_context
+from knowhalu.methods.conli.options import ConliOptions
 from knowhalu.results import Verdict
-from knowhalu.settings import ConliOptions, EncoderOptions, Settings
+from knowhalu.settings import Settings
 from knowhalu.training.data_files import run_script
 from knowhalu.training.entities import EntityRow, entity_rows
 from knowhalu.training.holdout import HeldOutRows

@@ -11,7 +11,7 @@ from knowhalu.encoder.embedder import load_embedder
 from knowhalu.errors import SettingsError
 from knowhalu.index.build import build_index
 from knowhalu.index.update import delete_documents
-from knowhalu.load_settings import load_settings
+from knowhalu.profiles import load_settings
 from knowhalu.types import Sample
 from tests.support.indexing import WordEmbedder, records
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.errors import SettingsError
-from knowhalu.load_settings import load_settings
+from knowhalu.profiles import load_settings
 from knowhalu.registry import LLMS, METHODS, REASONERS, import_object, method_card
 from knowhalu.settings import Settings
 
@@ -114,4 +114,4 @@ def test_every_method_has_its_options_and_says_what_it_is(name):
     card = METHODS[name]
     assert card.options in Settings.model_fields
     assert set(card.reasoners) <= set(REASONERS)
-    assert card.does and card.needs and card.cost
+    assert card.about and card.needs and card.cost

@@ -11,13 +11,13 @@ from knowhalu.batch import detect
 from knowhalu.build import build_method, fingerprint
 from knowhalu.errors import InputError, SettingsError
 from knowhalu.io.records import hash_sample, parse_outcome
-from knowhalu.load_settings import load_settings
 from knowhalu.methods.common.calibrated import DecisionRule, ProbabilityScaling
 from knowhalu.profiles import (
     CalibrationData,
     FittedSettings,
     Profile,
     apply_profile,
+    load_settings,
     pack_row_hashes,
     read_profile,
     write_profile,

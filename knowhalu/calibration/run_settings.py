@@ -8,8 +8,13 @@ from pydantic import ValidationError
 
 from knowhalu.build import reasoners_of, stage_settings
 from knowhalu.errors import InputError, SettingsError
+from knowhalu.llm.options import LLMOptions
+from knowhalu.methods.baselines.options import LexicalOptions
+from knowhalu.methods.cascade import CascadeOptions
+from knowhalu.methods.factored.options import FactoredOptions
+from knowhalu.methods.knowhalu.options import KnowHaluOptions
 from knowhalu.registry import method_card
-from knowhalu.settings import CascadeOptions, FactoredOptions, KnowHaluOptions, LexicalOptions, LLMOptions, Settings
+from knowhalu.settings import Settings, refuse_foreign_code
 
 TUNED_OPTIONS: dict[str, set[str]] = {
     "knowhalu": {"second_opinion", "base_form", "delta1", "delta2"}, "factored": {"theta"},
@@ -50,7 +55,9 @@ def stored_run_settings(head: dict[str, str], wanted: Settings, path: Path) -> S
     if "profile" in head:
         raise InputError(f"{path}: was made by a profile, so what the method itself says is not in it. Make it anew without.")
     try:
-        settings = Settings.model_validate(json.loads(head["settings"]))
+        fields = json.loads(head["settings"])
+        refuse_foreign_code(fields, wanted, str(path))
+        settings = Settings.model_validate(fields)
     except (KeyError, ValueError, ValidationError) as error:
         raise InputError(f"{path}: its first line does not tell its settings. Make it anew by `knowhalu detect`.") from error
     for name in ("method", "reasoner"):

@@ -7,8 +7,7 @@ import numpy as np
 from knowhalu.calibration.outcomes import RowIndices, VerdictLines, make_predictions
 from knowhalu.errors import InputError
 from knowhalu.evaluation.metrics import Flags, Floats, Predictions
-from knowhalu.methods.common.combine import fit_theta
-from knowhalu.settings import CombinationRule
+from knowhalu.methods.common.combine import CombinationRule, fit_theta
 from knowhalu.types import Label
 
 

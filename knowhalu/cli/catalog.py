@@ -40,7 +40,7 @@ def _show_table(console: Console) -> None:
     for head in ("method", "does", "who thinks", "needs", "cost of a text"):
         table.add_column(head, overflow="fold", no_wrap=head == "method")
     for name, card in METHODS.items():
-        table.add_row(name, card.does, _reasoners(card), card.needs, card.cost)
+        table.add_row(name, card.about, _reasoners(card), card.needs, card.cost)
     console.print(table)
     console.print("\nOne of them: knowhalu methods NAME. Use it: knowhalu check --method NAME, knowhalu detect --method NAME.")
 
@@ -49,7 +49,7 @@ def describe_method(name: str, card: MethodCard) -> str:
     """Return all that is to be known of a method: its card, its options as TOML, and commands to begin with."""
     group = getattr(Settings(), card.options)
     lines = [
-        f"{name}: {card.does}",
+        f"{name}: {card.about}",
         "",
         f"who thinks: {_reasoners(card)}",
         f"needs: {card.needs}",
@@ -78,7 +78,7 @@ def _reasoners(card: MethodCard) -> str:
 def _fields(name: str, card: MethodCard) -> dict[str, Any]:
     group = getattr(Settings(), card.options)
     return {
-        "name": name, "does": card.does, "reasoners": list(card.reasoners), "needs": card.needs, "cost": card.cost,
+        "name": name, "does": card.about, "reasoners": list(card.reasoners), "needs": card.needs, "cost": card.cost,
         "options": {f"{card.options}.{n}": field.description for n, field in type(group).model_fields.items()},
         "commands": _commands(name, card),
     }  # fmt: skip
@@ -130,6 +130,8 @@ def _note(field: FieldInfo) -> str:
 def _choices(annotation: Any) -> list[str]:
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return [json.dumps(member.value) for member in annotation]
+    if str in get_args(annotation):  # one of these choices, or another name
+        return [choice for member in get_args(annotation) for choice in _choices(member)]
     return [json.dumps(choice) for choice in get_args(annotation) if isinstance(choice, str)]
 
 

@@ -19,7 +19,9 @@ import knowhalu
 from knowhalu.cli.options import make_settings, with_settings
 from knowhalu.cli.show import make_console, shorten_text
 from knowhalu.errors import KnowHaluError, SettingsError, StageError
-from knowhalu.settings import LLMOptions, RetrievalOptions, Settings
+from knowhalu.llm.options import LLMOptions
+from knowhalu.retrieval.options import RetrievalOptions
+from knowhalu.settings import Settings
 
 if TYPE_CHECKING:
     from knowhalu.llm.server_backend import ServerInfo

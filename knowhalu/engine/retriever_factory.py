@@ -9,7 +9,7 @@ from knowhalu.encoder.embedder import load_embedder
 from knowhalu.errors import SettingsError
 from knowhalu.index.protocols import Embedder, Retriever
 from knowhalu.requests import EntailmentPair
-from knowhalu.settings import SERVER_MODES, RetrievalOptions
+from knowhalu.retrieval.options import SERVER_MODES, RetrievalOptions
 from knowhalu.text.sentences import content_words
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from knowhalu.errors import BackendError
 from knowhalu.index.protocols import Embedder, Retriever
 from knowhalu.requests import Search
 from knowhalu.retrieval.documents import DocumentRetriever, DocumentSearch
-from knowhalu.settings import SERVER_MODES, RetrievalOptions
+from knowhalu.retrieval.options import SERVER_MODES, RetrievalOptions
 from knowhalu.types import Passage
 
 

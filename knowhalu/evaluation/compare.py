@@ -21,10 +21,10 @@ from knowhalu.evaluation.response_only import RESPONSE_ONLY, run_response_only
 from knowhalu.evaluation.runs import RunResult, TimedChecker, run_method
 from knowhalu.evaluation.significance import holm, mcnemar
 from knowhalu.evaluation.slices import ROW_TRAITS, VERDICT_TRAITS, Breakdown, Slicing, make_breakdowns, slice_names
-from knowhalu.load_settings import read_settings
+from knowhalu.methods.baselines.options import TrivialOptions
 from knowhalu.methods.baselines.trivial import TRIVIAL_RULES
 from knowhalu.profiles import read_profile
-from knowhalu.settings import Settings, TrivialOptions
+from knowhalu.settings import Settings, read_settings
 
 ReportMethodProgress = Callable[[str, RunProgress], None]
 SAME_ROWS = "the same rows"

@@ -9,8 +9,9 @@ from knowhalu.errors import InputError
 from knowhalu.evaluation.labelled_rows import LabelledRows, read_labelled_rows
 from knowhalu.evaluation.scores import fit_threshold_rule
 from knowhalu.io.records import hash_id, read_samples
+from knowhalu.methods.baselines.options import TrivialOptions
 from knowhalu.results import Verdict
-from knowhalu.settings import Settings, TrivialOptions
+from knowhalu.settings import Settings
 
 RULES_FILE = "trivial.json"
 

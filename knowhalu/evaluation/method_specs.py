@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 from knowhalu.build import reasoner_of
 from knowhalu.errors import SettingsError
-from knowhalu.load_settings import read_settings
 from knowhalu.profiles import apply_profile, read_profile
 from knowhalu.registry import METHODS, method_card
-from knowhalu.settings import Settings
+from knowhalu.settings import Settings, read_settings
 
 SPEC_SYNTAX = "[NAME=]METHOD[:REASONER][[SETTING=VALUE,...]], such as conli:llm or strict=factored[theta=0.7]"
 RUN_SETTINGS = ("profile", "allow_fitted")

@@ -10,8 +10,8 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from knowhalu.errors import BackendError, MissingExtra, ReplyError, SettingsError
+from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.parse import RetryableFault, error_text, explain_refusal, is_permanent
-from knowhalu.settings import LLMOptions
 
 if TYPE_CHECKING:
     import aiohttp

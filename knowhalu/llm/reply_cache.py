@@ -14,9 +14,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.sqlite_cache import SQLiteCache, default_cache_folder
 from knowhalu.requests import Completion, Generate
-from knowhalu.settings import LLMOptions
 
 CACHE_FORMAT = 1
 """Part of every key; another number makes all that was kept before unfindable."""

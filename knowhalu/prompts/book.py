@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pydantic import Field, model_validator
 
+from knowhalu.llm.options import LLMOptions
 from knowhalu.prompts import format as layout
 from knowhalu.prompts.claim_replies import JudgedClaim, format_judged_claims
 from knowhalu.prompts.examples import ExampleInput, ExampleSource, ExampleText, examples_file, load_examples, read_examples
@@ -13,7 +14,6 @@ from knowhalu.prompts.format import JUDGMENT, LABEL, Formulation, format_fields,
 from knowhalu.prompts.generate import make_request
 from knowhalu.prompts.template import Prompt, PromptText, join_sections, load_prompt, section, shield
 from knowhalu.requests import Generate
-from knowhalu.settings import LLMOptions
 from knowhalu.types import KnowledgeForm, Label, Passage, Query, Record, Sample, Step, Task
 
 DEMONSTRATIONS = "demonstrations"

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 from knowhalu.errors import ReplyError
+from knowhalu.llm.options import LLMOptions
 from knowhalu.prompts.template import Prompt, section, shield
 from knowhalu.requests import Completion, Conversation, Generate, ask
-from knowhalu.settings import LLMOptions
 
 T = TypeVar("T")
 

@@ -10,8 +10,9 @@ import knowhalu.build  # noqa: F401 - takes the packaged folder before a test pu
 import knowhalu.encoder.backend as service
 from knowhalu.cli.catalog import render_settings
 from knowhalu.cli.doctor import VERIFIER_FILES, examine_installation
-from knowhalu.load_settings import load_settings
-from knowhalu.settings import LLMOptions, Settings
+from knowhalu.llm.options import LLMOptions
+from knowhalu.profiles import load_settings
+from knowhalu.settings import Settings
 from tests.support.fake_server import FakeServer, running
 from tests.support.hanging import HANG
 from tests.support.server_faults import never

@@ -10,7 +10,7 @@ from knowhalu.index.extension import extend_index, open_stored_passages
 from knowhalu.index.update import delete_documents
 from knowhalu.requests import Search
 from knowhalu.retrieval.memory import MemoryRetriever
-from knowhalu.settings import RetrievalOptions
+from knowhalu.retrieval.options import RetrievalOptions
 from knowhalu.types import Document, Passage
 from tests.support.indexing import WordEmbedder, records
 

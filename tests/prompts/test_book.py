@@ -5,11 +5,11 @@ from collections import Counter
 import pytest
 
 from knowhalu.errors import PromptError, ReplyError
+from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.common.labels import TIE_ORDER
 from knowhalu.prompts.book import BASELINE_PROMPTS, BaselinePromptBook, load_judged_examples
 from knowhalu.prompts.claim_replies import JudgedClaim, format_judged_claims, read_claim_list, read_judged_claims
 from knowhalu.requests import Completion
-from knowhalu.settings import LLMOptions
 from knowhalu.text.sentences import content_words
 from knowhalu.types import Label, Sample, Task
 

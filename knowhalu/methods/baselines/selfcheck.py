@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Protocol
 
 from knowhalu.errors import ReplyError, StageError
+from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.baselines.judge import source_queries
+from knowhalu.methods.baselines.options import BaselineOptions
 from knowhalu.methods.common.sources import given_or_retrieved_passages
 from knowhalu.methods.common.verdict import combine_segments, inconclusive_reason, is_hallucinated, resolve_inconclusive
 from knowhalu.prompts.book import BaselinePromptBook
@@ -21,7 +23,6 @@ from knowhalu.prompts.replies import complete_sentences, generate_choice, one_li
 from knowhalu.prompts.template import join_sections, section
 from knowhalu.requests import Completion, Conversation, Entail, EntailmentPair, ask
 from knowhalu.results import Segment, Verdict
-from knowhalu.settings import BaselineOptions, LLMOptions
 from knowhalu.text.sentences import Span, at_most_segments, sentences
 from knowhalu.types import META_SAMPLES, InconclusiveReason, Judgment, Label, Passage, Sample, Task
 

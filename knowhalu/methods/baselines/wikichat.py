@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.baselines.judge import UNDISTILLED_NOTE
+from knowhalu.methods.baselines.options import BaselineOptions
 from knowhalu.methods.common.attribution import assign_quote_scores, ground_statements
 from knowhalu.methods.common.evidence import evidence_for
 from knowhalu.methods.common.labels import generate_judgment, support_probability
@@ -30,7 +32,6 @@ from knowhalu.prompts.generate import generate_with_retry
 from knowhalu.prompts.template import join_sections, section
 from knowhalu.requests import Conversation
 from knowhalu.results import Segment, SkippedSpan, Verdict
-from knowhalu.settings import BaselineOptions, LLMOptions
 from knowhalu.text.clauses import locate_claim
 from knowhalu.text.sentences import Span, at_most_segments
 from knowhalu.types import Judgment, KnowledgeForm, Label, Passage, Query, Sample, Step

@@ -8,16 +8,17 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from knowhalu.errors import PromptError, ReplyError, SettingsError
+from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.common.attribution import assign_quote_scores, ground_statements
 from knowhalu.methods.common.labels import LabelScheme, generate_judgment, reason_fields
 from knowhalu.methods.conli.method import EntityHypothesis
+from knowhalu.methods.conli.options import ConliOptions
 from knowhalu.prompts.claim_replies import HypothesisAnswer, read_hypothesis_answers
 from knowhalu.prompts.examples import ExampleSource, ExampleText, examples_file, read_examples
 from knowhalu.prompts.format import ENTITY, JUDGMENT, LABEL
 from knowhalu.prompts.generate import make_request
 from knowhalu.prompts.template import Prompt, PromptText, join_sections, load_prompt, section
 from knowhalu.requests import Conversation, Generate, ask
-from knowhalu.settings import ConliOptions, LLMOptions
 from knowhalu.text.detectors import EntityDetector, load_detector
 from knowhalu.text.sentences import sentences
 from knowhalu.types import Entity, Judgment, KnowledgeForm, Label, Passage, Query, Record, Sample, Step

@@ -8,15 +8,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from knowhalu.errors import ReplyError
+from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.common.attribution import quote_step
 from knowhalu.methods.common.combine import COMBINATION_RULES, CombinationCalibration
+from knowhalu.methods.factored.options import FactoredOptions
 from knowhalu.prompts.book import NO, REASONING, SUPPORTED, YES, FactoredPromptBook, format_claims
 from knowhalu.prompts.claim_replies import complete_claims, read_claims, read_supported, read_valid_lines
 from knowhalu.prompts.generate import generate_with_retry, reply_prefix
 from knowhalu.prompts.replies import complete_sentences, split_sections
 from knowhalu.prompts.template import shield
 from knowhalu.requests import Completion, Conversation, Generate
-from knowhalu.settings import FactoredOptions, LLMOptions
 from knowhalu.text.clauses import locate_claim
 from knowhalu.text.sentences import Span, word_count
 from knowhalu.types import Claim, Judgment, Label, Passage, Relation, Sample

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from knowhalu.methods.revise.edits import SentenceVerdicts
+from knowhalu.methods.revise.options import ReviseOptions
 from knowhalu.results import Change, Evidence, Revision, RevisionStrategy, Segment, Verdict
-from knowhalu.settings import ReviseOptions
 from knowhalu.text.sentences import Span
 from knowhalu.types import Label, Sample
 

@@ -23,6 +23,7 @@ from knowhalu.methods.revise.flagged import (
     shift_evidence,
     unchanged_revision,
 )
+from knowhalu.methods.revise.options import ReviseOptions
 from knowhalu.requests import Conversation
 from knowhalu.results import (
     Change,
@@ -35,7 +36,6 @@ from knowhalu.results import (
     apply_edits,
     make_unified_diff,
 )
-from knowhalu.settings import ReviseOptions
 from knowhalu.text.sentences import Span
 from knowhalu.types import HallucinationKind, Label, Passage, Sample
 

@@ -18,9 +18,9 @@ from knowhalu.methods.revise.flagged import (
     unchanged_revision,
 )
 from knowhalu.methods.revise.guarded import Detector
+from knowhalu.methods.revise.options import ReviseOptions
 from knowhalu.requests import Conversation
 from knowhalu.results import Change, Revision, RewriteInput, TextEdit, Verdict, make_unified_diff
-from knowhalu.settings import ReviseOptions
 from knowhalu.text.sentences import Span
 from knowhalu.types import HallucinationKind, Passage, Sample
 

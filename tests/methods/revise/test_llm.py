@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.errors import PromptError, StageError
+from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.parse import cut_at_stop
 from knowhalu.methods.revise.llm import LLMRewriter, load_revision_prompt
 from knowhalu.prompts.template import SECTION
 from knowhalu.requests import Completion
 from knowhalu.results import ProposedRewrite, RewriteInput
-from knowhalu.settings import LLMOptions
 from knowhalu.types import Passage
 from tests.methods.test_hostile import filled, hostile
 
