@@ -26,6 +26,7 @@ KIND_NAMES: Mapping[Kind, str] = {
     "methods": "method", "llms": "LLM backend", "retrievers": "retriever", "datasets": "data set", "verifiers": "verifier",
 }  # fmt: skip
 _WITH_OPTIONS: tuple[Kind, ...] = ("methods", "llms", "retrievers")
+_METHOD_ATTRIBUTES = ("name", "Options", "check", "reasoners", "needs", "cost", "needs_sources", "stages")
 _IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
@@ -49,6 +50,10 @@ class MethodCard(NamedTuple):
     stages: Mapping[str, tuple[str, ...]] = {}
 
 
+def _reasoners(package: str, prefix: str) -> dict[str, str]:
+    return {"encoder": f"{package}.encoder:{prefix}Encoder", "llm": f"{package}.llm:{prefix}LLM"}
+
+
 def _judge_card(name: str, about: str, cost: str, needs: str = "") -> MethodCard:
     make = f"knowhalu.methods.baselines.judge:{name.replace('-', '_')}"
     reasoners = {"llm": "knowhalu.methods.baselines.judge:LLMJudge"}
@@ -56,57 +61,45 @@ def _judge_card(name: str, about: str, cost: str, needs: str = "") -> MethodCard
 
 
 _NEEDS_SOURCES = "sources, or an index"
-_NEEDS_NOTHING = "nothing; documents of the text are shown"
+_NEEDS_NOTHING = "nothing; documents that come with the text are in the prompt"
 METHODS: Mapping[str, MethodCard] = {
     "knowhalu": MethodCard(
         make="knowhalu.methods.knowhalu.method:KnowHalu",
         options="knowhalu",
-        reasoners={
-            "encoder": "knowhalu.methods.knowhalu.encoder:KnowHaluEncoder",
-            "llm": "knowhalu.methods.knowhalu.llm:KnowHaluLLM",
-        },
-        about="off-target check, step-wise queries, knowledge in two forms, judgments joined by their confidence",
+        reasoners=_reasoners("knowhalu.methods.knowhalu", "KnowHalu"),
+        about="off-target check, step-wise queries, knowledge in two forms, judgments combined by their confidence",
         needs=_NEEDS_SOURCES,
         cost="about 2 calls a hop and 2 a judgment; 8 to 40 pairs with the encoder",
     ),
     "conli": MethodCard(
         make="knowhalu.methods.conli.method:CoNLI",
         options="conli",
-        reasoners={
-            "encoder": "knowhalu.methods.conli.encoder:ConliEncoder",
-            "llm": "knowhalu.methods.conli.llm:ConliLLM",
-        },
-        about="each sentence against the sources as inference, then each entity of the sentences that pass",
+        reasoners=_reasoners("knowhalu.methods.conli", "Conli"),
+        about="entailment of each sentence by the sources, then of each entity in the sentences that pass",
         needs=_NEEDS_SOURCES,
         cost="2 calls a sentence and 2 an entity, batched 1 for 8 of them; about 10 pairs a sentence with the encoder",
     ),
     "factored": MethodCard(
         make="knowhalu.methods.factored.method:Factored",
         options="factored",
-        reasoners={
-            "encoder": "knowhalu.methods.factored.encoder:FactoredEncoder",
-            "llm": "knowhalu.methods.factored.llm:FactoredLLM",
-        },
-        about="the text's claims, each judged alone, and their probabilities of being supported combined into one",
+        reasoners=_reasoners("knowhalu.methods.factored", "Factored"),
+        about="claim decomposition: each claim judged alone, and the probabilities of support combined into one",
         needs=_NEEDS_SOURCES,
         cost="1 call for 8 sentences and 2 a claim; about 10 pairs a claim with the encoder",
     ),
     "factored-academic": MethodCard(
         make="knowhalu.methods.factored.method:FactoredAcademic",
         options="factored",
-        reasoners={
-            "encoder": "knowhalu.methods.factored.encoder:FactoredEncoder",
-            "llm": "knowhalu.methods.factored.llm:FactoredLLM",
-        },
-        about="each sentence with citations against the sources that it cites; finds citations that fit none",
+        reasoners=_reasoners("knowhalu.methods.factored", "Factored"),
+        about="each sentence with citations against the sources that it cites; finds citations that match no source",
         needs="the cited sources, with authors and year in their titles or ids, or in the order of their numbers",
         cost="as factored, for the sentences that cite something",
     ),
     "halueval": _judge_card("halueval", "one label at once, from the model's memory", "1 call", _NEEDS_NOTHING),
-    "halueval-knowledge": _judge_card("halueval-knowledge", "one label at once, with knowledge shown", "1 call"),
+    "halueval-knowledge": _judge_card("halueval-knowledge", "one label at once, with the knowledge in the prompt", "1 call"),
     "halueval-cot": _judge_card("halueval-cot", "reasons, then one label, from the model's memory", "2 calls", _NEEDS_NOTHING),
-    "zero-shot-cot": _judge_card("zero-shot-cot", "reasons by the sources, then one label, without examples", "2 calls"),
-    "few-shot": _judge_card("few-shot", "one label at once by the sources, after six examples", "1 call"),
+    "zero-shot-cot": _judge_card("zero-shot-cot", "reasons from the sources, then one label, without examples", "2 calls"),
+    "few-shot": _judge_card("few-shot", "one label at once from the sources, after six examples", "1 call"),
     "factored-single": _judge_card("factored-single", "claims judged in one reply, then one label", "2 calls"),
     "self-consistency": _judge_card(
         "self-consistency", "the majority of 20 judgments of another judge", "20 calls; 40 with reasons"
@@ -118,16 +111,16 @@ METHODS: Mapping[str, MethodCard] = {
             "encoder": "knowhalu.methods.baselines.selfcheck:SelfCheckEncoder",
             "llm": "knowhalu.methods.baselines.selfcheck:SelfCheckLLM",
         },
-        about="each piece held against 20 further responses to the same",
+        about="each segment compared with 20 further responses to the same prompt",
         needs="a question or a document; with the encoder, the further responses (meta.samples)",
-        cost="20 calls, and 20 for each piece; 20 pairs for each piece with the encoder",
+        cost="20 calls, and 20 for each segment; 20 pairs for each segment with the encoder",
         needs_sources=False,
     ),
     "wikichat": MethodCard(
         make="knowhalu.methods.baselines.wikichat:WikiChat",
         options="baselines",
         reasoners={"llm": "knowhalu.methods.baselines.wikichat:WikiChatLLM"},
-        about="claims, evidence by claim, a verdict on each, and the answer from these",
+        about="claims, evidence retrieved for each claim, a verdict on each, and the label from these",
         needs=_NEEDS_SOURCES,
         cost="1 call for each 100 words, 2 for each claim",
     ),
@@ -135,25 +128,25 @@ METHODS: Mapping[str, MethodCard] = {
         make="knowhalu.methods.cascade:Cascade",
         options="cascade",
         reasoners={"encoder": "", "llm": ""},
-        about="rules first, then the encoder, and a language model only for what the encoder leaves undecided",
+        about="rules first, then the encoder, and a language model only for texts that the encoder leaves undecided",
         needs=_NEEDS_SOURCES,
-        cost="that of knowhalu with the encoder; with llm also that of knowhalu with it, for the undecided",
+        cost="that of knowhalu with the encoder; with llm also that of knowhalu with it, for undecided texts",
         stages={"encoder": ("rules", "encoder"), "llm": ("rules", "encoder", "llm")},
     ),
     "lexical": MethodCard(
         make="knowhalu.methods.baselines.lexical:lexical_baseline",
         options="lexical",
         reasoners={},
-        about="what stands word for word in a source, or (if asked for) dates, numbers and names that stand in none; else open",
-        needs="sources of the text's own",
+        about="sentences copied from a source, optionally dates, numbers and names that no source has; otherwise inconclusive",
+        needs="sources that come with the text",
         cost="nothing",
     ),
     "trivial-length": MethodCard(
         make="knowhalu.methods.baselines.trivial:length_baseline",
         options="trivial",
         reasoners={},
-        about="a rule on the number of words alone: what any detector must clear",
-        needs="a border",
+        about="a rule on the number of words alone: a baseline that any detector must beat",
+        needs="a threshold (trivial.border)",
         cost="nothing",
         needs_sources=False,
     ),
@@ -161,16 +154,16 @@ METHODS: Mapping[str, MethodCard] = {
         make="knowhalu.methods.baselines.trivial:overlap_baseline",
         options="trivial",
         reasoners={},
-        about="a rule on the share of the text's words that stand in the sources",
-        needs=f"a border; {_NEEDS_SOURCES}",
+        about="a rule on the share of the text's words that occur in the sources",
+        needs=f"a threshold (trivial.border); {_NEEDS_SOURCES}",
         cost="nothing",
     ),
     "trivial-novelty": MethodCard(
         make="knowhalu.methods.baselines.trivial:novelty_baseline",
         options="trivial",
         reasoners={},
-        about="a rule on the share of word pairs, names and numbers that stand in no source",
-        needs=f"a border; {_NEEDS_SOURCES}",
+        about="a rule on the share of word pairs, names and numbers that occur in no source",
+        needs=f"a threshold (trivial.border); {_NEEDS_SOURCES}",
         cost="nothing",
     ),
 }
@@ -201,10 +194,22 @@ def method_card(name: str) -> MethodCard:
 
 @cache
 def _extension_card(method: Any) -> MethodCard:
+    if missing := [name for name in _METHOD_ATTRIBUTES if not hasattr(method, name)]:
+        raise SettingsError(f"{method!r} is no method, as it has no {missing[0]!r}. Make it a subclass of knowhalu.extend.Method")
     reasoners = dict.fromkeys(method.reasoners, "")
     return MethodCard(
         method, extension_branch(method), reasoners, method.about, method.needs, method.cost, method.needs_sources, method.stages
     )
+
+
+def dataset_source(name: str) -> Any:
+    """Return the TOML file or the fields of a data set that is not built in: of a path "*.toml", or of an extension.
+
+    Returns None where there is no such data set; raises SettingsError where the extension cannot be imported.
+    """
+    if name.endswith(".toml"):
+        return Path(name)
+    return load_extension("datasets", name) if is_known("datasets", name) else None
 
 
 def llm_backend(name: str) -> Any:

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from pydantic import Field, model_validator
 
 from knowhalu.text.sentences import sentences
-from knowhalu.types import Extraction, HallucinationKind, InconclusiveReason, Judgment, Label, Record, Relation, Task
+from knowhalu.types import Extraction, HallucinationKind, InconclusiveReason, Judgment, Label, Record, Relation, Sample, Task
 
 RELATION_PHRASES: Mapping[Relation, str] = {
     Relation.CONTRADICTION: "the sources contradict it", Relation.NEUTRAL: "the sources do not say it",
@@ -169,6 +169,23 @@ class Verdict(Record):
     def why(self) -> str:
         """Return in words why it is open, or how the sources stand to what is wrong; nothing where that is not known."""
         return _reason_phrase(self.open, self.relation)
+
+    @classmethod
+    def of(cls, sample: Sample, method: str, *, p_supported: float, threshold: float = 0.5, reason: str = "") -> "Verdict":
+        """Make the verdict of a method that has one probability: a text under the threshold is hallucinated."""
+        wrong = p_supported < threshold
+        label = Label.INCORRECT if wrong else Label.CORRECT
+        reason = reason or f"P(supported) = {p_supported:.3f}, threshold {threshold:g}"
+        judgment = Judgment(
+            label=label, confidence=1 - p_supported if wrong else p_supported, supported=p_supported, rationale=reason
+        )
+        segment = Segment(
+            start=0, end=len(sample.response), text=sample.response, label=label, probability=1 - p_supported, base=judgment
+        )
+        return cls(
+            id=sample.id, task=sample.task, method=method, label=label, hallucinated=wrong,
+            kind=HallucinationKind.FACTUAL if wrong else None, probability=1 - p_supported, reason=reason, segments=(segment,),
+        )  # fmt: skip
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:

@@ -17,7 +17,7 @@ from knowhalu.methods.conli.options import ConliOptions
 from knowhalu.methods.factored.options import FactoredOptions
 from knowhalu.methods.knowhalu.options import KnowHaluOptions
 from knowhalu.methods.revise.options import ReviseOptions
-from knowhalu.registry import Kind, extension_options, is_import_path
+from knowhalu.registry import Kind, MethodCard, extension_options, is_import_path
 from knowhalu.retrieval.options import RetrievalOptions
 from knowhalu.types import Record
 
@@ -87,6 +87,10 @@ class Settings(Record):
         if name in type(self).model_fields:
             raise SettingsError(f"an extension cannot have the name {name!r}, which is a setting of KnowHalu. Rename it")
         return (self.model_extra or {}).get(name) or options()
+
+    def method_options(self, card: MethodCard) -> Any:
+        """Return the options of a method."""
+        return getattr(self, card.options) if isinstance(card.make, str) else self.branch(card.options, card.make.Options)
 
 
 def _with_branch(name: str, error: ErrorDetails) -> InitErrorDetails:

@@ -14,8 +14,8 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from knowhalu.api import Checker
-from knowhalu.encoder.backend import PACKAGED_VERIFIER, EncoderBackend
-from knowhalu.encoder.options import EncoderOptions
+from knowhalu.encoder.backend import EncoderBackend
+from knowhalu.encoder.options import PACKAGED_VERIFIER, EncoderOptions
 from knowhalu.methods.common.features import MAX_LOGIT, logit
 from knowhalu.methods.conli.encoder import ENTITY_WEIGHTS, judge_entities
 from knowhalu.methods.conli.entity_support import sentences_in_context

@@ -135,5 +135,5 @@ def test_engines_in_turn_share_a_backend_and_one_of_other_options_is_let_go_befo
     first = kept.get("llm", "a", object)
     assert kept.get("llm", "a", object) is first
     assert kept.get("encoder", "a", object) is not first
-    kept.get("llm", "b", lambda: held.append(dict(kept._held)) or object())
+    kept.get("llm", "b", lambda: held.append(dict(kept._open)) or object())
     assert "llm" not in held[0] and "encoder" in held[0]

@@ -33,7 +33,7 @@ def ask_all_settings(settings: Settings) -> Settings:
     """Return the settings of a run in which nothing is left out for the thresholds that there are; raises SettingsError."""
     if settings.profile is not None:
         raise SettingsError("calibrate makes a profile, so it cannot use one. Leave out the profile")
-    own = getattr(settings, method_card(settings.method).options)
+    own = settings.method_options(method_card(settings.method))
     changes: dict[str, Any] = {}
     if settings.method == "knowhalu":
         usual = KnowHaluOptions().model_dump(include=TUNED_OPTIONS["knowhalu"])
@@ -75,14 +75,14 @@ def tunable_options(settings: Settings, *, all: bool = False) -> dict[str, Any]:
     A cascade's encoder is the same whether a language model follows or not, so its profile is for both.
     """
     runs = [settings, *stage_settings(settings).values()]
-    branches = dict.fromkeys(method_card(run.method).options for run in runs)
+    branches = {card.options: card for card in (method_card(run.method) for run in runs)}
     if not all:
         return {name: True for name in branches if name in TUNED_OPTIONS and method_card(settings.method).options == name}
     tree: dict[str, Any] = {"method": settings.method}
     if not method_card(settings.method).stages:
         tree["reasoner"] = settings.reasoner
-    for name in branches:
-        tree[name] = getattr(settings, name).model_dump(
+    for name, card in branches.items():
+        tree[name] = settings.method_options(card).model_dump(
             mode="json", exclude_defaults=True, exclude=TUNED_OPTIONS.get(name, set())
         )
     if "llm" in reasoners_of(settings) and not method_card(settings.method).stages:

@@ -47,7 +47,7 @@ def _show_table(console: Console) -> None:
 
 def describe_method(name: str, card: MethodCard) -> str:
     """Return all that is to be known of a method: its card, its options as TOML, and commands to begin with."""
-    group = getattr(Settings(), card.options)
+    group = Settings().method_options(card)
     lines = [
         f"{name}: {card.about}",
         "",
@@ -76,7 +76,7 @@ def _reasoners(card: MethodCard) -> str:
 
 
 def _fields(name: str, card: MethodCard) -> dict[str, Any]:
-    group = getattr(Settings(), card.options)
+    group = Settings().method_options(card)
     return {
         "name": name, "does": card.about, "reasoners": list(card.reasoners), "needs": card.needs, "cost": card.cost,
         "options": {f"{card.options}.{n}": field.description for n, field in type(group).model_fields.items()},

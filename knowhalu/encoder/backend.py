@@ -12,13 +12,13 @@ import torch
 
 from knowhalu.encoder.bucketing import batch_by_length
 from knowhalu.encoder.device import Precision, choose_device, in_one_thread, use_threads
+from knowhalu.encoder.options import PACKAGED_VERIFIER
 from knowhalu.encoder.spans import read_span_threshold, unsupported_spans, unsupported_word_probabilities
 from knowhalu.encoder.verifier import EncodedPair, PairTokenizer, Verifier
 from knowhalu.errors import ModelError
 from knowhalu.requests import Entail, EntailmentPair, Probabilities, TagSpans, UnsupportedSpan
 from knowhalu.text.sentences import segments, windows
 
-PACKAGED_VERIFIER = Path(__file__).parent.parent / "weights" / "verifier"
 WINDOW_TOKENS = 256
 """Tokens that the verifier reads at once, as in its training; a longer source is read in windows."""
 MAX_TOKENS, OVERLAP_TOKENS = 512, 32

@@ -19,8 +19,8 @@ R = TypeVar("R", bound=Record)
 R_co = TypeVar("R_co", bound=Record, covariant=True)
 
 
-class Method(Protocol[R_co]):
-    """A way to check a sample: a conversation that ends in a verdict, or a way to revise it."""
+class Conversational(Protocol[R_co]):
+    """A method that checks or revises a sample by a conversation."""
 
     name: str
 
@@ -74,7 +74,7 @@ class Engine(Generic[R]):
     `index` where it was searched.
     """
 
-    def __init__(self, method: Method[R], backends: Backends, *, in_flight: int = 128, index: str | None = None) -> None:
+    def __init__(self, method: Conversational[R], backends: Backends, *, in_flight: int = 128, index: str | None = None) -> None:
         self.method, self.backends, self.in_flight, self.index = method, backends, in_flight, index
 
     async def stream(self, samples: SampleStream, *, ordered: bool = True) -> AsyncGenerator[R | Failure]:

@@ -140,17 +140,19 @@ def _backend_identity(backend: Any, folder: Path) -> Any:
     return json.dumps([(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats])
 
 
-async def model_identity(kind: Any, options: LLMOptions) -> str:
-    """Return name and hash of the model that answers by a kind of backend: a server is asked, no model is loaded.
+async def model_identity(backend: Any | None, options: LLMOptions) -> str:
+    """Return name and hash of the model that answers, by a backend with `identity` or by the files of the model's folder.
 
     Raises BackendError where the server does not answer.
     """
-    backend = kind(options) if hasattr(kind, "identity") else None
     try:
         told = _backend_identity(backend, Path(options.model).expanduser())
         said = str(await told if inspect.isawaitable(told) else told)
     finally:
         if backend is not None:
             await backend.close()
-    name = options.model or (json.loads(said)["model"] if said else "")
+    try:
+        name = options.model or json.loads(said)["model"]
+    except (ValueError, KeyError, TypeError):
+        name = ""
     return f"{Path(name).name} {hashlib.sha256(said.encode()).hexdigest()[:16]}"

@@ -24,7 +24,7 @@ def verifier(tmp_path, monkeypatch) -> Path:
     folder.mkdir()
     for name in VERIFIER_FILES:
         (folder / name).write_bytes(b"x")
-    monkeypatch.setattr(service, "PACKAGED", folder)
+    monkeypatch.setattr("knowhalu.encoder.options.PACKAGED_VERIFIER", folder)
     return folder
 
 

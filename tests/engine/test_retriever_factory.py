@@ -44,7 +44,7 @@ def test_every_mode_finds_the_same_fact(extended, options, monkeypatch):
 @pytest.mark.parametrize("mode", ["lexical", "late"])
 def test_words_and_tokens_need_no_embedder(extended, mode, monkeypatch):
     monkeypatch.setattr("knowhalu.encoder.late_encoder.load_token_encoder", lambda name: WordVectors())
-    monkeypatch.setattr("knowhalu.engine.search_backend.load_embedder", None)
+    monkeypatch.setattr("knowhalu.encoder.embedder.load_embedder", None)
     searcher = SearchBackend(RetrievalOptions(index=extended, mode=mode))
     ((found,),) = searcher.answer_many([Search(("iceberg",), 1)])
     assert found[0].title == "Titanic"

@@ -1,6 +1,6 @@
 """A scripted language model that says what it is told by the section that is open, and a way to run a baseline by name."""
 
-from knowhalu.encoder.backend import PACKAGED_VERIFIER
+from knowhalu.encoder.options import PACKAGED_VERIFIER
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.baselines.options import BaselineOptions

@@ -2,7 +2,7 @@
 
 import pytest
 
-from knowhalu.encoder.backend import PACKAGED_VERIFIER
+from knowhalu.encoder.options import PACKAGED_VERIFIER
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.methods.conli.encoder import ConliEncoder, clause_of, judge_entities
 from knowhalu.methods.conli.entity_support import entity_match, find_entity_support, sentences_in_context

@@ -6,7 +6,7 @@ import pytest
 
 from knowhalu.api import Checker
 from knowhalu.build import fingerprint
-from knowhalu.encoder.backend import PACKAGED_VERIFIER
+from knowhalu.encoder.options import PACKAGED_VERIFIER
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import ModelError
 from knowhalu.methods.common.combine import COMBINATION_RULES
