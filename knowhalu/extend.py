@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from knowhalu.errors import BackendError, ReplyError, StageError
 from knowhalu.index.protocols import Embedder, check_k
 from knowhalu.llm.options import LLMOptions
 from knowhalu.requests import Completion, Conversation, Entail, EntailmentPair, Generate, Probabilities, Search, TagSpans, ask
@@ -16,9 +17,9 @@ from knowhalu.retrieval.options import RetrievalOptions
 from knowhalu.types import Document, Passage, Record, Sample
 
 __all__ = [
-    "Completion", "Conversation", "Document", "Embedder", "Entail", "EntailmentPair", "Generate", "LLMBackend", "LLMOptions",
-    "Method", "Passage", "Probabilities", "Record", "RetrievalOptions", "RetrieverBackend", "Sample", "Search", "TagSpans",
-    "Verdict", "ask", "check_k",
+    "BackendError", "Completion", "Conversation", "Document", "Embedder", "Entail", "EntailmentPair", "Generate", "LLMBackend",
+    "LLMOptions", "Method", "Passage", "Probabilities", "Record", "ReplyError", "RetrievalOptions", "RetrieverBackend",
+    "Sample", "Search", "StageError", "TagSpans", "Verdict", "ask", "check_k",
 ]  # fmt: skip
 NEEDS_SOURCES = "sources, or an index"
 

@@ -60,6 +60,12 @@ def _judge_card(name: str, about: str, cost: str, needs: str = "") -> MethodCard
     return MethodCard(make, "baselines", reasoners, about, needs or _NEEDS_SOURCES, cost, needs_sources=not needs)
 
 
+def _rule_card(rule: str, about: str, *, needs_sources: bool = True) -> MethodCard:
+    make, needs = f"knowhalu.methods.baselines.trivial:{rule}_baseline", "a threshold (trivial.border)"
+    needs = f"{needs}; {_NEEDS_SOURCES}" if needs_sources else needs
+    return MethodCard(make, "trivial", {}, about, needs, "nothing", needs_sources)
+
+
 _NEEDS_SOURCES = "sources, or an index"
 _NEEDS_NOTHING = "nothing; documents that come with the text are in the prompt"
 METHODS: Mapping[str, MethodCard] = {
@@ -141,31 +147,11 @@ METHODS: Mapping[str, MethodCard] = {
         needs="sources that come with the text",
         cost="nothing",
     ),
-    "trivial-length": MethodCard(
-        make="knowhalu.methods.baselines.trivial:length_baseline",
-        options="trivial",
-        reasoners={},
-        about="a rule on the number of words alone: a baseline that any detector must beat",
-        needs="a threshold (trivial.border)",
-        cost="nothing",
-        needs_sources=False,
+    "trivial-length": _rule_card(
+        "length", "a rule on the number of words alone: a baseline that any detector must beat", needs_sources=False
     ),
-    "trivial-overlap": MethodCard(
-        make="knowhalu.methods.baselines.trivial:overlap_baseline",
-        options="trivial",
-        reasoners={},
-        about="a rule on the share of the text's words that occur in the sources",
-        needs=f"a threshold (trivial.border); {_NEEDS_SOURCES}",
-        cost="nothing",
-    ),
-    "trivial-novelty": MethodCard(
-        make="knowhalu.methods.baselines.trivial:novelty_baseline",
-        options="trivial",
-        reasoners={},
-        about="a rule on the share of word pairs, names and numbers that occur in no source",
-        needs=f"a threshold (trivial.border); {_NEEDS_SOURCES}",
-        cost="nothing",
-    ),
+    "trivial-overlap": _rule_card("overlap", "a rule on the share of the text's words that occur in the sources"),
+    "trivial-novelty": _rule_card("novelty", "a rule on the share of word pairs, names and numbers that occur in no source"),
 }
 REASONERS = ("encoder", "llm")
 REWRITERS: Mapping[str, str] = {
@@ -190,6 +176,17 @@ _BUILT_IN: Mapping[Kind, Mapping[str, Any]] = {"methods": METHODS, "llms": LLMS,
 def method_card(name: str) -> MethodCard:
     """Return the card of a method; raises SettingsError with the nearest known names."""
     return METHODS[name] if name in METHODS else _extension_card(load_extension("methods", name))
+
+
+def all_methods() -> tuple[dict[str, MethodCard], list[SettingsError]]:
+    """Return the cards of all methods, built in and installed, and the errors of extensions that cannot be imported."""
+    cards, errors = dict(METHODS), []
+    for name in _entry_points("methods"):
+        try:
+            cards.setdefault(name, method_card(name))
+        except SettingsError as error:
+            errors.append(error)
+    return cards, errors
 
 
 @cache

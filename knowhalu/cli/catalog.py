@@ -1,6 +1,7 @@
 """`knowhalu methods` and `knowhalu settings`: what there is to choose from."""
 
 import json
+from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any, get_args
@@ -14,7 +15,7 @@ from rich.table import Table
 from knowhalu.cli.options import make_settings, with_settings
 from knowhalu.cli.show import make_console
 from knowhalu.profiles import toml_value
-from knowhalu.registry import METHODS, MethodCard, method_card
+from knowhalu.registry import MethodCard, all_methods, method_card
 from knowhalu.settings import Settings
 
 NO_REASONER = "nobody: a rule"
@@ -25,21 +26,23 @@ NO_REASONER = "nobody: a rule"
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def methods(name: str | None, as_json: bool) -> None:
     """List the methods: what each does, who can think in it, what it needs and costs; with NAME, all of one."""
-    cards = METHODS if name is None else {name: method_card(name)}
+    cards, errors = all_methods() if name is None else ({name: method_card(name)}, [])
     if as_json:
         fields = {n: _fields(n, card) for n, card in cards.items()}
         click.echo(json.dumps(fields if name is None else fields[name], indent=1, ensure_ascii=False))
     elif name is None:
-        _show_table(make_console())
+        _show_table(make_console(), cards)
+        for error in errors:
+            click.echo(f"not listed: {error}")
     else:
         click.echo(describe_method(name, cards[name]))
 
 
-def _show_table(console: Console) -> None:
+def _show_table(console: Console, cards: Mapping[str, MethodCard]) -> None:
     table = Table(box=None, pad_edge=False, row_styles=("", "dim"))
     for head in ("method", "does", "who thinks", "needs", "cost of a text"):
         table.add_column(head, overflow="fold", no_wrap=head == "method")
-    for name, card in METHODS.items():
+    for name, card in cards.items():
         table.add_row(name, card.about, _reasoners(card), card.needs, card.cost)
     console.print(table)
     console.print("\nOne of them: knowhalu methods NAME. Use it: knowhalu check --method NAME, knowhalu detect --method NAME.")

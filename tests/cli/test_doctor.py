@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import knowhalu.build  # noqa: F401 - takes the packaged folder before a test puts another in its place
-import knowhalu.encoder.backend as service
 from knowhalu.cli.catalog import render_settings
 from knowhalu.cli.doctor import VERIFIER_FILES, examine_installation
 from knowhalu.llm.options import LLMOptions
