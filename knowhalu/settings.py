@@ -96,7 +96,7 @@ class Settings(Record):
 def _with_branch(name: str, error: ErrorDetails) -> InitErrorDetails:
     """Place an error of an extension's options in its branch."""
     message = error["msg"].replace("{", "{{")
-    return InitErrorDetails(type=PydanticCustomError(error["type"], message), loc=(name, *error["loc"]), input=error["input"])  # type: ignore[arg-type]
+    return InitErrorDetails(type=PydanticCustomError(error["type"], message), loc=(name, *error["loc"]), input=error["input"])
 
 
 def _value_at(tree: Any, name: str) -> Any:

@@ -138,22 +138,24 @@ def check_method(
     Every sample gets one Verdict with a label, a reason and exact offsets, or one Failure with a reason. Outcomes depend on
     nothing but the sample. A model that fails leads to a Failure. `llm` and `encoder` replace the scripts.
     """
-    encoder, llm = encoder or _hashed_scores, llm or _hashed_reply
-    outcomes = _run(method, samples, llm, encoder)
+    models = (llm or _hashed_reply, encoder or _hashed_scores)
+    outcomes, _ = _run(method, samples, *models)
+    assert len(outcomes) == len(samples), f"{len(outcomes)} outcomes of {len(samples)} samples"
     for sample, outcome in zip(samples, outcomes, strict=True):
         _check_outcome(method.name, sample, outcome)
-    for sample, outcome in zip(samples, outcomes, strict=True):
-        (alone,) = _run(method, [sample], llm, encoder)
+        (alone,), _ = _run(method, [sample], *models)
         assert _timeless(alone) == _timeless(outcome), f"{sample.id}: the outcome depends on what else is checked, or is random"
-    for sample, outcome in zip(samples, _run(method, samples, _failing, _failing), strict=True):
-        used = isinstance(outcome, Verdict) and (outcome.usage.calls or outcome.usage.pairs)
-        assert not used, f"{sample.id}: a model failed, and the outcome is a verdict ({outcome.label}) instead of a Failure"
+        (failed,), requests = _run(method, [sample], _failing, _failing)
+        if requests and isinstance(failed, Verdict):
+            raise AssertionError(f"{sample.id}: a model failed, and the outcome is the label {failed.label} instead of a Failure")
 
 
-def _run(method: Any, samples: Sequence[Sample], llm: Any, encoder: Any) -> list[Verdict | Failure]:
-    backends = Backends(entail=ScriptedEncoder(encoder), generate=ScriptedLLM(llm), search=DocumentWords())
+def _run(method: Any, samples: Sequence[Sample], llm: Any, encoder: Any) -> tuple[list[Verdict | Failure], int]:
+    """Return the outcomes, and how many requests the models got."""
+    scripted = ScriptedLLM(llm), ScriptedEncoder(encoder)
+    backends = Backends(generate=scripted[0], entail=scripted[1], search=DocumentWords())
     outcomes: list[Verdict | Failure] = list(Engine(method, backends).run(samples))
-    return outcomes
+    return outcomes, sum(len(model.history) for model in scripted)
 
 
 def _check_outcome(method: str, sample: Sample, outcome: Verdict | Failure) -> None:

@@ -35,7 +35,8 @@ def features(rows: list[EntityRow], backend: EncoderBackend) -> list[dict[str, f
     for i in range(0, len(rows), 64):
         some = rows[i : i + 64]
         asked = [judge_entities([(r.text, r.entity)], sentences_in_context([Passage(id="d", text=r.source)])) for r in some]
-        replies = backend.answer_many([next(conversation) for conversation in asked])
+        requests: list[Any] = [next(conversation) for conversation in asked]
+        replies = backend.answer_many(requests)
         for conversation, reply in zip(asked, replies, strict=True):
             found.append(_sent(conversation, reply).features)
     return found

@@ -100,7 +100,7 @@ def settings(settings_file: Path | None, pairs: tuple[str, ...]) -> None:
 def render_settings(tree: Settings) -> str:
     """Return the tree as TOML with comments; a setting without a value is commented out."""
     values = [name for name in type(tree).model_fields if not isinstance(getattr(tree, name), BaseModel)]
-    groups = [name for name in type(tree).model_fields if name not in values]
+    groups = [*(name for name in type(tree).model_fields if name not in values), *(tree.model_extra or ())]
     parts = [settings_as_toml(tree, values)]
     for name in groups:
         group = getattr(tree, name)

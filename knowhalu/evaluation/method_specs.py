@@ -16,7 +16,8 @@ SPEC_SYNTAX = "[NAME=]METHOD[:REASONER][[SETTING=VALUE,...]], such as conli:llm 
 RUN_SETTINGS = ("profile", "allow_fitted")
 """Settings without a dot that are of the whole run, and not of a method."""
 _COMMA = re.compile(r",(?![^\[]*\])")
-_SPEC = re.compile(r"(?:([\w.-]+)=)?([\w-]+)(?::([\w-]+))?(?:\[(.*)\])?", re.DOTALL)
+_SPEC = re.compile(r"(?:([\w.-]+)=)?([\w-]+|\w+(?:\.\w+)+:\w+)(?::([\w-]+))?(?:\[(.*)\])?", re.DOTALL)
+"""A spec: a method by its name, or by an import path whose module has a dot; `a:b` is a method and its reasoner."""
 
 
 class MethodSpec(NamedTuple):
