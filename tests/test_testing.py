@@ -8,12 +8,15 @@ import pytest
 from knowhalu.build import build_method
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import StageError
+from knowhalu.llm.options import LLMOptions
+from knowhalu.llm.server_backend import ServerBackend
 from knowhalu.profiles import load_settings
 from knowhalu.requests import Completion, Entail, EntailmentPair, Generate, Probabilities, ask
 from knowhalu.results import Failure, Verdict
 from knowhalu.retrieval.memory import MemoryRetriever
 from knowhalu.testing import ScriptedEncoder, ScriptedLLM, check_llm, check_method, check_retriever
 from knowhalu.types import Passage, Sample
+from tests.support.fake_server import FakeServer, running
 from tests.support.imitating import imitated
 
 
@@ -144,6 +147,12 @@ def reply(request, **changes):
 
 def test_check_llm_accepts_a_backend_that_keeps_its_contract():
     check_llm(ScriptedLLM(reply))
+
+
+@pytest.mark.parametrize("kind", ["vllm", "llamacpp"])
+def test_check_llm_accepts_a_server(kind):
+    with running(FakeServer(kind=kind)) as server:
+        check_llm(ServerBackend(LLMOptions(url=server.url)))
 
 
 @pytest.mark.parametrize(
