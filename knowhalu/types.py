@@ -59,15 +59,8 @@ _NEXT_ACTIONS: Mapping[InconclusiveReason, str] = {
 
 
 NO_INFORMATION = "No specific information is available."
-META_GROUP, META_PAIR, META_SET, META_PART, META_TYPE, META_SPANS, META_SAMPLES = (
-    "group",
-    "pair",
-    "set",
-    "part",
-    "type",
-    "spans",
-    "samples",
-)
+META_GROUP, META_PAIR, META_SET, META_PART = "group", "pair", "set", "part"
+META_TYPE, META_SPANS, META_SAMPLES = "type", "spans", "samples"
 """Names in a sample's `meta` that have a meaning: a group that is not independent, what makes two rows a pair, the data set and
 the part of it, the error type of a hallucination, its characters as a list of [start, end], and further responses to the same."""
 

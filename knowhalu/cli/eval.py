@@ -27,7 +27,7 @@ class DatasetGroup(click.Group):
             found: click.Command = getattr(import_module(module), attribute)
             return found
         card = dataset_card(name)
-        made: click.Command = import_module("knowhalu.cli.eval_dataset").command_of(name, card)
+        made: click.Command = import_module("knowhalu.cli.eval_dataset").make_command(name, card)
         return made
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -57,6 +57,10 @@ class ServerProcess:
         )  # fmt: skip
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+        self._alive = threading.Lock()
+        self._alive.acquire()
+        # in a thread of its own: Ctrl-C within the wait of Popen can leave a lock taken that every later wait needs
+        threading.Thread(target=self._watch, daemon=True).start()
         heard = [s for s in END_SIGNALS if signal.getsignal(s) is not signal.SIG_IGN]  # nohup lets SIGHUP be ignored
         self._before = {s: signal.signal(s, _interrupt) for s in heard}
 
@@ -70,10 +74,9 @@ class ServerProcess:
 
     def poll(self) -> int | None:
         """Return the exit code if it has ended; wait a moment for that."""
-        try:
-            return self._process.wait(POLL_SECONDS)
-        except subprocess.TimeoutExpired:
-            return None
+        if self._process.returncode is None:
+            self._alive.acquire(timeout=POLL_SECONDS)
+        return self._process.returncode
 
     def wait(self) -> int:
         """Wait until it ends by itself and return its exit code."""
@@ -97,18 +100,26 @@ class ServerProcess:
 
     def stop(self) -> None:
         """Ask it to end, as Ctrl-C would; whatever is left after a while is killed."""
-        if self._process.poll() is None:
+        if self._process.returncode is None:
             self._process.send_signal(signal.SIGINT)
+            until = time.monotonic() + GRACE_SECONDS
             try:
-                self._process.wait(GRACE_SECONDS)
-            except (subprocess.TimeoutExpired, KeyboardInterrupt):
-                self._process.kill()
-                self._process.wait()
+                while self.poll() is None and time.monotonic() < until:
+                    pass
+            except KeyboardInterrupt:
+                pass
+            self._process.kill()
+            while self.poll() is None:
+                pass
         try:
             os.killpg(self._process.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
             pass
         self._reader.join(GRACE_SECONDS)
+
+    def _watch(self) -> None:
+        self._process.wait()
+        self._alive.release()
 
     def _read(self) -> None:
         assert self._process.stdout is not None

@@ -225,7 +225,8 @@ def _has_verb(text: str) -> bool:
 
 
 def _opens_with_verb(text: str) -> bool:
-    return _is_verb(text.split()[0].strip(",.;").lower())
+    first = text.split(maxsplit=1)[:1]
+    return bool(first) and _is_verb(first[0].strip(",.;").lower())
 
 
 def _is_noun(subject: str) -> bool:

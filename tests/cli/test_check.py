@@ -13,7 +13,7 @@ from knowhalu.results import Finding, Segment, SkippedSpan, Verdict
 from knowhalu.text.sentences import Span, sanitize
 from knowhalu.types import Judgment
 from tests.support import scripted_checks
-from tests.support.scripted_checks import Form, Label, Sample, segment_of
+from tests.support.scripted_checks import KnowledgeForm, Label, Sample, segment_of
 
 
 @pytest.mark.parametrize(("word", "code", "line"), [
@@ -174,7 +174,7 @@ def test_whether_the_forms_agree_and_what_was_left_out_is_shown(knowhalu, monkey
         step = one.base.steps[0]
         knowledge = step.knowledge.model_copy(update={"unfounded": "It has rings."})
         other = one.base.model_copy(
-            update={"form": Form.STRUCTURED, "label": Label.INCORRECT, "measured": "nowhere", "confidence": 0.0,
+            update={"form": KnowledgeForm.STRUCTURED, "label": Label.INCORRECT, "measured": "nowhere", "confidence": 0.0,
                     "steps": (step.model_copy(update={"knowledge": knowledge}),)}
         )  # fmt: skip
         return one.model_copy(update={"supplement": other})

@@ -6,11 +6,13 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
+from knowhalu.cli.serve import ServerProcess
 from tests.support.hanging import HANG
 
 STAND_IN = """#!{python}
@@ -83,10 +85,22 @@ def _heed():
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, also by children
 
 
-def started(*arguments):
-    command = [sys.executable, "-m", "knowhalu", "serve-model", *map(str, arguments)]
-    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ, preexec_fn=_heed)
+@pytest.fixture
+def started():
+    """Return a function that starts the command; what a failed test leaves running is ended."""
+    processes = []
+
+    def start(*arguments):
+        command = [sys.executable, "-m", "knowhalu", "serve-model", *map(str, arguments)]
+        environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        processes.append(subprocess.Popen(command, **pipes, text=True, env=environ, preexec_fn=_heed))
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        with process:
+            process.terminate()
 
 
 def lines(ours):
@@ -95,7 +109,7 @@ def lines(ours):
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_it_waits_until_the_server_answers_and_passes_an_interruption_on(stand_in, folder, port, how):
+def test_it_waits_until_the_server_answers_and_passes_an_interruption_on(stand_in, started, folder, port, how):
     record = stand_in()
     ours = started(folder, "--port", port)
     assert next(lines(ours)).startswith(f"Some-7B-Instruct answers at http://127.0.0.1:{port}/v1")
@@ -118,7 +132,7 @@ def test_it_waits_until_the_server_answers_and_passes_an_interruption_on(stand_i
     (("--api-key", "X"), "X\r", "  knowhalu check --reasoner llm"),
     (("--served-model-name", "judge"), None, "--set llm.model=judge -q"),
 ])  # fmt: skip
-def test_what_clients_must_give_is_told(stand_in, folder, port, monkeypatch, options, key, said):
+def test_what_clients_must_give_is_told(stand_in, started, folder, port, monkeypatch, options, key, said):
     stand_in()
     monkeypatch.delenv("KNOWHALU_API_KEY", raising=False)
     if key:
@@ -130,12 +144,27 @@ def test_what_clients_must_give_is_told(stand_in, folder, port, monkeypatch, opt
     assert f"answers at http://127.0.0.1:{port}/v1" in told[0] and said in told[1]
 
 
+def test_the_server_is_waited_for_in_a_thread_that_ctrl_c_does_not_strike(monkeypatch):
+    """Where Ctrl-C strikes within `Popen._wait`, a lock may stay taken that every later wait needs."""
+    wait = subprocess.Popen._wait
+
+    def elsewhere(process, timeout):
+        assert threading.current_thread() is not threading.main_thread()
+        return wait(process, timeout)
+
+    monkeypatch.setattr(subprocess.Popen, "_wait", elsewhere)
+    with ServerProcess([sys.executable, "-c", "import signal; signal.pause()"], {}) as server:
+        assert server.poll() is None
+        server.stop()
+        assert server.poll() is not None
+
+
 def test_the_folder_one_stands_in_has_a_name(knowhalu, folder, monkeypatch):
     monkeypatch.chdir(folder)
     assert "--served-model-name Some-7B-Instruct " in knowhalu("serve-model", ".", "--print").stdout
 
 
-def test_a_server_that_dies_is_told_with_its_last_lines(stand_in, folder, port):
+def test_a_server_that_dies_is_told_with_its_last_lines(stand_in, started, folder, port):
     stand_in(dies=True)
     printed, told = (ours := started(folder, "--port", port)).communicate(timeout=HANG)
     assert ours.returncode == 2

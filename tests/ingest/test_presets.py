@@ -9,7 +9,8 @@ import pytest
 from knowhalu.errors import InputError
 from knowhalu.index.build import build_index
 from knowhalu.index.manifest import Chunking
-from knowhalu.ingest.sources import DocumentReader, Fields
+from knowhalu.ingest.records import FieldNames
+from knowhalu.ingest.sources import DocumentReader
 from knowhalu.retrieval.faiss import FaissIndex
 from tests.support.indexing import WordEmbedder
 
@@ -92,7 +93,7 @@ def test_a_named_format_takes_only_its_own_fields(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"x\.jsonl:1: no field text or sentences \(it has a, body\)"):
         list(DocumentReader(path, format="hotpotqa"))
     path.write_text(lines({"_id": "1", "mine": "B"}))
-    assert [r.text for r in DocumentReader(path, format="beir", fields=Fields(text=["mine"]))] == ["B"]
+    assert [r.text for r in DocumentReader(path, format="beir", fields=FieldNames(text=["mine"]))] == ["B"]
 
 
 @pytest.mark.parametrize("text", [["a", 5], [["a"], [None]], [["a"], {"b": 1}]])

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from knowhalu.errors import InputError
-from knowhalu.ingest.sources import DocumentReader, Fields
+from knowhalu.ingest.records import FieldNames
+from knowhalu.ingest.sources import DocumentReader
 from knowhalu.io import compression
 
 ROWS = [
@@ -74,7 +75,7 @@ def test_other_field_names_are_found_or_given(tmp_path: Path) -> None:
     path.write_text('{"docid": 7, "contents": "one"}\n{"contents": "two", "abstract": "three", "name": "N"}\n')
     assert [(r.id, r.text) for r in DocumentReader(path)] == [("7", "one"), ("x.jsonl:2", "two")]
     (tmp_path / "y.txt").write_text("four")
-    reader = DocumentReader([path, tmp_path / "y.txt"], fields=Fields(text=["abstract"], title=["name"]), on_error="skip")
+    reader = DocumentReader([path, tmp_path / "y.txt"], fields=FieldNames(text=["abstract"], title=["name"]), on_error="skip")
     assert [(r.title, r.text) for r in reader] == [("N", "three"), ("y", "four")] and reader.skipped == 1
 
 

@@ -109,7 +109,7 @@ def test_a_part_that_does_not_cover_the_index_is_refused(tmp_path):
 
 def test_words_cut_by_another_version_are_refused(tmp_path, monkeypatch):
     build_lexical_part(corpus(["river"]), tmp_path / "lexical", "")
-    monkeypatch.setattr("knowhalu.retrieval.bm25.fingerprint", lambda: "0" * 64)
+    monkeypatch.setattr("knowhalu.retrieval.bm25.search_terms_fingerprint", lambda: "0" * 64)
     with pytest.raises(IndexFormatError, match="another version.*extend FOLDER --lexical"):
         LexicalIndex([IndexPart(tmp_path / "lexical", "lexical")], corpus(["river"]))
 

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 
 from knowhalu.encoder.embedder import MiniLMEmbedder
 from knowhalu.errors import IndexFormatError, InputError
-from knowhalu.index.build import BATCH, Progress, build_index
+from knowhalu.index.build import build_index
+from knowhalu.index.embedding import PASSAGES_PER_CALL
 from knowhalu.index.manifest import Chunking
 from knowhalu.index.open import read_index_info, verify_index
+from knowhalu.index.progress import BuildProgress
 from knowhalu.ingest.sources import SourceRecord
 from knowhalu.retrieval.faiss import FaissIndex
 from tests.support.indexing import FACTS, QUESTIONS, WordEmbedder, records
@@ -74,12 +76,13 @@ def test_equal_passages_are_kept_once(tmp_path: Path, words: WordEmbedder) -> No
 
 def test_many_batches_stay_in_order_and_report_progress(tmp_path: Path, words: WordEmbedder) -> None:
     """Passages and vectors do not shift against each other at the borders of batches."""
-    count, seen = 2 * BATCH + 10, list[Progress]()
+    batch = PASSAGES_PER_CALL
+    count, seen = 2 * batch + 10, list[BuildProgress]()
     sources = (SourceRecord(f"r{i}", "", f"token{i}", "") for i in range(count))
     build_index(sources, tmp_path / "index", words, progress=seen.append)
-    asked = [f"token{i}" for i in (0, BATCH - 1, BATCH, 2 * BATCH, count - 1)]
+    asked = [f"token{i}" for i in (0, batch - 1, batch, 2 * batch, count - 1)]
     assert [p[0].text for p in FaissIndex.open(tmp_path / "index", words).search(asked, 1)] == asked
-    assert [s.done for s in seen if s.stage == "embedding"] == [BATCH, 2 * BATCH, count] and seen[-1].total == count
+    assert [s.done for s in seen if s.stage == "embedding"] == [batch, 2 * batch, count] and seen[-1].total == count
 
 
 def test_two_builds_of_the_same_are_the_same(tmp_path: Path, words: WordEmbedder) -> None:

@@ -30,9 +30,9 @@ def mpnet(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    original = loop_module.batches
+    original = loop_module.training_batches
     monkeypatch.setattr(batches_module, "POOL_SIZE", 64)
-    monkeypatch.setattr(loop_module, "batches", lambda *args, **kwargs: original(*args, **{**kwargs, "recipes": TINY}))
+    monkeypatch.setattr(loop_module, "training_batches", lambda *args, **kwargs: original(*args, **{**kwargs, "recipes": TINY}))
 
 
 def weights(model):
@@ -173,7 +173,7 @@ def test_other_data_another_base_and_another_leakage_check_refuse_the_checkpoint
 def test_a_file_of_the_same_size_and_another_mixture_refuse_the_checkpoint(base, data, tmp_path, monkeypatch):
     Trainer(base, data, tmp_path / "run", SETTINGS).save()
     with monkeypatch.context() as patch:
-        patch.setattr("knowhalu.training.loop.chosen", lambda **_: RECIPES[:-1])
+        patch.setattr("knowhalu.training.loop.choose_recipes", lambda **_: RECIPES[:-1])
         with pytest.raises(ResumeError, match="another mixture of recipes"):
             Trainer(base, data, tmp_path / "run", SETTINGS)
     other = shutil.copytree(data, tmp_path / "other")

@@ -172,7 +172,7 @@ def test_tokens_are_counted(llm, model_folder):
     [first] = llm.answer_many([Generate(FIXED + "Mara", max_tokens=2)])
     [again] = llm.answer_many([Generate(FIXED + "Mara", max_tokens=2)])
     assert first.prompt_tokens == again.prompt_tokens == count and first.cached_tokens == 0
-    if llm.__class__.__name__ == "Transformers" and llm.together is None:
+    if llm.__class__.__name__ == "TransformersBackend" and llm.together is None:
         assert again.cached_tokens == 0
     else:
         assert 0 < again.cached_tokens < count
