@@ -36,8 +36,7 @@ from knowhalu.retrieval.options import SERVER_MODES, RetrievalOptions
 from knowhalu.settings import Settings
 
 if TYPE_CHECKING:
-    from knowhalu.encoder.backend import EncoderBackend
-    from knowhalu.encoder.score_cache import ScoreCache
+    from knowhalu.encoder.backend import EncoderBackend, ScoreCache
 
 
 class BackendPool:
@@ -153,8 +152,7 @@ def _make_llm(settings: Settings) -> Any:
 
 
 def _make_encoder(options: EncoderOptions) -> "EncoderBackend | ScoreCache":
-    from knowhalu.encoder.backend import EncoderBackend
-    from knowhalu.encoder.score_cache import ScoreCache
+    from knowhalu.encoder.backend import EncoderBackend, ScoreCache
 
     folder = verifier_folder(options)
     backend = EncoderBackend(folder, precision=options.precision, threads=options.threads, tokens=options.tokens)

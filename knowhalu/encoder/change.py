@@ -17,7 +17,6 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from knowhalu.encoder.bases import Base, name_of
 from knowhalu.encoder.verifier import Verifier, load_for_training
 from knowhalu.errors import ModelError
 
@@ -26,6 +25,41 @@ HEADS = ("head.", "marker.")
 """Prefixes of the weights that no base has: they are kept whole."""
 LEFT, RIGHT, DIFFERENCE, WHOLE = "left:", "right:", "difference:", "whole:"
 """Prefixes of tensors in the file: the two factors of a weight's change, its difference, or the weight itself."""
+
+
+@dataclass(frozen=True)
+class Base:
+    """The sha256 of an encoder's `model.safetensors` and `tokenizer.json`."""
+
+    weights: str
+    tokenizer: str
+
+    @classmethod
+    def of(cls, folder: Path) -> "Base":
+        """Hash the files of a folder; raises ModelError where one cannot be read."""
+        return cls(_sha256(folder / "model.safetensors"), _sha256(folder / "tokenizer.json"))
+
+
+KNOWN = {
+    "all-mpnet-base-v2": Base(
+        weights="78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
+        tokenizer="b8be2c30ba5dd723a6d5ee26d013da103d5408d92ddcb23747622f9e48f1d842",
+    ),
+}
+"""Bases by name. Another folder is refused only where a change of weights names one of these."""
+
+
+def name_of(base: Base) -> str | None:
+    """Return the name of a known base, None for another one."""
+    return next((name for name, known in KNOWN.items() if known == base), None)
+
+
+def _sha256(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ModelError(f"{path}: cannot read the file ({error})") from error
 
 
 @dataclass(frozen=True)

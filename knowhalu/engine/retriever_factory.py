@@ -133,7 +133,7 @@ def load_reranker(name_or_folder: str) -> "PassageScorer":
         from knowhalu.encoder.backend import EncoderBackend
 
         return VerifierScorer(EncoderBackend())
-    from knowhalu.encoder.reranker import CrossEncoderScorer
+    from knowhalu.encoder.adapters import CrossEncoderScorer
 
     scorer = CrossEncoderScorer(Path(name_or_folder))
     return lambda pairs: scorer.score([(p.query, str(p.passage)) for p in pairs])
