@@ -36,7 +36,7 @@ class EngineOptions(Record):
 
 
 class Settings(Record):
-    """All that decides the result of a run.
+    """Everything that decides the result of a run.
 
     A branch without a field is accepted where an extension has its name; the extension's `Options` validate it.
     """

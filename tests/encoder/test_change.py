@@ -130,7 +130,7 @@ def test_encoder_with_fewer_layers_has_no_change(tmp_path):
     base = bert_base(tmp_path / "base")
     model = Verifier(load_for_training(base).encoder)
     model.encoder.keep_layers(1)
-    with pytest.raises(ModelError, match="save it whole"):
+    with pytest.raises(ModelError, match="Save it whole"):
         write_change(tmp_path / "change.safetensors", model, base)
 
 
