@@ -96,7 +96,7 @@ class Script:
             return label, {c: p if c == label else (1 - p) / 2 for c in request.choices}
         if last == "### Asked for:":
             return (
-                (" " + self.example.answer, {}) if request.begun else (" what is asked for\n### Reason: The answer has it.", {})
+                (" " + self.example.answer, {}) if request.prefill else (" what is asked for\n### Reason: The answer has it.", {})
             )
         if last == "### Judgment:":
             return f" {self.example.rationale}", {}
@@ -112,7 +112,7 @@ class Script:
         return f" {step.thought}\n### {SPECIFIC} {number}: {step.specific}\n### {GENERAL} {number}: {step.general}", {}
 
     def _count(self, request: Generate, text: str) -> None:
-        sent = request.prompt + request.begun
+        sent = request.prompt + request.prefill
         cached = max([request.fixed, *(_common(sent, s) for s in self.seen)])
         self.seen.append(sent + text)
         self.all += math.ceil((len(sent) + len(text)) / CHARACTERS)

@@ -61,7 +61,7 @@ def build_engine(settings: Settings, pool: BackendPool | None = None) -> Engine[
     return _make_engine(settings, build_method(settings), reasoners_of(settings), pool or BackendPool())
 
 
-def build_reviser(settings: Settings) -> Engine[Revision]:
+def build_reviser(settings: Settings, pool: BackendPool | None = None) -> Engine[Revision]:
     """Build the reviser that the settings describe, with the method as its detector; raises as `build_engine` does."""
     method, reasoner, how = build_method(settings), settings.reasoner, settings.revise.how
     if reasoner not in REWRITERS:
@@ -75,7 +75,7 @@ def build_reviser(settings: Settings) -> Engine[Revision]:
         else "knowhalu.methods.revise.rewrite:ResponseRevision"
     )
     reviser = import_object(make)(method, writer, settings.revise)
-    return _make_engine(settings, reviser, {*reasoners_of(settings), reasoner}, BackendPool())
+    return _make_engine(settings, reviser, {*reasoners_of(settings), reasoner}, pool or BackendPool())
 
 
 def build_method(settings: Settings) -> Any:

@@ -80,7 +80,7 @@ class Search(Request[list[list[Passage]]]):
 
 @dataclass(frozen=True)
 class Completion:
-    """What an LLM generated, without `begun` and without the stop string.
+    """What an LLM generated, without the `prefill` and without the stop string.
 
     `finish_reason` is "stop" or "length". `choices` maps each choice of the request to its probability, adding up to 1; it is
     empty where the backend cannot measure them. `logprobs` are natural logarithms, one for each generated token, where the
@@ -108,18 +108,18 @@ class Completion:
 class Generate(Request[Completion]):
     """Request an LLM's continuation of a prompt. Reply: `Completion`.
 
-    A chat model receives `system` and `prompt` as messages and continues a reply that begins with `begun`; a completion model
+    A chat model receives `system` and `prompt` as messages and continues a reply that begins with `prefill`; a completion model
     continues all of it as one text. The first `fixed` characters of the prompt are the same for every sample. With `choices`,
-    the reply is one of them. A `fresh` request bypasses the reply cache.
+    the reply is one of them. With `bypass_cache`, a stored reply is not used.
     """
 
     prompt: str
     system: str = ""
-    begun: str = ""
+    prefill: str = ""
     fixed: int = 0
     stop: tuple[str, ...] = ()
     max_tokens: int = 256
     choices: tuple[str, ...] = ()
     temperature: float = 0.0
     seed: int = 0
-    fresh: bool = False
+    bypass_cache: bool = False

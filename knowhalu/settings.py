@@ -1,11 +1,12 @@
 """The settings of a run: one frozen tree of the options of all parts, read from TOML and `a.b=c` pairs."""
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from pydantic import ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from knowhalu.encoder.options import EncoderOptions
@@ -138,6 +139,36 @@ def read_settings(file: Path | None = None, pairs: Iterable[str] = ()) -> Settin
     return _validate_settings(tree, "settings")
 
 
+def merge_settings(settings: Settings | Path | str | None, options: Mapping[str, Any]) -> Settings:
+    """Return settings, or those of a TOML file, updated by `options`; a branch is a mapping or an options object.
+
+    Raises SettingsError naming the setting.
+    """
+    base = settings if isinstance(settings, Settings) else read_settings(None if settings is None else Path(settings))
+    return _validate_settings(_merge(base.model_dump(exclude_unset=True), options), "settings") if options else base
+
+
+def _merge(tree: dict[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(tree)
+    for name, value in options.items():
+        value = value.model_dump(exclude_unset=True) if isinstance(value, BaseModel) else value
+        given = merged.get(name)
+        merged[name] = _merge(given, value) if isinstance(given, dict) and isinstance(value, Mapping) else value
+    return merged
+
+
+def _suggest_setting(path: Sequence[Any]) -> str:
+    """Return as a sentence the known setting that is nearest to an unknown one; nothing in the branch of an extension."""
+    known: Any = Settings
+    for key in path[:-1]:
+        if key not in known.model_fields:
+            return ""
+        known = known.model_fields[key].annotation
+    prefix = ".".join(map(str, path[:-1]))
+    near = get_close_matches(str(path[-1]), known.model_fields, 1)
+    return f" Did you mean {f'{prefix}.{near[0]}'.lstrip('.')!r}?" if near else ""
+
+
 def _set_value(tree: dict[str, Any], pair: str) -> None:
     path, equals, text = pair.partition("=")
     keys = path.strip().split(".")
@@ -160,6 +191,7 @@ def _validate_settings(tree: dict[str, Any], source: str) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(key) for key in first["loc"])
-        remedy = " See `knowhalu settings` for all names." if first["type"] == "extra_forbidden" else ""
-        problem = "no such setting" if first["type"] == "extra_forbidden" else first["msg"]
-        raise SettingsError(f"{source}: {name}: {problem} (got {first['input']!r}).{remedy}") from error
+        if first["type"] != "extra_forbidden":
+            raise SettingsError(f"{source}: {name}: {first['msg']} (got {first['input']!r}).") from error
+        remedy = f"{_suggest_setting(first['loc'])} See `knowhalu settings` for all names."
+        raise SettingsError(f"{source}: {name}: no such setting (got {first['input']!r}).{remedy}") from error

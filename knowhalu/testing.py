@@ -188,7 +188,7 @@ def _hashed_reply(request: Generate) -> Completion:
     """Return a choice that depends on the prompt alone, or one sentence."""
     if not request.choices:
         return Completion("The source states it.", completion_tokens=5)
-    number = hashlib.sha256((request.prompt + request.begun).encode("utf-8", "replace")).digest()[0] % len(request.choices)
+    number = hashlib.sha256((request.prompt + request.prefill).encode("utf-8", "replace")).digest()[0] % len(request.choices)
     share = 0.4 / len(request.choices)
     choices = {c: share + 0.6 * (i == number) for i, c in enumerate(request.choices)}
     return Completion(request.choices[number], choices=choices, completion_tokens=1)
@@ -204,7 +204,7 @@ def _timeless(outcome: Verdict | Failure) -> Verdict | Failure:
 
 _CHOICES = ("CORRECT", "INCORRECT", "INCONCLUSIVE")
 _FREE = Generate("Write a sentence about the sea.\n", max_tokens=24)
-_CHOICE = Generate("Is the sea wet: CORRECT, INCORRECT or INCONCLUSIVE?\n", begun="Judgment:", choices=_CHOICES)
+_CHOICE = Generate("Is the sea wet: CORRECT, INCORRECT or INCONCLUSIVE?\n", prefill="Judgment:", choices=_CHOICES)
 
 
 def check_llm(backend: Any) -> None:

@@ -58,8 +58,8 @@ def cut(held: HeldOutRows, folder: Path, threads: int) -> None:
     found = []
     for row, outcome in zip(rows, Checker(settings).stream(r.sample for r in rows), strict=True):
         assert isinstance(outcome, Verdict), outcome
-        passes = all(s.base.supported >= 0.5 for s in outcome.segments)
-        worst = min((logit(f.supported) + ENTITY_WEIGHTS.cut for s in outcome.segments for f in s.findings), default=MAX_LOGIT)
+        passes = all(s.base.p_supported >= 0.5 for s in outcome.segments)
+        worst = min((logit(f.p_supported) + ENTITY_WEIGHTS.cut for s in outcome.segments for f in s.findings), default=MAX_LOGIT)
         found.append((passes, worst, row.supported, row.weight))
     for border in (-MAX_LOGIT, *np.arange(-4.0, 2.01, 0.25)):
         right = {gold: [(p and w >= border) == gold for p, w, g, _ in found if g is gold] for gold in (True, False)}

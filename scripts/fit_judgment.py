@@ -113,7 +113,7 @@ def judgments(model: JudgmentModel, task: str, verdict: Verdict) -> tuple[Judgme
 
 def slack(found: Checked) -> float:
     """Fit the slack of texts of several segments, from their base judgments."""
-    return fit_slack([([logit(s.base.supported) for s in v.segments], r.supported) for r, v in found])
+    return fit_slack([([logit(s.base.p_supported) for s in v.segments], r.supported) for r, v in found])
 
 
 def beginning(tasks: Iterable[str]) -> dict[str, Any]:

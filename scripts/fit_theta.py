@@ -26,7 +26,7 @@ def measured(folder: Path, rows: list[LabelledText], threads: int | None) -> Ite
     for row, outcome in zip(rows, checker.stream(r.sample for r in rows), strict=True):
         if not isinstance(outcome, Verdict):
             raise SystemExit(f"{row.origin}: {outcome}")
-        found = tuple(f.supported for s in outcome.segments for f in s.findings)
+        found = tuple(f.p_supported for s in outcome.segments for f in s.findings)
         if found:
             yield ScoredText(found, row.faithful, row.origin)
 

@@ -33,18 +33,18 @@ def generate_with_retry(
     with a begun reply writes all of it anew, so the reply is read alone first.
     """
     for fresh in (False, True):
-        first = yield from ask(replace(request, fresh=fresh))
+        first = yield from ask(replace(request, bypass_cache=fresh))
         try:
             return first, read(first)
         except ReplyError:
-            second = replace(again(first), fresh=fresh)
+            second = replace(again(first), bypass_cache=fresh)
         completion = yield from ask(second)
         try:
             return completion, read(completion)
         except ReplyError as error:
             last = error
         if joins:
-            whole = replace(completion, text=f"{second.begun}{_missing_line_break(completion.text)}{completion.text}")
+            whole = replace(completion, text=f"{second.prefill}{_missing_line_break(completion.text)}{completion.text}")
             try:
                 return whole, read(whole)
             except ReplyError as error:

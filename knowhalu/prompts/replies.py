@@ -149,8 +149,8 @@ MAX_CHOICE_TOKENS = 8
 
 def generate_choice(request: Generate, choices: Sequence[str], stage: str) -> Conversation[str]:
     """Go on from an open section to one of the choices; raises ReplyError where two replies name none, or several."""
-    ask = replace(request, begun="\n", stop=(), max_tokens=MAX_CHOICE_TOKENS, choices=tuple(choices))
-    restated = replace(ask, begun=f"\nOne of {', '.join(choices)}:\n")
+    ask = replace(request, prefill="\n", stop=(), max_tokens=MAX_CHOICE_TOKENS, choices=tuple(choices))
+    restated = replace(ask, prefill=f"\nOne of {', '.join(choices)}:\n")
     _, choice = yield from generate_with_retry(ask, lambda c: _read_choice(c, choices, stage), lambda c: restated)
     return choice
 

@@ -73,7 +73,7 @@ def test_search_server_answers_the_engine():
 
 
 def test_invalid_address_is_refused():
-    with pytest.raises(InputError, match="no address"):
+    with pytest.raises(InputError, match="is not the address of a server"):
         SearchBackend(RetrievalOptions(mode="http", url="nowhere"))
 
 

@@ -129,7 +129,7 @@ def test_llm_backend_answers_a_built_in_method(name, server_url, tmp_path):
     first, again = checker.check(SAMPLE), checker.check(SAMPLE)
     assert first.label and first.usage.calls == 1
     assert again.usage.reused == 1
-    assert checker.answers.startswith("sea ")
+    assert checker.llm_identity.startswith("sea ")
 
 
 def test_llm_backend_without_its_server_is_a_failure_that_names_it():

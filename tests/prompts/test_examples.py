@@ -61,7 +61,7 @@ def test_the_knowledge_of_an_example_is_borne_out_by_its_passages(task, example,
         triplets = step.knowledge.triplets
         told = [str(t) for t in triplets] or read_sentences(step.knowledge.text, "")
         made = ground_statements(form, told, triplets, part, step.query, step.passages)
-        assert (made.text, made.unfounded) == (step.knowledge.text, "")
+        assert (made.text, made.unsupported) == (step.knowledge.text, "")
         texts = {p.id: p.text for p in step.passages}
         assert all(texts[q.passage][q.start : q.end] == q.text for q in made.quotes)
 

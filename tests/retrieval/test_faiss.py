@@ -1,4 +1,4 @@
-"""Building and searching an index: what is found, where it stands, and that the files are what they say."""
+"""Building and dense search of an index: results, their places, and reproducible files."""
 
 from pathlib import Path
 
@@ -58,7 +58,7 @@ def test_every_passage_quotes_its_document(tmp_path_factory: pytest.TempPathFact
         assert sorted(p.text for p in found) == sorted(texts)
 
 
-def test_long_documents_are_cut_and_numbered(tmp_path: Path, words: WordEmbedder) -> None:
+def test_long_documents_are_split_and_numbered(tmp_path: Path, words: WordEmbedder) -> None:
     """Passages keep to the limit and are numbered within their document."""
     text = " ".join(f"Sentence number {i} is about item{i}." for i in range(50))
     build_index([SourceRecord("long", "", text, "")], tmp_path / "index", words, chunking=Chunking(words=20))
@@ -75,7 +75,7 @@ def test_equal_passages_are_kept_once(tmp_path: Path, words: WordEmbedder) -> No
 
 
 def test_many_batches_stay_in_order_and_report_progress(tmp_path: Path, words: WordEmbedder) -> None:
-    """Passages and vectors do not shift against each other at the borders of batches."""
+    """Passages and vectors do not shift against each other at the ends of batches."""
     batch = PASSAGES_PER_CALL
     count, seen = 2 * batch + 10, list[BuildProgress]()
     sources = (SourceRecord(f"r{i}", "", f"token{i}", "") for i in range(count))
@@ -85,7 +85,7 @@ def test_many_batches_stay_in_order_and_report_progress(tmp_path: Path, words: W
     assert [s.done for s in seen if s.stage == "embedding"] == [batch, 2 * batch, count] and seen[-1].total == count
 
 
-def test_two_builds_of_the_same_are_the_same(tmp_path: Path, words: WordEmbedder) -> None:
+def test_two_builds_have_the_same_bytes(tmp_path: Path, words: WordEmbedder) -> None:
     """Equal input gives equal bytes, the manifest included."""
     a, b = (build_index(records(), tmp_path / name, words) for name in "ab")
     assert a == b and (tmp_path / "a/manifest.json").read_bytes() == (tmp_path / "b/manifest.json").read_bytes()
@@ -100,7 +100,7 @@ def test_an_index_is_not_replaced_unless_forced(folder: Path, words: WordEmbedde
     assert read_index_info(folder).counts.passages == 1 and [p.name for p in folder.parent.iterdir()] == ["index"]
 
 
-def test_force_never_replaces_what_is_no_index(tmp_path: Path, words: WordEmbedder) -> None:
+def test_force_replaces_nothing_but_an_index(tmp_path: Path, words: WordEmbedder) -> None:
     """A folder of the user's own files is safe."""
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(IndexFormatError, match="not an index"):

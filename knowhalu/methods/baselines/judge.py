@@ -90,9 +90,9 @@ class Judge:
             end=whole.end,
             text=whole.text,
             label=label,
-            open=inconclusive_reason(label, judgment),
+            inconclusive_reason=inconclusive_reason(label, judgment),
             relation=error_relation(label, judgment, findings),
-            probability=1 - judgment.supported,
+            probability=1 - judgment.p_supported,
             base=judgment,
             findings=findings,
         )
@@ -123,7 +123,7 @@ def _claim_findings(claims: Iterable[ClaimLike], whole: Span) -> Iterable[Findin
         at = locate_claim(claim.text, whole)
         yield Finding(
             unit="claim", start=at.start, end=at.end, text=claim.text, label=claim.label, relation=RELATION_BY_LABEL[claim.label],
-            supported=LABEL_SUPPORT[claim.label], reason=f"judged {claim.label} in one reply with all other claims",
+            p_supported=LABEL_SUPPORT[claim.label], reason=f"judged {claim.label} in one reply with all other claims",
         )  # fmt: skip
 
 
@@ -195,7 +195,7 @@ class LLMJudge:
             temperature=self.method.temperature if votes else 1.0,
         )  # fmt: skip
         steps = (undistilled_step(sample, passages),) if passages else ()
-        said = judgment.model_copy(update={"supported": support_probability(shares, sample.task), "steps": steps})
+        said = judgment.model_copy(update={"p_supported": support_probability(shares, sample.task), "steps": steps})
         return said, next((claims for label, claims in lists if label is judgment.label), ())
 
 
@@ -216,7 +216,7 @@ def _ask_claims_then_label(
     request: Generate, scale: LabelScheme, lists: list[tuple[Label, tuple[JudgedClaim, ...]]]
 ) -> Conversation[LabelledRationale]:
     """Ask for the claims with a label each, then for the label of the whole; every list goes to `lists` with its label."""
-    again = replace(request, begun="\n1.", max_tokens=2 * request.max_tokens)
+    again = replace(request, prefill="\n1.", max_tokens=2 * request.max_tokens)
     _, claims = yield from generate_with_retry(request, read_judged_claims, lambda c: again, joins=True)
     label, shares = yield from generate_label(request, f"\n{format_judged_claims(claims)}\n{section(LABEL)}\n", scale)
     lists.append((label, tuple(claims)))

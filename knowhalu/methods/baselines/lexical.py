@@ -55,15 +55,20 @@ def _verdict(sample: Sample, found: Sequence[Finding], otherwise: str, why: Inco
     p = {Label.CORRECT: 1 - RULE_CONFIDENCE, Label.INCORRECT: RULE_CONFIDENCE, Label.INCONCLUSIVE: 0.5}[label]
     reason = "; ".join(dict.fromkeys(f.reason for f in found)) or otherwise
     judgment = Judgment(
-        label=label, confidence=max(p, 1 - p), supported=1 - p, rationale=reason, measured="nowhere", open=None if found else why
+        label=label,
+        confidence=max(p, 1 - p),
+        p_supported=1 - p,
+        rationale=reason,
+        confidence_source="none",
+        inconclusive_reason=None if found else why,
     )
     whole = Segment(
-        start=0, end=len(sample.response), text=sample.response, label=label, open=judgment.open,
+        start=0, end=len(sample.response), text=sample.response, label=label, inconclusive_reason=judgment.inconclusive_reason,
         relation=error_relation(label, judgment, found), probability=p, base=judgment, findings=tuple(found),
     )  # fmt: skip
     return Verdict(
         id=sample.id, task=sample.task, method=LexicalBaseline.name, label=label, hallucinated=is_hallucinated(label),
-        open=whole.open, relation=whole.relation,
+        inconclusive_reason=whole.inconclusive_reason, relation=whole.relation,
         kind=HallucinationKind.FACTUAL if label is Label.INCORRECT else None, probability=p, reason=reason, segments=(whole,),
     )  # fmt: skip
 
@@ -89,7 +94,7 @@ def _missing_entities(response: str, told: str, rules: Sequence[LexicalRule]) ->
         if kind in rules and not entity_match(entity.text, told):
             yield Finding(
                 unit="entity", start=entity.start, end=entity.end, text=entity.text, type=entity.type, label=Label.INCORRECT,
-                relation=Relation.NEUTRAL, supported=0.0, reason=f"the {kind[:-1]} “{entity.text}” stands in no source",
+                relation=Relation.NEUTRAL, p_supported=0.0, reason=f"the {kind[:-1]} “{entity.text}” stands in no source",
             )  # fmt: skip
 
 
@@ -106,7 +111,7 @@ def _copied_sentences(sample: Sample, sources: Sequence[Passage]) -> tuple[Findi
         return ()
     return tuple(
         Finding(unit="claim", start=s.start, end=s.end, text=s.text, label=Label.CORRECT,
-                relation=Relation.ENTAILMENT, supported=1.0, reason="it stands word for word in a source")
+                relation=Relation.ENTAILMENT, p_supported=1.0, reason="it stands word for word in a source")
         for s in spans
     )  # fmt: skip
 

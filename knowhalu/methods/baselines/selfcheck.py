@@ -93,9 +93,9 @@ class SelfCheck:
         if silent:
             label = Label.INCONCLUSIVE
         base = Judgment(
-            label=label, confidence=score if label is Label.INCORRECT else 1 - score, supported=1 - score,
-            measured="votes" if set(told) <= {0.0, 1.0, None} else "probability", rationale=_reason(pairs, drawn.total()),
-            open=InconclusiveReason.OFF_TOPIC if silent else None,
+            label=label, confidence=score if label is Label.INCORRECT else 1 - score, p_supported=1 - score,
+            confidence_source="votes" if set(told) <= {0.0, 1.0, None} else "probability",
+            rationale=_reason(pairs, drawn.total()), inconclusive_reason=InconclusiveReason.OFF_TOPIC if silent else None,
         )  # fmt: skip
         label = resolve_inconclusive(label, sample.task)
         return Segment(
@@ -103,7 +103,7 @@ class SelfCheck:
             end=piece.end,
             text=piece.text,
             label=label,
-            open=inconclusive_reason(label, base),
+            inconclusive_reason=inconclusive_reason(label, base),
             probability=score,
             base=base,
         )
@@ -116,8 +116,8 @@ class SelfCheck:
             label = resolve_inconclusive(Label.INCONCLUSIVE, verdict.task)
         reason = f"mean inconsistency of {len(verdict.segments)} pieces {score:.2f}; the worst: {verdict.reason}"
         left = InconclusiveReason.OFF_TOPIC if label is Label.INCONCLUSIVE else None
-        decided = {"label": label, "hallucinated": is_hallucinated(label), "probability": score, "reason": reason, "open": left}
-        return verdict.model_copy(update=decided)
+        decided = {"label": label, "hallucinated": is_hallucinated(label), "probability": score, "reason": reason}
+        return verdict.model_copy(update={**decided, "inconclusive_reason": left})
 
 
 def read_meta_samples(sample: Sample) -> list[str]:

@@ -108,7 +108,7 @@ class TrivialBaseline:
         label = Label.INCORRECT if hallucinated else Label.CORRECT
         reason = f"{self.rule.says.format(value)}; hallucinated is {'over' if self.sign > 0 else 'under'} {border:g}"
         judgment = Judgment(
-            label=label, confidence=max(p, 1 - p), supported=1 - p, rationale=reason, measured="nowhere",
+            label=label, confidence=max(p, 1 - p), p_supported=1 - p, rationale=reason, confidence_source="none",
             features={self.name: value},
         )  # fmt: skip
         whole = Segment(

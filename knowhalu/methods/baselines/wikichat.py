@@ -70,7 +70,7 @@ class WikiChat:
             else:
                 unchecked.append(SkippedSpan(**piece._asdict(), reason=NO_CLAIM))
         verdict = combine_segments(sample, found, self.name) if found else nothing_to_check_verdict(sample, self.name, NO_CLAIM)
-        return verdict.model_copy(update={"unchecked": tuple(unchecked)})
+        return verdict.model_copy(update={"skipped": tuple(unchecked)})
 
     def _claims(self, sample: Sample, piece: Span, judged: dict[str, Judgment]) -> Conversation[dict[str, Judgment]]:
         """Judge the claims of one piece; one that an earlier piece made too is not judged again."""
@@ -89,17 +89,17 @@ class WikiChat:
 
 def _segment(sample: Sample, piece: Span, claims: dict[str, Judgment]) -> Segment:
     """Put claims together: one that is refuted makes the piece INCORRECT, else one that is open leaves it open."""
-    worst = max(claims.values(), key=lambda j: (j.label is Label.INCORRECT, j.label is Label.INCONCLUSIVE, -j.supported))
-    supported = min(j.supported for j in claims.values())
+    worst = max(claims.values(), key=lambda j: (j.label is Label.INCORRECT, j.label is Label.INCONCLUSIVE, -j.p_supported))
+    supported = min(j.p_supported for j in claims.values())
     steps = tuple(step for j in claims.values() for step in j.steps)
-    base = worst.model_copy(update={"supported": supported, "steps": steps})
+    base = worst.model_copy(update={"p_supported": supported, "steps": steps})
     label, findings = (
         resolve_inconclusive(base.label, sample.task),
         tuple(claim_finding(claim, j, piece) for claim, j in claims.items()),
     )
     return Segment(
-        start=piece.start, end=piece.end, text=piece.text, label=label, open=inconclusive_reason(label, base),
-        relation=error_relation(label, base, findings), probability=1 - base.supported, base=base, findings=findings,
+        start=piece.start, end=piece.end, text=piece.text, label=label, inconclusive_reason=inconclusive_reason(label, base),
+        relation=error_relation(label, base, findings), probability=1 - base.p_supported, base=base, findings=findings,
         evidence=tuple(e for claim, judgment in claims.items() for e in evidence_for(locate_claim(claim, piece), judgment)),
     )  # fmt: skip
 
@@ -115,7 +115,7 @@ class WikiChatLLM:
     def claims(self, part: Sample) -> Conversation[list[str]]:
         """List the claims of a piece of a response, each in words that can be understood alone."""
         request = self.book.request("claims", part.task, sample=format_sample(part))
-        again = replace(request, begun="\n1.", max_tokens=2 * request.max_tokens)
+        again = replace(request, prefill="\n1.", max_tokens=2 * request.max_tokens)
         _, claims = yield from generate_with_retry(request, read_claim_list, lambda c: again, joins=True)
         return claims
 
@@ -124,7 +124,7 @@ class WikiChatLLM:
         query = Query(specific=part.response, general="")
         knowledge = ground_statements(KnowledgeForm.UNSTRUCTURED, [part.response], (), part, query, passages)
         if not knowledge.quotes:
-            knowledge = knowledge.model_copy(update={"text": UNDISTILLED_NOTE, "unfounded": ""})
+            knowledge = knowledge.model_copy(update={"text": UNDISTILLED_NOTE, "unsupported": ""})
         step = Step(thought="", query=query, passages=tuple(passages), knowledge=knowledge)
         request = self.book.request(
             "verdict",
@@ -133,6 +133,6 @@ class WikiChatLLM:
             claim=join_sections([section(CLAIM, part.response)]),
         )
         judgment, shares = yield from generate_judgment(request, votes=self.options.votes)
-        judgment = judgment.model_copy(update={"supported": support_probability(shares, part.task)})
+        judgment = judgment.model_copy(update={"p_supported": support_probability(shares, part.task)})
         steps = assign_quote_scores((step,), judgment, contradicted=shares.get(Label.INCORRECT, 0.0))
         return judgment.model_copy(update={"steps": steps})

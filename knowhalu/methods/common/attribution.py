@@ -98,7 +98,7 @@ def ground_statements(
             for s, t in zip(statements, triplets, strict=False) if rests_on[s]
         ),
         text=" ".join(kept) or NO_INFORMATION,
-        unfounded=" ".join(s for s in statements if not rests_on[s]),
+        unsupported=" ".join(s for s in statements if not rests_on[s]),
     )  # fmt: skip
 
 
@@ -144,7 +144,7 @@ def assign_quote_scores(steps: Sequence[Step], judgment: Judgment, *, contradict
     bearing = {_key(q) for step in steps for q in step.knowledge.quotes}
     if judgment.label is Label.INCORRECT:
         bearing = {_key(q) for step in _deciding_steps(steps, judgment.rationale) for q in _main_quotes(step.knowledge)}
-    scores = {"supported": judgment.supported, "contradicted": contradicted}
+    scores = {"supported": judgment.p_supported, "contradicted": contradicted}
     return tuple(_with_scores(step, bearing, scores) for step in steps)
 
 

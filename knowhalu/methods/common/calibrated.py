@@ -135,7 +135,7 @@ def apply_decision_rule(verdict: Verdict, decision: DecisionRule) -> Verdict:
         label = next(label for label in Label if is_hallucinated(label) is said)
         found |= {"label": label, "hallucinated": said, "kind": verdict.kind if said else None,
                   "relation": verdict.relation if said else None,
-                  "open": undecided_reason(verdict.segments) if said is None else None}  # fmt: skip
+                  "inconclusive_reason": undecided_reason(verdict.segments) if said is None else None}  # fmt: skip
     return verdict.model_copy(update=found)
 
 

@@ -25,6 +25,6 @@ class EntailmentJudge:
 
 def inference_relation(judgment: Judgment) -> Relation:
     """Read a judgment as natural language inference: what is not entailed is contradicted, or else neutral."""
-    if judgment.supported >= 0.5:
+    if judgment.p_supported >= 0.5:
         return Relation.ENTAILMENT
     return unsupported_relation(judgment.features)

@@ -58,12 +58,12 @@ def judge_knowledge(
             label=Label.INCONCLUSIVE,
             confidence=0.0,
             rationale=NO_EVIDENCE,
-            measured="nowhere",
-            open=missing_evidence_reason(steps),
+            confidence_source="none",
+            inconclusive_reason=missing_evidence_reason(steps),
         )
     else:
         judgment, shares = yield from generate_judgment(request, form, votes)
-    judgment = judgment.model_copy(update={"supported": support_probability(shares, part.task)})
+    judgment = judgment.model_copy(update={"p_supported": support_probability(shares, part.task)})
     found = assign_quote_scores(steps, judgment, contradicted=shares.get(Label.INCORRECT, 0.0))
     return judgment.model_copy(update={"steps": found})
 
@@ -72,7 +72,7 @@ def reason_fields(label: Label, scale: LabelScheme) -> dict[str, Any]:
     """Return what a label alone tells: a judge that could have left it open, and did not, was contradicted by the sources."""
     told = label is Label.INCORRECT and Label.INCONCLUSIVE in scale.words.values()
     return {
-        "open": InconclusiveReason.UNSURE if label is Label.INCONCLUSIVE else None,
+        "inconclusive_reason": InconclusiveReason.UNSURE if label is Label.INCONCLUSIVE else None,
         "relation": Relation.CONTRADICTION if told else None,
     }
 
@@ -110,7 +110,7 @@ def generate_judgment(
     # a confidence of 0 is under every delta1, so Algorithm 1 asks the other form too, and over no delta2, so an unmeasured
     # supplement overrides only what is INCONCLUSIVE
     said = f"{rationale} {NO_PROBABILITY_NOTE.format(OTHER_FORM_NOTE if form else VOTES_HINT)}"
-    return Judgment(form=form, label=label, confidence=0.0, rationale=said, measured="nowhere", **why), {label: 1.0}
+    return Judgment(form=form, label=label, confidence=0.0, rationale=said, confidence_source="none", **why), {label: 1.0}
 
 
 def _judge_by_votes(
@@ -125,13 +125,13 @@ def _judge_by_votes(
     best = max(TIE_ORDER, key=lambda one: counts[one])  # the first of equals
     rationale = next(r for r, label in drawn if label is best)
     said = f"{rationale} ({counts[best]} of {votes} votes)"
-    judgment = Judgment(form=form, label=best, confidence=counts[best] / votes, rationale=said, measured="votes")
+    judgment = Judgment(form=form, label=best, confidence=counts[best] / votes, rationale=said, confidence_source="votes")
     return judgment, {label: n / votes for label, n in counts.items()}
 
 
 def generate_labelled_rationale(request: Generate, scale: LabelScheme = THREE_LABEL_SCHEME) -> Conversation[LabelledRationale]:
     """Ask for the rationale, then go on from it to the label; returns both, and the label's probabilities."""
-    reply, rationale = yield from generate_with_retry(request, _rationale, lambda c: replace(request, begun=scale.opening))
+    reply, rationale = yield from generate_with_retry(request, _rationale, lambda c: replace(request, prefill=scale.opening))
     lead = reply_prefix(reply.text, rationale, then=scale.heading) + "\n"
     label, shares = yield from generate_label(request, lead, scale)
     return rationale, label, shares
@@ -141,9 +141,9 @@ def generate_label(
     request: Generate, lead: str, scale: LabelScheme = THREE_LABEL_SCHEME, *, draw: bool = False
 ) -> Conversation[tuple[Label, LabelShares]]:
     """Go on from `lead`, a begun reply, to a word of the scale: the most probable one, or with `draw` the one that was drawn."""
-    ask = replace(request, begun=lead, stop=(), max_tokens=MAX_LABEL_TOKENS, choices=tuple(scale.words))
+    ask = replace(request, prefill=lead, stop=(), max_tokens=MAX_LABEL_TOKENS, choices=tuple(scale.words))
     restated = f"{lead}One of {', '.join(scale.words)}:\n"
-    reply, label = yield from generate_with_retry(ask, lambda c: _label(c, scale, draw), lambda c: replace(ask, begun=restated))
+    reply, label = yield from generate_with_retry(ask, lambda c: _label(c, scale, draw), lambda c: replace(ask, prefill=restated))
     return label, _label_shares(reply, scale)
 
 

@@ -33,16 +33,16 @@ def inconclusive_judgment(task: Task, why: str) -> Judgment:
     label = resolve_inconclusive(Label.INCONCLUSIVE, task)
     counts = label is Label.INCORRECT
     return Judgment(
-        label=label, confidence=0.0, supported=0.0 if counts else 0.5, rationale=why, measured="nowhere",
-        open=InconclusiveReason.NOTHING_RETRIEVED, relation=Relation.NEUTRAL if counts else None,
+        label=label, confidence=0.0, p_supported=0.0 if counts else 0.5, rationale=why, confidence_source="none",
+        inconclusive_reason=InconclusiveReason.NOTHING_RETRIEVED, relation=Relation.NEUTRAL if counts else None,
     )  # fmt: skip
 
 
-def nothing_to_check_verdict(sample: Sample, method: str, why: str = InconclusiveReason.NOTHING_TO_CHECK.says) -> Verdict:
+def nothing_to_check_verdict(sample: Sample, method: str, why: str = InconclusiveReason.NOTHING_TO_CHECK.description) -> Verdict:
     """Leave a text open that states nothing, whatever its task: no source says that it is wrong."""
     return Verdict(
         id=sample.id, task=sample.task, method=method, label=Label.INCONCLUSIVE, hallucinated=None, kind=None, probability=0.5,
-        open=InconclusiveReason.NOTHING_TO_CHECK, reason=why,
+        inconclusive_reason=InconclusiveReason.NOTHING_TO_CHECK, reason=why,
     )  # fmt: skip
 
 
@@ -61,7 +61,7 @@ def inconclusive_reason(label: Label, base: Judgment, supplement: Judgment | Non
         return None
     if supplement is not None and supplement.label is not base.label:
         return InconclusiveReason.FORMS_DISAGREE
-    found = {j.open for j in (base, supplement) if j is not None}
+    found = {j.inconclusive_reason for j in (base, supplement) if j is not None}
     known = next(
         (r for r in (InconclusiveReason.UNSURE, InconclusiveReason.OFF_TOPIC, *InconclusiveReason) if r in found),
         InconclusiveReason.UNSURE,
@@ -90,7 +90,7 @@ def error_relation(
     told = {f.relation for f in findings if f.label is Label.INCORRECT} & {Relation.CONTRADICTION, Relation.NEUTRAL}
     if told:
         return Relation.CONTRADICTION if Relation.CONTRADICTION in told else Relation.NEUTRAL
-    if decisive.relation is not None or decisive.label is Label.INCONCLUSIVE or decisive.open is not None:
+    if decisive.relation is not None or decisive.label is Label.INCONCLUSIVE or decisive.inconclusive_reason is not None:
         return decisive.relation or Relation.NEUTRAL
     return Relation.CONTRADICTION if any(e.relation == "contradicts" for e in evidence) else None
 
@@ -99,7 +99,7 @@ def span_finding(piece: Span, place: UnsupportedSpan) -> Finding:
     """Make the finding of marked words of a piece of the response; `locate_claim` counts from the piece's start."""
     return Finding(
         unit="words", start=piece.start + place.start, end=piece.start + place.end, text=piece.text[place.start : place.end],
-        label=Label.INCORRECT, supported=1 - place.probability, reason=UNSUPPORTED_WORDS,
+        label=Label.INCORRECT, p_supported=1 - place.probability, reason=UNSUPPORTED_WORDS,
     )  # fmt: skip
 
 
@@ -131,7 +131,7 @@ def combine_segments(
     decisive = worst.base if worst.supplement is None or worst.base.label is worst.label else worst.supplement
     return Verdict(
         id=sample.id, task=sample.task, method=method, label=worst.label, hallucinated=is_hallucinated(worst.label),
-        open=worst.open, relation=worst.relation,
+        inconclusive_reason=worst.inconclusive_reason, relation=worst.relation,
         kind=(decisive.kind or kind) if worst.label is Label.INCORRECT else None,
         probability=worst.probability if probability is None else probability,
         reason=decisive.rationale, extraction=extraction, segments=tuple(found),
@@ -143,5 +143,6 @@ def claim_finding(claim: str, judgment: Judgment, piece: Span) -> Finding:
     at = locate_claim(claim, piece)
     return Finding(
         unit="claim", start=at.start, end=at.end, text=claim, label=judgment.label,
-        relation=judgment.relation or RELATION_BY_LABEL[judgment.label], supported=judgment.supported, reason=judgment.rationale,
+        relation=judgment.relation or RELATION_BY_LABEL[judgment.label], p_supported=judgment.p_supported,
+        reason=judgment.rationale,
     )  # fmt: skip

@@ -84,14 +84,14 @@ class ConliEncoder:
     def _sentence(self, sample: Sample, text: str, passages: Sequence[Passage], of: int) -> Conversation[Judgment]:
         judgment = yield from self.entailment.judge(sample.model_copy(update={"response": text}), passages, of)
         label = LABEL_BY_RELATION[inference_relation(judgment)]
-        sure = max(judgment.supported, 1 - judgment.supported)
-        told = _reason_fields(label, judgment.open or InconclusiveReason.UNSURE)
+        sure = max(judgment.p_supported, 1 - judgment.p_supported)
+        told = _reason_fields(label, judgment.inconclusive_reason or InconclusiveReason.UNSURE)
         return judgment.model_copy(update={"form": None, "label": label, "confidence": sure, "kind": None, **told})
 
 
 def _reason_fields(label: Label, why: InconclusiveReason) -> dict[str, Any]:
     return {
-        "open": why if label is Label.INCONCLUSIVE else None,
+        "inconclusive_reason": why if label is Label.INCONCLUSIVE else None,
         "relation": Relation.CONTRADICTION if label is Label.INCORRECT else None,
     }
 
@@ -100,11 +100,13 @@ def judge_entities(hypotheses: Sequence[tuple[str, Entity]], there: Sequence[Sen
     """Judge entities, each with the sentence that it stands in, by the views of the sources."""
     if not there:
         none = InconclusiveReason.NOTHING_RETRIEVED
-        return [Judgment(label=Label.INCONCLUSIVE, confidence=1.0, supported=0.0, rationale=NO_EVIDENCE, open=none)] * len(
-            hypotheses
-        )
+        return [
+            Judgment(label=Label.INCONCLUSIVE, confidence=1.0, p_supported=0.0, rationale=NO_EVIDENCE, inconclusive_reason=none)
+        ] * len(hypotheses)
     found = [find_entity_support(text, entity, there) for text, entity in hypotheses]
-    asked = [(view.near, clause_of(*h)) for h, s in zip(hypotheses, found, strict=True) for view in (s.place, s.matter)]
+    asked = [
+        (view.context, clause_of(*h)) for h, s in zip(hypotheses, found, strict=True) for view in (s.best_match, s.best_context)
+    ]
     pairs = list(dict.fromkeys(asked))
     scores = yield from ask(Entail(tuple(Pair(*p) for p in pairs)))
     known = dict(zip(pairs, scores, strict=True))
@@ -117,8 +119,8 @@ def _judge_entity(text: str, entity: Entity, found: EntitySupport, scores: tuple
     p = ENTITY_WEIGHTS.probability(features)
     label = Label.CORRECT if p >= 0.5 else Label.INCORRECT if _sources_differ(features) else Label.INCONCLUSIVE
     judgment = Judgment(
-        label=label, confidence=max(p, 1 - p), supported=p, rationale=_rationale(label, found, scores), features=features,
-        **_reason_fields(label, InconclusiveReason.OFF_TOPIC if found.held < 1 else InconclusiveReason.UNSURE),
+        label=label, confidence=max(p, 1 - p), p_supported=p, rationale=_rationale(label, found, scores), features=features,
+        **_reason_fields(label, InconclusiveReason.OFF_TOPIC if found.match < 1 else InconclusiveReason.UNSURE),
     )  # fmt: skip
     return judgment.model_copy(update={"steps": (_quote_step(text, entity, found, judgment),)})
 
@@ -138,13 +140,13 @@ def _sources_differ(features: dict[str, float]) -> bool:
 def _rationale(label: Label, found: EntitySupport, scores: Sequence[Probabilities]) -> str:
     """Say in a sentence what weighed most."""
     read = max(scores, key=lambda s: s.supported)
-    if label is Label.CORRECT and found.held < 1:
+    if label is Label.CORRECT and found.match < 1:
         return f"the sources have not all of it in these words, but it may follow from them (P {read.supported:.2f})"
     if label is Label.CORRECT:
         return f"the sources have it, and speak of this (P {read.supported:.2f})"
-    if found.held < 1:
-        return "the sources have it nowhere" if found.held == 0 else f"the sources have only {found.held:.0%} of it"
-    if found.held_near < 1:
+    if found.match < 1:
+        return "the sources have it nowhere" if found.match == 0 else f"the sources have only {found.match:.0%} of it"
+    if found.match_in_context < 1:
         return "the sources have it, but not where they speak of this"
     contradicted = max(s.contradicted for s in scores)
     return f"the sources do not bear it out in this place (P {read.supported:.2f}, contradicted {contradicted:.2f})"
@@ -152,11 +154,11 @@ def _rationale(label: Label, found: EntitySupport, scores: Sequence[Probabilitie
 
 def _quote_step(text: str, entity: Entity, found: EntitySupport, judgment: Judgment) -> Step:
     """Quote the place by which the entity was judged: where it stands, or what the sources say there instead."""
-    view = found.place if judgment.label is Label.CORRECT else found.matter
+    view = found.best_match if judgment.label is Label.CORRECT else found.best_context
     quote = Quote(
-        passage=view.passage.id, text=view.text, start=view.start, end=view.end, supported=judgment.supported,
-        contradicted=1 - judgment.supported if judgment.label is Label.INCORRECT else 0.0,
-        relevance=max(coverage(text, view.near), coverage(entity.text, view.near)),
+        passage=view.passage.id, text=view.text, start=view.start, end=view.end, supported=judgment.p_supported,
+        contradicted=1 - judgment.p_supported if judgment.label is Label.INCORRECT else 0.0,
+        relevance=max(coverage(text, view.context), coverage(entity.text, view.context)),
     )  # fmt: skip
     knowledge = Knowledge(form=KnowledgeForm.UNSTRUCTURED, quotes=(quote,), text=view.text)
     return Step(thought="", query=Query(specific=entity.text, general=""), passages=(view.passage,), knowledge=knowledge)

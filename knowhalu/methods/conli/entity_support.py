@@ -30,18 +30,18 @@ class SentenceInContext(NamedTuple):
     start: int
     end: int
     text: str
-    near: str
+    context: str
 
 
 class EntitySupport(NamedTuple):
     """The best place of an entity, the best place of the rest of its sentence, and how far each has either (shares of 1)."""
 
-    place: SentenceInContext
-    matter: SentenceInContext
-    held: float
-    held_near: float
-    covered: float
-    covered_best: float
+    best_match: SentenceInContext
+    best_context: SentenceInContext
+    match: float
+    match_in_context: float
+    context_coverage: float
+    best_context_coverage: float
 
 
 def sentences_in_context(passages: Sequence[Passage]) -> list[SentenceInContext]:
@@ -61,10 +61,10 @@ def find_entity_support(text: str, entity: Entity, there: Sequence[SentenceInCon
     """Find where the entity of a sentence stands, and where what is said of it does; `there` has at least one view."""
     rest = f"{text[: entity.start]} {text[entity.end :]}"
     held = [entity_match(entity.text, f"{v.passage.title} {v.text}") for v in there]
-    covered = [coverage(rest, v.near) if content_words(rest) else 1.0 for v in there]
+    covered = [coverage(rest, v.context) if content_words(rest) else 1.0 for v in there]
     place = max(range(len(there)), key=lambda i: (held[i], covered[i] + 0.5 * coverage(rest, there[i].text)))
     matter = max(range(len(there)), key=lambda i: (covered[i] + 0.5 * coverage(rest, there[i].text), held[i]))
-    near = entity_match(entity.text, there[matter].near)
+    near = entity_match(entity.text, there[matter].context)
     return EntitySupport(there[place], there[matter], held[place], near, covered[place], covered[matter])
 
 
@@ -98,13 +98,13 @@ def _matches_initials(name: str, text: str) -> bool:
 
 def entity_features(entity: Entity, found: EntitySupport, at_place: Probabilities, at_matter: Probabilities) -> dict[str, float]:
     """Return what tells whether an entity is borne out: where it stands, and what the verifier says of its clause there."""
-    absent, is_count = 1 - found.held, entity.type in NUMERIC_TYPES
+    absent, is_count = 1 - found.match, entity.type in NUMERIC_TYPES
     return {
         "absent": 0.0 if is_count else absent,
         "count_absent": absent if is_count else 0.0,
-        "apart": max(0.0, found.covered_best - found.covered),
-        "covered": found.covered,
+        "apart": max(0.0, found.best_context_coverage - found.context_coverage),
+        "covered": found.context_coverage,
         "supported": logit(max(at_place.supported, at_matter.supported)),
         "contradicted": logit(max(at_place.contradicted, at_matter.contradicted)),
-        "other_count": mismatched_quantity_share(entity.text, found.matter.near),
+        "other_count": mismatched_quantity_share(entity.text, found.best_context.context),
     }

@@ -149,7 +149,7 @@ class ConliLLM:
         """Judge one: its reason, then its relation, whose probability is measured."""
         request = self._request(sample, hypotheses, passages)
         judgment, shares = yield from generate_judgment(request, votes=self.options.votes, scale=INFERENCE_SCHEME)
-        judgment = judgment.model_copy(update={"supported": min(1.0, shares.get(Label.CORRECT, 0.0))})
+        judgment = judgment.model_copy(update={"p_supported": min(1.0, shares.get(Label.CORRECT, 0.0))})
         return [_with_quotes(judgment, sample, hypotheses[0], passages, shares.get(Label.INCORRECT, 0.0))]
 
     def _request(self, sample: Sample, hypotheses: Sequence[EntityHypothesis], passages: Sequence[Passage]) -> Generate:
@@ -167,8 +167,8 @@ class ConliLLM:
         judged = []
         for hypothesis, (reason, label) in zip(hypotheses, answers, strict=True):
             judgment = Judgment(
-                label=label, confidence=0.0, supported=float(label is Label.CORRECT), rationale=f"{reason} {BATCH_NOTE}",
-                measured="nowhere", **reason_fields(label, INFERENCE_SCHEME),
+                label=label, confidence=0.0, p_supported=float(label is Label.CORRECT), rationale=f"{reason} {BATCH_NOTE}",
+                confidence_source="none", **reason_fields(label, INFERENCE_SCHEME),
             )  # fmt: skip
             judged.append(_with_quotes(judgment, sample, hypothesis, passages, float(label is Label.INCORRECT)))
         return judged
@@ -180,7 +180,7 @@ class ConliLLM:
         last, asked, fresh = "", 0, False
         while (missing := [i for i in range(len(hypotheses)) if i not in found]) and asked < 2:
             wanted = _extend_to_all(request([hypotheses[i] for i in missing]), len(missing))
-            reply = yield from ask(replace(wanted, fresh=fresh))
+            reply = yield from ask(replace(wanted, bypass_cache=fresh))
             last, whole = reply.text, reply.finish_reason != "length"
             read = read_hypothesis_answers(reply.text, len(missing), LABEL_BY_WORD, whole=whole)
             found |= {missing[n - 1]: answer for n, answer in read.items()}
@@ -214,6 +214,6 @@ def _with_quotes(
         if knowledge.quotes:
             break
     told = " ".join(q.text for q in knowledge.quotes)
-    knowledge = knowledge.model_copy(update={"unfounded": "", **({"text": told} if told else {})})
+    knowledge = knowledge.model_copy(update={"unsupported": "", **({"text": told} if told else {})})
     step = Step(thought="", query=query, passages=tuple(passages), knowledge=knowledge)
     return judgment.model_copy(update={"steps": assign_quote_scores((step,), judgment, contradicted=contradicted)})

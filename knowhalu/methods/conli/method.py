@@ -106,20 +106,20 @@ def _inconclusive_segment(span: Span, task: Task) -> Segment:
     """Leave a sentence open where there is nothing at all to hold it against."""
     base = inconclusive_judgment(task, NO_EVIDENCE)
     return Segment(
-        **span._asdict(), label=base.label, open=inconclusive_reason(base.label, base), relation=base.relation,
-        probability=1 - base.supported, base=base,
+        **span._asdict(), label=base.label, inconclusive_reason=inconclusive_reason(base.label, base), relation=base.relation,
+        probability=1 - base.p_supported, base=base,
     )  # fmt: skip
 
 
 def _segment(span: Span, base: Judgment | None, judged: Sequence[tuple[Entity, Judgment]]) -> Segment:
     """Merge what was found of a sentence: it passes only if it does as a whole and all of its entities do."""
     findings = tuple(_finding(span, entity, judgment) for entity, judgment in judged)
-    whole = base or min((j for _, j in judged), key=lambda j: j.supported)
+    whole = base or min((j for _, j in judged), key=lambda j: j.p_supported)
     passes = all(j.label is Label.CORRECT for j in (whole, *(j for _, j in judged)))
     label = Label.CORRECT if passes else Label.INCORRECT
     return Segment(
         **span._asdict(), label=label, relation=error_relation(label, whole, findings),
-        probability=1 - min(whole.supported, *(f.supported for f in findings), 1.0), base=whole, findings=findings,
+        probability=1 - min(whole.p_supported, *(f.p_supported for f in findings), 1.0), base=whole, findings=findings,
         evidence=_evidence(span, whole, judged, passes=passes),
     )  # fmt: skip
 
@@ -128,7 +128,7 @@ def _finding(span: Span, entity: Entity, judgment: Judgment) -> Finding:
     return Finding(
         unit="entity", start=span.start + entity.start, end=span.start + entity.end, text=entity.text, type=entity.type,
         label=Label.CORRECT if judgment.label is Label.CORRECT else Label.INCORRECT, relation=RELATION_BY_LABEL[judgment.label],
-        supported=judgment.supported, reason=judgment.rationale,
+        p_supported=judgment.p_supported, reason=judgment.rationale,
     )  # fmt: skip
 
 
@@ -149,25 +149,25 @@ def _verdict(sample: Sample, found: Sequence[Segment], unchecked: Sequence[Skipp
     if found:
         worst = max(found, key=lambda s: (s.label is Label.INCORRECT, s.label is Label.INCONCLUSIVE, s.probability))
         label, probability, reason = worst.label, max(s.probability for s in found), _reason(worst)
-        why, relation = worst.open, worst.relation
+        why, relation = worst.inconclusive_reason, worst.relation
     return Verdict(
         id=sample.id,
         task=sample.task,
         method=CoNLI.name,
         label=label,
         hallucinated=is_hallucinated(label),
-        open=why,
+        inconclusive_reason=why,
         relation=relation,
         kind=HallucinationKind.FACTUAL if label is Label.INCORRECT else None,
         probability=probability,
         reason=reason,
         segments=tuple(found),
-        unchecked=tuple(unchecked),
+        skipped=tuple(unchecked),
     )
 
 
 def _reason(worst: Segment) -> str:
     """Return the reason of what is least supported in a sentence, of what failed where something did."""
-    units = [(worst.base.label is not Label.CORRECT, worst.base.supported, worst.base.rationale)]
-    units += [(f.label is not Label.CORRECT, f.supported, f"“{f.text}”: {f.reason}") for f in worst.findings]
+    units = [(worst.base.label is not Label.CORRECT, worst.base.p_supported, worst.base.rationale)]
+    units += [(f.label is not Label.CORRECT, f.p_supported, f"“{f.text}”: {f.reason}") for f in worst.findings]
     return min(units, key=lambda u: (not u[0], u[1]))[2]

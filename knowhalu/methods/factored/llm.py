@@ -77,12 +77,12 @@ class FactoredLLM:
         else:
             rationale, says, probability = yield from self._said(request)
             p = float(says) if probability is None else probability
-            measured = "nowhere" if probability is None else "probability"
+            measured = "none" if probability is None else "probability"
         step = quote_step(part.response, rationale, passages, p)
         against = Relation.CONTRADICTION if step.knowledge.quotes else Relation.NEUTRAL  # silence cannot be quoted
         return Judgment(
-            label=Label.CORRECT if p >= 0.5 else Label.INCORRECT, supported=p, rationale=rationale, measured=measured,
-            confidence=0.0 if measured == "nowhere" else max(p, 1 - p), relation=None if p >= 0.5 else against, steps=(step,),
+            label=Label.CORRECT if p >= 0.5 else Label.INCORRECT, p_supported=p, rationale=rationale, confidence_source=measured,
+            confidence=0.0 if measured == "none" else max(p, 1 - p), relation=None if p >= 0.5 else against, steps=(step,),
         )  # fmt: skip
 
     def _voted(self, request: Generate, votes: int) -> Conversation[tuple[str, float]]:
@@ -100,11 +100,11 @@ class FactoredLLM:
         rationale, lead = NO_REASONS_NOTE, "\n"
         if self.method.reasons:
             reply, rationale = yield from generate_with_retry(
-                request, _rationale, lambda c: replace(request, begun=RATIONALE_OPENING)
+                request, _rationale, lambda c: replace(request, prefill=RATIONALE_OPENING)
             )
             lead = reply_prefix(reply.text, rationale, then=SUPPORTED) + "\n"
-        ask = replace(request, begun=lead, stop=(), max_tokens=MAX_LABEL_TOKENS, choices=(YES, NO))
-        restated = replace(ask, begun=f"{lead}{YES} or {NO}:\n")
+        ask = replace(request, prefill=lead, stop=(), max_tokens=MAX_LABEL_TOKENS, choices=(YES, NO))
+        restated = replace(ask, prefill=f"{lead}{YES} or {NO}:\n")
         draw = ask.temperature > 0 and not self.method.reasons  # else all votes would be the likelier one
         reply, (says, p) = yield from generate_with_retry(ask, lambda c: _label(c, draw), lambda c: restated)
         return rationale, says, p
@@ -140,7 +140,7 @@ def _resume_request(request: Generate, reply: Completion, count: int) -> Generat
     have = {number for number, _ in lines}
     missing = next((i for i in range(1, count + 1) if i not in have), 1)
     kept = format_claims((n, shield(claim)) for n, claim in lines if n < missing)
-    return replace(request, begun=f"\n{kept}\n{missing}:" if kept else f"\n{missing}:", max_tokens=2 * request.max_tokens)
+    return replace(request, prefill=f"\n{kept}\n{missing}:" if kept else f"\n{missing}:", max_tokens=2 * request.max_tokens)
 
 
 def _rationale(reply: Completion) -> str:

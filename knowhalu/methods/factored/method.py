@@ -146,7 +146,7 @@ class FactoredAcademic(Factored):
                     unit="citation", start=span.start + citation.start, end=span.start + citation.end,
                     text=span.text[citation.start : citation.end], type=citation.style,
                     label=Label.CORRECT if fitting else made_up, relation=None if fitting else Relation.NEUTRAL,
-                    supported=1.0 if fitting else 0.0,
+                    p_supported=1.0 if fitting else 0.0,
                     reason=several if fitting else mismatch_reason(citation, documents),
                 ))  # fmt: skip
         return tuple(d for d in documents if d in named), tuple(dict.fromkeys(findings))

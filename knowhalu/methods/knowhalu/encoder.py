@@ -120,7 +120,7 @@ class KnowHaluEncoder:
                 confidence=1.0,
                 rationale=NO_EVIDENCE,
                 steps=tuple(steps),
-                open=missing_evidence_reason(steps),
+                inconclusive_reason=missing_evidence_reason(steps),
             )
         joint = document_window(part, steps, form) or evidence.joint
         pairs = [EntailmentPair(joint, part.response, part.question)]
@@ -138,16 +138,16 @@ class KnowHaluEncoder:
             form=form,
             label=label,
             confidence=confidence,
-            supported=p,
+            p_supported=p,
             rationale=rationale,
             kind=kind,
-            open=InconclusiveReason.OFF_TOPIC if label is Label.INCONCLUSIVE else None,
+            inconclusive_reason=InconclusiveReason.OFF_TOPIC if label is Label.INCONCLUSIVE else None,
             relation=unsupported_relation(features) if wrong else None,
             steps=tuple(steps),
             features=features,
         )
 
-    def doubted(self, part: Sample, judgment: Judgment) -> Conversation[tuple[UnsupportedSpan, ...]]:
+    def unsupported_spans(self, part: Sample, judgment: Judgment) -> Conversation[tuple[UnsupportedSpan, ...]]:
         """Let the verifier mark words, against the same evidence in sentences, unless the whole answer misses its question."""
         evidence = gather_evidence(judgment.steps, KnowledgeForm.UNSTRUCTURED)
         if judgment.kind is HallucinationKind.OFF_TARGET or not evidence.shaped:

@@ -72,11 +72,11 @@ class KnowHaluLLM:
         """Take from the answer what the question asks for: first the reason, then the piece, whose probability is measured."""
         request = self.book.extract(question, answer)
         reply, (asked_for, reason) = yield from generate_with_retry(
-            request, _reason, lambda c: replace(request, begun=reply_prefix(c.text, ASKED_FOR_OPENING, then=REASON)), joins=True
+            request, _reason, lambda c: replace(request, prefill=reply_prefix(c.text, ASKED_FOR_OPENING, then=REASON)), joins=True
         )
         lead = reply_prefix(reply.text, asked_for, (REASON, reason), then=ENTITY)
-        ask = replace(request, begun=lead, stop=("\n### ",), max_tokens=MAX_ENTITY_TOKENS)
-        restated = replace(ask, begun=f"{lead[:-1]} (the answer's own words, NONE or REFUSAL):")
+        ask = replace(request, prefill=lead, stop=("\n### ",), max_tokens=MAX_ENTITY_TOKENS)
+        restated = replace(ask, prefill=f"{lead[:-1]} (the answer's own words, NONE or REFUSAL):")
         reply, piece = yield from generate_with_retry(ask, lambda c: _read_extraction(c, answer), lambda c: restated)
         p = _probability(reply)
         return Extraction(
@@ -90,7 +90,7 @@ class KnowHaluLLM:
         _, hop = yield from generate_with_retry(
             request,
             lambda c: self._hop(c, first=not steps),
-            lambda c: replace(request, begun=self._up_to_query(c, number)),
+            lambda c: replace(request, prefill=self._up_to_query(c, number)),
             joins=True,
         )
         if hop.query is None or _query_key(hop.query) in {_query_key(step.query) for step in steps}:
@@ -123,10 +123,10 @@ class KnowHaluLLM:
             return Knowledge(form=form)
         request = self.book.knowledge(part, query, passages, form)
         if form is KnowledgeForm.UNSTRUCTURED:
-            again = replace(request, begun=KNOWLEDGE_OPENING, max_tokens=2 * request.max_tokens)
+            again = replace(request, prefill=KNOWLEDGE_OPENING, max_tokens=2 * request.max_tokens)
             _, told = yield from generate_with_retry(request, _sentences, lambda c: again)
             return ground_statements(form, told, (), part, query, passages)
-        again = replace(request, begun=" (", max_tokens=2 * request.max_tokens)
+        again = replace(request, prefill=" (", max_tokens=2 * request.max_tokens)
         _, facts = yield from generate_with_retry(request, _triplets, lambda c: again, joins=True)
         return ground_statements(form, [str(t) for t in facts], facts, part, query, passages)
 
@@ -134,7 +134,7 @@ class KnowHaluLLM:
         """Judge by queries and knowledge: first the reasons, then a label out of three; thoughts are left out."""
         return (yield from judge_knowledge(self.book.judge(part, steps, form), part, steps, form, self.options.votes))
 
-    def doubted(self, part: Sample, judgment: Judgment) -> Conversation[tuple[UnsupportedSpan, ...]]:
+    def unsupported_spans(self, part: Sample, judgment: Judgment) -> Conversation[tuple[UnsupportedSpan, ...]]:
         """Mark nothing: where the evidence contradicts, its quotes say which words of the text they speak of."""
         yield from ()
         return ()

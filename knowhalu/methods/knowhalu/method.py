@@ -48,7 +48,7 @@ class KnowHaluReasoner(Protocol):
     def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm, of: int) -> Conversation[Judgment]:
         """Judge the segment, one of `of` segments of its response, by the knowledge of all steps."""
 
-    def doubted(self, part: Sample, judgment: Judgment) -> Conversation[tuple[UnsupportedSpan, ...]]:
+    def unsupported_spans(self, part: Sample, judgment: Judgment) -> Conversation[tuple[UnsupportedSpan, ...]]:
         """Return the words of a segment judged INCORRECT that the knowledge does not bear out; none where it cannot tell."""
 
 
@@ -90,15 +90,15 @@ class KnowHalu:
         if options.second_opinion == "always" or (options.second_opinion == "needed" and needs_second_opinion(base, limits)):
             supplement = yield from self._judge_by(other_form, part, of)
             final = aggregate_judgments(base, supplement, limits)
-        doubted = (yield from self.reasoner.doubted(part, final)) if final.label is Label.INCORRECT else ()
+        doubted = (yield from self.reasoner.unsupported_spans(part, final)) if final.label is Label.INCORRECT else ()
         label, evidence = resolve_inconclusive(final.label, sample.task), evidence_for(span, final)
         return Segment(
             start=span.start,
             end=span.end,
             text=span.text,
             label=label,
-            probability=1 - final.supported,
-            open=inconclusive_reason(label, base, supplement),
+            probability=1 - final.p_supported,
+            inconclusive_reason=inconclusive_reason(label, base, supplement),
             relation=error_relation(label, final, evidence=evidence),
             base=base,
             supplement=supplement,

@@ -3,9 +3,9 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import SequenceMatcher
+from difflib import SequenceMatcher, unified_diff
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from knowhalu.results import Segment, TextEdit, Verdict
 from knowhalu.text.sentences import Span, sentences
@@ -24,6 +24,21 @@ class SentenceVerdict(NamedTuple):
     label: Label | None
     probability: float
     segments: tuple[Segment, ...]
+
+
+class RewriteInput(NamedTuple):
+    """A flagged sentence, the reason, and the text around it."""
+
+    sentence: str
+    why: str
+    context: str
+
+
+class ProposedRewrite(NamedTuple):
+    """A possible replacement of a sentence."""
+
+    text: str
+    how: Literal["rewritten", "substituted"]
 
 
 def editable_spans(text: str) -> tuple[Span, ...]:
@@ -147,3 +162,13 @@ def _trim_edit(old: str, edit: TextEdit) -> TextEdit:
     while start < end and new and old[end - 1] == new[-1] and new[-1].isspace():
         end, new = end - 1, new[:-1]
     return TextEdit(start, end, new)
+
+
+def make_unified_diff(original: str, revised: str) -> str:
+    """Return a unified diff with one sentence on each line."""
+    lines = unified_diff(_sentence_lines(original), _sentence_lines(revised), "original", "revised", lineterm="", n=1)
+    return "\n".join(lines)
+
+
+def _sentence_lines(text: str) -> Sequence[str]:
+    return [" ".join(s.text.split()) for s in sentences(text)]

@@ -8,11 +8,14 @@ from knowhalu.methods.common.sources import given_or_retrieved_passages
 from knowhalu.methods.revise.edits import (
     LABEL_SEVERITY,
     LIST_MARKER,
+    ProposedRewrite,
+    RewriteInput,
     SentenceVerdict,
     SentenceVerdicts,
     changed_sentences,
     editable_spans,
     make_edits,
+    make_unified_diff,
     spans_after_edits,
 )
 from knowhalu.methods.revise.flagged import (
@@ -28,13 +31,10 @@ from knowhalu.requests import Conversation
 from knowhalu.results import (
     Change,
     Evidence,
-    ProposedRewrite,
     Revision,
-    RewriteInput,
     TextEdit,
     Verdict,
     apply_edits,
-    make_unified_diff,
 )
 from knowhalu.text.sentences import Span
 from knowhalu.types import HallucinationKind, Label, Passage, Sample

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from knowhalu.errors import PromptError, ReplyError, StageError
 from knowhalu.llm.options import LLMOptions
+from knowhalu.methods.revise.edits import ProposedRewrite, RewriteInput
 from knowhalu.prompts.format import format_passages
 from knowhalu.prompts.generate import generate_with_retry, make_request
 from knowhalu.prompts.template import Prompt, PromptText, join_sections, load_prompt, section, unshield
 from knowhalu.requests import Completion, Conversation, Generate
-from knowhalu.results import ProposedRewrite, RewriteInput
 from knowhalu.text.sentences import sentences, word_count, words
 from knowhalu.types import Passage
 

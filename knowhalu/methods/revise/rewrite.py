@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from knowhalu.methods.common.sources import given_or_retrieved_passages
-from knowhalu.methods.revise.edits import changed_sentences, diff_edits, editable_spans
+from knowhalu.methods.revise.edits import RewriteInput, changed_sentences, diff_edits, editable_spans, make_unified_diff
 from knowhalu.methods.revise.flagged import (
     FlaggedSentence,
     flagged_sentences,
@@ -20,7 +20,7 @@ from knowhalu.methods.revise.flagged import (
 from knowhalu.methods.revise.guarded import Detector
 from knowhalu.methods.revise.options import ReviseOptions
 from knowhalu.requests import Conversation
-from knowhalu.results import Change, Revision, RewriteInput, TextEdit, Verdict, make_unified_diff
+from knowhalu.results import Change, Revision, TextEdit, Verdict
 from knowhalu.text.sentences import Span
 from knowhalu.types import HallucinationKind, Passage, Sample
 

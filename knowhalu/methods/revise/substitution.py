@@ -7,8 +7,8 @@ Each result is a proposal only; the small verifier ranks them, and the detector 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from knowhalu.methods.revise.edits import ProposedRewrite, RewriteInput
 from knowhalu.requests import Conversation, Entail, EntailmentPair, ask
-from knowhalu.results import ProposedRewrite, RewriteInput
 from knowhalu.text.entities import TypedSpan, typed_spans
 from knowhalu.text.overlap import coverage, text_facts
 from knowhalu.text.quantities import find_dates, missing_date_share, number_value

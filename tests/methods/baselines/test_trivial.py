@@ -59,7 +59,7 @@ def test_a_text_at_the_border_is_faithful_and_one_beyond_is_not(words, direction
     assert (verdict.probability > 0.5) is verdict.hallucinated
     assert (verdict.probability == 0.5) is (words == 4)
     assert verdict.segments[0].base.features == {"trivial-length": words}
-    assert (verdict.kind, verdict.segments[0].base.measured) == (None, "nowhere")
+    assert (verdict.kind, verdict.segments[0].base.confidence_source) == (None, "none")
 
 
 @given(st.floats(-50, 50), st.floats(-50, 50), st.floats(-20, 20))

@@ -78,7 +78,7 @@ def test_the_reason_comes_first_and_the_label_under_constraint():
     reason, label = model.llm.history
     assert reason.stop == ("\n### ",) and not reason.choices
     assert label.prompt == reason.prompt and label.choices == tuple(LABEL_BY_WORD)
-    assert label.begun == " The sources say that it opened in 1932.\n### Label 1:\n"
+    assert label.prefill == " The sources say that it opened in 1932.\n### Label 1:\n"
 
 
 @pytest.mark.parametrize(("shares", "label"), [(WRONG, Label.INCORRECT), (NEITHER, Label.INCONCLUSIVE)])
@@ -104,14 +104,14 @@ def test_a_question_stands_before_the_hypotheses_and_the_sources_before_it():
 def test_a_label_without_a_probability_says_so():
     verdict = check(Model({"1932": {}}), FIRST, levels="sentence")
     base = verdict.segments[0].base
-    assert (base.measured, base.confidence, base.supported) == ("nowhere", 0.0, 1.0)
+    assert (base.confidence_source, base.confidence, base.p_supported) == ("none", 0.0, 1.0)
     assert "no probability for its label; --set llm.votes" in base.rationale
 
 
 def test_votes_are_drawn_for_each_hypothesis():
     model = Model()
     verdict = check(model, FIRST, llm={"votes": 3}, levels="sentence")
-    assert verdict.segments[0].base.measured == "votes" and verdict.usage.calls == 6
+    assert verdict.segments[0].base.confidence_source == "votes" and verdict.usage.calls == 6
     with pytest.raises(SettingsError, match=r"conli\.batched=false"):
         check(model, FIRST, llm={"votes": 3}, batched=True)
 
@@ -169,7 +169,7 @@ def test_a_kept_batch_that_cannot_be_read_is_asked_of_the_model_once_more():
     model = Model(batches=[Completion(" no idea", reused=True), FINE])
     verdict = check(model, batched=True, levels="sentence")
     assert [s.base.label for s in verdict.segments] == [Label.CORRECT, Label.INCONCLUSIVE]
-    assert [request.fresh for request in model.llm.history] == [False, True]
+    assert [request.bypass_cache for request in model.llm.history] == [False, True]
 
 
 def test_what_is_not_answered_twice_is_a_failure_with_the_raw_reply():

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from knowhalu.methods.revise.edits import editable_spans
-from knowhalu.results import Failure, ProposedRewrite, Revision, apply_edits
+from knowhalu.methods.revise.edits import ProposedRewrite, editable_spans
+from knowhalu.results import Failure, Revision, apply_edits
 from knowhalu.types import HallucinationKind, Label
 from tests.support.revising import Detector, Writer, by_words, revise, verdict
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from knowhalu.errors import PromptError, StageError
 from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.parse import cut_at_stop
+from knowhalu.methods.revise.edits import ProposedRewrite, RewriteInput
 from knowhalu.methods.revise.llm import LLMRewriter, load_revision_prompt
 from knowhalu.prompts.template import SECTION
 from knowhalu.requests import Completion
-from knowhalu.results import ProposedRewrite, RewriteInput
 from knowhalu.types import Passage
 from tests.methods.test_hostile import filled, hostile
 
@@ -128,7 +128,7 @@ def whole(how, response, replies):
             request = talk.send(Completion(cut_at_stop(reply, request.stop)[0]))
     except StopIteration as end:
         return end.value
-    raise AssertionError(f"asked again: {request.begun}")
+    raise AssertionError(f"asked again: {request.prefill}")
 
 
 @pytest.mark.parametrize("how", ["response", "revision"])
