@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import knowhalu
 from knowhalu.encoder.options import EncoderOptions, verifier_folder
-from knowhalu.engine.engine import Backends, Conversational, Engine, R
+from knowhalu.engine.engine import Backends, Engine, R
 from knowhalu.engine.search_backend import SearchBackend
 from knowhalu.errors import SettingsError
 from knowhalu.io.fitted_files import HASHED_FILES, file_hash
 from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.reply_cache import model_identity, with_reply_cache
 from knowhalu.methods.common.calibrated import CalibratedMethod, PerSetMethod
+from knowhalu.methods.common.protocol import Method
 from knowhalu.profiles import Profile, read_profile, settings_for_set
 from knowhalu.prompts.examples import prompt_family_hash
 from knowhalu.registry import (
@@ -119,7 +120,7 @@ def _make_method(settings: Settings) -> Any:
     return make(import_object(card.reasoners[reasoner])(*given), options)
 
 
-def _make_engine(settings: Settings, method: Conversational[R], reasoners: set[str], pool: BackendPool) -> Engine[R]:
+def _make_engine(settings: Settings, method: Method[R], reasoners: set[str], pool: BackendPool) -> Engine[R]:
     """Connect a method to the backends of its reasoners and to the retriever."""
     models: dict[str, Any] = {}
     if "llm" in reasoners:

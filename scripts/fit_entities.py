@@ -16,7 +16,7 @@ from sklearn.metrics import roc_auc_score
 from knowhalu.api import Checker
 from knowhalu.encoder.backend import EncoderBackend
 from knowhalu.encoder.options import PACKAGED_VERIFIER, EncoderOptions
-from knowhalu.methods.common.features import MAX_LOGIT, logit
+from knowhalu.methods.common.judgment_model import MAX_LOGIT, logit
 from knowhalu.methods.conli.encoder import ENTITY_WEIGHTS, judge_entities
 from knowhalu.methods.conli.entity_support import sentences_in_context
 from knowhalu.methods.conli.options import ConliOptions

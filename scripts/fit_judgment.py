@@ -18,8 +18,7 @@ from knowhalu.calibration.two_forms import make_tunable_forms
 from knowhalu.encoder.backend import EncoderBackend
 from knowhalu.encoder.options import EncoderOptions
 from knowhalu.evaluation.curves import reliability_bins
-from knowhalu.methods.common.features import logit
-from knowhalu.methods.common.judgment_model import JudgmentModel
+from knowhalu.methods.common.judgment_model import JudgmentModel, logit
 from knowhalu.methods.knowhalu.encoder import decide_label
 from knowhalu.methods.knowhalu.options import KnowHaluOptions
 from knowhalu.requests import EntailmentPair

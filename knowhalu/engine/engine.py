@@ -5,27 +5,18 @@ import time
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable
 from contextlib import aclosing, closing
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from knowhalu.engine.batcher import AsyncBackend, Batcher, BlockingBackend
 from knowhalu.errors import BackendError, KnowHaluError, StageError
-from knowhalu.requests import Conversation, Entail, Generate, Request, Search, TagSpans
+from knowhalu.methods.common.protocol import Method
+from knowhalu.requests import Entail, Generate, Request, Search, TagSpans
 from knowhalu.results import Failure, Usage
 from knowhalu.types import Record, Sample
 
 SampleStream = Iterable[Sample] | AsyncIterable[Sample]
 R = TypeVar("R", bound=Record)
 """The result of a conversation: a Verdict, or another record with `usage`, `seconds` and `index`."""
-R_co = TypeVar("R_co", bound=Record, covariant=True)
-
-
-class Conversational(Protocol[R_co]):
-    """A method that checks or revises samples by conversations."""
-
-    name: str
-
-    def check(self, sample: Sample) -> Conversation[R_co]:
-        """Check one sample."""
 
 
 class Backends:
@@ -74,7 +65,7 @@ class Engine(Generic[R]):
     seal of the index, which outcomes name where it was searched.
     """
 
-    def __init__(self, method: Conversational[R], backends: Backends, *, in_flight: int = 128, index: str | None = None) -> None:
+    def __init__(self, method: Method[R], backends: Backends, *, in_flight: int = 128, index: str | None = None) -> None:
         self.method, self.backends, self.in_flight, self.index = method, backends, in_flight, index
 
     async def stream(self, samples: SampleStream, *, ordered: bool = True) -> AsyncGenerator[R | Failure]:

@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 
-from knowhalu.training.edits import MONTHS, NUMBER_WORDS
+from knowhalu.text.wordlists import MONTHS
+from knowhalu.training.edits import NUMBER_WORDS
 
 _TIME_OR_PLACE = (
     rf"(?<=\w),? (?:on|in|since|by) (?:{'|'.join(MONTHS)})(?: \d{{1,2}},)? \d{{4}},?(?= )"

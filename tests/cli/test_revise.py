@@ -23,9 +23,9 @@ def scripted(monkeypatch):
 
 @pytest.mark.parametrize(("claim", "code", "line"), [
     ("Mars is red.", 0, "= UNCHANGED  the detector finds nothing to change"),
-    ("Mars is red. Mars is wrong.", 0, "✓ REVISED  sentences in doubt: 1 rewritten"),
-    ("All wrong here.", 1, "✗ REFUSED  the sources bear out none of it: it is INCORRECT"),
-    ("There first was wrong ice. It came later.", 1, "= UNCHANGED  sentences in doubt: 1 kept"),
+    ("Mars is red. Mars is wrong.", 0, "✓ REVISED  flagged sentences: 1 rewritten"),
+    ("All wrong here.", 1, "✗ REFUSED  the sources support none of it: it is INCORRECT"),
+    ("There first was wrong ice. It came later.", 1, "= UNCHANGED  flagged sentences: 1 kept"),
     ("Mars is broken.", 2, "! NO VERDICT  judge: the reply has no label"),
 ])  # fmt: skip
 def test_first_line_and_exit_code_give_the_result(knowhalu, claim, code, line):
@@ -39,7 +39,7 @@ def test_text_difference_reasons_and_evidence_are_shown(knowhalu):
         "P(hallucinated) was 1.00, is 0.00", "  Mars is red. Mars is far.\n",
         "  -Mars is wrong.\n  -All wrong here.\n  +Mars is far.",
         "rewritten   “Mars is wrong.” → “Mars is far.”  P 1.00 → 0.00", "contradicted by k (characters 0-12, 0.90)",
-        "supported by k", "dropped     “All wrong here.”", "no wording was found that the sources bear out",
+        "supported by k", "dropped     “All wrong here.”", "no wording was found that the sources support",
         "guarded by scripted",
     ):  # fmt: skip
         assert part in output, part

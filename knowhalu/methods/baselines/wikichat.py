@@ -1,7 +1,7 @@
-"""WikiChat's way of checking (Semnani et al. 2023; KnowHalu, appendix A.5.3): claims, evidence and a verdict for each.
+"""WikiChat's check (Semnani et al. 2023; KnowHalu, appendix A.5.3): claims, evidence and a verdict for each.
 
-The claims of the response are taken out, evidence is retrieved by each claim itself, each is judged by its evidence alone, and
-the verdicts make the answer.
+The claims of the response are extracted, evidence is retrieved for each claim, each is judged by its evidence alone, and the
+verdicts are combined.
 """
 
 from collections.abc import Sequence
@@ -11,8 +11,7 @@ from typing import Protocol
 from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.baselines.judge import UNDISTILLED_NOTE
 from knowhalu.methods.baselines.options import BaselineOptions
-from knowhalu.methods.common.attribution import assign_quote_scores, ground_statements
-from knowhalu.methods.common.evidence import evidence_for
+from knowhalu.methods.common.attribution import assign_quote_scores, evidence_for, ground_statements
 from knowhalu.methods.common.labels import generate_judgment, support_probability
 from knowhalu.methods.common.sources import given_or_retrieved_passages
 from knowhalu.methods.common.verdict import (
@@ -25,10 +24,10 @@ from knowhalu.methods.common.verdict import (
     nothing_to_check_verdict,
     resolve_inconclusive,
 )
-from knowhalu.prompts.book import CLAIM, BaselinePromptBook
-from knowhalu.prompts.claim_replies import read_claim_list
-from knowhalu.prompts.format import format_passages, format_sample
+from knowhalu.prompts.book import BASELINES, PromptBook
+from knowhalu.prompts.format import CLAIM, format_passages, format_sample
 from knowhalu.prompts.generate import generate_with_retry
+from knowhalu.prompts.replies import read_claim_list
 from knowhalu.prompts.template import join_sections, section
 from knowhalu.requests import Conversation
 from knowhalu.results import Segment, SkippedSpan, Verdict
@@ -37,12 +36,12 @@ from knowhalu.text.sentences import Span, at_most_segments
 from knowhalu.types import Judgment, KnowledgeForm, Label, Passage, Query, Sample, Step
 
 MAX_PIECE_WORDS = 100
-"""Words of a piece of the response whose claims are taken out together."""
+"""Words of a piece of the response whose claims are extracted in one request."""
 NO_CLAIM = "it states no fact that can be checked"
 
 
 class WikiChatReasoner(Protocol):
-    """The questions that WikiChat's check asks whoever thinks; `part` is a sample whose response is the text in question."""
+    """The steps that a reasoner contributes to WikiChat's check; `part` is a sample whose response is the text in question."""
 
     def claims(self, part: Sample) -> Conversation[list[str]]:
         """List the claims of a piece of the response, each in words that can be understood alone."""
@@ -73,7 +72,7 @@ class WikiChat:
         return verdict.model_copy(update={"skipped": tuple(unchecked)})
 
     def _claims(self, sample: Sample, piece: Span, judged: dict[str, Judgment]) -> Conversation[dict[str, Judgment]]:
-        """Judge the claims of one piece; one that an earlier piece made too is not judged again."""
+        """Judge the claims of one piece; a claim of an earlier piece is not judged again."""
         claims = yield from self.reasoner.claims(sample.model_copy(update={"response": piece.text}))
         for claim in claims:
             if claim not in judged:
@@ -88,7 +87,7 @@ class WikiChat:
 
 
 def _segment(sample: Sample, piece: Span, claims: dict[str, Judgment]) -> Segment:
-    """Put claims together: one that is refuted makes the piece INCORRECT, else one that is open leaves it open."""
+    """Combine claims: one INCORRECT makes the piece INCORRECT, else one INCONCLUSIVE makes it INCONCLUSIVE."""
     worst = max(claims.values(), key=lambda j: (j.label is Label.INCORRECT, j.label is Label.INCONCLUSIVE, -j.p_supported))
     supported = min(j.p_supported for j in claims.values())
     steps = tuple(step for j in claims.values() for step in j.steps)
@@ -105,12 +104,12 @@ def _segment(sample: Sample, piece: Span, claims: dict[str, Judgment]) -> Segmen
 
 
 class WikiChatLLM:
-    """Take claims out of a text, and judge each by passages."""
+    """Extract the claims of a text, and judge each by passages."""
 
     def __init__(self, options: LLMOptions | None = None, method: BaselineOptions | None = None) -> None:
         """Load the prompts; raises PromptError where one cannot be used."""
         self.options = options or LLMOptions()
-        self.book = BaselinePromptBook(self.options, ("claims", "verdict"))
+        self.book = PromptBook(BASELINES, self.options, ("claims", "verdict"))
 
     def claims(self, part: Sample) -> Conversation[list[str]]:
         """List the claims of a piece of a response, each in words that can be understood alone."""

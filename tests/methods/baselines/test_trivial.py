@@ -77,7 +77,7 @@ def test_the_question_is_a_source_and_so_are_titles():
 
 
 def test_a_rule_without_a_border_refuses_with_the_cure_before_any_row():
-    with pytest.raises(SettingsError, match=r"trivial-length has no border.*--fit VALIDATION.jsonl.*trivial.border=NUMBER"):
+    with pytest.raises(SettingsError, match=r"trivial-length has no threshold.*--fit VALIDATION.jsonl.*trivial.border=NUMBER"):
         length_baseline(TrivialOptions())
     with pytest.raises(SettingsError, match="both given"):
         length_baseline(TrivialOptions(border=3, rule=__file__))
@@ -100,7 +100,7 @@ def test_a_fitted_file_gives_border_and_direction(tmp_path):
 def test_a_file_that_holds_no_rule_is_refused_with_its_name(tmp_path, text):
     file = tmp_path / "trivial.json"
     file.write_text(text)
-    with pytest.raises(SettingsError, match=r"trivial.json: holds no rule for trivial-length .*Make it anew"):
+    with pytest.raises(SettingsError, match=r"trivial.json: holds no rule for trivial-length .*Fit it again"):
         length_baseline(TrivialOptions(rule=file))
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from knowhalu.encoder.options import PACKAGED_VERIFIER
-from knowhalu.methods.common.entailment import EntailmentJudge, inference_relation
+from knowhalu.methods.knowhalu.encoder import EntailmentJudge, inference_relation
 from knowhalu.testing import ScriptedEncoder
 from knowhalu.types import Document, Passage, Relation, Sample
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import PromptError, SettingsError
 from knowhalu.llm.options import LLMOptions
-from knowhalu.methods.conli.llm import LABEL_BY_WORD, ConliLLM, load_inference_prompt
+from knowhalu.methods.conli.llm import LABEL_BY_WORD, ConliLLM, read_hypothesis_answers
 from knowhalu.methods.conli.method import CoNLI
 from knowhalu.methods.conli.options import ConliOptions
-from knowhalu.prompts.claim_replies import read_hypothesis_answers
+from knowhalu.prompts.book import CONLI, PromptBook
 from knowhalu.prompts.template import SECTION
 from knowhalu.requests import Completion
 from knowhalu.results import Failure, Verdict
@@ -240,7 +240,7 @@ def test_whatever_is_replied_to_a_batch_is_an_answer_or_none(reply):
 
 @pytest.mark.parametrize("level", ["sentence", "entity"])
 def test_the_demonstrations_show_all_three_relations_in_several_fields(level):
-    fixed = load_inference_prompt(level).fixed
+    fixed = PromptBook(CONLI).prompt(level).fixed
     assert all(f"\n{word}" in fixed for word in LABEL_BY_WORD)
     assert fixed.count("### Source 1: ") == 3 and "### Question: " in fixed
     assert ("[[" in fixed.partition("### Source")[2]) == (level == "entity")

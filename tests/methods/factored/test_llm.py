@@ -7,10 +7,17 @@ from hypothesis import strategies as st
 from knowhalu.errors import PromptError, ReplyError
 from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.common.attribution import quote_step
-from knowhalu.methods.factored.llm import DEFAULT_CALIBRATION, FactoredLLM
-from knowhalu.prompts.book import ClaimsExample, FactoredPromptBook, SupportedExample, format_claims
-from knowhalu.prompts.claim_replies import complete_claims, read_claims
-from knowhalu.prompts.examples import examples_file, read_examples
+from knowhalu.methods.factored.llm import (
+    DEFAULT_CALIBRATION,
+    FactoredLLM,
+    claims_request,
+    complete_claims,
+    read_claims,
+    support_request,
+)
+from knowhalu.prompts.book import PromptBook, factored_family
+from knowhalu.prompts.examples import ClaimsExample, SupportedExample, examples_file, read_examples
+from knowhalu.prompts.format import format_claims
 from knowhalu.prompts.template import SECTION
 from knowhalu.requests import Completion
 from knowhalu.results import Failure, Verdict
@@ -122,8 +129,8 @@ SENTENCES = ["Ada Lovelace wrote the notes in 1843.", "She was born in Leeds and
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        ("Ada wrote.", "a line has no number of a sentence: 'Ada wrote.'"), ("", "sentence 1 is passed over"),
-        ("7: Ada Lovelace wrote the notes.", "there is no sentence 7"), ("1: Ada Lovelace wrote.", "sentence 2 is passed over"),
+        ("Ada wrote.", "a line has no number of a sentence: 'Ada wrote.'"), ("", "sentence 1 has no line"),
+        ("7: Ada Lovelace wrote the notes.", "there is no sentence 7"), ("1: Ada Lovelace wrote.", "sentence 2 has no line"),
         ("1: none\n2: Pigs can fly over mountains.", "the text does not say"),
         ("1: none\n2: Ada died in 1999.", "does not say"),
         ("1: ...\n2: none", "a claim of sentence 1 is empty"),
@@ -253,15 +260,18 @@ FRAGMENTS = [
 ]  # fmt: skip
 pieces = st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=6))
 hostile = st.lists(pieces, max_size=10).map("".join).filter(str.strip)
-BOOK = FactoredPromptBook(LLMOptions())
+BOOK = PromptBook(factored_family())
 
 
 @given(hostile, hostile, hostile)
 def test_the_structure_of_every_prompt_stays_whatever_the_texts(question, text, title):
     passage = Passage(id="p", title=title, text=text)
     for request, names in (
-        (BOOK.claims(question, text, [text, question]), ["Question", "Before", "Sentence 1", "Sentence 2", "Claims"]),
-        (BOOK.supported(question, text, [passage, passage]), ["Source 1", "Source 2", "Question", "Claim", "Reasoning"]),
+        (claims_request(BOOK, question, text, [text, question]), ["Question", "Before", "Sentence 1", "Sentence 2", "Claims"]),
+        (
+            support_request(BOOK, question, text, [passage, passage], "Reasoning"),
+            ["Source 1", "Source 2", "Question", "Claim", "Reasoning"],
+        ),
     ):
         assert SECTION.findall(request.prompt[request.fixed :]) == names
         assert not any(word in request.prompt for word in ("<|im_end|>", "[/INST]", "</s>"))

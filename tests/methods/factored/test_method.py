@@ -155,7 +155,7 @@ def test_claims_without_any_passage_are_left_open_and_nobody_is_asked():
     script = Script()
     verdict = check("0.9 a.", script, sample=Sample(id="s", response="0.9 a."))
     assert (verdict.label, verdict.hallucinated, verdict.probability) == (Label.INCONCLUSIVE, None, 0.5)
-    assert "nothing could be checked; left open: “0.9 a” (the sources say nothing of this)" in verdict.reason
+    assert "nothing could be checked; left open: “0.9 a” (the sources do not mention it)" in verdict.reason
     assert not script.asked and verdict.segments[0].label is Label.INCONCLUSIVE
 
 

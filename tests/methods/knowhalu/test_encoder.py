@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from knowhalu.errors import ModelError
-from knowhalu.methods.common.features import FEATURES
+from knowhalu.methods.common.judgment_model import FEATURES
 from knowhalu.methods.knowhalu.encoder import KnowHaluEncoder
 from knowhalu.methods.knowhalu.method import KnowHalu
 from knowhalu.requests import Entail, EntailmentPair, Probabilities, Search, TagSpans, UnsupportedSpan

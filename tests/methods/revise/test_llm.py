@@ -8,7 +8,8 @@ from knowhalu.errors import PromptError, StageError
 from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.parse import cut_at_stop
 from knowhalu.methods.revise.edits import ProposedRewrite, RewriteInput
-from knowhalu.methods.revise.llm import LLMRewriter, load_revision_prompt
+from knowhalu.methods.revise.llm import LLMRewriter
+from knowhalu.prompts.book import REVISION, PromptBook
 from knowhalu.prompts.template import SECTION
 from knowhalu.requests import Completion
 from knowhalu.types import Passage
@@ -110,9 +111,9 @@ def test_whatever_a_model_says_it_proposes_one_other_sentence_or_nothing(first, 
 def test_a_prompt_of_ones_own_must_have_the_same_holes(tmp_path):
     (tmp_path / "revise").mkdir()
     (tmp_path / "revise/critique.txt").write_text('+++\nholes = ["sources"]\n+++\n$sources\n### Critique:')
-    with pytest.raises(PromptError, match=r"critique.txt: needs the holes \['sources', 'sentence'\]"):
+    with pytest.raises(PromptError, match=r"critique.txt: no hole \$sentence"):
         LLMRewriter(LLMOptions(prompts=tmp_path))
-    assert all(load_revision_prompt(name).stop == ("\n### ",) for name in ("rewrite", "critique", "correction"))
+    assert all(PromptBook(REVISION).prompt(name).stop == ("\n### ",) for name in ("rewrite", "critique", "correction"))
 
 
 TITLED = "Mars is wrong.\n\n### History\nIt was seen early.\n### Moons: a list\nThere are two."
