@@ -199,16 +199,6 @@ def _extension_card(method: Any) -> MethodCard:
     )
 
 
-def dataset_source(name: str) -> Any:
-    """Return the TOML file or the fields of a data set that is not built in: of a path "*.toml", or of an extension.
-
-    Returns None where there is no such data set; raises SettingsError where the extension cannot be imported.
-    """
-    if name.endswith(".toml"):
-        return Path(name)
-    return load_extension("datasets", name) if is_known("datasets", name) else None
-
-
 def llm_backend(name: str) -> Any:
     """Return the class of an LLM backend; raises SettingsError with the nearest known names."""
     return import_object(LLMS[name]) if name in LLMS else load_extension("llms", name)

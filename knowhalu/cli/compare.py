@@ -12,10 +12,11 @@ from knowhalu.batch import RunProgress
 from knowhalu.cli.options import FILE_PATH, setting_pairs, with_cache, with_fitted, with_index, with_settings
 from knowhalu.cli.show import make_console, shorten_text
 from knowhalu.cli.tables import PlainProgress
-from knowhalu.evaluation.compare import Comparison, MethodResult
 from knowhalu.evaluation.compare import compare as compared
 from knowhalu.evaluation.method_specs import parse_specs
-from knowhalu.evaluation.tables import ResultTable, make_notes, make_tables, write_comparison
+from knowhalu.evaluation.result_tables import make_notes, make_tables, write_results
+from knowhalu.evaluation.runs import Comparison, MethodResult
+from knowhalu.evaluation.tables import ResultTable
 
 EXIT_INTERRUPTED = 130
 MAX_WIDTH = 10_000
@@ -76,7 +77,7 @@ def compare(
     except KeyboardInterrupt as error:
         click.echo(f"interrupted: what was finished is kept in {folder}. The same command goes on from there.", err=True)
         raise Exit(EXIT_INTERRUPTED) from error
-    paths = write_comparison(found, folder)
+    paths = write_results(found, folder)
     show_comparison(console, found, all_figures=all_figures)
     click.echo(f"written: {', '.join(map(str, paths))}")
 

@@ -16,15 +16,15 @@ from knowhalu.cli.compare import ProgressLines, show_tables
 from knowhalu.cli.eval_dataset import EvaluationJob, evaluation_hint_on_interrupt, with_evaluation
 from knowhalu.cli.main import EXIT_ERROR
 from knowhalu.cli.show import make_console, shorten_text
-from knowhalu.datasets.catalog import DATASETS
+from knowhalu.datasets.catalog import dataset_cards
 from knowhalu.datasets.files import data_files, is_saved_dataset, stem_of
 from knowhalu.datasets.loading import recognise_dataset
 from knowhalu.errors import InputError, KnowHaluError
 from knowhalu.evaluation.baselines import BaselineScores
 from knowhalu.evaluation.compare import ReportMethodProgress
 from knowhalu.evaluation.dataset import DatasetEvaluation
-from knowhalu.evaluation.dataset_tables import best_rule_cell
-from knowhalu.evaluation.tables import ResultTable, format_percent, tables_as_markdown
+from knowhalu.evaluation.result_tables import best_rule_cell, tables_as_markdown
+from knowhalu.evaluation.tables import ResultTable, format_percent
 
 
 @click.command()
@@ -83,7 +83,7 @@ def _name(path: Path, kind: str, kinds: Mapping[Path, str | None]) -> str:
 
 def _places(folder: Path) -> list[Path]:
     """Return the data files and saved folders in a folder, without files that others draw their texts from."""
-    beside = {name for card in DATASETS.values() for layout in card.layouts for name in layout.beside}
+    beside = {name for card in dataset_cards().values() for layout in card.layouts for name in layout.beside}
     saved = sorted(f for f in folder.iterdir() if f.is_dir() and is_saved_dataset(f))
     return [*(f for f in data_files(folder) if f.name not in beside), *saved]
 

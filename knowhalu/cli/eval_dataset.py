@@ -17,8 +17,8 @@ from knowhalu.datasets.card import DatasetCard
 from knowhalu.datasets.loading import open_dataset
 from knowhalu.evaluation.compare import ReportMethodProgress
 from knowhalu.evaluation.dataset import DatasetEvaluation, FitSource, evaluate_dataset
-from knowhalu.evaluation.dataset_tables import make_notes, make_tables, write_evaluation
 from knowhalu.evaluation.method_specs import parse_specs
+from knowhalu.evaluation.result_tables import make_notes, make_tables, write_results
 
 DATA_PATH = click.Path(exists=True, path_type=Path)
 
@@ -43,10 +43,10 @@ class EvaluationJob:
     settings_file: Path | None
     pairs: tuple[str, ...]
 
-    def run(self, name: str, folder: Path, progress: ReportMethodProgress) -> DatasetEvaluation:
+    def run(self, card: str | DatasetCard, folder: Path, progress: ReportMethodProgress) -> DatasetEvaluation:
         """Evaluate one data set, and write what was found into a folder."""
         found = evaluate_dataset(
-            open_dataset(name, self.data, self.split),
+            open_dataset(card, self.data, self.split),
             self.data,
             parse_specs(self.methods),
             folder,
@@ -64,7 +64,7 @@ class EvaluationJob:
                 allow_fitted=self.allow_fitted,
             ),
         )
-        write_evaluation(found, folder)
+        write_results(found, folder)
         return found
 
     def of(self, data: Path) -> "EvaluationJob":
@@ -99,22 +99,22 @@ def with_evaluation(command: F) -> F:
     return command
 
 
-def make_command(name: str, card: DatasetCard) -> click.Command:
+def make_command(card: DatasetCard) -> click.Command:
     """Return the command of a data set; its help is its card."""
 
     @with_evaluation
     def run(**given: Any) -> None:
         job = EvaluationJob(**given)
-        folder = job.folder / name
+        folder = job.folder / card.name
         with evaluation_hint_on_interrupt(folder):
-            found = job.run(name, folder, ProgressLines(make_console(stderr=True)))
+            found = job.run(card, folder, ProgressLines(make_console(stderr=True)))
         show_evaluation(make_console(), found)
         click.echo(f"written: {folder / 'comparison.json'}, {folder / 'comparison.md'}")
 
-    about = f"{card.about[:1].upper()}{card.about[1:]}."
+    about = f"{card.about[:1].upper()}{card.about[1:]}." if card.about else f"The data set {card.name}."
     forms = "; or ".join(", ".join(layout.fields) for layout in card.layouts)
     text = f"{about}\n\nLabels. {card.labels}.\n\nFields. {forms}.\n\nLicence: {card.licence}."
-    return click.command(name, help=text)(run)
+    return click.command(card.name, help=text)(run)
 
 
 @contextmanager

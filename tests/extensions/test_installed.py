@@ -8,12 +8,13 @@ import pytest
 
 from knowhalu.api import Checker
 from knowhalu.build import build_method, fingerprint
+from knowhalu.datasets.catalog import dataset_card
 from knowhalu.encoder.options import EncoderOptions, verifier_folder
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.engine.search_backend import SearchBackend
 from knowhalu.errors import SettingsError
 from knowhalu.profiles import load_settings
-from knowhalu.registry import dataset_source, known_names
+from knowhalu.registry import known_names
 from knowhalu.requests import Search
 from knowhalu.testing import ScriptedEncoder, check_llm, check_method, check_retriever
 from knowhalu.types import Sample
@@ -173,8 +174,17 @@ def test_retriever_keeps_its_contract(tmp_path):
     check_retriever(Glossary(Glossary.Options(file=tmp_path / "terms.json")), "granite and basalt")
 
 
+@pytest.mark.parametrize("name", ["my-set", "knowhalu_example/my-set.toml", "knowhalu_example:MY_SET"])
+def test_dataset_is_evaluated_by_name_by_file_and_by_import_path(name, installed, knowhalu, tmp_path):
+    rows = [{"id": str(i), "output": f"Granite is rock {i}.", "context": "Granite is rock 1.", "halu": i % 2} for i in range(20)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    card = installed / name if name.endswith(".toml") else name
+    result = knowhalu("eval", card, "--data", "rows.jsonl", "-m", "trivial-length", "-o", "runs")
+    assert result.exit_code == 0, result.output
+    assert "20 rows" in " ".join(result.output.split())
+
+
 def test_dataset_and_verifier_are_files_of_the_package(installed):
     assert known_names("datasets") == ["my-set"]
-    assert dataset_source("my-set").read_text(encoding="utf-8").startswith('about = "Answers')
-    assert str(dataset_source("other.toml")) == "other.toml" and dataset_source("other") is None
+    assert dataset_card("my-set").about == "Answers of our support desk, labelled by its staff."
     assert verifier_folder(EncoderOptions(folder="my-verifier")) == installed / "knowhalu_example" / "my-verifier"

@@ -5,7 +5,7 @@ import pytest
 from knowhalu.api import Checker
 from knowhalu.batch import detect
 from knowhalu.errors import BackendError, ResumeError
-from knowhalu.io.records import parse_outcome
+from knowhalu.io.outcomes import parse_outcome
 from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.knowhalu.options import KnowHaluOptions
 from knowhalu.results import Failure, Verdict

@@ -8,7 +8,8 @@ from itertools import accumulate
 from typing import Literal, NamedTuple
 
 from knowhalu.methods.revise.options import ReviseOptions
-from knowhalu.results import Change, Evidence, Revision, RevisionStrategy, Segment, TextEdit, Verdict
+from knowhalu.results import Change, Evidence, Revision, RevisionStrategy, Segment, Verdict
+from knowhalu.text.edits import TextEdit
 from knowhalu.text.sentences import Span, sentences
 from knowhalu.types import Label, Sample
 

@@ -27,14 +27,8 @@ from knowhalu.methods.revise.edits import (
 )
 from knowhalu.methods.revise.options import ReviseOptions
 from knowhalu.requests import Conversation
-from knowhalu.results import (
-    Change,
-    Evidence,
-    Revision,
-    TextEdit,
-    Verdict,
-    apply_edits,
-)
+from knowhalu.results import Change, Evidence, Revision, Verdict
+from knowhalu.text.edits import TextEdit, apply_edits
 from knowhalu.text.sentences import Span
 from knowhalu.types import HallucinationKind, Label, Passage, Sample
 

@@ -24,7 +24,8 @@ from knowhalu.methods.revise.edits import (
 )
 from knowhalu.methods.revise.options import ReviseOptions
 from knowhalu.requests import Conversation
-from knowhalu.results import Change, Revision, TextEdit, Verdict
+from knowhalu.results import Change, Revision, Verdict
+from knowhalu.text.edits import TextEdit
 from knowhalu.text.sentences import Span
 from knowhalu.types import HallucinationKind, Passage, Sample
 
