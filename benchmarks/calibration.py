@@ -29,8 +29,8 @@ from knowhalu.evaluation.bootstrap import Estimate
 from knowhalu.evaluation.labelled_rows import LabelledRows, read_labelled_rows
 from knowhalu.evaluation.metrics import Predictions
 from knowhalu.evaluation.tables import format_number, format_percent
-from knowhalu.load_settings import load_settings
 from knowhalu.methods.common.calibrated import ScalingKind
+from knowhalu.profiles import load_settings
 from knowhalu.text.sentences import word_count
 
 GOALS: dict[str, tuple[Goal, ScalingKind]] = {

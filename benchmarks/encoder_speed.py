@@ -110,7 +110,7 @@ def roberta_large() -> Any:
 @torch.inference_mode()
 def forward(model: Any, backend: EncoderBackend, pairs: Sequence[EntailmentPair]) -> None:
     """Judge pairs by a model of the library, on the verifier's tokens, like lengths together."""
-    rows = sorted((w.tokens for w in backend._work(pairs)), key=lambda t: len(t.ids))
+    rows = sorted((w.tokens for w in backend._window_rows(pairs)), key=lambda t: len(t.ids))
     for start in range(0, len(rows), TOGETHER):
         part = rows[start : start + TOGETHER]
         ids, mask, _ = backend.vocabulary.batch(part, len(part[-1].ids))
@@ -122,7 +122,7 @@ def timed(backend: EncoderBackend, work: Callable[[], Any], pairs: int) -> Timed
 
     @in_one_thread
     def measure() -> float:
-        backend.forget()
+        backend.clear_cache()
         start = time.perf_counter()
         work()
         return pairs / (time.perf_counter() - start)
@@ -204,7 +204,8 @@ def main() -> None:
     rates = rounds(ways, args.rounds)
     result = {
         "pairs": len(pairs), "few_pairs": len(few), "rounds": args.rounds, "seed": args.seed,
-        "median_tokens": statistics.median(len(w.tokens.ids) for w in backend._work(pairs)), "threads": torch.get_num_threads(),
+        "median_tokens": statistics.median(len(w.tokens.ids) for w in backend._window_rows(pairs)),
+        "threads": torch.get_num_threads(),
         "precision": str(next(backend.model.parameters()).dtype).removeprefix("torch."),
         "service_pairs_per_second": statistics.median(rates["service"]), "others": figures(rates), "rates": rates,
     }  # fmt: skip

@@ -22,10 +22,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from knowhalu.engine.engine import Backends, Engine
+from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.server_backend import ServerBackend
 from knowhalu.requests import Conversation, Generate
 from knowhalu.results import Verdict
-from knowhalu.settings import LLMOptions
 from knowhalu.types import Label, Sample, Task
 
 SECONDS = 0.050

@@ -24,7 +24,7 @@ from verifier import SETS, gains
 sys.path.insert(0, str(Path(__file__).parent.parent / "scripts"))
 from fit_judgment import FEW, beginning, checked
 
-from knowhalu.encoder.backend import PACKAGED_VERIFIER
+from knowhalu.encoder.options import PACKAGED_VERIFIER
 from knowhalu.methods.common.combine import soft_max_probability
 from knowhalu.methods.common.judgment_model import FeatureWeights
 from knowhalu.results import Verdict

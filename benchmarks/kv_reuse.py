@@ -28,8 +28,8 @@ import torch
 from kv_plot import draw
 
 from knowhalu.llm.local.backend import TransformersBackend
+from knowhalu.llm.options import LLMOptions
 from knowhalu.requests import Completion, Generate
-from knowhalu.settings import LLMOptions
 
 ROOT = Path(__file__).resolve().parents[1]
 LABELS = (" it cor rect", " in cor rect", " in con clusive")

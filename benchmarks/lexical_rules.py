@@ -9,8 +9,8 @@ from pathlib import Path
 from eval_rows import read, sample
 
 from knowhalu.methods.baselines.lexical import LexicalRules
+from knowhalu.methods.baselines.options import LexicalRule
 from knowhalu.methods.common.sources import given_passages
-from knowhalu.settings import LexicalRule
 from knowhalu.types import Label, Sample
 
 RULES: tuple[LexicalRule, ...] = ("copied", "dates", "numbers", "names")

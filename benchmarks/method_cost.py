@@ -21,8 +21,8 @@ from tests.methods.imitating import imitated  # noqa: E402
 from tokenizers import Tokenizer  # noqa: E402
 
 from knowhalu.build import BackendPool, build_engine  # noqa: E402
-from knowhalu.encoder.backend import PACKAGED_VERIFIER  # noqa: E402
-from knowhalu.load_settings import load_settings  # noqa: E402
+from knowhalu.encoder.options import PACKAGED_VERIFIER  # noqa: E402
+from knowhalu.profiles import load_settings  # noqa: E402
 from knowhalu.registry import METHODS  # noqa: E402
 from knowhalu.requests import Completion, Generate  # noqa: E402
 from knowhalu.results import Usage, Verdict  # noqa: E402

@@ -20,7 +20,8 @@ from eval_rows import read
 from metrics import interval
 from tables import write_results
 
-from knowhalu.encoder.backend import PACKAGED_VERIFIER, EncoderBackend
+from knowhalu.encoder.backend import EncoderBackend
+from knowhalu.encoder.options import PACKAGED_VERIFIER
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.methods.knowhalu.encoder import KnowHaluEncoder
 from knowhalu.requests import Conversation

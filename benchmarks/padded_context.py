@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from tables import write_results
 
 from knowhalu.build import build_method
-from knowhalu.encoder.backend import EncoderBackend
+from knowhalu.encoder.backend import EncoderBackend, ScoreCache
 from knowhalu.encoder.embedder import MiniLMEmbedder
-from knowhalu.encoder.score_cache import ScoreCache
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.engine.search_backend import SearchBackend
 from knowhalu.results import Verdict

@@ -19,7 +19,7 @@ from verifier import scores
 from knowhalu.api import Checker
 from knowhalu.encoder.backend import EncoderBackend
 from knowhalu.io.outcomes import parse_outcome
-from knowhalu.load_settings import load_settings
+from knowhalu.profiles import load_settings
 from knowhalu.results import Failure, Outcome, Verdict
 from knowhalu.types import Label
 

@@ -18,7 +18,7 @@ from quality import judged
 from tables import write_results
 from verifier import SETS
 
-from knowhalu.encoder.backend import PACKAGED_VERIFIER
+from knowhalu.encoder.options import PACKAGED_VERIFIER
 from knowhalu.evaluation.curves import ReliabilityBins, reliability_bins
 from knowhalu.report.charts import method_styles, reliability_chart
 

@@ -14,7 +14,7 @@ import time
 from hashlib import sha256
 from pathlib import Path
 
-from knowhalu.encoder.backend import PACKAGED_VERIFIER
+from knowhalu.encoder.options import PACKAGED_VERIFIER
 
 HERE = Path(__file__).parent
 STEPS = {

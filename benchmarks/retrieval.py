@@ -27,7 +27,7 @@ from knowhalu.index.protocols import Retriever
 from knowhalu.ingest.sources import SourceRecord
 from knowhalu.retrieval.hybrid import HybridRetriever
 from knowhalu.retrieval.late import LateInteractionIndex
-from knowhalu.settings import RetrievalOptions
+from knowhalu.retrieval.options import RetrievalOptions
 from knowhalu.training.data_files import read_training_rows
 from knowhalu.training.late_data import score_rankings
 

@@ -19,7 +19,7 @@ from revision_measures import Fate, fate, likeness, passed_but_changed, rouge_l
 from revision_tables import markdown
 
 from knowhalu.api import Reviser
-from knowhalu.load_settings import load_settings
+from knowhalu.profiles import load_settings
 from knowhalu.results import Revision
 
 SEEN = 60

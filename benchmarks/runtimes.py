@@ -141,7 +141,7 @@ def main() -> None:
 
     def score(forward: Any) -> list[float]:
         backend.model = Classes(forward)  # type: ignore[assignment]
-        backend.forget()
+        backend.clear_cache()
         return [p.supported for p in backend.score(pairs)]
 
     with tempfile.TemporaryDirectory() as folder:

@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from knowhalu.calibration.two_forms import make_tunable_forms
+from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.knowhalu.llm import KnowHaluLLM
 from knowhalu.methods.knowhalu.method import KnowHalu
+from knowhalu.methods.knowhalu.options import KnowHaluOptions
 from knowhalu.prompts.examples import TASK_FIELDS, WorkedExample, load_examples
 from knowhalu.prompts.format import GENERAL, SPECIFIC
 from knowhalu.requests import Completion, Generate, Search
 from knowhalu.results import Verdict
-from knowhalu.settings import KnowHaluOptions, LLMOptions
 from knowhalu.types import Document, Judgment, KnowledgeForm, Label, Sample, Task
 
 CHARACTERS = 4

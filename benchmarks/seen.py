@@ -14,7 +14,7 @@ from typing import Any
 
 from tables import write_results
 
-from knowhalu.encoder.backend import PACKAGED_VERIFIER
+from knowhalu.encoder.options import PACKAGED_VERIFIER
 from knowhalu.encoder.verifier import PairTokenizer, Verifier
 from knowhalu.training.holdout import HeldOutRows, RecipeRows, RecipeScore, score_recipes
 from knowhalu.training.recipes import read_recipe_rows

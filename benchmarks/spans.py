@@ -136,17 +136,17 @@ def main() -> None:
         ("WiCE, held out", wice(args.training, args.data)),
     ):
         some = [c for c in claims if words(c.text)][: args.rows]
-        doubts = backend.doubts([EntailmentPair(c.source, c.text) for c in some])
+        doubts = backend.unsupported_probabilities([EntailmentPair(c.source, c.text) for c in some])
         kept = [(c, d) for c, d in zip(some, doubts, strict=True) if d]
         some, read = [c for c, _ in kept], [d for _, d in kept]
         by = {
-            "marks": (read, backend.border),
+            "marks": (read, backend.span_threshold),
             "marks, from .5 on": (read, DEFAULT_THRESHOLD),
             "rule": ([novel(c) for c in some], DEFAULT_THRESHOLD),
         }
         found[name] = {who: measured(some, said, border) for who, (said, border) in by.items()}
         print(name, json.dumps(found[name]), flush=True)
-    write_results(args.out, found, table(found, backend.border))
+    write_results(args.out, found, table(found, backend.span_threshold))
 
 
 if __name__ == "__main__":

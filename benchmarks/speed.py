@@ -67,9 +67,9 @@ def main() -> None:
     pipeline(Engine(method, Backends(entail=recorder)), samples)
     whole, alone = [], []
     for _ in range(args.rounds):
-        backend.forget()
+        backend.clear_cache()
         whole.append(pipeline(Engine(method, Backends(entail=backend)), samples))
-        backend.forget()
+        backend.clear_cache()
         alone.append(forward(backend, recorder.calls))
     ratio = statistics.median(w / a for w, a in zip(whole, alone, strict=True))
     result = {

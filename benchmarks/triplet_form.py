@@ -14,7 +14,8 @@ import numpy as np
 from metrics import auc
 from tables import write_results
 
-from knowhalu.encoder.backend import PACKAGED_VERIFIER, EncoderBackend
+from knowhalu.encoder.backend import EncoderBackend
+from knowhalu.encoder.options import PACKAGED_VERIFIER
 from knowhalu.requests import EntailmentPair
 from knowhalu.training.augment import say_as_triplets
 from knowhalu.training.examples import SUPPORTED, TrainingExample

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypedDict, Unpack
 from knowhalu.engine.engine import Engine, R
 from knowhalu.errors import InputError
 from knowhalu.io.frames import read_row, read_rows
-from knowhalu.load_settings import merge_settings
 from knowhalu.profiles import apply_profile, read_profile
 from knowhalu.results import Failure, Outcome, Revision, RevisionOutcome, Verdict
-from knowhalu.settings import Settings
+from knowhalu.settings import Settings, merge_settings
 from knowhalu.types import Document, Sample
 
 if TYPE_CHECKING:
@@ -134,7 +133,7 @@ class Checker(_Session[Verdict]):
         """Tell whether each text needs sources of its own: the method reads sources, and there is no index."""
         from knowhalu.registry import method_card
 
-        return super().needs_sources and method_card(self.settings.method).sources
+        return super().needs_sources and method_card(self.settings.method).needs_sources
 
     def refuse_fitted(self, contents: Iterable[str], place: str) -> None:
         """Refuse rows, by the hashes of their contents, that the profile was fitted on, unless the settings allow them.

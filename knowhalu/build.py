@@ -1,69 +1,89 @@
-"""Builds the engine from the settings: the method, its reasoner, and the backends behind them."""
+"""Builds the engine from the settings: the method, its reasoner, and the backends. Models are imported where they are made."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import knowhalu
-from knowhalu.encoder.backend import PACKAGED_VERIFIER, EncoderBackend
-from knowhalu.encoder.score_cache import ScoreCache
+from knowhalu.encoder.options import EncoderOptions, verifier_folder
 from knowhalu.engine.engine import Backends, Engine, R
 from knowhalu.engine.search_backend import SearchBackend
 from knowhalu.errors import SettingsError
 from knowhalu.io.fitted_files import HASHED_FILES, file_hash
+from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.reply_cache import model_identity, with_reply_cache
 from knowhalu.methods.common.calibrated import CalibratedMethod, PerSetMethod
 from knowhalu.methods.common.protocol import Method
 from knowhalu.profiles import Profile, read_profile, settings_for_set
 from knowhalu.prompts.examples import prompt_family_hash
-from knowhalu.registry import METHODS, REASONERS, REVISION_FAMILY, REWRITERS, import_object, llm_backend, method_card
+from knowhalu.registry import (
+    LLMS,
+    METHODS,
+    REASONERS,
+    RETRIEVERS,
+    REVISION_FAMILY,
+    REWRITERS,
+    Kind,
+    extension_branch,
+    extension_version,
+    import_object,
+    llm_backend,
+    load_extension,
+    method_card,
+)
 from knowhalu.results import Revision, Verdict
-from knowhalu.settings import SERVER_MODES, EncoderOptions, LLMOptions, RetrievalOptions, Settings
+from knowhalu.retrieval.options import SERVER_MODES, RetrievalOptions
+from knowhalu.settings import Settings
+
+if TYPE_CHECKING:
+    from knowhalu.encoder.backend import EncoderBackend, ScoreCache
 
 
 class BackendPool:
-    """Backends for engines that run one after the other: the last of each kind stays open for whoever wants the same."""
+    """Backends for engines that run one after another: the last backend of each kind stays open for the next engine."""
 
     def __init__(self) -> None:
-        self._held: dict[str, tuple[Any, Any]] = {}
+        self._open: dict[str, tuple[Any, Any]] = {}
 
     def get(self, kind: str, options: Any, make: Callable[[], Any]) -> Any:
-        """Return the backend that these options made; one of other options is let go before the next is made."""
-        if kind not in self._held or self._held[kind][0] != options:
-            self._held.pop(kind, None)
-            self._held[kind] = (options, make())
-        return self._held[kind][1]
+        """Return the backend with these options; one with other options is released before the new one is made."""
+        if kind not in self._open or self._open[kind][0] != options:
+            self._open.pop(kind, None)
+            self._open[kind] = (options, make())
+        return self._open[kind][1]
 
 
-def build_engine(settings: Settings, kept: BackendPool | None = None) -> Engine[Verdict]:
-    """Build what the settings name, with backends that are kept, if any.
+def build_engine(settings: Settings, pool: BackendPool | None = None) -> Engine[Verdict]:
+    """Build the engine that the settings describe, with the backends of a pool where it has them.
 
-    Raises SettingsError, ModelError or IndexFormatError where a part cannot be had.
+    Raises SettingsError, ModelError or IndexFormatError where a part cannot be made.
     """
-    return _make_engine(settings, build_method(settings), reasoners_of(settings), kept or BackendPool())
+    return _make_engine(settings, build_method(settings), reasoners_of(settings), pool or BackendPool())
 
 
-def build_reviser(settings: Settings, kept: BackendPool | None = None) -> Engine[Revision]:
-    """Build the reviser that the settings name, with the method as its detector; raises as `build_engine` does."""
-    method, writes, how = build_method(settings), settings.reasoner, settings.revise.how
-    if writes not in REWRITERS:
-        raise SettingsError(f"unknown reasoner {writes!r}. Use {' or '.join(f'--reasoner {name}' for name in REWRITERS)}")
-    if how != "guarded" and writes != "llm":
+def build_reviser(settings: Settings, pool: BackendPool | None = None) -> Engine[Revision]:
+    """Build the reviser that the settings describe, with the method as its detector; raises as `build_engine` does."""
+    method, reasoner, how = build_method(settings), settings.reasoner, settings.revise.how
+    if reasoner not in REWRITERS:
+        raise SettingsError(f"unknown reasoner {reasoner!r}. Use {' or '.join(f'--reasoner {name}' for name in REWRITERS)}")
+    if how != "guarded" and reasoner != "llm":
         raise SettingsError(f"revise.how {how!r} writes with a language model. Use --reasoner llm, or revise.how=guarded")
-    writer = import_object(REWRITERS[writes])(*([settings.llm] if writes == "llm" else []))
+    writer = import_object(REWRITERS[reasoner])(*([settings.llm] if reasoner == "llm" else []))
     make = (
         "knowhalu.methods.revise.guarded:GuardedRevision"
         if how == "guarded"
         else "knowhalu.methods.revise.rewrite:ResponseRevision"
     )
-    return _make_engine(
-        settings, import_object(make)(method, writer, settings.revise), {*reasoners_of(settings), writes}, kept or BackendPool()
-    )
+    reviser = import_object(make)(method, writer, settings.revise)
+    return _make_engine(settings, reviser, {*reasoners_of(settings), reasoner}, pool or BackendPool())
 
 
 def build_method(settings: Settings) -> Any:
-    """Build a method with its reasoner, and what its profile adds; raises SettingsError for a profile of other parts."""
+    """Build a method with its reasoner, calibrated by its profile.
+
+    Raises SettingsError where the profile was fitted with another verifier or other prompts.
+    """
     if settings.profile is None:
         return _make_method(settings)
     path, profile = settings.profile, read_profile(settings.profile)
@@ -76,51 +96,80 @@ def build_method(settings: Settings) -> Any:
     return PerSetMethod(whole, sets) if sets else whole
 
 
-def _check_profile_fits(path: Path, profile: Profile, found: Mapping[str, str]) -> None:
+def _check_profile_fits(path: Path, profile: Profile, hashes: Mapping[str, str]) -> None:
     """Refuse a profile whose verifier or prompts are not those of the run."""
-    for name, value in found.items():
+    for name, value in hashes.items():
         if (fitted := profile.parts.get(name, value)) != value:
             what = f"was fitted with other {name} than this run has" if name == "prompts" else f"was fitted with another {name}"
-            cure = "Use those again, or make the profile anew: knowhalu calibrate LABELLED.jsonl -o PROFILE.toml"
-            raise SettingsError(f"{path}: {what} ({fitted}, here {value}). {cure}")
+            remedy = "Use those again, or make the profile again: knowhalu calibrate LABELLED.jsonl -o PROFILE.toml"
+            raise SettingsError(f"{path}: {what} ({fitted}, here {value}). {remedy}")
 
 
 def _make_method(settings: Settings) -> Any:
-    card, who = method_card(settings.method), reasoner_of(settings)
-    options = getattr(settings, card.options)
+    card, reasoner = method_card(settings.method), reasoner_of(settings)
+    options = settings.method_options(card)
+    stages = {name: _make_method(inner) for name, inner in stage_settings(settings).items()}
+    if not isinstance(card.make, str):
+        return card.make(options, reasoner=reasoner, methods=stages)
+    make = import_object(card.make)
     if card.stages:
-        return import_object(card.make)({name: _make_method(inner) for name, inner in stage_settings(settings).items()}, options)
-    if not who:
-        return import_object(card.make)(options)
-    given = (settings.llm, options) if who == "llm" else (_verifier_folder(settings),)
-    return import_object(card.make)(import_object(card.reasoners[who])(*given), options)
+        return make(stages, options)
+    if not reasoner:
+        return make(options)
+    given = (settings.llm, options) if reasoner == "llm" else (verifier_folder(settings.encoder),)
+    return make(import_object(card.reasoners[reasoner])(*given), options)
 
 
-def _make_engine(settings: Settings, method: Method[R], thinkers: set[str], kept: BackendPool) -> Engine[R]:
-    """Put a method on the backends of those who think, and of the retriever."""
-    parts: dict[str, Any] = {}
-    if "llm" in thinkers:
-        parts["generate"] = kept.get("llm", settings.llm, lambda: _make_llm(settings.llm))
-    if "encoder" in thinkers:
-        parts["entail"] = kept.get(
-            "encoder", settings.encoder, lambda: _make_encoder(_verifier_folder(settings), settings.encoder)
-        )
-    search = kept.get("search", settings.retrieval, lambda: SearchBackend(settings.retrieval))
-    backends = Backends(**parts, search=search, batch=settings.engine.batch)
+def _make_engine(settings: Settings, method: Method[R], reasoners: set[str], pool: BackendPool) -> Engine[R]:
+    """Connect a method to the backends of its reasoners and to the retriever."""
+    models: dict[str, Any] = {}
+    if "llm" in reasoners:
+        models["generate"] = pool.get("llm", _llm_options(settings), lambda: _make_llm(settings))
+    if "encoder" in reasoners:
+        models["entail"] = pool.get("encoder", settings.encoder, lambda: _make_encoder(settings.encoder))
+    own = _retriever_options(settings)
+    search = pool.get("search", (settings.retrieval, own), lambda: SearchBackend(settings.retrieval, own))
+    backends = Backends(**models, search=search, batch=settings.engine.batch)
     return Engine(method, backends, in_flight=settings.engine.in_flight, index=search.seal)
 
 
-def _make_llm(options: LLMOptions) -> Any:
-    return with_reply_cache(llm_backend(options.backend)(options), options)
+def _llm_options(settings: Settings) -> tuple[Any, ...]:
+    """Return the options of the LLM backend: those of an extension, and the branch `llm`."""
+    kind = llm_backend(settings.llm.backend)
+    return (
+        (settings.llm,) if settings.llm.backend in LLMS else (settings.branch(extension_branch(kind), kind.Options), settings.llm)
+    )
 
 
-def _make_encoder(folder: Path, options: EncoderOptions) -> EncoderBackend | ScoreCache:
+def _make_llm_backend(settings: Settings) -> Any:
+    kind = llm_backend(settings.llm.backend)
+    if not (hasattr(kind, "answer") or hasattr(kind, "answer_many") or settings.llm.backend in LLMS):
+        raise SettingsError(f"llm.backend {settings.llm.backend!r} has neither `answer` nor `answer_many`. See docs/extending.md")
+    return kind(*_llm_options(settings))
+
+
+def _make_llm(settings: Settings) -> Any:
+    return with_reply_cache(_make_llm_backend(settings), settings.llm)
+
+
+def _make_encoder(options: EncoderOptions) -> "EncoderBackend | ScoreCache":
+    from knowhalu.encoder.backend import EncoderBackend, ScoreCache
+
+    folder = verifier_folder(options)
     backend = EncoderBackend(folder, precision=options.precision, threads=options.threads, tokens=options.tokens)
     return ScoreCache(backend, options.remember) if options.remember else backend
 
 
+def _retriever_options(settings: Settings) -> Any:
+    """Return the options of a retriever that is an extension; None for the built-in ones."""
+    if settings.retrieval.mode in RETRIEVERS:
+        return None
+    kind = load_extension("retrievers", settings.retrieval.mode)
+    return settings.branch(extension_branch(kind), kind.Options)
+
+
 def reasoner_of(settings: Settings) -> str:
-    """Return who thinks in a run: "llm", "encoder", or "" where the method needs nobody; raises SettingsError."""
+    """Return the reasoner of a run, "llm" or "encoder", or "" where the method is a rule; raises SettingsError."""
     card = method_card(settings.method)
     if not card.reasoners or settings.reasoner in card.reasoners:
         return settings.reasoner if card.reasoners else ""
@@ -131,28 +180,28 @@ def reasoner_of(settings: Settings) -> str:
 
 
 def reasoners_of(settings: Settings) -> set[str]:
-    """Return everyone who thinks in a run: whoever the method has, or each of its stages; raises SettingsError."""
+    """Return all reasoners of a run: that of its method, or those of its stages; raises SettingsError."""
     if not method_card(settings.method).stages:
         return {reasoner_of(settings)}
     return {reasoner_of(inner) for inner in stage_settings(settings).values()}
 
 
 def stage_settings(settings: Settings) -> dict[str, Settings]:
-    """Return the settings of the methods that a method of stages puts together, by their stages; empty for other methods.
+    """Return the settings of the methods that a method with stages combines, by stage; empty for other methods.
 
-    Raises SettingsError for a stage that cannot be had.
+    Raises SettingsError for a stage that cannot be made.
     """
-    card, found = method_card(settings.method), {}
+    card, stages = method_card(settings.method), {}
     for stage in card.stages.get(reasoner_of(settings), ()):
-        name = getattr(getattr(settings, card.options), stage)
+        name = getattr(settings.method_options(card), stage)
         if not name:
             continue
-        who = {"reasoner": stage} if stage in REASONERS else {}
-        found[stage] = settings.model_copy(update={"method": name, "profile": None, **who})
-        if method_card(name).stages or (stage not in REASONERS and reasoner_of(found[stage])):
+        reasoner = {"reasoner": stage} if stage in REASONERS else {}
+        stages[stage] = settings.model_copy(update={"method": name, "profile": None, **reasoner})
+        if method_card(name).stages or (stage not in REASONERS and reasoner_of(stages[stage])):
             rule = "a method of one stage" if stage in REASONERS else "a rule, in which nobody thinks"
             raise SettingsError(f"{card.options}.{stage}: {name!r} cannot be this stage. Name {rule}; see `knowhalu methods`")
-    return found
+    return stages
 
 
 _RESULT_NEUTRAL_SETTINGS: dict[str, Any] = {
@@ -160,36 +209,54 @@ _RESULT_NEUTRAL_SETTINGS: dict[str, Any] = {
     "encoder": {"folder", "threads", "tokens", "remember"}, "retrieval": {"index", "timeout", "retries"},
     "llm": set(LLMOptions.model_fields) - {"backend", "model", "style", "constrain", "system", "votes", "seed", "precision"},
 }  # fmt: skip
-"""Settings that do not decide a result: they say how fast and where it is computed, or name what is hashed instead."""
+"""Settings that do not decide a result: they concern speed and place, or name files that are hashed instead."""
 
 
 def fingerprint(settings: Settings, *, revises: bool = False) -> dict[str, str]:
-    """Return what decides the results of a run: not how fast it runs, nor the options of parts that are not in use."""
+    """Return all that decides the results of a run, without settings of speed and without the options of unused parts."""
     runs = [settings, *stage_settings(settings).values()]
-    options = {method_card(run.method).options for run in runs}
-    think = reasoners_of(settings) | ({settings.reasoner} if revises else set())
-    thinks = _reasoner_hashes(settings)
-    if "encoder" in think:
-        thinks["verifier"] = verifier_hash(_verifier_folder(settings))
+    branches = {method_card(run.method).options for run in runs}
+    reasoners = reasoners_of(settings) | ({settings.reasoner} if revises else set())
+    hashes = _reasoner_hashes(settings)
+    if "encoder" in reasoners:
+        hashes["verifier"] = verifier_hash(verifier_folder(settings.encoder))
     if revises and settings.reasoner == "llm":
-        thinks["revision"] = prompt_family_hash(settings.llm.prompts, REVISION_FAMILY)
+        hashes["revision"] = prompt_family_hash(settings.llm.prompts, REVISION_FAMILY)
     if settings.profile is not None:
-        thinks["profile"] = read_profile(settings.profile).seal
-    others = {c.options for c in METHODS.values()} - options | {"encoder", "llm"} - think
-    others |= set() if revises else {REVISION_FAMILY}
-    files = {name: (branch, value) for branch in options for name, value in getattr(settings, branch) if isinstance(value, Path)}
-    named = {branch: {name for name, (of, _) in files.items() if of == branch} for branch in options}
+        hashes["profile"] = read_profile(settings.profile).seal
+    extensions = dict(_extensions_in_use(settings, runs, reasoners))
+    if extensions:
+        hashes["extensions"] = "; ".join(extension_version(*place) for place, _ in extensions.values())
+        settings = settings.model_copy(update={name: options for name, (_, options) in extensions.items()})
+    unused = {c.options for c in METHODS.values()} - branches | {"encoder", "llm"} - reasoners
+    unused |= (set() if revises else {REVISION_FAMILY}) | set(settings.model_extra or ()) - set(extensions)
+    files = {name: (branch, value) for branch in branches for name, value in getattr(settings, branch) if isinstance(value, Path)}
+    hashed = {branch: {name for name, (of, _) in files.items() if of == branch} for branch in branches}
     return {
         "version": knowhalu.__version__,
-        "settings": settings.model_dump_json(exclude=_RESULT_NEUTRAL_SETTINGS | dict.fromkeys(others, True) | named),
-        **thinks,
+        "settings": settings.model_dump_json(exclude=_RESULT_NEUTRAL_SETTINGS | dict.fromkeys(unused, True) | hashed),
+        **hashes,
         **{name: file_hash(path) for name, (_, path) in files.items()},
-        "index": index_seal(settings.retrieval),
+        "index": index_seal(settings),
     }
 
 
+def _extensions_in_use(
+    settings: Settings, runs: list[Settings], reasoners: set[str]
+) -> Iterator[tuple[str, tuple[tuple[Kind, str], Any]]]:
+    """Yield the branch of each extension that a run uses, with its kind and name, and its options."""
+    for run in runs:
+        if not isinstance((card := method_card(run.method)).make, str):
+            yield card.options, (("methods", run.method), settings.method_options(card))
+    if "llm" in reasoners and settings.llm.backend not in LLMS:
+        yield extension_branch(llm_backend(settings.llm.backend)), (("llms", settings.llm.backend), _llm_options(settings)[0])
+    if (options := _retriever_options(settings)) is not None:
+        mode = settings.retrieval.mode
+        yield extension_branch(load_extension("retrievers", mode)), (("retrievers", mode), options)
+
+
 def llm_identity(settings: Settings, *, revises: bool = False) -> str:
-    """Return which language model answers in a run, as far as it can be told without loading one; "" where none thinks.
+    """Return which language model answers in a run, as far as it is known without loading one; "" in a run without an LLM.
 
     Raises BackendError where its server does not answer.
     """
@@ -197,28 +264,33 @@ def llm_identity(settings: Settings, *, revises: bool = False) -> str:
         return ""
     from anyio.from_thread import start_blocking_portal
 
+    identifies = hasattr(llm_backend(settings.llm.backend), "identity")
     with start_blocking_portal() as portal:  # also inside a notebook's running loop
-        who: str = portal.call(model_identity, llm_backend(settings.llm.backend), settings.llm)
-    return who
+        backend = _make_llm_backend(settings) if identifies else None
+        name: str = portal.call(model_identity, backend, settings.llm)
+    return name
 
 
 def _reasoner_hashes(settings: Settings) -> dict[str, str]:
-    """Return the hashes of the prompts and of the verifier that a run thinks with."""
-    found: dict[str, str] = {}
+    """Return the hashes of the prompts and of the verifier that a run uses."""
+    hashes: dict[str, str] = {}
     for run in stage_settings(settings).values() or [settings]:
-        who = reasoner_of(run)
-        if who == "llm":
-            found["prompts"] = prompt_family_hash(settings.llm.prompts, method_card(run.method).options)
-        if who == "encoder":
-            found["verifier"] = verifier_hash(_verifier_folder(settings))
-    return found
+        reasoner, card = reasoner_of(run), method_card(run.method)
+        if reasoner == "llm" and isinstance(card.make, str):
+            hashes["prompts"] = prompt_family_hash(settings.llm.prompts, card.options)
+        if reasoner == "encoder":
+            hashes["verifier"] = verifier_hash(verifier_folder(settings.encoder))
+    return hashes
 
 
-def index_seal(options: RetrievalOptions) -> str:
-    """Return the seal of the index that is searched, with that of its late part where this is; "none" without an index.
+def index_seal(settings: Settings) -> str:
+    """Return the seal of the index that is searched, with that of its late part where it is used; "none" without an index.
 
     Raises IndexFormatError where the index cannot be read.
     """
+    options: RetrievalOptions = settings.retrieval
+    if options.mode not in RETRIEVERS:
+        return SearchBackend(options, _retriever_options(settings)).seal or "none"
     if options.index is None or options.mode in SERVER_MODES:
         return "none"
     from knowhalu.index.extension import open_parts, open_stored_passages
@@ -227,10 +299,6 @@ def index_seal(options: RetrievalOptions) -> str:
     seal = read_manifest(options.index).seal
     parts = open_parts(open_stored_passages(options.index), "late") if options.mode == "late" else []
     return " ".join([seal, *(part.head.seal for part in parts)])
-
-
-def _verifier_folder(settings: Settings) -> Path:
-    return settings.encoder.folder or PACKAGED_VERIFIER
 
 
 def verifier_hash(folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""Profiles: what `knowhalu calibrate` chose on labelled rows, in one small TOML file, and the settings that it makes."""
+"""Profiles: the result of `knowhalu calibrate` on labelled rows, in one small TOML file, and its application to settings."""
 
 import base64
 import json
@@ -15,24 +15,24 @@ from pydantic import Field, ValidationError, field_validator
 
 from knowhalu.errors import SettingsError
 from knowhalu.methods.common.calibrated import DecisionRule
-from knowhalu.settings import Settings
+from knowhalu.settings import Settings, read_settings, refuse_foreign_code
 from knowhalu.types import Record
 
 FILE_HEADER = "# What `knowhalu calibrate` chose. Use it: knowhalu detect IN.jsonl -o OUT.jsonl --profile THIS_FILE"
 HASH_BYTES = 6
-"""Bytes kept of the hash of a row: of 100,000 rows and 10,000 fitted ones, two differing rows meet once in 300,000 runs."""
-REMEDY = "Make it anew: knowhalu calibrate LABELLED.jsonl -o PROFILE.toml"
+"""Bytes of a row's hash: with 100,000 rows and 10,000 fitted ones, two different rows collide once in 300,000 runs."""
+REMEDY = "Make it again: knowhalu calibrate LABELLED.jsonl -o PROFILE.toml"
 
 
 class FittedSettings(Record):
-    """What was chosen on some rows: settings, as in a settings file, and the last step."""
+    """Settings that were chosen on some rows, as in a settings file, and the decision rule."""
 
     settings: dict[str, Any] = Field(default_factory=dict)
     decision: DecisionRule = DecisionRule()
 
 
 class CalibrationData(Record):
-    """The rows that a profile was fitted on; `hashes` recognises them: sorted, `HASH_BYTES` bytes each, in base64."""
+    """The rows that a profile was fitted on; `hashes` are theirs: sorted, `HASH_BYTES` bytes each, in base64."""
 
     file: str
     sha256: str
@@ -44,11 +44,11 @@ class CalibrationData(Record):
     @classmethod
     def _whole(cls, text: str) -> str:
         if len(base64.b64decode(text, validate=True)) % HASH_BYTES:
-            raise ValueError(f"not a number of hashes of {HASH_BYTES} bytes each")
+            raise ValueError(f"the length is not a multiple of the {HASH_BYTES} bytes of a hash")
         return text
 
     def shared(self, contents: Iterable[str]) -> int:
-        """Count the rows, by the hashes of their contents (`knowhalu.io.samples.hash_sample`), that it was fitted on."""
+        """Count the rows that the profile was fitted on, by the hashes of their contents (`knowhalu.io.samples.hash_sample`)."""
         data = base64.b64decode(self.hashes)
         known = [data[i : i + HASH_BYTES] for i in range(0, len(data), HASH_BYTES)]
 
@@ -61,9 +61,9 @@ class CalibrationData(Record):
 
 
 class Profile(Record):
-    """Settings and a last step for a method, for all rows and for sets of their own, and where they come from.
+    """Settings and a decision rule for a method, for all rows and for single sets, and the rows that they were chosen on.
 
-    `parts` are hashes of what thought at the time: the verifier, the prompts, the index.
+    `parts` are hashes of the verifier, the prompts and the index of that run.
     """
 
     version: str
@@ -78,24 +78,24 @@ class Profile(Record):
 
     @property
     def method(self) -> str:
-        """Return the method that it is for."""
+        """Return the name of the calibrated method."""
         return str(self.settings.get("method", Settings().method))
 
     @property
     def seal(self) -> str:
-        """Return a hash of all that decides results."""
+        """Return a hash of everything that decides results."""
         text = self.model_dump_json(include={"settings", "decision", "sets"})
         return blake2b(text.encode("utf-8"), digest_size=8).hexdigest()
 
 
 def pack_row_hashes(contents: Iterable[str]) -> str:
-    """Return what recognises rows, by the hashes of their contents."""
-    kept = sorted({bytes.fromhex(content)[:HASH_BYTES] for content in contents})
-    return base64.b64encode(b"".join(kept)).decode("ascii")
+    """Pack the hashes of rows into base64, for `CalibrationData.hashes`."""
+    hashes = sorted({bytes.fromhex(content)[:HASH_BYTES] for content in contents})
+    return base64.b64encode(b"".join(hashes)).decode("ascii")
 
 
 def read_profile(path: Path) -> Profile:
-    """Read a profile; raises SettingsError where it cannot be used."""
+    """Read a profile; raises SettingsError where the file cannot be read or is no profile."""
     try:
         return Profile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except ValidationError as error:
@@ -107,22 +107,30 @@ def read_profile(path: Path) -> Profile:
 
 
 def write_profile(profile: Profile, path: Path) -> None:
-    """Write a profile at once: another process sees the old file or the new one."""
+    """Write a profile atomically: another process sees the old file or the new one."""
     fields = profile.model_dump(mode="json", exclude_defaults=True)
-    new = path.with_name(f".{path.name}.tmp")
-    new.write_text("\n".join([FILE_HEADER, *_toml_lines(fields)]) + "\n", encoding="utf-8")
-    os.replace(new, path)
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_text("\n".join([FILE_HEADER, *_toml_lines(fields)]) + "\n", encoding="utf-8")
+    os.replace(temporary, path)
 
 
 def report_path(profile: Path) -> Path:
-    """Return where the figures of a profile lie."""
+    """Return the path of the figures of a profile."""
     return profile.with_suffix(".json")
 
 
-def apply_profile(settings: Settings) -> Settings:
-    """Return settings with those of the profile that they name.
+def load_settings(file: Path | None = None, pairs: Iterable[str] = ()) -> Settings:
+    """Read settings as `read_settings` does, and apply the profile that they name.
 
-    Raises SettingsError where the profile cannot be read, or where a setting that was given is another than the profile's.
+    Raises SettingsError naming the file or the pair, the setting and its allowed values.
+    """
+    return apply_profile(read_settings(file, pairs))
+
+
+def apply_profile(settings: Settings) -> Settings:
+    """Return settings with those of their profile applied.
+
+    Raises SettingsError where the profile cannot be read, or where a given setting contradicts it.
     """
     if settings.profile is None:
         return settings
@@ -131,18 +139,20 @@ def apply_profile(settings: Settings) -> Settings:
 
 
 def settings_for_set(settings: Settings, fit: FittedSettings, path: Path) -> Settings:
-    """Return the settings of a profile's run for the texts of one set."""
+    """Return the settings for the texts of one set of a profile."""
     return _merge_settings(settings, fit.settings, path, {})
 
 
 def _merge_settings(settings: Settings, wanted: Mapping[str, Any], path: Path, given: Mapping[str, Any]) -> Settings:
+    refuse_foreign_code(wanted, settings, str(path))
     tree = settings.model_dump(exclude_unset=True)
     for keys, value in _leaves(wanted):
-        ours = _value_at(given, keys)
+        given_value = _value_at(given, keys)
         name = ".".join(keys)
-        if ours is not None and ours != value:
-            cure = "Leave one of the two out, or calibrate with that setting"
-            raise SettingsError(f"{path}: is for {name} = {json.dumps(value)}, but {name} is set to {json.dumps(ours)}. {cure}")
+        if given_value is not None and given_value != value:
+            remedy = "Leave one of the two out, or calibrate with that setting"
+            problem = f"is for {name} = {json.dumps(value)}, but {name} is set to {json.dumps(given_value)}"
+            raise SettingsError(f"{path}: {problem}. {remedy}")
         branch = tree
         for key in keys[:-1]:
             branch = branch.setdefault(key, {})
@@ -169,7 +179,7 @@ def _value_at(tree: Any, keys: tuple[str, ...]) -> Any:
 
 
 def _toml_lines(fields: Mapping[str, Any], above: str = "") -> Iterator[str]:
-    """Write a table: its values first, then the tables in it."""
+    """Yield the lines of a table: its values first, then its tables."""
     for name, value in fields.items():
         if not isinstance(value, Mapping):
             yield f"{_toml_key(name)} = {toml_value(value)}"
@@ -185,6 +195,6 @@ def _toml_key(name: str) -> str:
 
 
 def toml_value(value: Any) -> str:
-    """Return a value as TOML has it."""
-    # of what JSON leaves as it is in a text, TOML allows all but one character
+    """Format a value as TOML."""
+    # JSON leaves one character unescaped that TOML does not allow
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,90 +1,111 @@
-"""The name tables: what stands behind a name in the settings. Modules are imported when first asked for."""
+"""The registry: methods, LLM backends, retrievers, data sets and verifiers by name, built in or from an installed extension.
 
+A built-in is written as "module:Class" and imported when it is first used. An extension is an entry point in one of the groups
+`knowhalu.methods`, `.llms`, `.retrievers`, `.datasets` and `.verifiers`. A name may also be an import path, "module:Class".
+Names come from settings and commands only; nothing that is read from rows or stored outcomes is looked up here.
+"""
+
+import re
+import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
+from functools import cache
 from importlib import import_module
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from knowhalu.errors import SettingsError
+from knowhalu.io.fitted_files import file_hash
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+Kind = Literal["methods", "llms", "retrievers", "datasets", "verifiers"]
+"""A group of entry points, without its prefix `knowhalu.`."""
+KIND_NAMES: Mapping[Kind, str] = {
+    "methods": "method", "llms": "LLM backend", "retrievers": "retriever", "datasets": "data set", "verifiers": "verifier",
+}  # fmt: skip
+_WITH_OPTIONS: tuple[Kind, ...] = ("methods", "llms", "retrievers")
+_METHOD_ATTRIBUTES = ("name", "Options", "check", "reasoners", "needs", "cost", "needs_sources", "stages")
+_IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
 class MethodCard(NamedTuple):
-    """One method: its maker, who can think in it, and what a user should know of it.
+    """A method: how it is made, which reasoners it has, and what a user should know about it.
 
     `make` is called with a reasoner and the branch `options` of the settings; without reasoners, with the options alone. A
-    reasoner is made from `LLMOptions` and the method's options ("llm"), or from the verifier's folder ("encoder"). Without
-    `sources`, it also checks a text that brings none, with no index. A method of `stages` is called with the methods that its
-    options of these names hold, by who thinks in them, in place of a reasoner.
+    reasoner is made from `LLMOptions` and the method's options ("llm"), or from the verifier's folder ("encoder"). A method with
+    `stages` is called with the methods that its options of these names hold, by stage, in place of a reasoner. The `make` of an
+    extension is its class, a subclass of `knowhalu.extend.Method`. Without `needs_sources`, the method also checks a text that
+    brings no source where there is no index.
     """
 
-    make: str
+    make: str | type[Any]
     options: str
     reasoners: Mapping[str, str]
-    does: str
+    about: str
     needs: str
     cost: str
-    sources: bool = True
+    needs_sources: bool = True
     stages: Mapping[str, tuple[str, ...]] = {}
 
 
-def _judge_card(name: str, does: str, cost: str, needs: str = "") -> MethodCard:
+def _reasoners(package: str, prefix: str) -> dict[str, str]:
+    return {"encoder": f"{package}.encoder:{prefix}Encoder", "llm": f"{package}.llm:{prefix}LLM"}
+
+
+def _judge_card(name: str, about: str, cost: str, needs: str = "") -> MethodCard:
     make = f"knowhalu.methods.baselines.judge:{name.replace('-', '_')}"
     reasoners = {"llm": "knowhalu.methods.baselines.judge:LLMJudge"}
-    return MethodCard(make, "baselines", reasoners, does, needs or _NEEDS_SOURCES, cost, sources=not needs)
+    return MethodCard(make, "baselines", reasoners, about, needs or _NEEDS_SOURCES, cost, needs_sources=not needs)
+
+
+def _rule_card(rule: str, about: str, *, needs_sources: bool = True) -> MethodCard:
+    make, needs = f"knowhalu.methods.baselines.trivial:{rule}_baseline", "a threshold (trivial.border)"
+    needs = f"{needs}; {_NEEDS_SOURCES}" if needs_sources else needs
+    return MethodCard(make, "trivial", {}, about, needs, "nothing", needs_sources)
 
 
 _NEEDS_SOURCES = "sources, or an index"
-_NEEDS_NOTHING = "nothing; documents of the text are shown"
+_NEEDS_NOTHING = "nothing; documents that come with the text are in the prompt"
 METHODS: Mapping[str, MethodCard] = {
     "knowhalu": MethodCard(
         make="knowhalu.methods.knowhalu.method:KnowHalu",
         options="knowhalu",
-        reasoners={
-            "encoder": "knowhalu.methods.knowhalu.encoder:KnowHaluEncoder",
-            "llm": "knowhalu.methods.knowhalu.llm:KnowHaluLLM",
-        },
-        does="off-target check, step-wise queries, knowledge in two forms, judgments joined by their confidence",
+        reasoners=_reasoners("knowhalu.methods.knowhalu", "KnowHalu"),
+        about="off-target check, step-wise queries, knowledge in two forms, judgments combined by their confidence",
         needs=_NEEDS_SOURCES,
         cost="about 2 calls a hop and 2 a judgment; 8 to 40 pairs with the encoder",
     ),
     "conli": MethodCard(
         make="knowhalu.methods.conli.method:CoNLI",
         options="conli",
-        reasoners={
-            "encoder": "knowhalu.methods.conli.encoder:ConliEncoder",
-            "llm": "knowhalu.methods.conli.llm:ConliLLM",
-        },
-        does="each sentence against the sources as inference, then each entity of the sentences that pass",
+        reasoners=_reasoners("knowhalu.methods.conli", "Conli"),
+        about="entailment of each sentence by the sources, then of each entity in the sentences that pass",
         needs=_NEEDS_SOURCES,
         cost="2 calls a sentence and 2 an entity, batched 1 for 8 of them; about 10 pairs a sentence with the encoder",
     ),
     "factored": MethodCard(
         make="knowhalu.methods.factored.method:Factored",
         options="factored",
-        reasoners={
-            "encoder": "knowhalu.methods.factored.encoder:FactoredEncoder",
-            "llm": "knowhalu.methods.factored.llm:FactoredLLM",
-        },
-        does="the text's claims, each judged alone, and their probabilities of being supported combined into one",
+        reasoners=_reasoners("knowhalu.methods.factored", "Factored"),
+        about="claim decomposition: each claim judged alone, and the probabilities of support combined into one",
         needs=_NEEDS_SOURCES,
         cost="1 call for 8 sentences and 2 a claim; about 10 pairs a claim with the encoder",
     ),
     "factored-academic": MethodCard(
         make="knowhalu.methods.factored.method:FactoredAcademic",
         options="factored",
-        reasoners={
-            "encoder": "knowhalu.methods.factored.encoder:FactoredEncoder",
-            "llm": "knowhalu.methods.factored.llm:FactoredLLM",
-        },
-        does="each sentence with citations against the sources that it cites; finds citations that fit none",
+        reasoners=_reasoners("knowhalu.methods.factored", "Factored"),
+        about="each sentence with citations against the sources that it cites; finds citations that match no source",
         needs="the cited sources, with authors and year in their titles or ids, or in the order of their numbers",
         cost="as factored, for the sentences that cite something",
     ),
     "halueval": _judge_card("halueval", "one label at once, from the model's memory", "1 call", _NEEDS_NOTHING),
-    "halueval-knowledge": _judge_card("halueval-knowledge", "one label at once, with knowledge shown", "1 call"),
+    "halueval-knowledge": _judge_card("halueval-knowledge", "one label at once, with the knowledge in the prompt", "1 call"),
     "halueval-cot": _judge_card("halueval-cot", "reasons, then one label, from the model's memory", "2 calls", _NEEDS_NOTHING),
-    "zero-shot-cot": _judge_card("zero-shot-cot", "reasons by the sources, then one label, without examples", "2 calls"),
-    "few-shot": _judge_card("few-shot", "one label at once by the sources, after six examples", "1 call"),
+    "zero-shot-cot": _judge_card("zero-shot-cot", "reasons from the sources, then one label, without examples", "2 calls"),
+    "few-shot": _judge_card("few-shot", "one label at once from the sources, after six examples", "1 call"),
     "factored-single": _judge_card("factored-single", "claims judged in one reply, then one label", "2 calls"),
     "self-consistency": _judge_card(
         "self-consistency", "the majority of 20 judgments of another judge", "20 calls; 40 with reasons"
@@ -96,16 +117,16 @@ METHODS: Mapping[str, MethodCard] = {
             "encoder": "knowhalu.methods.baselines.selfcheck:SelfCheckEncoder",
             "llm": "knowhalu.methods.baselines.selfcheck:SelfCheckLLM",
         },
-        does="each piece held against 20 further responses to the same",
+        about="each segment compared with 20 further responses to the same prompt",
         needs="a question or a document; with the encoder, the further responses (meta.samples)",
-        cost="20 calls, and 20 for each piece; 20 pairs for each piece with the encoder",
-        sources=False,
+        cost="20 calls, and 20 for each segment; 20 pairs for each segment with the encoder",
+        needs_sources=False,
     ),
     "wikichat": MethodCard(
         make="knowhalu.methods.baselines.wikichat:WikiChat",
         options="baselines",
         reasoners={"llm": "knowhalu.methods.baselines.wikichat:WikiChatLLM"},
-        does="claims, evidence by claim, a verdict on each, and the answer from these",
+        about="claims, evidence retrieved for each claim, a verdict on each, and the label from these",
         needs=_NEEDS_SOURCES,
         cost="1 call for each 100 words, 2 for each claim",
     ),
@@ -113,51 +134,31 @@ METHODS: Mapping[str, MethodCard] = {
         make="knowhalu.methods.cascade:Cascade",
         options="cascade",
         reasoners={"encoder": "", "llm": ""},
-        does="rules first, then the encoder, and a language model only for what the encoder leaves undecided",
+        about="rules first, then the encoder, and a language model only for texts that the encoder leaves undecided",
         needs=_NEEDS_SOURCES,
-        cost="that of knowhalu with the encoder; with llm also that of knowhalu with it, for the undecided",
+        cost="that of knowhalu with the encoder; with llm also that of knowhalu with it, for undecided texts",
         stages={"encoder": ("rules", "encoder"), "llm": ("rules", "encoder", "llm")},
     ),
     "lexical": MethodCard(
         make="knowhalu.methods.baselines.lexical:lexical_baseline",
         options="lexical",
         reasoners={},
-        does="what stands word for word in a source, or (if asked for) dates, numbers and names that stand in none; else open",
-        needs="sources of the text's own",
+        about="sentences copied from a source, optionally dates, numbers and names that no source has; otherwise inconclusive",
+        needs="sources that come with the text",
         cost="nothing",
     ),
-    "trivial-length": MethodCard(
-        make="knowhalu.methods.baselines.trivial:length_baseline",
-        options="trivial",
-        reasoners={},
-        does="a rule on the number of words alone: what any detector must clear",
-        needs="a border",
-        cost="nothing",
-        sources=False,
+    "trivial-length": _rule_card(
+        "length", "a rule on the number of words alone: a baseline that any detector must beat", needs_sources=False
     ),
-    "trivial-overlap": MethodCard(
-        make="knowhalu.methods.baselines.trivial:overlap_baseline",
-        options="trivial",
-        reasoners={},
-        does="a rule on the share of the text's words that stand in the sources",
-        needs=f"a border; {_NEEDS_SOURCES}",
-        cost="nothing",
-    ),
-    "trivial-novelty": MethodCard(
-        make="knowhalu.methods.baselines.trivial:novelty_baseline",
-        options="trivial",
-        reasoners={},
-        does="a rule on the share of word pairs, names and numbers that stand in no source",
-        needs=f"a border; {_NEEDS_SOURCES}",
-        cost="nothing",
-    ),
+    "trivial-overlap": _rule_card("overlap", "a rule on the share of the text's words that occur in the sources"),
+    "trivial-novelty": _rule_card("novelty", "a rule on the share of word pairs, names and numbers that occur in no source"),
 }
 REASONERS = ("encoder", "llm")
 REWRITERS: Mapping[str, str] = {
     "encoder": "knowhalu.methods.revise.substitution:SubstitutionRewriter",
     "llm": "knowhalu.methods.revise.llm:LLMRewriter",
 }
-"""Who writes where a text is revised."""
+"""The classes that rewrite a text, by reasoner."""
 REVISION_FAMILY = "revise"
 """The family of the prompts of revision, and its branch of the settings."""
 LLMS: Mapping[str, str] = {
@@ -167,25 +168,134 @@ LLMS: Mapping[str, str] = {
 }
 
 
+RETRIEVERS = ("dense", "lexical", "hybrid", "late", "http", "qdrant")
+"""The built-in modes of retrieval; `knowhalu.engine.retriever_factory` opens them."""
+_BUILT_IN: Mapping[Kind, Mapping[str, Any]] = {"methods": METHODS, "llms": LLMS, "retrievers": dict.fromkeys(RETRIEVERS)}
+
+
 def method_card(name: str) -> MethodCard:
     """Return the card of a method; raises SettingsError with the nearest known names."""
-    return METHODS[_look_up("method", name, METHODS)]
+    return METHODS[name] if name in METHODS else _extension_card(load_extension("methods", name))
+
+
+def all_methods() -> tuple[dict[str, MethodCard], list[SettingsError]]:
+    """Return the cards of all methods, built in and installed, and the errors of extensions that cannot be imported."""
+    cards, errors = dict(METHODS), []
+    for name in _entry_points("methods"):
+        try:
+            cards.setdefault(name, method_card(name))
+        except SettingsError as error:
+            errors.append(error)
+    return cards, errors
+
+
+@cache
+def _extension_card(method: Any) -> MethodCard:
+    if missing := [name for name in _METHOD_ATTRIBUTES if not hasattr(method, name)]:
+        raise SettingsError(f"{method!r} is no method, as it has no {missing[0]!r}. Make it a subclass of knowhalu.extend.Method")
+    reasoners = dict.fromkeys(method.reasoners, "")
+    return MethodCard(
+        method, extension_branch(method), reasoners, method.about, method.needs, method.cost, method.needs_sources, method.stages
+    )
 
 
 def llm_backend(name: str) -> Any:
     """Return the class of an LLM backend; raises SettingsError with the nearest known names."""
-    return import_object(LLMS[_look_up("LLM backend", name, LLMS)])
+    return import_object(LLMS[name]) if name in LLMS else load_extension("llms", name)
+
+
+def known_names(kind: Kind) -> list[str]:
+    """List the built-in names of a kind, then those of installed extensions; imports none of them."""
+    return [*_BUILT_IN.get(kind, ()), *(name for name in _entry_points(kind) if name not in _BUILT_IN.get(kind, ()))]
+
+
+def is_import_path(name: str) -> bool:
+    """Tell whether a name has the form "module:Class"."""
+    return _IMPORT_PATH.fullmatch(name) is not None
+
+
+def is_known(kind: Kind, name: str) -> bool:
+    """Tell whether a name is built in, an import path or an installed extension; imports none of them."""
+    return name in _BUILT_IN.get(kind, ()) or is_import_path(name) or name in _entry_points(kind)
+
+
+@cache
+def load_extension(kind: Kind, name: str) -> Any:
+    """Import an extension by the name of its entry point, or by its import path.
+
+    Raises SettingsError where no extension has the name, or where it cannot be imported; the message names its distribution.
+    """
+    point = _entry_points(kind).get(name)
+    if point is None and not is_import_path(name):
+        raise unknown_name(kind, name)
+    if point is None:
+        source, remedy = f"{KIND_NAMES[kind]} {name!r}", "Write it as module:Class, with a module that Python can import"
+    else:
+        package = point.dist.name if point.dist else point.module
+        source = f"{KIND_NAMES[kind]} {name!r} of the installed package {package!r}"
+        remedy = f"Repair the package, or remove it: pip uninstall {package}"
+    try:
+        extension = import_object(name) if point is None else point.load()
+    except Exception as error:  # noqa: BLE001 - an extension may raise anything while it is imported
+        raise SettingsError(f"the {source} cannot be imported ({type(error).__name__}: {error}). {remedy}") from error
+    if point is not None and kind in _WITH_OPTIONS and extension_branch(extension) != name:
+        raise SettingsError(f"the {source} calls itself {extension.name!r}. Its `name` and its entry point must be the same")
+    return extension
+
+
+def unknown_name(kind: Kind, name: str) -> SettingsError:
+    """Make the error for a name that no built-in and no extension has, with the nearest names."""
+    known = known_names(kind)
+    near = get_close_matches(name, known, 1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return SettingsError(f"unknown {KIND_NAMES[kind]} {name!r}.{hint} Known: {', '.join(sorted(known)) or 'none'}")
+
+
+def extension_branch(extension: Any) -> str:
+    """Return the name of an extension, which is that of its branch of the settings; raises SettingsError where it has none."""
+    name = getattr(extension, "name", None)
+    if not isinstance(name, str) or not name:
+        raise SettingsError(f"{extension!r} is no extension of KnowHalu: it has no `name`. See docs/extending.md")
+    return name
+
+
+def extension_options(name: str, used: Mapping[Kind, str] = {}) -> Any:
+    """Return the `Options` of the extension with this name, or None where there is no such extension.
+
+    `used` are the names in use by kind, of which import paths are looked at as well.
+    """
+    extensions = []
+    for kind in _WITH_OPTIONS:
+        given = used.get(kind, "")
+        if name in _entry_points(kind):
+            extensions.append(load_extension(kind, name))
+        elif is_import_path(given) and extension_branch(load_extension(kind, given)) == name:
+            extensions.append(load_extension(kind, given))
+    if len(extensions) > 1:
+        raise SettingsError(f"{len(extensions)} installed extensions have the name {name!r}. Remove all but one of them")
+    return extensions[0].Options if extensions else None
+
+
+def extension_version(kind: Kind, name: str) -> str:
+    """Return which code an extension has: its package with its version, and a hash of the module's file."""
+    point, extension = _entry_points(kind).get(name), load_extension(kind, name)
+    package = f"{point.dist.name} {point.dist.version}" if point is not None and point.dist else name
+    file = getattr(sys.modules.get(extension.__module__), "__file__", None)
+    return f"{package} {file_hash(Path(file)) if file else 'unknown'}"
+
+
+@cache
+def _entry_points(kind: Kind) -> "Mapping[str, EntryPoint]":
+    """List the entry points of a kind by name; reading the metadata of all packages takes a while, so built-ins never need it."""
+    from importlib.metadata import entry_points
+
+    return {point.name: point for point in entry_points(group=f"knowhalu.{kind}")}
 
 
 def import_object(place: str) -> Any:
-    """Import what stands at "module:name"."""
-    module, _, attribute = place.partition(":")
-    return getattr(import_module(module), attribute)
-
-
-def _look_up(what: str, name: str, table: Mapping[str, Any]) -> str:
-    if name not in table:
-        near = get_close_matches(name, table, 1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise SettingsError(f"unknown {what} {name!r}.{hint} Known: {', '.join(sorted(table))}")
-    return name
+    """Import the object at "module:name"."""
+    module, _, attributes = place.partition(":")
+    found = import_module(module)
+    for attribute in attributes.split("."):
+        found = getattr(found, attribute)
+    return found

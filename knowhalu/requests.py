@@ -1,18 +1,35 @@
-"""Requests: what a method may ask for, and what it gets back. A method yields a request and receives its reply."""
+"""Typed requests: a method yields what it needs from the outside, and receives the reply."""
 
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from knowhalu.types import Document, Passage
 
+R = TypeVar("R")
 T = TypeVar("T")
-Conversation = Generator[Any, Any, T]
-"""A conversation: it yields requests, receives replies and returns a T."""
+
+
+class Request(Generic[R]):
+    """The base of all requests; `R` is the type of the reply."""
+
+
+Conversation = Generator[Request[Any], Any, T]
+"""A generator that yields requests, receives their replies and returns a T."""
+
+
+def ask(request: Request[R]) -> Conversation[R]:
+    """Yield one request and return its reply.
+
+    In `scores = yield from ask(Entail(pairs))`, a type checker knows the type of `scores`. Raises StageError where the
+    request could not be answered.
+    """
+    reply: R = yield request
+    return reply
 
 
 class Probabilities(NamedTuple):
-    """What the verifier says of one pair; the three add up to 1."""
+    """Probabilities that a premise supports a claim, contradicts it, or does neither; they add up to 1."""
 
     supported: float
     contradicted: float
@@ -20,7 +37,7 @@ class Probabilities(NamedTuple):
 
 
 class EntailmentPair(NamedTuple):
-    """A premise and what is claimed of it; with a question, the claim is its answer."""
+    """A premise and a claim that is compared with it; with a question, the claim is an answer to it."""
 
     premise: str
     claim: str
@@ -28,14 +45,14 @@ class EntailmentPair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Entail:
-    """Ask the encoder how each premise stands to its claim. Reply: `list[Probabilities]`, in order."""
+class Entail(Request[list[Probabilities]]):
+    """Request the entailment probabilities of each pair. Reply: `list[Probabilities]`, in order."""
 
     pairs: tuple[EntailmentPair, ...]
 
 
 class UnsupportedSpan(NamedTuple):
-    """Characters of a claim that its premise does not bear out, and how probably it does not."""
+    """Characters `[start:end]` of a claim that its premise does not support, and the probability of that."""
 
     start: int
     end: int
@@ -43,17 +60,17 @@ class UnsupportedSpan(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TagSpans:
-    """Ask the encoder which words of each claim its premise does not bear out. Reply: `list[tuple[Doubtful, ...]]`, in order."""
+class TagSpans(Request[list[tuple[UnsupportedSpan, ...]]]):
+    """Request the spans of each claim that its premise does not support. Reply: `list[tuple[UnsupportedSpan, ...]]`, in order."""
 
     pairs: tuple[EntailmentPair, ...]
 
 
 @dataclass(frozen=True)
-class Search:
-    """Ask a retriever for the `k` best passages of each query. Reply: `list[list[Passage]]`, best first.
+class Search(Request[list[list[Passage]]]):
+    """Request the `k` best passages for each query. Reply: `list[list[Passage]]`, best first.
 
-    With `documents`, these are searched chunk by chunk; without, the index is.
+    With `documents`, their chunks are searched; without, the index is.
     """
 
     queries: tuple[str, ...]
@@ -62,37 +79,16 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Generate:
-    """Ask an LLM to go on with a prompt. Reply: `Completion`.
-
-    A chat model gets `system` and `prompt` as its messages and goes on with a reply that begins with `prefill`; a plain
-    completion model goes on with all of it as one text. The first `fixed` characters of the prompt are the same for every
-    sample. With `choices`, the reply is one of them, and nothing else. With `bypass_cache`, a stored reply is not used.
-    """
-
-    prompt: str
-    system: str = ""
-    prefill: str = ""
-    fixed: int = 0
-    stop: tuple[str, ...] = ()
-    max_tokens: int = 256
-    choices: tuple[str, ...] = ()
-    temperature: float = 0.0
-    seed: int = 0
-    bypass_cache: bool = False
-
-
-@dataclass(frozen=True)
 class Completion:
-    """What an LLM wrote, without the `prefill` and without the stop string.
+    """What an LLM generated, without the `prefill` and without the stop string.
 
-    `finish_reason` is "stop" or "length". `choices` has the probability of each allowed choice, adding up to 1, where the
-    request named some; it is empty where the backend cannot tell. `logprobs` are those of the generated tokens, natural
-    logarithms, where the backend gives them. Of `prompt_tokens`, `cached_tokens` were not computed anew. A `reused` reply was
-    kept from an earlier request: the model was not asked, and the tokens are those of that time.
+    `finish_reason` is "stop" or "length". `choices` maps each choice of the request to its probability, adding up to 1; it is
+    empty where the backend cannot measure them. `logprobs` are natural logarithms, one for each generated token, where the
+    backend returns them. Of `prompt_tokens`, `cached_tokens` were taken from a cache. A `reused` reply comes from the reply
+    cache; its token counts are those of the original call.
 
-    The probability of a choice is the model's own probability to go on with it, divided by the sum over the choices; a
-    temperature does not change it. In process it is that of one token sequence, the choice as the tokenizer cuts it
+    The probability of a choice is the model's probability to continue with it, divided by the sum over the choices; a
+    temperature does not change it. In process it is that of one token sequence, the tokenization of the choice
     (`knowhalu.llm.local.decode`). At a server it is the mass of all tokens that lead to the choice's text, read from the top
     log-probabilities of generated tokens (`knowhalu.llm.label_probabilities`); where the server takes these after its
     constraint, as vLLM does, each token's are already normalised over what the constraint still allows.
@@ -108,5 +104,22 @@ class Completion:
     reused: bool = False
 
 
-Request = Entail | TagSpans | Search | Generate
-Reply = list[Probabilities] | list[tuple[UnsupportedSpan, ...]] | list[list[Passage]] | Completion
+@dataclass(frozen=True)
+class Generate(Request[Completion]):
+    """Request an LLM's continuation of a prompt. Reply: `Completion`.
+
+    A chat model receives `system` and `prompt` as messages and continues a reply that begins with `prefill`; a completion model
+    continues all of it as one text. The first `fixed` characters of the prompt are the same for every sample. With `choices`,
+    the reply is one of them. With `bypass_cache`, a stored reply is not used.
+    """
+
+    prompt: str
+    system: str = ""
+    prefill: str = ""
+    fixed: int = 0
+    stop: tuple[str, ...] = ()
+    max_tokens: int = 256
+    choices: tuple[str, ...] = ()
+    temperature: float = 0.0
+    seed: int = 0
+    bypass_cache: bool = False

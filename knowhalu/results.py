@@ -9,7 +9,7 @@ from pydantic import AliasChoices, Field, model_validator
 from knowhalu.errors import CheckFailed
 from knowhalu.io.notebook import render_html, revision_html, verdict_html
 from knowhalu.text.edits import TextEdit, apply_edits
-from knowhalu.types import Extraction, HallucinationKind, Judgment, Label, OptionalReason, Record, Relation, Task
+from knowhalu.types import Extraction, HallucinationKind, Judgment, Label, OptionalReason, Record, Relation, Sample, Task
 
 RELATION_PHRASES: Mapping[Relation, str] = {
     Relation.CONTRADICTION: "contradicted by the sources", Relation.NEUTRAL: "not supported by the sources",
@@ -174,6 +174,23 @@ class Verdict(_Explained, _Result):
     stages: tuple[CascadeStage, ...] = ()
     usage: Usage = Usage()
     seconds: dict[str, float] = Field(default_factory=dict)
+
+    @classmethod
+    def of(cls, sample: Sample, method: str, *, p_supported: float, threshold: float = 0.5, reason: str = "") -> "Verdict":
+        """Make the verdict of a method that has one probability: a text under the threshold is hallucinated."""
+        wrong = p_supported < threshold
+        label = Label.INCORRECT if wrong else Label.CORRECT
+        reason = reason or f"P(supported) = {p_supported:.3f}, threshold {threshold:g}"
+        judgment = Judgment(
+            label=label, confidence=1 - p_supported if wrong else p_supported, p_supported=p_supported, rationale=reason
+        )
+        segment = Segment(
+            start=0, end=len(sample.response), text=sample.response, label=label, probability=1 - p_supported, base=judgment
+        )
+        return cls(
+            id=sample.id, task=sample.task, method=method, label=label, hallucinated=wrong,
+            kind=HallucinationKind.FACTUAL if wrong else None, probability=1 - p_supported, reason=reason, segments=(segment,),
+        )  # fmt: skip
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:

@@ -1,220 +1,31 @@
-"""The options of a run: one small frozen tree; every branch belongs to the part that reads it."""
+"""The settings of a run: one frozen tree of the options of all parts, read from TOML and `a.b=c` pairs."""
 
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
-from knowhalu.results import RevisionStrategy
-from knowhalu.types import KnowledgeForm, Record
+from knowhalu.encoder.options import EncoderOptions
+from knowhalu.errors import SettingsError
+from knowhalu.llm.options import LLMOptions
+from knowhalu.methods.baselines.options import BaselineOptions, LexicalOptions, TrivialOptions
+from knowhalu.methods.cascade import CascadeOptions
+from knowhalu.methods.conli.options import ConliOptions
+from knowhalu.methods.factored.options import FactoredOptions
+from knowhalu.methods.knowhalu.options import KnowHaluOptions
+from knowhalu.methods.revise.options import ReviseOptions
+from knowhalu.registry import Kind, MethodCard, extension_options, is_import_path
+from knowhalu.retrieval.options import RetrievalOptions
+from knowhalu.types import Record
 
-CombinationRule = Literal["product", "minimum", "geometric", "calibrated"]
-
-
-class KnowHaluOptions(Record):
-    """Options of the KnowHalu method. Thresholds of None come from the reasoner's calibration."""
-
-    base_form: KnowledgeForm = Field(KnowledgeForm.UNSTRUCTURED, description="the form of knowledge that is judged first")
-    second_opinion: Literal["needed", "always", "never"] = Field("needed", description="when the other form is judged too")
-    delta1: float | None = Field(None, ge=0.0, le=1.0, description="base judgments less sure than this are looked at again")
-    delta2: float | None = Field(None, ge=0.0, le=1.0, description="and replaced by supplements surer than this")
-    formulation: Literal["specific", "general", "combined"] = Field("combined", description="which form of a query is searched")
-    off_target: bool = Field(True, description="check first whether an answer delivers what is asked for")
-    max_steps: int = Field(10, ge=1, le=50, description="hops of one check at most")
-    passages: int | None = Field(None, ge=1, le=100, description="top K for each query; None: 2 from an index, 3 from documents")
-    segment_words: int = Field(30, ge=5, le=200, description="words of a segment of the response at most")
-
-
-class ConliOptions(Record):
-    """Options of CoNLI."""
-
-    levels: Literal["both", "sentence", "entity"] = Field(
-        "both", description="whole sentences, the entities of those that pass, or the entities of all"
-    )
-    select: bool = Field(True, description="leave out what claims nothing: greetings, headings, questions, markup")
-    entities: str = Field("rules", description='who finds entities: "rules", "spacy:FOLDER" or "gliner:FOLDER"')
-    batched: bool = Field(False, description="several hypotheses in one prompt: fewer calls, but labels without probabilities")
-    batch_size: int = Field(8, ge=1, le=50, description="hypotheses in one prompt at most, where they are batched")
-    source_words: int = Field(2000, ge=40, description="words of the sources that are read whole; of longer ones, chunks are")
-    passages: int = Field(3, ge=1, le=100, description="passages of an index for each sentence, where a sample has no source")
-
-
-class FactoredOptions(Record):
-    """Options of Factored Verification. A theta of None is the one that was fitted for the verifier, or is stated for LLMs."""
-
-    rule: CombinationRule = Field("product", description="how the probabilities of a text's claims are combined into one")
-    theta: float | None = Field(None, ge=0.0, le=1.0, description="a combined probability under this is a hallucination")
-    claims: Literal["split", "sentences"] = Field("split", description="what is judged: the claims of sentences, or sentences")
-    reasons: bool = Field(True, description="an LLM gives its reasons before each label; false: the label at once, half the cost")
-    source_words: int = Field(2000, ge=40, description="words of sources that are read whole; of more, chunks for each claim are")
-    passages: int = Field(2, ge=1, le=100, description="top K from an index for each claim, where a sample has no source")
-    uncited: Literal["skip", "all"] = Field(
-        "skip", description="factored-academic: sentences that cite nothing are left out, or held against all sources"
-    )
-    unmatched: Literal["hallucinated", "inconclusive"] = Field(
-        "hallucinated", description="factored-academic: what a citation that fits no source makes of the text"
-    )
-
-
-JudgeName = Literal["halueval", "halueval-knowledge", "halueval-cot", "zero-shot-cot", "few-shot"]
-"""The judges whose votes self-consistency can count."""
-
-
-class BaselineOptions(Record):
-    """Options of the baselines: judges by one prompt, self-consistency, SelfCheckGPT and WikiChat's way of checking."""
-
-    source_words: int = Field(
-        1500, ge=40, le=100_000, description="words of sources shown whole; of more, the nearest chunks are"
-    )
-    passages: int = Field(2, ge=1, le=100, description="top K for each query to an index")
-    temperature: float = Field(1.0, gt=0, le=2, description="at which judgments and responses are drawn")
-    votes: int = Field(20, ge=2, le=100, description="self-consistency: judgments drawn, of which the majority decides")
-    votes_by: JudgeName = Field("halueval-knowledge", description="self-consistency: the judge that is asked again and again")
-    samples: int = Field(20, ge=1, le=100, description="selfcheck: responses drawn to hold the checked one against")
-    score: Literal["max", "mean"] = Field(
-        "max", description="selfcheck: a text is as inconsistent as its worst piece, or their mean"
-    )
-    threshold: float = Field(
-        0.5, ge=0, le=1, description="selfcheck: inconsistency from which a text is hallucinated; 0.5: majority"
-    )
-    segment_words: int = Field(30, ge=5, le=200, description="selfcheck: words of a piece of a summary at most")
-    pieces: int = Field(64, ge=1, le=1000, description="pieces of a response at most; those of a longer one are longer")
-
-
-class TrivialOptions(Record):
-    """The border of a trivial rule. There is none by itself: it is given, or fitted on labelled rows by `knowhalu compare`."""
-
-    border: float | None = Field(
-        None, allow_inf_nan=False, description="value over (or under) which a text counts as hallucinated"
-    )
-    direction: Literal["over", "under"] | None = Field(None, description="None: over for length and novelty, under for overlap")
-    rule: Path | None = Field(None, description="file of fitted rules, as `knowhalu compare --fit` leaves it (trivial.json)")
-
-
-LexicalRule = Literal["copied", "dates", "numbers", "names"]
-"""What a rule looks at: sentences that stand in a source as they are, or what stands in none."""
-
-
-class LexicalOptions(Record):
-    """What rules on words may decide alone."""
-
-    rules: tuple[LexicalRule, ...] = Field(
-        ("copied",), description="what may decide; how often each is right depends on the texts: `knowhalu calibrate` measures it"
-    )
-
-
-class CascadeOptions(Record):
-    """Options of the cascade: rules, then the encoder, then the language model for what the encoder leaves undecided."""
-
-    rules: str = Field("lexical", description="a method that nobody thinks in, which begins; empty: the encoder begins")
-    encoder: str = Field("knowhalu", min_length=1, description="the method by the encoder")
-    llm: str = Field("knowhalu", min_length=1, description="the method by the language model, with --reasoner llm")
-    low: float = Field(0.2, ge=-1.0, le=1.0, description="the encoder decides P(hallucinated) of at most this as faithful")
-    high: float = Field(0.8, ge=0.0, le=1.0, description="and over this as hallucinated; what is between goes on")
-    ask: Literal["needed", "always"] = Field("needed", description="later stages where an earlier one has decided: not, or too")
-
-    @model_validator(mode="after")
-    def _in_order(self) -> "CascadeOptions":
-        if self.low > self.high:
-            raise ValueError("cascade.low is over cascade.high")
-        return self
-
-
-class EncoderOptions(Record):
-    """Where the verifier lies and how it runs."""
-
-    folder: Path | None = Field(None, description="a verifier's folder; None: the packaged one")
-    precision: Literal["auto", "fp32", "bf16"] = Field("auto", description="auto: bf16 where the hardware has it")
-    threads: int | None = Field(None, ge=1, description="CPU threads; None: all cores")
-    tokens: int = Field(4096, ge=512, description="padded tokens in one forward pass")
-    remember: int = Field(100_000, ge=0, description="judged pairs kept in memory for when they are asked again; 0: none")
-
-
-class LLMOptions(Record):
-    """Which language model thinks, where it runs, and how it is asked; read where `reasoner` is "llm"."""
-
-    backend: str = Field("server", description='"server" (OpenAI-compatible), "vllm" or "transformers" (in this process)')
-    model: str = Field("", description="the model's name on the server, or its local folder; empty: the server's only model")
-    url: str = Field("http://127.0.0.1:8000/v1", description="address of the server")
-    api_key_env: str = Field("KNOWHALU_API_KEY", description="environment variable that holds the server's key, if it wants one")
-    style: Literal["auto", "chat", "completion"] = Field("auto", description="auto: chat where the model has a chat template")
-    constrain: Literal["auto", "structured", "grammar", "logprobs"] = Field(
-        "auto",
-        description="how a server is held to the labels: vLLM's structured outputs, a llama.cpp grammar, top log-probabilities",
-    )
-    system: str | None = Field(None, description="system prompt in place of the prompt file's own; empty text: none")
-    prompts: Path | None = Field(None, description="folder whose prompt files and demonstrations win over the packaged ones")
-    votes: int = Field(
-        1, ge=1, le=100, description="judgments drawn at temperature 1; over 1: their majority and its share decide"
-    )
-    seed: int = Field(0, description="seed of all drawing")
-    concurrency: int = Field(64, ge=1, le=10_000, description="requests under way at a server at once")
-    timeout: float = Field(120.0, gt=0, description="seconds that one request may take")
-    retries: int = Field(4, ge=0, le=20, description="further tries after a server's error or a lost connection")
-    cache: bool = Field(True, description="keep replies on disk and never ask the same twice")
-    cache_folder: Path | None = Field(None, description="where replies are kept; None: the user's cache folder")
-    cache_mb: int = Field(2048, ge=1, description="replies kept on disk at most, in megabytes; the longest unused go first")
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = Field("auto", description="of an in-process model")
-    prefix_mb: int = Field(4096, ge=1, description="memory for kept prefixes of an in-process transformers model")
-    tensor_parallel: int = Field(1, ge=1, description="GPUs that an in-process vLLM model is spread over")
-    max_length: int | None = Field(None, ge=256, description="context of an in-process vLLM model, in tokens")
-    gpu_memory: float = Field(0.9, gt=0, le=1, description="share of the GPU's memory that vLLM may take")
-    deterministic: bool = Field(False, description="batch-invariant kernels in vLLM: slower, the same reply whatever else runs")
-
-
-SERVER_MODES = ("http", "qdrant")
-"""Modes in which a server is asked, whatever index is named."""
-
-
-class RetrievalOptions(Record):
-    """Where evidence comes from when a sample brings none of its own."""
-
-    index: Path | None = Field(None, description="index that is asked where a sample brings no source")
-    embedder: str = Field("minilm", description='"minilm", a sentence-transformers folder, or "flag:FOLDER"')
-    chunk_words: int = Field(40, ge=5, le=400, description="words of a chunk of a sample's own documents")
-    mode: Literal["dense", "lexical", "hybrid", "late", "http", "qdrant"] = Field(
-        "dense", description="how the index is searched: by vectors, words, both, tokens; or a running server, which is asked"
-    )
-    search: str = Field(
-        "", description='how widely a FAISS index is searched, such as "nprobe=64,refine=8"; empty: as it was built for'
-    )
-    candidates: int = Field(100, ge=1, le=10_000, description="passages that each search of a hybrid gives to the fusion")
-    fusion: Literal["scores", "ranks"] = Field(
-        "scores", description="how a hybrid joins: by weighted scores, or by reciprocal ranks"
-    )
-    lexical_weight: float | None = Field(
-        None, ge=0, description="weight of words beside 1 of vectors in a hybrid; None: 0.035 for scores, 1 for ranks"
-    )
-    token_encoder: str = Field("minilm-late", description='"minilm-late", or a ColBERT or PyLate folder, for mode "late"')
-    reranker: str | None = Field(None, description='"verifier", or the folder of a cross-encoder: it orders what was found anew')
-    rerank: int = Field(20, ge=1, le=1000, description="passages that a reranker reads for each query")
-    rerank_weight: float | None = Field(
-        None, ge=0, description="weight of the reranker beside the search; None: 0.8 for the verifier, others decide alone"
-    )
-    url: str | None = Field(None, description='address of the search server; read where mode is "http" or "qdrant"')
-    collection: str = Field("knowhalu", description='name of the collection; read where mode is "qdrant"')
-    timeout: float = Field(30.0, gt=0, description="seconds that a search server may take")
-    retries: int = Field(3, ge=0, le=20, description="further tries after a search server's error or a lost connection")
-
-    @property
-    def has_source(self) -> bool:
-        """Tell whether an index or a server is named."""
-        return self.index is not None or self.url is not None or self.mode != "dense"
-
-
-class ReviseOptions(Record):
-    """How a text is revised."""
-
-    how: RevisionStrategy = Field(
-        "guarded", description="every change checked again; or as published: conli, factored, self-correction"
-    )
-    rounds: int = Field(3, ge=1, le=20, description="wordings tried for a sentence at most, before it is dropped")
-    inconclusive: bool = Field(True, description="revise also what the sources leave open; false: let it stand")
-    threshold: float = Field(
-        0.67, ge=0.0, le=1.0,
-        description="let stand what is less probably wrong; 0.67: losing a true sentence is twice as bad as keeping a wrong one",
-    )  # fmt: skip
-    source_words: int = Field(800, ge=40, description="words of the sources read for a rewriting at most; of more, the nearest")
+EXTENSION_SETTINGS: Mapping[str, Kind] = {"method": "methods", "llm.backend": "llms", "retrieval.mode": "retrievers"}
+"""Settings that name an extension, which then has a branch of the settings of its own."""
+_CODE_SETTINGS = (*EXTENSION_SETTINGS, "encoder.folder", "cascade.rules", "cascade.encoder", "cascade.llm")
+"""Settings whose value may be an import path."""
 
 
 class EngineOptions(Record):
@@ -226,7 +37,12 @@ class EngineOptions(Record):
 
 
 class Settings(Record):
-    """All that decides the result of a run."""
+    """Everything that decides the result of a run.
+
+    A branch without a field is accepted where an extension has its name; the extension's `Options` validate it.
+    """
+
+    model_config = ConfigDict(extra="allow")
 
     method: str = Field("knowhalu", description="how to check")
     reasoner: str = Field("encoder", description="who thinks inside the method")
@@ -244,3 +60,138 @@ class Settings(Record):
     retrieval: RetrievalOptions = RetrievalOptions()
     revise: ReviseOptions = ReviseOptions()
     engine: EngineOptions = EngineOptions()
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _validate_extensions(cls, given: Any, validate: ModelWrapValidatorHandler["Settings"]) -> "Settings":
+        """Validate the branches of extensions by their `Options`; refuse all other unknown names."""
+        extra = [name for name in given if name not in cls.model_fields] if isinstance(given, dict) else []
+        if not extra:
+            return validate(given)
+        used = {kind: str(_value_at(given, name)) for name, kind in EXTENSION_SETTINGS.items()}
+        branches, errors = {}, []
+        for name in extra:
+            options = extension_options(name, used)
+            if options is None:
+                errors.append(InitErrorDetails(type="extra_forbidden", loc=(name,), input=given[name]))
+                continue
+            try:
+                branches[name] = options.model_validate(given[name])
+            except ValidationError as error:
+                errors += [_with_branch(name, details) for details in error.errors()]
+        if errors:
+            raise ValidationError.from_exception_data(cls.__name__, errors)
+        return validate({**given, **branches})
+
+    def branch(self, name: str, options: type[Record]) -> Any:
+        """Return the options of an extension: its branch, or the defaults where the settings have none."""
+        if name in type(self).model_fields:
+            raise SettingsError(f"an extension cannot have the name {name!r}, which is a setting of KnowHalu. Rename it")
+        return (self.model_extra or {}).get(name) or options()
+
+    def method_options(self, card: MethodCard) -> Any:
+        """Return the options of a method."""
+        return getattr(self, card.options) if isinstance(card.make, str) else self.branch(card.options, card.make.Options)
+
+
+def _with_branch(name: str, error: ErrorDetails) -> InitErrorDetails:
+    """Place an error of an extension's options in its branch."""
+    message = error["msg"].replace("{", "{{")
+    return InitErrorDetails(type=PydanticCustomError(error["type"], message), loc=(name, *error["loc"]), input=error["input"])
+
+
+def _value_at(tree: Any, name: str) -> Any:
+    """Return the value of a setting such as "llm.backend" in a mapping or in settings; None where there is none."""
+    for key in name.split("."):
+        tree = tree.get(key) if isinstance(tree, Mapping) else getattr(tree, key, None)
+    return tree
+
+
+def refuse_foreign_code(tree: Mapping[str, Any], settings: Settings, source: str) -> None:
+    """Refuse stored settings that name code by an import path, unless the run's own settings name the same.
+
+    Raises SettingsError: a file of settings that were stored by a run, such as a profile, must not choose which code runs.
+    """
+    for name in _CODE_SETTINGS:
+        value = str(_value_at(tree, name))
+        if is_import_path(value) and value != str(_value_at(settings, name)):
+            raise SettingsError(
+                f"{source}: names code to import ({name} = {value}). To allow this code, add --set {name}={value}"
+            )
+
+
+def read_settings(file: Path | None = None, pairs: Iterable[str] = ()) -> Settings:
+    """Read settings from TOML; `pairs` such as "engine.in_flight=64" take precedence. A profile is named, but not applied.
+
+    Raises SettingsError naming the file or the pair, the setting and its allowed values.
+    """
+    tree: dict[str, Any] = {}
+    if file is not None:
+        try:
+            tree = tomllib.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise SettingsError(f"{file}: cannot read the settings ({error})") from error
+        _validate_settings(tree, str(file))
+    # an extension is named before its branch is validated
+    for pair in sorted(pairs, key=lambda pair: pair.partition("=")[0].strip() not in EXTENSION_SETTINGS):
+        _set_value(tree, pair)
+        _validate_settings(tree, f"--set {pair}")
+    return _validate_settings(tree, "settings")
+
+
+def merge_settings(settings: Settings | Path | str | None, options: Mapping[str, Any]) -> Settings:
+    """Return settings, or those of a TOML file, updated by `options`; a branch is a mapping or an options object.
+
+    Raises SettingsError naming the setting.
+    """
+    base = settings if isinstance(settings, Settings) else read_settings(None if settings is None else Path(settings))
+    return _validate_settings(_merge(base.model_dump(exclude_unset=True), options), "settings") if options else base
+
+
+def _merge(tree: dict[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(tree)
+    for name, value in options.items():
+        value = value.model_dump(exclude_unset=True) if isinstance(value, BaseModel) else value
+        given = merged.get(name)
+        merged[name] = _merge(given, value) if isinstance(given, dict) and isinstance(value, Mapping) else value
+    return merged
+
+
+def _suggest_setting(path: Sequence[Any]) -> str:
+    """Return as a sentence the known setting that is nearest to an unknown one; nothing in the branch of an extension."""
+    known: Any = Settings
+    for key in path[:-1]:
+        if key not in known.model_fields:
+            return ""
+        known = known.model_fields[key].annotation
+    prefix = ".".join(map(str, path[:-1]))
+    near = get_close_matches(str(path[-1]), known.model_fields, 1)
+    return f" Did you mean {f'{prefix}.{near[0]}'.lstrip('.')!r}?" if near else ""
+
+
+def _set_value(tree: dict[str, Any], pair: str) -> None:
+    path, equals, text = pair.partition("=")
+    keys = path.strip().split(".")
+    if not equals or not all(keys):
+        raise SettingsError(f"--set {pair}: write it as name.name=value, for example --set engine.in_flight=64")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    for key in keys[:-1]:
+        tree = tree.setdefault(key, {})
+        if not isinstance(tree, dict):
+            raise SettingsError(f"--set {pair}: {key} is a value, not a group of settings")
+    tree[keys[-1]] = value
+
+
+def _validate_settings(tree: dict[str, Any], source: str) -> Settings:
+    try:
+        return Settings.model_validate(tree)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(key) for key in first["loc"])
+        if first["type"] != "extra_forbidden":
+            raise SettingsError(f"{source}: {name}: {first['msg']} (got {first['input']!r}).") from error
+        remedy = f"{_suggest_setting(first['loc'])} See `knowhalu settings` for all names."
+        raise SettingsError(f"{source}: {name}: no such setting (got {first['input']!r}).{remedy}") from error

@@ -21,7 +21,8 @@ from knowhalu.index.open import read_index_info, verify_index
 from knowhalu.io.outcomes import parse_outcome
 from knowhalu.io.samples import read_samples
 from knowhalu.results import Outcome, Verdict
-from knowhalu.settings import RetrievalOptions, Settings
+from knowhalu.retrieval.options import RetrievalOptions
+from knowhalu.settings import Settings
 from knowhalu.text.sentences import sanitize
 from knowhalu.types import Sample
 

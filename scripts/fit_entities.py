@@ -14,12 +14,14 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from knowhalu.api import Checker
-from knowhalu.encoder.backend import PACKAGED_VERIFIER, EncoderBackend
+from knowhalu.encoder.backend import EncoderBackend
+from knowhalu.encoder.options import PACKAGED_VERIFIER, EncoderOptions
 from knowhalu.methods.common.judgment_model import MAX_LOGIT, logit
 from knowhalu.methods.conli.encoder import ENTITY_WEIGHTS, judge_entities
 from knowhalu.methods.conli.entity_support import sentences_in_context
+from knowhalu.methods.conli.options import ConliOptions
 from knowhalu.results import Verdict
-from knowhalu.settings import ConliOptions, EncoderOptions, Settings
+from knowhalu.settings import Settings
 from knowhalu.training.data_files import run_script
 from knowhalu.training.entities import EntityRow, entity_rows
 from knowhalu.training.holdout import HeldOutRows
@@ -33,7 +35,8 @@ def features(rows: list[EntityRow], backend: EncoderBackend) -> list[dict[str, f
     for i in range(0, len(rows), 64):
         some = rows[i : i + 64]
         asked = [judge_entities([(r.text, r.entity)], sentences_in_context([Passage(id="d", text=r.source)])) for r in some]
-        replies = backend.answer_many([next(conversation) for conversation in asked])
+        requests: list[Any] = [next(conversation) for conversation in asked]
+        replies = backend.answer_many(requests)
         for conversation, reply in zip(asked, replies, strict=True):
             found.append(_sent(conversation, reply).features)
     return found

@@ -16,12 +16,14 @@ from knowhalu.api import Checker
 from knowhalu.calibration.scaling import fit_scaling
 from knowhalu.calibration.two_forms import make_tunable_forms
 from knowhalu.encoder.backend import EncoderBackend
+from knowhalu.encoder.options import EncoderOptions
 from knowhalu.evaluation.curves import reliability_bins
 from knowhalu.methods.common.judgment_model import JudgmentModel, logit
 from knowhalu.methods.knowhalu.encoder import decide_label
+from knowhalu.methods.knowhalu.options import KnowHaluOptions
 from knowhalu.requests import EntailmentPair
 from knowhalu.results import Verdict
-from knowhalu.settings import EncoderOptions, KnowHaluOptions, Settings
+from knowhalu.settings import Settings
 from knowhalu.training.data_files import run_script
 from knowhalu.training.holdout import HeldOutRows
 from knowhalu.training.judgment import (

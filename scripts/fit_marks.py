@@ -31,7 +31,7 @@ def main() -> int:
         backend = EncoderBackend(folder, threads=args.threads)
         parts = {}
         for name, claims in draw_wrong_claims(HeldOutRows(args.data, args.leave_out).of, args.claims):
-            doubts = backend.doubts([EntailmentPair(e.premise, e.claim) for e in claims])
+            doubts = backend.unsupported_probabilities([EntailmentPair(e.premise, e.claim) for e in claims])
             read = [ClaimWords(wrong_word_flags(e.claim, e.wrong or ()), d) for e, d in zip(claims, doubts, strict=True) if d]
             if not read:
                 raise InputError(f"{args.folder}: trained without marks; there is no border to fit")

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from knowhalu.api import Checker
+from knowhalu.encoder.options import EncoderOptions
 from knowhalu.methods.common.combine import COMBINATION_RULES
 from knowhalu.results import Verdict
-from knowhalu.settings import EncoderOptions, Settings
+from knowhalu.settings import Settings
 from knowhalu.training.data_files import run_script
 from knowhalu.training.factored import LabelledText, ScoredText, draw_texts, fit_thetas
 from knowhalu.training.holdout import HeldOutRows

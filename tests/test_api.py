@@ -17,8 +17,10 @@ from knowhalu.errors import CheckFailed, InputError, MissingExtra, SettingsError
 from knowhalu.evaluation.labelled_rows import read_labelled_rows
 from knowhalu.io.frames import outcome_row, read_rows, to_df
 from knowhalu.io.outcomes import REASONS, parse_outcome, read_outcome_table
+from knowhalu.llm.options import LLMOptions
 from knowhalu.results import Failure, Finding, SkippedSpan
-from knowhalu.settings import LLMOptions, RetrievalOptions, Settings
+from knowhalu.retrieval.options import RetrievalOptions
+from knowhalu.settings import Settings
 from knowhalu.types import Document, Sample
 from tests.support.revising import revise
 from tests.support.scripted_checks import Scripted, ScriptedChecker

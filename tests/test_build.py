@@ -1,4 +1,4 @@
-"""The fingerprint of a run: what decides its results is in it, and nothing else."""
+"""The fingerprint of a run has all that decides its results and nothing else; reviser and backend pool."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from knowhalu.encoder.embedder import load_embedder
 from knowhalu.errors import SettingsError
 from knowhalu.index.build import build_index
 from knowhalu.index.update import delete_documents
-from knowhalu.load_settings import load_settings
+from knowhalu.profiles import load_settings
 from knowhalu.types import Sample
 from tests.support.indexing import WordEmbedder, records
 
@@ -25,7 +25,7 @@ def run(*pairs):
     ["llm.backend=vllm", "llm.model=m", "llm.style=chat", "llm.constrain=grammar", "llm.system=x", "llm.votes=3", "llm.seed=1",
      "llm.precision=bf16", "knowhalu.formulation=general", "knowhalu.delta1=0.5"],
 )  # fmt: skip
-def test_what_decides_an_llms_verdict_changes_the_fingerprint(pair):
+def test_settings_that_decide_a_verdict_change_the_fingerprint(pair):
     assert run("reasoner=llm", pair) != run("reasoner=llm")
 
 
@@ -34,16 +34,16 @@ def test_what_decides_an_llms_verdict_changes_the_fingerprint(pair):
     ["llm.url=http://x/v1", "llm.api_key_env=K", "llm.concurrency=3", "llm.timeout=3", "llm.retries=1", "llm.cache=false",
      "llm.prefix_mb=8", "llm.gpu_memory=0.5", "llm.tensor_parallel=2", "engine.batch=3", "encoder.precision=fp32"],
 )  # fmt: skip
-def test_speed_and_place_do_not(pair):
+def test_settings_of_speed_and_place_do_not_change_the_fingerprint(pair):
     assert run("reasoner=llm", pair) == run("reasoner=llm")
 
 
-def test_an_encoders_run_does_not_depend_on_the_llm():
+def test_fingerprint_of_an_encoder_run_ignores_the_llm():
     assert run("llm.model=m") == run()
     assert "verifier" in run() and "prompts" not in run()
 
 
-def test_prompts_count_by_their_content(tmp_path: Path):
+def test_fingerprint_depends_on_the_content_of_prompts(tmp_path: Path):
     one, two = tmp_path / "one", tmp_path / "two"
     for folder in (one, two):
         (folder / "knowhalu").mkdir(parents=True)
@@ -55,7 +55,7 @@ def test_prompts_count_by_their_content(tmp_path: Path):
     assert first != run("reasoner=llm", f"llm.prompts={two}")
 
 
-def test_an_index_counts_by_its_seal_and_a_server_by_its_address(tmp_path: Path):
+def test_fingerprint_has_the_seal_of_an_index_and_the_address_of_a_server(tmp_path: Path):
     embedder = WordEmbedder()
     made = build_index(records(), tmp_path / "index", embedder)
     settings = f"retrieval.index={json.dumps(str(tmp_path / 'index'))}"
@@ -72,7 +72,7 @@ def test_an_index_counts_by_its_seal_and_a_server_by_its_address(tmp_path: Path)
     assert run("retrieval.timeout=3", "retrieval.retries=9") == run()
 
 
-def test_a_verdict_names_the_index_only_where_it_was_searched(tmp_path: Path):
+def test_verdict_names_the_index_only_where_it_was_searched(tmp_path: Path):
     embedder = load_embedder("minilm")
     made = build_index(records(), tmp_path / "index", embedder)
     checker = Checker(load_settings(pairs=[f"retrieval.index={json.dumps(str(tmp_path / 'index'))}"]))
@@ -93,7 +93,7 @@ def test_a_verdict_names_the_index_only_where_it_was_searched(tmp_path: Path):
         (["retrieval.mode=http", "retrieval.url=http://x/search"], False, False),
     ],
 )
-def test_a_text_must_bring_sources_where_they_are_read_and_nothing_is_searched(pairs, checks, revises):
+def test_needs_sources_follows_from_method_and_index(pairs, checks, revises):
     settings = load_settings(pairs=pairs)
     assert (Checker(settings).needs_sources, Reviser(settings).needs_sources) == (checks, revises)
 
@@ -102,13 +102,13 @@ def revising(*pairs):
     return fingerprint(load_settings(pairs=pairs), revises=True)
 
 
-def test_how_a_text_is_revised_counts_for_revisions_only():
+def test_revision_settings_change_only_the_fingerprint_of_revisions():
     assert revising("revise.rounds=5") != revising() != run()
     assert run("revise.rounds=5") == run()
     assert "revision" in revising("reasoner=llm") and "revision" not in revising()
 
 
-def test_prompts_of_revision_count_where_a_model_writes(tmp_path: Path):
+def test_revision_prompts_change_the_fingerprint_of_llm_revisions(tmp_path: Path):
     (tmp_path / "revise").mkdir()
     (tmp_path / "revise/rewrite.txt").write_text("other")
     own = f"llm.prompts={tmp_path}"
@@ -117,23 +117,23 @@ def test_prompts_of_revision_count_where_a_model_writes(tmp_path: Path):
 
 
 @pytest.mark.parametrize("how", ["conli", "factored", "self-correction"])
-def test_the_published_ways_need_a_model_that_writes(how):
+def test_published_revision_strategies_need_an_llm(how):
     with pytest.raises(SettingsError, match=f"'{how}' writes with a language model. Use --reasoner llm"):
         build_reviser(load_settings(pairs=[f"revise.how={how}"]))
     assert build_reviser(load_settings(pairs=[f"revise.how={how}", "reasoner=llm"])).method.name == how
 
 
-def test_the_reviser_is_built_for_either_writer():
+def test_reviser_is_built_for_both_writers():
     assert build_reviser(load_settings(pairs=["reasoner=llm"])).method.writer.name == "llm"
     assert build_reviser(load_settings()).method.writer.name == "encoder"
     with pytest.raises(SettingsError, match="unknown reasoner 'oracle'"):
         build_reviser(load_settings(pairs=["reasoner=oracle"]))
 
 
-def test_engines_in_turn_share_a_backend_and_one_of_other_options_is_let_go_before_the_next_is_made():
+def test_pool_shares_a_backend_and_releases_it_before_making_another():
     kept, held = BackendPool(), []
     first = kept.get("llm", "a", object)
     assert kept.get("llm", "a", object) is first
     assert kept.get("encoder", "a", object) is not first
-    kept.get("llm", "b", lambda: held.append(dict(kept._held)) or object())
+    kept.get("llm", "b", lambda: held.append(dict(kept._open)) or object())
     assert "llm" not in held[0] and "encoder" in held[0]

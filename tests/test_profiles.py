@@ -1,4 +1,4 @@
-"""Profiles: written and read back as they are, put into the settings, and refused where they do not belong."""
+"""Profiles: round trips, applied to settings, refused where they do not fit."""
 
 import json
 
@@ -12,13 +12,13 @@ from knowhalu.build import build_method, fingerprint
 from knowhalu.errors import InputError, SettingsError
 from knowhalu.io.outcomes import parse_outcome
 from knowhalu.io.samples import hash_sample
-from knowhalu.load_settings import load_settings
 from knowhalu.methods.common.calibrated import DecisionRule, ProbabilityScaling
 from knowhalu.profiles import (
     CalibrationData,
     FittedSettings,
     Profile,
     apply_profile,
+    load_settings,
     pack_row_hashes,
     read_profile,
     write_profile,
@@ -50,7 +50,7 @@ numbers = st.floats(0, 1)
 
 
 @given(texts, st.dictionaries(texts, st.tuples(numbers, numbers), max_size=3), st.lists(numbers, max_size=4))
-def test_what_is_written_is_read_back(tmp_path_factory, goal, sets, x):
+def test_profile_round_trips(tmp_path_factory, goal, sets, x):
     path = tmp_path_factory.mktemp("profile") / "p.toml"
     curve = (
         ProbabilityScaling(kind="isotonic", x=sorted(x), y=sorted(x))
@@ -68,7 +68,7 @@ def test_what_is_written_is_read_back(tmp_path_factory, goal, sets, x):
     assert read_profile(path) == profile
 
 
-def test_its_settings_are_put_in_and_putting_them_in_again_changes_nothing(path):
+def test_applying_a_profile_is_idempotent(path):
     made(path, {"method": "factored", "reasoner": "encoder", "factored": {"rule": "minimum", "theta": 0.25}})
     settings = load_settings(pairs=[f"profile={path}", "engine.batch=3"])
     assert (settings.method, settings.factored.rule, settings.factored.theta, settings.engine.batch) == (
@@ -79,7 +79,7 @@ def test_its_settings_are_put_in_and_putting_them_in_again_changes_nothing(path)
 
 
 @pytest.mark.parametrize("pair", ["method=conli", "reasoner=llm", "trivial.border=4"])
-def test_a_setting_that_the_profile_has_otherwise_is_refused_with_the_cure(path, pair):
+def test_setting_that_contradicts_the_profile_is_refused(path, pair):
     made(path)
     name = pair.partition("=")[0]
     with pytest.raises(SettingsError, match=f"p.toml: is for {name} = .* but {name} is set to .* Leave one of the two out"):
@@ -87,19 +87,19 @@ def test_a_setting_that_the_profile_has_otherwise_is_refused_with_the_cure(path,
 
 
 @pytest.mark.parametrize("text", ["", "x = ", 'version = "1"', "version = 1\nmade = 2"])
-def test_what_is_no_profile_is_refused_with_the_cure(path, text):
+def test_invalid_profile_is_refused_with_the_remedy(path, text):
     path.write_text(text)
     with pytest.raises(SettingsError, match="p.toml: .*knowhalu calibrate"):
         load_settings(pairs=[f"profile={path}"])
 
 
-def test_a_setting_that_does_not_exist_is_named(path):
+def test_unknown_setting_in_a_profile_is_named(path):
     made(path, {"method": "knowhalu", "knowhalu": {"delta9": 1.0}})
     with pytest.raises(SettingsError, match=r"p.toml: knowhalu.delta9: "):
         load_settings(pairs=[f"profile={path}"])
 
 
-def test_a_profile_of_another_verifier_is_refused_at_the_start_and_one_of_this_is_not(path):
+def test_profile_of_another_verifier_is_refused(path):
     ours = fingerprint(Settings())["verifier"]
     made(path, {"method": "knowhalu", "reasoner": "encoder"}, parts={"verifier": ours})
     assert build_method(load_settings(pairs=[f"profile={path}"])).name == "knowhalu"
@@ -108,13 +108,13 @@ def test_a_profile_of_another_verifier_is_refused_at_the_start_and_one_of_this_i
         build_method(load_settings(pairs=[f"profile={path}"]))
 
 
-def test_so_is_one_of_other_prompts(path):
+def test_profile_of_other_prompts_is_refused(path):
     made(path, {"method": "few-shot", "reasoner": "llm"}, parts={"prompts": "0123"})
     with pytest.raises(SettingsError, match="fitted with other prompts than this run has"):
         build_method(load_settings(pairs=[f"profile={path}"]))
 
 
-def test_a_profile_changes_the_fingerprint_by_what_it_decides_and_not_by_its_place_or_date(path, tmp_path):
+def test_fingerprint_depends_on_the_decisions_of_a_profile_only(path, tmp_path):
     made(path)
     first = fingerprint(load_settings(pairs=[f"profile={path}"]))
     assert first != fingerprint(load_settings(pairs=["method=trivial-length", "trivial.border=3.0"]))
@@ -132,7 +132,7 @@ def write_rows(path, rows):
     return path
 
 
-def test_rows_that_it_was_fitted_on_are_counted_and_refused_unless_they_are_allowed(path, tmp_path):
+def test_fitted_rows_are_refused_unless_allowed(path, tmp_path):
     made(path, contents=[hash_sample(r) for r in ROWS[:3]])
     rows = write_rows(tmp_path / "in.jsonl", [r.model_copy(update={"id": f"new{r.id}"}) for r in ROWS])
     with pytest.raises(InputError, match="fitted on 3 rows of it.*--allow-fitted"):
@@ -142,7 +142,7 @@ def test_rows_that_it_was_fitted_on_are_counted_and_refused_unless_they_are_allo
     assert detect(Checker(Settings(profile=path)), write_rows(rows, ROWS[3:]), tmp_path / "rest.jsonl").samples == 5
 
 
-def test_a_band_and_a_scaling_are_applied_by_set_and_said(path, tmp_path):
+def test_scaling_and_band_of_a_set_are_applied_and_reported(path, tmp_path):
     made(path, decision=DecisionRule(low=0.5, high=0.9), sets={"short": FittedSettings(settings={"trivial": {"border": 1.0}})})
     named = [ROWS[4], ROWS[1].model_copy(update={"meta": {"set": "short"}}), ROWS[1]]
     rows = write_rows(tmp_path / "in.jsonl", [r.model_copy(update={"id": str(i)}) for i, r in enumerate(named)])

@@ -8,9 +8,10 @@ import pytest
 import knowhalu
 from knowhalu import Reviser, Revision, Verdict
 from knowhalu.api import Checker
-from knowhalu.encoder.backend import PACKAGED_VERIFIER
+from knowhalu.encoder.options import PACKAGED_VERIFIER
 from knowhalu.io.fitted_files import HASHED_FILES
-from knowhalu.settings import KnowHaluOptions, Settings
+from knowhalu.methods.knowhalu.options import KnowHaluOptions
+from knowhalu.settings import Settings
 from knowhalu.training.recipes import RECIPES
 from knowhalu.types import HallucinationKind, Label, Sample
 

@@ -8,8 +8,13 @@ from pydantic import ValidationError
 
 from knowhalu.build import reasoners_of, stage_settings
 from knowhalu.errors import InputError, SettingsError
+from knowhalu.llm.options import LLMOptions
+from knowhalu.methods.baselines.options import LexicalOptions
+from knowhalu.methods.cascade import CascadeOptions
+from knowhalu.methods.factored.options import FactoredOptions
+from knowhalu.methods.knowhalu.options import KnowHaluOptions
 from knowhalu.registry import method_card
-from knowhalu.settings import CascadeOptions, FactoredOptions, KnowHaluOptions, LexicalOptions, LLMOptions, Settings
+from knowhalu.settings import Settings, refuse_foreign_code
 
 TUNED_OPTIONS: dict[str, set[str]] = {
     "knowhalu": {"second_opinion", "base_form", "delta1", "delta2"}, "factored": {"theta"},
@@ -28,7 +33,7 @@ def ask_all_settings(settings: Settings) -> Settings:
     """Return the settings of a run in which no check is skipped because of thresholds; raises SettingsError."""
     if settings.profile is not None:
         raise SettingsError("calibrate makes a profile, so it cannot use one. Leave out the profile")
-    own = getattr(settings, method_card(settings.method).options)
+    own = settings.method_options(method_card(settings.method))
     changes: dict[str, Any] = {}
     if settings.method == "knowhalu":
         usual = KnowHaluOptions().model_dump(include=TUNED_OPTIONS["knowhalu"])
@@ -52,7 +57,9 @@ def stored_run_settings(head: dict[str, str], wanted: Settings, path: Path) -> S
             f"{path}: was made with a profile, so it lacks the verdicts of the method itself. Make it again without a profile."
         )
     try:
-        settings = Settings.model_validate(json.loads(head["settings"]))
+        fields = json.loads(head["settings"])
+        refuse_foreign_code(fields, wanted, str(path))
+        settings = Settings.model_validate(fields)
     except (KeyError, ValueError, ValidationError) as error:
         raise InputError(f"{path}: its first line does not tell its settings. Make it again with `knowhalu detect`.") from error
     for name in ("method", "reasoner"):
@@ -70,14 +77,14 @@ def tunable_options(settings: Settings, *, all: bool = False) -> dict[str, Any]:
     The encoder of a cascade is the same whether or not a language model follows, so its profile is valid for both.
     """
     runs = [settings, *stage_settings(settings).values()]
-    branches = dict.fromkeys(method_card(run.method).options for run in runs)
+    branches = {card.options: card for card in (method_card(run.method) for run in runs)}
     if not all:
         return {name: True for name in branches if name in TUNED_OPTIONS and method_card(settings.method).options == name}
     tree: dict[str, Any] = {"method": settings.method}
     if not method_card(settings.method).stages:
         tree["reasoner"] = settings.reasoner
-    for name in branches:
-        tree[name] = getattr(settings, name).model_dump(
+    for name, card in branches.items():
+        tree[name] = settings.method_options(card).model_dump(
             mode="json", exclude_defaults=True, exclude=TUNED_OPTIONS.get(name, set())
         )
     if "llm" in reasoners_of(settings) and not method_card(settings.method).stages:

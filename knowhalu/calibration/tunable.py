@@ -11,8 +11,7 @@ from knowhalu.evaluation.labelled_rows import LabelledRows
 from knowhalu.evaluation.metrics import Flags, Floats, Predictions
 from knowhalu.io.outcomes import read_outcome_table
 from knowhalu.io.samples import read_samples
-from knowhalu.methods.common.combine import fit_theta
-from knowhalu.settings import CombinationRule
+from knowhalu.methods.common.combine import CombinationRule, fit_theta
 from knowhalu.types import META_SET, Label
 
 RowIndices = NDArray[np.intp]

@@ -1,6 +1,7 @@
 """`knowhalu methods` and `knowhalu settings`: what there is to choose from."""
 
 import json
+from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any, get_args
@@ -14,7 +15,7 @@ from rich.table import Table
 from knowhalu.cli.options import make_settings, with_settings
 from knowhalu.cli.show import make_console
 from knowhalu.profiles import toml_value
-from knowhalu.registry import METHODS, MethodCard, method_card
+from knowhalu.registry import MethodCard, all_methods, method_card
 from knowhalu.settings import Settings
 
 NO_REASONER = "nobody: a rule"
@@ -25,31 +26,33 @@ NO_REASONER = "nobody: a rule"
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def methods(name: str | None, as_json: bool) -> None:
     """List the methods: what each does, who can think in it, what it needs and costs; with NAME, all of one."""
-    cards = METHODS if name is None else {name: method_card(name)}
+    cards, errors = all_methods() if name is None else ({name: method_card(name)}, [])
     if as_json:
         fields = {n: _fields(n, card) for n, card in cards.items()}
         click.echo(json.dumps(fields if name is None else fields[name], indent=1, ensure_ascii=False))
     elif name is None:
-        _show_table(make_console())
+        _show_table(make_console(), cards)
+        for error in errors:
+            click.echo(f"not listed: {error}")
     else:
         click.echo(describe_method(name, cards[name]))
 
 
-def _show_table(console: Console) -> None:
+def _show_table(console: Console, cards: Mapping[str, MethodCard]) -> None:
     table = Table(box=None, pad_edge=False, row_styles=("", "dim"))
     for head in ("method", "does", "who thinks", "needs", "cost of a text"):
         table.add_column(head, overflow="fold", no_wrap=head == "method")
-    for name, card in METHODS.items():
-        table.add_row(name, card.does, _reasoners(card), card.needs, card.cost)
+    for name, card in cards.items():
+        table.add_row(name, card.about, _reasoners(card), card.needs, card.cost)
     console.print(table)
     console.print("\nOne of them: knowhalu methods NAME. Use it: knowhalu check --method NAME, knowhalu detect --method NAME.")
 
 
 def describe_method(name: str, card: MethodCard) -> str:
     """Return all that is to be known of a method: its card, its options as TOML, and commands to begin with."""
-    group = getattr(Settings(), card.options)
+    group = Settings().method_options(card)
     lines = [
-        f"{name}: {card.does}",
+        f"{name}: {card.about}",
         "",
         f"who thinks: {_reasoners(card)}",
         f"needs: {card.needs}",
@@ -76,9 +79,9 @@ def _reasoners(card: MethodCard) -> str:
 
 
 def _fields(name: str, card: MethodCard) -> dict[str, Any]:
-    group = getattr(Settings(), card.options)
+    group = Settings().method_options(card)
     return {
-        "name": name, "does": card.does, "reasoners": list(card.reasoners), "needs": card.needs, "cost": card.cost,
+        "name": name, "does": card.about, "reasoners": list(card.reasoners), "needs": card.needs, "cost": card.cost,
         "options": {f"{card.options}.{n}": field.description for n, field in type(group).model_fields.items()},
         "commands": _commands(name, card),
     }  # fmt: skip
@@ -97,7 +100,7 @@ def settings(settings_file: Path | None, pairs: tuple[str, ...]) -> None:
 def render_settings(tree: Settings) -> str:
     """Return the tree as TOML with comments; a setting without a value is commented out."""
     values = [name for name in type(tree).model_fields if not isinstance(getattr(tree, name), BaseModel)]
-    groups = [name for name in type(tree).model_fields if name not in values]
+    groups = [*(name for name in type(tree).model_fields if name not in values), *(tree.model_extra or ())]
     parts = [settings_as_toml(tree, values)]
     for name in groups:
         group = getattr(tree, name)
@@ -130,6 +133,8 @@ def _note(field: FieldInfo) -> str:
 def _choices(annotation: Any) -> list[str]:
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return [json.dumps(member.value) for member in annotation]
+    if str in get_args(annotation):  # one of these choices, or another name
+        return [choice for member in get_args(annotation) for choice in _choices(member)]
     return [json.dumps(choice) for choice in get_args(annotation) if isinstance(choice, str)]
 
 

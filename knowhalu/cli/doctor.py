@@ -19,7 +19,9 @@ import knowhalu
 from knowhalu.cli.options import make_settings, with_settings
 from knowhalu.cli.show import make_console, shorten_text
 from knowhalu.errors import KnowHaluError, SettingsError, StageError
-from knowhalu.settings import LLMOptions, RetrievalOptions, Settings
+from knowhalu.llm.options import LLMOptions
+from knowhalu.retrieval.options import RetrievalOptions
+from knowhalu.settings import Settings
 
 if TYPE_CHECKING:
     from knowhalu.llm.server_backend import ServerInfo
@@ -126,10 +128,10 @@ def _verifier(folder: Path | None) -> DoctorLine:
     import hashlib
 
     try:
-        from knowhalu.encoder.backend import PACKAGED_VERIFIER
+        from knowhalu.encoder.options import EncoderOptions, verifier_folder
     except (ImportError, OSError) as error:
         return DoctorLine("verifier", BAD, f"its code cannot be imported ({error})")
-    home = folder or PACKAGED_VERIFIER
+    home = verifier_folder(EncoderOptions(folder=folder))
     missing = [name for name in VERIFIER_FILES if not (home / name).is_file()]
     if missing:
         cure = "Install a released wheel, or train one: python scripts/train_verifier.py --help"

@@ -21,7 +21,7 @@ class DatasetGroup(click.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command:
         """Import or make a command; raises SettingsError with the nearest name where there is none."""
-        name = name if is_card_path(name) else name.replace("_", "-")
+        name = name if is_card_path(name) or ":" in name else name.replace("_", "-")
         if name in EXTRA_COMMANDS:
             module, _, attribute = EXTRA_COMMANDS[name][0].partition(":")
             found: click.Command = getattr(import_module(module), attribute)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from knowhalu.index.extension import PartState
     from knowhalu.index.manifest import Manifest
     from knowhalu.index.protocols import Retriever
-    from knowhalu.settings import RetrievalOptions
+    from knowhalu.retrieval.options import RetrievalOptions
 
 
 @click.command()
@@ -127,7 +127,7 @@ def _checked(given: dict[str, Any]) -> "RetrievalOptions":
     from pydantic import ValidationError
 
     from knowhalu.errors import SettingsError
-    from knowhalu.settings import RetrievalOptions
+    from knowhalu.retrieval.options import RetrievalOptions
 
     try:
         return RetrievalOptions.model_validate(given)

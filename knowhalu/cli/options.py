@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from knowhalu.errors import SettingsError
-from knowhalu.load_settings import load_settings
+from knowhalu.profiles import load_settings
 from knowhalu.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -11,13 +11,13 @@ from click.exceptions import Exit
 from knowhalu.cli.check import sample_of
 from knowhalu.cli.options import with_text
 from knowhalu.errors import PromptError
+from knowhalu.llm.options import LLMOptions
 from knowhalu.prompts.book import KnowHaluPromptBook, knowhalu_family
 from knowhalu.prompts.examples import KNOWHALU_FAMILY, examples_file, load_examples
 from knowhalu.prompts.format import Formulation
 from knowhalu.prompts.template import PromptText, load_prompt, packaged_folder, prompt_names
 from knowhalu.registry import METHODS, REVISION_FAMILY, REWRITERS, import_object
 from knowhalu.requests import Generate
-from knowhalu.settings import LLMOptions
 from knowhalu.text.sentences import chunks, sanitize
 from knowhalu.types import Document, Knowledge, KnowledgeForm, Passage, Query, Sample, Step, Task
 

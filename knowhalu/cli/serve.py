@@ -23,7 +23,7 @@ from click.exceptions import Exit
 
 from knowhalu.cli.options import make_settings, with_settings
 from knowhalu.errors import InputError, MissingExtra, ModelError, SettingsError
-from knowhalu.settings import LLMOptions
+from knowhalu.llm.options import LLMOptions
 from knowhalu.text.sentences import sanitize
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from knowhalu.errors import InputError, SettingsError
+from knowhalu.registry import is_known, load_extension
 
 if TYPE_CHECKING:
     from knowhalu.datasets.card import DatasetCard
@@ -41,11 +42,21 @@ def dataset_card(name_or_path: str) -> "DatasetCard":
     if is_card_path(name_or_path):
         return read_card(Path(name_or_path))
     cards = dataset_cards()
+    if name_or_path not in cards and is_known("datasets", name_or_path):
+        return _extension_card(name_or_path)
     if name_or_path not in cards:
         near = get_close_matches(name_or_path, cards, 1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise SettingsError(f"unknown data set {name_or_path!r}.{hint} Known: {', '.join(cards)}")
     return cards[name_or_path]
+
+
+def _extension_card(name: str) -> "DatasetCard":
+    """Return the card of an installed data set, whose entry point is the fields of a card or the path of a TOML file."""
+    from knowhalu.datasets.card import make_card
+
+    source = load_extension("datasets", name)
+    return make_card(name, source, {}) if isinstance(source, Mapping) else read_card(Path(source))
 
 
 def is_card_path(name: str) -> bool:

@@ -1,6 +1,6 @@
-"""Embedders of other libraries, for any local folder that these can read.
+"""Embedders and rerankers of other libraries, for any local folder that these can read.
 
-Nothing is downloaded, nothing is unpickled and no code is run from a folder.
+Nothing is downloaded or unpickled, and no code in a folder is run.
 """
 
 import hashlib
@@ -18,18 +18,18 @@ from knowhalu.encoder.device import Precision, choose_device, in_one_thread
 from knowhalu.errors import MissingExtra, ModelError
 
 FINGERPRINTED_SUFFIXES = (".safetensors", ".json", ".txt", ".model")
-"""Endings of the files that decide over the vectors: weights, settings, vocabularies."""
+"""Suffixes of the files that determine the vectors: weights, settings, vocabularies."""
 IGNORED_FILES = ("data_config.json", "README.md")
 
 
 def go_offline() -> None:
-    """Keep the libraries from the network; they read these names when they are imported."""
+    """Keep the libraries off the network; they read these variables when they are imported."""
     for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_HUB_DISABLE_TELEMETRY", "DO_NOT_TRACK"):
         os.environ[name] = "1"
 
 
 def folder_fingerprint(folder: Path) -> str:
-    """Return the sha256 over the names and bytes of all files that decide over the vectors."""
+    """Return the sha256 over the names and contents of all files that determine the vectors."""
     digest = hashlib.sha256()
     for path in sorted(
         p for p in folder.rglob("*") if p.is_file() and p.suffix in FINGERPRINTED_SUFFIXES and p.name not in IGNORED_FILES
@@ -40,7 +40,7 @@ def folder_fingerprint(folder: Path) -> str:
 
 
 def refuse_unsafe(folder: Path) -> None:
-    """Raise ModelError where loading the folder would unpickle a file or run code that lies in it."""
+    """Raise ModelError where loading the folder would unpickle a file or run code in it."""
     if not any(folder.glob("*.safetensors")) and not any(folder.glob("0_*/*.safetensors")):
         raise ModelError(f"{folder}: no model.safetensors. Pickled weights are never read: save the model as safetensors")
     for path in folder.rglob("pytorch_model.bin"):
@@ -56,14 +56,14 @@ def refuse_unsafe(folder: Path) -> None:
             raise ModelError(f"{modules}: the module {name!r} is code outside the library, which is never run. Use another model")
 
 
-def _check_vectors(vectors: Any, texts: Sequence[str], dimension: int) -> NDArray[np.float32]:
-    found = np.ascontiguousarray(vectors, dtype=np.float32).reshape(len(texts), dimension)
-    found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), np.float32(1e-12))
-    return found
+def _normalize(vectors: Any, texts: Sequence[str], dimension: int) -> NDArray[np.float32]:
+    rows = np.ascontiguousarray(vectors, dtype=np.float32).reshape(len(texts), dimension)
+    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.float32(1e-12))
+    return rows
 
 
 class SentenceTransformerEmbedder:
-    """Any local folder that `sentence-transformers` reads, BGE among them."""
+    """Embed with any local folder that `sentence-transformers` reads, such as BGE."""
 
     @in_one_thread
     def __init__(
@@ -80,7 +80,7 @@ class SentenceTransformerEmbedder:
             self._model = SentenceTransformer(
                 str(folder), device=str(place), local_files_only=True, trust_remote_code=False, model_kwargs=options
             )
-        except Exception as error:  # the library raises whatever its parts raise
+        except Exception as error:  # the library raises any exception of its parts
             raise ModelError(f"{folder}: sentence-transformers cannot load this folder ({error})") from error
         self.dimension = len(self._model.encode(["dimension"])[0])
         prompts = getattr(self._model, "prompts", None) or {}
@@ -88,26 +88,26 @@ class SentenceTransformerEmbedder:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Return the sha256 over all files of the model; a query prefix does not count, it leaves passages alone."""
+        """Return the sha256 over all files of the model, without the query prefix, which does not change passages."""
         return folder_fingerprint(self.folder)
 
     @in_one_thread
     def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
-        """Encode texts in order: float32 `(n, dimension)`; queries get the given prefix, else what the folder declares."""
+        """Encode texts in order: float32 `(n, dimension)`; queries get the given prefix, or else that of the folder."""
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         options: dict[str, Any] = {"batch_size": 32, "normalize_embeddings": True, "show_progress_bar": False}
         if query and self.query_prefix is not None:
-            found = self._model.encode(list(texts), prompt=self.query_prefix, **options)
+            vectors = self._model.encode(list(texts), prompt=self.query_prefix, **options)
         elif query:
-            found = self._model.encode_query(list(texts), **options)
+            vectors = self._model.encode_query(list(texts), **options)
         else:
-            found = self._model.encode_document(list(texts), **options)
-        return _check_vectors(found, texts, self.dimension)
+            vectors = self._model.encode_document(list(texts), **options)
+        return _normalize(vectors, texts, self.dimension)
 
 
 class FlagEmbedder:
-    """A local BGE folder, read by the FlagEmbedding library (extra `bge`)."""
+    """Embed with a local BGE folder by the FlagEmbedding library (extra `bge`)."""
 
     @in_one_thread
     def __init__(
@@ -133,7 +133,7 @@ class FlagEmbedder:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Return the sha256 over all files of the model, told apart from the same folder read by another library."""
+        """Return the sha256 over all files of the model and the name of the library."""
         return hashlib.sha256(f"flag {folder_fingerprint(self.folder)}".encode()).hexdigest()
 
     @in_one_thread
@@ -141,5 +141,40 @@ class FlagEmbedder:
         """Encode texts in order: float32 `(n, dimension)`; queries get the query prefix."""
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        found = self._model.encode_queries(list(texts)) if query else self._model.encode_corpus(list(texts))
-        return _check_vectors(found, texts, self.dimension)
+        vectors = self._model.encode_queries(list(texts)) if query else self._model.encode_corpus(list(texts))
+        return _normalize(vectors, texts, self.dimension)
+
+
+class CrossEncoderScorer:
+    """Score (query, passage) pairs with a local cross-encoder that `sentence-transformers` reads; higher is better.
+
+    Raises ModelError where the folder is missing or unusable.
+    """
+
+    @in_one_thread
+    def __init__(self, folder: Path, *, precision: Precision = "auto", device: str = "auto") -> None:
+        if not folder.is_dir():
+            raise ModelError(
+                f"{folder}: no such model folder. Nothing is ever downloaded: copy the model there, or use 'verifier'"
+            )
+        refuse_unsafe(folder)
+        go_offline()
+        from sentence_transformers import CrossEncoder
+
+        dtype, place = choose_device(precision, device)
+        options: dict[str, Any] = {"dtype": dtype, "use_safetensors": True}
+        try:
+            self._model = CrossEncoder(
+                str(folder), device=str(place), local_files_only=True, trust_remote_code=False, model_kwargs=options
+            )
+        except Exception as error:  # the library raises any exception of its parts
+            raise ModelError(f"{folder}: sentence-transformers cannot load this folder ({error})") from error
+        if self._model.num_labels != 1:
+            raise ModelError(f"{folder}: the model has {self._model.num_labels} outputs; a reranker has one")
+
+    @in_one_thread
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return the scores of pairs, in order."""
+        if not pairs:
+            return []
+        return [float(s) for s in self._model.predict(list(pairs), batch_size=32, show_progress_bar=False)]

@@ -1,36 +1,43 @@
-"""The verifier as a backend: answers `Entail` and `TagSpans` in batches of like lengths; long sources are read in windows."""
+"""The verifier as a backend: answers `Entail` and `TagSpans` in batches of similar lengths, and reads long sources in windows.
+
+A row is always padded to the shape of its own length, so its result depends neither on its neighbours nor on its batch. There
+are few shapes, since CPU kernels are prepared again for each new one.
+"""
 
 from array import array
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
 
-from knowhalu.encoder.bucketing import batch_by_length
 from knowhalu.encoder.device import Precision, choose_device, in_one_thread, use_threads
+from knowhalu.encoder.options import PACKAGED_VERIFIER
 from knowhalu.encoder.spans import read_span_threshold, unsupported_spans, unsupported_word_probabilities
 from knowhalu.encoder.verifier import EncodedPair, PairTokenizer, Verifier
 from knowhalu.errors import ModelError
 from knowhalu.requests import Entail, EntailmentPair, Probabilities, TagSpans, UnsupportedSpan
 from knowhalu.text.sentences import segments, windows
 
-PACKAGED_VERIFIER = Path(__file__).parent.parent / "weights" / "verifier"
 WINDOW_TOKENS = 256
-"""Tokens that the verifier reads at once, as in its training; a longer source is read in windows."""
+"""Tokens of one forward row, as in the training; a longer source is read in windows."""
 MAX_TOKENS, OVERLAP_TOKENS = 512, 32
-"""Tokens that the verifier can read at all, and those that two parts of a longer window (a list of numbers, say) share."""
+"""The model's limit of tokens, and the overlap of two parts of a window that is longer (a list of numbers, for example)."""
 MAX_CLAIM_TOKENS = 160
-"""Tokens of a claim that is read whole; a longer one is read piece by piece."""
+"""Tokens of a claim that is read whole; a longer one is read in pieces."""
+MAX_QUESTION_TOKENS = 96
+"""Tokens of a question that are read; the claim after it is always read whole."""
 MAX_CACHED_ROWS = 4096
-"""Rows whose reading is kept for a while, some kilobyte each: what is marked was nearly always scored just before."""
+"""Rows whose output is cached, about a kilobyte each: a pair whose spans are tagged was nearly always scored just before."""
+MIN_PADDED_LENGTH = 32
+"""Shorter rows are padded to this length."""
 
 
 class _WindowRow(NamedTuple):
-    """One forward row: its tokens and the (pair, claim piece) that it is a window for."""
+    """One forward row: its tokens, and the numbers of the pair and of the claim piece that it belongs to."""
 
     tokens: EncodedPair
     pair: int
@@ -38,10 +45,13 @@ class _WindowRow(NamedTuple):
 
 
 class _RowOutput(NamedTuple):
-    """What a row says: the classes, and of every token of the claim how probably it is not borne out (none without a marker)."""
+    """The output for a row: class probabilities, and for each token of the claim the probability that it is unsupported.
+
+    `token_probabilities` are empty for weights without a span head.
+    """
 
     scores: Probabilities
-    marks: Sequence[float]
+    token_probabilities: Sequence[float]
 
 
 class EncoderBackend:
@@ -64,32 +74,34 @@ class EncoderBackend:
         dtype, self.device = choose_device(precision, "auto")
         self.model = Verifier.load(self.folder, dtype).to(self.device)
         self.vocabulary = PairTokenizer.load(self.folder)
-        self.border = read_span_threshold(self.folder)
+        self.span_threshold = read_span_threshold(self.folder)
         self.tokens = tokens
-        self._read_lately: OrderedDict[bytes, _RowOutput] = OrderedDict()
+        self._recent: OrderedDict[bytes, _RowOutput] = OrderedDict()
         self._lock = Lock()
 
-    def forget(self) -> None:
-        """Let go of what was read lately."""
+    def clear_cache(self) -> None:
+        """Discard the outputs of recent rows."""
         with self._lock:
-            self._read_lately.clear()
+            self._recent.clear()
 
     def answer_many(self, requests: Sequence[Entail | TagSpans]) -> list[list[Any]]:
         """Answer all requests, each by `Probabilities` or by tuples of `UnsupportedSpan`; equal pairs are computed once."""
-        asked, marked = ([r for r in requests if isinstance(r, kind)] for kind in (Entail, TagSpans))
-        unique, doubted = (list(dict.fromkeys(p for r in some for p in r.pairs)) for some in (asked, marked))
-        scores = dict(zip(unique, self.score(unique), strict=True))
-        marks = dict(zip(doubted, self.mark(doubted), strict=True))
-        return [[marks[p] if isinstance(r, TagSpans) else scores[p] for p in r.pairs] for r in requests]
+        scored, tagged = (
+            list(dict.fromkeys(p for r in requests if isinstance(r, kind) for p in r.pairs)) for kind in (Entail, TagSpans)
+        )
+        scores = dict(zip(scored, self.score(scored), strict=True))
+        spans = dict(zip(tagged, self.tag_spans(tagged), strict=True))
+        return [[spans[p] if isinstance(r, TagSpans) else scores[p] for p in r.pairs] for r in requests]
 
     def score(self, pairs: Sequence[EntailmentPair]) -> list[Probabilities]:
-        """Score pairs, in order.
+        """Return the probabilities of pairs, in order.
 
-        Of several windows of a source the best supporting one counts; of several pieces of a long claim the least supported.
+        Of several windows of a source, the one with the highest P(supported) counts; of several pieces of a claim, the one with
+        the lowest.
         """
-        work = self._work(pairs)
+        rows = self._window_rows(pairs)
         best: dict[tuple[int, int], Probabilities] = {}
-        for row, (score, _) in zip(work, self._read([w.tokens for w in work]), strict=True):
+        for row, (score, _) in zip(rows, self._read([r.tokens for r in rows]), strict=True):
             key = (row.pair, row.piece)
             if key not in best or score.supported > best[key].supported:
                 best[key] = score
@@ -99,84 +111,158 @@ class EncoderBackend:
                 worst[pair] = score
         return [worst[i] for i in range(len(pairs))]
 
-    def mark(self, pairs: Sequence[EntailmentPair]) -> list[tuple[UnsupportedSpan, ...]]:
-        """Mark the words of each claim that its premise does not bear out, from the border of its folder on."""
-        return [unsupported_spans(p.claim, d, self.border) if d else () for p, d in zip(pairs, self.doubts(pairs), strict=True)]
+    def tag_spans(self, pairs: Sequence[EntailmentPair]) -> list[tuple[UnsupportedSpan, ...]]:
+        """Return the spans of each claim that its premise does not support, by the threshold of the verifier's folder."""
+        words = self.unsupported_probabilities(pairs)
+        return [unsupported_spans(p.claim, w, self.span_threshold) if w else () for p, w in zip(pairs, words, strict=True)]
 
-    def doubts(self, pairs: Sequence[EntailmentPair]) -> list[list[float]]:
-        """Return for every word of each claim how probably the premise does not bear it out.
+    def unsupported_probabilities(self, pairs: Sequence[EntailmentPair]) -> list[list[float]]:
+        """Return for each word of each claim the probability that the premise does not support it.
 
-        Of several windows the best supporting one counts. The list is empty with weights that were trained without marks, and
-        for a claim that is too long to be read whole.
+        Of several windows of a source, the one with the highest P(supported) counts. The list is empty for weights without a
+        span head, and for a claim that is too long to be read whole.
         """
-        whole = [i for i, ids in enumerate(self.vocabulary.pieces([p.claim for p in pairs])) if 0 < len(ids) <= MAX_CLAIM_TOKENS]
-        found: list[list[float]] = [[] for _ in pairs]
+        lengths = [len(ids) for ids in self.vocabulary.pieces([p.claim for p in pairs])]
+        whole = [i for i, length in enumerate(lengths) if 0 < length <= MAX_CLAIM_TOKENS]
+        probabilities: list[list[float]] = [[] for _ in pairs]
         if self.model.marker is None or not whole:
-            return found
-        work = self._work([pairs[i] for i in whole])
+            return probabilities
+        rows = self._window_rows([pairs[i] for i in whole])
         best: dict[int, _RowOutput] = {}
-        for row, reading in zip(work, self._read([w.tokens for w in work]), strict=True):
-            if row.pair not in best or reading.scores.supported > best[row.pair].scores.supported:
-                best[row.pair] = reading
-        for n, places in enumerate(self.vocabulary.places([pairs[i].claim for i in whole])):
-            found[whole[n]] = unsupported_word_probabilities(pairs[whole[n]].claim, places, best[n].marks)
-        return found
+        for row, output in zip(rows, self._read([r.tokens for r in rows]), strict=True):
+            if row.pair not in best or output.scores.supported > best[row.pair].scores.supported:
+                best[row.pair] = output
+        for n, offsets in enumerate(self.vocabulary.offsets([pairs[i].claim for i in whole])):
+            claim = pairs[whole[n]].claim
+            probabilities[whole[n]] = unsupported_word_probabilities(claim, offsets, best[n].token_probabilities)
+        return probabilities
 
-    def _work(self, pairs: Sequence[EntailmentPair]) -> list[_WindowRow]:
-        """Cut pairs into rows that the model can read at once."""
+    def _window_rows(self, pairs: Sequence[EntailmentPair]) -> list[_WindowRow]:
+        """Split pairs into rows within the model's limit."""
         premises = self.vocabulary.pieces([p.premise for p in pairs])
         claims = self.vocabulary.pieces([p.claim for p in pairs])
         questions = self.vocabulary.pieces([p.question or "" for p in pairs])
-        work: list[_WindowRow] = []
+        rows: list[_WindowRow] = []
         for i, (premise, claim, question) in enumerate(zip(premises, claims, questions, strict=True)):
-            pieces = [claim] if len(claim) <= MAX_CLAIM_TOKENS else self._pieces(pairs[i].claim)
-            asked = question[:96] or None  # a longer question is background; its claim is always read whole
+            pieces = [claim] if len(claim) <= MAX_CLAIM_TOKENS else self._claim_pieces(pairs[i].claim)
+            question_ids = question[:MAX_QUESTION_TOKENS] or None
             views = [premise]
-            if len(premise) + max(map(len, pieces)) + len(asked or ()) + 4 > WINDOW_TOKENS:
+            if len(premise) + max(map(len, pieces)) + len(question_ids or ()) + 4 > WINDOW_TOKENS:
                 views = self.vocabulary.pieces([w.text for w in windows(pairs[i].premise, 120, 40)])
             for number, piece in enumerate(pieces):
-                room = MAX_TOKENS - len(piece) - len(asked or ()) - 4
+                room = MAX_TOKENS - len(piece) - len(question_ids or ()) - 4
                 parts = [v[a : a + room] for v in views for a in range(0, max(1, len(v) - OVERLAP_TOKENS), room - OVERLAP_TOKENS)]
-                work += [_WindowRow(self.vocabulary.join(part, piece, asked, MAX_TOKENS), i, number) for part in parts]
-        return work
+                rows += [_WindowRow(self.vocabulary.join(part, piece, question_ids, MAX_TOKENS), i, number) for part in parts]
+        return rows
 
-    def _pieces(self, claim: str) -> list[list[int]]:
-        """Read a long claim segment by segment, and a segment without spaces in slices, so that nothing is left out."""
-        found = self.vocabulary.pieces([s.text for s in segments(claim, 40)])
-        return [ids[a : a + MAX_CLAIM_TOKENS] for ids in found for a in range(0, len(ids), MAX_CLAIM_TOKENS)]
+    def _claim_pieces(self, claim: str) -> list[list[int]]:
+        """Split a long claim into segments, and a segment without spaces into slices, so that no token is left out."""
+        tokens = self.vocabulary.pieces([s.text for s in segments(claim, 40)])
+        return [ids[a : a + MAX_CLAIM_TOKENS] for ids in tokens for a in range(0, len(ids), MAX_CLAIM_TOKENS)]
 
     def _read(self, rows: list[EncodedPair]) -> list[_RowOutput]:
-        """Read rows, in order; equal ones, and those that were read lately, are not computed again."""
+        """Return the outputs of rows, in order; equal and recent ones are not computed again."""
         keys = [_row_key(row) for row in rows]
         with self._lock:
-            found = {key: self._read_lately[key] for key in keys if key in self._read_lately}
-        missing = {key: row for key, row in zip(keys, rows, strict=True) if key not in found}
-        found |= zip(missing, self._forward(list(missing.values())), strict=True)
+            outputs = {key: self._recent[key] for key in keys if key in self._recent}
+        missing = {key: row for key, row in zip(keys, rows, strict=True) if key not in outputs}
+        outputs |= zip(missing, self._forward(list(missing.values())), strict=True)
         with self._lock:
-            for key, reading in found.items():
-                self._read_lately[key] = reading
-                self._read_lately.move_to_end(key)
-            while len(self._read_lately) > MAX_CACHED_ROWS:
-                self._read_lately.popitem(last=False)
-        return [found[key] for key in keys]
+            for key, output in outputs.items():
+                self._recent[key] = output
+                self._recent.move_to_end(key)
+            while len(self._recent) > MAX_CACHED_ROWS:
+                self._recent.popitem(last=False)
+        return [outputs[key] for key in keys]
 
     def _forward(self, rows: list[EncodedPair]) -> list[_RowOutput]:
-        """Compute rows, in order."""
-        found: dict[int, _RowOutput] = {}
+        """Compute rows in batches; return their outputs in order."""
+        outputs: dict[int, _RowOutput] = {}
         for batch in batch_by_length([len(row.ids) for row in rows], self.tokens):
-            found |= zip(batch.rows, self._compute([rows[i] for i in batch.rows], batch.length), strict=True)
-        return [found[i] for i in range(len(rows))]
+            outputs |= zip(batch.rows, self._compute([rows[i] for i in batch.rows], batch.length), strict=True)
+        return [outputs[i] for i in range(len(rows))]
 
     @in_one_thread
     @torch.inference_mode()
     def _compute(self, rows: list[EncodedPair], length: int) -> list[_RowOutput]:
         tensors = [t.to(self.device) for t in self.vocabulary.batch(rows, length)]
-        logits, doubts = self.model.marked(*tensors) if self.model.marker else (self.model(*tensors), None)
+        logits, span_logits = self.model.with_span_logits(*tensors) if self.model.marker else (self.model(*tensors), None)
         scores = logits.float().softmax(-1).tolist()
-        marks = [[]] * len(rows) if doubts is None else doubts.float().sigmoid().tolist()
-        said = (array("f", values[row.said : len(row.ids) - 1]) for row, values in zip(rows, marks, strict=True))
-        return [_RowOutput(Probabilities(*three), own) for three, own in zip(scores, said, strict=True)]
+        tokens = [[]] * len(rows) if span_logits is None else span_logits.float().sigmoid().tolist()
+        claims = (array("f", values[row.claim_start : len(row.ids) - 1]) for row, values in zip(rows, tokens, strict=True))
+        return [_RowOutput(Probabilities(*three), claim) for three, claim in zip(scores, claims, strict=True)]
 
 
 def _row_key(row: EncodedPair) -> bytes:
-    return blake2b(array("i", [row.border, row.said, *row.ids]).tobytes(), digest_size=16).digest()
+    return blake2b(array("i", [row.second_start, row.claim_start, *row.ids]).tobytes(), digest_size=16).digest()
+
+
+class LengthBatch(NamedTuple):
+    """The numbers of the rows of a batch, shortest first, and the length that they are padded to."""
+
+    rows: list[int]
+    length: int
+
+
+def batch_by_length(lengths: Sequence[int], budget: int) -> Iterator[LengthBatch]:
+    """Yield batches of at most `budget` tokens including padding; a row that is longer makes a batch of its own."""
+    groups: dict[int, list[int]] = defaultdict(list)
+    for i in sorted(range(len(lengths)), key=lengths.__getitem__):
+        groups[padded_length(lengths[i])].append(i)
+    for length, rows in groups.items():
+        size = max(1, budget // length)
+        yield from (LengthBatch(rows[a : a + size], length) for a in range(0, len(rows), size))
+
+
+def padded_length(length: int) -> int:
+    """Return the shape of a length: at most an eighth longer, rounded up to a multiple of 8, 16 over 128, 32 over 256."""
+    step = max(8, 1 << (length - 1).bit_length() >> 4)
+    return max(MIN_PADDED_LENGTH, -(-length // step) * step)
+
+
+class PairScorer(Protocol):
+    """A backend that scores pairs."""
+
+    def answer_many(self, requests: list[Any]) -> Sequence[list[Any]]:
+        """Answer every request, in order."""
+
+
+class ScoreCache:
+    """Cache the probabilities of at most `capacity` pairs, about 200 bytes each, for methods compared on the same rows."""
+
+    def __init__(self, backend: PairScorer, capacity: int) -> None:
+        self.backend, self.capacity = backend, capacity
+        self._cached: OrderedDict[bytes, Probabilities] = OrderedDict()
+        self._lock = Lock()
+
+    def answer_many(self, requests: Sequence[Entail | TagSpans]) -> list[list[Any]]:
+        """Answer all requests. Spans are not cached. An error of the backend is raised, and nothing of its call is cached."""
+        keys = {pair: _pair_key(pair) for request in requests if isinstance(request, Entail) for pair in request.pairs}
+        scores = self._look_up(keys)
+        missing = tuple(pair for pair in keys if pair not in scores)
+        tagging = [request for request in requests if isinstance(request, TagSpans)]
+        needed = [*([Entail(missing)] if missing else []), *tagging]
+        replies = list(self.backend.answer_many(needed)) if needed else []
+        if missing:
+            scores.update(zip(missing, replies.pop(0), strict=True))
+            self._store({keys[pair]: scores[pair] for pair in missing})
+        spans = iter(replies)
+        return [next(spans) if isinstance(r, TagSpans) else [scores[pair] for pair in r.pairs] for r in requests]
+
+    def _look_up(self, keys: dict[EntailmentPair, bytes]) -> dict[EntailmentPair, Probabilities]:
+        with self._lock:
+            cached = {pair: key for pair, key in keys.items() if key in self._cached}
+            for key in cached.values():
+                self._cached.move_to_end(key)
+            return {pair: self._cached[key] for pair, key in cached.items()}
+
+    def _store(self, scores: dict[bytes, Probabilities]) -> None:
+        with self._lock:
+            self._cached.update(scores)
+            while len(self._cached) > self.capacity:
+                self._cached.popitem(last=False)
+
+
+def _pair_key(pair: EntailmentPair) -> bytes:
+    # repr separates ("a", "b c") from ("a b", "c"), and an empty question from none; a lone surrogate has bytes, too
+    return blake2b(repr(tuple(pair)).encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -1,4 +1,4 @@
-"""Where a model runs, in which precision, and the one thread that all of its computing takes place in."""
+"""The device and the precision of a model, and the one thread in which it computes."""
 
 import os
 import threading
@@ -20,24 +20,24 @@ def bf16_is_fast() -> bool:
 _requested_threads: int | None = None
 
 
-def use_threads(asked: int | None) -> None:
-    """Let torch compute with so many threads; None: those that were asked for before, or else all that the process may use."""
+def use_threads(threads: int | None) -> None:
+    """Set the CPU threads of torch; None: the number that was set before, or else all cores that the process may use."""
     global _requested_threads
-    _requested_threads = asked or _requested_threads
+    _requested_threads = threads or _requested_threads
     if _requested_threads is not None:
         torch.set_num_threads(_requested_threads)
-    elif "OMP_NUM_THREADS" not in os.environ:  # which torch heeds by itself
-        may_use = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        torch.set_num_threads(may_use or 1)
+    elif "OMP_NUM_THREADS" not in os.environ:  # torch reads this variable itself
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        torch.set_num_threads(cores or 1)
 
 
 def mixed_precision(device: torch.device) -> torch.autocast:
-    """Return the context that trains and scores in bfloat16 where the hardware has it; emulated, it takes three times as long."""
+    """Return the autocast context: bfloat16 where the hardware supports it, as emulation takes three times as long as fp32."""
     return torch.autocast(device.type, torch.bfloat16, enabled=choose_device("auto", device.type)[0] == torch.bfloat16)
 
 
 def choose_device(precision: Precision, device: str) -> tuple[torch.dtype, torch.device]:
-    """Resolve "auto": a GPU where there is one; bfloat16 wherever the hardware has it."""
+    """Resolve "auto": a GPU where one is available, bfloat16 where the hardware supports it."""
     place = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
     half = precision == "bf16" or (precision == "auto" and (place.type == "cuda" or bf16_is_fast()))
     return (torch.bfloat16 if half else torch.float32), place
@@ -50,7 +50,7 @@ _thread_state = threading.local()
 
 
 def in_one_thread(function: Callable[P, T]) -> Callable[P, T]:
-    """Run a function in the thread that computes and wait for it; what it raises is raised."""
+    """Run a function in the computing thread, wait for it, and return its result or raise its exception."""
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:

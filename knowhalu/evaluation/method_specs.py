@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 from knowhalu.build import reasoner_of
 from knowhalu.errors import SettingsError
-from knowhalu.load_settings import read_settings
 from knowhalu.profiles import apply_profile, read_profile
 from knowhalu.registry import METHODS, method_card
-from knowhalu.settings import Settings
+from knowhalu.settings import Settings, read_settings
 
 SPEC_SYNTAX = "[NAME=]METHOD[:REASONER][[SETTING=VALUE,...]], such as conli:llm or strict=factored[theta=0.7]"
 RUN_SETTINGS = ("profile", "allow_fitted")
 """Settings without a dot that belong to the whole run, not to a method."""
 _COMMA = re.compile(r",(?![^\[]*\])")
-_SPEC = re.compile(r"(?:([\w.-]+)=)?([\w-]+)(?::([\w-]+))?(?:\[(.*)\])?", re.DOTALL)
+_SPEC = re.compile(r"(?:([\w.-]+)=)?([\w-]+|\w+(?:\.\w+)+:\w+)(?::([\w-]+))?(?:\[(.*)\])?", re.DOTALL)
+"""A spec: a method by its name, or by an import path whose module has a dot; `a:b` is a method and its reasoner."""
 
 
 class MethodSpec(NamedTuple):

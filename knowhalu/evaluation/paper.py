@@ -115,7 +115,7 @@ def _matching(wanted: OwnRow, run: PastRun) -> list[PastResult]:
     if spec.method == LENGTH_RULE:
         return [r for r in results if r.name == min(results, key=lambda r: r.name != LENGTH_RULE).name]
     made = spec._replace(reasoner="llm").settings(None, ())
-    usual = getattr(made, method_card(spec.method).options).model_dump(mode="json")
+    usual = made.method_options(method_card(spec.method)).model_dump(mode="json")
     free = {*FITTED_SETTINGS, *(FORM_SETTINGS if spec.method == "knowhalu" else ())}
     return [r for r in results if all(r.settings.get(name, value) == value for name, value in usual.items() if name not in free)]
 

@@ -12,8 +12,8 @@ import tenacity
 from knowhalu.errors import BackendError, ReplyError, SettingsError
 from knowhalu.io import http
 from knowhalu.io.http import TransientFault
+from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.parse import error_text, explain_refusal, is_permanent
-from knowhalu.settings import LLMOptions
 
 T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]

@@ -14,9 +14,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.sqlite_cache import SQLiteCache, default_cache_folder
 from knowhalu.requests import Completion, Generate
-from knowhalu.settings import LLMOptions
 
 CACHE_FORMAT = 1
 """Part of every key; a new number invalidates all entries."""
@@ -141,17 +141,19 @@ def _backend_identity(backend: Any, folder: Path) -> Any:
     return json.dumps([(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats])
 
 
-async def model_identity(kind: Any, options: LLMOptions) -> str:
-    """Return name and hash of the model behind a kind of backend: from the server's list of models, or the model's folder.
+async def model_identity(backend: Any | None, options: LLMOptions) -> str:
+    """Return name and hash of the model that answers, by a backend with `identity` or by the files of the model's folder.
 
     No model is loaded. Raises BackendError where the server does not answer.
     """
-    backend = kind(options) if hasattr(kind, "identity") else None
     try:
         result = _backend_identity(backend, Path(options.model).expanduser())
         identity = str(await result if inspect.isawaitable(result) else result)
     finally:
         if backend is not None:
             await backend.close()
-    name = options.model or (json.loads(identity)["model"] if identity else "")
+    try:
+        name = options.model or json.loads(identity)["model"]
+    except (ValueError, KeyError, TypeError):
+        name = ""
     return f"{Path(name).name} {hashlib.sha256(identity.encode()).hexdigest()[:16]}"

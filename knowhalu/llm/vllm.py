@@ -15,8 +15,8 @@ from knowhalu.llm.local.decode import choose_label
 from knowhalu.llm.local.loading import check_model_folder
 from knowhalu.llm.local.prefix_tree import TokenIds
 from knowhalu.llm.local.prompt_encoding import EncodedPrompt, PromptEncoder
+from knowhalu.llm.options import LLMOptions
 from knowhalu.requests import Completion, Generate
-from knowhalu.settings import LLMOptions
 
 Answer = Completion | StageError
 OFFLINE_ENVIRONMENT = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}

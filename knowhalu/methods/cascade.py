@@ -5,15 +5,34 @@ model decides the rest; without it, texts between the two thresholds are inconcl
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from pydantic import Field, model_validator
 
 from knowhalu.methods.common.calibrated import CalibratedMethod, DecisionRule
 from knowhalu.methods.common.protocol import Detector
 from knowhalu.requests import Conversation
 from knowhalu.results import CascadeStage, Verdict
-from knowhalu.settings import CascadeOptions
-from knowhalu.types import Sample
+from knowhalu.types import Record, Sample
 
 RULES_STAGE, ENCODER_STAGE, LLM_STAGE = "rules", "encoder", "llm"
+
+
+class CascadeOptions(Record):
+    """Options of the cascade: rules, then the encoder, then the language model for what the encoder leaves undecided."""
+
+    rules: str = Field("lexical", description="a method that nobody thinks in, which begins; empty: the encoder begins")
+    encoder: str = Field("knowhalu", min_length=1, description="the method by the encoder")
+    llm: str = Field("knowhalu", min_length=1, description="the method by the language model, with --reasoner llm")
+    low: float = Field(0.2, ge=-1.0, le=1.0, description="the encoder decides P(hallucinated) of at most this as faithful")
+    high: float = Field(0.8, ge=0.0, le=1.0, description="and over this as hallucinated; what is between goes on")
+    ask: Literal["needed", "always"] = Field("needed", description="later stages where an earlier one has decided: not, or too")
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "CascadeOptions":
+        if self.low > self.high:
+            raise ValueError("cascade.low is over cascade.high")
+        return self
 
 
 class Cascade:

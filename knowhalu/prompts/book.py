@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from knowhalu.errors import PromptError
+from knowhalu.llm.options import LLMOptions
 from knowhalu.prompts import format as layout
 from knowhalu.prompts.examples import (
     BASELINES_FAMILY,
@@ -37,7 +38,6 @@ from knowhalu.prompts.format import (
 from knowhalu.prompts.generate import make_request
 from knowhalu.prompts.template import Prompt, PromptText, join_sections, load_prompt, section, shield
 from knowhalu.requests import Generate
-from knowhalu.settings import LLMOptions
 from knowhalu.types import KnowledgeForm, Label, Passage, Query, Sample, Step, Task
 
 DEMONSTRATIONS = "demonstrations"

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 from knowhalu.errors import ReplyError
+from knowhalu.llm.options import LLMOptions
 from knowhalu.prompts.template import Prompt, section, shield
-from knowhalu.requests import Completion, Conversation, Generate
-from knowhalu.settings import LLMOptions
+from knowhalu.requests import Completion, Conversation, Generate, ask
 
 T = TypeVar("T")
 
@@ -33,12 +33,12 @@ def generate_with_retry(
     that cannot continue a reply repeats it, so the reply is read alone first.
     """
     for fresh in (False, True):
-        first: Completion = yield replace(request, bypass_cache=fresh)
+        first = yield from ask(replace(request, bypass_cache=fresh))
         try:
             return first, read(first)
         except ReplyError:
             second = replace(again(first), bypass_cache=fresh)
-        completion: Completion = yield second
+        completion = yield from ask(second)
         try:
             return completion, read(completion)
         except ReplyError as error:

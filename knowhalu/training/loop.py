@@ -201,7 +201,7 @@ class Trainer:
             group["lr"] = rate * group["factor"]
         ids, mask, types, targets, wrong, soft = (t.to(self.device) for t in batch[:6])
         with mixed_precision(self.device):
-            logits, marks = self.model.marked(ids, mask, types)
+            logits, marks = self.model.with_span_logits(ids, mask, types)
         s = self.settings
         loss = class_loss(logits, targets, soft, smoothing=s.smoothing, focus=s.focus) + s.marking * span_loss(marks, wrong)
         return optimizer_step(loss, self.model, self.optimizer)

@@ -20,13 +20,13 @@ def token_targets(
 ) -> list[TokenTargets]:
     """Return the targets of every example's claim; a token is wrong where it shares a character with a wrong stretch."""
     found: list[TokenTargets] = []
-    for example, row, places in zip(examples, rows, vocabulary.places([e.claim for e in examples]), strict=True):
+    for example, row, places in zip(examples, rows, vocabulary.offsets([e.claim for e in examples]), strict=True):
         wrong = example.marks
         if wrong is None:
             found.append((0, []))
             continue
-        read = places[: len(row.ids) - 1 - row.said]
-        found.append((row.said, [float(any(a < end and start < b for a, b in wrong)) for start, end in read]))
+        read = places[: len(row.ids) - 1 - row.claim_start]
+        found.append((row.claim_start, [float(any(a < end and start < b for a, b in wrong)) for start, end in read]))
     return found
 
 

@@ -14,9 +14,8 @@ from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import InputError, ResumeError, SettingsError
 from knowhalu.evaluation.compare import compare
 from knowhalu.evaluation.method_specs import parse_specs
-from knowhalu.load_settings import load_settings
 from knowhalu.methods.common.calibrated import CalibratedMethod
-from knowhalu.profiles import read_profile
+from knowhalu.profiles import load_settings, read_profile
 from knowhalu.results import Verdict
 from knowhalu.settings import Settings
 from knowhalu.types import Label

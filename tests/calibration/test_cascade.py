@@ -11,9 +11,9 @@ from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import InputError
 from knowhalu.evaluation.metrics import Predictions
 from knowhalu.methods.baselines.lexical import LexicalBaseline, LexicalRules
-from knowhalu.methods.cascade import Cascade
+from knowhalu.methods.baselines.options import LexicalOptions
+from knowhalu.methods.cascade import Cascade, CascadeOptions
 from knowhalu.results import Verdict
-from knowhalu.settings import CascadeOptions, LexicalOptions
 from knowhalu.types import Label, Sample, Task
 
 LABELS = {True: Label.INCORRECT, False: Label.CORRECT, None: Label.INCONCLUSIVE}

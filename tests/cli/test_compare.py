@@ -76,7 +76,7 @@ def test_an_interruption_says_what_is_kept(run, monkeypatch):
 def test_every_method_is_listed_and_has_a_card_with_its_options(run):
     table = run("methods").stdout
     for name, card in METHODS.items():
-        assert f"\n{name} " in table and card.does in table
+        assert f"\n{name} " in table and card.about in table
         text = run("methods", name).stdout
         assert f"knowhalu check --method {name}" in text and f"[{card.options}]" in text and card.cost in text
         assert json.loads(run("methods", name, "--json").stdout)["reasoners"] == list(card.reasoners)

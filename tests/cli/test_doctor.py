@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import knowhalu.build  # noqa: F401 - takes the packaged folder before a test puts another in its place
-import knowhalu.encoder.backend as service
 from knowhalu.cli.catalog import render_settings
 from knowhalu.cli.doctor import VERIFIER_FILES, examine_installation
-from knowhalu.load_settings import load_settings
-from knowhalu.settings import LLMOptions, Settings
+from knowhalu.llm.options import LLMOptions
+from knowhalu.profiles import load_settings
+from knowhalu.settings import Settings
 from tests.support.fake_server import FakeServer, running
 from tests.support.hanging import HANG
 from tests.support.server_faults import never
@@ -23,7 +23,7 @@ def verifier(tmp_path, monkeypatch) -> Path:
     folder.mkdir()
     for name in VERIFIER_FILES:
         (folder / name).write_bytes(b"x")
-    monkeypatch.setattr(service, "PACKAGED_VERIFIER", folder)
+    monkeypatch.setattr("knowhalu.encoder.options.PACKAGED_VERIFIER", folder)
     return folder
 
 

@@ -1,3 +1,3 @@
-"""Fixtures of the tests of encoder."""
+"""Fixtures of the encoder tests."""
 
 from tests.support.indexing import folder, minilm, words  # noqa: F401 - fixtures

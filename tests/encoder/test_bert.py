@@ -1,4 +1,4 @@
-"""Our own BERT gives the numbers of the library's class, and says what is wrong with a damaged folder."""
+"""The BERT in plain torch: equal to the library's class, with clear errors for damaged folders."""
 
 import json
 
@@ -47,7 +47,7 @@ def inputs(lengths, width=48):
 
 
 @torch.inference_mode()
-def test_it_equals_the_library(reference):
+def test_states_equal_those_of_the_library(reference):
     model, folder = reference
     ids, mask, types = inputs([48, 1, 17, 30])
     expected = model(ids, attention_mask=mask, token_type_ids=types).last_hidden_state
@@ -55,7 +55,7 @@ def test_it_equals_the_library(reference):
     assert torch.allclose(found[mask.bool()], expected[mask.bool()], atol=1e-5, rtol=0)
 
 
-def test_it_equals_the_library_where_gradients_are_kept_and_so_do_they(reference):
+def test_states_and_gradients_equal_those_of_the_library(reference):
     model, folder = reference
     ids, mask, types = inputs([48, 1, 17, 30])
     own = load_bert(folder)
@@ -71,7 +71,7 @@ def test_it_equals_the_library_where_gradients_are_kept_and_so_do_they(reference
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_share_is_dropped_and_the_mean_kept(dtype):
+def test_dropout_zeroes_a_share_and_keeps_the_mean(dtype):
     torch.manual_seed(0)
     x = torch.ones(301, 217, dtype=dtype, requires_grad=True)
     found = apply_dropout(x, 0.25)
@@ -86,7 +86,7 @@ def test_a_share_is_dropped_and_the_mean_kept(dtype):
 
 
 @torch.inference_mode()
-def test_the_lower_layers_alone(reference):
+def test_keep_layers_keeps_the_lowest(reference):
     model, folder = reference
     ids, mask, types = inputs([48, 20])
     short = load_bert(folder)
@@ -94,19 +94,19 @@ def test_the_lower_layers_alone(reference):
     expected = model(ids, attention_mask=mask, token_type_ids=types, output_hidden_states=True).hidden_states[2]
     assert short.shape.num_hidden_layers == 2
     assert torch.allclose(short(ids, mask, types)[mask.bool()], expected[mask.bool()], atol=1e-5, rtol=0)
-    with pytest.raises(ModelError, match="3 layers are asked for, of an encoder of 2"):
+    with pytest.raises(ModelError, match="the encoder has 2 layers, so 3 cannot be kept"):
         short.keep_layers(3)
 
 
 @torch.inference_mode()
-def test_padding_changes_nothing(reference):
+def test_states_do_not_depend_on_padding(reference):
     model = load_bert(reference[1])
     ids, mask, types = inputs([20])
     alone = model(ids[:, :20], mask[:, :20], types[:, :20])
     assert torch.allclose(model(ids, mask, types)[:, :20], alone, atol=1e-5, rtol=0)
 
 
-def test_weights_with_a_prefix_and_extras_load(folder):
+def test_weights_with_a_prefix_and_unused_weights_load(folder):
     path = folder / "model.safetensors"
     weights = load_file(path)
     save_file({f"bert.{k}": v for k, v in weights.items()} | {"cls.predictions.bias": torch.zeros(3)}, path)
@@ -114,7 +114,7 @@ def test_weights_with_a_prefix_and_extras_load(folder):
     assert load_bert(folder)(ids, mask, types).shape == (1, 48, 24)
 
 
-def test_a_checkpoint_in_half_precision_is_read_as_float(folder):
+def test_half_precision_checkpoint_loads_as_fp32(folder):
     path = folder / "model.safetensors"
     save_file({k: v.half() for k, v in load_file(path).items()}, path)
     assert {p.dtype for p in load_bert(folder).parameters()} == {torch.float32}
@@ -183,14 +183,14 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda d: d.__name__)
-def test_a_damaged_folder_is_named(folder, damage):
+def test_damaged_bert_folder_is_named_in_the_error(folder, damage):
     damage(folder)
     with pytest.raises(ModelError) as caught:
         load_bert(folder)
     assert str(folder) in str(caught.value)
 
 
-def test_a_verifier_survives_its_folder(reference, vocabulary_folder, tmp_path):
+def test_verifier_round_trips_through_its_folder(reference, vocabulary_folder, tmp_path):
     torch.manual_seed(3)
     model = Verifier(load_bert(reference[1])).eval()
     vocabulary = PairTokenizer.load(vocabulary_folder)
@@ -204,7 +204,7 @@ def test_a_verifier_survives_its_folder(reference, vocabulary_folder, tmp_path):
 @pytest.mark.parametrize(
     "damage", [no_config, no_json, no_bert, no_weights, cut_weights, missing_weight], ids=lambda d: d.__name__
 )
-def test_a_damaged_verifier_is_named(reference, vocabulary_folder, tmp_path, damage):
+def test_damaged_verifier_is_named_in_the_error(reference, vocabulary_folder, tmp_path, damage):
     Verifier(load_bert(reference[1])).save(tmp_path, PairTokenizer.load(vocabulary_folder).tokenizer)
     if damage is missing_weight:
         path = tmp_path / "model.safetensors"
@@ -215,7 +215,7 @@ def test_a_damaged_verifier_is_named(reference, vocabulary_folder, tmp_path, dam
         Verifier.load(tmp_path)
 
 
-def test_a_missing_or_foreign_tokenizer_is_named(tmp_path, vocabulary_folder):
+def test_missing_or_unsupported_tokenizer_is_named_in_the_error(tmp_path, vocabulary_folder):
     with pytest.raises(ModelError, match=r"tokenizer\.json"):
         PairTokenizer.load(tmp_path)
     known = json.loads((vocabulary_folder / "tokenizer.json").read_text())
@@ -225,17 +225,17 @@ def test_a_missing_or_foreign_tokenizer_is_named(tmp_path, vocabulary_folder):
         PairTokenizer.load(tmp_path)
 
 
-def test_only_the_premise_is_shortened(vocabulary_folder):
+def test_join_truncates_only_the_premise(vocabulary_folder):
     vocabulary = PairTokenizer.load(vocabulary_folder)
     joined = vocabulary.join([10] * 100, [20] * 5, [30] * 4, 32)
     assert len(joined.ids) == 32
-    assert joined.ids[joined.border :] == [*[30] * 4, vocabulary.sep, *[20] * 5, vocabulary.sep]
-    assert joined.ids[: joined.border] == [vocabulary.cls, *[10] * (32 - 13), vocabulary.sep]
+    assert joined.ids[joined.second_start :] == [*[30] * 4, vocabulary.sep, *[20] * 5, vocabulary.sep]
+    assert joined.ids[: joined.second_start] == [vocabulary.cls, *[10] * (32 - 13), vocabulary.sep]
     with pytest.raises(ValueError, match="the claim has 41 tokens"):
         vocabulary.join([1], [2] * 40, None, 32)
 
 
-def test_a_batch_is_padded_to_its_shape(vocabulary_folder):
+def test_batch_is_padded_to_its_shape(vocabulary_folder):
     vocabulary = PairTokenizer.load(vocabulary_folder)
     pair = EntailmentPair("snow is white", "snow is white")
     (premise,), (claim,) = vocabulary.pieces([pair.premise]), vocabulary.pieces([pair.claim])
@@ -243,5 +243,5 @@ def test_a_batch_is_padded_to_its_shape(vocabulary_folder):
     ids, mask, types = vocabulary.batch([row], padded_length_for(len(row.ids)))
     assert ids.shape == (1, 32)
     assert mask.sum() == len(row.ids)
-    assert types.sum() == len(row.ids) - row.border
+    assert types.sum() == len(row.ids) - row.second_start
     assert set(ids[0, len(row.ids) :].tolist()) == {vocabulary.pad}

@@ -1,13 +1,13 @@
-"""Batches of like lengths: every row once, within the budget, with little padding."""
+"""Batches by length: every row once, within the budget, with little padding."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.encoder.bucketing import LengthBatch, batch_by_length, padded_length
+from knowhalu.encoder.backend import LengthBatch, batch_by_length, padded_length
 
 
-def test_lengths_are_padded_by_an_eighth_at_most():
+def test_padding_is_at_most_an_eighth():
     assert [padded_length(n) for n in (1, 32, 33, 64, 65, 128, 129, 256, 257, 512)] == [
         32,
         32,
@@ -32,12 +32,12 @@ def test_lengths_are_padded_by_an_eighth_at_most():
         ([64, 64, 60], 128, [LengthBatch([2, 0], 64), LengthBatch([1], 64)]),
     ],
 )
-def test_worked_batches(lengths, budget, expected):
+def test_batches_of_worked_examples(lengths, budget, expected):
     assert list(batch_by_length(lengths, budget)) == expected
 
 
 @given(st.lists(st.integers(1, 512)), st.integers(1, 4096))
-def test_every_row_is_in_one_batch_of_its_shape_that_keeps_the_budget(lengths, budget):
+def test_every_row_is_in_one_batch_within_the_budget(lengths, budget):
     made = list(batch_by_length(lengths, budget))
     assert sorted(i for b in made for i in b.rows) == list(range(len(lengths)))
     assert all(b.length == padded_length(lengths[i]) for b in made for i in b.rows)

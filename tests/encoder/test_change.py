@@ -1,4 +1,4 @@
-"""A change against a base: the trained model comes back from it, and from no other base, nor from a damaged file."""
+"""Factored changes of weights: they restore the trained model on their own base, and refuse other bases and damaged files."""
 
 import hashlib
 import json
@@ -9,9 +9,8 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from knowhalu.encoder.bases import KNOWN, Base, name_of
 from knowhalu.encoder.bert import Bert, BertShape
-from knowhalu.encoder.change import HEADS, factored, merge, read_change, write_change
+from knowhalu.encoder.change import HEADS, KNOWN, Base, factored, merge, name_of, read_change, write_change
 from knowhalu.encoder.verifier import Verifier, load_for_training
 from knowhalu.errors import ModelError
 from tests.support.tiny import VOCABULARY, write_library_base, write_tokenizer
@@ -47,7 +46,7 @@ def trained(base):
     return model
 
 
-def test_a_change_of_full_rank_gives_the_trained_model_back(base, trained, tmp_path):
+def test_change_of_full_rank_restores_the_trained_model(base, trained, tmp_path):
     write_change(tmp_path / "change.safetensors", trained, base, rank=10_000)
     found = merge(base, tmp_path / "change.safetensors").state_dict()
     expected = trained.state_dict()
@@ -58,7 +57,7 @@ def test_a_change_of_full_rank_gives_the_trained_model_back(base, trained, tmp_p
     )
 
 
-def test_a_change_of_low_rank_is_the_nearest_of_that_rank(base, trained):
+def test_change_of_low_rank_is_the_best_approximation(base, trained):
     before, after = load_for_training(base).state_dict(), trained.state_dict()
     name = next(n for n, w in after.items() if n.endswith(("down.weight", "output.dense.weight")) and w.shape == (16, 32))
     tensors = factored(after, before, 3)
@@ -68,7 +67,7 @@ def test_a_change_of_low_rank_is_the_nearest_of_that_rank(base, trained):
     assert (after[name] - before[name] - left @ right).norm() == pytest.approx(float(missed), rel=1e-3)
 
 
-def test_the_rank_is_at_most_the_smaller_side_and_what_did_not_move_is_left_out(base, trained):
+def test_change_omits_unchanged_weights_and_limits_the_rank(base, trained):
     tensors = factored(trained.state_dict(), load_for_training(base).state_dict(), 10_000)
     assert max(min(t.shape) for n, t in tensors.items() if n.startswith("left:")) == 16
     assert all(t.dtype == torch.float16 for t in tensors.values())
@@ -76,7 +75,7 @@ def test_the_rank_is_at_most_the_smaller_side_and_what_did_not_move_is_left_out(
     assert {n for n in tensors if n.startswith("whole:")} == {f"whole:{n}" for n in trained.state_dict() if n.startswith(HEADS)}
 
 
-def test_the_file_names_its_base_and_what_its_writer_adds(base, trained, tmp_path):
+def test_change_file_names_its_base_and_extra_metadata(base, trained, tmp_path):
     path = tmp_path / "new" / "change.safetensors"
     write_change(path, trained, base, about={"progress": {"step": 3}})
     change = read_change(path)
@@ -86,7 +85,7 @@ def test_the_file_names_its_base_and_what_its_writer_adds(base, trained, tmp_pat
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
-def test_another_base_is_refused_by_both_hashes(base, trained, tmp_path):
+def test_change_refuses_another_base(base, trained, tmp_path):
     path = tmp_path / "change.safetensors"
     write_change(path, trained, base)
     wanted = Base.of(base)
@@ -119,7 +118,7 @@ def no_metadata(path):
 
 
 @pytest.mark.parametrize("damage", [cut, flipped, other_format, no_metadata, lambda p: p.unlink()])
-def test_a_damaged_file_is_refused(base, trained, tmp_path, damage):
+def test_damaged_change_file_is_refused(base, trained, tmp_path, damage):
     path = tmp_path / "change.safetensors"
     write_change(path, trained, base)
     damage(path)
@@ -127,14 +126,14 @@ def test_a_damaged_file_is_refused(base, trained, tmp_path, damage):
         merge(base, path)
 
 
-def test_a_cut_encoder_has_no_change(tmp_path):
+def test_encoder_with_fewer_layers_has_no_change(tmp_path):
     base = bert_base(tmp_path / "base")
     model = Verifier(load_for_training(base).encoder)
     model.encoder.keep_layers(1)
-    with pytest.raises(ModelError, match="save it whole"):
+    with pytest.raises(ModelError, match="Save it whole"):
         write_change(tmp_path / "change.safetensors", model, base)
 
 
-def test_known_bases_are_found_by_their_hashes():
+def test_known_base_is_named_by_its_hashes():
     assert [name_of(base) for base in KNOWN.values()] == list(KNOWN)
     assert name_of(Base("0" * 64, "0" * 64)) is None

@@ -1,4 +1,4 @@
-"""How many threads compute."""
+"""The number of threads that torch uses."""
 
 import pytest
 import torch
@@ -17,18 +17,18 @@ def told(monkeypatch):
     return found
 
 
-def test_threads_that_were_asked_for_are_not_undone_by_a_part_that_asks_for_none(told):
+def test_set_threads_persist_where_none_are_given(told):
     use_threads(1)
     use_threads(None)
     assert told == [1, 1]
 
 
-def test_else_all_that_the_process_may_use(told):
+def test_threads_default_to_the_available_cores(told):
     use_threads(None)
     assert told == [3]
 
 
-def test_the_environment_is_left_to_torch(told, monkeypatch):
+def test_threads_of_the_environment_are_left_to_torch(told, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
     use_threads(None)
     assert told == []

@@ -1,4 +1,4 @@
-"""Embedders: the numbers of the library, whatever the neighbours, and only from safe local folders."""
+"""Embedders: vectors equal to those of the library, independent of batching, from safe local folders only."""
 
 import json
 import shutil
@@ -68,27 +68,27 @@ def test_vectors_equal_those_of_the_library(encoded: NDArray[np.float32]) -> Non
     assert encoded.dtype == np.float32 and np.abs(encoded - wanted).max() < 1e-5
 
 
-def test_half_precision_stays_close(minilm: MiniLMEmbedder, encoded: NDArray[np.float32]) -> None:
+def test_half_precision_vectors_are_close(minilm: MiniLMEmbedder, encoded: NDArray[np.float32]) -> None:
     """An index made in one precision may be searched in the other."""
     half = MiniLMEmbedder(precision="bf16")
     assert (half.encode(TEXTS) * encoded).sum(axis=1).min() > 0.9995
     assert half.fingerprint == minilm.fingerprint
 
 
-def test_neighbours_do_not_change_a_vector(minilm: MiniLMEmbedder, encoded: NDArray[np.float32]) -> None:
+def test_vectors_do_not_depend_on_batching(minilm: MiniLMEmbedder, encoded: NDArray[np.float32]) -> None:
     """Alone, in a batch or in another order, a text has one vector of length 1."""
     assert np.allclose(minilm.encode(TEXTS[::-1])[::-1], encoded, atol=1e-6)
     assert np.allclose(minilm.encode(TEXTS[1:2]), encoded[1:2], atol=1e-6)
     assert np.allclose(np.linalg.norm(encoded, axis=1), 1, atol=1e-5)
 
 
-def test_nothing_and_broken_characters_are_encoded(minilm: MiniLMEmbedder) -> None:
+def test_empty_and_invalid_texts_are_encoded(minilm: MiniLMEmbedder) -> None:
     """No texts give no rows; half a surrogate pair does not stop a batch."""
     assert minilm.encode([]).shape == (0, 384)
     assert np.allclose(minilm.encode(["a \ud800 b"]), minilm.encode(["a ? b"]), atol=1e-6)
 
 
-def test_the_fingerprint_is_that_of_the_files(tiny: Path) -> None:
+def test_fingerprint_depends_on_the_files(tiny: Path) -> None:
     """It survives a move and changes with the weights, the tokenizer and the token limit."""
     seen = {MiniLMEmbedder(tiny).fingerprint}
     moved = Path(shutil.copytree(tiny, tiny.with_name("moved")))
@@ -100,7 +100,7 @@ def test_the_fingerprint_is_that_of_the_files(tiny: Path) -> None:
     assert len(seen) == 3
 
 
-def test_a_mean_pooled_bert_takes_the_fast_way_and_gives_the_same(tiny: Path) -> None:
+def test_mean_pooled_bert_loads_in_plain_torch_with_equal_vectors(tiny: Path) -> None:
     """The own encoder and the library agree on any such folder."""
     fast, slow = load_embedder(tiny, precision="fp32"), SentenceTransformerEmbedder(tiny, precision="fp32")
     assert isinstance(fast, MiniLMEmbedder) and fast.name == slow.name == "tiny" and slow.symmetric
@@ -116,14 +116,14 @@ def test_a_mean_pooled_bert_takes_the_fast_way_and_gives_the_same(tiny: Path) ->
         ("config.json", {"model_type": "roberta"}),
     ],
 )
-def test_anything_else_is_left_to_the_library(tiny: Path, file: str, values: dict[str, object]) -> None:
+def test_other_folders_load_by_the_library(tiny: Path, file: str, values: dict[str, object]) -> None:
     """The fast way is taken only where it is known to be right."""
     assert is_mean_pooled_bert(tiny)
     change(tiny / file, **values)
     assert not is_mean_pooled_bert(tiny)
 
 
-def test_queries_get_the_prefix_that_is_declared_or_given(tiny: Path) -> None:
+def test_queries_get_the_declared_or_given_prefix(tiny: Path) -> None:
     """A prompt in the folder counts, one that is given counts more; passages stay as they are."""
     plain = load_embedder(tiny, precision="fp32")
     given = load_embedder(tiny, precision="fp32", query_prefix="find: ")
@@ -135,14 +135,14 @@ def test_queries_get_the_prefix_that_is_declared_or_given(tiny: Path) -> None:
         assert np.allclose(embedder.encode(["bees"]), plain.encode(["bees"]), atol=1e-5)
 
 
-def test_a_missing_folder_names_itself_and_the_cure(tmp_path: Path) -> None:
+def test_missing_folder_is_named_with_the_remedy(tmp_path: Path) -> None:
     """Nothing is looked up on any network."""
     for asked in (str(tmp_path / "gone"), f"flag:{tmp_path / 'gone'}", "sentence-transformers/all-MiniLM-L6-v2"):
         with pytest.raises(ModelError, match="no such model folder.*Nothing is ever downloaded.*minilm"):
             load_embedder(asked)
 
 
-def test_pickles_and_foreign_code_are_refused(tiny: Path) -> None:
+def test_pickles_and_code_in_folders_are_refused(tiny: Path) -> None:
     """A folder can neither unpickle nor import anything."""
     change(tiny / "config_sentence_transformers.json", prompts={"query": "x"})
     modules = json.loads((tiny / "modules.json").read_text())
@@ -155,7 +155,7 @@ def test_pickles_and_foreign_code_are_refused(tiny: Path) -> None:
         load_embedder(tiny)
 
 
-def test_a_damaged_model_is_a_model_error(tiny: Path) -> None:
+def test_damaged_model_is_a_model_error(tiny: Path) -> None:
     """Half a weight file or half a configuration is named."""
     weights = (tiny / "model.safetensors").read_bytes()
     (tiny / "model.safetensors").write_bytes(weights[:1000])
@@ -173,7 +173,7 @@ def test_flag_embedding_is_an_extra(tiny: Path, monkeypatch: pytest.MonkeyPatch)
         load_embedder(f"flag:{tiny}")
 
 
-def test_flag_embedding_gets_queries_and_passages_apart(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flag_embedding_encodes_queries_and_passages_separately(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The library is handed the prefix and called by its two verbs; the vectors come back with length 1."""
 
     class FlagModel:

@@ -1,4 +1,4 @@
-"""Token encoders: what is saved is what is loaded, and the vectors are those of the library."""
+"""Token encoders: folders round-trip, and vectors equal those of the library."""
 
 import json
 import string
@@ -36,7 +36,7 @@ def made(tmp_path_factory):
     return folder, model
 
 
-def test_only_what_changed_is_kept_and_it_comes_back(made):
+def test_saved_model_has_only_changed_weights_and_round_trips(made):
     folder, model = made
     loaded = load_late_bert(folder, packaged_minilm_folder())
     assert (folder / LATE_WEIGHTS_FILE).stat().st_size < 1.5e6
@@ -44,7 +44,7 @@ def test_only_what_changed_is_kept_and_it_comes_back(made):
         assert torch.allclose(loaded.state_dict()[name], weight, atol=1e-3), name
 
 
-def test_texts_become_one_unit_vector_for_each_token_that_counts(made):
+def test_each_counted_token_has_one_unit_vector(made):
     encoder = MiniLMTokenEncoder(made[0], precision="fp32")
     found = encoder.encode(TEXTS)
     assert [v.shape[1] for v in found] == [128] * len(TEXTS)
@@ -54,7 +54,7 @@ def test_texts_become_one_unit_vector_for_each_token_that_counts(made):
     assert np.linalg.norm(np.concatenate(found), axis=1) == pytest.approx(1.0, abs=1e-5)
 
 
-def test_neighbours_in_a_batch_change_nothing(made):
+def test_token_vectors_do_not_depend_on_batching(made):
     encoder = MiniLMTokenEncoder(made[0], precision="fp32")
     for together, text in zip(encoder.encode(TEXTS), TEXTS, strict=True):
         assert np.allclose(together, encoder.encode([text])[0], atol=1e-5)
@@ -71,7 +71,7 @@ def test_neighbours_in_a_batch_change_nothing(made):
         (lambda f: (f / CONFIG_FILE).unlink(), "train one with scripts/train_colbert.py"),
     ],
 )
-def test_a_spoiled_folder_is_refused(made, tmp_path, spoil, said):
+def test_damaged_late_folder_is_refused(made, tmp_path, spoil, said):
     for name in (CONFIG_FILE, LATE_WEIGHTS_FILE):
         (tmp_path / name).write_bytes((made[0] / name).read_bytes())
     spoil(tmp_path)
@@ -79,7 +79,7 @@ def test_a_spoiled_folder_is_refused(made, tmp_path, spoil, said):
         MiniLMTokenEncoder(tmp_path)
 
 
-def test_the_fingerprint_follows_the_weights(made, tmp_path):
+def test_fingerprint_depends_on_the_weights(made, tmp_path):
     for name in (CONFIG_FILE, LATE_WEIGHTS_FILE):
         (tmp_path / name).write_bytes((made[0] / name).read_bytes())
     assert MiniLMTokenEncoder(tmp_path).fingerprint == MiniLMTokenEncoder(made[0]).fingerprint
@@ -87,14 +87,14 @@ def test_the_fingerprint_follows_the_weights(made, tmp_path):
     assert MiniLMTokenEncoder(tmp_path).fingerprint != MiniLMTokenEncoder(made[0]).fingerprint
 
 
-def test_a_folder_that_is_not_there_is_refused():
+def test_missing_late_folder_is_refused():
     with pytest.raises(ModelError, match="Nothing is ever downloaded"):
         load_token_encoder("nowhere/colbert")
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_vectors_are_those_of_the_multi_vector_encoder(made, tmp_path):
+def test_token_vectors_equal_those_of_the_library(made, tmp_path):
     """Save the same parts as a folder of the library, and read that folder by our door to it."""
     library = pytest.importorskip("sentence_transformers")
     from sentence_transformers.base.modules import Dense, Normalize, Transformer
@@ -118,7 +118,7 @@ def test_vectors_are_those_of_the_multi_vector_encoder(made, tmp_path):
             assert a.shape == b.shape and np.allclose(a, b, atol=1e-4)
 
 
-def test_a_model_is_small_to_build():
+def test_token_vectors_have_the_projected_dimension():
     model = LateInteractionBert(Bert(BertShape(hidden_size=12, intermediate_size=24, num_hidden_layers=1)), 8)
     ids = torch.tensor([[1, 2, 3]])
     assert model(ids, torch.ones_like(ids), torch.zeros_like(ids)).shape == (1, 3, 8)

@@ -1,4 +1,4 @@
-"""Encoders of the transformers library: the same states, pairs joined as their tokenizers say, imported only where used."""
+"""Encoders of the transformers library: equal states, pairs joined by their tokenizers, imported only where used."""
 
 import subprocess
 import sys
@@ -43,7 +43,7 @@ def batch(folder, length=40):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_states_are_those_of_the_library(folders, kind):
+def test_states_equal_those_of_transformers(folders, kind):
     folder = folders[kind]
     ids, mask, types = batch(folder)
     more = {"token_type_ids": types} if kind == "bert" else {}
@@ -53,7 +53,7 @@ def test_states_are_those_of_the_library(folders, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_trained_folder_gives_the_same_logits_whatever_the_padding(folders, tmp_path, kind):
+def test_logits_do_not_depend_on_padding(folders, tmp_path, kind):
     folder = folders[kind]
     model = load_for_training(folder).eval()
     model.save(tmp_path, PairTokenizer.load(folder).tokenizer)
@@ -64,7 +64,7 @@ def test_a_trained_folder_gives_the_same_logits_whatever_the_padding(folders, tm
     assert torch.allclose(loaded(*batch(tmp_path, 96)), loaded(*batch(tmp_path)), atol=1e-5)
 
 
-def test_a_pair_is_joined_by_the_tokens_of_its_own_tokenizer(mpnet):
+def test_pair_is_joined_by_its_tokenizers_special_tokens(mpnet):
     vocabulary = PairTokenizer.load(mpnet)
     assert [vocabulary.tokenizer.id_to_token(i) for i in (vocabulary.cls, vocabulary.sep, vocabulary.pad)] == [
         "<s>",
@@ -72,10 +72,10 @@ def test_a_pair_is_joined_by_the_tokens_of_its_own_tokenizer(mpnet):
         "<pad>",
     ]
     row = vocabulary.join([10], [30], [20, 21], 64)
-    assert row.ids == [0, 10, 2, 20, 21, 2, 30, 2] and (row.border, row.said) == (3, 6)
+    assert row.ids == [0, 10, 2, 20, 21, 2, 30, 2] and (row.second_start, row.claim_start) == (3, 6)
 
 
-def test_positions_begin_after_the_padding(mpnet):
+def test_positions_begin_after_the_padding_index(mpnet):
     model = load_pretrained(mpnet)
     ids = torch.tensor([[0, 10, 2]])
     seen = []
@@ -84,13 +84,13 @@ def test_positions_begin_after_the_padding(mpnet):
     assert seen == [[[2, 3, 4]]]
 
 
-def test_special_tokens_in_a_text_stay_text(mpnet):
+def test_names_of_special_tokens_stay_text(mpnet):
     vocabulary = PairTokenizer.load(mpnet)
     (ids,) = vocabulary.pieces(["snow </s> <s> <pad> white"])
     assert not {vocabulary.cls, vocabulary.sep, vocabulary.pad} & set(ids)
 
 
-def test_special_tokens_that_a_unigram_model_finds_in_a_text_become_unknown(tmp_path):
+def test_special_tokens_of_a_unigram_model_become_unknown(tmp_path):
     names = ["[PAD]", "[CLS]", "[SEP]", "[UNK]"]
     tokenizer = Tokenizer(models.Unigram([*((n, 0.0) for n in names), ("▁snow", -1.0), ("▁", -2.0)], unk_id=3))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
@@ -102,7 +102,7 @@ def test_special_tokens_that_a_unigram_model_finds_in_a_text_become_unknown(tmp_
     assert vocabulary.pieces(["snow [SEP] snow"]) == [[4, 5, 3, 4]]
 
 
-def test_the_backend_reads_a_trained_folder(mpnet, tmp_path):
+def test_backend_loads_a_trained_folder(mpnet, tmp_path):
     load_for_training(mpnet).save(tmp_path, PairTokenizer.load(mpnet).tokenizer)
     pairs = [EntailmentPair("snow is white. " * n, "the snow", "is the snow white" if n == 2 else None) for n in (1, 2, 90)]
     backend = EncoderBackend(tmp_path, precision="fp32")
@@ -111,13 +111,13 @@ def test_the_backend_reads_a_trained_folder(mpnet, tmp_path):
     assert EncoderBackend(tmp_path, precision="fp32").score(pairs[2:])[0] == pytest.approx(together[2], abs=1e-5)
 
 
-def test_dropout_is_that_which_is_asked_for(mpnet):
+def test_dropout_is_set_everywhere(mpnet):
     shares = {m.p for m in load_for_training(mpnet, 0.25).modules() if isinstance(m, torch.nn.Dropout)}
     assert shares == {0.25}
     assert {m.p for m in load_for_training(mpnet).modules() if isinstance(m, torch.nn.Dropout)} == {0.0}
 
 
-def test_an_unknown_kind_and_pickled_weights_are_named(mpnet, tmp_path):
+def test_unknown_architecture_and_pickled_weights_are_refused(mpnet, tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "no such model"}')
     (tmp_path / "model.safetensors").write_bytes((mpnet / "model.safetensors").read_bytes())
     with pytest.raises(ModelError, match=r"config\.json: cannot read the model's configuration"):
@@ -127,6 +127,6 @@ def test_an_unknown_kind_and_pickled_weights_are_named(mpnet, tmp_path):
         load_pretrained(tmp_path)
 
 
-def test_a_plain_bert_needs_no_library():
+def test_plain_bert_imports_no_transformers():
     code = "import sys, knowhalu.encoder.backend as s; s.EncoderBackend(); print('transformers' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "False"

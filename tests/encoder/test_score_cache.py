@@ -1,10 +1,10 @@
-"""Pairs that were judged are remembered: the same replies, fewer questions, bounded."""
+"""The score cache: equal replies, fewer computed pairs, bounded size."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.encoder.score_cache import ScoreCache
+from knowhalu.encoder.backend import ScoreCache
 from knowhalu.requests import Entail, EntailmentPair, Probabilities
 
 PAIRS = st.builds(EntailmentPair, st.sampled_from("ab"), st.sampled_from(["a", "b", "\ud800"]), st.sampled_from([None, "", "q"]))
@@ -29,14 +29,14 @@ def reply(pair):
 
 
 @given(st.lists(REQUESTS, max_size=4), st.integers(1, 20))
-def test_replies_are_those_of_the_verifier_whatever_was_asked_before(calls, most):
+def test_cached_replies_equal_those_of_the_backend(calls, most):
     memory = ScoreCache(Verifier(), most)
     for requests in calls:
         assert memory.answer_many(requests) == Verifier().answer_many(requests)
-        assert len(memory._known) <= most
+        assert len(memory._cached) <= most
 
 
-def test_a_pair_is_asked_once_while_there_is_room_and_the_oldest_is_forgotten_first():
+def test_cache_computes_a_pair_once_and_evicts_the_oldest():
     a, b, c = (Entail((EntailmentPair("snow is white", claim),)) for claim in "abc")
     memory = ScoreCache(verifier := Verifier(), 2)
     for request in (a, b, a, c, a, b):
@@ -44,7 +44,7 @@ def test_a_pair_is_asked_once_while_there_is_room_and_the_oldest_is_forgotten_fi
     assert [pair.claim for pair in verifier.asked] == ["a", "b", "c", "b"]
 
 
-def test_nothing_is_kept_of_a_call_that_failed():
+def test_failed_call_is_not_cached():
     memory, request = ScoreCache(verifier := Verifier(), 5), Entail((EntailmentPair("a", "b"),))
     verifier.broken = True
     with pytest.raises(RuntimeError, match="out of memory"):

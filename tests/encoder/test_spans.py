@@ -1,13 +1,12 @@
-"""Marked words: tokens become words, neighbours become one stretch, and the right words of a claim are named."""
+"""Unsupported spans: from tokens to words to spans, by the threshold of the folder."""
 
 import json
 
 import pytest
 import torch
 
-from knowhalu.encoder.backend import EncoderBackend
+from knowhalu.encoder.backend import EncoderBackend, ScoreCache
 from knowhalu.encoder.bert import Bert, BertShape
-from knowhalu.encoder.score_cache import ScoreCache
 from knowhalu.encoder.spans import DEFAULT_THRESHOLD, read_span_threshold, unsupported_spans, unsupported_word_probabilities
 from knowhalu.encoder.verifier import PairTokenizer, Verifier
 from knowhalu.errors import ModelError
@@ -23,23 +22,23 @@ def marked(values, border=DEFAULT_THRESHOLD):
     return unsupported_spans(CLAIM, values, border)
 
 
-def test_neighbouring_words_are_one_stretch_with_the_highest_value():
+def test_adjacent_words_are_one_span_with_the_highest_probability():
     found = marked([0.1, 0.2, 0.9, 0.6, 0.7, 0.1, 0.8])
     assert [(CLAIM[d.start : d.end], d.probability) for d in found] == [("built in 1887", 0.9), ("Rome", 0.8)]
 
 
-def test_what_is_borne_out_is_not_marked():
+def test_supported_words_are_not_tagged():
     assert marked([0.49] * 7) == ()
 
 
-def test_a_lower_border_marks_more_and_a_word_on_it_is_as_likely_as_not():
+def test_lower_threshold_tags_more_and_maps_to_one_half():
     assert [(d.start, d.probability) for d in marked([0.2] * 7, border=0.2)] == [(0, pytest.approx(0.5))]
     (found,) = marked([0.5] * 7, border=0.2)
     assert found.probability == pytest.approx(0.8)
     assert marked([1.0, *[0.0] * 6], border=0.2)[0].probability == 1.0
 
 
-def test_a_word_counts_by_its_most_doubtful_token():
+def test_word_has_the_highest_probability_of_its_tokens():
     assert unsupported_word_probabilities("not unbelievable", [(0, 3), (4, 6), (6, 13), (13, 16)], [0.3, 0.1, 0.7, 0.2]) == [
         0.3,
         0.7,
@@ -55,50 +54,50 @@ def backend(tmp_path):
     return EncoderBackend(tmp_path, precision="fp32")
 
 
-def test_a_claims_marks_are_those_of_its_own_tokens(backend):
+def test_spans_come_from_the_tokens_of_the_claim(backend):
     with torch.no_grad():
         backend.model.marker.weight.zero_()
         backend.model.marker.bias.fill_(5.0)
-    (found,) = backend.mark([PAIR])
+    (found,) = backend.tag_spans([PAIR])
     assert [(d.start, d.end) for d in found] == [(0, len(PAIR.claim))]
-    backend.forget()
+    backend.clear_cache()
     backend.model.marker.bias.data.fill_(-5.0)
-    assert backend.mark([PAIR, PAIR._replace(claim="")]) == [(), ()]
+    assert backend.tag_spans([PAIR, PAIR._replace(claim="")]) == [(), ()]
 
 
-def test_weights_without_marks_mark_nothing(backend):
+def test_weights_without_a_span_head_tag_nothing(backend):
     backend.model.marker = None
-    assert backend.mark([PAIR]) == [()]
+    assert backend.tag_spans([PAIR]) == [()]
 
 
-def test_marks_and_scores_may_be_asked_for_together_and_each_gets_its_own(backend):
+def test_scores_and_spans_in_one_batch_keep_their_requests(backend):
     for asked in (backend, ScoreCache(backend, 10)):
         replies = asked.answer_many([TagSpans((PAIR,)), Entail((PAIR, PAIR)), TagSpans((PAIR, PAIR))])
         assert [len(r) for r in replies] == [1, 2, 2]
         assert replies[1] == backend.score([PAIR, PAIR])
-        assert replies[0][0] == replies[2][1] == backend.mark([PAIR])[0]
+        assert replies[0][0] == replies[2][1] == backend.tag_spans([PAIR])[0]
 
 
-def test_a_folder_says_from_where_on_its_weights_mark_a_word(backend):
+def test_span_threshold_comes_from_the_folder(backend):
     folder = backend.folder
-    assert backend.border == DEFAULT_THRESHOLD, "without a fit"
+    assert backend.span_threshold == DEFAULT_THRESHOLD, "without a fit"
     (folder / "marks.json").write_text(json.dumps({"border": 0.01, "fitted_to": weights_hash(folder)}))
     fitted = EncoderBackend(folder)
-    assert fitted.border == 0.01
-    assert fitted.mark([PAIR]) == [unsupported_spans(PAIR.claim, fitted.doubts([PAIR])[0], 0.01)]
+    assert fitted.span_threshold == 0.01
+    assert fitted.tag_spans([PAIR]) == [unsupported_spans(PAIR.claim, fitted.unsupported_probabilities([PAIR])[0], 0.01)]
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
         ('{"border": 0.2, "fitted_to": "of others"}', "fitted to other weights"),
-        ('{"border": 0.0}', "marks nothing or all"),
-        ('{"border": "much"}', "cannot read the border"),
-        ("{", "cannot read the border"),
-        ('["border"]', "cannot read the border"),
+        ('{"border": 0.0}', "is not between 0 and 1"),
+        ('{"border": "much"}', "cannot read the threshold"),
+        ("{", "cannot read the threshold"),
+        ('["border"]', "cannot read the threshold"),
     ],
 )
-def test_a_border_that_does_not_belong_to_the_weights_or_makes_no_sense_is_refused(backend, text, says):
+def test_threshold_of_other_weights_or_out_of_range_is_refused(backend, text, says):
     (backend.folder / "marks.json").write_text(text)
     with pytest.raises(ModelError, match=says):
         read_span_threshold(backend.folder)

@@ -1,4 +1,4 @@
-"""Whoever asks, torch computes in one thread."""
+"""The computing thread: torch runs in one thread for all callers."""
 
 import os
 import threading
@@ -22,18 +22,18 @@ def nested() -> tuple[int, int]:
     return threading.get_ident(), where()
 
 
-def test_every_caller_gets_the_same_thread_which_is_none_of_theirs():
+def test_all_callers_share_one_computing_thread():
     with ThreadPoolExecutor(3) as pool:
         found = {where(), *(pool.submit(where).result() for _ in range(3))}
     assert len(found) == 1 and threading.get_ident() not in found
 
 
-def test_a_function_that_runs_there_may_call_another():
+def test_function_in_the_computing_thread_may_call_another():
     outer, inner = nested()
     assert outer == inner == where()
 
 
-def test_an_error_reaches_the_caller_and_the_next_call_is_answered():
+def test_error_reaches_the_caller_and_the_thread_survives():
     @in_one_thread
     def fail() -> None:
         raise ValueError("no")
@@ -45,7 +45,7 @@ def test_an_error_reaches_the_caller_and_the_next_call_is_answered():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_child_process_computes_in_a_thread_of_its_own():
+def test_child_process_has_its_own_computing_thread():
     where()
     child = os.fork()
     if child == 0:
@@ -53,7 +53,7 @@ def test_a_child_process_computes_in_a_thread_of_its_own():
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_an_embedder_computes_there_and_loads_there(monkeypatch):
+def test_embedder_loads_and_computes_in_the_computing_thread(monkeypatch):
     asked = []
     submit = thread._pool.submit
     monkeypatch.setattr(thread._pool, "submit", lambda f, *a, **k: asked.append(f.__name__) or submit(f, *a, **k))

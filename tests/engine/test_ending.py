@@ -1,4 +1,4 @@
-"""The engine's end: closed, cancelled or broken off, it leaves no task, thread or conversation behind."""
+"""The end of an engine: closed, cancelled or abandoned, it leaves no task, thread or conversation."""
 
 import asyncio
 import threading
@@ -17,7 +17,7 @@ def pending():
     return [t for t in asyncio.all_tasks() if t is not asyncio.current_task()]
 
 
-def test_closing_cancels_what_runs_and_closes_every_conversation():
+def test_closing_cancels_checks_and_closes_conversations():
     method, client = Asking(), Client()
 
     async def go():
@@ -30,7 +30,7 @@ def test_closing_cancels_what_runs_and_closes_every_conversation():
     assert (method.open, method.closed, client.running) == (0, 21, 0)
 
 
-def test_cancelling_the_caller_leaves_no_task_and_no_thread():
+def test_cancelled_caller_leaves_no_task_and_no_thread():
     method, encoder = Asking(), Held()
 
     async def go():
@@ -49,7 +49,7 @@ def test_cancelling_the_caller_leaves_no_task_and_no_thread():
     assert method.open == 0
 
 
-def test_breaking_off_run_leaves_no_thread():
+def test_abandoned_run_leaves_no_thread():
     encoder = Held(at=3)  # the first outcome comes with the second batch
 
     class BrokenOff(Asking):
@@ -72,7 +72,7 @@ def test_breaking_off_run_leaves_no_thread():
     assert not encoder.thread.is_alive()
 
 
-def test_a_cancelled_async_input_is_cancelled_too():
+def test_async_input_is_cancelled_with_the_stream():
     closed = []
 
     async def source():
@@ -98,12 +98,12 @@ def test_run_works_inside_a_running_loop():
     assert ids(asyncio.run(go())) == ["0", "1", "2"]
 
 
-def test_an_engine_can_run_again():
+def test_engine_can_run_twice():
     one = engine()
     assert ids(one.run(samples(3))) == ids(one.run(samples(3))) == ["0", "1", "2"]
 
 
-def test_closing_a_batcher_lets_go_of_all_who_wait():
+def test_closing_a_batcher_cancels_waiting_requests():
     async def go():
         encoder = Held()
         desk = Batcher(encoder, limit=1)

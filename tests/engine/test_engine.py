@@ -1,4 +1,4 @@
-"""The engine: order, bounds, shared batches, and errors that stay their own."""
+"""The engine: order, bounds, shared batches, and errors that fail one sample only."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def test_outcomes_keep_the_order_of_the_input():
     assert ids(engine(backend=Client()).run(slow_first)) == ["30", "0", "20", "5", "10"]
 
 
-def test_outcomes_come_as_they_finish():
+def test_unordered_outcomes_come_as_they_finish():
     slow_first = [sample(i) for i in (120, 0, 80, 20, 50)]
     assert ids(engine(Asking(1), Client()).run(slow_first, ordered=False)) == ["0", "20", "50", "80", "120"]
 
@@ -28,14 +28,14 @@ def test_every_sample_has_one_outcome(ordered, count):
     assert not ordered or found == ids(samples(count))
 
 
-def test_waiting_requests_share_a_call():
+def test_concurrent_requests_share_a_call():
     backend = Blocking()
     list(Engine(Asking(3), Backends(entail=backend, batch=50)).run(samples(100)))
     assert [len(batch) for batch in backend.batches] == [50] * 6
 
 
 @pytest.mark.parametrize("ordered", [True, False])
-def test_an_endless_input_is_read_only_as_far_as_needed(ordered):
+def test_endless_input_is_read_as_needed(ordered):
     drawn = 0
 
     def endless():
@@ -51,7 +51,7 @@ def test_an_endless_input_is_read_only_as_far_as_needed(ordered):
     outcomes.close()
 
 
-def test_a_stuck_first_sample_bounds_what_is_held():
+def test_held_outcomes_are_bounded_behind_a_slow_sample():
     class Stuck:
         async def answer(self, request):
             if request.pairs[0].premise == "0":
@@ -72,7 +72,7 @@ def test_a_stuck_first_sample_bounds_what_is_held():
     assert len(list(outcomes)) == 99
 
 
-def test_a_shared_error_is_asked_again_one_by_one():
+def test_failed_batch_is_retried_one_by_one():
     outcomes = {o.id: o for o in engine(backend=Blocking(bad={"3"})).run(samples(20))}
     assert [k for k, o in outcomes.items() if isinstance(o, Failure)] == ["3"]
     assert outcomes["3"].stage == "internal"
@@ -88,7 +88,7 @@ def test_a_shared_error_is_asked_again_one_by_one():
         (ZeroDivisionError("x"), "internal", None),
     ],
 )
-def test_an_error_of_one_sample_stays_its_own(error, stage, reply):
+def test_error_fails_only_its_own_sample(error, stage, reply):
     class Faulty(Asking):
         def check(self, s):
             if s.id == "2":
@@ -100,7 +100,7 @@ def test_an_error_of_one_sample_stays_its_own(error, stage, reply):
     assert (outcomes[2].stage, outcomes[2].reply) == (stage, reply)
 
 
-def test_an_error_that_is_a_reply_reaches_the_method():
+def test_error_reply_is_raised_in_the_method():
     class Retrying:
         name = "retrying"
 
@@ -142,13 +142,13 @@ class BadClose:
 
 
 @pytest.mark.parametrize("method", [NoVerdict(), NoGenerator(), BadClose()])
-def test_a_broken_method_is_a_failure_of_each_sample(method):
+def test_broken_method_is_a_failure_of_each_sample(method):
     outcomes = list(engine(method, Blocking(bad={"x"})).run(samples(3)))
     assert [type(o) for o in outcomes] == [Failure] * 3
 
 
 @pytest.mark.parametrize("replies", [lambda n: [], lambda n: None, lambda n: [1] * (n + 1), lambda n: [StopIteration()] * n])
-def test_a_backend_that_answers_wrongly_leaves_nobody_waiting(replies):
+def test_wrong_number_of_replies_fails_every_request(replies):
     class Wrong:
         def answer_many(self, requests):
             return replies(len(requests))
@@ -157,7 +157,7 @@ def test_a_backend_that_answers_wrongly_leaves_nobody_waiting(replies):
     assert [type(o) for o in outcomes] == [Failure] * 4
 
 
-def test_a_backend_may_answer_by_a_generator():
+def test_backend_may_reply_by_a_generator():
     class Lazy:
         def answer_many(self, requests):
             yield from ([Probabilities(0.5, 0.5, 0.0)] for _ in requests)
@@ -165,7 +165,7 @@ def test_a_backend_may_answer_by_a_generator():
     assert [o.probability for o in engine(backend=Lazy()).run(samples(4))] == [0.5] * 4
 
 
-def test_a_request_that_nobody_answers_is_a_failure():
+def test_request_without_a_backend_is_a_failure():
     (outcome,) = Engine(Asking(), Backends()).run(samples(1))
     assert (outcome.stage, "no backend answers Entail" in outcome.reason) == ("entail", True)
 
@@ -200,7 +200,7 @@ def test_usage_and_seconds_are_counted():
 
 
 @pytest.mark.parametrize("ordered", [True, False])
-def test_an_error_of_the_input_reaches_the_caller_after_what_was_read(ordered):
+def test_input_error_is_raised_after_the_outcomes_before_it(ordered):
     def faulty():
         yield from samples(3)
         raise OSError("line 4 is gone")

@@ -1,4 +1,4 @@
-"""From settings to a retriever: every mode opens what it needs and nothing else, and says what is missing."""
+"""From settings to a retriever: every mode opens what it needs, and names what is missing."""
 
 import threading
 from functools import partial
@@ -15,9 +15,9 @@ from knowhalu.index.late_part import build_late_part
 from knowhalu.requests import Probabilities, Search
 from knowhalu.retrieval.late import LateInteractionIndex
 from knowhalu.retrieval.memory import MemoryRetriever
+from knowhalu.retrieval.options import RetrievalOptions
 from knowhalu.retrieval.rerank import QueryPassage, RerankingRetriever
 from knowhalu.server.search import SearchServer
-from knowhalu.settings import RetrievalOptions
 from knowhalu.types import Passage
 from tests.support.indexing import WordEmbedder, folder, words  # noqa: F401 - fixtures
 from tests.support.searching import WordVectors, facts
@@ -35,35 +35,35 @@ def extended(folder):  # noqa: F811
     "options",
     [{"mode": "dense"}, {"mode": "lexical"}, {"mode": "hybrid"}, {"mode": "hybrid", "fusion": "ranks"}, {"mode": "late"}],
 )
-def test_every_mode_finds_the_same_fact(extended, options, monkeypatch):
+def test_every_mode_finds_the_fact(extended, options, monkeypatch):
     monkeypatch.setattr("knowhalu.encoder.late_encoder.load_token_encoder", lambda name: WordVectors())
     found = open_retriever(RetrievalOptions(index=extended, **options), WordEmbedder())
     assert found.search(["Which ship struck an iceberg?"], 2)[0][0].title == "Titanic"
 
 
 @pytest.mark.parametrize("mode", ["lexical", "late"])
-def test_words_and_tokens_need_no_embedder(extended, mode, monkeypatch):
+def test_lexical_and_late_modes_load_no_embedder(extended, mode, monkeypatch):
     monkeypatch.setattr("knowhalu.encoder.late_encoder.load_token_encoder", lambda name: WordVectors())
-    monkeypatch.setattr("knowhalu.engine.search_backend.load_embedder", None)
+    monkeypatch.setattr("knowhalu.encoder.embedder.load_embedder", None)
     searcher = SearchBackend(RetrievalOptions(index=extended, mode=mode))
     ((found,),) = searcher.answer_many([Search(("iceberg",), 1)])
     assert found[0].title == "Titanic"
 
 
 @pytest.mark.parametrize("mode", ["lexical", "hybrid", "late"])
-def test_an_index_without_the_part_says_how_to_make_it(folder, mode, monkeypatch):  # noqa: F811
+def test_missing_index_part_is_an_error_with_the_command(folder, mode, monkeypatch):  # noqa: F811
     monkeypatch.setattr("knowhalu.encoder.late_encoder.load_token_encoder", lambda name: WordVectors())
     with pytest.raises(IndexFormatError, match="knowhalu index extend .*index --l"):
         open_retriever(RetrievalOptions(index=folder, mode=mode), WordEmbedder())
 
 
 @pytest.mark.parametrize(("mode", "said"), [("lexical", "set retrieval.index"), ("http", "set retrieval.url"), ("qdrant", "url")])
-def test_a_mode_without_its_source_is_refused_at_once(mode, said):
+def test_mode_without_index_or_address_is_refused(mode, said):
     with pytest.raises(SettingsError, match=said):
         SearchBackend(RetrievalOptions(mode=mode))
 
 
-def test_a_server_answers_the_searches_of_the_engine():
+def test_search_server_answers_the_engine():
     with SearchServer(MemoryRetriever(facts()), port=0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         searcher = SearchBackend(RetrievalOptions(mode="http", url=server.url))
@@ -72,12 +72,12 @@ def test_a_server_answers_the_searches_of_the_engine():
     assert (first[0].title, second[0].title) == ("Titanic", "Penicillin")
 
 
-def test_a_bad_address_is_refused_at_once():
-    with pytest.raises(InputError, match="no address"):
+def test_invalid_address_is_refused():
+    with pytest.raises(InputError, match="is not the address of a server"):
         SearchBackend(RetrievalOptions(mode="http", url="nowhere"))
 
 
-def test_a_reranker_stands_over_any_mode(extended, monkeypatch):
+def test_reranker_reorders_any_mode(extended, monkeypatch):
     monkeypatch.setattr(
         retrievers, "load_reranker", lambda name: lambda pairs: [float(p.passage.title == "Python") for p in pairs]
     )
@@ -95,7 +95,7 @@ class Encoder:
         return [Probabilities(0.0, 0.0, 1.0) if "no" in p.premise else Probabilities(0.6, 0.4, 0.0) for p in pairs]
 
 
-def test_the_verifier_prefers_what_says_something_and_has_the_words():
+def test_verifier_reranks_by_entailment_and_shared_words():
     pairs = [QueryPassage("river stone", Passage(id=t, text=t)) for t in ("no river stone", "river stone", "river", "cloud")]
     none, both, one, other = VerifierScorer(Encoder())(pairs)
     assert none < other < one < both

@@ -1,4 +1,4 @@
-"""Searches for the engine: each request goes to its own source, and a missing source is its own failure."""
+"""Searches of the engine: each request reaches its own source, and a missing source fails one sample only."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from knowhalu.index.extension import extend_index, open_stored_passages
 from knowhalu.index.update import delete_documents
 from knowhalu.requests import Search
 from knowhalu.retrieval.memory import MemoryRetriever
-from knowhalu.settings import RetrievalOptions
+from knowhalu.retrieval.options import RetrievalOptions
 from knowhalu.types import Document, Passage
 from tests.support.indexing import WordEmbedder, records
 
@@ -31,7 +31,7 @@ def searcher():
     return made
 
 
-def test_documents_and_index_are_searched_in_one_round_and_replies_keep_their_order(searcher):
+def test_document_and_index_searches_keep_their_order(searcher):
     searcher.__dict__["index"] = MemoryRetriever(PAGES)
     own = (Document(id="d", text="own text"),)
     replies = searcher.answer_many([Search(("honey", "tower"), 1), Search(("x",), 3, own), Search(("sea",), 2)])
@@ -54,20 +54,20 @@ class Picky(MemoryRetriever):
         return super().search(queries, k)
 
 
-def test_a_query_that_the_server_refuses_fails_its_own_sample_alone(searcher):
+def test_refused_query_fails_only_its_own_sample(searcher):
     searcher.__dict__["index"] = Picky(reply="no")
     replies = searcher.answer_many([Search(("honey", "tower"), 1), Search(("bad",), 1), Search(("sea",), 1)])
     assert [[p.id for p in found] for found in replies[0]] == [["0"], ["1"]] and replies[2][0][0].id == "2"
     assert isinstance(replies[1], BackendError)
 
 
-def test_a_server_that_says_nothing_is_asked_once_for_all(searcher):
+def test_silent_server_is_called_once_for_all_searches(searcher):
     index = searcher.__dict__["index"] = Picky(reply=None)
     replies = searcher.answer_many([Search(("honey",), 1), Search(("bad",), 1), Search(("sea",), 1)])
     assert index.calls == 1 and all(isinstance(reply, BackendError) for reply in replies)
 
 
-def test_the_seal_is_that_of_the_index_as_it_was_opened(tmp_path):
+def test_seal_is_that_of_the_opened_index(tmp_path):
     build_index(records(), tmp_path / "index", WordEmbedder())
     extend_index(open_stored_passages(tmp_path / "index"), "lexical", build_lexical_part)
     searcher = SearchBackend(RetrievalOptions(index=tmp_path / "index", mode="lexical"))
@@ -77,7 +77,7 @@ def test_the_seal_is_that_of_the_index_as_it_was_opened(tmp_path):
     assert searcher.index.search(["iceberg"], 1)[0]
 
 
-def test_without_an_index_only_the_sample_that_needs_one_fails(searcher):
+def test_missing_index_fails_only_samples_without_documents(searcher):
     own = (Document(id="d", text="own text"),)
     missing, found = searcher.answer_many([Search(("honey",), 2), Search(("x",), 3, own)])
     assert isinstance(missing, BackendError) and "--index" in missing.reason

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from knowhalu.encoder.backend import PACKAGED_VERIFIER
+from knowhalu.encoder.options import PACKAGED_VERIFIER
 from knowhalu.errors import ModelError
 from knowhalu.io.fitted_files import WEIGHTS_HASH_FIELD, file_hash, weights_hash
 from knowhalu.methods.common.judgment_model import JudgmentModel

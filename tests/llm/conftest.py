@@ -20,6 +20,6 @@ def model_folder(tmp_path_factory):
 @pytest.fixture
 def options(tmp_path):
     """Return the options of a model with a separate reply cache."""
-    from knowhalu.settings import LLMOptions
+    from knowhalu.llm.options import LLMOptions
 
     return LLMOptions(cache_folder=tmp_path / "cache")

@@ -3,9 +3,11 @@
 import pytest
 
 from knowhalu.api import Checker
+from knowhalu.llm.options import LLMOptions
+from knowhalu.methods.baselines.options import BaselineOptions
 from knowhalu.registry import METHODS
 from knowhalu.results import Failure, Verdict
-from knowhalu.settings import BaselineOptions, LLMOptions, Settings
+from knowhalu.settings import Settings
 from knowhalu.types import Label, Sample
 from tests.support.fake_server import FakeServer, running
 from tests.support.tiny_llm import CHAT

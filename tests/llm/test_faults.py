@@ -11,10 +11,10 @@ from knowhalu.errors import ReplyError
 from knowhalu.io import http
 from knowhalu.io.outcomes import format_outcome, parse_outcome
 from knowhalu.llm import client
+from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.server_backend import ServerBackend
 from knowhalu.requests import Generate
 from knowhalu.results import Failure, Verdict
-from knowhalu.settings import LLMOptions
 from knowhalu.types import Label, Sample, Task
 from tests.support import server_faults as f
 from tests.support.fake_server import FakeServer, running

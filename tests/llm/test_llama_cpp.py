@@ -9,8 +9,8 @@ import urllib.request
 
 import pytest
 
+from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.server_backend import ServerBackend
-from knowhalu.settings import LLMOptions
 from tests.support.llm_contract import *  # noqa: F403 - the shared tests run here
 from tests.support.llm_contract import FREE, asker, changed
 

@@ -6,8 +6,10 @@ from knowhalu.api import Checker
 from knowhalu.batch import detect
 from knowhalu.errors import BackendError, ResumeError
 from knowhalu.io.outcomes import parse_outcome
+from knowhalu.llm.options import LLMOptions
+from knowhalu.methods.knowhalu.options import KnowHaluOptions
 from knowhalu.results import Failure, Verdict
-from knowhalu.settings import KnowHaluOptions, LLMOptions, Settings
+from knowhalu.settings import Settings
 from knowhalu.types import HallucinationKind, Label, Sample
 from tests.support.fake_server import FakeServer, running
 from tests.support.tiny_llm import CHAT

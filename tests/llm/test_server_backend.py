@@ -7,9 +7,9 @@ import pytest
 from knowhalu.errors import BackendError, ReplyError, SettingsError
 from knowhalu.io import http
 from knowhalu.llm.client import read_api_key
+from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.server_backend import ServerBackend
 from knowhalu.requests import Generate
-from knowhalu.settings import LLMOptions
 from tests.support.fake_server import FakeServer, running
 from tests.support.hanging import HANG
 from tests.support.llm_contract import *  # noqa: F403 - the shared tests run here

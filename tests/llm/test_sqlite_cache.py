@@ -7,10 +7,10 @@ import sqlite3
 import pytest
 
 from knowhalu.errors import BackendError, SettingsError
+from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.reply_cache import with_reply_cache
 from knowhalu.llm.sqlite_cache import SQLiteCache, default_cache_folder
 from knowhalu.requests import Generate
-from knowhalu.settings import LLMOptions
 from tests.support.memory_models import REPLY, REQUEST, Model, ask, write_many
 
 

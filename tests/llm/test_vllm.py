@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from knowhalu.errors import BackendError, MissingExtra, ModelError, SettingsError
+from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.vllm import VLLMBackend
 from knowhalu.requests import Generate
-from knowhalu.settings import LLMOptions
 from tests.support import vllm_stand_in
 
 

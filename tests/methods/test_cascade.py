@@ -5,12 +5,12 @@ import pytest
 from knowhalu.build import build_method, fingerprint, reasoners_of
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import SettingsError, StageError
-from knowhalu.load_settings import load_settings
 from knowhalu.methods.baselines.lexical import LexicalBaseline, LexicalRules
-from knowhalu.methods.cascade import Cascade
+from knowhalu.methods.baselines.options import LexicalOptions
+from knowhalu.methods.cascade import Cascade, CascadeOptions
+from knowhalu.profiles import load_settings
 from knowhalu.requests import Entail, EntailmentPair, Generate
 from knowhalu.results import Failure, Verdict
-from knowhalu.settings import CascadeOptions, LexicalOptions
 from knowhalu.types import Label, Sample, Task
 
 LABELS = {True: Label.INCORRECT, False: Label.CORRECT, None: Label.INCONCLUSIVE}

@@ -11,7 +11,7 @@ from knowhalu.engine.engine import Backends, Engine
 from knowhalu.engine.search_backend import SearchBackend
 from knowhalu.errors import BackendError
 from knowhalu.io.outcomes import format_outcome, parse_outcome
-from knowhalu.load_settings import load_settings
+from knowhalu.profiles import load_settings
 from knowhalu.registry import METHODS, method_card
 from knowhalu.requests import Completion
 from knowhalu.results import Failure, Verdict

@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from knowhalu.errors import PromptError, ReplyError
+from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.baselines.judge import judge_request
 from knowhalu.methods.common.labels import THREE_LABEL_SCHEME
 from knowhalu.prompts.book import BASELINES, PromptBook
@@ -12,7 +13,6 @@ from knowhalu.prompts.examples import load_judged_examples
 from knowhalu.prompts.format import JudgedClaim, format_judged_claims
 from knowhalu.prompts.replies import read_claim_list, read_judged_claims
 from knowhalu.requests import Completion
-from knowhalu.settings import LLMOptions
 from knowhalu.text.sentences import content_words
 from knowhalu.types import Label, Sample, Task
 

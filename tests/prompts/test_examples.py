@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from knowhalu.errors import PromptError
+from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.common.attribution import ground_statements
 from knowhalu.prompts import format as layout
 from knowhalu.prompts.book import KnowHaluPromptBook, demonstrate_judgments, knowhalu_family
@@ -13,7 +14,6 @@ from knowhalu.prompts.examples import TASK_FIELDS, examples_file, load_examples,
 from knowhalu.prompts.format import ENTITY, GENERAL, LABEL, SPECIFIC, THOUGHT
 from knowhalu.prompts.replies import read_extraction, read_label, read_next_step, read_sentences, read_triplets, split_sections
 from knowhalu.prompts.template import SECTION, load_prompt, prompt_names
-from knowhalu.settings import LLMOptions
 from knowhalu.types import NO_INFORMATION, KnowledgeForm, Label, Sample, Task
 
 EVERY = [(task, example) for task in Task for example in load_examples(task)]

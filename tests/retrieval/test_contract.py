@@ -16,6 +16,7 @@ from knowhalu.retrieval.hybrid import HybridRetriever
 from knowhalu.retrieval.memory import MemoryRetriever
 from knowhalu.retrieval.qdrant import QdrantRetriever, fill_collection
 from knowhalu.retrieval.rerank import RerankingRetriever
+from knowhalu.testing import check_retriever
 from knowhalu.types import Document, Passage
 from tests.support.indexing import FACTS, WordEmbedder, records
 from tests.support.searching import corpus, facts, late, lexical
@@ -152,3 +153,8 @@ def test_a_k_below_one_is_an_error(retriever: Retriever, k: int) -> None:
     """A k below one is refused in words."""
     with pytest.raises(InputError, match="at least 1"):
         retriever.search(["iceberg"], k)
+
+
+def test_retriever_keeps_the_shipped_contract(retriever: Retriever) -> None:
+    """Pass the contract tests of extensions."""
+    check_retriever(retriever, "wall that divided Berlin")

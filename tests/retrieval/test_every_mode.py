@@ -15,9 +15,9 @@ from knowhalu.index.update import add_documents, delete_documents
 from knowhalu.ingest.sources import SourceRecord
 from knowhalu.retrieval.bm25 import LexicalIndex
 from knowhalu.retrieval.faiss import FaissIndex
+from knowhalu.retrieval.options import RetrievalOptions
 from knowhalu.retrieval.qdrant import QdrantRetriever, fill_collection
 from knowhalu.server.search import SearchServer
-from knowhalu.settings import RetrievalOptions
 from tests.support.indexing import WordEmbedder
 from tests.support.searching import WordVectors
 

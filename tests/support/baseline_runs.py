@@ -1,10 +1,11 @@
 """A scripted language model that says what it is told by the section that is open, and a way to run a baseline by name."""
 
-from knowhalu.encoder.backend import PACKAGED_VERIFIER
+from knowhalu.encoder.options import PACKAGED_VERIFIER
 from knowhalu.engine.engine import Backends, Engine
+from knowhalu.llm.options import LLMOptions
+from knowhalu.methods.baselines.options import BaselineOptions
 from knowhalu.registry import import_object, method_card
 from knowhalu.requests import Completion
-from knowhalu.settings import BaselineOptions, LLMOptions
 from knowhalu.testing import ScriptedEncoder, ScriptedLLM
 from knowhalu.text.sentences import chunks, content_words
 from knowhalu.types import Document, Passage

@@ -4,9 +4,9 @@ import asyncio
 
 from knowhalu.errors import BackendError
 from knowhalu.llm import sqlite_cache
+from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.reply_cache import with_reply_cache
 from knowhalu.requests import Completion, Generate
-from knowhalu.settings import LLMOptions
 from tests.support.hanging import HANG
 
 REPLY = Completion("Yes. \ud800", "length", {"a": 0.25, "b": 0.75}, (-0.5, float("-inf")), 7, 5, 2)

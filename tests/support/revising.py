@@ -4,8 +4,8 @@ from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import StageError
 from knowhalu.methods.revise.edits import ProposedRewrite, editable_spans
 from knowhalu.methods.revise.guarded import GuardedRevision
+from knowhalu.methods.revise.options import ReviseOptions
 from knowhalu.results import Evidence, Segment, Verdict
-from knowhalu.settings import ReviseOptions
 from knowhalu.types import HallucinationKind, Judgment, Label, Sample
 
 HALLUCINATED = {Label.CORRECT: False, Label.INCORRECT: True, Label.INCONCLUSIVE: None}

@@ -3,11 +3,12 @@
 from dataclasses import dataclass, field
 
 from knowhalu.engine.engine import Backends, Engine
+from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.knowhalu.llm import KnowHaluLLM
 from knowhalu.methods.knowhalu.method import KnowHalu
+from knowhalu.methods.knowhalu.options import KnowHaluOptions
 from knowhalu.requests import Completion, Generate
 from knowhalu.retrieval.memory import MemoryRetriever
-from knowhalu.settings import KnowHaluOptions, LLMOptions
 from knowhalu.testing import ScriptedLLM
 from knowhalu.types import KnowledgeForm, Passage
 

@@ -3,12 +3,13 @@
 from dataclasses import dataclass, field
 
 from knowhalu.engine.engine import Backends, Engine
+from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.factored.llm import FactoredLLM
 from knowhalu.methods.factored.method import Factored, FactoredAcademic
+from knowhalu.methods.factored.options import FactoredOptions
 from knowhalu.prompts.replies import one_line
 from knowhalu.prompts.template import SECTION, unshield
 from knowhalu.requests import Completion
-from knowhalu.settings import FactoredOptions, LLMOptions
 from knowhalu.testing import ScriptedLLM
 from tests.support.thinking import Memory
 

@@ -106,7 +106,7 @@ def test_a_claim_is_never_cut_by_its_premise(base):
     vocabulary = PairTokenizer.load(base)
     (row,) = tokenize([TrainingExample("snow " * 900, "is " * 10, "white " * 20, 0)], vocabulary)
     assert len(row.ids) == BUCKETS[-1][0]
-    assert len(row.ids) - row.border == 10 + 1 + 20 + 1
+    assert len(row.ids) - row.second_start == 10 + 1 + 20 + 1
 
 
 def test_a_share_of_the_premises_is_long_and_keeps_its_own_text(base):
@@ -116,11 +116,11 @@ def test_a_share_of_the_premises_is_long_and_keeps_its_own_text(base):
     long = [i for i, row in enumerate(mixed) if len(row.ids) > BUCKETS[-1][0]]
     assert 90 < len(long) < 150
     for i, (row, before) in enumerate(zip(mixed, short, strict=True)):
-        assert row.ids[row.border :] == before.ids[before.border :]
+        assert row.ids[row.second_start :] == before.ids[before.second_start :]
         if i in long:
             assert 316 <= len(row.ids) <= 512
-            premise = ",".join(map(str, before.ids[1 : before.border - 1]))
-            assert f",{premise}," in f",{','.join(map(str, row.ids[1 : row.border - 1]))},"
+            premise = ",".join(map(str, before.ids[1 : before.second_start - 1]))
+            assert f",{premise}," in f",{','.join(map(str, row.ids[1 : row.second_start - 1]))},"
         else:
             assert row == before
 
@@ -128,7 +128,7 @@ def test_a_share_of_the_premises_is_long_and_keeps_its_own_text(base):
 def test_an_empty_premise_stays_empty(base):
     examples = [TrainingExample("", "who", "snow", 0), TrainingExample("snow", "", "snow", 0)] * 20
     rows = tokenize(examples, PairTokenizer.load(base), 1.0, "0:0")
-    assert all(row.border == 2 for row in rows[::2]) and all(len(row.ids) > 300 for row in rows[1::2])
+    assert all(row.second_start == 2 for row in rows[::2]) and all(len(row.ids) > 300 for row in rows[1::2])
 
 
 def test_long_premises_come_in_batches_of_about_the_same_size(data, base, small_pools):

@@ -17,8 +17,8 @@ from knowhalu.llm.local.forward import PrefixPrefiller, SharedPrefixModel, Singl
 from knowhalu.llm.local.loading import check_model_folder, end_tokens, load_model, load_tokenizer, max_context_tokens
 from knowhalu.llm.local.prefix_tree import PrefixTree
 from knowhalu.llm.local.prompt_encoding import PromptEncoder
+from knowhalu.llm.options import LLMOptions
 from knowhalu.requests import Generate
-from knowhalu.settings import LLMOptions
 
 
 def _load_folder(options: LLMOptions) -> tuple[Any, Any]:

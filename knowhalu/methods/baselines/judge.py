@@ -9,6 +9,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal, NamedTuple, Protocol
 
+from knowhalu.llm.options import LLMOptions
+from knowhalu.methods.baselines.options import BaselineOptions
 from knowhalu.methods.common.labels import (
     THREE_LABEL_SCHEME,
     LabelledRationale,
@@ -35,7 +37,6 @@ from knowhalu.prompts.replies import read_judged_claims
 from knowhalu.prompts.template import join_sections, section
 from knowhalu.requests import Conversation, Generate
 from knowhalu.results import Finding, Verdict
-from knowhalu.settings import BaselineOptions, LLMOptions
 from knowhalu.text.clauses import locate_claim
 from knowhalu.text.sentences import Span, at_most_segments
 from knowhalu.types import Judgment, Knowledge, KnowledgeForm, Label, Passage, Query, Sample, Step

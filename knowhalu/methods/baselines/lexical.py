@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from knowhalu.methods.baselines.options import LexicalOptions, LexicalRule
 from knowhalu.methods.common.sources import given_passages
 from knowhalu.methods.common.verdict import error_relation, is_hallucinated
 from knowhalu.methods.conli.entity_support import NUMERIC_TYPES, entity_match
 from knowhalu.requests import Conversation
 from knowhalu.results import Finding, Segment, Verdict
-from knowhalu.settings import LexicalOptions, LexicalRule
 from knowhalu.text.entities import find_entities
 from knowhalu.text.sentences import sentences
 from knowhalu.types import HallucinationKind, InconclusiveReason, Judgment, Label, Passage, Relation, Sample

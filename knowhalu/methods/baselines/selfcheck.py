@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Protocol
 
 from knowhalu.errors import ReplyError, StageError
+from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.baselines.judge import source_queries
+from knowhalu.methods.baselines.options import BaselineOptions
 from knowhalu.methods.common.sources import given_or_retrieved_passages
 from knowhalu.methods.common.verdict import combine_segments, inconclusive_reason, is_hallucinated, resolve_inconclusive
 from knowhalu.prompts.book import BASELINES, PromptBook
@@ -20,9 +22,8 @@ from knowhalu.prompts.format import format_passages
 from knowhalu.prompts.generate import generate_with_retry
 from knowhalu.prompts.replies import complete_sentences, one_line
 from knowhalu.prompts.template import join_sections, section
-from knowhalu.requests import Completion, Conversation, Entail, EntailmentPair, Generate, Probabilities
+from knowhalu.requests import Completion, Conversation, Entail, EntailmentPair, Generate, ask
 from knowhalu.results import Segment, Verdict
-from knowhalu.settings import BaselineOptions, LLMOptions
 from knowhalu.text.sentences import Span, at_most_segments, sentences
 from knowhalu.types import META_SAMPLES, InconclusiveReason, Judgment, Label, Passage, Sample, Task
 
@@ -221,7 +222,7 @@ class SelfCheckEncoder:
 
     def inconsistent(self, part: Sample, contexts: Sequence[str]) -> Conversation[list[float | None]]:
         """Return for each context P(contradicted) / (P(contradicted) + P(supported)), without the neutral class."""
-        scores: list[Probabilities] = yield Entail(tuple(EntailmentPair(c, part.response, part.question) for c in contexts))
+        scores = yield from ask(Entail(tuple(EntailmentPair(c, part.response, part.question) for c in contexts)))
         return [p.contradicted / told if (told := p.contradicted + p.supported) > 0 else None for p in scores]
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from knowhalu.errors import SettingsError
+from knowhalu.methods.baselines.options import TrivialOptions
 from knowhalu.methods.common.sources import given_passages, retrieve_passages
 from knowhalu.requests import Conversation
 from knowhalu.results import Segment, Verdict
-from knowhalu.settings import TrivialOptions
 from knowhalu.text.overlap import coverage, text_facts
 from knowhalu.text.sentences import STOPWORDS, stem, word_count, words
 from knowhalu.types import Judgment, Label, Sample

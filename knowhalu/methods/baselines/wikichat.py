@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.baselines.judge import UNDISTILLED_NOTE
+from knowhalu.methods.baselines.options import BaselineOptions
 from knowhalu.methods.common.attribution import assign_quote_scores, evidence_for, ground_statements
 from knowhalu.methods.common.labels import generate_judgment, support_probability
 from knowhalu.methods.common.sources import given_or_retrieved_passages
@@ -27,7 +29,6 @@ from knowhalu.prompts.replies import read_claim_list
 from knowhalu.prompts.template import join_sections, section
 from knowhalu.requests import Conversation
 from knowhalu.results import Segment, SkippedSpan, Verdict
-from knowhalu.settings import BaselineOptions, LLMOptions
 from knowhalu.text.clauses import locate_claim
 from knowhalu.text.sentences import Span, at_most_segments
 from knowhalu.types import Judgment, KnowledgeForm, Label, Passage, Query, Sample, Step

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
-from knowhalu.settings import CombinationRule
 from knowhalu.types import Judgment, Label
+
+CombinationRule = Literal["product", "minimum", "geometric", "calibrated"]
 
 
 class Thresholds(NamedTuple):

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from knowhalu.methods.common.sources import SourceSentence, source_sentences
-from knowhalu.requests import Conversation, Entail, EntailmentPair, Probabilities
+from knowhalu.requests import Conversation, Entail, EntailmentPair, Probabilities, ask
 from knowhalu.text.overlap import coverage
 from knowhalu.text.sentences import MAX_CACHED_CHARS, Span, content_words, sentences, split_long_sentences, word_count
 from knowhalu.text.triplets import extract_triplets, triplets_to_text
@@ -156,7 +156,7 @@ def score_candidates(part: Sample, query: Query, found: Sequence[SourceSentence]
         return Knowledge(form=form)
     shaped = [c.shaped(form) for c in found]
     claim = part.response if part.question else query.specific
-    scores: list[Probabilities] = yield Entail(tuple(EntailmentPair(s, claim, part.question) for s in shaped))
+    scores = yield from ask(Entail(tuple(EntailmentPair(s, claim, part.question) for s in shaped)))
     relevance = [max(coverage(part.question or claim, c.text), coverage(claim, c.text)) for c in found]
     weight = [max(p.supported, p.contradicted) + r for p, r in zip(scores, relevance, strict=True)]
     kept = sorted(sorted(range(len(found)), key=lambda i: -weight[i])[:MAX_SENTENCES_KEPT])

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from knowhalu.requests import Conversation, Search
+from knowhalu.requests import Conversation, Search, ask
 from knowhalu.text.sentences import sentences, word_count
 from knowhalu.text.triplets import extract_triplets, triplets_to_text
 from knowhalu.types import Document, KnowledgeForm, Passage, Sample
@@ -30,7 +30,7 @@ def retrieve_passages(sample: Sample, queries: Sequence[str], k: int) -> Convers
     known = given_passages(sample.model_copy(update={"documents": ()}))
     if known and not sample.documents:
         return known
-    found: list[list[Passage]] = yield Search(tuple(queries), k, sample.documents)
+    found = yield from ask(Search(tuple(queries), k, sample.documents))
     merged = {p.id: p for passages in found for p in passages}
     if sample.documents:
         order = {d.id: i for i, d in enumerate(sample.documents)}

@@ -20,7 +20,7 @@ from knowhalu.methods.conli.entity_support import (
 )
 from knowhalu.methods.conli.method import EntityHypothesis
 from knowhalu.methods.knowhalu.encoder import EntailmentJudge, inference_relation
-from knowhalu.requests import Conversation, Entail, Probabilities
+from knowhalu.requests import Conversation, Entail, Probabilities, ask
 from knowhalu.requests import EntailmentPair as Pair
 from knowhalu.text.detectors import EntityDetector, load_detector
 from knowhalu.text.overlap import coverage
@@ -107,7 +107,7 @@ def judge_entities(hypotheses: Sequence[tuple[str, Entity]], views: Sequence[Sen
         (view.context, clause_of(*h)) for h, s in zip(hypotheses, found, strict=True) for view in (s.best_match, s.best_context)
     ]
     pairs = list(dict.fromkeys(asked))
-    scores: list[Probabilities] = yield Entail(tuple(Pair(*p) for p in pairs))
+    scores = yield from ask(Entail(tuple(Pair(*p) for p in pairs)))
     known = dict(zip(pairs, scores, strict=True))
     read = [(known[a], known[b]) for a, b in zip(asked[::2], asked[1::2], strict=True)]
     return [_judge_entity(*h, s, scores) for h, s, scores in zip(hypotheses, found, read, strict=True)]

@@ -6,14 +6,15 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from knowhalu.errors import ReplyError, SettingsError
+from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.common.attribution import assign_quote_scores, ground_statements
 from knowhalu.methods.common.labels import LabelScheme, generate_judgment, reason_fields
 from knowhalu.methods.conli.method import EntityHypothesis
+from knowhalu.methods.conli.options import ConliOptions
 from knowhalu.prompts.book import CONLI, PromptBook
 from knowhalu.prompts.format import HYPOTHESIS, JUDGMENT, LABEL, QUESTION, SOURCE, format_hypotheses, format_sources
 from knowhalu.prompts.replies import one_line, read_label
-from knowhalu.requests import Completion, Conversation, Generate
-from knowhalu.settings import ConliOptions, LLMOptions
+from knowhalu.requests import Conversation, Generate, ask
 from knowhalu.text.detectors import EntityDetector, load_detector
 from knowhalu.text.sentences import sentences
 from knowhalu.types import Judgment, KnowledgeForm, Label, Passage, Query, Sample, Step
@@ -144,7 +145,7 @@ class ConliLLM:
         last, asked, fresh = "", 0, False
         while (missing := [i for i in range(len(hypotheses)) if i not in found]) and asked < 2:
             wanted = _extend_to_all(request([hypotheses[i] for i in missing]), len(missing))
-            reply: Completion = yield replace(wanted, bypass_cache=fresh)
+            reply = yield from ask(replace(wanted, bypass_cache=fresh))
             last, whole = reply.text, reply.finish_reason != "length"
             read = read_hypothesis_answers(reply.text, len(missing), LABEL_BY_WORD, whole=whole)
             found |= {missing[n - 1]: answer for n, answer in read.items()}

@@ -10,9 +10,11 @@ from dataclasses import replace
 from functools import partial
 
 from knowhalu.errors import ReplyError
+from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.common.attribution import quote_step
 from knowhalu.methods.common.combine import COMBINATION_RULES, CombinationCalibration
 from knowhalu.methods.common.labels import LabelScheme, generate_bare_label, generate_labelled_rationale, measure_label
+from knowhalu.methods.factored.options import FactoredOptions
 from knowhalu.prompts.book import PromptBook, factored_family
 from knowhalu.prompts.format import (
     CLAIM,
@@ -29,7 +31,6 @@ from knowhalu.prompts.generate import generate_with_retry
 from knowhalu.prompts.replies import one_line
 from knowhalu.prompts.template import join_sections, section, shield
 from knowhalu.requests import Completion, Conversation, Generate
-from knowhalu.settings import FactoredOptions, LLMOptions
 from knowhalu.text.clauses import claims_nothing, locate_claim
 from knowhalu.text.overlap import coverage, text_facts
 from knowhalu.text.quantities import number_value

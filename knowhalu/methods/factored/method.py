@@ -17,10 +17,10 @@ from knowhalu.methods.factored.citations import (
     source_documents,
     strip_citations,
 )
+from knowhalu.methods.factored.options import FactoredOptions
 from knowhalu.methods.factored.verdict import ClaimJudgment, SentenceJudgment, combine_claims
 from knowhalu.requests import Conversation
 from knowhalu.results import Finding, Verdict
-from knowhalu.settings import FactoredOptions
 from knowhalu.text.sentences import Span, sentences
 from knowhalu.types import Claim, Document, Judgment, Label, Passage, Relation, Sample
 

@@ -16,7 +16,7 @@ from knowhalu.methods.common.evidence_selection import (
 from knowhalu.methods.common.judgment_model import JudgmentModel, VerifierScores, answer_features, claim_features
 from knowhalu.methods.common.verdict import NO_EVIDENCE, missing_evidence_reason
 from knowhalu.methods.knowhalu.off_target import extract_entity
-from knowhalu.requests import Conversation, Entail, EntailmentPair, Probabilities, TagSpans, UnsupportedSpan
+from knowhalu.requests import Conversation, Entail, EntailmentPair, Probabilities, TagSpans, UnsupportedSpan, ask
 from knowhalu.text.overlap import coverage, text_facts
 from knowhalu.text.questions import AnswerType, general_query
 from knowhalu.text.sentences import sentences
@@ -90,7 +90,7 @@ class KnowHaluEncoder:
         found = extract_entity(question, answer)
         if self.model.evades is None or found.refusal or found.is_none or found.asked_for in RULE_CHECKED_TYPES:
             return found
-        scores: list[Probabilities] = yield Entail((EntailmentPair("", answer, question),))
+        scores = yield from ask(Entail((EntailmentPair("", answer, question),)))
         evading = 1 - scores[0].supported
         if evading < self.model.evades:
             return found
@@ -125,7 +125,7 @@ class KnowHaluEncoder:
         pairs = [EntailmentPair(joint, part.response, part.question)]
         if part.question:
             pairs.append(EntailmentPair(joint, part.response))
-        scores: list[Probabilities] = yield Entail(tuple(pairs))
+        scores = yield from ask(Entail(tuple(pairs)))
         features = _features(part, evidence, joint, scores)
         p = self.model.weights(_task(part), form).probability(features, of)
         (label, confidence), kind = decide_label(p, features), None
@@ -152,7 +152,7 @@ class KnowHaluEncoder:
         if judgment.kind is HallucinationKind.OFF_TARGET or not evidence.shaped:
             return ()
         joint = document_window(part, judgment.steps, KnowledgeForm.UNSTRUCTURED) or evidence.joint
-        found: list[tuple[UnsupportedSpan, ...]] = yield TagSpans((EntailmentPair(joint, part.response, part.question),))
+        found = yield from ask(TagSpans((EntailmentPair(joint, part.response, part.question),)))
         return found[0]
 
 

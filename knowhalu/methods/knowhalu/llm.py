@@ -5,9 +5,11 @@ from dataclasses import replace
 from math import exp
 
 from knowhalu.errors import ReplyError
+from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.common.attribution import ground_statements
 from knowhalu.methods.common.combine import Thresholds
 from knowhalu.methods.common.labels import judge_knowledge
+from knowhalu.methods.knowhalu.options import KnowHaluOptions
 from knowhalu.prompts.book import KnowHaluPromptBook
 from knowhalu.prompts.format import ASKED_FOR, ENTITY, GENERAL, KNOWLEDGE, REASON, SPECIFIC, THOUGHT, query_headings
 from knowhalu.prompts.generate import generate_with_retry, reply_prefix
@@ -25,7 +27,6 @@ from knowhalu.prompts.replies import (
     split_sections,
 )
 from knowhalu.requests import Completion, Conversation, UnsupportedSpan
-from knowhalu.settings import KnowHaluOptions, LLMOptions
 from knowhalu.text.sentences import words
 from knowhalu.types import Extraction, Judgment, Knowledge, KnowledgeForm, Passage, Query, Sample, Step, Task, Triplet
 

@@ -18,9 +18,9 @@ from knowhalu.methods.common.verdict import (
     span_finding,
     text_probability,
 )
+from knowhalu.methods.knowhalu.options import KnowHaluOptions
 from knowhalu.requests import Conversation, UnsupportedSpan
 from knowhalu.results import Segment, Verdict
-from knowhalu.settings import KnowHaluOptions
 from knowhalu.text.sentences import Span, segments
 from knowhalu.types import Extraction, HallucinationKind, Judgment, Knowledge, KnowledgeForm, Label, Passage, Query, Sample, Step
 

@@ -7,8 +7,8 @@ from difflib import SequenceMatcher, unified_diff
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
+from knowhalu.methods.revise.options import ReviseOptions
 from knowhalu.results import Change, Evidence, Revision, RevisionStrategy, Segment, Verdict
-from knowhalu.settings import ReviseOptions
 from knowhalu.text.edits import TextEdit
 from knowhalu.text.sentences import Span, sentences
 from knowhalu.types import Label, Sample

@@ -25,9 +25,9 @@ from knowhalu.methods.revise.edits import (
     spans_after_edits,
     unchanged_revision,
 )
+from knowhalu.methods.revise.options import ReviseOptions
 from knowhalu.requests import Conversation
 from knowhalu.results import Change, Evidence, Revision, Verdict
-from knowhalu.settings import ReviseOptions
 from knowhalu.text.edits import TextEdit, apply_edits
 from knowhalu.text.sentences import Span
 from knowhalu.types import HallucinationKind, Label, Passage, Sample

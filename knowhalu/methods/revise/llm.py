@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from knowhalu.errors import ReplyError, StageError
+from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.revise.edits import ProposedRewrite, RewriteInput
 from knowhalu.prompts.book import REVISION, PromptBook
 from knowhalu.prompts.format import format_passages
 from knowhalu.prompts.generate import generate_with_retry
 from knowhalu.prompts.template import PromptText, join_sections, section, unshield
 from knowhalu.requests import Completion, Conversation, Generate
-from knowhalu.settings import LLMOptions
 from knowhalu.text.sentences import sentences, word_count, words
 from knowhalu.types import Passage
 

@@ -22,9 +22,9 @@ from knowhalu.methods.revise.edits import (
     refused_revision,
     unchanged_revision,
 )
+from knowhalu.methods.revise.options import ReviseOptions
 from knowhalu.requests import Conversation
 from knowhalu.results import Change, Revision, Verdict
-from knowhalu.settings import ReviseOptions
 from knowhalu.text.edits import TextEdit
 from knowhalu.text.sentences import Span
 from knowhalu.types import HallucinationKind, Passage, Sample

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from knowhalu.methods.revise.edits import ProposedRewrite, RewriteInput
-from knowhalu.requests import Conversation, Entail, EntailmentPair, Probabilities
+from knowhalu.requests import Conversation, Entail, EntailmentPair, ask
 from knowhalu.text.entities import TypedSpan, typed_spans
 from knowhalu.text.overlap import coverage, text_facts
 from knowhalu.text.quantities import find_dates, missing_date_share, number_value
@@ -49,7 +49,7 @@ class SubstitutionRewriter:
         if not candidates:
             return ()
         pairs = [EntailmentPair(c.quote, text) for c in candidates for text in (c.text, fault.sentence)]
-        scores: list[Probabilities] = yield Entail(tuple(pairs))
+        scores = yield from ask(Entail(tuple(pairs)))
         read = zip(candidates, scores[::2], scores[1::2], strict=True)
         better = [(new.supported, c.text) for c, new, old in read if new.supported > max(MIN_SUPPORT, old.supported)]
         return tuple(ProposedRewrite(text, "substituted") for _, text in sorted(better, key=lambda pair: -pair[0]))

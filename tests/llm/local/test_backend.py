@@ -13,9 +13,9 @@ from knowhalu.errors import MissingExtra, ModelError, StageError
 from knowhalu.llm.local.attention import BatchedKVCache
 from knowhalu.llm.local.backend import TransformersBackend
 from knowhalu.llm.local.loading import check_model_folder
+from knowhalu.llm.options import LLMOptions
 from knowhalu.requests import Generate
 from knowhalu.results import Failure, Verdict
-from knowhalu.settings import LLMOptions
 from knowhalu.types import Label, Sample, Task
 from tests.support.tiny_llm import CHAT, write_model
 

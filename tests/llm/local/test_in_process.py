@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from knowhalu.errors import ModelError, StageError
+from knowhalu.llm.options import LLMOptions
 from knowhalu.requests import Generate
-from knowhalu.settings import LLMOptions
 from tests.support import vllm_stand_in
 from tests.support.tiny_llm import CHAT, NO_SYSTEM
 

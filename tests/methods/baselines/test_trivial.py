@@ -10,7 +10,7 @@ from knowhalu.api import Checker
 from knowhalu.build import build_engine, fingerprint
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import SettingsError
-from knowhalu.load_settings import load_settings
+from knowhalu.methods.baselines.options import TrivialOptions
 from knowhalu.methods.baselines.trivial import (
     TRIVIAL_RULES,
     TrivialBaseline,
@@ -19,7 +19,7 @@ from knowhalu.methods.baselines.trivial import (
     source_overlap,
     threshold_probability,
 )
-from knowhalu.settings import TrivialOptions
+from knowhalu.profiles import load_settings
 from knowhalu.types import Label, Sample
 
 SOURCE = "The lighthouse at Carn Point was built in 1871 by Mara Quill. It stands on granite."

@@ -2,7 +2,7 @@
 
 import pytest
 
-from knowhalu.encoder.backend import PACKAGED_VERIFIER
+from knowhalu.encoder.options import PACKAGED_VERIFIER
 from knowhalu.methods.knowhalu.encoder import EntailmentJudge, inference_relation
 from knowhalu.testing import ScriptedEncoder
 from knowhalu.types import Document, Passage, Relation, Sample

@@ -6,11 +6,11 @@ from pydantic import ValidationError
 from knowhalu.build import build_method
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.engine.search_backend import SearchBackend
-from knowhalu.load_settings import load_settings
 from knowhalu.methods.common.calibrated import CalibratedMethod, DecisionRule
 from knowhalu.methods.knowhalu.method import KnowHalu
+from knowhalu.methods.knowhalu.options import KnowHaluOptions
+from knowhalu.profiles import load_settings
 from knowhalu.results import Verdict
-from knowhalu.settings import KnowHaluOptions
 from knowhalu.testing import ScriptedEncoder
 from knowhalu.types import InconclusiveReason, KnowledgeForm, Label, Relation, Sample, Task
 from tests.methods.knowhalu.test_method import Script

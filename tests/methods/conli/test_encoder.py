@@ -2,13 +2,13 @@
 
 import pytest
 
-from knowhalu.encoder.backend import PACKAGED_VERIFIER
+from knowhalu.encoder.options import PACKAGED_VERIFIER
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.methods.conli.encoder import ConliEncoder, clause_of, judge_entities
 from knowhalu.methods.conli.entity_support import entity_match, find_entity_support, sentences_in_context
 from knowhalu.methods.conli.method import CoNLI
+from knowhalu.methods.conli.options import ConliOptions
 from knowhalu.results import Verdict
-from knowhalu.settings import ConliOptions
 from knowhalu.testing import ScriptedEncoder
 from knowhalu.text.entities import find_entities
 from knowhalu.types import Label, Passage, Sample
@@ -147,7 +147,7 @@ def test_any_response_ends_in_a_verdict(response, levels):
 
 def test_the_packaged_verifier_flags_a_changed_year_and_passes_the_right_one():
     from knowhalu.api import Checker
-    from knowhalu.load_settings import load_settings
+    from knowhalu.profiles import load_settings
 
     checker = Checker(load_settings(pairs=["method=conli", "encoder.threads=1"]))
     right, wrong = (

@@ -6,13 +6,14 @@ from hypothesis import strategies as st
 
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import PromptError, SettingsError
+from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.conli.llm import LABEL_BY_WORD, ConliLLM, read_hypothesis_answers
 from knowhalu.methods.conli.method import CoNLI
+from knowhalu.methods.conli.options import ConliOptions
 from knowhalu.prompts.book import CONLI, PromptBook
 from knowhalu.prompts.template import SECTION
 from knowhalu.requests import Completion
 from knowhalu.results import Failure, Verdict
-from knowhalu.settings import ConliOptions, LLMOptions
 from knowhalu.testing import ScriptedLLM
 from knowhalu.types import Label, Relation, Sample
 

@@ -3,9 +3,9 @@
 import pytest
 
 from knowhalu.methods.conli.method import CoNLI
+from knowhalu.methods.conli.options import ConliOptions
 from knowhalu.requests import Search
 from knowhalu.results import Verdict
-from knowhalu.settings import ConliOptions
 from knowhalu.text.entities import find_entities
 from knowhalu.types import Document, HallucinationKind, Judgment, Knowledge, Label, Passage, Query, Quote, Relation, Sample, Step
 

@@ -6,13 +6,14 @@ import pytest
 
 from knowhalu.api import Checker
 from knowhalu.build import fingerprint
-from knowhalu.encoder.backend import PACKAGED_VERIFIER
+from knowhalu.encoder.options import PACKAGED_VERIFIER
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import ModelError
 from knowhalu.methods.common.combine import COMBINATION_RULES
 from knowhalu.methods.factored.encoder import FactoredEncoder, load_combination_calibration
 from knowhalu.methods.factored.method import Factored
-from knowhalu.settings import FactoredOptions, Settings
+from knowhalu.methods.factored.options import FactoredOptions
+from knowhalu.settings import Settings
 from knowhalu.testing import ScriptedEncoder
 from knowhalu.types import Document, Label, Sample
 

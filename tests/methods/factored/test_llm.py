@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from knowhalu.errors import PromptError, ReplyError
+from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.common.attribution import quote_step
 from knowhalu.methods.factored.llm import (
     DEFAULT_CALIBRATION,
@@ -20,7 +21,6 @@ from knowhalu.prompts.format import format_claims
 from knowhalu.prompts.template import SECTION
 from knowhalu.requests import Completion
 from knowhalu.results import Failure, Verdict
-from knowhalu.settings import LLMOptions
 from knowhalu.types import Document, Label, Passage, Sample
 from tests.support.verifying import Verifier, check, shown
 

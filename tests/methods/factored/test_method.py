@@ -4,8 +4,8 @@ import pytest
 
 from knowhalu.methods.common.combine import CombinationCalibration
 from knowhalu.methods.factored.method import Factored
+from knowhalu.methods.factored.options import FactoredOptions
 from knowhalu.requests import Search
-from knowhalu.settings import FactoredOptions
 from knowhalu.types import (
     Claim,
     HallucinationKind,

@@ -156,7 +156,7 @@ def test_the_chain_ends_when_nothing_new_is_found(reasoner):
 
 
 def test_both_forms_are_read_when_asked_for(reasoner):
-    from knowhalu.settings import KnowHaluOptions
+    from knowhalu.methods.knowhalu.options import KnowHaluOptions
 
     sample = Sample(
         id="1", question="When was she born?", response="She was born in 1815.", knowledge="She (born 1815) wrote notes."

@@ -6,8 +6,8 @@ import pytest
 
 from knowhalu.methods.common.combine import Thresholds
 from knowhalu.methods.knowhalu.method import KnowHalu
+from knowhalu.methods.knowhalu.options import KnowHaluOptions
 from knowhalu.requests import Conversation, Search, UnsupportedSpan
-from knowhalu.settings import KnowHaluOptions
 from knowhalu.types import (
     Extraction,
     HallucinationKind,

@@ -4,10 +4,10 @@ import pytest
 
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.methods.revise.llm import LLMRewriter
+from knowhalu.methods.revise.options import ReviseOptions
 from knowhalu.methods.revise.rewrite import ResponseRevision
 from knowhalu.requests import Completion
 from knowhalu.results import Failure
-from knowhalu.settings import ReviseOptions
 from knowhalu.testing import ScriptedLLM
 from knowhalu.types import Sample
 from tests.support.revising import SOURCE, Detector

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.errors import SettingsError
-from knowhalu.load_settings import load_settings
+from knowhalu.profiles import load_settings
 from knowhalu.registry import LLMS, METHODS, REASONERS, import_object, method_card
 from knowhalu.settings import Settings
 
@@ -16,17 +16,17 @@ def written(tmp_path, text):
     return file
 
 
-def test_nothing_given_is_the_defaults():
+def test_settings_default_without_file_and_pairs():
     assert load_settings() == Settings()
 
 
-def test_a_file_is_read(tmp_path):
+def test_settings_file_is_read(tmp_path):
     file = written(tmp_path, '[knowhalu]\nbase_form = "structured"\ndelta1 = 0.9\n[engine]\nin_flight = 7\n')
     settings = load_settings(file)
     assert (settings.knowhalu.base_form, settings.knowhalu.delta1, settings.engine.in_flight) == ("structured", 0.9, 7)
 
 
-def test_pairs_win_over_the_file(tmp_path):
+def test_pairs_take_precedence_over_the_file(tmp_path):
     file = written(tmp_path, "[engine]\nin_flight = 7\nbatch = 3\n")
     engine = load_settings(file, ["engine.in_flight=9", "engine.ordered = false"]).engine
     assert (engine.in_flight, engine.batch, engine.ordered) == (9, 3, False)
@@ -41,7 +41,7 @@ def test_pairs_win_over_the_file(tmp_path):
         ("knowhalu.delta2=0.75", "knowhalu", "delta2", 0.75),
     ],
 )
-def test_values_may_be_written_plainly(pair, group, name, value):
+def test_values_may_be_written_without_quotes(pair, group, name, value):
     assert getattr(getattr(load_settings(pairs=[pair]), group), name) == value
 
 
@@ -61,26 +61,26 @@ def test_values_may_be_written_plainly(pair, group, name, value):
         ("engine=3", "engine"),
     ],
 )
-def test_a_wrong_pair_is_named_with_its_cure(pair, said):
+def test_invalid_pair_is_named_with_the_remedy(pair, said):
     with pytest.raises(SettingsError, match=said) as caught:
         load_settings(pairs=[pair])
     assert f"--set {pair}" in str(caught.value)
 
 
-def test_a_wrong_pair_after_a_right_one_is_the_one_named():
+def test_error_names_the_invalid_pair_among_valid_ones():
     with pytest.raises(SettingsError, match=r"--set method\.name=1: method is a value"):
         load_settings(pairs=["method=knowhalu", "method.name=1"])
 
 
 @pytest.mark.parametrize(("text", "said"), [("[engine", "cannot read"), ("[engine]\nx = 1", "engine.x: no such setting")])
-def test_a_wrong_file_is_named(tmp_path, text, said):
+def test_invalid_settings_file_is_named(tmp_path, text, said):
     file = written(tmp_path, text)
     with pytest.raises(SettingsError, match=said) as caught:
         load_settings(file)
     assert str(file) in str(caught.value)
 
 
-def test_a_missing_or_undecodable_file_is_named(tmp_path):
+def test_missing_or_undecodable_settings_file_is_named(tmp_path):
     with pytest.raises(SettingsError, match=r"none\.toml: cannot read"):
         load_settings(tmp_path / "none.toml")
     (tmp_path / "latin.toml").write_bytes(b'method = "caf\xe9"')
@@ -89,14 +89,14 @@ def test_a_missing_or_undecodable_file_is_named(tmp_path):
 
 
 @given(st.text(max_size=30))
-def test_no_pair_breaks_the_parser(pair):
+def test_any_pair_is_parsed_or_refused(pair):
     try:
         assert isinstance(load_settings(pairs=[pair]), Settings)
     except SettingsError as error:
         assert "--set" in str(error)
 
 
-def test_an_unknown_name_shows_the_nearest():
+def test_unknown_name_suggests_the_nearest():
     with pytest.raises(SettingsError, match="unknown method 'knowhallu'. Did you mean 'knowhalu'"):
         method_card("knowhallu")
 
@@ -105,13 +105,13 @@ PLACES = [*LLMS.values(), *(place for card in METHODS.values() for place in filt
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_every_name_in_the_tables_has_its_maker(place):
+def test_every_import_path_of_the_registry_exists(place):
     assert callable(import_object(place))
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_every_method_has_its_options_and_says_what_it_is(name):
+def test_every_method_has_options_and_a_description(name):
     card = METHODS[name]
     assert card.options in Settings.model_fields
     assert set(card.reasoners) <= set(REASONERS)
-    assert card.does and card.needs and card.cost
+    assert card.about and card.needs and card.cost

@@ -1,0 +1,34 @@
+"""The options of the verifier; this module imports no torch."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from knowhalu.registry import is_known, load_extension
+from knowhalu.types import Record
+
+PACKAGED_VERIFIER = Path(__file__).parent.parent / "weights" / "verifier"
+
+
+class EncoderOptions(Record):
+    """Where the verifier lies and how it runs."""
+
+    folder: Path | None = Field(None, description="a verifier's folder; None: the packaged one")
+    precision: Literal["auto", "fp32", "bf16"] = Field("auto", description="auto: bf16 where the hardware has it")
+    threads: int | None = Field(None, ge=1, description="CPU threads; None: all cores")
+    tokens: int = Field(4096, ge=512, description="padded tokens in one forward pass")
+    remember: int = Field(100_000, ge=0, description="judged pairs kept in memory for when they are asked again; 0: none")
+
+
+def verifier_folder(options: EncoderOptions) -> Path:
+    """Return the folder of the verifier: of the packaged one, of a path, or of an installed extension by its name.
+
+    Raises SettingsError where an extension cannot be imported.
+    """
+    folder = options.folder
+    if folder is None:
+        return PACKAGED_VERIFIER
+    if folder.is_dir() or not is_known("verifiers", str(folder)):
+        return folder
+    return Path(load_extension("verifiers", str(folder)))

@@ -1,0 +1,69 @@
+"""Extensions that cannot be used: one clear error that names the package, and no code chosen by stored data."""
+
+import json
+
+import pytest
+
+from knowhalu.build import build_method
+from knowhalu.calibration.run_settings import stored_run_settings
+from knowhalu.errors import InputError, SettingsError
+from knowhalu.profiles import load_settings
+from knowhalu.registry import method_card
+from tests.extensions.conftest import forget_extensions
+
+
+@pytest.fixture
+def broken(tmp_path, monkeypatch):
+    """Install a package whose method imports what is not there, by writing its metadata."""
+    metadata = tmp_path / "broken_checks-2.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-checks\nVersion: 2.0\n")
+    points = "[knowhalu.methods]\nbroken = broken_checks:Broken\nalias = broken_alias:Renamed\nbare = broken_alias:Bare\n"
+    (metadata / "entry_points.txt").write_text(points)
+    (tmp_path / "broken_checks.py").write_text("import a_library_that_is_not_installed\n")
+    (tmp_path / "broken_alias.py").write_text("class Renamed:\n    name = 'renamed'\nclass Bare:\n    name = 'bare'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    forget_extensions()
+    yield tmp_path
+    forget_extensions()
+
+
+def test_import_error_names_the_package_and_the_remedy(broken):
+    message = r"method 'broken' of the installed package 'broken-checks' .*ModuleNotFoundError.* pip uninstall broken-checks"
+    with pytest.raises(SettingsError, match=message):
+        method_card("broken")
+
+
+def test_broken_extension_does_not_disturb_the_others(broken, knowhalu):
+    assert build_method(load_settings(pairs=["method=lexical"])).name == "lexical"
+    listed = knowhalu("methods")
+    assert listed.exit_code == 0 and "pip uninstall broken-checks" in " ".join(listed.stdout.split())
+
+
+def test_name_must_be_that_of_the_entry_point(broken):
+    with pytest.raises(SettingsError, match="calls itself 'renamed'"):
+        method_card("alias")
+
+
+def test_class_must_be_a_method(broken):
+    with pytest.raises(SettingsError, match="subclass of knowhalu.extend.Method"):
+        method_card("bare")
+
+
+@pytest.mark.parametrize("name", ["no_such_module_anywhere:Class", "json:NoSuchClass"])
+def test_import_path_that_does_not_exist_is_refused(name):
+    with pytest.raises(SettingsError, match="cannot be imported"):
+        method_card(name)
+
+
+def test_stored_outcomes_cannot_choose_the_code_to_import(tmp_path):
+    (tmp_path / "trap.py").write_text("raise SystemExit('imported')\n")
+    head = {"settings": json.dumps({"method": "trap:Trap"})}
+    with pytest.raises((SettingsError, InputError), match="names code to import"):
+        stored_run_settings(head, load_settings(), tmp_path / "outcomes.jsonl")
+    (tmp_path / "p.toml").write_text(
+        'version = "0"\nmade = "0"\ngoal = "f1"\n[settings]\nmethod = "trap:Trap"\n'
+        '[data]\nfile = "rows"\nsha256 = "0"\nrows = 1\nhallucinated = 1\nhashes = ""\n'
+    )
+    with pytest.raises(SettingsError, match="names code to import .method = trap:Trap."):
+        load_settings(pairs=[f"profile={json.dumps(str(tmp_path / 'p.toml'))}"])
