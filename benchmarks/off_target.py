@@ -27,8 +27,8 @@ from knowhalu.requests import Conversation
 from knowhalu.results import Failure, Verdict
 from knowhalu.text.sentences import content_words
 from knowhalu.training.data_files import text_of
+from knowhalu.training.edits import detokenize
 from knowhalu.training.holdout import HeldOutRows
-from knowhalu.training.paraphrase import detokenize
 from knowhalu.training.questions import DetailQuestion, ask_detail
 from knowhalu.training.recipes import RECIPES
 from knowhalu.types import HallucinationKind, Label, Sample

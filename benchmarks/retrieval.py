@@ -29,7 +29,7 @@ from knowhalu.retrieval.hybrid import HybridRetriever
 from knowhalu.retrieval.late import LateInteractionIndex
 from knowhalu.settings import RetrievalOptions
 from knowhalu.training.data_files import read_training_rows
-from knowhalu.training.late_data import score_rankings
+from knowhalu.training.late import score_rankings
 
 DEPTH = 100
 """Passages of a ranking that are looked at; a right one behind them counts as missed."""

@@ -23,7 +23,7 @@ from knowhalu.text.sentences import content_words, words
 from knowhalu.training.examples import CharSpan, changed_spans
 from knowhalu.training.holdout import HeldOutRows
 from knowhalu.training.recipes import WICE_TOKENS_FILE
-from knowhalu.training.span_threshold import wrong_word_flags
+from knowhalu.training.thresholds import wrong_word_flags
 from knowhalu.training.written import unsupported_token_spans, wrong_span
 
 

@@ -16,8 +16,7 @@ from tables import write_results
 
 from knowhalu.encoder.backend import PACKAGED_VERIFIER, EncoderBackend
 from knowhalu.requests import EntailmentPair
-from knowhalu.training.augment import say_as_triplets
-from knowhalu.training.examples import SUPPORTED, TrainingExample
+from knowhalu.training.examples import SUPPORTED, TrainingExample, say_as_triplets
 from knowhalu.training.holdout import HeldOutRows, draw_examples
 from knowhalu.training.recipes import RECIPES
 

@@ -12,8 +12,8 @@ from knowhalu.methods.common.combine import COMBINATION_RULES
 from knowhalu.results import Verdict
 from knowhalu.settings import EncoderOptions, Settings
 from knowhalu.training.data_files import run_script
-from knowhalu.training.factored import LabelledText, ScoredText, draw_texts, fit_thetas
 from knowhalu.training.holdout import HeldOutRows
+from knowhalu.training.thresholds import LabelledText, ScoredText, draw_texts, fit_thetas
 from knowhalu.training.weights import replace_fitted_file
 
 SPLIT = "held-out sources of the training files; no evaluation file was read"

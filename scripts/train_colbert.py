@@ -15,8 +15,15 @@ from knowhalu.encoder.embedder import packaged_minilm_folder
 from knowhalu.encoder.late_encoder import MiniLMTokenEncoder
 from knowhalu.index.passages import PassageList
 from knowhalu.training.data_files import parse_budget, read_training_rows, run_script
-from knowhalu.training.late import LateProgress, LateSettings, LateTrainer
-from knowhalu.training.late_data import RetrievalQuestion, evaluate_retrieval, mine_hard_negatives, read_corpus
+from knowhalu.training.late import (
+    LateProgress,
+    LateSettings,
+    LateTrainer,
+    RetrievalQuestion,
+    evaluate_retrieval,
+    mine_hard_negatives,
+    read_corpus,
+)
 
 LEARNED = {"squad_sentence_retrieval": "test", "scifact_retrieval": "train"}
 """Each set and its split to learn from. The `test` split of the first comes from SQuAD's training articles."""

@@ -15,12 +15,11 @@ import torch
 from torch import Tensor
 
 from knowhalu.encoder.verifier import EncodedPair, PairTokenizer
-from knowhalu.training.augment import vary_example
 from knowhalu.training.data_files import TrainingRow, text_of
-from knowhalu.training.examples import TrainingExample
+from knowhalu.training.examples import TrainingExample, vary_example
 from knowhalu.training.leakage import Leakage
+from knowhalu.training.loss import pad_targets, token_targets
 from knowhalu.training.recipes import RECIPES, SYNTHETIC_RECIPES, Recipe, draw_rows
-from knowhalu.training.spans import pad_targets, token_targets
 
 BUCKETS = tuple((length, round(3072 / length)) for length in (32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256))
 """(tokens, rows) of each batch shape: about 3,072 tokens a step, an eighth of them padding (of half as many shapes a fifth)."""

@@ -12,9 +12,8 @@ from typing import NamedTuple
 from knowhalu.text.entities import find_entities
 from knowhalu.text.sentences import sentences
 from knowhalu.training.data_files import TrainingRow, read_training_rows, text_of
-from knowhalu.training.edits import find_details, swap_listed, swap_name, swap_number, swap_roles
+from knowhalu.training.edits import detokenize, find_details, rephrase, swap_listed, swap_name, swap_number, swap_roles
 from knowhalu.training.holdout import HeldOutRows
-from knowhalu.training.paraphrase import detokenize, rephrase
 from knowhalu.training.recipes import CLAIMS_FILE, SYNTHETIC_PAIRS_FILE, WIKIPEDIA_FILE, locate_file
 from knowhalu.types import Entity
 

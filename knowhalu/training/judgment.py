@@ -24,9 +24,9 @@ from knowhalu.requests import EntailmentPair
 from knowhalu.text.overlap import coverage
 from knowhalu.text.questions import expected_answer_type
 from knowhalu.training.data_files import read_training_rows, text_of
+from knowhalu.training.edits import detokenize
 from knowhalu.training.examples import NEUTRAL, SUPPORTED
 from knowhalu.training.holdout import HeldOutRows
-from knowhalu.training.paraphrase import detokenize
 from knowhalu.training.recipes import ANSWERS_FILE, CLAIMS_FILE, INFERENCE_FILE, MIX_FILE, RECIPES, locate_file
 from knowhalu.types import KnowledgeForm, Label, Sample
 

@@ -1,16 +1,17 @@
-"""Training the token encoder for late interaction: in-batch negatives and hard ones, a budget in minutes, exact resume."""
+"""Train the token encoder for late interaction: in-batch and hard negatives, and the measures of its retrieval."""
 
 import json
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -19,10 +20,86 @@ from knowhalu.encoder.device import mixed_precision
 from knowhalu.encoder.late_encoder import LateInteractionBert, punctuation_ids
 from knowhalu.encoder.verifier import EncodedPair, PairTokenizer, padded_length_for
 from knowhalu.errors import ResumeError
+from knowhalu.index.bm25_part import build_lexical_part
+from knowhalu.index.late_part import passage_text
+from knowhalu.index.part import IndexPart
+from knowhalu.index.passages import PassageList
+from knowhalu.index.protocols import TokenEncoder
+from knowhalu.index.residuals import maxsim
 from knowhalu.io.fitted_files import weights_hash
-from knowhalu.training.late_data import RetrievalQuestion
-from knowhalu.training.loop import run_steps
+from knowhalu.retrieval.bm25 import LexicalIndex
+from knowhalu.training.checkpoint import Checkpoint, run_steps, write_checkpoint
+from knowhalu.training.data_files import read_training_rows
 from knowhalu.training.loss import optimizer_step
+from knowhalu.types import Passage
+
+
+class RetrievalQuestion(NamedTuple):
+    """A query, the ids of passages that answer it and of some that do not, and all passages by id."""
+
+    text: str
+    right: list[str]
+    wrong: list[str]
+    passages: dict[str, str]
+
+
+def read_corpus(path: Path) -> PassageList:
+    """Read passages with `doc_id`, `text` and maybe `title`."""
+    return PassageList(Passage(id=str(r["doc_id"]), text=r["text"], title=r.get("title") or "") for r in read_training_rows(path))
+
+
+def mine_hard_negatives(rows: Iterable[dict[str, Any]], corpus: PassageList, *, depth: int = 20) -> list[RetrievalQuestion]:
+    """Give every query the passages that BM25 finds for it and that are not right, the best `depth` of them."""
+    known = {p.id: f"{p.title}. {p.text}" if p.title else p.text for p in corpus}
+    found = []
+    with TemporaryDirectory() as folder:
+        build_lexical_part(corpus, Path(folder) / "lexical", "")
+        index = LexicalIndex([IndexPart(Path(folder) / "lexical", "lexical")], corpus)
+        for row in rows:
+            right = [str(name) for name in row["positives"] if str(name) in known]
+            if right:
+                wrong = [corpus[i].id for i, _ in index.rank(row["query"], depth) if corpus[i].id not in right]
+                found.append(RetrievalQuestion(row["query"], right, wrong, known))
+    return found
+
+
+ENCODE_BATCH = 256
+
+
+class RetrievalScores(NamedTuple):
+    """Shares of the queries whose first right passage is at rank 1, or among the first 10; and the mean of 1 / rank."""
+
+    recall1: float
+    recall10: float
+    mrr: float
+
+
+def score_rankings(rankings: Sequence[Sequence[str]], rows: Sequence[dict[str, Any]]) -> RetrievalScores:
+    """Score rankings of passage ids, each cut where the caller likes; a right passage that is not in one counts as missed."""
+    ranks = []
+    for ranking, row in zip(rankings, rows, strict=True):
+        right = {str(name) for name in row["positives"]}
+        ranks.append(next((rank for rank, name in enumerate(ranking, 1) if name in right), 0))
+    count = max(1, len(ranks))
+    return RetrievalScores(
+        sum(rank == 1 for rank in ranks) / count,
+        sum(1 <= rank <= 10 for rank in ranks) / count,
+        sum(1 / rank for rank in ranks if rank) / count,
+    )
+
+
+def evaluate_retrieval(encoder: TokenEncoder, corpus: PassageList, rows: Sequence[dict[str, Any]]) -> RetrievalScores:
+    """Rank all passages for every query by MaxSim without any index."""
+    asked = encoder.encode([row["query"] for row in rows], query=True)
+    scores = np.zeros((len(rows), len(corpus)), dtype=np.float32)
+    for start in range(0, len(corpus), ENCODE_BATCH):
+        found = encoder.encode([passage_text(p) for p in corpus[start : start + ENCODE_BATCH]])
+        starts = np.cumsum([0, *map(len, found)])[:-1]
+        tokens = np.concatenate(found)
+        for i, query in enumerate(asked):
+            scores[i, start : start + len(found)] = maxsim(query, tokens, starts)
+    best = np.argsort(-scores, axis=1, kind="stable")[:, :100]
+    return score_rankings([[corpus[j].id for j in row] for row in best.tolist()], rows)
 
 
 @dataclass(frozen=True)
@@ -178,36 +255,20 @@ class LateTrainer:
     def save(self) -> None:
         """Write a checkpoint; the last one stays whole if this is interrupted."""
         weights = self.model.state_dict()
-        tensors = {f"model.{n}": weights[n] for n in self.changed}
-        for number, state in self.optimizer.state_dict()["state"].items():
-            tensors |= {f"adam.{number}.{k}": v for k, v in state.items()}
-        draft = self.folder / "checkpoint.tmp"
-        parts = {"settings": asdict(self.settings), "progress": asdict(self.progress), "started_from": self.started_from}
-        about = {name: json.dumps(part) for name, part in parts.items()}
-        save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, draft, about)
-        draft.replace(self.folder / "checkpoint.safetensors")
+        about = {"settings": asdict(self.settings), "progress": asdict(self.progress), "started_from": self.started_from}
+        write_checkpoint(self.folder, {name: weights[name] for name in self.changed}, self.optimizer, about)
 
     def _resume(self) -> None:
-        path = self.folder / "checkpoint.safetensors"
-        if not path.exists():
+        checkpoint = Checkpoint.read(self.folder)
+        if checkpoint is None:
             return
-        try:
-            with safe_open(path, "pt") as file:
-                about = file.metadata()
-            tensors = load_file(path)
-        except (OSError, SafetensorError) as error:
-            raise ResumeError(f"{path} is damaged ({error}); delete it to start anew, or give another --out") from error
-        if json.loads(about["settings"]) != asdict(self.settings):
-            raise ResumeError(f"{path} belongs to a run with settings {about['settings']}; give the same, or another --out")
-        if json.loads(about.get("started_from", "{}")) not in ({}, self.started_from):
+        path, about = checkpoint.path, checkpoint.about
+        if about["settings"] != asdict(self.settings):
+            raise ResumeError(
+                f"{path} belongs to a run with settings {json.dumps(about['settings'])}; give the same, or another --out"
+            )
+        if about.get("started_from", {}) not in ({}, self.started_from):
             raise ResumeError(f"{path} belongs to a run from another base or on other questions; give the same, or another --out")
-        self.model.load_state_dict(
-            {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}, strict=False
-        )
-        state: dict[int, dict[str, Tensor]] = {}
-        for key, value in tensors.items():
-            if key.startswith("adam."):
-                _, number, name = key.split(".")
-                state.setdefault(int(number), {})[name] = value
-        self.optimizer.load_state_dict({"state": state, "param_groups": self.optimizer.state_dict()["param_groups"]})
-        self.progress = LateProgress(**json.loads(about["progress"]))
+        self.model.load_state_dict(checkpoint.weights, strict=False)
+        checkpoint.restore_optimizer(self.optimizer)
+        self.progress = LateProgress(**about["progress"])

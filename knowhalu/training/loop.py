@@ -2,17 +2,14 @@
 
 import json
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
 
 from knowhalu.encoder.change import merge, read_change, write_change
 from knowhalu.encoder.device import mixed_precision
@@ -20,47 +17,11 @@ from knowhalu.encoder.verifier import PairTokenizer, Verifier, load_for_training
 from knowhalu.errors import ResumeError
 from knowhalu.io.fitted_files import weights_hash
 from knowhalu.training.batches import TrainingBatch, prefetch, training_batches
+from knowhalu.training.checkpoint import Checkpoint, run_steps, write_checkpoint
 from knowhalu.training.data_files import hash_training_files
 from knowhalu.training.leakage import Leakage
-from knowhalu.training.loss import class_loss, optimizer_step, parameter_groups
+from knowhalu.training.loss import class_loss, optimizer_step, parameter_groups, span_loss
 from knowhalu.training.recipes import Recipe, choose_recipes, locate_file
-from knowhalu.training.spans import span_loss
-
-
-class StepProgress(Protocol):
-    """Where a run stands: steps, seconds and the running mean of the loss."""
-
-    step: int
-    seconds: float
-    loss: float
-
-
-_Progress = TypeVar("_Progress", bound=StepProgress)
-
-
-def run_steps(
-    p: _Progress,
-    step: Callable[[], float],
-    *,
-    done: Callable[[], bool],
-    save: Callable[[], None],
-    report: Callable[[_Progress], None],
-    every: float,
-) -> None:
-    """Take steps, each giving its loss, until `done`; `save` every `every` seconds and at the end."""
-    saved = began = time.monotonic()
-    before = p.seconds
-    while not done():
-        loss = step()
-        p.step += 1
-        p.loss = loss if math.isnan(p.loss) else 0.98 * p.loss + 0.02 * loss
-        now = time.monotonic()
-        p.seconds = before + now - began
-        report(p)
-        if now - saved >= every:
-            save()
-            saved = now
-    save()
 
 
 @dataclass(frozen=True)
@@ -208,13 +169,7 @@ class Trainer:
 
     def save(self) -> None:
         """Write a checkpoint; the last one stays whole if this is interrupted."""
-        tensors = {f"model.{k}": v for k, v in self.model.state_dict().items()}
-        for number, state in self.optimizer.state_dict()["state"].items():
-            tensors |= {f"adam.{number}.{k}": v for k, v in state.items()}
-        draft = self.folder / "checkpoint.tmp"
-        about = {name: json.dumps(part) for name, part in self._about().items()}
-        save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, draft, about)
-        draft.replace(self.folder / "checkpoint.safetensors")
+        write_checkpoint(self.folder, self.model.state_dict(), self.optimizer, self._about())
 
     def save_change(self, path: Path) -> None:
         """Write how the weights differ from the base, with the place in the data."""
@@ -235,24 +190,13 @@ class Trainer:
 
     def _resume(self) -> bool:
         """Load the checkpoint in the folder; return whether there is one."""
-        path = self.folder / "checkpoint.safetensors"
-        if not path.exists():
+        checkpoint = Checkpoint.read(self.folder)
+        if checkpoint is None:
             return False
-        try:
-            with safe_open(path, "pt") as file:
-                about = {name: json.loads(part) for name, part in file.metadata().items()}
-            tensors = load_file(path)
-        except (OSError, SafetensorError) as error:
-            raise ResumeError(f"{path} is damaged ({error}); delete it to start anew, or give another --out") from error
-        self._refuse_other_run(path, about)
-        self.model.load_state_dict({k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")})
-        state: dict[int, dict[str, Any]] = {}
-        for key, value in tensors.items():
-            if key.startswith("adam."):
-                _, number, name = key.split(".")
-                state.setdefault(int(number), {})[name] = value
-        self.optimizer.load_state_dict({"state": state, "param_groups": self.optimizer.state_dict()["param_groups"]})
-        self.progress = TrainProgress(**about["progress"])
+        self._refuse_other_run(checkpoint.path, checkpoint.about)
+        self.model.load_state_dict(checkpoint.weights)
+        checkpoint.restore_optimizer(self.optimizer)
+        self.progress = TrainProgress(**checkpoint.about["progress"])
         return True
 
     def _refuse_other_run(self, path: Path, about: Mapping[str, Any], free: Sequence[str] = ()) -> None:

@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from knowhalu.text.sentences import sentences
 from knowhalu.training.data_files import TrainingRow, text_of
-from knowhalu.training.edits import MONTHS, NAME, NUMBER
+from knowhalu.training.edits import MONTHS, NAME, NUMBER, detokenize, rephrase
 from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, UNSUPPORTED, TrainingExample, own_sentence_example
-from knowhalu.training.paraphrase import detokenize, rephrase
 
 _DETAIL = re.compile(rf"\b(?:{'|'.join(MONTHS)})\b|{NUMBER.pattern}|{NAME.pattern}")
 

@@ -9,8 +9,17 @@ import torch
 
 from knowhalu.encoder.bert import Bert, BertShape
 from knowhalu.errors import InputError, ResumeError
-from knowhalu.training.late import LateSettings, LateTrainer, contrastive_loss, maxsim_scores
-from knowhalu.training.late_data import RetrievalQuestion, evaluate_retrieval, mine_hard_negatives, read_corpus, score_rankings
+from knowhalu.training.late import (
+    LateSettings,
+    LateTrainer,
+    RetrievalQuestion,
+    contrastive_loss,
+    evaluate_retrieval,
+    maxsim_scores,
+    mine_hard_negatives,
+    read_corpus,
+    score_rankings,
+)
 from tests.support.searching import WordVectors, corpus
 from tests.support.tiny import VOCABULARY, write_tokenizer
 

@@ -30,9 +30,9 @@ def mpnet(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    original = loop_module.batches
+    original = loop_module.training_batches
     monkeypatch.setattr(batches_module, "POOL_SIZE", 64)
-    monkeypatch.setattr(loop_module, "batches", lambda *args, **kwargs: original(*args, **{**kwargs, "recipes": TINY}))
+    monkeypatch.setattr(loop_module, "training_batches", lambda *args, **kwargs: original(*args, **{**kwargs, "recipes": TINY}))
 
 
 def weights(model):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.text.quantities import find_dates, missing_date_share
-from knowhalu.training.paraphrase import (
+from knowhalu.training.edits import (
     detokenize,
     drop_details,
     move_adverbial,

@@ -3,7 +3,7 @@
 import pytest
 
 from knowhalu.training.examples import CONTRADICTED, SUPPORTED, TrainingExample
-from knowhalu.training.span_threshold import (
+from knowhalu.training.thresholds import (
     THRESHOLD_GRID,
     ClaimWords,
     draw_wrong_claims,
@@ -48,9 +48,9 @@ def test_only_wrong_claims_without_a_question_whose_wrong_words_are_known_are_us
         TrainingExample("s", "", "unknown", CONTRADICTED),
         TrainingExample("s", "asked?", "answer", CONTRADICTED, ((0, 2),)),
     ]
-    monkeypatch.setattr("knowhalu.training.span_threshold.drawn_examples", lambda recipe, rows: iter(kinds * 40))
+    monkeypatch.setattr("knowhalu.training.thresholds.draw_examples", lambda recipe, rows: iter(kinds * 40))
     found = dict(draw_wrong_claims(lambda recipe: [], limit=35))
     assert found and "WiCE, unsupported tokens" not in found
     assert all([e.claim for e in part] == ["wrong"] * 35 for part in found.values())
-    monkeypatch.setattr("knowhalu.training.span_threshold.drawn_examples", lambda recipe, rows: iter(kinds * 29))
+    monkeypatch.setattr("knowhalu.training.thresholds.draw_examples", lambda recipe, rows: iter(kinds * 29))
     assert not dict(draw_wrong_claims(lambda recipe: [], limit=100)), "too few"

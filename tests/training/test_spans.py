@@ -5,7 +5,7 @@ import torch
 from knowhalu.encoder.verifier import PairTokenizer
 from knowhalu.training.batches import tokenize
 from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, TrainingExample
-from knowhalu.training.spans import UNKNOWN_TARGET, pad_targets, span_loss, token_targets
+from knowhalu.training.loss import UNKNOWN_TARGET, pad_targets, span_loss, token_targets
 from knowhalu.training.written import unsupported_token_spans, wrong_span
 
 CLAIM = "the bridge was opened in rome"
