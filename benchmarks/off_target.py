@@ -16,9 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from eval_rows import read
-from metrics import interval
-from tables import write_results
+from common import interval, read, write_results
 
 from knowhalu.encoder.backend import PACKAGED_VERIFIER, EncoderBackend
 from knowhalu.engine.engine import Backends, Engine

@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from eval_rows import read
-from metrics import interval
-from tables import write_results
+from common import interval, read, write_results
 
 from knowhalu.encoder.backend import EncoderBackend
 from knowhalu.encoder.spans import DEFAULT_THRESHOLD

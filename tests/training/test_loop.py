@@ -173,7 +173,7 @@ def test_other_data_another_base_and_another_leakage_check_refuse_the_checkpoint
 def test_a_file_of_the_same_size_and_another_mixture_refuse_the_checkpoint(base, data, tmp_path, monkeypatch):
     Trainer(base, data, tmp_path / "run", SETTINGS).save()
     with monkeypatch.context() as patch:
-        patch.setattr("knowhalu.training.loop.chosen", lambda **_: RECIPES[:-1])
+        patch.setattr("knowhalu.training.loop.choose_recipes", lambda **_: RECIPES[:-1])
         with pytest.raises(ResumeError, match="another mixture of recipes"):
             Trainer(base, data, tmp_path / "run", SETTINGS)
     other = shutil.copytree(data, tmp_path / "other")

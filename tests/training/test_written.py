@@ -38,7 +38,7 @@ def test_a_claim_is_asked_of_its_passage_and_a_true_one_sometimes_of_another():
     assert made == {("Ann phoned Ben.", SUPPORTED), ("It rained.", NEUTRAL)}
 
 
-def test_an_answer_is_asked_of_its_passage_with_its_question_or_as_a_statement():
+def test_a_short_answer_on_a_passage_keeps_its_question():
     right, wrong = (
         {"text": t, "label": s, "wrong": w} for t, s, w in (("Ann", "supported", None), ("Ben", "contradicted", "Ben"))
     )
@@ -46,7 +46,14 @@ def test_an_answer_is_asked_of_its_passage_with_its_question_or_as_a_statement()
     made = {passage_answer(row, {"document": "It rained."}, random.Random(n)) for n in range(300)}
     assert {e[:4] for e in made if e.premise == "It rained."} == {("It rained.", "Who phoned Ben?", "Ann", NEUTRAL)}
     assert {e[1:4] for e in made if e.premise == "Ann phoned Ben."} == {
-        ("Who phoned Ben?", "Ann", SUPPORTED), ("", "Ann phoned Ben.", SUPPORTED),
-        ("Who phoned Ben?", "Ben", CONTRADICTED), ("", "Ben phoned Ben.", CONTRADICTED),
+        ("Who phoned Ben?", "Ann", SUPPORTED), ("Who phoned Ben?", "Ben", CONTRADICTED),
     }  # fmt: skip
     assert all(e.wrong == ((0, 3),) for e in made if e.target == CONTRADICTED)
+
+
+def test_a_long_answer_on_a_passage_is_often_shown_without_its_question():
+    answer = {"text": "It was Ann who phoned Ben last night.", "label": "supported", "wrong": None}
+    row = {"document": "Ann phoned Ben.", "question": "Who phoned Ben?", "answers": [answer]}
+    examples = [passage_answer(row, {"document": "It rained."}, random.Random(n)) for n in range(200)]
+    questions = {e.question for e in examples if e.premise == "Ann phoned Ben."}
+    assert questions == {"", "Who phoned Ben?"}
