@@ -40,7 +40,7 @@ _NOT = re.compile(r"\b(is|are|was|were|has|have|had|will|can|could|would|should|
 
 
 class FalsifyingEdit(NamedTuple):
-    """A changed text and where the change stands in it, in characters; `kind` names the change."""
+    """A changed text and the character span of the change; `kind` names the change."""
 
     text: str
     start: int
@@ -116,7 +116,7 @@ def swap_word(text: str, rng: random.Random, names: list[str]) -> FalsifyingEdit
 
 
 def swap_roles(text: str, rng: random.Random, names: list[str]) -> FalsifyingEdit | None:
-    """Let two names of a statement change places, unless they stand side by side in a list."""
+    """Swap two names of a statement, unless they are adjacent in a list."""
     found = list(NAME.finditer(text))
     pairs = [
         (a, b)
@@ -140,7 +140,7 @@ def swap_opposite(text: str, rng: random.Random, names: list[str]) -> Falsifying
 
 
 def negate(text: str, rng: random.Random, names: list[str]) -> FalsifyingEdit | None:
-    """Put a negation in, or take one out."""
+    """Insert a negation, or remove one."""
     if match := _NOT.search(text):
         return _replace_span(text, match.start(), match.end(), match.group(1), "negation")
     found = list(_AUXILIARY.finditer(text))
@@ -155,18 +155,18 @@ EDIT_FUNCTIONS: tuple[Callable[[str, random.Random, list[str]], FalsifyingEdit |
     swap_word, swap_word,
 )  # fmt: skip
 NEUTRAL_EDITS = frozenset({"name", "roles", "word"})
-"""Kinds of edits after which a statement is not borne out, but perhaps not contradicted either."""
+"""Kinds of edits that leave a statement unsupported, but not necessarily contradicted."""
 
 
 def find_details(text: str) -> list[str]:
-    """List the names, numbers and longer words of a text, which an edit may put in the place of others."""
+    """List the names, numbers and longer words of a text, which an edit may substitute for others."""
     names = {m.group() for m in NAME.finditer(text) if m.start() > 0}
     plain = {w for w in _LOWER.findall(text) if w not in STOPWORDS}
     return sorted(names | plain | {m.group() for m in NUMBER.finditer(text)})
 
 
 def random_edit(text: str, rng: random.Random, names: list[str]) -> FalsifyingEdit | None:
-    """Make one random change, or return None where the text offers none."""
+    """Apply one random edit; None where the text allows none."""
     for change in rng.sample(EDIT_FUNCTIONS, len(EDIT_FUNCTIONS)):
         changed = change(text, rng, names)
         if changed is not None and changed.text != text:
@@ -212,7 +212,7 @@ _FRONTED = re.compile(r"^(In|On|During|After|Before|By) ([^,]{3,40}), (?!and\b|o
 
 
 def drop_details(text: str, rng: random.Random) -> str:
-    """Leave out one or two details of a true statement: a bracket, a side clause, a time or place, an adverb; still true."""
+    """Omit one or two details of a true statement: a bracket, a side clause, a time or place, an adverb; it stays true."""
     for _ in range(rng.randint(1, 2)):
         found = list(_DROPPABLE.finditer(text))
         if not found:
@@ -241,14 +241,14 @@ def _starts_date(rest: str) -> bool:
 
 
 def rewrite_date(text: str, rng: random.Random) -> str:
-    """Write dates month first, or day first."""
+    """Write dates with the month first, or with the day first."""
     if _DAY_FIRST.search(text):
         return _DAY_FIRST.sub(r"\2 \1, \3", text)
     return _MONTH_FIRST.sub(r"\2 \1 \3", text)
 
 
 def swap_synonym(text: str, rng: random.Random) -> str:
-    """Exchange one common word for another of the same meaning."""
+    """Replace one common word by another of the same meaning."""
     found = list(_SYNONYM_PATTERN.finditer(text))
     if not found:
         return text
@@ -257,7 +257,7 @@ def swap_synonym(text: str, rng: random.Random) -> str:
 
 
 def use_last_name(text: str, rng: random.Random) -> str:
-    """Call a person by the last name."""
+    """Shorten the full name of a person to the last name."""
     return _FULL_NAME.sub(lambda m: m.group() if m.group(1) in _NO_FIRST_NAMES else m.group(2), text, count=1)
 
 
@@ -278,7 +278,7 @@ PARAPHRASES: tuple[Callable[[str, random.Random], str], ...] = (
 
 
 def rephrase(text: str, rng: random.Random) -> str:
-    """Say a true statement otherwise, in one to three of the ways; the same text where none applies."""
+    """Paraphrase a true statement in one to three ways; returns the same text where none applies."""
     wanted = rng.randint(1, 3)
     for way in rng.sample(PARAPHRASES, len(PARAPHRASES)):
         if wanted and (new := way(text, rng)) != text:
@@ -290,7 +290,7 @@ _BRACKETS = {"-lrb-": "(", "-rrb-": ")", "-LRB-": "(", "-RRB-": ")", "``": '"', 
 
 
 def detokenize(text: str) -> str:
-    """Undo the tokenization of news corpora: sentence tags, spaces around marks, bracket codes, lost capitals."""
+    """Undo the tokenization of news corpora: sentence tags, spaces around punctuation, bracket codes, lost capitals."""
     text = re.sub(r"</?t>", " ", text)
     for code, mark in _BRACKETS.items():
         text = text.replace(code, mark)

@@ -35,7 +35,7 @@ from knowhalu.types import Passage
 
 
 class RetrievalQuestion(NamedTuple):
-    """A query, the ids of passages that answer it and of some that do not, and all passages by id."""
+    """A query, the ids of relevant passages and of hard negatives, and all passages by id."""
 
     text: str
     right: list[str]
@@ -44,12 +44,12 @@ class RetrievalQuestion(NamedTuple):
 
 
 def read_corpus(path: Path) -> PassageList:
-    """Read passages with `doc_id`, `text` and maybe `title`."""
+    """Read passages with `doc_id`, `text` and an optional `title`."""
     return PassageList(Passage(id=str(r["doc_id"]), text=r["text"], title=r.get("title") or "") for r in read_training_rows(path))
 
 
 def mine_hard_negatives(rows: Iterable[dict[str, Any]], corpus: PassageList, *, depth: int = 20) -> list[RetrievalQuestion]:
-    """Give every query the passages that BM25 finds for it and that are not right, the best `depth` of them."""
+    """Return every query with its relevant passages and, as hard negatives, the best `depth` others that BM25 finds."""
     known = {p.id: f"{p.title}. {p.text}" if p.title else p.text for p in corpus}
     found = []
     with TemporaryDirectory() as folder:
@@ -67,7 +67,7 @@ ENCODE_BATCH = 256
 
 
 class RetrievalScores(NamedTuple):
-    """Shares of the queries whose first right passage is at rank 1, or among the first 10; and the mean of 1 / rank."""
+    """Recall at 1 and at 10, and the mean reciprocal rank of the first relevant passage."""
 
     recall1: float
     recall10: float
@@ -75,7 +75,7 @@ class RetrievalScores(NamedTuple):
 
 
 def score_rankings(rankings: Sequence[Sequence[str]], rows: Sequence[dict[str, Any]]) -> RetrievalScores:
-    """Score rankings of passage ids, each cut where the caller likes; a right passage that is not in one counts as missed."""
+    """Score rankings of passage ids; a relevant passage that a ranking lacks counts as missed."""
     ranks = []
     for ranking, row in zip(rankings, rows, strict=True):
         right = {str(name) for name in row["positives"]}
@@ -89,7 +89,7 @@ def score_rankings(rankings: Sequence[Sequence[str]], rows: Sequence[dict[str, A
 
 
 def evaluate_retrieval(encoder: TokenEncoder, corpus: PassageList, rows: Sequence[dict[str, Any]]) -> RetrievalScores:
-    """Rank all passages for every query by MaxSim without any index."""
+    """Rank all passages for every query by exact MaxSim, without an index."""
     asked = encoder.encode([row["query"] for row in rows], query=True)
     scores = np.zeros((len(rows), len(corpus)), dtype=np.float32)
     for start in range(0, len(corpus), ENCODE_BATCH):
@@ -104,9 +104,9 @@ def evaluate_retrieval(encoder: TokenEncoder, corpus: PassageList, rows: Sequenc
 
 @dataclass(frozen=True)
 class LateSettings:
-    """What decides the result of a run; `layers` of the base, counted from the top, are trained beside the projection.
+    """The settings that determine the result of a run; the projection and the top `layers` of the base are trained.
 
-    The budget is `minutes`, or where that is 0, `steps`.
+    The budget is `minutes` or, where that is 0, `steps`.
     """
 
     minutes: float = 0.0
@@ -123,19 +123,19 @@ class LateSettings:
 
 @dataclass
 class LateProgress:
-    """Where a run stands."""
+    """The progress of a run."""
 
     step: int = 0
     seconds: float = 0.0
     loss: float = math.nan
 
     def share(self, settings: LateSettings) -> float:
-        """Return the share of the budget that is used, 0 to 1."""
+        """Return the used share of the budget, 0 to 1."""
         return min(1.0, self.seconds / (60 * settings.minutes) if settings.minutes else self.step / max(1, settings.steps))
 
 
 def maxsim_scores(queries: Tensor, counted: Tensor, passages: Tensor, kept: Tensor) -> Tensor:
-    """Return the mean best match of the query tokens: `(q, n, d)` against `(p, m, d)` gives `(q, p)`."""
+    """Return the mean of the best match of each query token: `(q, n, d)` against `(p, m, d)` gives `(q, p)`."""
     similar = torch.einsum("qnd,pmd->qpnm", queries, passages)
     best = similar.masked_fill(~kept[None, :, None, :], -2.0).amax(-1)
     weights = counted.float()
@@ -143,15 +143,15 @@ def maxsim_scores(queries: Tensor, counted: Tensor, passages: Tensor, kept: Tens
 
 
 def contrastive_loss(found: Tensor, own: Tensor, temperature: float) -> Tensor:
-    """Cross-entropy of one right passage for each query; `own` `(q, p)` is 1 for it, -1 for others that are right too."""
+    """Return the cross-entropy of one relevant passage a query; `own` `(q, p)` is 1 for it, -1 for other relevant ones."""
     logits = (found / temperature).masked_fill(own < 0, -1e4)
     return F.cross_entropy(logits, own.argmax(1))
 
 
 class LateTrainer:
-    """One training run in a folder: `run()` starts it, or goes on where it stopped.
+    """One training run in a folder: `run()` starts it or resumes it.
 
-    Each group of questions has passages of its own; a batch comes from one group, drawn by its size.
+    Each group of questions has its own passages; a batch comes from one group, drawn by its size.
     """
 
     def __init__(self, base: Path, groups: list[list[RetrievalQuestion]], folder: Path, settings: LateSettings) -> None:
@@ -176,7 +176,7 @@ class LateTrainer:
         self._resume()
 
     def _start_projection(self) -> None:
-        """Begin with the main directions of real token vectors, which keep their cosines best (no [CLS], [SEP] among them)."""
+        """Initialise the projection with the principal directions of token vectors ([CLS] and [SEP] left out)."""
         texts = [q.passages[q.right[0]] for group in self.groups for q in group[:: max(1, len(group) // 64)]]
         words = self.vocabulary
         rows = [EncodedPair(ids[:64], min(64, len(ids))) for ids in words.pieces(texts[:256]) if ids]
@@ -202,7 +202,7 @@ class LateTrainer:
         return self.model.eval()
 
     def _batches(self, step: int) -> Iterator[list[RetrievalQuestion]]:
-        """Yield batches without end; what comes at a step depends on seed and step alone, so that a resumed run agrees."""
+        """Yield batches without end; each depends on seed and step alone, so that a resumed run continues with the same ones."""
         sizes = [len(group) for group in self.groups]
         while True:
             draw = random.Random(self.settings.seed * 1_000_003 + step)
@@ -234,7 +234,7 @@ class LateTrainer:
         return maxsim_scores(*self._encoded(queries, query=True), *self._encoded(passages, query=False))
 
     def _encoded(self, texts: list[str], *, query: bool) -> tuple[Tensor, Tensor]:
-        """Return the vectors `(texts, length, dimension)` and which count; texts of like length run together, to pad little."""
+        """Return vectors `(texts, length, dimension)` and the mask of tokens that count; similar lengths share a batch."""
         words = self.vocabulary
         rows = [[words.cls, *ids[: self.settings.tokens - 2], words.sep] for ids in words.pieces(texts)]
         longest = padded_length_for(max(map(len, rows)))
@@ -253,7 +253,7 @@ class LateTrainer:
         return torch.cat([v for v, _ in parts])[back], torch.cat([c for _, c in parts])[back]
 
     def save(self) -> None:
-        """Write a checkpoint; the last one stays whole if this is interrupted."""
+        """Write a checkpoint; an interruption leaves the last one whole."""
         weights = self.model.state_dict()
         about = {"settings": asdict(self.settings), "progress": asdict(self.progress), "started_from": self.started_from}
         write_checkpoint(self.folder, {name: weights[name] for name in self.changed}, self.optimizer, about)

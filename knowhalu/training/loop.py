@@ -1,4 +1,4 @@
-"""The training loop: mixed precision, AdamW, a budget in minutes or tokens, checkpoints and exact resume."""
+"""Train a verifier: mixed precision, AdamW, a budget in minutes or tokens, and exact resumption from a checkpoint."""
 
 import json
 import math
@@ -26,14 +26,13 @@ from knowhalu.training.recipes import Recipe, choose_recipes, locate_file
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """What decides the result of a run; `minutes` or `tokens` is the budget, the other is 0.
+    """The settings that determine the result of a run; the budget is `minutes` or `tokens`, and the other is 0.
 
-    `marking` is what the loss of the marks weighs beside that of the classes; `unlicensed` adds the sets without a licence;
-    `without` names recipes that are left out, `mined` files of mined examples, `added` a user's files with their shares;
-    `layers`, if not 0, says how many of the lower layers are kept, `portion` which part of the sources is trained on, `vary` how
-    often a row is seen in another form, `long` which share of the premises is long; `floor` is the share of the rate that is left
-    at the end, `rewarm` the share of the budget in which the rate rises again after a run continued from a change; the rest is
-    of `objective`.
+    `marking` weights the token loss against the class loss. `unlicensed` adds the sets without a licence, `without` names recipes
+    to leave out, `mined` lists files of mined examples, and `added` a user's files with their shares. `layers`, if not 0, keeps
+    that many of the lower layers; `portion` is the share of the sources to train on, `vary` the probability of showing a row in
+    another form, and `long` the share of long premises. `floor` is the share of the rate that remains at the end, and `rewarm`
+    the share of the budget in which the rate rises again after continuing from a change. The rest configures the loss.
     """
 
     minutes: float = 0.0
@@ -62,7 +61,7 @@ class TrainSettings:
 
 @dataclass
 class TrainProgress:
-    """Where a run stands; `fresh` is the share of the budget at which it continued from a change with an empty optimizer."""
+    """The progress of a run; `fresh` is the share of the budget at which it continued from a change with an empty optimizer."""
 
     step: int = 0
     tokens: int = 0
@@ -73,13 +72,13 @@ class TrainProgress:
     fresh: float = 0.0
 
     def share(self, settings: TrainSettings) -> float:
-        """Return the share of the budget that is used, 0 to 1."""
+        """Return the used share of the budget, 0 to 1."""
         done = self.tokens / settings.tokens if settings.tokens else self.seconds / (60 * settings.minutes)
         return min(1.0, done)
 
 
 def learning_rate(share: float, settings: TrainSettings, fresh: float = 0.0) -> float:
-    """Return the rate: linear warm-up, then linear decay to `floor`; another, shorter warm-up from the share `fresh` on."""
+    """Return the rate: linear warm-up, linear decay to `floor`, and another, shorter warm-up from the share `fresh` on."""
     rate = settings.rate * (share - fresh + 1e-4) / settings.rewarm if fresh and settings.rewarm else math.inf
     if share < settings.warmup:
         return min(rate, settings.rate * max(share, 1e-4) / settings.warmup)
@@ -87,10 +86,11 @@ def learning_rate(share: float, settings: TrainSettings, fresh: float = 0.0) -> 
 
 
 class Trainer:
-    """One training run in a folder: `run()` starts it, or goes on where it stopped.
+    """One training run in a folder: `run()` starts it or resumes it.
 
-    Its whole state is in `checkpoint.safetensors`, from which it resumes exactly. With a `rank`, `change.safetensors` has how the
-    weights differ from the base and the place in the data; from such a file, `continue_from`, another machine continues.
+    `checkpoint.safetensors` holds its whole state, from which it resumes exactly. With a `rank`, `change.safetensors` holds the
+    difference of the weights from the base and the position in the data; `continue_from` names such a file, from which another
+    machine continues.
     """
 
     def __init__(
@@ -123,19 +123,19 @@ class Trainer:
 
     @property
     def recipes(self) -> tuple[Recipe, ...]:
-        """Return what is trained on."""
+        """Return the recipes of this run."""
         s = self.settings
         return choose_recipes(unlicensed=s.unlicensed, without=s.without, mined=s.mined, added=s.added, portion=s.portion)
 
     def run(self, report: Callable[[TrainProgress], None], *, every: float = 300.0, changes: float = 1200.0) -> Verifier:
-        """Train until the budget is used, writing a checkpoint every `every` seconds, a change every `changes`."""
+        """Train until the budget is used, writing a checkpoint every `every` seconds and a change every `changes` seconds."""
         p = self.progress
         s = self.settings
         start = (p.pool, p.index)
-        made = training_batches(
+        batches = training_batches(
             self.data, self.vocabulary, s.seed, start=start, recipes=self.recipes, leakage=self.leakage, vary=s.vary, long=s.long
         )
-        with closing(prefetch(made)) as stream:
+        with closing(prefetch(batches)) as stream:
 
             def step() -> float:
                 batch = next(stream)
@@ -156,7 +156,7 @@ class Trainer:
         return self.model.eval()
 
     def _step(self, batch: TrainingBatch) -> float:
-        torch.manual_seed(self.settings.seed * 1_000_003 + self.progress.step)  # dropout, too, is the same after a resume
+        torch.manual_seed(self.settings.seed * 1_000_003 + self.progress.step)  # so that dropout is the same after a resume
         rate = learning_rate(self.progress.share(self.settings), self.settings, self.progress.fresh)
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["factor"]
@@ -168,28 +168,28 @@ class Trainer:
         return optimizer_step(loss, self.model, self.optimizer)
 
     def save(self) -> None:
-        """Write a checkpoint; the last one stays whole if this is interrupted."""
+        """Write a checkpoint; an interruption leaves the last one whole."""
         write_checkpoint(self.folder, self.model.state_dict(), self.optimizer, self._about())
 
     def save_change(self, path: Path) -> None:
-        """Write how the weights differ from the base, with the place in the data."""
+        """Write the difference of the weights from the base, with the position in the data."""
         write_change(path, self.model, self.base, rank=self.rank, about=self._about())
 
     def _about(self) -> dict[str, Any]:
         return {"settings": asdict(self.settings), "progress": asdict(self.progress), "started_from": self.started_from}
 
     def _continue_from(self, path: Path) -> None:
-        """Take weights and place in the data from a change; the optimizer starts empty. The budget may be another one."""
+        """Take weights and position from a change; the optimizer starts empty, and the budget may differ."""
         about = read_change(path).about
         if "progress" not in about:
-            raise ResumeError(f"{path} does not say where its run stood; give the change.safetensors of a run")
+            raise ResumeError(f"{path} has no record of its run; give the change.safetensors of a run")
         self._refuse_other_run(path, about, free=("minutes", "tokens"))
         self.model.load_state_dict(merge(self.base, path).state_dict())
         self.progress = TrainProgress(**about["progress"])
         self.progress.fresh = self.progress.share(self.settings)
 
     def _resume(self) -> bool:
-        """Load the checkpoint in the folder; return whether there is one."""
+        """Load the checkpoint of the folder; returns False where there is none."""
         checkpoint = Checkpoint.read(self.folder)
         if checkpoint is None:
             return False
@@ -200,13 +200,13 @@ class Trainer:
         return True
 
     def _refuse_other_run(self, path: Path, about: Mapping[str, Any], free: Sequence[str] = ()) -> None:
-        """Raise ResumeError where a file belongs to a run with other settings, those in `free` apart, data or base."""
-        own, theirs = json.loads(json.dumps([asdict(self.settings), {**asdict(TrainSettings()), **about["settings"]}]))
-        if any(own.get(name) != theirs[name] for name in theirs if name not in free):
+        """Raise ResumeError where a file belongs to a run with other settings (except those in `free`), data or base."""
+        mine, theirs = json.loads(json.dumps([asdict(self.settings), {**asdict(TrainSettings()), **about["settings"]}]))
+        if any(mine.get(name) != theirs[name] for name in theirs if name not in free):
             raise ResumeError(
                 f"{path} belongs to a run with settings {json.dumps(about['settings'])}; give the same, or another --out"
             )
         for name, value in about.get("started_from", {}).items():
             if value != self.started_from[name]:
-                what = "mixture of recipes" if name == "mixture" else f"--{name.replace('_', '-')}"
-                raise ResumeError(f"{path} belongs to a run with another {what}; give the same, or another --out")
+                difference = "mixture of recipes" if name == "mixture" else f"--{name.replace('_', '-')}"
+                raise ResumeError(f"{path} belongs to a run with another {difference}; give the same, or another --out")

@@ -24,13 +24,13 @@ from knowhalu.training.recipes import CLAIMS_FILE, MODEL_PAIRS_FILE, RECIPES, SY
 from knowhalu.types import Label, Sample
 
 MAX_TEXT_CLAIMS, TEXTS_PER_CLASS, MAX_SUMMARY_PAIRS = 5, 3, 60
-"""Claims of a composed text at most, texts of each class for a document, and pairs of summaries of each file."""
+"""Most claims of a composed text, texts of each class for a document, and most pairs of summaries of a file."""
 SAME_CLAIM_OVERLAP = 0.7
-"""Share of a claim's words in another one from which the two say the same, or one is the edited other."""
+"""Share of a claim's words in another claim from which the two are duplicates or edits of each other."""
 
 
 class LabelledText(NamedTuple):
-    """A text with its source, whether all of it is supported, and the set it comes from."""
+    """A text with its source, whether the whole text is supported, and its set."""
 
     sample: Sample
     faithful: bool
@@ -38,7 +38,7 @@ class LabelledText(NamedTuple):
 
 
 class ScoredText(NamedTuple):
-    """P(supported) of all claims of a text, whether all of it is supported, and the set it comes from."""
+    """P(supported) of every claim of a text, whether the whole text is supported, and its set."""
 
     claims: tuple[float, ...]
     faithful: bool
@@ -46,7 +46,7 @@ class ScoredText(NamedTuple):
 
 
 def draw_texts(held: HeldOutRows, seed: int = 0) -> Iterator[LabelledText]:
-    """Draw texts in equal numbers of both classes: composed of written claims, one wrong or none, and pairs of summaries."""
+    """Yield texts of both classes in equal numbers: composed of written claims, one wrong or none, and pairs of summaries."""
     rng = random.Random(seed)
     for row in filter(_has_both, held.among(read_training_rows(locate_file(CLAIMS_FILE, held.data)))):
         for _ in range(TEXTS_PER_CLASS):
@@ -68,7 +68,7 @@ def _has_both(row: TrainingRow) -> bool:
 
 
 def _compose_text(row: TrainingRow, faithful: bool, rng: random.Random) -> str:
-    """Put together as many claims for both classes: all of them supported, or one that is not."""
+    """Compose a text of supported claims, one of them replaced by an unsupported one where `faithful` is False."""
     claims = rng.sample(row["claims"], len(row["claims"]))
     wrong = [c["text"] for c in claims if c["label"] != "supported"]
     chosen = [] if faithful else wrong[:1]
@@ -84,7 +84,7 @@ def _sample(document: str, response: str) -> Sample:
 
 
 def fit_thetas(rows: Sequence[ScoredText]) -> dict[str, Any]:
-    """Return what `factored.json` holds: thetas, the typical support and the usual number of claims, and how well they part.
+    """Return the content of `factored.json`: thetas, typical support, usual number of claims, and average accuracy.
 
     The typical support is the median over the claims of faithful texts, the number of claims the mean over all texts.
     """
@@ -92,53 +92,53 @@ def fit_thetas(rows: Sequence[ScoredText]) -> dict[str, Any]:
     reference = round(fmean(len(r.claims) for r in rows), 2)
     values = [(combine_probabilities(r.claims, typical, reference), r.faithful) for r in rows]
     thetas = {rule: round(fit_theta((v[rule], f) for v, f in values), 4) for rule in COMBINATION_RULES}
-    told = {
+    accuracy = {
         rule: round(average_accuracy((Label.INCORRECT if v[rule] < theta else Label.CORRECT, f) for v, f in values), 4)
         for rule, theta in thetas.items()
     }
-    return {"thetas": thetas, "typical": typical, "reference": reference, "rows": len(rows), "average_accuracy": told}
+    return {"thetas": thetas, "typical": typical, "reference": reference, "rows": len(rows), "average_accuracy": accuracy}
 
 
 THRESHOLD_GRID = tuple(float(b) for b in np.round(np.arange(0.05, 0.96, 0.05), 2))
 MIN_CLAIMS = 30
-"""Claims from which a part is used."""
+"""Fewest wrong claims of a recipe that is used."""
 EXCLUDED_RECIPES = ("WiCE, unsupported tokens",)
-"""Parts on whose held-out rows marks are measured, and therefore not fitted."""
+"""Recipes whose held-out rows measure the highlighted words, and so cannot fit the threshold."""
 
 
 class ClaimWords(NamedTuple):
-    """The words of a wrong claim: which are wrong, and how probably each is not borne out."""
+    """The words of a wrong claim: which are wrong, and the probability that each is unsupported."""
 
     wrong: Sequence[bool]
-    doubts: Sequence[float]
+    unsupported: Sequence[float]
 
 
-def wrong_word_flags(claim: str, stretches: Sequence[CharSpan]) -> list[bool]:
-    """Tell for every word of a claim whether a wrong stretch touches it."""
-    return [any(a < w.end and w.start < b for a, b in stretches) for w in words(claim)]
+def wrong_word_flags(claim: str, spans: Sequence[CharSpan]) -> list[bool]:
+    """Return for every word of a claim whether a wrong span overlaps it."""
+    return [any(a < w.end and w.start < b for a, b in spans) for w in words(claim)]
 
 
 def draw_wrong_claims(rows: RecipeRows, limit: int) -> Iterator[tuple[str, list[TrainingExample]]]:
-    """Yield the name of every part that has enough wrong claims with known words, and up to `limit` of them."""
+    """Yield every recipe with enough wrong claims whose wrong words are known, with up to `limit` of them."""
     for recipe in (r for r in RECIPES if r.name not in EXCLUDED_RECIPES):
         drawn = (e for e in draw_examples(recipe, rows) if e.target != SUPPORTED and e.wrong and not e.question)
-        found = list(islice(drawn, limit))
-        if len(found) >= MIN_CLAIMS:
-            yield recipe.name, found
+        examples = list(islice(drawn, limit))
+        if len(examples) >= MIN_CLAIMS:
+            yield recipe.name, examples
 
 
-def word_f1(claims: Sequence[ClaimWords], border: float) -> float:
-    """Return F1 over the words of wrong claims, where those from `border` on are marked."""
-    hits = said = there = 0
-    for wrong, doubts in claims:
-        marked = [p >= border for p in doubts]
+def word_f1(claims: Sequence[ClaimWords], threshold: float) -> float:
+    """Return F1 over the words of wrong claims, with words highlighted from `threshold` on."""
+    hits = predicted = actual = 0
+    for wrong, unsupported in claims:
+        marked = [p >= threshold for p in unsupported]
         hits += sum(a and b for a, b in zip(wrong, marked, strict=True))
-        said, there = said + sum(marked), there + sum(wrong)
-    return 2 * hits / max(1, said + there)
+        predicted, actual = predicted + sum(marked), actual + sum(wrong)
+    return 2 * hits / max(1, predicted + actual)
 
 
 def fit_span_threshold(parts: Mapping[str, Sequence[ClaimWords]]) -> dict[str, Any]:
-    """Choose the border with the best mean F1 over the parts, and tell what every part has there and at `DEFAULT_THRESHOLD`."""
+    """Return the content of `marks.json`: the threshold with the best mean F1 over the recipes, and the F1 of each."""
     best = max(
         THRESHOLD_GRID, key=lambda b: (np.mean([word_f1(claims, b) for claims in parts.values()]), -abs(b - DEFAULT_THRESHOLD))
     )

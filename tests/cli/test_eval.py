@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from knowhalu.cli.eval import EXTRA_COMMANDS
-from knowhalu.cli.eval_all import find_known_files
+from knowhalu.cli.eval_run import find_known_files
 from knowhalu.cli.main import main
 from knowhalu.datasets.catalog import DATASETS
 
@@ -55,7 +55,7 @@ def test_help_lists_every_data_set_and_imports_nothing_heavy(run):
     output = " ".join(run("eval", "--help").output.split())
     for name, card in DATASETS.items():
         assert f"{name} " in output and card.about[:18] in output
-    assert all(f"{name} {line[:20]}" in output for name, (_, line) in EXTRA_COMMANDS.items())
+    assert all(f"{name} {line[:20]}" in output for name, line in EXTRA_COMMANDS.items())
     found = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from knowhalu.cli.eval_paper import paper as command
+from knowhalu.cli.eval import paper as command
 from knowhalu.errors import InputError
 from knowhalu.evaluation.metrics import METRICS
 from knowhalu.evaluation.paper import as_json, as_markdown, make_paper_table

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from knowhalu.text.sentences import content_words
 from knowhalu.training.batches import make_example
-from knowhalu.training.examples import CONTRADICTED, TrainingExample, labelled_example, say_as_triplets, vary_example
+from knowhalu.training.examples import CONTRADICTED, TrainingExample, as_triplets, labelled_example, vary_example
 from knowhalu.training.recipes import SYNTHETIC_RECIPES, Recipe
 
 OTHER = "The ferry to the island was sold in spring. Nobody knows its new owner. It had carried cars."
@@ -45,12 +45,12 @@ def test_sentences_that_may_speak_of_the_claim_are_not_put_beside():
     ],
 )
 def test_a_text_is_said_as_its_triplets_unless_nothing_changes(text, said):
-    assert say_as_triplets(text) == said
+    assert as_triplets(text) == said
 
 
 @given(st.text(max_size=120))
 def test_no_word_is_lost_in_a_triplet(text):
-    said = say_as_triplets(text)
+    said = as_triplets(text)
     assert said is None or set(content_words(text)) <= set(content_words(said))
 
 
