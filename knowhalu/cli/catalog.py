@@ -43,7 +43,7 @@ def _show_table(console: Console) -> None:
         table.add_row(name, card.does, _reasoners(card), card.needs, card.cost)
     console.print(table)
     console.print(
-        "\nMore about a method: knowhalu methods NAME. Use it: knowhalu check --method NAME, knowhalu detect --method NAME."
+        "\nAbout one method: knowhalu methods NAME. To use it: knowhalu check --method NAME, knowhalu detect --method NAME."
     )
 
 
@@ -65,12 +65,12 @@ def describe_method(name: str, card: MethodCard) -> str:
 def _commands(name: str, card: MethodCard) -> list[str]:
     threshold = " --set trivial.border=NUMBER" if card.options == "trivial" else ""
     reasoner = f" --reasoner {next(iter(card.reasoners))}" if card.reasoners and Settings().reasoner not in card.reasoners else ""
+    other = f"knowhalu,{name}{':' + reasoner.split()[-1] if reasoner else ''}"
     return [
         f'knowhalu check --method {name}{reasoner}{threshold} --claim "Mars is blue." --knowledge "Mars is red."',
         f"knowhalu detect IN.jsonl -o OUT.jsonl --method {name}{reasoner}{threshold}",
-        f"knowhalu compare LABELLED.jsonl --methods knowhalu,{name}{':' + reasoner.split()[-1] if reasoner else ''}" if name != "knowhalu"
-        else "knowhalu compare LABELLED.jsonl --methods knowhalu:encoder,knowhalu:llm",
-    ]  # fmt: skip
+        f"knowhalu compare LABELLED.jsonl --methods {other if name != 'knowhalu' else 'knowhalu:encoder,knowhalu:llm'}",
+    ]
 
 
 def _reasoners(card: MethodCard) -> str:

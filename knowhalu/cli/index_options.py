@@ -53,7 +53,7 @@ STORAGE_OPTIONS = (
         "--factory",
         default="auto",
         show_default=True,
-        help="FAISS factory such as Flat, HNSW32 or IVF4096,PQ48; auto chooses by size.",
+        help="FAISS factory such as Flat, HNSW32 or IVF4096,PQ48; auto: by size.",
     ),
     click.option(
         "--storage",

@@ -93,13 +93,13 @@ SEARCH_OPTIONS = (
         type=click.Choice(SEARCH_MODES),
         default="dense",
         show_default=True,
-        help="By vectors, by words, by both, or by tokens.",
+        help="Vectors, words, both, or tokens.",
     ),
     click.option("--embedder", help="The model that built the index, if it is not the packaged one."),
     click.option("--query-prefix", help="Instruction before each query, which some models need."),
     click.option("--token-encoder", default="minilm-late", show_default=True, help="Model of --mode late."),
     click.option(
-        "--fusion", type=click.Choice(["scores", "ranks"]), default="scores", show_default=True, help="Fusion of a hybrid search."
+        "--fusion", type=click.Choice(["scores", "ranks"]), default="scores", show_default=True, help="In a hybrid search."
     ),
     click.option("--lexical-weight", type=click.FloatRange(0), help="Weight of BM25 in a hybrid search; vectors have 1."),
     click.option(
@@ -175,7 +175,7 @@ def search(folder: Path, queries: tuple[str, ...], k: int, as_json: bool, **give
     type=click.Choice(["1", "2", "4", "8"]),
     default="4",
     show_default=True,
-    help="Bits of each number of a token vector.",
+    help="Bits of a vector component.",
 )
 @with_options(MODEL_OPTIONS)
 def extend(folder: Path, lexical: bool, late: bool, token_encoder: str, bits: str, **model: Any) -> None:
@@ -219,7 +219,7 @@ def _report(folder: Path, built: int) -> None:
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Address to listen on; any address but this machine's own is open to others.",
+    help="Address to listen on; others than this machine's are open.",
 )
 @click.option("--port", default=8893, show_default=True, type=click.IntRange(0, 65535), help="0 chooses a free port.")
 @with_options(SEARCH_OPTIONS, MODEL_OPTIONS)

@@ -45,7 +45,7 @@ def _check_name(ctx: click.Context, param: click.Parameter, value: str) -> str:
     name = value if "/" in value else f"{KNOWHALU_FAMILY}/{value}"
     if name not in prompt_names():
         raise click.BadParameter(
-            f"there is no prompt {value!r}. The prompts are: {', '.join(map(repr, [*KNOWHALU_HOLES, *prompt_names()]))}"
+            f"{value!r} is no prompt. The prompts are: {', '.join(map(repr, [*KNOWHALU_HOLES, *prompt_names()]))}"
         )
     return name
 
@@ -61,9 +61,9 @@ def _check_name(ctx: click.Context, param: click.Parameter, value: str) -> str:
 def show(name: str, form: str, formulation: str, folder: Path | None, **given: Any) -> None:
     """Print the prompt NAME (extract, query, knowledge or judge) as a model receives it for the given text.
 
-    Without a text, an example is used; the steps of a check, which only a run knows, are placeholders. The files of the prompt and
-    the length of its fixed part are printed to standard error. Prompts of other methods (such as conli/sentence) are printed with
-    their placeholders.
+    Without a text, an example is used; the steps of a check, which only a run knows, are placeholders. The files of the prompt
+    and the length of its fixed part are printed to standard error. Prompts of other methods (such as conli/sentence) are printed
+    with their placeholders.
     """
     family, _, name = name.rpartition("/")
     if family != KNOWHALU_FAMILY:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import knowhalu.build  # noqa: F401 - takes the packaged folder before a test puts another in its place
-import knowhalu.encoder.backend as service
 from knowhalu.cli.catalog import render_settings
 from knowhalu.cli.doctor import VERIFIER_FILES, examine_installation
+from knowhalu.encoder import backend
 from knowhalu.load_settings import load_settings
 from knowhalu.settings import LLMOptions, Settings
 from tests.support.fake_server import FakeServer, running
@@ -23,7 +23,7 @@ def verifier(tmp_path, monkeypatch) -> Path:
     folder.mkdir()
     for name in VERIFIER_FILES:
         (folder / name).write_bytes(b"x")
-    monkeypatch.setattr(service, "PACKAGED", folder)
+    monkeypatch.setattr(backend, "PACKAGED_VERIFIER", folder)
     return folder
 
 

@@ -108,10 +108,10 @@ def test_the_wheel_loads_its_model(site, tmp_path):
     ask = f"""
 sys.path.insert(0, {str(site)!r})
 from pathlib import Path
-from knowhalu.encoder.verifier import Verifier, Vocabulary
+from knowhalu.encoder.verifier import PairTokenizer, Verifier
 import knowhalu
 for folder in (Path(knowhalu.__file__).parent / "weights").glob("*/model.safetensors"):
-    Verifier.load(folder.parent), Vocabulary.load(folder.parent)
+    Verifier.load(folder.parent), PairTokenizer.load(folder.parent)
     print(folder.parent.name)
 """
     assert run(ask, site, tmp_path).split()
