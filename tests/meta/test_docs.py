@@ -1,4 +1,4 @@
-"""The pages: their links lead somewhere, the site lists each of them, and the README stays short."""
+"""Documentation pages: links resolve, the site lists every page, and the README stays short."""
 
 import re
 from pathlib import Path

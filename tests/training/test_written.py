@@ -1,4 +1,4 @@
-"""Claims on passages of public texts: the passage is found by the hash of its text, and a text that is not there is an error."""
+"""Claims and answers on passages: passages are found by the hash of their text."""
 
 import random
 
@@ -14,24 +14,24 @@ from tests.training.conftest import SENTENCES, document, rows
 RECIPE = next(r for r in RECIPES if r.file == PASSAGES_FILE)
 
 
-def test_a_passage_is_cut_from_the_text_that_its_row_names(data):
+def test_a_passage_is_cut_from_the_text_of_its_hash(data):
     found = {row["id"]: row for held in (True, False) for row in read_recipe_rows(RECIPE, data, held=held)}
     assert found["p7"]["document"] == SENTENCES[0].format(n=7) and found["p7"]["source"] == document(7)
     assert len(found) == len(rows()[PASSAGES_FILE])
 
 
-def test_a_passage_is_held_out_where_its_whole_text_is(data):
+def test_a_passage_is_held_out_with_its_text(data):
     held = {row["id"] for row in read_recipe_rows(RECIPE, data, held=True)}
     assert held == {f"p{i}" for i in range(60) if is_held_out(document(i))}
 
 
-def test_a_text_that_no_file_holds_is_an_error_that_names_the_files(data):
+def test_a_text_missing_from_all_files_is_an_error(data):
     here, gone = ({"id": f"p{n}", "of": text_key(text), "start": 0, "end": 4} for n, text in enumerate((document(1), "gone")))
     with pytest.raises(InputError, match=r"p1: its text \w{16} is not in mix.jsonl.gz; take the files"):
         next(join_texts([here, gone], [data / "train/mix.jsonl.gz"]))
 
 
-def test_a_claim_is_asked_of_its_passage_and_a_true_one_sometimes_of_another():
+def test_a_true_claim_with_another_passage_is_neutral():
     row = {"document": "Ann phoned Ben.", "claims": [{"text": "Ben was phoned.", "label": "supported", "wrong": None}]}
     other = {"document": "It rained.", "claims": []}
     made = {passage_claim(row, other, random.Random(n))[::3] for n in range(200)}

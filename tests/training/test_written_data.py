@@ -1,4 +1,4 @@
-"""The sets written for this project: every row is whole, its quotes stand where they say, and no cue gives a label away."""
+"""The sets written for this project: complete rows, exact quotes, and no label cue."""
 
 import gzip
 import json
@@ -55,7 +55,7 @@ def test_the_recipes_read_these_files():
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_row_is_whole(name):
+def test_every_written_row_has_its_fields(name):
     words, least = (10, 5) if "inference" in name else (40, 6)
     for row in SETS[name]:
         assert len(source(row).split()) >= words and len(items(row)) >= least, row["id"]
@@ -67,7 +67,7 @@ def test_every_row_is_whole(name):
             assert bool(item["wrong"]) == (item["label"] in WRONG) and (item["wrong"] or "") in item["text"], row["id"]
 
 
-def test_ids_and_sources_stand_once_and_train_and_test_share_none():
+def test_ids_and_sources_are_unique_and_splits_are_disjoint():
     ids = Counter(row["id"] for rows in SETS.values() for row in rows)
     sources = Counter(source(row) for rows in SETS.values() for row in rows)
     assert not [i for i, n in ids.items() if n > 1]
@@ -75,7 +75,7 @@ def test_ids_and_sources_stand_once_and_train_and_test_share_none():
 
 
 @pytest.mark.parametrize("name", [n for n in FILES if "train" in n])
-def test_neither_length_nor_overlap_gives_the_label_away(name):
+def test_neither_length_nor_overlap_reveals_the_label(name):
     sides = {True: [], False: []}
     for row in SETS[name]:
         for item in items(row):
@@ -95,14 +95,14 @@ def check_items(row, found, least):
         assert (item["wrong"] or "") in item["text"] and not (item["wrong"] and item["label"] in RIGHT), row["id"]
 
 
-def test_claims_on_passages_name_their_text_and_hold_none_of_it():
+def test_claims_on_passages_reference_their_text_without_copying_it():
     for row in ON_PASSAGES:
         assert set(row) == {"id", "of", "start", "end", "claims"}
         check_items(row, row["claims"], least=3)
     assert len({row["id"] for row in ON_PASSAGES}) == len(ON_PASSAGES)
 
 
-def test_claims_on_invented_passages_are_whole():
+def test_claims_on_invented_passages_have_their_fields():
     for row in ON_INVENTED:
         assert set(row) == {"id", "genre", "document", "claims"}
         check_items(row, row["claims"], least=2)
@@ -110,7 +110,7 @@ def test_claims_on_invented_passages_are_whole():
         assert len({row[name] for row in ON_INVENTED}) == len(ON_INVENTED)
 
 
-def test_answers_on_passages_name_their_text_and_hold_none_of_it():
+def test_answers_on_passages_reference_their_text_without_copying_it():
     for row in ASKED_OF_PASSAGES:
         assert set(row) == {"id", "of", "start", "end", "question", "answers"} and row["question"].endswith("?")
         check_items(row, row["answers"], least=1)
@@ -118,7 +118,7 @@ def test_answers_on_passages_name_their_text_and_hold_none_of_it():
 
 
 @pytest.mark.parametrize("rows", [ON_PASSAGES, ON_INVENTED, ASKED_OF_PASSAGES], ids=["claims", "invented", "answers"])
-def test_the_length_of_what_is_said_of_a_passage_does_not_give_its_label_away(rows):
+def test_length_does_not_reveal_the_label_of_texts_on_passages(rows):
     for kind in {row["id"].split("-")[0] for row in rows}:
         said = [item for row in rows if row["id"].startswith(f"{kind}-") for item in items(row)]
         right, wrong = (mean(len(c["text"].split()) for c in said if (c["label"] in RIGHT) is side) for side in (True, False))
