@@ -74,7 +74,7 @@ $(PY):
 
 # Compiling all of torch takes pip half a minute; only what is imported is compiled, by importing it once.
 WARM := import torch, faiss, numpy, pydantic, click, tokenizers, safetensors.torch, anyio.from_thread, rich.progress, rich.table
-WARM_DEV := $(WARM), torch.optim, pytest, hypothesis, pyarrow, transformers.models.bert.modeling_bert
+WARM_DEV := $(WARM), torch.optim, pytest, hypothesis, pyarrow, httpx2, tenacity, transformers.models.bert.modeling_bert
 
 # pip's words are shown only where it fails
 define install

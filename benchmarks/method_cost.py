@@ -48,7 +48,7 @@ class Counting:
 
     def _answer(self, request: Generate) -> Completion:
         reply = imitated(request)
-        tokens = self._tokens(request.system + request.prompt + request.begun)
+        tokens = self._tokens(request.system + request.prompt + request.prefill)
         blocks, before = [], 0
         for i in range(0, len(tokens) - BLOCK + 1, BLOCK):
             before = hash((before, *tokens[i : i + BLOCK]))

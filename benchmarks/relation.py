@@ -81,7 +81,7 @@ def _agreement(true: NDArray[Any], told: NDArray[Any]) -> float:
 
 def reasons(verdicts: Sequence[Verdict]) -> dict[str, int]:
     """Count why texts stay open, in the order of `InconclusiveReason`."""
-    counts = Counter(v.open for v in verdicts if v.label is Label.INCONCLUSIVE)
+    counts = Counter(v.inconclusive_reason for v in verdicts if v.label is Label.INCONCLUSIVE)
     return {str(reason): counts[reason] for reason in InconclusiveReason if counts[reason]}
 
 
@@ -122,7 +122,7 @@ def main() -> None:
         if name in SETS:
             sets[name] = measured(rows, verdicts, gold(args.data, name))
             print(name, sets[name]["mean"], sets[name].get("of_found"), flush=True)
-    write_results(args.out, {"sets": sets, "open": left}, table(sets, left))
+    write_results(args.out, {"sets": sets, "inconclusive_reason": left}, table(sets, left))
 
 
 if __name__ == "__main__":

@@ -1,71 +1,137 @@
-"""The front door for Python: check or revise one text or many, with models and indexes loaded once, when first needed."""
+"""The public face for Python: check or revise one text or many; models and indexes are loaded once, on first use."""
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from functools import cached_property
-from typing import Any, Generic
-
-from pydantic import ValidationError
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterable, Iterator, Mapping
+from contextlib import aclosing
+from functools import cached_property, lru_cache
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Generic, Self, TypedDict, Unpack
 
 from knowhalu.engine.engine import Engine, R
 from knowhalu.errors import InputError
+from knowhalu.io.frames import read_row, read_rows
+from knowhalu.load_settings import merge_settings
 from knowhalu.profiles import apply_profile, read_profile
 from knowhalu.results import Failure, Outcome, Revision, RevisionOutcome, Verdict
 from knowhalu.settings import Settings
 from knowhalu.types import Document, Sample
 
+if TYPE_CHECKING:
+    from knowhalu.build import BackendPool
+
+Row = Sample | Mapping[str, Any]
+Sources = str | Mapping[str, Any] | Document | Iterable[str | Mapping[str, Any] | Document]
+
+
+class TextFields(TypedDict, total=False):
+    """A text and its sources: exactly one of `response`, `answer`, `summary`, `claim`; the names are those of a row of a file."""
+
+    id: str
+    response: str
+    answer: str
+    summary: str
+    claim: str
+    question: str | None
+    document: Sources
+    documents: Sources
+    knowledge: str | Iterable[str]
+    meta: Mapping[str, Any]
+
 
 class _Session(ABC, Generic[R]):
-    """What checking and revising share: settings, and an engine that is built when it is first needed."""
+    """Settings, and an engine that is built on first use; safe to use from several threads and inside a running event loop."""
 
     revises = False
 
-    def __init__(self, settings: Settings | None = None) -> None:
-        """Take settings, with those of the profile that they name; raises SettingsError where that cannot be used."""
-        self.settings = apply_profile(settings or Settings())
+    def __init__(self, settings: Settings | Path | str | None = None, *, index: Path | str | None = None, **options: Any) -> None:
+        """Take `Settings`, the path of a TOML file, or settings by name; those by name take precedence.
+
+        `index` stands for `retrieval={"index": ...}`. A branch such as `retrieval` or `llm` is a mapping of its settings. The
+        profile that the settings name is applied. Raises SettingsError for an unknown name or a value that is not allowed.
+        """
+        chosen = merge_settings(settings, options)
+        self.settings = apply_profile(chosen if index is None else merge_settings(chosen, {"retrieval": {"index": index}}))
+        self._lock = RLock()
+        self._engine: Engine[R] | None = None
+
+    @abstractmethod
+    def _build(self) -> Engine[R]:
+        """Build the engine with its method and backends."""
 
     @property
-    @abstractmethod
     def engine(self) -> Engine[R]:
-        """Return the engine, with its method and backends built on first use."""
+        """Return the engine, built on first use; raises SettingsError, ModelError or IndexFormatError."""
+        with self._lock:
+            if self._engine is None:
+                self._engine = self._build()
+            return self._engine
+
+    def close(self) -> None:
+        """Release models, indexes and connections; the next use loads them again."""
+        with self._lock:
+            self._engine = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @cached_property
     def fingerprint(self) -> dict[str, str]:
-        """Return what decides the results: version, settings, and the hashes of the verifier, the prompts and the index."""
+        """Return what determines the results: version, settings, and hashes of the verifier, the prompts and the index."""
         from knowhalu.build import fingerprint
 
         return fingerprint(self.settings, revises=self.revises)
 
     @property
-    def answers(self) -> str:
-        """Return which language model answers, as its server or its folder tells; "" where none thinks."""
+    def llm_identity(self) -> str:
+        """Return the language model of the runs, as its server or its folder identifies it; "" without one."""
         from knowhalu.build import llm_identity
 
         return llm_identity(self.settings, revises=self.revises)
 
     @property
     def needs_sources(self) -> bool:
-        """Tell whether a text must bring sources of its own: there is no index."""
+        """Tell whether each text needs sources of its own, because there is no index."""
         return not self.settings.retrieval.has_source
 
     def stream(self, samples: Iterable[Sample]) -> Generator[R | Failure, None, None]:
-        """Take many samples; outcomes come as they are ready, in order if the settings say so."""
+        """Yield an outcome for each sample; only what is in flight is held. `engine.ordered` sets the order."""
         return self.engine.run(samples, ordered=self.settings.engine.ordered)
 
 
 class Checker(_Session[Verdict]):
-    """Check samples under one set of settings."""
+    """Check texts, and revise them, under one set of settings."""
 
-    @cached_property
-    def engine(self) -> Engine[Verdict]:
-        """Return the engine, with its method and backends built on first use."""
+    def __init__(self, settings: Settings | Path | str | None = None, *, index: Path | str | None = None, **options: Any) -> None:
+        super().__init__(settings, index=index, **options)
+        self._reviser: Reviser | None = None
+        self._pool: BackendPool | None = None
+
+    def _build(self) -> Engine[Verdict]:
         from knowhalu.build import build_engine
 
-        return build_engine(self.settings)
+        return build_engine(self.settings, self._backends())
+
+    def _backends(self) -> "BackendPool":
+        """Return the backends that checks and revisions share."""
+        from knowhalu.build import BackendPool
+
+        with self._lock:
+            self._pool = self._pool or BackendPool()
+            return self._pool
+
+    def close(self) -> None:
+        """Release models, indexes and connections; the next use loads them again."""
+        with self._lock:
+            self._engine = self._reviser = self._pool = None
 
     @property
     def needs_sources(self) -> bool:
-        """Tell whether a text must bring sources of its own: the method checks by some, and there is no index."""
+        """Tell whether each text needs sources of its own: the method reads sources, and there is no index."""
         from knowhalu.registry import method_card
 
         return super().needs_sources and method_card(self.settings.method).sources
@@ -80,102 +146,120 @@ class Checker(_Session[Verdict]):
         profile = self.settings.profile
         if shared := read_profile(profile).data.shared(contents):
             rows = f"{shared:,} row{'s' * (shared > 1)}"
-            cure = "Check other rows, or, where no figure is to come of it, add --allow-fitted"
-            raise InputError(f"{place}: the profile {profile} was fitted on {rows} of it, so figures look too good. {cure}.")
+            remedy = "Check other rows, or, where no figure is to come of it, add --allow-fitted"
+            raise InputError(f"{place}: the profile {profile} was fitted on {rows} of it, so figures look too good. {remedy}.")
 
-    def check(self, sample: Sample) -> Outcome:
-        """Check one sample; what goes wrong comes back as a Failure with its reason."""
-        return next(iter(self.stream([sample])))
+    def check(self, text: Row | str | None = None, /, **fields: Unpack[TextFields]) -> Outcome:
+        """Check one text, given as a Sample, a mapping, or by its fields; an error of the check is returned as a Failure.
+
+        Raises InputError where the arguments are not a text, and SettingsError, ModelError or IndexFormatError where a part
+        cannot be loaded.
+        """
+        return next(iter(self.stream([_make_sample(text, fields)])))
+
+    def check_all(self, rows: Iterable[Row]) -> Iterator[Outcome]:
+        """Check many rows (Samples, mappings, a pandas DataFrame, a data set); outcomes come as they are ready, in order.
+
+        Rows of known length are all validated before the first is checked. Raises InputError naming the row; for rows of unknown
+        length, the iterator raises it after the outcomes before that row.
+        """
+        return self.stream(read_rows(rows))
+
+    async def acheck(self, text: Row | str | None = None, /, **fields: Unpack[TextFields]) -> Outcome:
+        """Check one text as `check` does, without blocking the event loop."""
+        async with aclosing(self._astream([_make_sample(text, fields)])) as outcomes:
+            return await anext(outcomes)
+
+    async def astream(self, rows: Iterable[Row] | AsyncIterable[Row]) -> AsyncGenerator[Outcome]:
+        """Check many rows as `check_all` does, without blocking the event loop; rows may come from an async iterable, too."""
+        samples = _read_async(rows) if isinstance(rows, AsyncIterable) else read_rows(rows)
+        async with aclosing(self._astream(samples)) as outcomes:
+            async for outcome in outcomes:
+                yield outcome
+
+    async def _astream(self, samples: Iterable[Sample] | AsyncIterable[Sample]) -> AsyncGenerator[Outcome]:
+        engine = await asyncio.to_thread(lambda: self.engine)  # loading takes seconds
+        async with aclosing(engine.stream(samples, ordered=self.settings.engine.ordered)) as outcomes:
+            async for outcome in outcomes:
+                yield outcome
+
+    @property
+    def reviser(self) -> "Reviser":
+        """Return a reviser with the same settings and backends."""
+        with self._lock:
+            if self._reviser is None:
+                self._reviser = Reviser(self.settings, backends=self._backends())
+                self._reviser._lock = self._lock  # both build their engines on the same backends
+            return self._reviser
+
+    def revise(self, text: Row | str | None = None, /, **fields: Unpack[TextFields]) -> RevisionOutcome:
+        """Revise one text, given as to `check`, until its sources support it; raises as `check` does."""
+        return self.reviser.revise(text, **fields)
+
+    def revise_all(self, rows: Iterable[Row]) -> Iterator[RevisionOutcome]:
+        """Revise many rows, given as to `check_all`; raises as `check_all` does."""
+        return self.reviser.revise_all(rows)
 
 
 class Reviser(_Session[Revision]):
-    """Revise samples under one set of settings: the method finds the faults, `revise.how` says how they are mended."""
+    """Revise texts under one set of settings: the method flags sentences, and `revise.how` is the strategy."""
 
     revises = True
 
-    @cached_property
-    def engine(self) -> Engine[Revision]:
-        """Return the engine, with its detector, writer and backends built on first use."""
+    def __init__(
+        self, settings: Settings | Path | str | None = None, *, backends: "BackendPool | None" = None, **options: Any
+    ) -> None:
+        super().__init__(settings, **options)
+        self._backends = backends
+
+    def _build(self) -> Engine[Revision]:
         from knowhalu.build import build_reviser
 
-        return build_reviser(self.settings)
+        return build_reviser(self.settings, self._backends)
 
-    def revise(self, sample: Sample) -> RevisionOutcome:
-        """Revise one sample; what goes wrong comes back as a Failure with its reason."""
-        return next(iter(self.stream([sample])))
+    def revise(self, text: Row | str | None = None, /, **fields: Unpack[TextFields]) -> RevisionOutcome:
+        """Revise one text, given as to `Checker.check`; an error is returned as a Failure."""
+        return next(iter(self.stream([_make_sample(text, fields)])))
+
+    def revise_all(self, rows: Iterable[Row]) -> Iterator[RevisionOutcome]:
+        """Revise many rows, given as to `Checker.check_all`."""
+        return self.stream(read_rows(rows))
 
 
-def check(
-    response: str | None = None,
-    *,
-    question: str | None = None,
-    answer: str | None = None,
-    summary: str | None = None,
-    claim: str | None = None,
-    document: str | None = None,
-    documents: str | Mapping[str, Any] | Document | Iterable[Any] = (),
-    knowledge: str | Iterable[str] = (),
-    settings: Settings | None = None,
-) -> Outcome:
-    """Check one text: an answer to a question, a summary of a document, a claim, or a `response` in general.
+def check(text: Row | str | None = None, /, *, settings: Settings | None = None, **fields: Unpack[TextFields]) -> Outcome:
+    """Check one text, given as to `Checker.check`; models stay loaded between calls with the same settings."""
+    return _checker(settings or Settings()).check(text, **fields)
 
-    Raises InputError where the arguments do not make a sample, SettingsError, ModelError or IndexFormatError where the
-    set-up is at fault.
-    """
-    sample = _make_sample((response, answer, summary, claim), question, document, documents, knowledge)
-    return Checker(settings).check(sample)
+
+def check_all(rows: Iterable[Row], *, settings: Settings | None = None) -> Iterator[Outcome]:
+    """Check many rows, given as to `Checker.check_all`; models stay loaded between calls with the same settings."""
+    return _checker(settings or Settings()).check_all(rows)
 
 
 def revise(
-    response: str | None = None,
-    *,
-    question: str | None = None,
-    answer: str | None = None,
-    summary: str | None = None,
-    claim: str | None = None,
-    document: str | None = None,
-    documents: str | Mapping[str, Any] | Document | Iterable[Any] = (),
-    knowledge: str | Iterable[str] = (),
-    settings: Settings | None = None,
+    text: Row | str | None = None, /, *, settings: Settings | None = None, **fields: Unpack[TextFields]
 ) -> RevisionOutcome:
-    """Revise one text so that its sources bear it out; the text is given as to `check`.
-
-    Raises InputError where the arguments do not make a sample, SettingsError, ModelError or IndexFormatError where the
-    set-up is at fault.
-    """
-    sample = _make_sample((response, answer, summary, claim), question, document, documents, knowledge)
-    return Reviser(settings).revise(sample)
+    """Revise one text, given as to `Checker.check`; models stay loaded between calls with the same settings."""
+    return _checker(settings or Settings()).revise(text, **fields)
 
 
-def _make_sample(
-    texts: Iterable[str | None],
-    question: str | None,
-    document: str | None,
-    documents: Any,
-    knowledge: Any,
-) -> Sample:
-    """Make the sample of the arguments; raises InputError where they do not make one."""
-    given = [t for t in texts if t is not None]
-    if len(given) != 1:
-        raise InputError(f"give exactly one of response, answer, summary, claim (got {len(given)})")
-    if isinstance(documents, Mapping) and "text" not in documents:
-        raise InputError('documents: an object without "text". Give {"text": ...}, or a list of texts or documents')
-    if isinstance(knowledge, Mapping):
-        raise InputError("knowledge: an object where texts are needed. Give a text or a list of texts")
-    sources = [*([document] if document is not None else []), *_as_list(documents)]
-    known = _as_list(knowledge)
-    try:
-        return Sample(id="1", response=given[0], question=question, documents=sources, knowledge=known)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise InputError(f"{'.'.join(map(str, first['loc'])) or 'sample'}: {first['msg']}") from error
+@lru_cache(maxsize=1)
+def _checker(settings: Settings) -> Checker:
+    return Checker(settings)
 
 
-def _as_list(given: Any) -> list[Any]:
-    """Return one text or document as a list of one; what holds several, as a list."""
-    return [given] if isinstance(given, str | Mapping | Document) else list(given)
+def _make_sample(text: Row | str | None, fields: Mapping[str, Any]) -> Sample:
+    """Make the sample of the arguments of a call; raises InputError naming the argument."""
+    if isinstance(text, Sample):
+        if fields:
+            raise InputError(f"a Sample was given together with {', '.join(fields)}. Set these fields in the Sample")
+        return text
+    first = {"response": text} if isinstance(text, str) else dict(text or {})
+    return read_row(first | dict(fields), "the arguments", "1")
 
 
-def check_all(samples: Iterable[Sample], *, settings: Settings | None = None) -> Iterator[Outcome]:
-    """Check many samples; a generator that holds only what is in flight."""
-    return Checker(settings).stream(samples)
+async def _read_async(rows: AsyncIterable[Row]) -> AsyncIterator[Sample]:
+    number = 0
+    async for row in rows:
+        number += 1
+        yield read_row(row, f"row {number}", str(number))

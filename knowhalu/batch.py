@@ -1,4 +1,4 @@
-"""Big jobs: samples from a file, outcomes or revisions into a file, and after an interruption on from where it was."""
+"""Jobs: check or revise the rows of a file into another file; an interrupted job continues where it stopped."""
 
 import os
 import time
@@ -23,7 +23,7 @@ UNLABELLED, FAITHFUL, HALLUCINATED = 0, 1, 2
 
 
 class OutcomeSummary(NamedTuple):
-    """What is held of an outcome: the label, of a revision its status, or the failure's stage and reason."""
+    """The part of an outcome that is kept in memory: the label or the status of a revision, or the failure's stage and reason."""
 
     label: str = ""
     hallucinated: bool | None = None
@@ -34,7 +34,7 @@ class OutcomeSummary(NamedTuple):
 
 @dataclass(frozen=True)
 class RunProgress:
-    """How far a run is. `done` counts what earlier runs left (`kept`) too; `seconds` are this run's."""
+    """The progress of a run. `done` includes the outcomes of earlier runs (`kept`); `seconds` are of this run."""
 
     done: int
     total: int
@@ -50,9 +50,9 @@ class RunProgress:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What a finished run found: counts over all of its samples, time over this run, scores where there is gold.
+    """The result of a finished run: counts over all samples, time of this run, scores where there are gold labels.
 
-    `changes` counts what revisions did to sentences.
+    `changes` counts the changes of revisions by kind.
     """
 
     samples: int
@@ -67,7 +67,7 @@ class RunSummary:
 
     @property
     def failed(self) -> int:
-        """Return how many samples have no verdict."""
+        """Return the number of samples without a verdict."""
         return sum(self.failures.values())
 
     @property
@@ -85,10 +85,10 @@ def detect(
     retry_failures: bool = True,
     progress: Callable[[RunProgress], None] | None = None,
 ) -> RunSummary:
-    """Check every sample of `input` and leave exactly one line for each in `output`.
+    """Check every sample of `input`, and write exactly one line for each to `output`.
 
-    All of the input is read and validated before a model is loaded. Killed and called again, it goes on where it was.
-    Raises InputError for the input, ResumeError where `output` is another run's or in use.
+    The whole input is validated before a model is loaded. A run that was interrupted or killed continues on the next call.
+    Raises InputError for the input, and ResumeError where `output` belongs to another run or is in use.
     """
     return _run_file(checker, input, output, restart, retry_failures, progress)
 
@@ -102,12 +102,12 @@ def revise(
     retry_failures: bool = True,
     progress: Callable[[RunProgress], None] | None = None,
 ) -> RunSummary:
-    """Revise every sample of `input` and leave exactly one line for each in `output`, as `detect` does; no score is made."""
+    """Revise every sample of `input`, and write exactly one line for each to `output`, as `detect` does; without scores."""
     return replace(_run_file(reviser, input, output, restart, retry_failures, progress), score=None, length=None)
 
 
 def _run_file(
-    door: Checker | Reviser,
+    checker: Checker | Reviser,
     input: Path,
     output: Path,
     restart: bool,
@@ -117,33 +117,33 @@ def _run_file(
     if output.exists() and input.exists() and os.path.samefile(input, output):
         raise InputError(f"{output}: the output is the input. Give another -o.")
     if output.suffix == ".gz":
-        raise InputError(f"{output}: outcomes are appended line by line, which gzip cannot do. Leave out .gz.")
-    book = RunState(input, needs_sources=door.needs_sources)
-    if isinstance(door, Checker):
-        door.refuse_fitted((f"{content:016x}" for content in book.inputs.contents), str(input))
-    with OutcomeJournal(output, door.fingerprint, restart=restart) as ledger:
-        for entry in ledger.entries():
-            book.take_entry(entry, retry_failures=retry_failures)
-        began, kept = time.perf_counter(), book.done
-        if kept < len(book.results):
-            ledger.sign(door.answers)
-            # closed at once also where writing fails (a full disk): a run left open would keep the process from ending
-            with closing(door.stream(book.waiting())) as outcomes:
+        raise InputError(f"{output}: outcomes are appended line by line, which a gzip file does not allow. Leave out .gz.")
+    state = RunState(input, needs_sources=checker.needs_sources)
+    if isinstance(checker, Checker):
+        checker.refuse_fitted((f"{content:016x}" for content in state.inputs.contents), str(input))
+    with OutcomeJournal(output, checker.fingerprint, restart=restart) as journal:
+        for entry in journal.entries():
+            state.take_entry(entry, retry_failures=retry_failures)
+        started, kept = time.perf_counter(), state.done
+        if kept < len(state.results):
+            journal.sign(checker.llm_identity)
+            # closed also where writing fails (a full disk): an open run would keep the process from ending
+            with closing(checker.stream(state.waiting())) as outcomes:
                 for outcome in outcomes:
-                    place, content = book.find(outcome.id)
+                    place, content = state.find(outcome.id)
                     result, line = _serialize(outcome, content)
-                    book.take(place, result, ledger.append(line))
+                    state.take(place, result, journal.append(line))
                     if progress is not None:
-                        progress(RunProgress(book.done, len(book.results), kept, book.failed, time.perf_counter() - began))
-        if book.done < len(book.results):
-            raise KnowHaluError(f"{len(book.results) - book.done} samples got no outcome; run the same command again")
-        if not book.is_tidy(ordered=door.settings.engine.ordered):
-            ledger.compact(book.offsets if door.settings.engine.ordered else sorted(book.offsets))
-        return book.summary(kept, time.perf_counter() - began)
+                        progress(RunProgress(state.done, len(state.results), kept, state.failed, time.perf_counter() - started))
+        if state.done < len(state.results):
+            raise KnowHaluError(f"{len(state.results) - state.done} samples got no outcome. Run the same command again")
+        if not state.is_tidy(ordered=checker.settings.engine.ordered):
+            journal.compact(state.offsets if checker.settings.engine.ordered else sorted(state.offsets))
+        return state.summary(kept, time.perf_counter() - started)
 
 
 class RunState:
-    """What is held in memory of a run: for every sample some hashes and numbers, whatever the length of its text."""
+    """The state of a run in memory: a few hashes and numbers for each sample, whatever the length of its text."""
 
     def __init__(self, path: Path, *, needs_sources: bool) -> None:
         """Read and validate the whole input; raises InputError at the first row that cannot be checked."""
@@ -152,8 +152,8 @@ class RunState:
         self.inputs, self.words, self.golds = InputHashes(), array("L"), array("b")
         for place, sample in enumerate(read_samples(path)):
             if needs_sources and not sample.documents and not sample.knowledge:
-                cure = "Add one of them to the row, or an index: --index FOLDER."
-                raise InputError(f"{path}, sample {sample.id!r}: has neither documents nor knowledge to check by. {cure}")
+                remedy = "Add one of them to the row, or an index: --index FOLDER."
+                raise InputError(f"{path}, sample {sample.id!r}: has neither documents nor knowledge. {remedy}")
             self.places[hash_id(sample.id)] = place
             self.inputs.add(sample)
             self.words.append(word_count(sample.response))
@@ -165,14 +165,14 @@ class RunState:
         self._known: dict[OutcomeSummary, OutcomeSummary] = {}
 
     def find(self, name: str) -> tuple[int, str]:
-        """Return the place of a sample in the input, and the hash of its content."""
+        """Return the place of a sample in the input, and the hash of its content; raises InputError for an unknown sample."""
         place = self.places.get(hash_id(name))
         if place is None:
-            raise InputError(f"{self.path}: the sample {name!r} came after the run began. Leave the file alone during a run.")
+            raise InputError(f"{self.path}: the sample {name!r} was added during the run. Do not change the file during a run.")
         return place, self.inputs[place]
 
     def take(self, place: int, result: OutcomeSummary, offset: int) -> None:
-        """Note an outcome and where its line starts."""
+        """Record an outcome and the offset of its line."""
         self.results[place] = self._known.setdefault(result, result)
         self.offsets[place] = offset
         self.done += 1
@@ -181,9 +181,9 @@ class RunState:
         self._in_order, self._last = self._in_order and place > self._last, place
 
     def take_entry(self, entry: JournalEntry, *, retry_failures: bool) -> None:
-        """Note an outcome of an earlier run, unless it is to be tried again.
+        """Record an outcome of an earlier run, unless it is to be retried.
 
-        Raises ResumeError where its sample is gone from the input or has changed.
+        Raises ResumeError where its sample was removed from the input or has changed.
         """
         name = str(entry.fields.get("id"))
         place = self.places.get(hash_id(name))
@@ -208,30 +208,30 @@ class RunState:
         return (s for s in read_samples(self.path) if self.results[self.find(s.id)[0]] is None)
 
     def is_tidy(self, *, ordered: bool) -> bool:
-        """Tell whether the file already holds one line for each sample, in the order that is wanted."""
+        """Tell whether the file holds one line for each sample, in the input's order if `ordered`."""
         return self.written == len(self.results) and (self._in_order or not ordered)
 
     def summary(self, kept: int, seconds: float) -> RunSummary:
-        """Count what was found."""
+        """Return the summary of the run; `kept` outcomes are from earlier runs."""
         results = [r for r in self.results if r is not None]
-        said = [r for r in results if r.failure is None]
+        decided = [r for r in results if r.failure is None]
         rows = zip(self.golds, results, self.words, strict=True)
         labelled = [(g == HALLUCINATED, r.hallucinated, w) for g, r, w in rows if g != UNLABELLED and r.failure is None]
         return RunSummary(
             samples=len(results),
             kept=kept,
             seconds=seconds,
-            labels=dict(Counter(r.label for r in said).most_common()),
-            kinds=dict(Counter(r.kind for r in said if r.kind is not None).most_common()),
-            changes=dict(Counter(how for r in said for how in r.changes).most_common()),
+            labels=dict(Counter(r.label for r in decided).most_common()),
+            kinds=dict(Counter(r.kind for r in decided if r.kind is not None).most_common()),
+            changes=dict(Counter(how for r in decided for how in r.changes).most_common()),
             failures=dict(Counter(r.failure for r in results if r.failure is not None).most_common()),
-            score=score_labels((gold, found) for gold, found, _ in labelled) if labelled else None,
+            score=score_labels((gold, hallucinated) for gold, hallucinated, _ in labelled) if labelled else None,
             length=fit_threshold_rule((gold, count) for gold, _, count in labelled),
         )
 
 
 def _serialize(outcome: Outcome | Revision, content: str) -> tuple[OutcomeSummary, str]:
-    """Return what is held of an outcome, and its line; one that cannot be written, as half a character cannot, is a failure."""
+    """Return the summary of an outcome and its line; an outcome that cannot be written (a lone surrogate) becomes a Failure."""
     try:
         return _summarize(outcome), format_outcome(outcome, content)
     except ValueError as error:
@@ -262,5 +262,5 @@ def _summarize_entry(entry: JournalEntry) -> OutcomeSummary:
 
 
 def _sentence_changes(status: str, hows: list[str]) -> tuple[str, ...]:
-    """Return what was done to sentences; nothing was to those of a text that was refused."""
+    """Return the kinds of the changes; a refused text was not changed."""
     return tuple(sorted(hows)) if status != "refused" else ()

@@ -43,7 +43,7 @@ def build_engine(settings: Settings, kept: BackendPool | None = None) -> Engine[
     return _make_engine(settings, build_method(settings), reasoners_of(settings), kept or BackendPool())
 
 
-def build_reviser(settings: Settings) -> Engine[Revision]:
+def build_reviser(settings: Settings, kept: BackendPool | None = None) -> Engine[Revision]:
     """Build the reviser that the settings name, with the method as its detector; raises as `build_engine` does."""
     method, writes, how = build_method(settings), settings.reasoner, settings.revise.how
     if writes not in REWRITERS:
@@ -57,7 +57,7 @@ def build_reviser(settings: Settings) -> Engine[Revision]:
         else "knowhalu.methods.revise.rewrite:ResponseRevision"
     )
     return _make_engine(
-        settings, import_object(make)(method, writer, settings.revise), {*reasoners_of(settings), writes}, BackendPool()
+        settings, import_object(make)(method, writer, settings.revise), {*reasoners_of(settings), writes}, kept or BackendPool()
     )
 
 

@@ -8,6 +8,7 @@ KnowHaluError
 ├── IndexFormatError    an index folder is missing, damaged or does not fit the embedder
 ├── PromptError         a prompt file with undeclared, missing or misplaced holes
 ├── ResumeError         an output file that belongs to another run
+├── CheckFailed         a Failure that was unwrapped
 └── StageError          a stage of one check failed: becomes that sample's Failure
     ├── ReplyError      a reply that cannot be parsed
     └── BackendError    a backend did not answer (down, timed out, refused)
@@ -21,7 +22,7 @@ class KnowHaluError(Exception):
 
 
 class InputError(KnowHaluError):
-    """Input that cannot be used; the message names the file, the line and the cure."""
+    """Input that cannot be used; the message names the file, the line and the remedy."""
 
 
 class SettingsError(KnowHaluError):
@@ -48,11 +49,19 @@ class PromptError(KnowHaluError):
 
 
 class ResumeError(KnowHaluError):
-    """An output file that was written by another run than the one that wants to go on with it."""
+    """An output file of another run than the one that is to be continued."""
+
+
+class CheckFailed(KnowHaluError):
+    """A check or revision that ended as a Failure: raised by its `unwrap()`."""
+
+    def __init__(self, id: str, stage: str, reason: str) -> None:
+        super().__init__(f"sample {id!r}: {stage}: {reason}")
+        self.id, self.stage, self.reason = id, stage, reason
 
 
 class StageError(KnowHaluError):
-    """A stage of one check that failed; the engine turns it into that sample's Failure. `reply` is None where nothing came."""
+    """A stage of one check that failed; the engine turns it into that sample's Failure. `reply` is None where there was none."""
 
     def __init__(self, stage: str, reason: str, *, reply: str | None = None) -> None:
         super().__init__(f"{stage}: {reason}")

@@ -1,11 +1,12 @@
 """Settings from a TOML file and `a.b=c` pairs, into one frozen tree."""
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from knowhalu.errors import SettingsError
 from knowhalu.profiles import apply_profile
@@ -35,6 +36,34 @@ def read_settings(file: Path | None = None, pairs: Iterable[str] = ()) -> Settin
     return _validate_settings(tree, "settings")
 
 
+def merge_settings(settings: Settings | Path | str | None, options: Mapping[str, Any]) -> Settings:
+    """Return settings, or those of a TOML file, with settings by name put in; a branch is a mapping or an options object.
+
+    Raises SettingsError naming the setting.
+    """
+    base = settings if isinstance(settings, Settings) else read_settings(None if settings is None else Path(settings))
+    return _validate_settings(_merge(base.model_dump(exclude_unset=True), options), "settings") if options else base
+
+
+def _merge(tree: dict[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(tree)
+    for name, value in options.items():
+        value = value.model_dump(exclude_unset=True) if isinstance(value, BaseModel) else value
+        given = merged.get(name)
+        merged[name] = _merge(given, value) if isinstance(given, dict) and isinstance(value, Mapping) else value
+    return merged
+
+
+def _suggest_setting(path: Sequence[Any]) -> str:
+    """Return the known setting that is nearest to an unknown one, as a sentence."""
+    known: Any = Settings
+    for key in path[:-1]:
+        known = known.model_fields[key].annotation
+    prefix = ".".join(map(str, path[:-1]))
+    near = get_close_matches(str(path[-1]), known.model_fields, 1)
+    return f" Did you mean {f'{prefix}.{near[0]}'.lstrip('.')!r}?" if near else ""
+
+
 def _set_value(tree: dict[str, Any], pair: str) -> None:
     path, equals, text = pair.partition("=")
     keys = path.strip().split(".")
@@ -56,7 +85,8 @@ def _validate_settings(tree: dict[str, Any], where: str) -> Settings:
         return Settings.model_validate(tree)
     except ValidationError as error:
         first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"])
-        cure = " See `knowhalu settings` for all names." if first["type"] == "extra_forbidden" else ""
-        what = "no such setting" if first["type"] == "extra_forbidden" else first["msg"]
-        raise SettingsError(f"{where}: {name}: {what} (got {first['input']!r}).{cure}") from error
+        name = ".".join(str(key) for key in first["loc"])
+        if first["type"] != "extra_forbidden":
+            raise SettingsError(f"{where}: {name}: {first['msg']} (got {first['input']!r}).") from error
+        remedy = f"{_suggest_setting(first['loc'])} See `knowhalu settings` for all names."
+        raise SettingsError(f"{where}: {name}: no such setting (got {first['input']!r}).{remedy}") from error

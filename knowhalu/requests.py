@@ -65,26 +65,26 @@ class Search:
 class Generate:
     """Ask an LLM to go on with a prompt. Reply: `Completion`.
 
-    A chat model gets `system` and `prompt` as its messages and goes on with a reply that begins with `begun`; a plain
+    A chat model gets `system` and `prompt` as its messages and goes on with a reply that begins with `prefill`; a plain
     completion model goes on with all of it as one text. The first `fixed` characters of the prompt are the same for every
-    sample. With `choices`, the reply is one of them, and nothing else. A `fresh` request is not answered from what was kept.
+    sample. With `choices`, the reply is one of them, and nothing else. With `bypass_cache`, a stored reply is not used.
     """
 
     prompt: str
     system: str = ""
-    begun: str = ""
+    prefill: str = ""
     fixed: int = 0
     stop: tuple[str, ...] = ()
     max_tokens: int = 256
     choices: tuple[str, ...] = ()
     temperature: float = 0.0
     seed: int = 0
-    fresh: bool = False
+    bypass_cache: bool = False
 
 
 @dataclass(frozen=True)
 class Completion:
-    """What an LLM wrote, without `begun` and without the stop string.
+    """What an LLM wrote, without the `prefill` and without the stop string.
 
     `finish_reason` is "stop" or "length". `choices` has the probability of each allowed choice, adding up to 1, where the
     request named some; it is empty where the backend cannot tell. `logprobs` are those of the generated tokens, natural

@@ -1,24 +1,47 @@
 """Results: verdicts with segments and evidence, revisions with their changes, and failures with their reasons."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import unified_diff
-from typing import Literal, NamedTuple
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NamedTuple, NoReturn, Self
 
-from pydantic import Field, model_validator
+from pydantic import AliasChoices, Field, model_validator
 
-from knowhalu.text.sentences import sentences
-from knowhalu.types import Extraction, HallucinationKind, InconclusiveReason, Judgment, Label, Record, Relation, Task
+from knowhalu.errors import CheckFailed
+from knowhalu.io.notebook import render_html, revision_html, verdict_html
+from knowhalu.types import (
+    INCONCLUSIVE_REASON_NAMES,
+    Extraction,
+    HallucinationKind,
+    InconclusiveReason,
+    Judgment,
+    Label,
+    Record,
+    Relation,
+    Task,
+)
 
 RELATION_PHRASES: Mapping[Relation, str] = {
-    Relation.CONTRADICTION: "the sources contradict it", Relation.NEUTRAL: "the sources do not say it",
+    Relation.CONTRADICTION: "contradicted by the sources", Relation.NEUTRAL: "not supported by the sources",
 }  # fmt: skip
-"""How the sources stand to a wrong text, in words."""
+"""The relation of the sources to a hallucinated text, in words."""
+
+
+class _Result(Record):
+    """The base of what a check or a revision returns: a verdict, a revision or a failure."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain data, ready for JSON."""
+        fields: dict[str, Any] = json.loads(self.model_dump_json())
+        return fields
+
+    def __str__(self) -> str:
+        return repr(self)
 
 
 class Evidence(Record):
-    """Characters of the response beside characters of a source, and how they stand to one another.
+    """Characters of the response, the characters of a source that support or contradict them, and the probability of that.
 
-    `quote == passage.text[start:end]`; `document` and `document_start` say where it stands in the source.
+    `quote == passage.text[start:end]`; `document_start` is the place of the quote in the document `document`.
     """
 
     response_start: int
@@ -35,10 +58,10 @@ class Evidence(Record):
 
 
 class Finding(Record):
-    """A claim, an entity or a citation of a segment, judged alone, or words that the sources do not bear out.
+    """A claim, an entity or a citation of a segment, judged on its own, or words that the sources do not support.
 
-    It stands in `response[start:end]`; `text` says it in words of its own where the response does not. `type` is that of the
-    entity or the citation. `supported` is the probability that the sources bear it out.
+    Its place is `response[start:end]`; `text` is a decontextualised claim or those characters. `type` is the type of the entity
+    or citation, `p_supported` the probability that the sources support it.
     """
 
     unit: Literal["claim", "entity", "citation", "words"]
@@ -48,33 +71,33 @@ class Finding(Record):
     type: str = ""
     label: Label
     relation: Relation | None = None
-    supported: float = Field(ge=0.0, le=1.0)
+    p_supported: float = Field(ge=0.0, le=1.0, validation_alias=AliasChoices("p_supported", "supported"))
     reason: str
 
 
 def _reason_phrase(reason: InconclusiveReason | None, relation: Relation | None) -> str:
-    return reason.says if reason is not None else RELATION_PHRASES[relation] if relation is not None else ""
+    return reason.description if reason is not None else RELATION_PHRASES[relation] if relation is not None else ""
 
 
 def _check_reasons(label: Label, why: InconclusiveReason | None, relation: Relation | None) -> None:
-    """Raise ValueError for a reason that does not belong to a label; outcomes of older versions have none."""
+    """Raise ValueError for a reason that contradicts the label; outcomes of older versions have no reasons."""
     if why is not None and label is not Label.INCONCLUSIVE:
-        raise ValueError(f"open says why a text is INCONCLUSIVE, and this one is {label}")
+        raise ValueError(f"only an INCONCLUSIVE text has an inconclusive_reason, and this one is {label}")
     if relation is not None and (label is not Label.INCORRECT or relation is Relation.ENTAILMENT):
-        raise ValueError("relation says of what is INCORRECT whether the sources contradict it or are neutral")
+        raise ValueError("only an INCORRECT text has a relation, and it is a contradiction or neutral")
 
 
 class Segment(Record):
-    """A piece of the response and what was found of it: `text == response[start:end]`.
+    """A part of the response and its judgments: `text == response[start:end]`.
 
-    `open` and `relation` are as in the verdict.
+    `inconclusive_reason` and `relation` are as in the verdict.
     """
 
     start: int
     end: int
     text: str
     label: Label
-    open: InconclusiveReason | None = None
+    inconclusive_reason: InconclusiveReason | None = Field(None, validation_alias=INCONCLUSIVE_REASON_NAMES)
     relation: Relation | None = None
     probability: float
     base: Judgment
@@ -84,22 +107,22 @@ class Segment(Record):
 
     @model_validator(mode="after")
     def _has_fitting_reasons(self) -> "Segment":
-        _check_reasons(self.label, self.open, self.relation)
+        _check_reasons(self.label, self.inconclusive_reason, self.relation)
         return self
 
     @property
     def why(self) -> str:
-        """Return in words why it is open, or how the sources stand to what is wrong; nothing where that is not known."""
-        return _reason_phrase(self.open, self.relation)
+        """Return in words why it is inconclusive, or the relation of the sources to an error; empty where unknown."""
+        return _reason_phrase(self.inconclusive_reason, self.relation)
 
     @property
     def forms_agree(self) -> bool | None:
-        """Tell whether both forms of knowledge led to the same label; None where only one was judged by."""
+        """Tell whether both forms of knowledge led to the same label; None where only one was judged."""
         return None if self.supplement is None else self.supplement.label is self.base.label
 
 
 class SkippedSpan(Record):
-    """A piece of the response that nothing was asked of, and why; `text == response[start:end]`."""
+    """A part of the response that was not checked, and why; `text == response[start:end]`."""
 
     start: int
     end: int
@@ -108,7 +131,7 @@ class SkippedSpan(Record):
 
 
 class CascadeStage(Record):
-    """What one stage of a cascade said of a text, and whether that decided."""
+    """The result of one stage of a cascade, and whether it decided."""
 
     name: str
     method: str
@@ -120,7 +143,7 @@ class CascadeStage(Record):
 
 
 class Usage(Record):
-    """What a check cost; `reused` replies were kept on disk from earlier and cost neither calls nor tokens."""
+    """The cost of a check; `reused` replies come from the reply cache and cost neither calls nor tokens."""
 
     pairs: int = 0
     searches: int = 0
@@ -131,14 +154,13 @@ class Usage(Record):
     completion_tokens: int = 0
 
 
-class Verdict(Record):
-    """The final word on a sample, with every step that led to it.
+class Verdict(_Result):
+    """The result of a check, with every step that led to it.
 
-    `probability` is that of the text being hallucinated, from all its segments; `reason` says in words why. `open` is why an
-    INCONCLUSIVE text was left open, and nothing else has it. `relation` says of an INCORRECT one whether the sources
-    contradict it or do not say it (neutral); None where it was not held against sources, or where that was not asked. Where a
-    profile has scaled it, `unscaled` is what the method said. `index` is the seal of the index that was searched for it,
-    `stages` are those of a cascade.
+    `probability` is that of the text being hallucinated, combined from its segments; `reason` explains it in words.
+    `inconclusive_reason` is set for INCONCLUSIVE texts only. `relation` tells for an INCORRECT text whether the sources
+    contradict it or are neutral; None where it was not compared with sources, or where the method does not tell. `unscaled` is
+    the probability before a profile's scaling, `index` the seal of the index that was searched, `stages` those of a cascade.
     """
 
     id: str
@@ -146,7 +168,7 @@ class Verdict(Record):
     method: str
     label: Label
     hallucinated: bool | None
-    open: InconclusiveReason | None = None
+    inconclusive_reason: InconclusiveReason | None = Field(None, validation_alias=INCONCLUSIVE_REASON_NAMES)
     relation: Relation | None = None
     kind: HallucinationKind | None
     probability: float = Field(ge=0.0, le=1.0)
@@ -154,7 +176,7 @@ class Verdict(Record):
     extraction: Extraction | None = None
     segments: tuple[Segment, ...] = ()
     index: str | None = None
-    unchecked: tuple[SkippedSpan, ...] = ()
+    skipped: tuple[SkippedSpan, ...] = Field((), validation_alias=AliasChoices("skipped", "unchecked"))
     unscaled: float | None = None
     stages: tuple[CascadeStage, ...] = ()
     usage: Usage = Usage()
@@ -162,65 +184,100 @@ class Verdict(Record):
 
     @model_validator(mode="after")
     def _has_fitting_reasons(self) -> "Verdict":
-        _check_reasons(self.label, self.open, self.relation)
+        _check_reasons(self.label, self.inconclusive_reason, self.relation)
         return self
 
     @property
     def why(self) -> str:
-        """Return in words why it is open, or how the sources stand to what is wrong; nothing where that is not known."""
-        return _reason_phrase(self.open, self.relation)
+        """Return in words why it is inconclusive, or the relation of the sources to an error; empty where unknown."""
+        return _reason_phrase(self.inconclusive_reason, self.relation)
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
         """Return the evidence of all segments."""
         return tuple(e for s in self.segments for e in s.evidence)
 
+    @property
+    def best_evidence(self) -> Evidence | None:
+        """Return the most probable evidence for the decision, or of any where none is for it."""
+        wanted = {True: "contradicts", False: "supports", None: ""}[self.hallucinated]
+        return max([e for e in self.evidence if e.relation == wanted] or self.evidence, key=lambda e: e.probability, default=None)
 
-class Failure(Record):
-    """What came back instead of a verdict: the stage, the reason, and the raw reply where there was one."""
+    @property
+    def response(self) -> str:
+        """Return as much of the response as the verdict holds, each segment at its place; gaps are dotted."""
+        text = ""
+        for start, part in sorted([(s.start, s.text) for s in self.segments] + [(s.start, s.text) for s in self.skipped]):
+            if start >= len(text):
+                gap = start - len(text)
+                text += (" " * gap if gap < 3 else " … ".ljust(gap)) + part
+        return text
+
+    def unwrap(self) -> Self:
+        """Return the verdict itself, where a Failure raises CheckFailed."""
+        return self
+
+    def __repr__(self) -> str:
+        decided = {True: "hallucinated", False: "faithful", None: "inconclusive"}[self.hallucinated]
+        kind = f" ({self.kind})" if self.kind is not None else ""
+        return f"Verdict({self.id!r}: {decided}{kind}, P(hallucinated)={self.probability:.2f}, method={self.method!r})"
+
+    def _repr_html_(self) -> str:
+        return verdict_html(self)
+
+
+class Failure(_Result):
+    """A check or a revision without a result: the stage that failed, the reason, and the raw reply where there was one."""
 
     id: str
     stage: str
     reason: str
     reply: str | None = None
 
+    @property
+    def hallucinated(self) -> None:
+        """Return None: a failure is no decision."""
+
+    @property
+    def label(self) -> None:
+        """Return None: a failure has no label."""
+
+    @property
+    def probability(self) -> None:
+        """Return None: a failure has no probability."""
+
+    def unwrap(self) -> NoReturn:
+        """Raise CheckFailed with the stage and the reason."""
+        raise CheckFailed(self.id, self.stage, self.reason)
+
+    def __repr__(self) -> str:
+        return f"Failure({self.id!r}: {self.stage}: {self.reason})"
+
+    def _repr_html_(self) -> str:
+        return render_html(repr(self), "", self.reply or "", ())
+
 
 Outcome = Verdict | Failure
 
 
 RevisionStrategy = Literal["guarded", "conli", "factored", "self-correction"]
-"""Ways to revise: our own, and three that were published."""
+"""Strategies of revision: the guarded one of this project, and three published ones."""
 
 
 class TextEdit(NamedTuple):
-    """Characters of a text, and what is to stand in their place."""
+    """Characters of a text, and their replacement."""
 
     start: int
     end: int
     new: str
 
 
-class RewriteInput(NamedTuple):
-    """A sentence that is doubted, why, and the text that it stands in."""
-
-    sentence: str
-    why: str
-    context: str
-
-
-class ProposedRewrite(NamedTuple):
-    """A wording that might take the place of a sentence."""
-
-    text: str
-    how: Literal["rewritten", "substituted"]
-
-
 class Change(Record):
-    """A stretch of the original, `text == original[start:end]`, and what stands in its place: "" where it was dropped.
+    """Characters of the original, `text == original[start:end]`, and their replacement `new`, "" where they were dropped.
 
-    What was "kept" stands as it was although it was doubted; what was "added" has no stretch in the original. `before` and
-    `after` are probabilities of being hallucinated, None where they were not judged. `evidence` speaks of the original, `support`
-    of the revised text; their spans are of those texts.
+    "kept" is a flagged sentence that was left unchanged; "added" has no characters in the original. `before` and `after` are
+    probabilities of being hallucinated, None where they were not judged. The spans of `evidence` are of the original, those of
+    `support` of the revised text.
     """
 
     start: int
@@ -235,13 +292,12 @@ class Change(Record):
     after: float | None = None
 
 
-class Revision(Record):
-    """A text made to say what its sources bear out, with all that was changed in it.
+class Revision(_Result):
+    """A text revised until its sources support it, with all changes.
 
-    `method` is the detector's name. A refused revision has no `revised` text; its changes say what would have had to go.
-    `unflagged_changed` counts sentences that were changed though the detector had passed them. Usage and seconds are of the
-    whole revision, with all of its checks; those within `before` and `after` are empty. `index` is the seal of the index that was
-    searched, None where none was.
+    `method` is the detector's name. A refused revision has no `revised` text; its changes are what would have been dropped.
+    `unflagged_changed` counts changed sentences that the detector had passed. `usage` and `seconds` are of the whole revision,
+    with all of its checks; those within `before` and `after` are empty. `index` is the seal of the searched index, or None.
     """
 
     id: str
@@ -265,7 +321,7 @@ class Revision(Record):
         if any(self.original[c.start : c.end] != c.text for c in self.changes):
             raise ValueError("a change does not quote the original")
         if (self.revised is None) != (self.status == "refused"):
-            raise ValueError("a revision has a text unless it is refused")
+            raise ValueError("a revision has a revised text unless it is refused")
         if self.revised is not None and apply_edits(self.original, self.edits) != self.revised:
             raise ValueError("the changes do not make the revised text")
         return self
@@ -275,12 +331,22 @@ class Revision(Record):
         """Return the changes without their reasons."""
         return tuple(TextEdit(c.start, c.end, c.new) for c in self.changes)
 
+    def unwrap(self) -> Self:
+        """Return the revision itself, where a Failure raises CheckFailed."""
+        return self
+
+    def __repr__(self) -> str:
+        return f"Revision({self.id!r}: {self.status}, {len(self.changes)} changes, how={self.how!r}, method={self.method!r})"
+
+    def _repr_html_(self) -> str:
+        return revision_html(self)
+
 
 RevisionOutcome = Revision | Failure
 
 
 def apply_edits(text: str, edits: Iterable[TextEdit]) -> str:
-    """Return the text with its edits made; raises ValueError where two of them overlap."""
+    """Apply edits to a text; raises ValueError where two of them overlap."""
     parts, at = [], 0
     for edit in sorted(edits):
         if edit.start < at:
@@ -288,13 +354,3 @@ def apply_edits(text: str, edits: Iterable[TextEdit]) -> str:
         parts += [text[at : edit.start], edit.new]
         at = edit.end
     return "".join([*parts, text[at:]])
-
-
-def make_unified_diff(original: str, revised: str) -> str:
-    """Return what differs as a unified diff, one sentence on each line."""
-    lines = unified_diff(_sentence_lines(original), _sentence_lines(revised), "original", "revised", lineterm="", n=1)
-    return "\n".join(lines)
-
-
-def _sentence_lines(text: str) -> Sequence[str]:
-    return [" ".join(s.text.split()) for s in sentences(text)]

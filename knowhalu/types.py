@@ -1,15 +1,15 @@
-"""The words of the project: what is checked, what was retrieved, what was decided, and why it was left open."""
+"""The data types: samples, passages, knowledge, judgments, and the reasons why a text is inconclusive."""
 
 from collections.abc import Mapping
 from enum import StrEnum
 from itertools import count
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 
 class InconclusiveReason(StrEnum):
-    """What was missing for a decision."""
+    """Why a text is INCONCLUSIVE."""
 
     NOTHING_RETRIEVED = "nothing_retrieved"
     OFF_TOPIC = "off_topic"
@@ -19,61 +19,52 @@ class InconclusiveReason(StrEnum):
     NOTHING_TO_CHECK = "nothing_to_check"
 
     @property
-    def says(self) -> str:
+    def description(self) -> str:
         """Return the reason in words."""
         return _DESCRIPTIONS[self]
 
     @property
     def next_action(self) -> str:
-        """Return in one sentence what the user does next."""
+        """Return the next step for the user, in one sentence."""
         return _NEXT_ACTIONS[self]
 
 
 _DESCRIPTIONS: Mapping[InconclusiveReason, str] = {
-    InconclusiveReason.NOTHING_RETRIEVED: "there is no source to check it by",
-    InconclusiveReason.OFF_TOPIC: "the sources speak of something else",
-    InconclusiveReason.CONFLICTING: "one source supports it and another contradicts it",
-    InconclusiveReason.UNSURE: "the judge is not sure",
+    InconclusiveReason.NOTHING_RETRIEVED: "no evidence was retrieved",
+    InconclusiveReason.OFF_TOPIC: "the sources do not cover the topic",
+    InconclusiveReason.CONFLICTING: "one source supports the text and another contradicts it",
+    InconclusiveReason.UNSURE: "the model is not certain",
     InconclusiveReason.FORMS_DISAGREE: "the two forms of knowledge disagree",
-    InconclusiveReason.NOTHING_TO_CHECK: "it states nothing that can be checked",
+    InconclusiveReason.NOTHING_TO_CHECK: "the text makes no claim that can be checked",
 }
 _NEXT_ACTIONS: Mapping[InconclusiveReason, str] = {
     InconclusiveReason.NOTHING_RETRIEVED: (
-        "Add sources that speak of it (--knowledge, --document, or documents for the index), or fetch more passages for each "
-        "query."
+        "Add sources on the topic (--knowledge, --document, or documents for the index), or retrieve more passages a query."
     ),
     InconclusiveReason.OFF_TOPIC: (
-        "Look at the passages that were found: if none speaks of the matter, add sources that do, or fetch more passages for "
-        "each query."
+        "Look at the retrieved passages: if none covers the topic, add sources that do, or retrieve more passages a query."
     ),
-    InconclusiveReason.CONFLICTING: "Read the quotes for and against it, and leave out the source that is not to be trusted.",
+    InconclusiveReason.CONFLICTING: "Compare the evidence on both sides, and remove the source that is not reliable.",
     InconclusiveReason.UNSURE: (
-        "Ask a stronger judge (--reasoner llm, a larger model or another method), or set the thresholds on labelled rows of your "
+        "Use a stronger model (--reasoner llm, a larger model or another method), or fit the thresholds to labelled rows of your "
         "own (knowhalu calibrate)."
     ),
     InconclusiveReason.FORMS_DISAGREE: (
-        "Read the two judgments and the knowledge that each rests on, or let knowhalu calibrate find which form to believe when."
+        "Compare the two judgments and their evidence, or let knowhalu calibrate fit when the second form overrides the first."
     ),
-    InconclusiveReason.NOTHING_TO_CHECK: "If it states facts, write them as whole sentences and check it again.",
+    InconclusiveReason.NOTHING_TO_CHECK: "If the text states facts, write them as whole sentences and check it again.",
 }
 
 
 NO_INFORMATION = "No specific information is available."
-META_GROUP, META_PAIR, META_SET, META_PART, META_TYPE, META_SPANS, META_SAMPLES = (
-    "group",
-    "pair",
-    "set",
-    "part",
-    "type",
-    "spans",
-    "samples",
-)
-"""Names in a sample's `meta` that have a meaning: a group that is not independent, what makes two rows a pair, the data set and
-the part of it, the error type of a hallucination, its characters as a list of [start, end], and further responses to the same."""
+META_GROUP, META_PAIR, META_SET, META_PART = "group", "pair", "set", "part"
+META_TYPE, META_SPANS, META_SAMPLES = "type", "spans", "samples"
+"""Keys of a sample's `meta` that are used: the group of rows that are not independent, the pair that two rows form, the data set
+and its part, the error type of a hallucination, its characters as a list of [start, end], and further responses."""
 
 
 class Label(StrEnum):
-    """What a judgment says of a text."""
+    """The label of a text."""
 
     CORRECT = "CORRECT"
     INCORRECT = "INCORRECT"
@@ -81,21 +72,21 @@ class Label(StrEnum):
 
 
 class HallucinationKind(StrEnum):
-    """How a text is hallucinated (KnowHalu, table 1)."""
+    """The kind of a hallucination (KnowHalu, table 1)."""
 
     OFF_TARGET = "off_target"
     FACTUAL = "factual"
 
 
 class KnowledgeForm(StrEnum):
-    """The form in which knowledge is put before it is judged by."""
+    """The form in which knowledge is written before the judgment: sentences, or triplets."""
 
     UNSTRUCTURED = "unstructured"
     STRUCTURED = "structured"
 
 
 class Relation(StrEnum):
-    """How a source stands to a hypothesis (natural language inference)."""
+    """The relation of a source to a hypothesis (natural language inference)."""
 
     ENTAILMENT = "entailment"
     CONTRADICTION = "contradiction"
@@ -103,7 +94,7 @@ class Relation(StrEnum):
 
 
 class Task(StrEnum):
-    """What kind of text is checked; it follows from the fields of the sample."""
+    """The kind of text; it follows from the fields of the sample."""
 
     QA = "qa"
     RAG = "rag"
@@ -112,10 +103,10 @@ class Task(StrEnum):
 
 
 class Record(BaseModel):
-    """The base of all words: frozen, and unknown fields are errors."""
+    """The base of all data types: frozen, and unknown fields are errors."""
 
-    # a feature that is not a number must survive the way to disk and back: JSON has no word for it
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+    # JSON has no NaN: a feature that is one is written as a string
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings", populate_by_name=True)
 
 
 def _check_unicode(value: Any) -> Any:
@@ -123,8 +114,8 @@ def _check_unicode(value: Any) -> Any:
         try:
             value.encode()
         except UnicodeEncodeError as error:
-            cure = "read the text anew as UTF-8, or replace the character"
-            raise ValueError(f"character {error.start + 1} is half a character (a lone surrogate): {cure}") from error
+            remedy = "read the text again as UTF-8, or replace the character"
+            raise ValueError(f"character {error.start + 1} is half a character (a lone surrogate): {remedy}") from error
     return value
 
 
@@ -133,7 +124,7 @@ NonEmptyText = Annotated[str, Field(min_length=1), BeforeValidator(_check_unicod
 
 
 class Document(Record):
-    """A source text that comes with a sample."""
+    """A source text given with a sample."""
 
     text: NonEmptyText
     title: Text = ""
@@ -155,7 +146,7 @@ def _id_of(document: Any) -> Any:
 
 
 def _with_id(document: Any, number: int, taken: set[str]) -> Any:
-    """Return a document with an id: its own, or its number, or the next number that no other has."""
+    """Return a document with an id: the given one, or the first free number from its place on."""
     if _id_of(document) or not isinstance(document, Mapping | Document):
         return document
     name = next(f"document-{n}" for n in count(number) if f"document-{n}" not in taken)
@@ -168,10 +159,10 @@ NonEmptyTexts = Annotated[tuple[NonEmptyText, ...], BeforeValidator(lambda v: (v
 
 
 class Sample(Record):
-    """What is to be checked: a response, and what it answers or summarises.
+    """A text to check: a response, and the question or the documents to which it responds.
 
-    `documents` are its own sources, searched chunk by chunk; `knowledge` are given passages, all of them read. With
-    neither, the evidence comes from an index.
+    `documents` are sources that are searched chunk by chunk; `knowledge` are passages that are all read. Without either, the
+    evidence comes from an index.
     """
 
     id: Text = ""
@@ -193,14 +184,14 @@ class Sample(Record):
 
     @property
     def task(self) -> Task:
-        """Return the task that the given fields make."""
+        """Return the task that follows from the given fields."""
         if self.question:
             return Task.RAG if self.documents else Task.QA
         return Task.SUMMARY if self.documents else Task.CLAIM
 
 
 class Passage(Record):
-    """A piece of a source: `text` stands at `[start:end]` of the document `document`."""
+    """A passage of a source: `text` is `[start:end]` of the document `document`."""
 
     id: str
     text: str
@@ -211,12 +202,12 @@ class Passage(Record):
     end: int = 0
 
     def __str__(self) -> str:
-        """Return title and article, as a reader sees the passage."""
+        """Return title and text, as prompts and the verifier read the passage."""
         return f"{self.title}: {self.text}" if self.title else self.text
 
 
 class Query(Record):
-    """One sub-question: `specific` names what the answer claims, `general` does not; one that is not in use is empty."""
+    """A sub-question: `specific` names what the answer claims, `general` does not; an unused form is empty."""
 
     specific: str
     general: str
@@ -225,7 +216,7 @@ class Query(Record):
 class Quote(Record):
     """A sentence of a passage, byte for byte: `text == passage.text[start:end]`.
 
-    `relevance` is the share of the words of the question, the claim or the query that it has, whichever is largest.
+    `relevance` is its largest share of the words of the question, the claim or the query.
     """
 
     passage: str
@@ -238,7 +229,7 @@ class Quote(Record):
 
 
 class Triplet(Record):
-    """One fact in structured form, and the quote that it was read from."""
+    """A fact in structured form, and the number of the quote from which it was extracted, or -1."""
 
     subject: str
     predicate: str
@@ -251,7 +242,7 @@ class Triplet(Record):
 
 
 class Entity(Record):
-    """A name, number, date or the like that a text speaks of; it stands in `text[start:end]` of it."""
+    """A name, number, date or other entity in `[start:end]` of a text."""
 
     start: int
     end: int
@@ -260,7 +251,7 @@ class Entity(Record):
 
 
 class Claim(Record):
-    """One statement of a text, worded so that it can be understood alone; it comes from `text[start:end]` of it."""
+    """A decontextualised claim, made of `[start:end]` of a text."""
 
     start: int
     end: int
@@ -268,22 +259,22 @@ class Claim(Record):
 
 
 class Knowledge(Record):
-    """What the passages say about a query, in one form. No passage bears out what is `unfounded`: it counts for nothing."""
+    """The knowledge of passages about a query, in one form. No passage supports the `unsupported` part, which is ignored."""
 
     form: KnowledgeForm
     quotes: tuple[Quote, ...] = ()
     triplets: tuple[Triplet, ...] = ()
     text: str = NO_INFORMATION
-    unfounded: str = ""
+    unsupported: str = Field("", validation_alias=AliasChoices("unsupported", "unfounded"))
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether nothing specific was found."""
+        """Tell whether the passages hold nothing specific."""
         return self.text == NO_INFORMATION
 
 
 class Step(Record):
-    """One hop: what was thought, asked, retrieved and learned."""
+    """One retrieval step: thought, query, passages, and the knowledge from them."""
 
     thought: str
     query: Query
@@ -291,30 +282,37 @@ class Step(Record):
     knowledge: Knowledge
 
 
-class Judgment(Record):
-    """A label from one form of knowledge, or from the sources as they are, how sure it is, why, and by which steps.
+INCONCLUSIVE_REASON_NAMES = AliasChoices("inconclusive_reason", "open")
+"""The field's names in stored outcomes: today's, and that of older versions."""
+ConfidenceSource = Annotated[
+    Literal["probability", "votes", "none"], BeforeValidator(lambda value: "none" if value == "nowhere" else value)
+]
+"""Where a confidence comes from: a probability, the share of equal votes, or nothing. Older versions wrote "nowhere"."""
 
-    `confidence` is the probability of the label; `supported` that of the text being true, also where the label leaves it open.
-    `measured` says where the confidence comes from: a probability, the share of equal votes, or nowhere. `open` says why the
-    sources leave the text open, also where that counts as INCORRECT; `relation` of what is INCORRECT, whether they contradict it
-    or are silent (neutral), where that is known.
+
+class Judgment(Record):
+    """A label from one form of knowledge, or from the sources as they are, with its confidence, rationale and steps.
+
+    `confidence` is the probability of the label, `p_supported` that the text is supported, also where the label is INCONCLUSIVE.
+    `inconclusive_reason` names what the sources lack, also where that counts as INCORRECT. `relation` tells for an INCORRECT text
+    whether the sources contradict it or are neutral, where that is known.
     """
 
     form: KnowledgeForm | None = None
     label: Label
     confidence: float = Field(ge=0.0, le=1.0)
-    supported: float = Field(0.5, ge=0.0, le=1.0)
+    p_supported: float = Field(0.5, ge=0.0, le=1.0, validation_alias=AliasChoices("p_supported", "supported"))
     rationale: str
-    open: InconclusiveReason | None = None
+    inconclusive_reason: InconclusiveReason | None = Field(None, validation_alias=INCONCLUSIVE_REASON_NAMES)
     relation: Relation | None = None
-    measured: Literal["probability", "votes", "nowhere"] = "probability"
+    confidence_source: ConfidenceSource = Field("probability", validation_alias=AliasChoices("confidence_source", "measured"))
     kind: HallucinationKind | None = None
     steps: tuple[Step, ...] = ()
     features: dict[str, float] = Field(default_factory=dict)
 
 
 class Extraction(Record):
-    """What the off-target check took from an answer: the entity asked for, or nothing and why."""
+    """The result of the off-target check: the entity in an answer that the question asks for, or None and the reason."""
 
     entity: str | None
     asked_for: str
@@ -324,5 +322,5 @@ class Extraction(Record):
 
     @property
     def is_none(self) -> bool:
-        """Tell whether the answer does not deliver what was asked for."""
+        """Tell whether the answer lacks what the question asks for."""
         return self.entity is None and not self.refusal

@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 
 from knowhalu.api import Checker
 from knowhalu.encoder.backend import PACKAGED_VERIFIER, EncoderBackend
-from knowhalu.methods.common.features import MAX_LOGIT, logit
+from knowhalu.methods.common.judgment_model import MAX_LOGIT, logit
 from knowhalu.methods.conli.encoder import ENTITY_WEIGHTS, judge_entities
 from knowhalu.methods.conli.entity_support import sentences_in_context
 from knowhalu.results import Verdict
@@ -57,8 +57,8 @@ def cut(held: HeldOutRows, folder: Path, threads: int) -> None:
     found = []
     for row, outcome in zip(rows, Checker(settings).stream(r.sample for r in rows), strict=True):
         assert isinstance(outcome, Verdict), outcome
-        passes = all(s.base.supported >= 0.5 for s in outcome.segments)
-        worst = min((logit(f.supported) + ENTITY_WEIGHTS.cut for s in outcome.segments for f in s.findings), default=MAX_LOGIT)
+        passes = all(s.base.p_supported >= 0.5 for s in outcome.segments)
+        worst = min((logit(f.p_supported) + ENTITY_WEIGHTS.cut for s in outcome.segments for f in s.findings), default=MAX_LOGIT)
         found.append((passes, worst, row.supported, row.weight))
     for threshold in (-MAX_LOGIT, *np.arange(-4.0, 2.01, 0.25)):
         right = {gold: [(p and w >= threshold) == gold for p, w, g, _ in found if g is gold] for gold in (True, False)}

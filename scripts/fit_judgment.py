@@ -17,8 +17,7 @@ from knowhalu.calibration.scaling import fit_scaling
 from knowhalu.calibration.two_forms import make_tunable_forms
 from knowhalu.encoder.backend import EncoderBackend
 from knowhalu.evaluation.curves import reliability_bins
-from knowhalu.methods.common.features import logit
-from knowhalu.methods.common.judgment_model import JudgmentModel
+from knowhalu.methods.common.judgment_model import JudgmentModel, logit
 from knowhalu.methods.knowhalu.encoder import decide_label
 from knowhalu.requests import EntailmentPair
 from knowhalu.results import Verdict
@@ -110,7 +109,7 @@ def judgments(model: JudgmentModel, task: str, verdict: Verdict) -> tuple[Judgme
 
 def slack(found: Checked) -> float:
     """Fit the slack of texts of several segments, from their base judgments."""
-    return fit_slack([([logit(s.base.supported) for s in v.segments], r.supported) for r, v in found])
+    return fit_slack([([logit(s.base.p_supported) for s in v.segments], r.supported) for r, v in found])
 
 
 def beginning(tasks: Iterable[str]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def measured(folder: Path, rows: list[LabelledText], threads: int | None) -> Ite
     for row, outcome in zip(rows, checker.stream(r.sample for r in rows), strict=True):
         if not isinstance(outcome, Verdict):
             raise SystemExit(f"{row.origin}: {outcome}")
-        scores = tuple(f.supported for s in outcome.segments for f in s.findings)
+        scores = tuple(f.p_supported for s in outcome.segments for f in s.findings)
         if scores:
             yield ScoredText(scores, row.faithful, row.origin)
 

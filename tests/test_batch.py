@@ -1,4 +1,4 @@
-"""Big jobs: what is checked, tried again, refused and counted."""
+"""Jobs: resume, retries, refusals and counts."""
 
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ def job(tmp_path) -> tuple[Path, Path]:
     return source, tmp_path / "out.jsonl"
 
 
-def test_failures_are_tried_again_and_superseded_in_input_order(job):
+def test_failures_are_retried_and_replaced_in_input_order(job):
     source, output = job
     assert detect(ScriptedChecker(), source, output).failures == {"judge: the reply has no label": 1}
     healed = ScriptedChecker()
@@ -30,7 +30,7 @@ def test_failures_are_tried_again_and_superseded_in_input_order(job):
     assert (summary.kept, summary.failed, summary.samples) == (3, 0, 4)
 
 
-def test_failures_may_be_kept_and_then_no_model_is_loaded(job):
+def test_kept_failures_load_no_model(job):
     source, output = job
     detect(ScriptedChecker(), source, output)
 
@@ -44,7 +44,7 @@ def test_failures_may_be_kept_and_then_no_model_is_loaded(job):
     assert output.read_bytes() == before
 
 
-def test_a_bad_last_row_is_told_before_a_model_is_loaded_or_a_file_made(job):
+def test_a_bad_last_row_is_refused_before_a_model_is_loaded_or_a_file_made(job):
     source, output = job
     write(source, [*ROWS, {"claim": " "}])
 
@@ -58,15 +58,15 @@ def test_a_bad_last_row_is_told_before_a_model_is_loaded_or_a_file_made(job):
     assert not output.exists()
 
 
-def test_a_row_without_anything_to_check_by_is_told_at_once(job):
+def test_a_row_without_sources_is_refused_before_the_run(job):
     source, output = job
     write(source, [*ROWS, {"id": "bare", "claim": "x"}])
-    with pytest.raises(InputError, match="'bare': has neither documents nor knowledge .* --index FOLDER"):
+    with pytest.raises(InputError, match="'bare': has neither documents nor knowledge. .* --index FOLDER"):
         detect(ScriptedChecker(), source, output)
     assert detect(ScriptedChecker(Settings(method="halueval", reasoner="llm")), source, output).failed == 1
 
 
-def test_results_of_another_run_are_refused_and_untouched(job):
+def test_output_of_another_run_is_refused_and_untouched(job):
     source, output = job
     detect(Plain(), source, output)
     whole = output.read_bytes()
@@ -92,7 +92,7 @@ def test_an_output_of_other_samples_under_the_same_ids_is_refused(job, change):
     assert output.read_bytes() == whole
 
 
-def test_rows_added_to_the_input_are_checked_and_put_in_order(job):
+def test_rows_added_to_the_input_are_checked_and_written_in_order(job):
     source, output = job
     detect(Plain(), source, output)
     write(source, [{"id": "new", "claim": "x", "knowledge": "k"}, *ROWS])
@@ -102,7 +102,7 @@ def test_rows_added_to_the_input_are_checked_and_put_in_order(job):
     assert checker.method.checked == ["new", "c"]
 
 
-def test_the_summary_counts_all_sessions_and_scores_only_verdicts(job):
+def test_summary_counts_all_runs_and_scores_only_verdicts(job):
     source, output = job
     rows = [(f"wrong {'w ' * 9}", "hallucinated")] * 3 + [("missed", "hallucinated"), ("unsure", "hallucinated")]
     rows += [("right", "faithful")] * 3 + [("unsure", "faithful"), ("broken", "faithful"), ("right", None)]
@@ -118,7 +118,7 @@ def test_the_summary_counts_all_sessions_and_scores_only_verdicts(job):
     assert (summary.length.at, summary.length.over, summary.length.score.average) == (1, True, (3 / 5 + 1) / 2)
 
 
-def test_progress_counts_what_was_kept(job):
+def test_progress_counts_outcomes_of_earlier_runs(job):
     source, output = job
     detect(Plain(), source, output)
     seen = []
@@ -126,7 +126,7 @@ def test_progress_counts_what_was_kept(job):
     assert [(p.done, p.total, p.kept, p.failed) for p in seen] == [(4, 4, 3, 1)]
 
 
-def test_as_finished_order_is_left_alone(job):
+def test_unordered_output_is_not_reordered(job):
     source, output = job
 
     class Backwards(Plain):
@@ -142,7 +142,7 @@ def test_as_finished_order_is_left_alone(job):
 @pytest.mark.parametrize(("was", "changed"), [
     ({"samples": ["right"]}, {"samples": ["wrong"]}), ({"set": "qa"}, {"set": "summaries"}), ({}, {"set": "qa"}),
 ])  # fmt: skip
-def test_a_row_whose_meta_decides_otherwise_than_then_is_told(job, was, changed):
+def test_a_row_whose_decisive_meta_has_changed_is_refused(job, was, changed):
     source, output = job
     write(source, [{**ROWS[0], "meta": was}])
     detect(Plain(), source, output)
@@ -153,7 +153,7 @@ def test_a_row_whose_meta_decides_otherwise_than_then_is_told(job, was, changed)
         detect(Plain(), source, output)
 
 
-def test_outcomes_of_older_versions_go_by_what_is_checked_alone(job):
+def test_outcomes_of_older_versions_are_matched_by_the_checked_text_alone(job):
     source, output = job
     write(source, [{**ROWS[0], "meta": {"set": "qa"}}])
     detect(Plain(), source, output)
@@ -164,7 +164,7 @@ def test_outcomes_of_older_versions_go_by_what_is_checked_alone(job):
     assert detect(Plain(), source, output).kept == 1
 
 
-def test_an_outcome_that_cannot_be_written_fails_alone(job):
+def test_an_outcome_that_cannot_be_written_becomes_a_failure(job):
     class Half(ScriptedChecker):
         def stream(self, samples):
             for outcome in super().stream(samples):

@@ -1,4 +1,4 @@
-"""Big jobs of revision: one line for every row, also after a kill, and counted."""
+"""Jobs of revision: one line for each row, also after a kill, and counts."""
 
 import json
 import os
@@ -61,7 +61,7 @@ def test_every_row_gets_one_line_in_order_and_is_counted(job):
     assert summary.score is None and summary.length is None
 
 
-def test_killed_at_any_byte_it_ends_with_one_line_for_every_row(job, monkeypatch):
+def test_a_run_killed_at_any_byte_continues_to_one_line_for_each_row(job, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: None)
     source, output = job
     whole = batch.revise(ScriptedReviser(), source, output)
@@ -76,7 +76,7 @@ def test_killed_at_any_byte_it_ends_with_one_line_for_every_row(job, monkeypatch
         assert finished < 1 or "Mars is red. Mars is wrong." not in reviser.detector.checked, kept
 
 
-def test_failures_are_tried_again(job):
+def test_failures_are_retried(job):
     source, output = job
     batch.revise(ScriptedReviser(), source, output)
     reviser = ScriptedReviser()

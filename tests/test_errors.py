@@ -1,4 +1,4 @@
-"""The error tree that the docstring draws is the one of the classes."""
+"""The error classes and their documented tree."""
 
 import inspect
 import re
@@ -24,19 +24,19 @@ def drawn():
     return parents
 
 
-def test_the_docstring_draws_the_classes():
+def test_docstring_shows_the_class_tree():
     assert drawn() == {name: c.__base__.__name__ for name, c in classes().items()}
 
 
 @pytest.mark.parametrize("name", sorted(classes()))
-def test_every_error_says_what_it_is_for(name):
+def test_every_error_is_documented_and_in_the_tree(name):
     found = classes()[name]
     assert found.__doc__
     assert issubclass(found, errors.KnowHaluError)
     assert isinstance(found.retryable, bool)
 
 
-def test_stage_errors_keep_their_parts():
+def test_stage_errors_keep_stage_reason_and_reply():
     error = errors.ReplyError("judge", "no label in the reply", reply="hm")
     assert (error.stage, error.reason, error.reply, str(error)) == (
         "judge",

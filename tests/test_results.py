@@ -1,4 +1,4 @@
-"""A revision holds together: changes quote the original and make the revised text; it survives its way to disk."""
+"""Revisions: changes quote the original and give the revised text; JSON there and back."""
 
 import pytest
 from hypothesis import given
@@ -7,7 +7,8 @@ from pydantic import ValidationError
 
 from knowhalu.errors import InputError
 from knowhalu.io.records import format_outcome, parse_outcome, parse_revision
-from knowhalu.results import Failure, TextEdit, apply_edits, make_unified_diff
+from knowhalu.methods.revise.edits import make_unified_diff
+from knowhalu.results import Failure, TextEdit, apply_edits
 from tests.support.revising import revise
 
 FOUND = revise("Mars is red. It is wrong.\u2028")
@@ -31,13 +32,13 @@ def test_a_verdict_is_no_revision_and_a_revision_no_verdict():
     {"revised": "Mars is green."}, {"revised": None}, {"original": "Mars is blue. It is wrong.\u2028"}, {"status": "refused"},
     {"changes": ()},
 ])  # fmt: skip
-def test_a_revision_that_does_not_hold_together_cannot_be_made(lie):
+def test_an_inconsistent_revision_is_refused(lie):
     with pytest.raises(ValidationError):
         type(FOUND).model_validate(FOUND.model_dump() | lie)
 
 
 @given(st.text(max_size=40), st.lists(st.tuples(st.integers(0, 10), st.integers(0, 10), st.text(max_size=5)), max_size=4))
-def test_edits_are_made_from_left_to_right_whatever_their_order(text, steps):
+def test_edits_are_applied_in_any_order(text, steps):
     made, expected, at = [], "", 0
     for skip, length, new in steps:
         start = min(len(text), at + skip)

@@ -20,7 +20,7 @@ VerdictLines = list[tuple[int, dict[str, Any]]]
 
 
 VERDICT_FIELDS, FORM_FIELDS = ("id", "task", "label", "hallucinated", "probability"), ("base", "supplement")
-JUDGMENT_FIELDS, FINDING_FIELDS = ("form", "label", "confidence", "supported", "features"), ("unit", "type", "label")
+JUDGMENT_FIELDS, FINDING_FIELDS = ("form", "label", "confidence", "features"), ("unit", "type", "label")
 
 
 class Tunable(Protocol):
@@ -83,12 +83,17 @@ def _keep_tuning_fields(fields: dict[str, Any]) -> dict[str, Any]:
         return fields
     slim = [
         {
-            **{name: segment[name] and {k: segment[name][k] for k in JUDGMENT_FIELDS} for name in FORM_FIELDS},
+            **{name: segment[name] and _keep_judgment_fields(segment[name]) for name in FORM_FIELDS},
             "findings": [{k: finding[k] for k in FINDING_FIELDS} for finding in segment["findings"]],
         }
         for segment in fields["segments"]
     ]
     return {**{k: fields[k] for k in VERDICT_FIELDS}, "stages": fields.get("stages", ()), "segments": slim}
+
+
+def _keep_judgment_fields(judgment: dict[str, Any]) -> dict[str, Any]:
+    supported = judgment["p_supported" if "p_supported" in judgment else "supported"]  # older versions wrote "supported"
+    return {**{k: judgment[k] for k in JUDGMENT_FIELDS}, "p_supported": supported}
 
 
 def _outcomes(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -39,7 +39,8 @@ class TunableTheta(NamedTuple):
 
 def hallucination_probabilities(value: Floats, theta: float) -> Floats:
     """Return `knowhalu.methods.common.combine.hallucination_probability` of many values at once."""
-    under = np.maximum(np.nextafter(0.5, 1.0), 1 - 0.5 * value / (theta or 1.0))
+    with np.errstate(over="ignore"):  # a theta near 0 leaves an infinite ratio, which the maximum below settles
+        under = np.maximum(np.nextafter(0.5, 1.0), 1 - 0.5 * value / (theta or 1.0))
     over = 0.5 * (1 - value) / (1 - theta) if theta < 1 else np.full(value.shape, 0.5)
     return np.where(value < theta, under, over)
 

@@ -157,7 +157,7 @@ def read_tunable_forms(lines: VerdictLines, gold: Flags) -> TunableForms:
                 )
             row.append(i)
             strict.append(fields["task"] == Task.SUMMARY)
-            judged.append([(LABEL_RANKS[Label(both[f]["label"])], both[f]["confidence"], both[f]["supported"]) for f in FORMS])
+            judged.append([(LABEL_RANKS[Label(both[f]["label"])], both[f]["confidence"], both[f]["p_supported"]) for f in FORMS])
     rank, sure, supported = np.array(judged, dtype=float).reshape(-1, 2, 3).transpose(2, 1, 0)
     return TunableForms(
         gold,
@@ -174,7 +174,7 @@ def read_tunable_forms(lines: VerdictLines, gold: Flags) -> TunableForms:
 def make_tunable_forms(judged: Iterable[tuple[Judgment, Judgment, bool]]) -> TunableForms:
     """Take pairs of judgments (unstructured, structured, whether the text is supported) as rows of one segment each."""
     rows = list(judged)
-    values = [[(LABEL_RANKS[j.label], j.confidence, j.supported) for j in both] for *both, _ in rows]
+    values = [[(LABEL_RANKS[j.label], j.confidence, j.p_supported) for j in both] for *both, _ in rows]
     rank, sure, supported = np.array(values, dtype=float).reshape(-1, 2, 3).transpose(2, 1, 0)
     count, none = len(rows), np.zeros(len(rows))
     return TunableForms(np.array([not good for *_, good in rows], dtype=np.bool_), np.arange(count), none.astype(np.bool_),

@@ -27,7 +27,7 @@ RESPONSE_OPTIONS = ("answer", "summary", "claim")
 @with_profile
 @with_index
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as one line of JSON.")
-@click.option("--steps", is_flag=True, help="Show every query, what was found and what was learned.")
+@click.option("--steps", is_flag=True, help="Show every query, the retrieved passages and the knowledge from them.")
 @with_cache
 @with_settings
 def check(
@@ -62,7 +62,7 @@ def check(
 
 
 def verdict_exit_code(outcome: Outcome) -> int:
-    """Return the exit code that tells a script the verdict."""
+    """Return the exit code for an outcome."""
     if isinstance(outcome, Failure):
         return EXIT_ERROR
     if outcome.hallucinated is None:
@@ -71,10 +71,12 @@ def verdict_exit_code(outcome: Outcome) -> int:
 
 
 def read_input_sample(item: str | None, given: dict[str, Any], *, needs_sources: bool) -> Sample:
-    """Make the sample of the options, a file or standard input; raises InputError where it lacks what it is to be checked by."""
+    """Read the sample from the options, a file or standard input; raises InputError where it has no sources but needs them."""
     sample = _sample(item, given)
     if needs_sources and not sample.documents and not sample.knowledge:
-        raise InputError("there is nothing to check by. Give --knowledge TEXT, --document FILE or --index FOLDER.")
+        raise InputError(
+            "there is no source to check the text against. Give --knowledge TEXT, --document FILE or --index FOLDER."
+        )
     return sample
 
 
@@ -85,13 +87,13 @@ def _sample(item: str | None, given: dict[str, Any]) -> Sample:
     if any_option:
         return sample_of(given)
     if item is None and sys.stdin.isatty():
-        raise InputError("there is nothing to check. Give -q and -a, --summary, --claim, or a JSON file; see --help.")
+        raise InputError("there is no text to check. Give -q and -a, --summary, --claim, or a JSON file; see --help.")
     name = "standard input" if item in (None, "-") else str(item)
     return read_single_sample(_bytes(item or "-"), name)
 
 
 def sample_of(given: dict[str, Any]) -> Sample:
-    """Make the sample of the options; raises InputError where they do not make one."""
+    """Make the sample of the options; raises InputError where they do not give one text."""
     responses = [f"--{name}" for name in RESPONSE_OPTIONS if given[name] is not None]
     if len(responses) != 1:
         got = " and ".join(responses) or "none"
@@ -106,7 +108,7 @@ def _row(given: dict[str, Any]) -> dict[str, Any]:
     documents = [{"text": _text(d), **({"id": Path(d).name} if d != "-" else {})} for d in given["documents"]]
     names = [d.get("id") for d in documents]
     if len(set(names)) < len(names):
-        # two folders may hold files of the same name; their paths tell them apart
+        # files of the same name in two folders are told apart by their paths
         documents = [{**d, "id": path} for d, path in zip(documents, given["documents"], strict=True)]
     row = {name: given[name] for name in ("question", *RESPONSE_OPTIONS)}
     return {**row, "documents": documents, "knowledge": knowledge}

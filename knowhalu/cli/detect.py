@@ -25,8 +25,8 @@ EXIT_INTERRUPTED = 130
 @with_method
 @with_fitted
 @with_index
-@click.option("--restart", is_flag=True, help="Begin anew; what OUT holds is kept beside it as OUT.old.")
-@click.option("--keep-failures", is_flag=True, help="Do not try rows again that got no verdict in an earlier run.")
+@click.option("--restart", is_flag=True, help="Start from the beginning; the old OUT is kept as OUT.old.")
+@click.option("--keep-failures", is_flag=True, help="Do not retry rows that got no verdict in an earlier run.")
 @with_cache
 @with_settings
 def detect(
@@ -45,9 +45,8 @@ def detect(
 ) -> None:
     """Check every row of IN (JSONL, also gzipped, or a JSON array) and write one line for each to OUT.
 
-    All rows are validated before the first is checked. Stopped at any moment and started again with the same command, it
-    goes on where it was. Rows have the fields response (or answer, summary, claim) and optionally id, question, documents,
-    knowledge, label, kind, meta.
+    All rows are validated before the first is checked. A stopped job continues when the same command is run again. Rows have
+    the fields response (or answer, summary, claim) and optionally id, question, documents, knowledge, label, kind, meta.
     """
     settings = make_settings(
         settings_file, pairs, index, no_cache=no_cache, method=method, reasoner=reasoner, profile=profile,
@@ -62,11 +61,11 @@ def detect(
 
 @contextmanager
 def resume_hint_on_interrupt(output: Path) -> Iterator[None]:
-    """End a job that is interrupted with a line that says how to go on."""
+    """End an interrupted job with a line that tells how to continue it."""
     try:
         yield
     except KeyboardInterrupt as error:
-        click.echo(f"interrupted: what was finished is kept in {output}. The same command goes on from there.", err=True)
+        click.echo(f"interrupted: finished rows are kept in {output}. Run the same command again to continue.", err=True)
         raise Exit(EXIT_INTERRUPTED) from error
 
 

@@ -172,7 +172,7 @@ def _on_ray(embedder: str, choice: dict[str, Any]) -> Any:
     from functools import partial
 
     from knowhalu.encoder.embedder import load_embedder
-    from knowhalu.index.ray import RayEmbeddingStage
+    from knowhalu.index.embedding import RayEmbeddingStage
 
     return RayEmbeddingStage(partial(load_embedder, embedder, **choice))
 

@@ -11,7 +11,7 @@ from click.exceptions import Exit
 from knowhalu.cli.check import sample_of
 from knowhalu.cli.options import with_text
 from knowhalu.errors import PromptError
-from knowhalu.prompts.book import KNOWHALU_HOLES, KnowHaluPromptBook
+from knowhalu.prompts.book import KnowHaluPromptBook, knowhalu_family
 from knowhalu.prompts.examples import KNOWHALU_FAMILY, examples_file, load_examples
 from knowhalu.prompts.format import Formulation
 from knowhalu.prompts.template import PromptText, load_prompt, packaged_folder, prompt_names
@@ -45,7 +45,7 @@ def _check_name(ctx: click.Context, param: click.Parameter, value: str) -> str:
     name = value if "/" in value else f"{KNOWHALU_FAMILY}/{value}"
     if name not in prompt_names():
         raise click.BadParameter(
-            f"{value!r} is no prompt. The prompts are: {', '.join(map(repr, [*KNOWHALU_HOLES, *prompt_names()]))}"
+            f"{value!r} is no prompt. The prompts are: {', '.join(map(repr, [*knowhalu_family().prompts, *prompt_names()]))}"
         )
     return name
 
@@ -180,7 +180,7 @@ def _rendered(folder: Path | None) -> str | PromptFault:
             book = KnowHaluPromptBook(LLMOptions(prompts=folder), formulation)
             for sample in DEFAULT_SAMPLES.values():
                 for form in KnowledgeForm:
-                    for name in KNOWHALU_HOLES:
+                    for name in book.family.prompts:
                         render_request(book, name, sample, form)
                         count += 1
     except PromptError as error:

@@ -25,10 +25,10 @@ from knowhalu.results import Failure, RevisionOutcome
 @with_method
 @click.option("--out", "-o", "output", type=click.Path(path_type=Path), help="JSONL file for the revisions of all rows of IN.")
 @with_index
-@click.option("--how", help="guarded (checked again, change by change), conli, factored or self-correction.")
+@click.option("--how", help="guarded (each change is checked), conli, factored or self-correction.")
 @click.option("--json", "as_json", is_flag=True, help="Print the revision as one line of JSON.")
-@click.option("--restart", is_flag=True, help="With -o: begin anew; what OUT holds is kept beside it as OUT.old.")
-@click.option("--keep-failures", is_flag=True, help="With -o: do not try rows again that failed in an earlier run.")
+@click.option("--restart", is_flag=True, help="With -o: start from the beginning; the old OUT is kept as OUT.old.")
+@click.option("--keep-failures", is_flag=True, help="With -o: do not retry rows that failed in an earlier run.")
 @with_cache
 @with_settings
 def revise(
@@ -46,46 +46,46 @@ def revise(
     pairs: tuple[str, ...],
     **given: Any,
 ) -> None:
-    """Mend what the sources do not bear out, and show what was changed, why, and by what evidence.
+    """Correct or drop what the sources do not support, and show each change with its reason and evidence.
 
     Give one text by options, or as one JSON object in FILE or on standard input, as to `knowhalu check`. With -o, every row of
-    IN is revised into one line of OUT, as by `knowhalu detect`: stopped and started again, it goes on where it was.
+    IN is revised into one line of OUT; as with `knowhalu detect`, a stopped job continues when the same command is run again.
 
-    Exit code for one text: 0 the text that is shown is supported, 1 it is refused or still hallucinated, 3 inconclusive, 2 an
-    error or no revision.
+    Exit code for one text: 0 the shown text is supported, 1 the revision is refused or the text still hallucinated,
+    3 inconclusive, 2 an error or no revision.
     """
-    chosen = (*pairs, f"revise.how={how}") if how is not None else pairs
-    reviser = Reviser(make_settings(settings_file, chosen, index, no_cache=no_cache, method=method, reasoner=reasoner))
+    all_pairs = (*pairs, f"revise.how={how}") if how is not None else pairs
+    reviser = Reviser(make_settings(settings_file, all_pairs, index, no_cache=no_cache, method=method, reasoner=reasoner))
     if output is not None:
         _all(reviser, _input(item, given, as_json), output, restart=restart, keep_failures=keep_failures)
         return
     if restart or keep_failures:
-        raise InputError("--restart and --keep-failures are for a file of rows. Give -o OUT too.")
+        raise InputError("--restart and --keep-failures need -o OUT. Give it, or leave them out.")
     sample = read_input_sample(item, given, needs_sources=reviser.needs_sources)
-    found = reviser.revise(sample)
+    outcome = reviser.revise(sample)
     if as_json:
-        click.echo(format_outcome(found).encode("utf-8"))
+        click.echo(format_outcome(outcome).encode("utf-8"))
     else:
-        show_revision(make_console(), sample, found)
-    raise Exit(revision_exit_code(found))
+        show_revision(make_console(), sample, outcome)
+    raise Exit(revision_exit_code(outcome))
 
 
-def revision_exit_code(found: RevisionOutcome) -> int:
-    """Return the exit code that tells a script what the text is worth now."""
-    if isinstance(found, Failure):
+def revision_exit_code(outcome: RevisionOutcome) -> int:
+    """Return the exit code for a revision."""
+    if isinstance(outcome, Failure):
         return EXIT_ERROR
-    if found.after is None:
+    if outcome.after is None:
         return EXIT_HALLUCINATED
-    return {True: EXIT_HALLUCINATED, False: EXIT_FAITHFUL, None: EXIT_INCONCLUSIVE}[found.after.hallucinated]
+    return {True: EXIT_HALLUCINATED, False: EXIT_FAITHFUL, None: EXIT_INCONCLUSIVE}[outcome.after.hallucinated]
 
 
 def _input(item: str | None, given: dict[str, Any], as_json: bool) -> Path:
-    """Return the file of a job; raises InputError where the text is given in another way."""
+    """Return the input file of a job; raises InputError where the text is given in another way."""
     if item in (None, "-") or as_json or any(given.values()):
-        raise InputError("with -o, give a file of rows and no text by options, and no --json: knowhalu revise IN -o OUT.")
+        raise InputError("-o needs a file of rows, and neither a text by options nor --json: knowhalu revise IN -o OUT.")
     path = Path(str(item))
     if not path.is_file():
-        raise InputError(f"{path}: no such file. Check the path.")
+        raise InputError(f"{path}: this file does not exist. Check the path.")
     return path
 
 

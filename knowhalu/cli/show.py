@@ -1,6 +1,6 @@
-"""Showing a verdict on a terminal: label, the response with its unsupported parts marked, evidence, judgments and steps.
+"""Show a verdict on a terminal: label, response with its unsupported parts marked, evidence, judgments and steps.
 
-Texts come from users, sources and models: they are shown as they are, never read as markup or as terminal commands.
+Texts come from users, sources and models: they are shown as they are, never interpreted as markup or terminal commands.
 """
 
 import re
@@ -18,11 +18,11 @@ LABEL_STYLES = {Label.CORRECT: ("✓ FAITHFUL", "bold green"), Label.INCORRECT: 
           Label.INCONCLUSIVE: ("? INCONCLUSIVE", "bold yellow")}  # fmt: skip
 KIND_TITLES = {
     HallucinationKind.FACTUAL: "factual error",
-    HallucinationKind.OFF_TARGET: "off target: it does not answer the question",
+    HallucinationKind.OFF_TARGET: "off target: the answer does not give what the question asks for",
 }
 MARK_STYLES = {Label.INCORRECT: ("✗", "red underline"), Label.INCONCLUSIVE: ("?", "yellow underline")}
 NO_FORM = "as a whole"
-"""What stands where a judgment is of no form of knowledge."""
+"""Shown for a judgment that has no form of knowledge."""
 RELATION_STYLES = {"supports": ("supported by", "green"), "contradicts": ("contradicted by", "red")}
 _SPACE = re.compile(r"\s+")
 
@@ -50,11 +50,11 @@ def verdict_line(outcome: Outcome) -> Text:
 
 
 def show_outcome(console: Console, sample: Sample, outcome: Outcome, *, steps: bool = False) -> None:
-    """Print all that was found of a sample."""
+    """Print an outcome in full."""
     console.print(verdict_line(outcome))
     if isinstance(outcome, Failure):
         if outcome.reply is not None:
-            print_section(console, "The reply that could not be used", [Text(sanitize(outcome.reply))])
+            print_section(console, "Unusable reply", [Text(sanitize(outcome.reply))])
         return
     for line in _why(outcome):
         console.print(Text("  ") + line)
@@ -66,8 +66,8 @@ def show_outcome(console: Console, sample: Sample, outcome: Outcome, *, steps: b
     print_section(console, "Off-target check", _extraction(outcome))
     print_section(console, "Stages", [_stage(s) for s in outcome.stages])
     print_section(console, "Judgments", [line for i, s in enumerate(outcome.segments, 1) for line in _judgments(i, s)])
-    left_out = [Text(f"“{shorten_text(u.text)}”: {u.reason}") for u in outcome.unchecked]
-    print_section(console, f"Not checked ({len(left_out)})", left_out)
+    skipped = [Text(f"“{shorten_text(u.text)}”: {u.reason}") for u in outcome.skipped]
+    print_section(console, f"Not checked ({len(skipped)})", skipped)
     if steps:
         for number, segment in enumerate(outcome.segments, 1):
             for judgment in _form_judgments(segment):
@@ -79,7 +79,7 @@ def show_outcome(console: Console, sample: Sample, outcome: Outcome, *, steps: b
 
 
 def show_item(console: Console, sample: Sample, outcome: Outcome) -> None:
-    """Print a labelled sample's verdict in a few lines: what was said, the best evidence, and where gold disagrees."""
+    """Print the verdict on a labelled sample in a few lines: response, best evidence, and whether the gold label agrees."""
     line = verdict_line(outcome)
     if sample.label is not None:
         line.append_text(_agreement(sample, outcome))
@@ -87,22 +87,13 @@ def show_item(console: Console, sample: Sample, outcome: Outcome) -> None:
     if sample.question:
         console.print(Text.assemble(("  Q ", "dim"), shorten_text(sample.question, 160)))
     console.print(Text.assemble(("  > ", "dim"), shorten_text(sample.response, 200)))
-    best = best_evidence(outcome)
+    best = outcome.best_evidence if isinstance(outcome, Verdict) else None
     if best is not None:
         word, style = RELATION_STYLES[best.relation]
         source = shorten_text(best.title or best.document or best.passage, 60)
         console.print(Text.assemble("    ", (f"{word} {source}: ", style), (f"“{shorten_text(best.quote, 200)}”", "italic")))
     elif isinstance(outcome, Verdict) and outcome.reason:
         console.print(Text(f"    {shorten_text(outcome.reason, 200)}", style="dim"))
-
-
-def best_evidence(outcome: Outcome) -> Evidence | None:
-    """Return the surest evidence for what the verdict says."""
-    if isinstance(outcome, Failure):
-        return None
-    wanted = {True: "contradicts", False: "supports", None: ""}[outcome.hallucinated]
-    fitting = [e for e in outcome.evidence if e.relation == wanted]
-    return max(fitting or outcome.evidence, key=lambda e: e.probability, default=None)
 
 
 def _agreement(sample: Sample, outcome: Outcome) -> Text:
@@ -115,22 +106,22 @@ def _agreement(sample: Sample, outcome: Outcome) -> Text:
 
 
 def highlight_response(response: str, segments: Iterable[Segment], *, coloured: bool) -> Text:
-    """Return the response with doubtful segments underlined and their marked words reversed; without colours, in brackets."""
+    """Return the response with flagged segments underlined and unsupported words reversed; without colours, in brackets."""
     shown, at = Text(), 0
     for segment in sorted(segments, key=lambda s: s.start):
         if segment.label not in MARK_STYLES or segment.start < at:
             continue
         mark, style = MARK_STYLES[segment.label]
         shown.append(sanitize(response[at : segment.start]))
-        part = _with_words(response, segment, style, coloured=coloured)
-        shown.append_text(part if coloured else Text.assemble((f"[{mark} ", style), part, ("]", style)))
+        words = _with_words(response, segment, style, coloured=coloured)
+        shown.append_text(words if coloured else Text.assemble((f"[{mark} ", style), words, ("]", style)))
         at = segment.end
     shown.append(sanitize(response[at:]))
     return shown
 
 
 def _with_words(response: str, segment: Segment, style: str, *, coloured: bool) -> Text:
-    """Return a segment with the words set apart that the evidence does not bear out."""
+    """Return a segment with its unsupported words set apart."""
     shown, at = Text(), segment.start
     for start, end in sorted((f.start, f.end) for f in segment.findings if f.unit == "words"):
         shown.append(sanitize(response[at:start]), style=style)
@@ -142,62 +133,60 @@ def _with_words(response: str, segment: Segment, style: str, *, coloured: bool) 
 
 
 def evidence_lines(response: str, evidence: Evidence) -> list[Text]:
-    """Return one pair of evidence: the response's words, how the source stands to them, and the quote."""
+    """Return the lines of one piece of evidence: the words of the response, the relation of the source, and the quote."""
     word, style = RELATION_STYLES[evidence.relation]
-    part = shorten_text(response[evidence.response_start : evidence.response_end])
+    words = shorten_text(response[evidence.response_start : evidence.response_end])
     source = shorten_text(evidence.title or evidence.document or evidence.passage, 80)
     where = f"characters {evidence.document_start}-{evidence.document_start + len(evidence.quote)}"
     return [
-        Text.assemble(f"[{evidence.response_start}:{evidence.response_end}] “{part}”"),
+        Text.assemble(f"[{evidence.response_start}:{evidence.response_end}] “{words}”"),
         Text.assemble("    ", (f"{word} {source}", style), f" ({where}, {evidence.probability:.2f})"),
         Text.assemble("    ", (f"“{shorten_text(evidence.quote, 600)}”", "italic")),
     ]
 
 
 def _decided_label(verdict: Verdict) -> Label:
-    """Return the label that fits what was decided of the whole: a label alone does not say how abstentions count."""
+    """Return the label of the decision on the whole text; the label alone does not tell how abstentions count."""
     if verdict.hallucinated is None:
         return Label.INCONCLUSIVE
     return Label.INCORRECT if verdict.hallucinated else Label.CORRECT
 
 
 def is_coloured(console: Console) -> bool:
-    """Tell whether colours can say something here."""
+    """Tell whether the console shows colours."""
     return console.color_system is not None and not console.no_color
 
 
 def print_section(console: Console, title: str, lines: list[Text]) -> None:
-    """Print lines under a title, and nothing where there are none."""
+    """Print lines under a title; without lines, nothing."""
     if not lines:
         return
     console.print()
     console.print(Text(title, style="bold"))
     for line in lines:
-        for part in line.split("\n", allow_blank=True):
-            console.print(Text("  ") + part)
+        for row in line.split("\n", allow_blank=True):
+            console.print(Text("  ") + row)
 
 
 def _why(verdict: Verdict) -> list[Text]:
-    """Return why it was so decided, in a word and by the method, and what to do where it was left open."""
+    """Return the reason of the decision, and the next step where it is inconclusive."""
     _, style = LABEL_STYLES[_decided_label(verdict)]
     lines = [Text(verdict.why, style=style.removeprefix("bold "))] if verdict.why else []
     lines += [Text(shorten_text(verdict.reason, 600))] if verdict.reason else []
-    return [*lines, *([Text(f"Next: {verdict.open.next_action}")] if verdict.open is not None else [])]
+    return [
+        *lines,
+        *([Text(f"Next: {verdict.inconclusive_reason.next_action}")] if verdict.inconclusive_reason is not None else []),
+    ]
 
 
 def _extraction(verdict: Verdict) -> list[Text]:
-    found = verdict.extraction
-    if found is None:
+    extraction = verdict.extraction
+    if extraction is None:
         return []
-    taken = (
-        "a refusal, which is no hallucination"
-        if found.refusal
-        else f"“{shorten_text(found.entity)}”"
-        if found.entity
-        else "nothing"
-    )
-    first = f"asked for: {shorten_text(found.asked_for)}; the answer gives: {taken} ({found.confidence:.2f})"
-    return [Text(first), *([Text(shorten_text(found.reason, 600))] if found.reason else [])]
+    given = f"“{shorten_text(extraction.entity)}”" if extraction.entity else "nothing"
+    given = "a refusal, which is no hallucination" if extraction.refusal else given
+    first = f"asked for: {shorten_text(extraction.asked_for)}; the answer gives: {given} ({extraction.confidence:.2f})"
+    return [Text(first), *([Text(shorten_text(extraction.reason, 600))] if extraction.reason else [])]
 
 
 def _stage(stage: CascadeStage) -> Text:
@@ -219,14 +208,14 @@ def _judgments(number: int, segment: Segment) -> list[Text]:
         if agree is None
         else [Text(f"  the two forms of knowledge {'agree' if agree else 'DISAGREE'}", style="dim" if agree else "yellow")]
     )
-    said = {f"“{f.text}”: {f.reason}" for f in segment.findings}
-    shown = [_judgment(judgment) for judgment in _form_judgments(segment) if judgment.rationale not in said]
+    reasons = {f"“{f.text}”: {f.reason}" for f in segment.findings}  # a rationale that repeats a finding is not shown twice
+    shown = [_judgment(judgment) for judgment in _form_judgments(segment) if judgment.rationale not in reasons]
     return [Text(head), *shown, *both, *map(_finding, segment.findings)]
 
 
 def _judgment(judgment: Judgment) -> Text:
     label = (f"{judgment.label:<13}", LABEL_STYLES[judgment.label][1])
-    sure = "   -" if judgment.measured == "nowhere" else f"{judgment.confidence:.2f}"
+    sure = "   -" if judgment.confidence_source == "none" else f"{judgment.confidence:.2f}"
     why = f"{sure}  {shorten_text(judgment.rationale, 400)}"
     return Text.assemble("  ", (f"{judgment.form or NO_FORM:<13}", "dim"), label, why)
 
@@ -234,29 +223,29 @@ def _judgment(judgment: Judgment) -> Text:
 def _finding(finding: Finding) -> Text:
     what = f"{finding.unit} {finding.type}".strip()
     label = (f"{finding.label:<13}", LABEL_STYLES[finding.label][1])
-    said = f"“{shorten_text(finding.text, 120)}”: {shorten_text(finding.reason, 400)}"
-    return Text.assemble("  ", (f"{what:<12} ", "dim"), label, f"P(supported) {finding.supported:.2f}  {said}")
+    reason = f"“{shorten_text(finding.text, 120)}”: {shorten_text(finding.reason, 400)}"
+    return Text.assemble("  ", (f"{what:<12} ", "dim"), label, f"P(supported) {finding.p_supported:.2f}  {reason}")
 
 
 def _step(number: int, step: Step) -> list[Text]:
     lines = [Text.assemble((f"{number}. ", "bold"), shorten_text(step.thought, 400) or "(no thought)")]
     if step.query.specific:
-        lines.append(Text(f"   asked, specific: {shorten_text(step.query.specific)}"))
+        lines.append(Text(f"   specific query: {shorten_text(step.query.specific)}"))
     if step.query.general:
-        lines.append(Text(f"   asked, general:  {shorten_text(step.query.general)}"))
+        lines.append(Text(f"   general query:  {shorten_text(step.query.general)}"))
     for passage in step.passages:
-        lines.append(Text(f"   found {passage.score:.2f} {shorten_text(str(passage), 200)}", style="dim"))
-    lines.append(Text(f"   learned: {shorten_text(step.knowledge.text, 600)}"))
+        lines.append(Text(f"   passage {passage.score:.2f} {shorten_text(str(passage), 200)}", style="dim"))
+    lines.append(Text(f"   knowledge: {shorten_text(step.knowledge.text, 600)}"))
     lines.extend(Text(f"   fact: {shorten_text(str(triplet))}") for triplet in step.knowledge.triplets)
-    if step.knowledge.unfounded:
+    if step.knowledge.unsupported:
         lines.append(
-            Text(f"   left out, as no passage bears it out: {shorten_text(step.knowledge.unfounded, 600)}", style="yellow")
+            Text(f"   not supported by any passage, ignored: {shorten_text(step.knowledge.unsupported, 600)}", style="yellow")
         )
     return lines
 
 
 def outcome_cost_line(what: str, outcome: Verdict | Revision) -> str:
-    """Return what a check or a revision cost, on one line, and the index that was searched for it."""
+    """Return the cost of a check or a revision on one line, with the index that was searched."""
     counts = [f"{n:,} {name.replace('_', ' ')}" for name, n in outcome.usage.model_dump().items() if n]
     counts += [f"index {outcome.index[:16]}"] if outcome.index else []
     total = outcome.seconds.get("total")

@@ -1,4 +1,4 @@
-"""Showing a revision on a terminal: the text that is left, what differs, and for every change its reason and evidence."""
+"""Show a revision on a terminal: the revised text, the difference, and for every change its reason and evidence."""
 
 from rich.console import Console
 from rich.text import Text
@@ -17,44 +17,44 @@ DIFF_STYLES = {"+": "green", "-": "red", "@": "dim"}
 CHANGE_STYLES = {"rewritten": "green", "substituted": "green", "added": "yellow", "dropped": "red", "kept": "dim"}
 
 
-def show_revision(console: Console, sample: Sample, found: RevisionOutcome) -> None:
-    """Print all that was done to a sample."""
-    if isinstance(found, Failure):
-        show_outcome(console, sample, found)
+def show_revision(console: Console, sample: Sample, revision: RevisionOutcome) -> None:
+    """Print a revision in full."""
+    if isinstance(revision, Failure):
+        show_outcome(console, sample, revision)
         return
-    word, style = STATUS_STYLES[found.status]
-    console.print(Text.assemble((word, style), f"  {shorten_text(found.reason, 600)}"))
-    if found.after is not None:
-        console.print(Text(f"  P(hallucinated) was {found.before.probability:.2f}, is {found.after.probability:.2f}"))
-    if found.after is not None and found.after.hallucinated is not False:
-        console.print(Text("  the detector still doubts it", style="yellow"))
-    if found.unflagged_changed:
-        console.print(Text(f"  {found.unflagged_changed:,} sentences changed that were not in doubt", style="yellow"))
-    print_section(console, "Revised" if found.status == "revised" else "Text", _text(found))
-    print_section(console, "Difference", _difference(found))
-    print_section(console, "Sentences in doubt", [line for c in found.changes for line in _change(found, c)])
+    word, style = STATUS_STYLES[revision.status]
+    console.print(Text.assemble((word, style), f"  {shorten_text(revision.reason, 600)}"))
+    if revision.after is not None:
+        console.print(Text(f"  P(hallucinated) was {revision.before.probability:.2f}, is {revision.after.probability:.2f}"))
+    if revision.after is not None and revision.after.hallucinated is not False:
+        console.print(Text("  the detector still flags the revised text", style="yellow"))
+    if revision.unflagged_changed:
+        console.print(Text(f"  {revision.unflagged_changed:,} sentences changed that were not flagged", style="yellow"))
+    print_section(console, "Revised" if revision.status == "revised" else "Text", _text(revision))
+    print_section(console, "Difference", _difference(revision))
+    print_section(console, "Flagged sentences", [line for c in revision.changes for line in _change(revision, c)])
     console.print()
-    console.print(Text(outcome_cost_line(f"{found.how} by {found.method}", found), style="dim"))
+    console.print(Text(outcome_cost_line(f"{revision.how} by {revision.method}", revision), style="dim"))
 
 
-def _text(found: Revision) -> list[Text]:
-    return [Text(sanitize(found.revised))] if found.revised is not None else []
+def _text(revision: Revision) -> list[Text]:
+    return [Text(sanitize(revision.revised))] if revision.revised is not None else []
 
 
-def _difference(found: Revision) -> list[Text]:
-    lines = found.diff.split("\n")[2:]  # the names of two files that are none
+def _difference(revision: Revision) -> list[Text]:
+    lines = revision.diff.split("\n")[2:]  # without the two lines that name files
     return [Text(sanitize(line), style=DIFF_STYLES.get(line[:1], "")) for line in lines]
 
 
-def _change(found: Revision, change: Change) -> list[Text]:
-    """Say what was done, why, and by what evidence on both sides."""
+def _change(revision: Revision, change: Change) -> list[Text]:
+    """Return the lines of one change: both texts, the reason, and the evidence on both sides."""
     now = f" → “{shorten_text(change.new)}”" if change.new.strip() and change.how != "kept" else ""
     was = f"“{shorten_text(change.text)}”" if change.text.strip() else ""
     numbers = f"  P {change.before:.2f}" if change.before is not None else ""
     numbers += f" → {change.after:.2f}" if numbers and change.after is not None else ""
     lines = [Text.assemble((f"{change.how:<12}", CHANGE_STYLES[change.how]), was, now, (numbers, "dim"))]
     lines.append(Text(f"    {shorten_text(change.why, 600)}"))
-    lines += [Text("    ") + line for e in change.evidence for line in evidence_lines(found.original, e)]
-    if found.revised is not None:
-        lines += [Text("    ") + line for e in change.support for line in evidence_lines(found.revised, e)]
+    lines += [Text("    ") + line for e in change.evidence for line in evidence_lines(revision.original, e)]
+    if revision.revised is not None:
+        lines += [Text("    ") + line for e in change.support for line in evidence_lines(revision.revised, e)]
     return lines

@@ -5,27 +5,18 @@ import time
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable
 from contextlib import aclosing, closing
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from knowhalu.engine.batcher import AsyncBackend, Batcher, BlockingBackend
 from knowhalu.errors import BackendError, KnowHaluError, StageError
-from knowhalu.requests import Conversation, Entail, Generate, Request, Search, TagSpans
+from knowhalu.methods.common.protocol import Method
+from knowhalu.requests import Entail, Generate, Request, Search, TagSpans
 from knowhalu.results import Failure, Usage
 from knowhalu.types import Record, Sample
 
 SampleStream = Iterable[Sample] | AsyncIterable[Sample]
 R = TypeVar("R", bound=Record)
 """What a conversation ends in: a verdict, or any other record that has `usage`, `seconds` and `index`."""
-R_co = TypeVar("R_co", bound=Record, covariant=True)
-
-
-class Method(Protocol[R_co]):
-    """A way to check a sample: a conversation that ends in a verdict, or a way to revise it."""
-
-    name: str
-
-    def check(self, sample: Sample) -> Conversation[R_co]:
-        """Check one sample."""
 
 
 class Backends:

@@ -103,7 +103,7 @@ def verdict_by_form(verdict: Verdict, form: KnowledgeForm) -> Verdict | None:
         return None
     worst = deciding_segment(segments)
     said = {"label": worst.label, "hallucinated": is_hallucinated(worst.label), "probability": text_probability(segments),
-            "open": worst.open, "relation": worst.relation}  # fmt: skip
+            "inconclusive_reason": worst.inconclusive_reason, "relation": worst.relation}  # fmt: skip
     return verdict.model_copy(update={**said, "segments": tuple(segments)})
 
 
@@ -114,8 +114,8 @@ def _single_form_segment(segment: Segment, judgment: Judgment, task: Task) -> Se
             "base": judgment,
             "supplement": None,
             "label": label,
-            "probability": 1 - judgment.supported,
-            "open": inconclusive_reason(label, judgment),
+            "probability": 1 - judgment.p_supported,
+            "inconclusive_reason": inconclusive_reason(label, judgment),
             "relation": error_relation(label, judgment, segment.findings),
         }
     )

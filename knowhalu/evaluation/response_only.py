@@ -114,7 +114,7 @@ def _lines(samples: Iterable[Sample], probabilities: Floats) -> Iterator[str]:
         wrong = probability > 0.5
         label = Label.INCORRECT if wrong else Label.CORRECT
         judgment = Judgment(
-            label=label, confidence=max(probability, 1 - probability), supported=1 - probability,
+            label=label, confidence=max(probability, 1 - probability), p_supported=1 - probability,
             rationale="the words of the response alone",
         )  # fmt: skip
         whole = Segment(

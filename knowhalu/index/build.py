@@ -1,4 +1,4 @@
-"""Building an index: records to shards of passages, shards to vectors, vectors to an index, each step kept as it is done."""
+"""Build an index in resumable steps: records to shards of passages, shards to vectors, vectors to an index."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -12,7 +12,8 @@ from knowhalu.index.faiss_file import choose_factory
 from knowhalu.index.manifest import INDEX_FILE_NAME, MANIFEST_FILE, MANIFEST_FORMAT, Chunking, Manifest
 from knowhalu.index.progress import BuildStage, ProgressCallback, ProgressMeter
 from knowhalu.index.protocols import Embedder
-from knowhalu.index.sharding import FinishedShard, SeenInBuild, SeenTexts, ShardBuilder, SourcesChanged
+from knowhalu.index.shard_file import sum_counts
+from knowhalu.index.sharding import FinishedShard, SeenInBuild, ShardBuilder, SourcesChanged
 from knowhalu.index.transaction import FORMAT_1_FILES, IndexTransaction
 from knowhalu.ingest.sources import SourceRecord
 
@@ -32,11 +33,11 @@ def build_index(
 ) -> Manifest:
     """Build an index folder from documents and return its manifest.
 
-    Everything is made in a hidden folder beside `out`. A build that was killed goes on from its last finished shard of `shard`
-    passages when the same is asked for again, and ends with the same bytes as one that was not. `factory` is a FAISS factory,
-    "Flat", or "auto" by the size; `storage` "float16" takes half the disk. Raises IndexFormatError where `out` exists or
-    unfinished work of another kind lies there (`force` replaces the one and drops the other), InputError where there is no
-    document, SettingsError for a factory that cannot be.
+    The build works in a hidden folder next to `out`. A build that was killed resumes from its last finished shard of `shard`
+    passages when it is called again with the same arguments, and produces the same bytes as one that was not killed. `factory`
+    is a FAISS factory, "Flat", or "auto", which chooses by size; `storage` "float16" takes half the disk. Raises
+    IndexFormatError where `out` exists or holds unfinished work of another kind (`force` replaces the first and discards the
+    second), InputError where there is no document, SettingsError for an invalid factory.
     """
     out, watch = Path(out).resolve(), progress or (lambda _: None)
     recipe = IndexRecipe(describe_embedder(embedder), chunking or Chunking(), factory, storage, shard)
@@ -46,8 +47,8 @@ def build_index(
         if work.published:
             return work.published
         _check_target(out, force)
-        cuts = write_shards(records, work, recipe, watch)
-        tasks = make_embedding_tasks(cuts, recipe.chunking, storage)
+        shards = write_shards(records, work, recipe, watch)
+        tasks = make_embedding_tasks(shards, recipe.chunking, storage)
         embed_shards(tasks, embedder, stage, watch)
         return publish_index(work, tasks, recipe, count_progress(tasks, watch))
 
@@ -65,18 +66,18 @@ def _describe_build(recipe: IndexRecipe) -> dict[str, Any]:
 
 
 def _check_target(out: Path, force: bool, *, unfinished: bool = False) -> None:
-    """Raise IndexFormatError unless an index may be put there; while it is `unfinished` its files may lie there already."""
+    """Raise IndexFormatError unless an index may be written to `out`; an `unfinished` one may have files there already."""
     if not out.exists():
         return
     begun = out.is_dir() and not (out / MANIFEST_FILE).exists() and all(INDEX_FILE_NAME.fullmatch(p.name) for p in out.iterdir())
     if begun or (unfinished and out.with_name(f".{out.name}.building").exists()):
         return
     if not force:
-        raise IndexFormatError(f"{out}: exists already. Give another folder, or force the build to replace it")
-    # the manifest may be damaged or of an older format, but an index always has passages beside it
-    ours = out.is_dir() and any(INDEX_FILE_NAME.fullmatch(path.name) or path.name in FORMAT_1_FILES for path in out.iterdir())
-    if not ours or not (out / MANIFEST_FILE).is_file():
-        raise IndexFormatError(f"{out}: is not an index, so it is not replaced. Give another folder")
+        raise IndexFormatError(f"{out}: exists already. Choose another folder, or use --force to replace it")
+    # the manifest may be damaged or of an older format, but an index always has files of passages
+    is_index = out.is_dir() and any(INDEX_FILE_NAME.fullmatch(path.name) or path.name in FORMAT_1_FILES for path in out.iterdir())
+    if not is_index or not (out / MANIFEST_FILE).is_file():
+        raise IndexFormatError(f"{out}: is not an index, so it is not replaced. Choose another folder")
 
 
 def write_shards(
@@ -85,39 +86,38 @@ def write_shards(
     recipe: IndexRecipe,
     watch: ProgressCallback,
     *,
-    seen: Callable[[], SeenTexts] = SeenInBuild,
+    seen: Callable[[], SeenInBuild] = SeenInBuild,
     first_document: int = 0,
 ) -> list[FinishedShard]:
-    """Cut all records into shards; begin anew where the work goes on from other records and may be dropped."""
+    """Split all records into shards; start over where unfinished work is of other records and may be discarded."""
 
     def run() -> list[FinishedShard]:
-        cutter = ShardBuilder(work, recipe.chunking, limit=recipe.shard, seen=seen(), first_document=first_document)
-        return cutter.run(records, ProgressMeter(watch, "reading"))
+        builder = ShardBuilder(work, recipe.chunking, limit=recipe.shard, seen=seen(), first_document=first_document)
+        return builder.run(records, ProgressMeter(watch, "reading"))
 
     try:
         return run()
     except SourcesChanged:
-        work.refuse("the sources are not what they were then")
+        work.refuse("the sources have changed since")
         work.clear()
     if isinstance(records, Iterator):
-        raise IndexFormatError(f"{work.out}: the unfinished work was of other sources and is dropped now. Give the command again")
+        raise IndexFormatError(f"{work.out}: unfinished work of other sources was discarded. Run the command again")
     return run()
 
 
 def embed_shards(tasks: Sequence[EmbeddingTask], embedder: Embedder, stage: EmbeddingStage, watch: ProgressCallback) -> None:
-    """Embed the shards whose vectors are not there yet."""
-    open_ones = [task for task in tasks if not has_vectors(task, embedder.dimension)]
-    total = sum(t.cut.made.passages for t in tasks)
-    done = total - sum(t.cut.made.passages for t in open_ones)
-    stage(open_ones, embedder, count_progress(tasks, watch, "embedding", done))
+    """Embed the shards that have no vectors yet."""
+    missing = [task for task in tasks if not has_vectors(task, embedder.dimension)]
+    total = sum(t.shard.summary.passages for t in tasks)
+    done = total - sum(t.shard.summary.passages for t in missing)
+    stage(missing, embedder, count_progress(tasks, watch, "embedding", done))
 
 
 def count_progress(
     tasks: Sequence[EmbeddingTask], watch: ProgressCallback, stage: BuildStage = "indexing", before: int = 0
 ) -> Callable[[int], None]:
-    """Return what adds up the passages done and shows them."""
-    made = [task.cut.made for task in tasks]
-    documents, passages, echoes = sum(m.documents for m in made), sum(m.passages for m in made), sum(m.echoes for m in made)
+    """Return a callback that adds up the finished passages and reports them; `before` were done by an earlier process."""
+    passages, documents, echoes = sum_counts(task.shard.summary for task in tasks)
     meter, done = ProgressMeter(watch, stage, total=passages, before=before), before
 
     def report(count: int) -> None:

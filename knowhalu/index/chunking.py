@@ -1,7 +1,7 @@
-"""Cutting documents into passages: whole sentences packed up to a limit, overlapping if wanted, within their sections.
+"""Split documents into passages: whole sentences packed up to a limit, optionally overlapping, within their sections.
 
-Every passage is a `Span`: `text[start:end] == span.text`, so that evidence can be quoted byte for byte. Offsets count
-the characters of the text as it was read, which for Wikipedia, HTML and PDF is the text taken out of the file.
+Every passage is a `Span`: `text[start:end] == span.text`, so that evidence can be quoted exactly. Offsets count the
+characters of the text as it was read, which for Wikipedia, HTML and PDF is the text extracted from the file.
 """
 
 import re
@@ -15,38 +15,38 @@ from knowhalu.ingest.sources import SourceRecord
 from knowhalu.text.sentences import Span, clause_spans, split_sentences
 
 UNSPACED_SCRIPTS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-"""Scripts that write words without spaces between them: Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
+"""Scripts without spaces between words: Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
 _WORD = re.compile(rf"[{UNSPACED_SCRIPTS}]{{1,2}}|[^\s{UNSPACED_SCRIPTS}]{{1,40}}")
 
 
 class Chunk(NamedTuple):
-    """A passage of a document: its place, and the path of its section, such as "History > Early years", if it has one."""
+    """A passage of a document: its span, and the path of its section, such as "History > Early years", or ""."""
 
     section: str
     span: Span
 
 
 def passage_title(title: str, section: str) -> str:
-    """Return the title of a passage: that of its document, and the path of its section."""
+    """Return the title of a passage: the title of its document and the path of its section."""
     return f"{title} > {section}" if title and section else title or section
 
 
 def count_words(text: str) -> int:
-    """Count words: what stands between white space, where 40 letters, or two of a script without spaces, are a word."""
+    """Count words separated by white space; 40 letters, or two characters of a script without spaces, count as one."""
     return len(_WORD.findall(text))
 
 
 def check_chunk_limits(limit: int, overlap: int) -> None:
     """Raise InputError unless passages of `limit` words can share `overlap` of them."""
     if overlap and overlap >= limit:
-        raise InputError(f"an overlap of {overlap} words needs longer passages than {limit} words. Make the overlap smaller")
+        raise InputError(f"an overlap of {overlap} words does not fit into passages of {limit} words. Choose a smaller overlap")
 
 
 def chunk_document(record: SourceRecord, chunking: Chunking) -> Iterator[Chunk]:
-    """Cut a document into passages of at most `words` words; 0 keeps it whole.
+    """Split a document into passages of at most `words` words; 0 keeps it whole.
 
-    Neighbours share up to `overlap` words, as whole sentences. With `sections`, no passage goes beyond its section. All that
-    is not white space is in some passage. Raises InputError where the overlap leaves no room for anything new.
+    Neighbours share up to `overlap` words, as whole sentences. With `sections`, no passage crosses the end of its section.
+    Every character but white space is in some passage. Raises InputError where the overlap is as long as a passage.
     """
     text, limit, overlap = record.text, chunking.words, chunking.overlap
     check_chunk_limits(limit, overlap)
@@ -54,14 +54,14 @@ def chunk_document(record: SourceRecord, chunking: Chunking) -> Iterator[Chunk]:
         yield Chunk("", Span(0, len(text), text))
         return
     for start, end, path in _sections(text, record.headings) if chunking.sections else [(0, len(text), ())]:
-        # the store marks the end of a section's path by a zero character, which a heading could have too
+        # the store ends the path of a section with a NUL character, which a heading could contain, too
         section = " > ".join(path).replace("\0", "\N{REPLACEMENT CHARACTER}")
         for a, b in _pack_windows(text[start:end], limit, overlap):
             yield Chunk(section, Span(start + a, start + b, text[start + a : start + b]))
 
 
 def _sections(text: str, headings: Sequence[Heading]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-    """Yield start, end and path; a heading that nothing follows before the next one belongs to the section after it."""
+    """Yield start, end and path of each section; a heading without text below it belongs to the section that follows."""
     start = body = 0
     path: tuple[str, ...] = ()
     for heading in headings:
@@ -73,31 +73,31 @@ def _sections(text: str, headings: Sequence[Heading]) -> Iterator[tuple[int, int
 
 
 def _pack_windows(text: str, limit: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """Yield start and end of runs of pieces: each as long as the limit allows, each with something new."""
-    if count_words(text) <= limit:  # most notes and ready-made passages: no need to look for their sentences
+    """Yield start and end of runs of sentences: each as long as the limit allows, and each with a new sentence."""
+    if count_words(text) <= limit:  # short documents need no sentence splitting
         if text.strip():
             yield len(text) - len(text.lstrip()), len(text.rstrip())
         return
-    pieces = [(span, count_words(span.text)) for span in _sentence_spans(text, limit)]
+    sentences = [(span, count_words(span.text)) for span in _sentence_spans(text, limit)]
     first = last = 0
-    while first < len(pieces):
-        length = sum(words for _, words in pieces[first : last + 1])
-        while last + 1 < len(pieces) and length + pieces[last + 1][1] <= limit:
+    while first < len(sentences):
+        length = sum(words for _, words in sentences[first : last + 1])
+        while last + 1 < len(sentences) and length + sentences[last + 1][1] <= limit:
             last += 1
-            length += pieces[last][1]
-        yield pieces[first][0].start, pieces[last][0].end
-        if last + 1 == len(pieces):
+            length += sentences[last][1]
+        yield sentences[first][0].start, sentences[last][0].end
+        if last + 1 == len(sentences):
             return
         first, shared = last + 1, 0
-        room = min(overlap, limit - pieces[last + 1][1])
-        while shared + pieces[first - 1][1] <= room:
+        room = min(overlap, limit - sentences[last + 1][1])
+        while shared + sentences[first - 1][1] <= room:
             first -= 1
-            shared += pieces[first][1]
+            shared += sentences[first][1]
         last += 1
 
 
 def _sentence_spans(text: str, limit: int) -> Iterator[Span]:
-    """Yield sentences; a longer one is cut at clause borders, and a longer clause between words."""
+    """Yield sentences; one over the limit is split into clauses, and a clause over the limit between words."""
     for sentence in split_sentences(text):
         if count_words(sentence.text) <= limit:
             yield sentence

@@ -1,4 +1,4 @@
-"""The last stage of a build: the FAISS file and the manifest over finished shards, and the switch to them."""
+"""The last stage of a build: write the FAISS file and the manifest of finished shards, and publish them."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -21,13 +21,14 @@ from knowhalu.index.manifest import (
     format_content_sum,
 )
 from knowhalu.index.protocols import Embedder
+from knowhalu.index.shard_file import sum_counts
 from knowhalu.index.transaction import IndexTransaction
 
 CREATED_BY = f"knowhalu {knowhalu.__version__}"
 
 
 class IndexRecipe(NamedTuple):
-    """What decides how an index is made, and with the documents every byte of it."""
+    """The settings that, with the documents, determine every byte of an index."""
 
     embedder: EmbedderEntry
     chunking: Chunking
@@ -37,7 +38,7 @@ class IndexRecipe(NamedTuple):
 
 
 class ShardFiles(NamedTuple):
-    """Finished shards under the names that they will have."""
+    """Finished shards under their final names; `moves` maps names in the work folder to these."""
 
     shards: tuple[ShardEntry, ...]
     files: dict[str, FileEntry]
@@ -45,20 +46,22 @@ class ShardFiles(NamedTuple):
 
 
 def describe_embedder(embedder: Embedder) -> EmbedderEntry:
-    """Describe an embedder."""
+    """Return the manifest entry of an embedder."""
     return EmbedderEntry(name=embedder.name, fingerprint=embedder.fingerprint, dimension=embedder.dimension)
 
 
 def name_shard_files(tasks: Sequence[EmbeddingTask]) -> ShardFiles:
-    """Name the finished shards of a work folder."""
+    """Name the finished shards of a work folder by their content."""
     shards, files, moves = list[ShardEntry](), dict[str, FileEntry](), dict[str, str]()
     for task in tasks:
-        made, vectors = task.cut.made, open_vector_file(task)
-        names = f"passages-{made.sha256[:16]}.bin", f"vectors-{vectors.digest[:16]}.bin"
-        files[names[0]] = FileEntry(size=made.size, sha256=made.sha256)
+        summary, vectors = task.shard.summary, open_vector_file(task)
+        names = f"passages-{summary.sha256[:16]}.bin", f"vectors-{vectors.digest[:16]}.bin"
+        files[names[0]] = FileEntry(size=summary.size, sha256=summary.sha256)
         files[names[1]] = FileEntry(size=HEAD_BYTES + vectors.lengths[0], sha256=vectors.digest)
-        moves |= {task.cut.path.name: names[0], task.out.name: names[1]}
-        entry = ShardEntry(passages=names[0], vectors=names[1], rows=made.passages, documents=made.documents, echoes=made.echoes)
+        moves |= {task.shard.path.name: names[0], task.out.name: names[1]}
+        entry = ShardEntry(
+            passages=names[0], vectors=names[1], rows=summary.passages, documents=summary.documents, echoes=summary.echoes
+        )
         shards.append(entry)
     return ShardFiles(tuple(shards), files, moves)
 
@@ -66,15 +69,14 @@ def name_shard_files(tasks: Sequence[EmbeddingTask]) -> ShardFiles:
 def publish_index(
     work: IndexTransaction, tasks: Sequence[EmbeddingTask], recipe: IndexRecipe, report: Callable[[int], None]
 ) -> Manifest:
-    """Make the FAISS file and the manifest of an index that consists of these shards alone, and put all in place."""
-    made = [task.cut.made for task in tasks]
-    counts = IndexCounts(
-        documents=sum(m.documents for m in made), passages=sum(m.passages for m in made), duplicates=sum(m.echoes for m in made)
-    )
+    """Write the FAISS file and the manifest of an index of these shards alone, and publish it."""
+    summaries = [task.shard.summary for task in tasks]
+    passages, documents, duplicates = sum_counts(summaries)
+    counts = IndexCounts(documents=documents, passages=passages, duplicates=duplicates)
     if not counts.passages:
-        raise InputError("there is no document to build an index from. Give a source with at least one text")
-    found = name_shard_files(tasks)
-    search = _make_search_entry(work, tasks, recipe, counts.passages, found, report)
+        raise InputError("the sources contain no document. Give a source with at least one text")
+    shard_files = name_shard_files(tasks)
+    search = _make_search_entry(work, tasks, recipe, counts.passages, shard_files, report)
     manifest = Manifest(
         created_by=CREATED_BY,
         content="0" * 64,
@@ -85,11 +87,11 @@ def publish_index(
         shard=recipe.shard,
         wanted=recipe.factory,
         search=search,
-        shards=found.shards,
-        total=format_content_sum(sum(m.content for m in made)),
-        files=dict(sorted(found.files.items())),
+        shards=shard_files.shards,
+        total=format_content_sum(sum(s.content for s in summaries)),
+        files=dict(sorted(shard_files.files.items())),
     ).sealed()
-    work.publish(manifest, found.moves)
+    work.publish(manifest, shard_files.moves)
     return manifest
 
 
@@ -98,10 +100,10 @@ def _make_search_entry(
     tasks: Sequence[EmbeddingTask],
     recipe: IndexRecipe,
     count: int,
-    found: ShardFiles,
+    shard_files: ShardFiles,
     report: Callable[[int], None],
 ) -> SearchEntry:
-    """Make the FAISS file, unless all vectors are compared, and add it to the files."""
+    """Write the FAISS file, unless the search is exact, and add it to the files."""
     factory = choose_factory(recipe.factory, count, recipe.embedder.dimension)
     if factory == FLAT:
         return SearchEntry()
@@ -111,5 +113,5 @@ def _make_search_entry(
         os.fsync(file.fileno())
     entry = describe_file(path)
     name = f"search-{entry.sha256[:16]}.faiss"
-    found.files[name], found.moves[path.name] = entry, name
+    shard_files.files[name], shard_files.moves[path.name] = entry, name
     return SearchEntry(factory=factory, rows=count, parameters=default_parameters(factory))

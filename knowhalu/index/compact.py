@@ -1,4 +1,4 @@
-"""Compacting: writing a changed index anew as a build of its documents would, from what it holds, without embedding."""
+"""Compaction: rewrite a changed index as a build of its documents would, from its own passages and vectors."""
 
 import heapq
 from collections.abc import Iterator
@@ -10,11 +10,11 @@ import numpy as np
 from knowhalu.errors import InputError
 from knowhalu.index.build import count_progress
 from knowhalu.index.commit import IndexRecipe, publish_index
-from knowhalu.index.container import ShardVectors, VectorWriter
+from knowhalu.index.container import Ints, ShardVectors, VectorWriter
 from knowhalu.index.embedding import EmbeddingTask
 from knowhalu.index.manifest import Manifest, read_manifest
 from knowhalu.index.open import open_shard_vectors
-from knowhalu.index.passage_store import PassageStore, open_store
+from knowhalu.index.passages import PassageStore, open_store
 from knowhalu.index.progress import ProgressCallback
 from knowhalu.index.shard_file import Shard, ShardWriter
 from knowhalu.index.sharding import FinishedShard
@@ -27,10 +27,10 @@ BLOCK_VECTORS = 8192
 
 
 def compact_index(folder: Path, *, force: bool = False, progress: ProgressCallback | None = None) -> Manifest:
-    """Rewrite an index to the same bytes as a build from its documents in their order; searches go on meanwhile.
+    """Rewrite an index to the same bytes as a build from its documents in their order; it can be searched meanwhile.
 
-    Raises InputError where no document is left, IndexFormatError where another process is changing the index or unfinished
-    work lies there (`force` drops that).
+    Raises InputError where no document is left, IndexFormatError where another process is changing the index or there is
+    unfinished work on it (`force` discards that).
     """
     folder, watch = Path(folder).resolve(), progress or (lambda _: None)
     read_manifest(folder)
@@ -42,7 +42,7 @@ def compact_index(folder: Path, *, force: bool = False, progress: ProgressCallba
             return manifest
         if not manifest.counts.passages:
             raise InputError(f"{folder}: all documents were deleted, so there is nothing to compact. Add documents first")
-        # what an earlier process has copied is soon copied again
+        # what an earlier process has copied is copied again quickly
         work.clear()
         store, vectors = open_store(folder, manifest), open_shard_vectors(folder, manifest)
         tasks = list(_Compactor(work, store, vectors, manifest_recipe(manifest)).run())
@@ -50,7 +50,7 @@ def compact_index(folder: Path, *, force: bool = False, progress: ProgressCallba
 
 
 class _Occurrence(NamedTuple):
-    """Where a text stands; `row` holds it where this is its first place, else it is -1."""
+    """An occurrence of a text; `row` is its row where this is the first occurrence, else -1."""
 
     document: int
     number: int
@@ -60,7 +60,7 @@ class _Occurrence(NamedTuple):
 
 
 def _first_occurrences(store: PassageStore) -> Iterator[_Occurrence]:
-    """Yield the places that passages were read from, in order, of documents that are still there."""
+    """Yield the places that passages were read from, in order, for documents that were not deleted."""
     first = 0
     for shard in store.shards:
         for i, (document, number, start, _) in _iterate_live(shard.spans, store):
@@ -74,15 +74,15 @@ def _repeated_occurrences(shard: Shard, store: PassageStore, homes: dict[tuple[i
         yield _Occurrence(document, number, start, keys[i : i + 1].tobytes(), homes.get((document, number), -1))
 
 
-def _iterate_live(places: np.ndarray, store: PassageStore) -> Iterator[tuple[int, list[int]]]:
-    here = np.flatnonzero(~is_in_sorted(np.ascontiguousarray(places[:, 0]), store.edits.documents))
+def _iterate_live(places: Ints, store: PassageStore) -> Iterator[tuple[int, list[int]]]:
+    here = np.flatnonzero(~is_in_sorted(np.ascontiguousarray(places[:, 0]), store.tombstones.documents))
     for start in range(0, len(here), BLOCK_VECTORS):
         block = here[start : start + BLOCK_VECTORS]
         yield from zip(block.tolist(), places[block].tolist(), strict=True)
 
 
 class _Compactor:
-    """Write the documents that are left into new shards."""
+    """Write the documents that were not deleted into new shards."""
 
     def __init__(self, work: IndexTransaction, store: PassageStore, vectors: ShardVectors, recipe: IndexRecipe) -> None:
         self._work, self._store, self._vectors, self._recipe = work, store, vectors, recipe
@@ -93,13 +93,13 @@ class _Compactor:
         self._writer, self._rows = ShardWriter(self._documents, self._recipe.shard), list[int]()
 
     def run(self) -> Iterator[EmbeddingTask]:
-        """Write all shards, each as soon as it is full."""
-        homes = {(d, n): row for row, d, n, _ in self._store.edits.moved.tolist()}
+        """Write all shards, each as soon as it is full, and yield their tasks."""
+        homes = {(d, n): row for row, d, n, _ in self._store.tombstones.moved.tolist()}
         streams = [_first_occurrences(self._store), *(_repeated_occurrences(s, self._store, homes) for s in self._store.shards)]
         places = heapq.merge(*streams)
         place = next(places, None)
         for document in range(self._store.documents):
-            if is_in_sorted(np.array([document]), self._store.edits.documents)[0]:
+            if is_in_sorted(np.array([document]), self._store.tombstones.documents)[0]:
                 continue
             name, title = self._store.document(document)
             self._writer.document(name, title)
@@ -119,7 +119,7 @@ class _Compactor:
         self._rows.append(place.row)
 
     def _finish(self, *, full: bool) -> Iterator[EmbeddingTask]:
-        """Write the present shard if it is `full`, or at the end if there is anything in it."""
+        """Write the current shard: when it is `full`, or at the end unless it is empty."""
         if (full and not self._writer.full) or self._writer.empty:
             return
         path = self._work.folder / f"{self._shards:05d}.passages"

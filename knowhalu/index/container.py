@@ -1,7 +1,7 @@
-"""Files of numbers and bytes with a header, section lengths and sha256, opened as memory maps; vectors among them.
+"""Files of numbers and bytes with section lengths and a sha256, opened as memory maps; used for all data of an index.
 
 The head is 128 bytes: `KNOWHALU`, eight letters of the kind, eight little-endian int64 (the bytes of each section), the sha256
-of all that follows it, zeros. A file is written beside its place and renamed when it is whole, so no half file has its name.
+of all that follows the head, zeros. A file is written under a temporary name and renamed when it is complete.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +29,16 @@ except ImportError:  # Windows has no such limits
 HEAD_BYTES = 128
 MAGIC = b"KNOWHALU"
 MAX_SECTIONS = 8
-"""Sections of a file."""
+"""Sections that a file may have."""
 INT64 = np.dtype("<i8")
 SPARE_OPEN_FILES = 64
-"""Files that may be open beside those of an index."""
+"""File descriptors reserved for files that are not of an index."""
 _MMAP_OPTIONS: dict[str, Any] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
-"""Where Python can map a file without keeping it open."""
+"""From Python 3.13 on, a file can be mapped without keeping it open."""
 DAMAGE_HINT = "The index is damaged: copy it again or rebuild it (`knowhalu index verify` lists what is wrong)"
+OPEN_FILES_HINT = "Allow more open files (`ulimit -n 65536`), or build the index with larger shards (--shard)"
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float32]
 
 
 def make_head(kind: str, lengths: list[int], digest: bytes) -> bytes:
@@ -45,12 +48,12 @@ def make_head(kind: str, lengths: list[int], digest: bytes) -> bytes:
 
 
 class SectionWriter:
-    """Write a file section by section; as a context manager it completes the file, or removes it where something failed."""
+    """Write a file section by section; leaving the context completes the file, or removes it after an error."""
 
     def __init__(self, path: Path, kind: str) -> None:
         self.path, self._kind = path, kind
-        self._beside = path.with_name(f"{path.name}.tmp")
-        self._file: IO[bytes] = self._beside.open("wb")
+        self._temporary = path.with_name(f"{path.name}.tmp")
+        self._file: IO[bytes] = self._temporary.open("wb")
         self._file.write(bytes(HEAD_BYTES))
         self._hash, self._lengths = hashlib.sha256(), list[int]()
         self.digest, self.size = "", 0
@@ -60,60 +63,57 @@ class SectionWriter:
         self._lengths.append(0)
 
     def write(self, data: bytes | NDArray[Any]) -> None:
-        """Append to the present section."""
-        # an array without rows has no bytes that could be cast
+        """Append to the current section."""
+        # memoryview.cast refuses arrays without rows
         view = memoryview(data if isinstance(data, bytes) else data.reshape(-1).view(np.uint8).data)
         self._hash.update(view)
         self._file.write(view)
         self._lengths[-1] += view.nbytes
 
-    def __enter__(self) -> "SectionWriter":
+    def __enter__(self) -> Self:
         """Return the writer."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Write the head, bring all to disk and give the file its name."""
+        """Write the head, sync the file to disk and rename it."""
         if error is not None:
             self._file.close()
-            self._beside.unlink(missing_ok=True)
+            self._temporary.unlink(missing_ok=True)
             return
         self._file.seek(0)
         self._file.write(make_head(self._kind, self._lengths, self._hash.digest()))
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
-        os.replace(self._beside, self.path)
+        os.replace(self._temporary, self.path)
         self.digest, self.size = self._hash.hexdigest(), HEAD_BYTES + sum(self._lengths)
 
 
 class SectionFile:
     """An opened file: its sections as memory maps.
 
-    Raises IndexFormatError unless kind and lengths fit the file and, where a `digest` is given, the head names it.
+    Raises IndexFormatError, which ends with the `remedy`, unless kind and lengths fit the file and, where a `digest` is given,
+    it equals that of the head.
     """
 
-    def __init__(self, path: Path, kind: str, digest: str | None = None) -> None:
-        self.path = path
+    def __init__(self, path: Path, kind: str, digest: str | None = None, remedy: str = DAMAGE_HINT) -> None:
+        self.path, self._remedy = path, remedy
         try:
             with path.open("rb") as file:
                 _raise_open_file_limit(file.fileno())
-                found = file.read(HEAD_BYTES)
+                head = file.read(HEAD_BYTES)
                 size = os.fstat(file.fileno()).st_size
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ, **_MMAP_OPTIONS) if size else b""
         except OSError as error:
             many = error.errno in (errno.EMFILE, errno.ENFILE)
-            cure = (
-                "Allow more open files (`ulimit -n 65536`), or build the index with larger shards (--shard)"
-                if many
-                else DAMAGE_HINT
-            )
-            raise IndexFormatError(f"{path}: cannot be read ({error.strerror}). {cure}") from error
-        lengths = list(struct.unpack_from("<8q", found.ljust(HEAD_BYTES, b"\0"), 16))
-        self.digest = found[80:112].hex()
-        if found != make_head(kind, lengths, found[80:112]) or min(lengths) < 0 or sum(lengths) != size - HEAD_BYTES:
-            raise IndexFormatError(f"{path}: not a whole file of {kind}. {DAMAGE_HINT}")
+            remedy = OPEN_FILES_HINT if many else remedy
+            raise IndexFormatError(f"{path}: cannot be read ({error.strerror}). {remedy}") from error
+        lengths = list(struct.unpack_from("<8q", head.ljust(HEAD_BYTES, b"\0"), 16))
+        self.digest = head[80:112].hex()
+        if head != make_head(kind, lengths, head[80:112]) or min(lengths) < 0 or sum(lengths) != size - HEAD_BYTES:
+            raise IndexFormatError(f"{path}: is not a complete file of {kind}. {remedy}")
         if digest is not None and digest != self.digest:
-            raise IndexFormatError(f"{path}: is another file than the index was made with. {DAMAGE_HINT}")
+            raise IndexFormatError(f"{path}: is another file than the index was made with. {remedy}")
         self._starts = [HEAD_BYTES + sum(lengths[:i]) for i in range(MAX_SECTIONS)]
         self.lengths = lengths
 
@@ -121,64 +121,55 @@ class SectionFile:
         """Return a section as rows of numbers `(n, columns)`; raises IndexFormatError where it holds no whole rows."""
         length = self.lengths[section]
         if length % (kind.itemsize * columns):
-            raise IndexFormatError(f"{self.path}: {length} bytes are no rows of {columns} numbers. {DAMAGE_HINT}")
+            raise IndexFormatError(f"{self.path}: {length} bytes are not whole rows of {columns} numbers. {self._remedy}")
         count = length // kind.itemsize
         return np.frombuffer(self._map, dtype=kind, count=count, offset=self._starts[section]).reshape(-1, columns)
 
     def slice(self, section: int, start: int, end: int) -> bytes:
         """Return bytes of a section; raises IndexFormatError where they lie outside of it."""
         if not 0 <= start <= end <= self.lengths[section]:
-            raise IndexFormatError(f"{self.path}: bytes {start} to {end} lie outside of the file. {DAMAGE_HINT}")
+            raise IndexFormatError(f"{self.path}: bytes {start} to {end} lie outside of the file. {self._remedy}")
         return self._map[self._starts[section] + start : self._starts[section] + end]
 
 
 def _raise_open_file_limit(file: int) -> None:
-    """Allow the process more open files, as far as it may, where all but a few are open; each mapped file counts as one."""
+    """Raise the soft limit of open files when it is almost reached; each mapped file counts as one."""
     if resource is None:
         return
-    used = os.dup(file)  # the lowest number that is free; that of the file itself may be one that was given back
+    used = os.dup(file)  # the lowest free descriptor
     os.close(used)
     soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or used + SPARE_OPEN_FILES < soft:
         return
     wanted = 2 * soft if most == resource.RLIM_INFINITY else min(2 * soft, most)
-    with contextlib.suppress(ValueError, OSError):  # a system may have limits beside these
+    with contextlib.suppress(ValueError, OSError):  # a system may have further limits
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
-def hash_body(path: Path) -> str:
-    """Return the sha256 of all that follows the head of a file."""
+def hash_file(path: Path, start: int = HEAD_BYTES) -> str:
+    """Return the sha256 of the bytes of a file from `start` on; by default of all that follows the head."""
     with path.open("rb") as file:
-        file.seek(HEAD_BYTES)
+        file.seek(start)
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 Storage = Literal["float32", "float16"]
 STORAGE_TYPES: dict[Storage, Any] = {"float32": np.dtype("<f4"), "float16": np.dtype("<f2")}
 BLOCK_BYTES = 32 * 2**20
-"""Bytes of float32 that are made at once where vectors must be converted or copied."""
-Floats = NDArray[np.float32]
+"""Bytes of float32 that are converted or copied at once."""
 
 
-class VectorWriter:
-    """Write the vectors of a shard as they come; use it as a context manager."""
+class VectorWriter(SectionWriter):
+    """Write the vectors of a shard block by block; use it as a context manager."""
 
     def __init__(self, path: Path, storage: Storage) -> None:
-        self._file, self._type, self.count = SectionWriter(path, storage), STORAGE_TYPES[storage], 0
-        self._file.begin()
+        super().__init__(path, storage)
+        self._type = STORAGE_TYPES[storage]
+        self.begin()
 
     def add(self, vectors: Floats) -> None:
         """Append rows `(n, dimension)`."""
-        self._file.write(np.ascontiguousarray(vectors, dtype=self._type))
-        self.count += len(vectors)
-
-    def __enter__(self) -> "VectorWriter":
-        """Return the writer."""
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        """Complete the file, or remove it where something failed."""
-        self._file.__exit__(*error)
+        self.write(np.ascontiguousarray(vectors, dtype=self._type))
 
 
 def open_vectors(path: Path, dimension: int, count: int, storage: Storage, digest: str | None = None) -> NDArray[Any]:
@@ -190,7 +181,7 @@ def open_vectors(path: Path, dimension: int, count: int, storage: Storage, diges
 
 
 def stream_vectors(paths: Sequence[Path], dimension: int, storage: Storage) -> Iterator[Floats]:
-    """Read the vectors of shards from start to end in blocks of float32, which no memory map keeps in memory."""
+    """Read the vectors of shards from start to end in blocks of float32, without memory maps."""
     most = max(1, BLOCK_BYTES // (4 * dimension))
     for path in paths:
         with path.open("rb") as file:
@@ -212,21 +203,21 @@ class ShardVectors:
 
     def blocks(self, first: int = 0) -> Iterator[tuple[int, Floats]]:
         """Yield all rows from `first` on as float32, each block with the number of its first row."""
-        most = max(1, BLOCK_BYTES // (4 * self.dimension))
+        limit = max(1, BLOCK_BYTES // (4 * self.dimension))
         for start, shard in zip(self._starts, self.shards, strict=False):
             inner = max(0, first - int(start))
-            # float32 is handed out as it lies on disk; only what must be converted is cut into blocks
-            step = max(1, len(shard)) if shard.dtype == np.float32 else most
+            # float32 is returned as a view of the file; only float16 is converted block by block
+            step = max(1, len(shard)) if shard.dtype == np.float32 else limit
             for at in range(inner, len(shard), step):
                 yield int(start) + at, shard[at : at + step].astype(np.float32, copy=False)
 
-    def gather(self, rows: NDArray[np.int64]) -> Floats:
+    def gather(self, rows: Ints) -> Floats:
         """Copy the given rows, in this order, as float32 `(n, dimension)`."""
         if len(self.shards) == 1:
             return self.shards[0][rows].astype(np.float32, copy=False)
-        found = np.empty((len(rows), self.dimension), np.float32)
+        vectors = np.empty((len(rows), self.dimension), np.float32)
         shards = np.searchsorted(self._starts, rows, side="right") - 1
         for number in np.unique(shards):
             here = shards == number
-            found[here] = self.shards[number][rows[here] - self._starts[number]]
-        return found
+            vectors[here] = self.shards[number][rows[here] - self._starts[number]]
+        return vectors

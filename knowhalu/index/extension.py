@@ -1,35 +1,36 @@
-"""The parts of an index folder beside its vectors: made where they are missing, kept where they fit, checked with the index.
+"""The lexical and late-interaction parts of an index folder: which rows they cover, building what is missing, verification.
 
-A part is about a run of shards and lies in `lexical/<hash>/` or `late/<hash>/`, named by the hash of these shards. Shards never
-change, so neither do their parts: what is added needs a part for the new rows alone, what is deleted needs none, since its rows
-are known from the manifest and never shown. A part of other shards is not so much as looked at.
+A part covers a run of shards and is the folder `lexical/<hash>/` or `late/<hash>/`, named by the hash of these shards. Shards
+never change, so neither do their parts: added documents need a part for the new rows alone, deleted ones need none, since the
+manifest names their rows. Parts of other shards are ignored.
 """
 
 import hashlib
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple, get_args
 
 from knowhalu.errors import IndexFormatError
+from knowhalu.index.container import Ints
 from knowhalu.index.manifest import read_stable_manifest
 from knowhalu.index.part import IndexPart, PartKind, PartManifest
-from knowhalu.index.passage_store import open_store
-from knowhalu.index.passages import Ints, PassageRows, Passages, PassageSlice
+from knowhalu.index.passages import PassageRows, Passages, PassageSlice, open_store
 from knowhalu.index.transaction import lock_index
 
 PART_KINDS: tuple[PartKind, ...] = get_args(PartKind)
 
 
 class ShardRows(NamedTuple):
-    """A shard as its parts see it: the hash of its passages, and how many there are."""
+    """The hash of the passages of a shard, and their number."""
 
     content: str
     rows: int
 
 
 class ShardRun(NamedTuple):
-    """Neighbouring shards, from row `first` of the index on: the hash of them all, and how many shards and rows they are."""
+    """Consecutive shards, from row `first` of the index on: the hash of all of them, and their numbers of shards and rows."""
 
     content: str
     shards: int
@@ -38,12 +39,12 @@ class ShardRun(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return the name of the folder of a part about these shards."""
+        """Return the name of the folder of a part of these shards."""
         return self.content[:16]
 
 
 class StoredPassages(NamedTuple):
-    """The passages of an index, and the shards that they lie in; `deleted` rows are sorted, `seal` names its state."""
+    """The passages of an index and their shards; `deleted` rows are sorted, `seal` is that of the manifest."""
 
     folder: Path
     passages: Passages
@@ -53,7 +54,7 @@ class StoredPassages(NamedTuple):
 
 
 class PartState(NamedTuple):
-    """What an index folder has of a kind of parts: the rows they cover, their bytes, their encoder, and what is wrong."""
+    """The state of one kind of parts: the rows they cover, their bytes, their encoder, and a problem, if any."""
 
     kind: PartKind
     covered: int
@@ -68,11 +69,11 @@ def open_stored_passages(folder: Path) -> StoredPassages:
     manifest = read_stable_manifest(folder)
     store = open_store(folder, manifest)
     shards = (ShardRows(manifest.files[s.passages].sha256, s.rows) for s in manifest.shards)
-    return StoredPassages(folder, store, tuple(s for s in shards if s.rows), store.edits.rows, manifest.seal)
+    return StoredPassages(folder, store, tuple(s for s in shards if s.rows), store.tombstones.rows, manifest.seal)
 
 
 def _runs(stored: StoredPassages, shard: int, first: int) -> Iterator[ShardRun]:
-    """Yield the runs that begin at a shard, each longer than the one before."""
+    """Yield the runs that begin at a shard, each one shard longer than the one before."""
     digest, rows = hashlib.sha256(), 0
     for count, (content, more) in enumerate(stored.shards[shard:], 1):
         digest.update(content.encode())
@@ -81,20 +82,20 @@ def _runs(stored: StoredPassages, shard: int, first: int) -> Iterator[ShardRun]:
 
 
 def _part_folder(stored: StoredPassages, kind: PartKind) -> Path:
-    home = stored.folder / kind
-    if home.is_symlink():
-        raise IndexFormatError(f"{home}: leads out of the index folder. Put the folder itself there")
-    return home
+    folder = stored.folder / kind
+    if folder.is_symlink():
+        raise IndexFormatError(f"{folder}: leads out of the index folder. Replace the link by the folder itself")
+    return folder
 
 
 def covered_runs(stored: StoredPassages, kind: PartKind) -> list[ShardRun]:
-    """Return the runs that have a part, from the first row on without a gap; of two that begin together, the longer."""
-    home, found, shard, first = _part_folder(stored, kind), list[ShardRun](), 0, 0
-    there = {path.name for path in home.iterdir()} if home.is_dir() else set()
-    while there and (fitting := [run for run in _runs(stored, shard, first) if run.name in there]):
-        found.append(fitting[-1])
+    """Return the runs that have a part, from the first row on without a gap; of two with the same start, the longer."""
+    folder, runs, shard, first = _part_folder(stored, kind), list[ShardRun](), 0, 0
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    while names and (fitting := [run for run in _runs(stored, shard, first) if run.name in names]):
+        runs.append(fitting[-1])
         shard, first = shard + fitting[-1].shards, first + fitting[-1].rows
-    return found
+    return runs
 
 
 def open_parts(stored: StoredPassages, kind: PartKind) -> list[IndexPart]:
@@ -102,11 +103,20 @@ def open_parts(stored: StoredPassages, kind: PartKind) -> list[IndexPart]:
     runs = covered_runs(stored, kind)
     rows, total = sum(run.rows for run in runs), len(stored.passages)
     if rows < total:
-        made = (stored.folder / kind).is_dir()
-        why = f"was changed since its {kind} part was made, which covers {rows:,} of {total:,}" if made else f"has no {kind} part"
-        cure = f"{'Bring it up to date' if made else 'Make it'} with `knowhalu index extend {stored.folder} --{kind}`"
-        raise IndexFormatError(f"{stored.folder}: this index {why}. {cure}")
+        exists = (stored.folder / kind).is_dir()
+        why = f"was changed since its {kind} part, which covers {rows:,} of {total:,}" if exists else f"has no {kind} part"
+        remedy = f"{'Update' if exists else 'Build'} it with `knowhalu index extend {stored.folder} --{kind}`"
+        raise IndexFormatError(f"{stored.folder}: this index {why}. {remedy}")
     return [IndexPart(stored.folder / kind / run.name, kind, run.content) for run in runs]
+
+
+def first_rows(parts: Sequence[IndexPart], kind: PartKind, rows: int) -> list[int]:
+    """Return the first row of each part in an index of `rows` rows; raises IndexFormatError unless they cover it exactly."""
+    *firsts, covered = accumulate((part.head.passages for part in parts), initial=0)
+    if covered != rows:
+        where = parts[0].folder if parts else f"the {kind} part"
+        raise IndexFormatError(f"{where}: covers {covered} of {rows} passages. Run `knowhalu index extend FOLDER --{kind}`")
+    return firsts
 
 
 def extend_index(
@@ -115,49 +125,49 @@ def extend_index(
     build: Callable[[PassageRows, Path, str], PartManifest],
     fits: Callable[[IndexPart], bool] = lambda part: True,
 ) -> int:
-    """Build what is missing, damaged, out of date or unfit of a kind of parts, and return how many passages were read for it.
+    """Build the parts of a kind that are missing, damaged or outdated, and return the number of passages read for them.
 
-    Small parts are joined with what comes after them, so that many small additions leave few. Parts of other rows are removed.
+    Small parts are merged with the rows after them, so many small additions leave few parts. Parts of other rows are removed.
     An index that was changed since it was opened is opened again. Raises IndexFormatError where another process is changing
     the index.
     """
     with lock_index(stored.folder):
         if stored.seal and stored.seal != read_stable_manifest(stored.folder).seal:
             stored = open_stored_passages(stored.folder)
-        home = _part_folder(stored, kind)
-        home.mkdir(exist_ok=True)
-        kept, built = _reusable_runs(stored, kind, fits), 0
-        last = kept[-1] if kept else ShardRun("", 0, 0, 0)
+        parent = _part_folder(stored, kind)
+        parent.mkdir(exist_ok=True)
+        reusable, built = _reusable_runs(stored, kind, fits), 0
+        last = reusable[-1] if reusable else ShardRun("", 0, 0, 0)
         first = last.first + last.rows
         if first < len(stored.passages):
-            *_, rest = _runs(stored, sum(run.shards for run in kept), first)
-            build(PassageSlice(stored.passages, first, rest.rows), home / rest.name, rest.content)
-            kept, built = [*kept, rest], rest.rows
-        known = {run.name for run in kept}
-        for path in home.iterdir():
-            if path.name not in known and path.is_dir() and not path.is_symlink():
+            *_, rest = _runs(stored, sum(run.shards for run in reusable), first)
+            build(PassageSlice(stored.passages, first, rest.rows), parent / rest.name, rest.content)
+            reusable, built = [*reusable, rest], rest.rows
+        names = {run.name for run in reusable}
+        for path in parent.iterdir():
+            if path.name not in names and path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
         return built
 
 
 def _reusable_runs(stored: StoredPassages, kind: PartKind, fits: Callable[[IndexPart], bool]) -> list[ShardRun]:
-    """Return the runs whose parts stay as they are."""
-    kept = list[ShardRun]()
+    """Return the runs whose parts can be kept."""
+    reusable = list[ShardRun]()
     for run in covered_runs(stored, kind):
         try:
             if not fits(IndexPart(stored.folder / kind / run.name, kind, run.content)):
                 break
         except IndexFormatError:
             break
-        kept.append(run)
-    left = len(stored.passages) - sum(run.rows for run in kept)
-    while kept and left and kept[-1].rows <= left:
-        left += kept.pop().rows
-    return kept
+        reusable.append(run)
+    remaining = len(stored.passages) - sum(run.rows for run in reusable)
+    while reusable and remaining and reusable[-1].rows <= remaining:
+        remaining += reusable.pop().rows
+    return reusable
 
 
 def part_states(stored: StoredPassages) -> list[PartState]:
-    """Tell what the index has of each kind of parts; none of a kind that it was never extended by."""
+    """Return the state of each kind of parts that the index was extended by."""
     return [_part_state(stored, kind) for kind in PART_KINDS if (stored.folder / kind).is_dir()]
 
 
@@ -173,16 +183,16 @@ def _part_state(stored: StoredPassages, kind: PartKind) -> PartState:
 
 
 def verify_parts(folder: Path) -> list[str]:
-    """Check every byte of the parts in an index folder, those that are out of date too, and list what is wrong."""
-    found: list[str] = []
+    """Check every byte of the parts of an index folder, including outdated ones, and list the problems."""
+    problems: list[str] = []
     for kind in PART_KINDS:
-        home = folder / kind
-        for path in sorted(home.iterdir()) if home.is_dir() and not home.is_symlink() else ():
+        parent = folder / kind
+        for path in sorted(parent.iterdir()) if parent.is_dir() and not parent.is_symlink() else ():
             try:
                 part = IndexPart(path, kind)
                 if part.head.content[:16] != path.name:
-                    raise IndexFormatError(f"{path}: is a part under a wrong name. {part.cure}")
-                found += part.problems()
+                    raise IndexFormatError(f"{path}: is a part under a wrong name. {part.remedy}")
+                problems += part.problems()
             except IndexFormatError as error:
-                found.append(str(error))
-    return found
+                problems.append(str(error))
+    return problems

@@ -1,7 +1,7 @@
-"""Candidates from a FAISS index: chosen by the size of the corpus or by name, made from the stored vectors, opened with care.
+"""The FAISS file of an index, which finds candidates: choice of the factory, training, and validation when it is opened.
 
-Training takes a fixed sample and a fixed seed, and vectors are added in their order, so the same vectors give the same bytes
-(on the same machine with the same number of threads). Graphs are built by one thread, for theirs depend on the order of work.
+Training uses a fixed sample and a fixed seed, and vectors are added in order, so the same vectors give the same bytes on the
+same machine with the same number of threads. Graphs depend on the order of insertion and are built by one thread.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,21 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.errors import IndexFormatError, SettingsError
-from knowhalu.index.container import DAMAGE_HINT, Floats, Storage, stream_vectors
+from knowhalu.index.container import DAMAGE_HINT, Floats, Ints, Storage, stream_vectors
 from knowhalu.index.manifest import SearchParameters
 
 FLAT = "Flat"
 MAX_FLAT_PASSAGES, MAX_SQ8_PASSAGES = 200_000, 2_000_000
-"""Up to SMALL passages all vectors are compared; up to MIDDLE they are kept in 8 bits, above that as product codes."""
+"""Up to the first size search is exact; up to the second, vectors are stored in 8 bits, above it as product codes."""
 TRAINING_SEED = 1234
 TRAINING_VECTORS_PER_LIST = 40
-"""Training vectors for each list of an IVF: FAISS asks for 39 at least."""
+"""Training vectors for each list of an IVF: FAISS wants at least 39."""
 MIN_TRAINING_VECTORS = 65_536
-"""The least training vectors, where there are so many: enough for the codebooks of a product quantizer."""
-
-
+"""Fewest training vectors, if there are so many: enough for the codebooks of a product quantizer."""
 MAX_SEARCH_PARAMETER = 2**20
-"""The largest search parameter that is taken."""
+"""Largest value of a search parameter."""
 
 
 class VectorFiles(NamedTuple):
@@ -39,7 +37,7 @@ class VectorFiles(NamedTuple):
 
 
 def choose_factory(wanted: str, count: int, dimension: int) -> str:
-    """Return the FAISS factory for a corpus; "auto" decides by its size. Raises SettingsError for one that cannot be."""
+    """Return the FAISS factory for a corpus; "auto" chooses by size. Raises SettingsError for an invalid factory."""
     if wanted != "auto":
         _check_factory(wanted, dimension)
         return wanted
@@ -52,23 +50,27 @@ def choose_factory(wanted: str, count: int, dimension: int) -> str:
     return f"IVF{lists},PQ{codes}"
 
 
-def _check_factory(factory: str, dimension: int) -> None:
-    if "Refine" in factory or "RFlat" in factory:
-        raise SettingsError(
-            f"factory {factory!r}: leave the refinement out; the best candidates are always ranked again by their stored vectors"
-        )
+def make_faiss_index(factory: str, dimension: int) -> Any:
+    """Return an empty FAISS index by inner product; raises SettingsError for a factory that FAISS cannot build."""
     import faiss
 
     try:
-        made = faiss.index_factory(dimension, factory, faiss.METRIC_INNER_PRODUCT)
+        return faiss.index_factory(dimension, factory, faiss.METRIC_INNER_PRODUCT)
     except RuntimeError as error:
-        raise SettingsError(f"factory {factory!r}: FAISS cannot make it for {dimension} dimensions. Try IVF4096,PQ48") from error
-    if factory != FLAT and _index_kind(made) is None:
+        raise SettingsError(f"factory {factory!r}: FAISS cannot build it for {dimension} dimensions. Try IVF4096,PQ48") from error
+
+
+def _check_factory(factory: str, dimension: int) -> None:
+    if "Refine" in factory or "RFlat" in factory:
+        raise SettingsError(
+            f"factory {factory!r}: leave the refinement out; candidates are always reranked by their stored vectors"
+        )
+    if _index_kind(make_faiss_index(factory, dimension)) is None and factory != FLAT:
         raise SettingsError(f"factory {factory!r}: only Flat, IVF and HNSW indexes are supported. Try HNSW32 or IVF4096,SQ8")
 
 
 def default_parameters(factory: str) -> SearchParameters:
-    """Return how widely an index of a factory is searched unless told otherwise."""
+    """Return the default search parameters of a factory."""
     head, _, codes = factory.partition(",")
     lists = "".join(c for c in head.partition("_")[0] if c.isdigit()) if "IVF" in head else ""
     nprobe = max(16, int(lists) // 128) if lists else 16
@@ -76,18 +78,18 @@ def default_parameters(factory: str) -> SearchParameters:
 
 
 def parse_parameters(text: str, factory: str, usual: SearchParameters) -> SearchParameters:
-    """Read how widely an index of a factory is searched from a text such as "nprobe=64,refine=8"; what is not named stays.
+    """Parse search parameters such as "nprobe=64,refine=8"; those that are not named keep their `usual` value.
 
-    Raises SettingsError for a name that means nothing to such an index, or a value that is no positive number.
+    Raises SettingsError for a name that the factory does not use, or a value that is not a positive integer.
     """
     width = "nprobe" if "IVF" in factory else "ef_search"
     names = () if factory == FLAT else (width, "refine")
     given = dict(usual)
-    for pair in filter(None, (part.strip() for part in text.split(","))):
+    for pair in filter(None, (item.strip() for item in text.split(","))):
         name, _, value = (word.strip() for word in pair.partition("="))
         if name not in names:
-            known = f"takes {' and '.join(names)}" if names else "takes nothing, since all vectors are compared. Leave it out"
-            raise SettingsError(f"search {pair!r}: there is no {name!r} here. An index of the factory {factory} {known}")
+            known = f"takes {' and '.join(names)}" if names else "takes no parameter, since its search is exact. Leave it out"
+            raise SettingsError(f"search {pair!r}: {name!r} is not a parameter. An index of the factory {factory} {known}")
         if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= MAX_SEARCH_PARAMETER:
             raise SettingsError(f"search {pair!r}: write it as {name}=NUMBER, from 1 to {MAX_SEARCH_PARAMETER}")
         given[name] = int(value)
@@ -104,10 +106,10 @@ def _index_kind(index: Any) -> str | None:
 
 
 def make_faiss_file(source: VectorFiles, factory: str, path: Path, report: Callable[[int], None]) -> None:
-    """Train a FAISS index on a sample of the vectors, add all of them and write it; `report` gets the vectors added."""
+    """Train a FAISS index on a sample of the vectors, add all vectors and write it; `report` gets the numbers added."""
     import faiss
 
-    index = faiss.index_factory(source.dimension, factory, faiss.METRIC_INNER_PRODUCT)
+    index = make_faiss_index(factory, source.dimension)
     threads = faiss.omp_get_max_threads()
     if "HNSW" in factory:
         faiss.omp_set_num_threads(1)
@@ -131,7 +133,7 @@ def _train_index(index: Any, factory: str, source: VectorFiles) -> None:
         index.train(sample)
     except RuntimeError as error:
         raise SettingsError(
-            f"factory {factory!r} cannot be trained on {len(sample):,} passages: it needs more of them. Take auto or Flat"
+            f"factory {factory!r} cannot be trained on {len(sample):,} passages, which are too few. Use auto or Flat"
         ) from error
 
 
@@ -143,27 +145,27 @@ def _training_size(index: Any) -> int:
 
 
 def _read_training_vectors(source: VectorFiles, size: int) -> Floats:
-    """Read the training vectors: a random set of rows, in order."""
+    """Read a random sample of rows, in order."""
     if size >= source.rows:
         return np.concatenate(list(stream_vectors(source.paths, source.dimension, source.storage)))
     rows = np.sort(np.random.default_rng(TRAINING_SEED).choice(source.rows, size, replace=False))
-    found, first, filled = np.empty((size, source.dimension), np.float32), 0, 0
+    vectors, first, filled = np.empty((size, source.dimension), np.float32), 0, 0
     for block in stream_vectors(source.paths, source.dimension, source.storage):
-        here = rows[np.searchsorted(rows, first) : np.searchsorted(rows, first + len(block))] - first
-        found[filled : filled + len(here)] = block[here]
-        first, filled = first + len(block), filled + len(here)
-    return found
+        block_rows = rows[np.searchsorted(rows, first) : np.searchsorted(rows, first + len(block))] - first
+        vectors[filled : filled + len(block_rows)] = block[block_rows]
+        first, filled = first + len(block), filled + len(block_rows)
+    return vectors
 
 
 class _GPUAssignment:
-    """Let all GPUs that FAISS sees find the nearest lists, in training and in adding; without one nothing changes."""
+    """Assign vectors to lists on all GPUs that FAISS sees, in training and in adding; does nothing without a GPU."""
 
     def __init__(self, index: Any) -> None:
         import faiss
 
         self._ivf = faiss.try_extract_index_ivf(index)
         self._use = self._ivf is not None and hasattr(faiss, "get_num_gpus") and faiss.get_num_gpus() > 0
-        self._own: Any = None
+        self._cpu_quantizer: Any = None
 
     def __enter__(self) -> "_GPUAssignment":
         if self._use:
@@ -173,37 +175,37 @@ class _GPUAssignment:
         return self
 
     def trained(self) -> None:
-        """Let the GPUs find the list of every vector that is added from now on."""
+        """Assign every vector that is added from now on by the GPUs."""
         if self._use:
             import faiss
 
-            self._own = self._ivf.quantizer
-            self._ivf.quantizer = faiss.index_cpu_to_all_gpus(self._own)
+            self._cpu_quantizer = self._ivf.quantizer
+            self._ivf.quantizer = faiss.index_cpu_to_all_gpus(self._cpu_quantizer)
 
     def __exit__(self, *_: object) -> None:
         if self._use:
             self._ivf.clustering_index = None
-            if self._own is not None:
-                self._ivf.quantizer = self._own
+            if self._cpu_quantizer is not None:
+                self._ivf.quantizer = self._cpu_quantizer
 
 
 class FaissFile:
     """An opened FAISS index over the first `rows` rows of an index folder."""
 
-    def __init__(self, path: Path, rows: int, dimension: int, dead: NDArray[np.int64]) -> None:
-        """Open a file; `dead` rows are never returned. Raises IndexFormatError where it is not what it is said to be."""
+    def __init__(self, path: Path, rows: int, dimension: int, dead: Ints) -> None:
+        """Open a file and exclude `dead` rows; raises IndexFormatError where it does not have these rows and dimension."""
         import faiss
 
         self._path, self._index = path, _open_memory_mapped(path)
-        found = self._index.d, self._index.ntotal, self._index.metric_type
+        properties = self._index.d, self._index.ntotal, self._index.metric_type
         self._kind = _index_kind(self._index)
-        if found != (dimension, rows, faiss.METRIC_INNER_PRODUCT) or self._kind is None:
+        if properties != (dimension, rows, faiss.METRIC_INNER_PRODUCT) or self._kind is None:
             raise IndexFormatError(
-                f"{path}: is no FAISS index of {rows} vectors of length {dimension} by inner product. {DAMAGE_HINT}"
+                f"{path}: is not a FAISS index of {rows} vectors of length {dimension} by inner product. {DAMAGE_HINT}"
             )
         self._alive = self._selector(rows, dead) if len(dead) else None
 
-    def _selector(self, rows: int, dead: NDArray[np.int64]) -> Any:
+    def _selector(self, rows: int, dead: Ints) -> Any:
         import faiss
 
         marks = np.ones(-(-rows // 8) * 8, np.uint8)
@@ -212,33 +214,33 @@ class FaissFile:
         return faiss.IDSelectorBitmap(len(self._bits), faiss.swig_ptr(self._bits))
 
     def candidates(self, queries: Floats, count: int, parameters: SearchParameters) -> NDArray[Any]:
-        """Return the rows `(len(queries), count)` that FAISS thinks nearest, without dead ones; -1 fills what is missing."""
+        """Return the approximately nearest live rows `(len(queries), count)`, padded with -1."""
         import faiss
 
-        chosen = {"sel": self._alive} if self._alive else {}
+        selector = {"sel": self._alive} if self._alive else {}
         if self._kind == "ivf":
-            asked = faiss.SearchParametersIVF(nprobe=parameters.nprobe, **chosen)
+            options = faiss.SearchParametersIVF(nprobe=parameters.nprobe, **selector)
         else:
-            asked = faiss.SearchParametersHNSW(efSearch=max(parameters.ef_search, count), **chosen)
+            options = faiss.SearchParametersHNSW(efSearch=max(parameters.ef_search, count), **selector)
         if isinstance(self._index, faiss.IndexPreTransform):
-            asked = faiss.SearchParametersPreTransform(index_params=asked)
+            options = faiss.SearchParametersPreTransform(index_params=options)
         try:
-            rows: NDArray[Any] = self._index.search(queries, count, params=asked)[1]
+            rows: NDArray[Any] = self._index.search(queries, count, params=options)[1]
         except RuntimeError as error:
             raise IndexFormatError(f"{self._path}: FAISS cannot search it. {DAMAGE_HINT}") from error
         if rows.size and (rows.max() >= self._index.ntotal or rows.min() < -1):
-            raise IndexFormatError(f"{self._path}: names rows that the index does not have. {DAMAGE_HINT}")
+            raise IndexFormatError(f"{self._path}: contains rows that the index does not have. {DAMAGE_HINT}")
         return rows
 
 
 def _open_memory_mapped(path: Path) -> Any:
-    """Read a FAISS file as a memory map; raises IndexFormatError where FAISS refuses it."""
+    """Read a FAISS file as a memory map; raises IndexFormatError where FAISS cannot read it."""
     import faiss
 
     guarded = hasattr(faiss, "set_deserialization_vector_byte_limit")
-    usual = faiss.get_deserialization_vector_byte_limit() if guarded else 0
+    default_limit = faiss.get_deserialization_vector_byte_limit() if guarded else 0
     if guarded:
-        # nothing that a file holds is longer than the file, so no count in it can make FAISS ask for more memory
+        # no vector in a file is longer than the file, so a forged count cannot make FAISS allocate more
         faiss.set_deserialization_vector_byte_limit(path.stat().st_size)
     try:
         return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
@@ -247,4 +249,4 @@ def _open_memory_mapped(path: Path) -> Any:
         raise IndexFormatError(f"{path}: FAISS cannot read it ({reason}). {DAMAGE_HINT}") from error
     finally:
         if guarded:
-            faiss.set_deserialization_vector_byte_limit(usual)
+            faiss.set_deserialization_vector_byte_limit(default_limit)

@@ -1,4 +1,4 @@
-"""Building the late-interaction part: every token of every passage as a compressed vector, and lists of who is near what."""
+"""Build the late-interaction part: a compressed vector for every token of every passage, and the rows near each centroid."""
 
 import shutil
 from collections.abc import Iterator
@@ -7,22 +7,22 @@ from pathlib import Path
 import numpy as np
 
 from knowhalu.errors import InputError
-from knowhalu.index.external_sort import POSTINGS_PER_RUN, PostingRuns, write_posting_lists
-from knowhalu.index.part import IndexPart, PartManifest, PartWriter
+from knowhalu.index.container import Floats
+from knowhalu.index.part import POSTINGS_PER_RUN, IndexPart, PartManifest, PartWriter, PostingRuns, write_posting_lists
 from knowhalu.index.passages import PassageRows
 from knowhalu.index.protocols import TokenEncoder
-from knowhalu.index.residuals import MAX_VECTORS_PER_CENTROID, Floats, ResidualCodec
+from knowhalu.index.residuals import MAX_VECTORS_PER_CENTROID, ResidualCodec
 from knowhalu.types import Passage
 
 BATCH_PASSAGES = 256
 """Passages encoded at once."""
 MAX_CENTROIDS = 2**16
 CENTROIDS_PER_SQRT_TOKENS = 8.0
-"""Centroids for the square root of the number of tokens; their number is rounded down to a power of two."""
+"""Centroids per square root of the number of tokens; the number is rounded down to a power of two."""
 
 
 def passage_text(passage: Passage) -> str:
-    """Return a passage as the encoder reads it: the title as a sentence before the text."""
+    """Return the input of the encoder: the title as a sentence, then the text."""
     return f"{passage.title}. {passage.text}" if passage.title else passage.text
 
 
@@ -43,7 +43,7 @@ def build_late_part(
     Raises InputError where there is no passage.
     """
     if not len(passages):
-        raise InputError("there is no passage to build a late-interaction index from")
+        raise InputError("there is no passage to build a late-interaction index from. Add documents first")
     sample = _TrainingSample(passages, encoder, centroids, seed)
     codec = ResidualCodec.train(sample.vectors(), sample.centroids, bits, seed)
     with PartWriter(folder, "late") as out:
@@ -53,28 +53,28 @@ def build_late_part(
         out.add("values", codec.values, "<f4")
         out.add("tokens", np.zeros(1), "<i8")
         step, total = centroid_key_step(len(codec.centroids)), 0
-        for start, found in _encode_passages(passages, encoder, sample.known):
-            codes, sizes = codec.compress(np.concatenate(found)), [len(vectors) for vectors in found]
+        for start, vectors in _encode_passages(passages, encoder, sample.known):
+            codes, sizes = codec.compress(np.concatenate(vectors)), list(map(len, vectors))
             out.add("codes", codes.centroids, "<i4")
             out.add("residuals", codes.residuals, "u1")
             out.add("tokens", total + np.cumsum(sizes), "<i8")
             total += sum(sizes)
-            rows = np.repeat(np.arange(start, start + len(found)), sizes)
-            row, center = np.unique(np.stack([rows, codes.centroids], axis=1), axis=0).T
-            runs.add(center.astype(np.uint64) * step, row, 1)
+            rows = np.repeat(np.arange(start, start + len(vectors)), sizes)
+            row, centroid = np.unique(np.stack([rows, codes.centroids], axis=1), axis=0).T
+            runs.add(centroid.astype(np.uint64) * step, row, 1)
         write_posting_lists(out, runs)
         shutil.rmtree(runs.folder)
-        made: dict[str, str | int | float] = {"encoder": encoder.name, "fingerprint": encoder.fingerprint}
-        return out.finish(content, len(passages), {**made, "dimension": encoder.dimension, "bits": bits})
+        settings: dict[str, str | int | float] = {"encoder": encoder.name, "fingerprint": encoder.fingerprint}
+        return out.finish(content, len(passages), {**settings, "dimension": encoder.dimension, "bits": bits})
 
 
 def centroid_key_step(centroids: int) -> np.uint64:
-    """Return the distance between the keys of neighbouring centroids, so that they spread over all 64-bit numbers."""
+    """Return the distance between the keys of consecutive centroids, which spreads them over all 64-bit numbers."""
     return np.uint64((2**64 - 1) // centroids)
 
 
 class _TrainingSample:
-    """Passages drawn at random and encoded until there are enough tokens to learn from; kept, to be encoded only once."""
+    """Passages sampled at random and encoded until there are enough tokens for training; each is encoded only once."""
 
     def __init__(self, passages: PassageRows, encoder: TokenEncoder, centroids: int | None, seed: int) -> None:
         self.known: dict[int, Floats] = {}
@@ -82,9 +82,9 @@ class _TrainingSample:
         tokens, self.centroids = 0, centroids or 1
         for start in range(0, len(order), BATCH_PASSAGES):
             rows = order[start : start + BATCH_PASSAGES]
-            found = encoder.encode([passage_text(passages.get(row)) for row in rows])
-            self.known.update(zip(rows, found, strict=True))
-            tokens += sum(map(len, found))
+            vectors = encoder.encode([passage_text(passages.get(row)) for row in rows])
+            self.known.update(zip(rows, vectors, strict=True))
+            tokens += sum(map(len, vectors))
             if centroids is None:
                 expected = tokens / len(self.known) * len(passages)
                 self.centroids = min(
@@ -100,16 +100,16 @@ class _TrainingSample:
 def _encode_passages(
     passages: PassageRows, encoder: TokenEncoder, known: dict[int, Floats]
 ) -> Iterator[tuple[int, list[Floats]]]:
-    """Yield the token vectors of all passages in order, batch by batch with its first row."""
+    """Yield the token vectors of all passages in order, batch by batch, with the first row of each batch."""
     for start in range(0, len(passages), BATCH_PASSAGES):
         rows = range(start, min(start + BATCH_PASSAGES, len(passages)))
         missing = [row for row in rows if row not in known]
-        fresh = encoder.encode([passage_text(passages.get(row)) for row in missing]) if missing else []
-        known.update(zip(missing, fresh, strict=True))
+        vectors = encoder.encode([passage_text(passages.get(row)) for row in missing]) if missing else []
+        known.update(zip(missing, vectors, strict=True))
         yield start, [known.pop(row) for row in rows]
 
 
 def is_late_part_current(part: IndexPart, encoder: TokenEncoder, bits: int) -> bool:
-    """Tell whether a part was made by this encoder, with so many bits."""
-    made = part.head.settings
-    return (made.get("fingerprint"), made.get("bits")) == (encoder.fingerprint, bits)
+    """Return whether a part was built by this encoder with this number of bits."""
+    settings = part.head.settings
+    return (settings.get("fingerprint"), settings.get("bits")) == (encoder.fingerprint, bits)

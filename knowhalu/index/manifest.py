@@ -1,56 +1,112 @@
-"""The manifest of an index: what it holds, how it was made, and the size and sha256 of every file.
+"""Sealed manifests, and the manifest of an index: its contents, its settings, and the size and sha256 of every file.
 
-Files are named by their content, so the files of two states of an index never get in each other's way: a change writes new
-files and then replaces the manifest, which is the one moment at which the index changes.
+Files are named by their content, so the files of two states of an index never collide: a change writes new files and then
+replaces the manifest, which is the moment at which the index changes.
 """
 
 import hashlib
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from knowhalu.errors import IndexFormatError
-from knowhalu.index.container import hash_body
+from knowhalu.index.container import HEAD_BYTES, hash_file
 from knowhalu.index.shard_file import CONTENT_MODULUS
 
 MANIFEST_FILE = "manifest.json"
 MANIFEST_FORMAT: Literal[2] = 2
 MAX_MANIFEST_BYTES = 8 * 2**20
-"""Bytes of the largest manifest that is read."""
+"""Size limit of `manifest.json`."""
 INDEX_FILE_NAME = re.compile(r"(passages|vectors|edits|search)-([0-9a-f]{16})\.(bin|faiss)")
 FAISS_FILE_PREFIX = "search"
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0, lt=2**48)]
 
 
-class _ManifestEntry(BaseModel):
+COPY_HINT = "Copy the index again, or rebuild it"
+
+
+class ManifestEntry(BaseModel):
+    """Base of everything in a manifest: immutable, strict types, no unknown fields."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class FileEntry(_ManifestEntry):
-    """Size in bytes and sha256 of one file; that of our own files counts from behind the head, which repeats it."""
+class SealedManifest(ManifestEntry):
+    """Base of the manifests of an index and of its parts: JSON with the sha256 of all other fields in `seal`."""
+
+    if TYPE_CHECKING:
+        seal: str  # declared last by each manifest, which keeps the order of the fields in the file
+
+    def sealed(self) -> Self:
+        """Return the manifest with its seal."""
+        digest = hashlib.sha256(self.model_dump_json(exclude={"seal"}).encode()).hexdigest()
+        return self.model_copy(update={"seal": digest})
+
+    def to_bytes(self) -> bytes:
+        """Return the only serialization that is accepted when a manifest is read."""
+        return self.model_dump_json(indent=1).encode() + b"\n"
+
+    def write(self, path: Path) -> None:
+        """Write the manifest and sync it to disk."""
+        with path.open("wb") as file:
+            file.write(self.to_bytes())
+            file.flush()
+            os.fsync(file.fileno())
+
+
+SealedT = TypeVar("SealedT", bound=SealedManifest)
+
+
+def read_sealed(path: Path, kind: type[SealedT], limit: int, remedy: str) -> SealedT:
+    """Read a manifest; raises IndexFormatError, which ends with the `remedy`, where it is too long, invalid or was changed."""
+    if path.stat().st_size > limit:
+        raise IndexFormatError(f"{path}: is larger than {limit} bytes, the limit of a manifest. {remedy}")
+    data = path.read_bytes()
+    try:
+        manifest = kind.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(map(str, first["loc"])) or "the file"
+        raise IndexFormatError(f"{path}: {field}: {first['msg']}. It is damaged or of another version. {remedy}") from error
+    if manifest.sealed() != manifest or manifest.to_bytes() != data:
+        raise IndexFormatError(f"{path}: was changed after it was written. {remedy}")
+    return manifest
+
+
+def check_file(path: Path, size: int, remedy: str) -> None:
+    """Raise IndexFormatError where a file is missing, links out of its folder or has another size."""
+    if not path.is_file():
+        raise IndexFormatError(f"{path}: missing. {remedy}")
+    if path.is_symlink() and path.resolve().parent != path.parent.resolve():
+        raise IndexFormatError(f"{path}: leads out of the index folder. Put the file itself there. {remedy}")
+    if (found := path.stat().st_size) != size:
+        raise IndexFormatError(f"{path}: has {found} bytes, not {size}. {remedy}")
+
+
+class FileEntry(ManifestEntry):
+    """Size in bytes and sha256 of one file; the hash of a section file covers what follows its head, which repeats it."""
 
     size: Count
     sha256: Digest
 
 
-class EmbedderEntry(_ManifestEntry):
-    """The embedder that made the vectors."""
+class EmbedderEntry(ManifestEntry):
+    """The embedder that produced the vectors."""
 
     name: str
     fingerprint: str
     dimension: int = Field(ge=1, le=65536)
 
 
-class Chunking(_ManifestEntry):
-    """How documents become passages: at most `words` words each (0 keeps documents whole), `overlap` shared by neighbours.
+class Chunking(ManifestEntry):
+    """How documents are split: passages of at most `words` words (0 keeps documents whole), with `overlap` words shared.
 
-    With `sections`, passages end where a section does, and its path stands in their title. With `titles`, the title stands
-    before the text when it is embedded. An embedder reads only so many tokens (MiniLM 256, about 180 English words); of a
-    longer passage it embeds the beginning.
+    With `sections`, passages end where a section does, and its path is part of their title. With `titles`, the title is
+    embedded before the text. An embedder truncates long texts (MiniLM at 256 tokens, about 180 English words).
     """
 
     words: int = Field(default=100, ge=0)
@@ -59,16 +115,16 @@ class Chunking(_ManifestEntry):
     titles: bool = True
 
 
-class IndexCounts(_ManifestEntry):
-    """How many documents and passages there are, and how many passages were dropped since they were there before."""
+class IndexCounts(ManifestEntry):
+    """Numbers of documents, of passages, and of passages dropped as duplicates."""
 
     documents: Count
     passages: Count
     duplicates: Count
 
 
-class ShardEntry(_ManifestEntry):
-    """A shard: the names of its two files, and what they hold."""
+class ShardEntry(ManifestEntry):
+    """A shard: the names of its two files, and their counts."""
 
     passages: str
     vectors: str
@@ -77,11 +133,11 @@ class ShardEntry(_ManifestEntry):
     echoes: Count
 
 
-class SearchParameters(_ManifestEntry):
-    """How widely an approximate index is searched; more is slower and finds more.
+class SearchParameters(ManifestEntry):
+    """Effort of an approximate search; larger values are slower and find more.
 
-    `refine` times as many candidates as asked for are ranked again by their stored vectors, `nprobe` lists of an IVF are
-    looked through, and a graph is walked with `ef_search` open ends.
+    `refine` times `k` candidates are reranked by their stored vectors, `nprobe` lists of an IVF are scanned, and a graph is
+    searched with a queue of `ef_search`.
     """
 
     nprobe: int = Field(default=16, ge=1)
@@ -89,19 +145,19 @@ class SearchParameters(_ManifestEntry):
     refine: int = Field(default=4, ge=1)
 
 
-class SearchEntry(_ManifestEntry):
-    """What finds the candidates: "Flat" compares all vectors; any other FAISS factory has a file for the first `rows` rows."""
+class SearchEntry(ManifestEntry):
+    """The source of candidates: "Flat" compares all vectors; other FAISS factories have a file of the first `rows` rows."""
 
     factory: str = "Flat"
     rows: Count = 0
     parameters: SearchParameters = SearchParameters()
 
 
-class Manifest(_ManifestEntry):
-    """The head of an index folder.
+class Manifest(SealedManifest):
+    """The manifest of an index folder.
 
-    `generation` counts the states since the index was built whole; `content` stands for embedder, chunking, and all documents
-    with their passages: it is equal for an index that was changed and one that was built anew from the same documents.
+    `generation` counts the states since the index was built as a whole; `content` hashes embedder, chunking and all passages
+    with their documents: it is equal for an index that was changed and one that was rebuilt from the same documents.
     """
 
     format: Literal[2] = MANIFEST_FORMAT
@@ -133,87 +189,54 @@ class Manifest(_ManifestEntry):
         """Return the number of stored passages, dead ones included."""
         return sum(shard.rows for shard in self.shards)
 
-    def sealed(self) -> "Manifest":
-        """Return the manifest with its content and the sha256 of all other fields in `seal`."""
-        made = self.embedder.fingerprint, self.chunking.model_dump_json(), self.total
-        whole = self.model_copy(update={"content": hashlib.sha256("\n".join(made).encode()).hexdigest()})
-        return whole.model_copy(update={"seal": whole._digest()})
-
-    def _digest(self) -> str:
-        return hashlib.sha256(self.model_dump_json(exclude={"seal"}).encode()).hexdigest()
-
-    def to_bytes(self) -> bytes:
-        """Return the only spelling in which a manifest is written."""
-        return self.model_dump_json(indent=1).encode() + b"\n"
+    def sealed(self) -> Self:
+        """Return the manifest with its content hash and its seal."""
+        inputs = self.embedder.fingerprint, self.chunking.model_dump_json(), self.total
+        content = hashlib.sha256("\n".join(inputs).encode()).hexdigest()
+        return SealedManifest.sealed(self.model_copy(update={"content": content}))
 
     def names(self) -> set[str]:
-        """Return the names of the files that the manifest speaks of."""
-        found = {name for shard in self.shards for name in (shard.passages, shard.vectors)}
-        found |= {self.edits} if self.edits else set()
-        return found | {name for name in self.files if name.startswith(FAISS_FILE_PREFIX) and self.factory != "Flat"}
+        """Return the names of the files that the entries of the manifest refer to."""
+        names = {name for shard in self.shards for name in (shard.passages, shard.vectors)}
+        names |= {self.edits} if self.edits else set()
+        return names | {name for name in self.files if name.startswith(FAISS_FILE_PREFIX) and self.factory != "Flat"}
 
 
 def format_content_sum(content: int) -> str:
-    """Return a sum of contents as the manifest spells it."""
+    """Return a sum of content hashes in the format of the manifest."""
     return f"{content % CONTENT_MODULUS:064x}"
 
 
 def describe_file(path: Path) -> FileEntry:
     """Return size and sha256 of a file of an index."""
-    if path.suffix == ".faiss":
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-    else:
-        digest = hash_body(path)
-    return FileEntry(size=path.stat().st_size, sha256=digest)
+    return FileEntry(size=path.stat().st_size, sha256=hash_file(path, 0 if path.suffix == ".faiss" else HEAD_BYTES))
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read and check the manifest of an index folder; raises IndexFormatError with the cure."""
+    """Read and check the manifest of an index folder; raises IndexFormatError with the remedy."""
     path = folder / MANIFEST_FILE
     if not path.is_file():
         raise IndexFormatError(f"{folder}: no index here ({MANIFEST_FILE} is missing). Build one with `knowhalu index build`")
-    if path.stat().st_size > MAX_MANIFEST_BYTES:
-        raise IndexFormatError(f"{path}: over {MAX_MANIFEST_BYTES} bytes, which no manifest has. Rebuild the index")
-    data = path.read_bytes()
-    try:
-        manifest = Manifest.model_validate_json(data)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        at = ".".join(map(str, first["loc"])) or "the file"
-        raise IndexFormatError(
-            f"{path}: {at}: {first['msg']}. It is damaged or of another version (this one reads format {MANIFEST_FORMAT}): "
-            "copy the index again, or rebuild it"
-        ) from error
-    if manifest.sealed() != manifest or manifest.to_bytes() != data:
-        raise IndexFormatError(f"{path}: was changed after it was written. Copy the index again, or rebuild it")
+    manifest = read_sealed(path, Manifest, MAX_MANIFEST_BYTES, f"This version reads format {MANIFEST_FORMAT}. {COPY_HINT}")
     named = {n for n, e in manifest.files.items() if (m := INDEX_FILE_NAME.fullmatch(n)) and m[2] == e.sha256[:16]}
     if manifest.names() != named or set(manifest.files) != named:
-        raise IndexFormatError(f"{path}: lists other files than an index has ({', '.join(sorted(manifest.files))}). Rebuild it")
+        raise IndexFormatError(f"{path}: lists other files than an index has ({', '.join(sorted(manifest.files))}). {COPY_HINT}")
     return manifest
-
-
-def check_file_sizes(folder: Path, manifest: Manifest) -> None:
-    """Raise IndexFormatError where a file is missing, lies outside the folder or has another size."""
-    home = folder.resolve()
-    for name, entry in manifest.files.items():
-        path = folder / name
-        if not path.is_file():
-            raise IndexFormatError(f"{path}: missing. Copy the index again, or rebuild it")
-        if path.is_symlink() and path.resolve().parent != home:
-            raise IndexFormatError(f"{path}: leads out of the index folder. Put the file itself there")
-        if (size := os.path.getsize(path)) != entry.size:
-            raise IndexFormatError(f"{path}: has {size} bytes, not {entry.size}. Copy the index again, or rebuild it")
 
 
 def read_stable_manifest(folder: Path) -> Manifest:
-    """Read the manifest of an index whose files are all there; once more where it was changed while we looked."""
+    """Read the manifest of an index whose files are all there; try once more where the index was changed meanwhile."""
     manifest = read_manifest(folder)
     try:
-        check_file_sizes(folder, manifest)
+        _check_files(folder, manifest)
     except IndexFormatError:
         if (again := read_manifest(folder)) == manifest:
             raise
-        check_file_sizes(folder, again)
+        _check_files(folder, again)
         return again
     return manifest
+
+
+def _check_files(folder: Path, manifest: Manifest) -> None:
+    for name, entry in manifest.files.items():
+        check_file(folder / name, entry.size, COPY_HINT)

@@ -1,4 +1,4 @@
-"""Opening an index: its vectors, its FAISS file and its manifest, and the verification of every byte."""
+"""Open the vectors, the FAISS file and the manifest of an index, and verify every byte."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from knowhalu.index.manifest import (
     describe_file,
     read_stable_manifest,
 )
-from knowhalu.index.passage_store import PassageStore, open_store
+from knowhalu.index.passages import PassageStore, open_store
 from knowhalu.index.protocols import Embedder
 
 
@@ -30,37 +30,37 @@ def open_shard_vectors(folder: Path, manifest: Manifest) -> ShardVectors:
 
 
 def open_faiss(folder: Path, manifest: Manifest, store: PassageStore) -> FaissFile | None:
-    """Open the FAISS file of an index; None where all vectors are compared."""
+    """Open the FAISS file of an index; None where search is exact."""
     if manifest.factory == FLAT:
         return None
     name, rows = next((n for n in manifest.files if n.startswith(FAISS_FILE_PREFIX)), None), manifest.search.rows
     if name is None or not 0 < rows <= manifest.rows:
         raise IndexFormatError(
-            f"{folder / MANIFEST_FILE}: names no FAISS file for its factory {manifest.factory}. Rebuild the index"
+            f"{folder / MANIFEST_FILE}: lists no FAISS file for its factory {manifest.factory}. Rebuild the index"
         )
-    dead = store.edits.rows
+    dead = store.tombstones.rows
     return FaissFile(folder / name, rows, manifest.embedder.dimension, dead[: np.searchsorted(dead, rows)])
 
 
 def check_embedder(folder: Path, manifest: Manifest, embedder: Embedder) -> None:
-    """Raise IndexFormatError unless the embedder is the one that made the vectors."""
-    made = manifest.embedder
-    same = (made.fingerprint, made.dimension) == (embedder.fingerprint, embedder.dimension)
+    """Raise IndexFormatError unless the embedder is the one that produced the vectors."""
+    entry = manifest.embedder
+    same = (entry.fingerprint, entry.dimension) == (embedder.fingerprint, embedder.dimension)
     if not same:
         raise IndexFormatError(
-            f"{folder}: was built with the embedder {made.name!r} ({made.dimension} dimensions, {made.fingerprint[:12]}), not "
+            f"{folder}: was built with the embedder {entry.name!r} ({entry.dimension} dimensions, {entry.fingerprint[:12]}), not "
             f"with {embedder.name!r} ({embedder.dimension} dimensions, {embedder.fingerprint[:12]}). "
-            f"Open it with {made.name!r}, or rebuild it with {embedder.name!r}"
+            f"Open it with {entry.name!r}, or rebuild it with {embedder.name!r}"
         )
 
 
 def read_index_info(folder: Path) -> Manifest:
-    """Read what an index says of itself; raises IndexFormatError where there is none or a file has another size."""
+    """Read the manifest of an index; raises IndexFormatError where there is none or a file has another size."""
     return read_stable_manifest(Path(folder))
 
 
 def verify_index(folder: Path) -> list[str]:
-    """Check every byte and count of an index folder and of its parts, and list what is wrong; an empty list means intact."""
+    """Check every byte and count of an index folder and of its parts, and list the problems; none means intact."""
     folder = Path(folder)
     try:
         manifest = read_index_info(folder)
@@ -73,7 +73,7 @@ def verify_index(folder: Path) -> list[str]:
     ]
     for path in sorted(folder.iterdir()):
         if path.name not in {MANIFEST_FILE, *manifest.files, *PART_KINDS} or (path.name in PART_KINDS and path.is_symlink()):
-            rest = "; the next change of it clears this away" if INDEX_FILE_NAME.fullmatch(path.name) else ""
+            rest = "; the next change of the index removes it" if INDEX_FILE_NAME.fullmatch(path.name) else ""
             problems.append(f"{path}: does not belong to the index{rest}")
     problems += verify_parts(folder)
     try:

@@ -1,18 +1,25 @@
-"""Passages by row, as every kind of search sees them: those of an index folder, some of its rows, or a list in memory."""
+"""Passages by row, the input of every kind of search: those of an index folder, a slice of them, or a list in memory."""
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from knowhalu.errors import IndexFormatError
+from knowhalu.index.chunking import passage_title
+from knowhalu.index.container import DAMAGE_HINT, Ints
+from knowhalu.index.manifest import Manifest
+from knowhalu.index.shard_file import Shard
+from knowhalu.index.tombstones import Tombstones
 from knowhalu.types import Passage
-
-Ints = NDArray[np.int64]
 
 
 class PassageRows(Protocol):
-    """Passages by row, counted from 0; what a part is built from."""
+    """Passages by row, counted from 0; the input of building a part."""
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -22,13 +29,13 @@ class PassageRows(Protocol):
 
 
 class Passages(PassageRows, Protocol):
-    """All rows of an index, of which some may be deleted."""
+    """All rows of an index, some of which may be deleted."""
 
     def live(self) -> Iterator[int]:
-        """Yield the rows that are shown, rising."""
+        """Yield the rows that are not deleted, ascending."""
 
     def places(self, rows: Ints) -> Ints:
-        """Return (document, number, start, end) of each row; documents and numbers rise in the order of the sources."""
+        """Return (document, number, start, end) of each row; documents and numbers ascend in the order of the sources."""
 
 
 class PassageList(list[Passage]):
@@ -43,12 +50,12 @@ class PassageList(list[Passage]):
         return iter(range(len(self)))
 
     def places(self, rows: Ints) -> Ints:
-        """Return each row as a document of its own."""
+        """Return places with one document for each row."""
         return np.stack([rows, *np.zeros((3, len(rows)), np.int64)], axis=1)
 
 
 class PassageSlice:
-    """Some rows of an index, counted from 0."""
+    """Consecutive rows of an index, counted from 0."""
 
     def __init__(self, passages: PassageRows, first: int, rows: int) -> None:
         self._passages, self._first, self._rows = passages, first, rows
@@ -58,18 +65,101 @@ class PassageSlice:
         return self._rows
 
     def get(self, i: int, score: float = 0.0) -> Passage:
-        """Return the passage of row `i` of the view with a score."""
+        """Return the passage of row `i` of the slice with a score."""
         return self._passages.get(self._first + i, score)
 
 
 def top_rows(passages: Passages, rows: Ints, scores: NDArray[np.floating], k: int) -> list[tuple[int, float]]:
-    """Return the `k` rows that score most and their scores, best first; equal ones in the order of the sources.
+    """Return the `k` best rows with their scores, best first; ties keep the order of the sources.
 
-    That order is the same for an index that was changed and one that was built anew.
+    That order is the same for an index that was changed and one that was rebuilt.
     """
     if len(scores) > k:
-        kept = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
-        rows, scores = rows[kept], scores[kept]
+        candidates = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
+        rows, scores = rows[candidates], scores[candidates]
     places = passages.places(rows)
     order = np.lexsort((places[:, 1], places[:, 0], -scores))[:k]
     return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
+
+
+class PassageStore:
+    """The passages of an index folder by row, across its shards and with its tombstones applied; reads from disk on demand.
+
+    Rows are numbered across all shards and keep their numbers until the index is compacted.
+    """
+
+    def __init__(self, shards: Sequence[Shard], tombstones: Tombstones) -> None:
+        self.shards, self.tombstones = list(shards), tombstones
+        self._rows = [0, *accumulate(len(s) for s in shards)]
+        self._documents = [0, *accumulate(len(s.document_keys) for s in shards)]
+
+    def __len__(self) -> int:
+        """Return the number of rows, including deleted ones."""
+        return self._rows[-1]
+
+    @property
+    def documents(self) -> int:
+        """Return the number of documents, including deleted ones."""
+        return self._documents[-1]
+
+    def live(self) -> Iterator[int]:
+        """Yield the rows that are not deleted, ascending."""
+        dead = iter([*self.tombstones.rows.tolist(), -1])
+        skip = next(dead)
+        for row in range(len(self)):
+            if row == skip:
+                skip = next(dead)
+            else:
+                yield row
+
+    def places(self, rows: Ints) -> Ints:
+        """Return (document, number, start, end) of each row, with tombstones applied."""
+        places = np.empty((len(rows), 4), np.int64)
+        numbers = np.searchsorted(self._rows, rows, side="right") - 1
+        for number in np.unique(numbers):
+            here = numbers == number
+            places[here] = self.shards[number].spans[rows[here] - self._rows[number]]
+        return self.tombstones.places(rows, places)
+
+    def text(self, row: int) -> tuple[str, str]:
+        """Return the text of a row and the path of its section."""
+        number = bisect_right(self._rows, row) - 1
+        return self.shards[number].text(row - self._rows[number])
+
+    def document(self, number: int) -> tuple[str, str]:
+        """Return id and title of a document."""
+        if not 0 <= number < self._documents[-1]:
+            raise IndexFormatError(f"{self.shards[0].path.parent}: a passage belongs to no document. {DAMAGE_HINT}")
+        shard = bisect_right(self._documents, number) - 1
+        inner = number - self._documents[shard]
+        return self.shards[shard].name(inner), self.shards[shard].title(inner)
+
+    def get(self, i: int, score: float = 0.0) -> Passage:
+        """Return the passage of row `i` with a score; raises IndexFormatError where its bytes are damaged."""
+        shard = bisect_right(self._rows, i) - 1
+        place = self.shards[shard].spans[i - self._rows[shard]]
+        if len(self.tombstones.moved):
+            place = self.places(np.array([i], np.int64))[0]
+        document, number, start, end = place.tolist()
+        name, title = self.document(document)
+        text, section = self.text(i)
+        title = passage_title(title, section)
+        return Passage(id=f"{name}#{number}", text=text, title=title, score=score, document=name, start=start, end=end)
+
+    def problems(self) -> Iterator[str]:
+        """List inconsistencies between the numbers of the store; reads the numbers of all passages."""
+        for shard, documents in zip(self.shards, self._documents[1:], strict=True):
+            yield from shard.problems(documents)
+
+
+def open_store(folder: Path, manifest: Manifest) -> PassageStore:
+    """Open the passages of an index folder; raises IndexFormatError where a file does not match the manifest."""
+    shards = [
+        Shard(folder / s.passages, s.rows, s.documents, s.echoes, manifest.files[s.passages].sha256) for s in manifest.shards
+    ]
+    if not manifest.edits:
+        return PassageStore(shards, Tombstones())
+    path = folder / manifest.edits
+    store = PassageStore(shards, Tombstones.open(path, manifest.files[manifest.edits].sha256))
+    store.tombstones.check(len(store), store.documents, path)
+    return store

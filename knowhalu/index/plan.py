@@ -1,35 +1,38 @@
-"""What an index would take before it is built: a sample is read, cut and embedded, and the costs are computed."""
+"""Estimate the disk, memory and time of a build: read, split and embed a sample of the sources, and extrapolate."""
 
 import re
-import sys
 import time
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from knowhalu.errors import InputError, SettingsError
+from knowhalu.errors import InputError
 from knowhalu.index.chunking import chunk_document, passage_title
+from knowhalu.index.faiss_file import make_faiss_index
 from knowhalu.index.manifest import Chunking
+from knowhalu.index.progress import peak_memory
 from knowhalu.index.protocols import Embedder
 from knowhalu.ingest.sources import DocumentReader, SourceRecord, detect_format
 
 MAX_SAMPLED_DOCUMENTS, MAX_SAMPLED_FILES, MAX_SAMPLING_SECONDS = 2000, 20, 10.0
-"""How much of each format is sampled at most: so many documents, of so many files, in so many seconds."""
+"""Limits of the sample of each format."""
 MAX_TIMED_PASSAGES = 2048
-"""The passages that are kept for measuring the embedder."""
+"""Passages for measuring the speed of the embedder."""
 BYTES_PER_PASSAGE, BYTES_PER_DOCUMENT = 64, 48
-"""Bytes on disk of places, keys and offsets."""
+"""Bytes of places, keys and offsets on disk."""
 MEMORY_PER_PASSAGE, MEMORY_PER_DOCUMENT = 24, 36
-"""Bytes of memory that tell a passage, and an id, from all others."""
+"""Bytes of memory of the key of a passage and of a document."""
+UNKNOWN_MEMORY = 2**30
+"""Bytes assumed for the process with the embedder where the system does not report its memory."""
 BUFFER_BYTES = 256 * 2**20
-"""Bytes of passages and vectors that are held before they are written."""
+"""Bytes of passages and vectors in memory before they are written."""
 
 
 class SourceAmount(NamedTuple):
-    """What was read: counts, bytes of text and of titles, bytes of the files, and the seconds it took."""
+    """An amount of input: counts, bytes of text and of titles, bytes of the files, and seconds of reading."""
 
     documents: float = 0
     passages: float = 0
@@ -40,12 +43,12 @@ class SourceAmount(NamedTuple):
     seconds: float = 0
 
     def plus(self, other: "SourceAmount", times: float = 1) -> "SourceAmount":
-        """Return the sum with another amount, taken so many times."""
+        """Return the sum with another amount, multiplied by `times`."""
         return SourceAmount(*(a + b * times for a, b in zip(self, other, strict=True)))
 
 
 class BuildPlan(NamedTuple):
-    """What a build would take: bytes on disk and in memory, seconds for reading, embedding and the search structure."""
+    """An estimate: bytes on disk and in memory, seconds for reading, embedding and the search structure."""
 
     exact: bool
     documents: int
@@ -71,22 +74,22 @@ def plan_build(
     number_bytes: int = 4,
     exact: bool = False,
 ) -> BuildPlan:
-    """Estimate a build from a sample of the sources, or from all of them where `exact`.
+    """Estimate a build from a sample of the sources, or from all of them with `exact`.
 
-    `factory` names the FAISS factory for a number of passages, `number_bytes` is the size of a stored number. Raises
-    InputError where nothing can be read.
+    `factory` returns the FAISS factory for a number of passages, `number_bytes` is the size of a stored number. Raises
+    InputError where there is no document.
     """
     survey = _SourceSurvey(chunking)
     whole, problems, complete = survey.all(reader) if exact else survey.sample(reader)
     if not whole.passages:
-        raise InputError("there is no document to build an index from. Give a source with at least one text")
+        raise InputError("the sources contain no document. Give a source with at least one text")
     passages, documents = round(whole.passages), round(whole.documents)
     rate = measure_embedding_rate(embedder, survey.texts)
     name = factory(passages)
     code = bytes_per_vector(name, embedder.dimension)
     stored = embedder.dimension * number_bytes + BYTES_PER_PASSAGE + (code if name != "Flat" else 0)
     memory = (
-        peak_memory_with_embedder()
+        (peak_memory() or UNKNOWN_MEMORY)
         + BUFFER_BYTES
         + passages * (MEMORY_PER_PASSAGE + (code if name != "Flat" else 0))
         + documents * MEMORY_PER_DOCUMENT
@@ -109,22 +112,22 @@ def plan_build(
 
 
 def measure_embedding_rate(embedder: Embedder, texts: Sequence[str], seconds: float = 1.0) -> float:
-    """Return the passages that are embedded in a second, measured on ever more of these."""
-    embedder.encode(texts[:8])  # the first call makes ready what later ones use
+    """Return the number of passages embedded in a second, measured on batches of growing size."""
+    embedder.encode(texts[:8])  # the first call initializes the model
     count, rate = 16, 0.0
     while True:
         batch = list(islice(texts, count))
         started = time.perf_counter()
         embedder.encode(batch)
-        spent = time.perf_counter() - started
-        rate = len(batch) / max(spent, 1e-9)
-        if spent >= seconds or len(batch) == len(texts):
+        elapsed = time.perf_counter() - started
+        rate = len(batch) / max(elapsed, 1e-9)
+        if elapsed >= seconds or len(batch) == len(texts):
             return rate
         count *= 2
 
 
 class _SourceSurvey:
-    """Reads and cuts documents and keeps some passages as they are embedded."""
+    """Counts documents and their passages, and keeps some texts for measuring the embedder."""
 
     def __init__(self, chunking: Chunking) -> None:
         self._chunking = chunking
@@ -132,7 +135,7 @@ class _SourceSurvey:
         self.documents = 0
 
     def all(self, reader: DocumentReader) -> tuple[SourceAmount, int, bool]:
-        """Read everything; return what there is."""
+        """Read everything; return the amount, the number of skipped records, and True: the count is complete."""
         started = time.perf_counter()
         amount = SourceAmount()
         for record in reader:
@@ -140,89 +143,80 @@ class _SourceSurvey:
         return amount._replace(seconds=time.perf_counter() - started), reader.skipped, True
 
     def sample(self, reader: DocumentReader) -> tuple[SourceAmount, int, bool]:
-        """Read some documents of each format and scale them by the bytes of its files."""
+        """Read some documents of each format and scale them by the size of its files; return the same as `all`."""
         groups: dict[str, list[tuple[Path, int]]] = {}
         for (path, _), size in zip(reader.files, reader.sizes, strict=True):
             groups.setdefault(reader.format or detect_format(path) or "", []).append((path, size))
         whole, problems, complete = SourceAmount(), 0, True
         for files in groups.values():
-            found, broken, ended = self._group(reader, files)
+            amount, skipped, is_whole = self._group(reader, files)
             total = sum(size for _, size in files)
-            whole = whole.plus(found, 1 if ended else total / max(found.read, 1))
-            problems, complete = problems + broken, complete and ended
+            whole = whole.plus(amount, 1 if is_whole else total / max(amount.read, 1))
+            problems, complete = problems + skipped, complete and is_whole
         return whole, problems, complete
 
     def _group(self, reader: DocumentReader, files: list[tuple[Path, int]]) -> tuple[SourceAmount, int, bool]:
         chosen = [files[i * len(files) // min(MAX_SAMPLED_FILES, len(files))] for i in range(min(MAX_SAMPLED_FILES, len(files)))]
-        found, problems, complete = SourceAmount(), 0, len(chosen) == len(files)
+        total, problems, complete = SourceAmount(), 0, len(chosen) == len(files)
         stop = time.perf_counter() + MAX_SAMPLING_SECONDS
         for number, (path, size) in enumerate(chosen):
-            part = DocumentReader(path, fields=reader.fields, on_error="skip", quotes=reader.quotes, format=reader.format)
+            sample = DocumentReader(path, fields=reader.fields, on_error="skip", quotes=reader.quotes, format=reader.format)
             started, limit = time.perf_counter(), max(1, MAX_SAMPLED_DOCUMENTS // len(chosen))
-            amount, count, ended = SourceAmount(), 0, True
-            for count, record in enumerate(part, 1):
+            amount, count, is_whole = SourceAmount(), 0, True
+            for count, record in enumerate(sample, 1):
                 amount = amount.plus(self._amount(record))
-                if part.read and (count >= limit or time.perf_counter() > stop) and part.read < size:
-                    ended = False
+                if sample.read and (count >= limit or time.perf_counter() > stop) and sample.read < size:
+                    is_whole = False
                     break
-            read = size if ended else part.read
-            found = found.plus(amount._replace(read=read, seconds=time.perf_counter() - started))
-            problems, complete = problems + part.skipped, complete and ended
+            read = size if is_whole else sample.read
+            total = total.plus(amount._replace(read=read, seconds=time.perf_counter() - started))
+            problems, complete = problems + sample.skipped, complete and is_whole
             if time.perf_counter() > stop and number + 1 < len(chosen):
-                return found, problems, False
-        return found, problems, complete
+                return total, problems, False
+        return total, problems, complete
 
     def _amount(self, record: SourceRecord) -> SourceAmount:
         self.documents += 1
         passages = list(chunk_document(record, self._chunking))
-        kept = passages[: max(0, MAX_TIMED_PASSAGES - len(self.texts))]
-        titles = [passage_title(record.title, p.section) if self._chunking.titles else "" for p in kept]
-        self.texts += [f"{title}. {p.span.text}" if title else p.span.text for title, p in zip(titles, kept, strict=True)]
+        timed = passages[: max(0, MAX_TIMED_PASSAGES - len(self.texts))]
+        titles = [passage_title(record.title, p.section) if self._chunking.titles else "" for p in timed]
+        self.texts += [f"{title}. {p.span.text}" if title else p.span.text for title, p in zip(titles, timed, strict=True)]
         words = sum(len(p.span.text.split()) for p in passages)
         size = sum(len(p.span.text.encode()) for p in passages)
         return SourceAmount(1, len(passages), words, size, len(record.title.encode()) + len(record.id.encode()))
 
 
 KMEANS_ITERATIONS, KMEANS_VECTORS_PER_LIST = 10, 40
-"""Rounds of k-means, and training vectors for each list."""
+"""Iterations of k-means, and training vectors for each list."""
 HNSW_VISITED_NODES = 40
-"""Nodes that HNSW looks at for each one it adds."""
+"""Nodes that HNSW visits for each node that it adds."""
 PQ_CODEWORDS = 256
 SCATTERED_ACCESS_FACTOR = 20
-"""How many times slower distances to scattered vectors are than those of a matrix product."""
-
-
-def _make_faiss_index(factory: str, dimension: int) -> Any:
-    import faiss
-
-    try:
-        return faiss.index_factory(dimension, factory, faiss.METRIC_INNER_PRODUCT)
-    except RuntimeError as error:
-        raise SettingsError(f"factory {factory!r}: FAISS cannot make it for {dimension} dimensions. Try IVF4096,PQ48") from error
+"""Slowdown of distances to scattered vectors against a matrix product."""
 
 
 def _list_count(factory: str) -> int:
-    found = re.search(r"IVF(\d+)", factory)
-    return int(found[1]) if found else 0
+    match = re.search(r"IVF(\d+)", factory)
+    return int(match[1]) if match else 0
 
 
 def _neighbour_count(factory: str) -> int:
-    found = re.search(r"^(?:.*,)?HNSW(\d*)", factory) if "IVF" not in factory else None
-    return int(found[1] or 32) if found else 0
+    match = re.search(r"^(?:.*,)?HNSW(\d*)", factory) if "IVF" not in factory else None
+    return int(match[1] or 32) if match else 0
 
 
 def bytes_per_vector(factory: str, dimension: int) -> int:
-    """Return the bytes that a vector takes in an index of this factory, with its number and its links."""
+    """Return the bytes of a vector in an index of this factory, including its id and its links."""
     import faiss
 
-    made = _make_faiss_index(factory, dimension)
-    inner = faiss.downcast_index(made.index) if isinstance(made, faiss.IndexPreTransform) else made
+    index = make_faiss_index(factory, dimension)
+    inner = faiss.downcast_index(index.index) if isinstance(index, faiss.IndexPreTransform) else index
     codes = inner.storage if isinstance(inner, faiss.IndexHNSW) else inner
     return int(codes.sa_code_size()) + (8 if _list_count(factory) else 0) + 8 * _neighbour_count(factory)
 
 
 def estimate_faiss_seconds(factory: str, passages: int, dimension: int) -> float:
-    """Estimate the time to train and fill an index of this factory; 0 for one that only compares."""
+    """Estimate the seconds to train and fill an index of this factory; 0 for exact search."""
     if factory == "Flat":
         return 0.0
     lists = _list_count(factory)
@@ -239,13 +233,3 @@ def _measure_flops(size: int = 1024) -> float:
     started = time.perf_counter()
     a @ a
     return 2 * size**3 / (time.perf_counter() - started)
-
-
-def peak_memory_with_embedder() -> int:
-    """Return the most bytes that this process has held, with the embedder in it."""
-    try:
-        import resource
-    except ImportError:  # there is none on Windows
-        return 2**30
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else most * 1024

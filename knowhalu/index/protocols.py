@@ -1,4 +1,4 @@
-"""The contracts of retrieval: what turns texts into vectors, and what finds passages."""
+"""Contracts of retrieval: embedders, token encoders and retrievers."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -13,54 +13,42 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 
-class Embedder(Protocol):
-    """Turns texts into vectors whose inner product is the cosine.
-
-    `fingerprint` is a sha256 over the weights and whatever else changes the vectors of passages, `symmetric` tells
-    whether queries are encoded just like passages, so that both may share one call.
-    """
+class Encoder(Protocol):
+    """A model that encodes texts; `fingerprint` is a sha256 of the weights and of everything else that changes the vectors."""
 
     @property
     def name(self) -> str:
-        """Return the name by which the embedder is asked for."""
+        """Return the name of the encoder in settings."""
 
     @property
     def fingerprint(self) -> str:
-        """Return the sha256 that tells this embedder from all others."""
+        """Return the sha256 that identifies the encoder."""
 
     @property
     def dimension(self) -> int:
         """Return the length of a vector."""
 
+
+class Embedder(Encoder, Protocol):
+    """Embeds texts as vectors whose inner product is the cosine."""
+
     @property
     def symmetric(self) -> bool:
-        """Tell whether `query` makes no difference to `encode`."""
+        """Return whether queries are encoded like passages, so that both may share a call."""
 
     def encode(self, texts: Sequence[str], *, query: bool = False) -> "Vectors":
         """Encode texts in order: float32 `(len(texts), dimension)`, every row of length 1."""
 
 
-class TokenEncoder(Protocol):
-    """Turns every token of a text into a vector, for late interaction."""
-
-    @property
-    def name(self) -> str:
-        """Return the name by which the encoder is asked for."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Return the sha256 that tells this encoder from all others."""
-
-    @property
-    def dimension(self) -> int:
-        """Return the length of a vector."""
+class TokenEncoder(Encoder, Protocol):
+    """Embeds every token of a text, for late interaction."""
 
     def encode(self, texts: Sequence[str], *, query: bool = False) -> "list[Vectors]":
         """Encode texts in order: for each, float32 `(tokens, dimension)`, every row of length 1."""
 
 
 class Retriever(Protocol):
-    """Finds the passages that say most about a query."""
+    """Finds the passages most relevant to a query."""
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
         """Return at most `k` passages for each query, best first; none for a blank query.
@@ -70,6 +58,6 @@ class Retriever(Protocol):
 
 
 def check_k(k: int) -> None:
-    """Raise InputError unless `k` passages can be asked for."""
+    """Raise InputError unless `k` is positive."""
     if k < 1:
-        raise InputError(f"k is {k}: ask for at least 1 passage")
+        raise InputError(f"k is {k}: request at least 1 passage")

@@ -1,4 +1,4 @@
-"""Compressed token vectors: the nearest centroid, and what is left in a few bits a number (ColBERTv2, section 3.3)."""
+"""Compressed token vectors: the nearest centroid, and the residual in a few bits per number (ColBERTv2, section 3.3)."""
 
 from typing import Any, NamedTuple
 
@@ -6,18 +6,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.errors import InputError
+from knowhalu.index.container import Floats, Ints
 
-Floats = NDArray[np.float32]
 ALLOWED_BITS = (1, 2, 4, 8)
 MAX_VECTORS_PER_CENTROID = 40
-"""Training vectors for each centroid, at most."""
+"""Most training vectors for each centroid."""
 KMEANS_ROUNDS = 8
 MAX_RESIDUAL_SAMPLE = 2**18
-"""Numbers of residuals that the levels are learned from."""
+"""Sampled residual numbers for fitting the quantization levels."""
 
 
 class ResidualCodes(NamedTuple):
-    """Compressed vectors: the number of each one's centroid `(n,)`, and its packed residual `(n, dimension * bits / 8)`."""
+    """Compressed vectors: centroid numbers `(n,)`, and packed residuals `(n, dimension * bits / 8)`."""
 
     centroids: NDArray[np.int32]
     residuals: NDArray[np.uint8]
@@ -26,8 +26,8 @@ class ResidualCodes(NamedTuple):
 class ResidualCodec:
     """Compress vectors of length 1 to a centroid and residuals of `bits` bits, and back.
 
-    `borders` `(2**bits - 1,)` part the residuals into ranges, `values` `(2**bits,)` stand for these: a number of a residual
-    comes back as the nearest value. ColBERTv2 takes quantiles; the values of least error bring the vectors closer.
+    `borders` `(2**bits - 1,)` divide the residuals into ranges, `values` `(2**bits,)` represent them: a number of a residual is
+    restored as the nearest value. ColBERTv2 uses quantiles; values of least squared error are more accurate.
     """
 
     def __init__(self, centroids: Floats, borders: Floats, values: Floats) -> None:
@@ -35,18 +35,18 @@ class ResidualCodec:
         self.centroids, self.borders, self.values = floats
         self.bits = int(len(values)).bit_length() - 1
         if self.bits not in ALLOWED_BITS or len(values) != 1 << self.bits or len(borders) != len(values) - 1:
-            raise InputError(f"{len(values)} values and {len(borders)} borders: residuals have 1, 2, 4 or 8 bits")
+            raise InputError(f"{len(values)} values and {len(borders)} borders: residuals must have 1, 2, 4 or 8 bits")
         self.dimension = self.centroids.shape[1]
         if self.dimension * self.bits % 8:
-            raise InputError(f"{self.dimension} numbers of {self.bits} bits do not fill whole bytes: take more bits")
-        # what each of the 256 bytes stands for, so that unpacking is one look-up
+            raise InputError(f"{self.dimension} numbers of {self.bits} bits do not fill whole bytes. Use more bits")
+        # the values of each of the 256 bytes, so that unpacking is one look-up
         shifts = np.arange(0, 8, self.bits)
-        self._meaning = self.values[(np.arange(256)[:, None] >> shifts) & (len(self.values) - 1)]
+        self._byte_values = self.values[(np.arange(256)[:, None] >> shifts) & (len(self.values) - 1)]
         self._index: Any = None
 
     @classmethod
     def train(cls, vectors: Floats, centroids: int, bits: int = 4, seed: int = 0) -> "ResidualCodec":
-        """Learn centroids by k-means, and the values from their residuals."""
+        """Fit centroids by k-means, and the values to the residuals."""
         import faiss
 
         means = faiss.Kmeans(
@@ -54,9 +54,9 @@ class ResidualCodec:
             min_points_per_centroid=1, max_points_per_centroid=MAX_VECTORS_PER_CENTROID,
         )  # fmt: skip
         means.train(np.ascontiguousarray(vectors, dtype=np.float32))
-        found = np.asarray(means.centroids, dtype=np.float32).reshape(-1, vectors.shape[1])
+        centers = np.asarray(means.centroids, dtype=np.float32).reshape(-1, vectors.shape[1])
         _, near = means.index.search(vectors, 1)
-        return cls(found, *_fit_quantization_levels((vectors - found[near[:, 0]]).ravel(), 1 << bits))
+        return cls(centers, *_fit_quantization_levels((vectors - centers[near[:, 0]]).ravel(), 1 << bits))
 
     def nearest(self, vectors: Floats) -> NDArray[np.int32]:
         """Return the number of the nearest centroid of each vector."""
@@ -66,8 +66,8 @@ class ResidualCodec:
             self._index = faiss.IndexFlatIP(self.dimension)
             self._index.add(self.centroids)
         _, near = self._index.search(np.ascontiguousarray(vectors, dtype=np.float32), 1)
-        found: NDArray[np.int32] = near[:, 0].astype(np.int32)
-        return found
+        centroids: NDArray[np.int32] = near[:, 0].astype(np.int32)
+        return centroids
 
     def compress(self, vectors: Floats) -> ResidualCodes:
         """Compress vectors `(n, dimension)`."""
@@ -78,16 +78,16 @@ class ResidualCodec:
         return ResidualCodes(near, packed)
 
     def restore(self, codes: ResidualCodes) -> Floats:
-        """Return the vectors that codes stand for, of length 1."""
-        found: Floats = self.centroids[codes.centroids] + self._meaning[codes.residuals].reshape(
+        """Return the vectors of codes, normalized to length 1."""
+        vectors: Floats = self.centroids[codes.centroids] + self._byte_values[codes.residuals].reshape(
             len(codes.centroids), self.dimension
         )
-        found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), np.float32(1e-12))
-        return found
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-12))
+        return vectors
 
 
 def _fit_quantization_levels(numbers: Floats, count: int) -> tuple[Floats, Floats]:
-    """Learn the values that stand for numbers with the least squared error, and the borders half-way (Lloyd 1982)."""
+    """Fit the values that represent numbers with the least squared error, and the borders half-way between (Lloyd 1982)."""
     numbers = numbers[:: max(1, len(numbers) // MAX_RESIDUAL_SAMPLE)]
     values = np.quantile(numbers, (np.arange(count) + 0.5) / count)
     for _ in range(KMEANS_ROUNDS * 4):
@@ -98,10 +98,10 @@ def _fit_quantization_levels(numbers: Floats, count: int) -> tuple[Floats, Float
     return ((values[1:] + values[:-1]) / 2).astype(np.float32), values.astype(np.float32)
 
 
-def maxsim(query: Floats, tokens: Floats, starts: NDArray[np.int64]) -> Floats:
-    """Score passages by late interaction (ColBERT, section 3.3): for every token of the query, its best match, summed.
+def maxsim(query: Floats, tokens: Floats, starts: Ints) -> Floats:
+    """Score passages by late interaction (ColBERT, section 3.3): the sum of the best match of every token of the query.
 
-    `tokens` holds the vectors of all passages end to end, `starts` where each passage begins; none is empty.
+    `tokens` are the concatenated vectors of all passages, `starts` where each passage begins; none is empty.
     """
     best: Floats = np.maximum.reduceat(tokens @ query.T, starts, axis=0)
     scores: Floats = best.sum(axis=1, dtype=np.float32)

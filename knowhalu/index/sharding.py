@@ -1,9 +1,9 @@
-"""The first stage of a build: documents are cut into passages and written as shards, as a resumable stream."""
+"""The first stage of a build: split documents into passages and write them as shards, in a resumable stream."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -11,20 +11,21 @@ from knowhalu.errors import IndexFormatError
 from knowhalu.index.chunking import chunk_document
 from knowhalu.index.manifest import Chunking
 from knowhalu.index.progress import ProgressMeter
-from knowhalu.index.shard_file import Shard, ShardSummary, ShardWriter
+from knowhalu.index.shard_file import Shard, ShardSummary, ShardWriter, sum_counts
 from knowhalu.index.transaction import IndexTransaction
 from knowhalu.ingest.sources import SourceRecord
 from knowhalu.io.keys import KEY_TYPE, KeySet, find_keys, make_key
 from knowhalu.text.sentences import Span
 
 WINDOW_PASSAGES = 8192
-"""Pieces that are looked up together."""
+"""Passages that are looked up, or sorted by length, together."""
 WINDOW_CHARACTERS = 2**24
-"""Characters after which a window ends, however few its pieces are."""
+"""Characters after which a window ends, however few its passages are."""
+T = TypeVar("T")
 
 
 class StreamPosition(NamedTuple):
-    """A place in the stream: so many records, so many pieces of the last one, and a hash over all records up to it."""
+    """A position in the stream: records, pieces of the last record, and a hash of all records up to it."""
 
     records: int = 0
     pieces: int = 0
@@ -32,7 +33,7 @@ class StreamPosition(NamedTuple):
 
 
 class StreamedPassage(NamedTuple):
-    """A passage of a record; the first piece of a record `opens` its document, and a record without text has only that."""
+    """A passage of a record; the first one `opens` the document, and a record without passages yields only an opening."""
 
     record: SourceRecord
     opens: bool
@@ -43,19 +44,19 @@ class StreamedPassage(NamedTuple):
     position: StreamPosition
 
 
-class SourcesChanged(Exception):  # noqa: N818 - tells the builder, never a caller
-    """The records are not those that were read before."""
+class SourcesChanged(Exception):  # noqa: N818 - internal signal
+    """The records differ from those of the unfinished work."""
 
 
 def text_to_embed(title: str, text: str, chunking: Chunking) -> str:
-    """Return what is embedded of a passage."""
+    """Return the text of a passage that is embedded."""
     return f"{title}. {text}" if chunking.titles and title else text
 
 
 def stream_passages(records: Iterable[SourceRecord], chunking: Chunking, after: StreamPosition) -> Iterator[StreamedPassage]:
-    """Cut records into pieces, leaving out those up to `after`.
+    """Split records into passages and yield those behind the position `after`.
 
-    Raises SourcesChanged where the records up to there are others than they were.
+    Raises SourcesChanged where the records up to that position differ from those read before.
     """
     count, chain = 0, ""
     for count, record in enumerate(records, 1):  # noqa: B007
@@ -86,12 +87,12 @@ def _extend_chain(chain: str, record: SourceRecord) -> str:
     return hashlib.blake2b(parts.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
-def group_into_windows(stream: Iterator[StreamedPassage]) -> Iterator[list[StreamedPassage]]:
-    """Gather pieces into windows of bounded size."""
-    window, size = list[StreamedPassage](), 0
-    for piece in stream:
-        window.append(piece)
-        size += len(piece.span.text) if piece.span else 0
+def group_into_windows(stream: Iterable[T], length: Callable[[T], int]) -> Iterator[list[T]]:
+    """Group passages into windows of bounded size; `length` counts the characters of one."""
+    window, size = list[T](), 0
+    for passage in stream:
+        window.append(passage)
+        size += length(passage)
         if len(window) >= WINDOW_PASSAGES or size >= WINDOW_CHARACTERS:
             yield window
             window, size = [], 0
@@ -103,83 +104,71 @@ class FinishedShard(NamedTuple):
     """A finished shard of the work folder."""
 
     path: Path
-    made: ShardSummary
+    summary: ShardSummary
 
     def open(self) -> Shard:
         """Open the shard."""
-        return Shard(self.path, self.made.passages, self.made.documents, self.made.echoes, self.made.sha256)
-
-
-class SeenTexts(Protocol):
-    """Tells which texts are new, and which documents may come."""
-
-    def check(self, records: Sequence[SourceRecord]) -> None:
-        """Raise InputError for a document that may not come in."""
-
-    def load(self, shard: Shard) -> None:
-        """Take in the passages of a shard that was finished before."""
-
-    def new(self, keys: list[bytes]) -> list[bool]:
-        """Take in keys and tell for each whether it is new."""
+        return Shard(self.path, self.summary.passages, self.summary.documents, self.summary.echoes, self.summary.sha256)
 
 
 class SeenInBuild:
-    """The texts of this work alone."""
+    """Deduplicate among the texts of this build, and accept every document."""
 
     def __init__(self) -> None:
         self._keys = KeySet()
 
     def check(self, records: Sequence[SourceRecord]) -> None:
-        """Let every document in."""
+        """Raise InputError for a document that may not be added."""
 
     def load(self, shard: Shard) -> None:
-        """Take in the passages of a shard that was finished before."""
+        """Add the passages of a shard that was finished before."""
         self._keys.load(shard.keys)
 
     def new(self, keys: list[bytes]) -> list[bool]:
-        """Take in keys and tell for each whether it is new."""
+        """Add keys and return for each whether it is new."""
         return [self._keys.add(key) for key in keys]
 
 
 class SeenInShards(SeenInBuild):
-    """The texts of this work and of the shards of an index, which are looked through anew for each window."""
+    """Deduplicate against the shards of an index, too, which are searched for each window."""
 
     def __init__(self, shards: Sequence[Shard]) -> None:
         super().__init__()
         self._shards = shards
 
     def new(self, keys: list[bytes]) -> list[bool]:
-        """Take in keys and tell for each whether it is new."""
+        """Add keys and return for each whether it is new."""
         wanted = np.sort(np.array(keys, KEY_TYPE))
         known = {s.keys[i : i + 1].tobytes() for s in self._shards for i in find_keys(s.keys, wanted)}
         return [key not in known and self._keys.add(key) for key in keys]
 
 
 class ShardBuilder:
-    """Cut records into shards in a work folder, going on where an earlier process stopped."""
+    """Write records as shards in a work folder, resuming where an earlier process stopped."""
 
     def __init__(
-        self, work: IndexTransaction, chunking: Chunking, *, limit: int, seen: SeenTexts, first_document: int = 0
+        self, work: IndexTransaction, chunking: Chunking, *, limit: int, seen: SeenInBuild, first_document: int = 0
     ) -> None:
         self._work, self._chunking, self._limit, self._seen, self._first = work, chunking, limit, seen, first_document
         self.shards = [_open_finished_shard(work, i, s["shard"]) for i, s in enumerate(s for s in work.steps if "shard" in s)]
         for shard in self.shards:
             seen.load(shard.open())
-        last = work.steps[-1] if work.steps else {}
-        self._after = StreamPosition(*last.get("position", ()))
+        last_step = work.steps[-1] if work.steps else {}
+        self._after = StreamPosition(*last_step.get("position", ()))
         self._writer = self._begin()
 
     def run(self, records: Iterable[SourceRecord], meter: ProgressMeter) -> list[FinishedShard]:
-        """Read all records; raises SourcesChanged where they are not those that were read before."""
+        """Read all records; raises SourcesChanged where they differ from those of the unfinished work."""
         position = self._after
-        for window in group_into_windows(stream_passages(records, self._chunking, self._after)):
+        stream = stream_passages(records, self._chunking, self._after)
+        for window in group_into_windows(stream, lambda passage: len(passage.span.text) if passage.span else 0):
             if self._work.steps and "end" in self._work.steps[-1]:
                 raise SourcesChanged
             self._seen.check([p.record for p in window if p.opens])
-            new = iter(self._seen.new([p.key for p in window if p.span]))
-            for piece in window:
-                position = piece.position
-                self._take(piece, new)
+            is_new = iter(self._seen.new([p.key for p in window if p.span]))
+            for passage in window:
+                position = passage.position
+                self._add(passage, is_new)
                 if self._writer.full:
                     self._close(position)
             passages, documents, echoes = (a + b for a, b in zip(self._counts(), self._writer.counts, strict=True))
@@ -191,29 +180,28 @@ class ShardBuilder:
         return self.shards
 
     def _counts(self) -> tuple[int, int, int]:
-        made = [shard.made for shard in self.shards]
-        return sum(m.passages for m in made), sum(m.documents for m in made), sum(m.echoes for m in made)
+        return sum_counts(shard.summary for shard in self.shards)
 
     def _begin(self) -> ShardWriter:
         return ShardWriter(self._first + self._counts()[1], self._limit)
 
-    def _take(self, piece: StreamedPassage, new: Any) -> None:
-        record, span = piece.record, piece.span
-        if piece.opens:
+    def _add(self, passage: StreamedPassage, is_new: Any) -> None:
+        record, span = passage.record, passage.span
+        if passage.opens:
             self._writer.document(record.id, record.title)
         if span is None:
             return
-        if next(new):
-            self._writer.passage(record.id, piece.number, span.start, piece.key, span.text, piece.section)
+        if next(is_new):
+            self._writer.passage(record.id, passage.number, span.start, passage.key, span.text, passage.section)
         else:
-            self._writer.echo(record.id, piece.number, span.start, piece.key)
+            self._writer.echo(record.id, passage.number, span.start, passage.key)
 
     def _close(self, position: StreamPosition) -> None:
         path = self._work.folder / f"{len(self.shards):05d}.passages"
-        made = self._writer.finish(path)
-        self.shards.append(FinishedShard(path, made))
+        summary = self._writer.finish(path)
+        self.shards.append(FinishedShard(path, summary))
         self._writer = self._begin()
-        self._step({"shard": [*made[:3], f"{made.content:x}", *made[4:]], "position": position})
+        self._step({"shard": [*summary[:3], f"{summary.content:x}", *summary[4:]], "position": position})
 
     def _step(self, step: dict[str, Any]) -> None:
         self._work.note(step)
@@ -222,8 +210,8 @@ class ShardBuilder:
 
 def _open_finished_shard(work: IndexTransaction, number: int, shard: list[Any]) -> FinishedShard:
     passages, documents, echoes, content, size, sha256 = shard
-    made = ShardSummary(passages, documents, echoes, int(content, 16), size, sha256)
-    cut = FinishedShard(work.folder / f"{number:05d}.passages", made)
-    if not cut.path.is_file():
-        raise IndexFormatError(f"{cut.path}: is missing from the unfinished work. Force the command to begin anew")
-    return cut
+    summary = ShardSummary(passages, documents, echoes, int(content, 16), size, sha256)
+    finished = FinishedShard(work.folder / f"{number:05d}.passages", summary)
+    if not finished.path.is_file():
+        raise IndexFormatError(f"{finished.path}: is missing from the unfinished work. Use --force to start over")
+    return finished

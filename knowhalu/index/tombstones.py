@@ -1,7 +1,7 @@
-"""What was changed in an index since its shards were written: which documents are gone, and what follows from it.
+"""Deletions in an index since its shards were written: deleted documents, and the resulting dead and moved rows.
 
-A passage is shown at the first place where its title and text stand in a document that is still there. So where the document
-that it was read from is gone, it moves to its first echo, and is dead where there is none. Shards are never rewritten for this.
+A passage is shown at its first occurrence in a document that was not deleted. Where the document that it was read from was
+deleted, the passage moves to its first remaining echo, and is dead where there is none. Shards are not rewritten for this.
 """
 
 from collections.abc import Sequence
@@ -11,17 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.errors import IndexFormatError
-from knowhalu.index.container import DAMAGE_HINT, SectionFile, SectionWriter
+from knowhalu.index.container import DAMAGE_HINT, Ints, SectionFile, SectionWriter
 from knowhalu.index.shard_file import Shard
 from knowhalu.io.keys import find_keys
 
 EDITS_KIND = "edits"
-Ints = NDArray[np.int64]
 EMPTY_ROWS: Ints = np.zeros(0, np.int64)
 
 
 class Tombstones:
-    """Dead documents and rows, sorted, and the moved rows `(row, document, number, start)`, sorted by row."""
+    """Deleted documents and dead rows, sorted, and moved rows `(row, document, number, start)`, sorted by row."""
 
     def __init__(self, documents: Ints = EMPTY_ROWS, rows: Ints = EMPTY_ROWS, moved: Ints | None = None) -> None:
         self.documents, self.rows = documents, rows
@@ -29,12 +28,12 @@ class Tombstones:
 
     @classmethod
     def open(cls, path: Path, digest: str) -> "Tombstones":
-        """Open a file of edits."""
+        """Open a file of tombstones."""
         file = SectionFile(path, EDITS_KIND, digest)
         return cls(file.numbers(0)[:, 0], file.numbers(1)[:, 0], file.numbers(2, columns=4))
 
     def write(self, path: Path) -> SectionWriter:
-        """Write a file of edits; return the writer, which knows its size and sha256."""
+        """Write a file of tombstones; return the writer, which has its size and sha256."""
         with SectionWriter(path, EDITS_KIND) as file:
             for data in (self.documents, self.rows, self.moved):
                 file.begin()
@@ -42,19 +41,19 @@ class Tombstones:
         return file
 
     def check(self, rows: int, documents: int, path: Path) -> None:
-        """Raise IndexFormatError where an edit is about a row or document that the index does not have."""
-        for given, end in ((self.documents, documents), (self.rows, rows), (self.moved[:, 0], rows)):
-            if len(given) and (given[0] < 0 or given[-1] >= end or np.any(given[1:] <= given[:-1])):
-                raise IndexFormatError(f"{path}: names what the index does not have. {DAMAGE_HINT}")
+        """Raise IndexFormatError where a row or document is not in the index or out of order."""
+        for values, end in ((self.documents, documents), (self.rows, rows), (self.moved[:, 0], rows)):
+            if len(values) and (values[0] < 0 or values[-1] >= end or np.any(values[1:] <= values[:-1])):
+                raise IndexFormatError(f"{path}: names rows or documents that the index does not have. {DAMAGE_HINT}")
         if np.any((self.moved[:, 1] < 0) | (self.moved[:, 1] >= documents)):
-            raise IndexFormatError(f"{path}: moves a passage to no document. {DAMAGE_HINT}")
+            raise IndexFormatError(f"{path}: moves a passage to a document that the index does not have. {DAMAGE_HINT}")
 
     def is_dead(self, rows: Ints) -> NDArray[np.bool_]:
-        """Tell for each row whether no document has it any more."""
+        """Return for each row whether it is dead."""
         return is_in_sorted(rows, self.rows)
 
     def places(self, rows: Ints, spans: Ints) -> Ints:
-        """Put into `spans` (document, number, start, end), one for each row, the places that rows have moved to."""
+        """Replace the places of moved rows in `spans` (document, number, start, end), one for each row."""
         if not len(self.moved):
             return spans
         at = np.minimum(np.searchsorted(self.moved[:, 0], rows), len(self.moved) - 1)
@@ -66,29 +65,29 @@ class Tombstones:
         return spans
 
 
-def is_in_sorted(values: Ints, sorted_ones: Ints) -> NDArray[np.bool_]:
-    """Tell for each value whether it is among sorted ones."""
-    if not len(sorted_ones):
+def is_in_sorted(values: Ints, sorted_values: Ints) -> NDArray[np.bool_]:
+    """Return for each value whether it is in a sorted array."""
+    if not len(sorted_values):
         return np.zeros(values.shape, bool)
-    at = np.minimum(np.searchsorted(sorted_ones, values), len(sorted_ones) - 1)
-    found: NDArray[np.bool_] = sorted_ones[at] == values
-    return found
+    at = np.minimum(np.searchsorted(sorted_values, values), len(sorted_values) - 1)
+    is_in: NDArray[np.bool_] = sorted_values[at] == values
+    return is_in
 
 
 def resolve_deletions(shards: Sequence[Shard], documents: Ints) -> Tombstones:
-    """Work out dead and moved rows from the sorted numbers of the documents that are gone."""
+    """Compute the dead and moved rows from the sorted numbers of the deleted documents."""
     firsts = np.cumsum([0, *map(len, shards)])
-    gone = [np.flatnonzero(is_in_sorted(np.ascontiguousarray(s.spans[:, 0]), documents)) for s in shards]
-    rows = np.concatenate([here + first for here, first in zip(gone, firsts, strict=False)]).astype(np.int64)
-    keys = np.concatenate([s.keys[here] for s, here in zip(shards, gone, strict=True)])
+    deleted = [np.flatnonzero(is_in_sorted(np.ascontiguousarray(s.spans[:, 0]), documents)) for s in shards]
+    rows = np.concatenate([inside + first for inside, first in zip(deleted, firsts, strict=False)]).astype(np.int64)
+    keys = np.concatenate([s.keys[inside] for s, inside in zip(shards, deleted, strict=True)])
     order = np.argsort(keys)
     keys, owners = keys[order], rows[order]
     moved: dict[int, tuple[int, int, int]] = {}
     for shard in shards:
-        heard = shard.echo_keys
-        for i in find_keys(heard, keys):
+        echo_keys = shard.echo_keys
+        for i in find_keys(echo_keys, keys):
             document, number, start = map(int, shard.echo_places[i])
-            row = int(owners[np.searchsorted(keys, heard[i : i + 1])[0]])
+            row = int(owners[np.searchsorted(keys, echo_keys[i : i + 1])[0]])
             if row not in moved and not is_in_sorted(np.array([document]), documents)[0]:
                 moved[row] = document, number, start
     table = np.array([[r, *moved[r]] for r in sorted(moved)], np.int64).reshape(-1, 4)

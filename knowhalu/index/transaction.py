@@ -1,7 +1,7 @@
-"""The folder beside an index in which every change of it is prepared, with its lock and its journal.
+"""The work folder of an index in which every change is prepared, with its lock and its journal.
 
-A journal is a line that tells what the work is for, then one for each finished step. Killed work goes on from there where the
-same is asked for again. One process works at a time: the lock is the kernel's, so a process that dies lets go of it.
+The journal has a line that describes the job, then one for each finished step. Killed work resumes from there when the same job
+is started again. One process works at a time; the kernel releases the lock of a process that dies.
 """
 
 import contextlib
@@ -23,60 +23,58 @@ FORMAT_1_FILES = {"texts.bin", "texts.offsets", "documents.bin", "documents.offs
 
 
 class IndexTransaction:
-    """Unfinished work on the index `out`, held alone from opening to closing; use it as a context manager."""
+    """Unfinished work on the index `out`, locked from opening to closing; use it as a context manager."""
 
     def __init__(self, out: Path, job: Callable[[], dict[str, Any]], *, restart: bool = False) -> None:
-        """Lock and open the work folder; `job` is asked when the index can no longer change.
+        """Lock and open the work folder; `job` describes the change and is called once the index is locked.
 
-        What lies there of another job is dropped if little is lost by it or `restart` is set; else it is an IndexFormatError.
+        Unfinished work of another job is discarded if it is cheap or `restart` is set; else this raises IndexFormatError.
         """
         self.out, self._restart = out, restart
         self.published: Manifest | None = None
-        """What a killed process had finished of this very job, and is in place now."""
+        """The result of this very job where a killed process had finished and this one published it."""
         self.folder = out.with_name(f".{out.name}.building")
         out.parent.mkdir(parents=True, exist_ok=True)
-        self._lock = _take_lock(out.with_name(f".{out.name}.lock"), out)
-        try:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(lock_index(out))
             self.steps = self._read(job)
-        except BaseException:
-            self._release()
-            raise
+            self._lock = stack.pop_all()
 
     def _read(self, job: Callable[[], dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the finished steps of this job, after making the folder anew where it is of another."""
-        head, steps = _read_journal(self.folder / JOURNAL_FILE)
+        """Return the finished steps of this job; clear the folder where it is of another job."""
+        job_line, steps = _read_journal(self.folder / JOURNAL_FILE)
         if steps and "publish" in steps[-1]:
             made = Manifest.model_validate_json(steps[-1]["publish"])
             self._roll_forward(made, steps[-1]["moves"])
             self.job = job()
-            self.published, head = made if head == self.job else None, None
+            self.published, job_line = made if job_line == self.job else None, None
         else:
             self.job = job()
-        self._command = (head or self.job)["command"]
-        if head != self.job:
-            if head is not None:
-                self.refuse(f"it was begun with other settings ({_describe_difference(head, self.job)})")
+        self._command = (job_line or self.job)["command"]
+        if job_line != self.job:
+            if job_line is not None:
+                self.refuse(f"it was started with other settings ({_describe_difference(job_line, self.job)})")
             self.clear()
             return []
         return steps
 
     @property
     def is_precious(self) -> bool:
-        """Tell whether work was done that takes a while to do again, as copying does not."""
+        """Return whether the finished work is expensive to repeat; copying is not."""
         return self._command != "compact" and (
             any(self.folder.glob("*.vectors")) or len(list(self.folder.glob("*.passages"))) > 1
         )
 
     def refuse(self, why: str) -> None:
-        """Raise IndexFormatError for work that does not go on from what is there, unless it may be dropped."""
+        """Raise IndexFormatError for unfinished work that cannot be resumed, unless it may be discarded."""
         if self.is_precious and not self._restart:
             raise IndexFormatError(
-                f"{self.out}: there is unfinished work on this index, and {why}. Give the same command as before to finish it, "
-                "or force this one to drop what was done"
+                f"{self.out}: there is unfinished work on this index, and {why}. Run the same command as before to finish it, "
+                "or use --force to discard it"
             )
 
     def clear(self) -> None:
-        """Begin anew with an empty folder and journal."""
+        """Start over with an empty folder and journal."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir()
         self.steps = []
@@ -84,18 +82,18 @@ class IndexTransaction:
         self.note(self.job)
 
     def note(self, step: dict[str, Any]) -> None:
-        """Write a finished step into the journal."""
+        """Append a finished step to the journal."""
         with (self.folder / JOURNAL_FILE).open("ab") as file:
             file.write(json.dumps(step, ensure_ascii=False).encode() + b"\n")
             file.flush()
-            # a step that a power cut takes away is only done again; what is published must be known to the end
+            # a step lost in a power failure is only repeated, but a publication must be completed
             if "publish" in step:
                 os.fsync(file.fileno())
 
     def publish(self, manifest: Manifest, moves: dict[str, str]) -> None:
-        """Move finished files, which are on disk, each to its name in the index folder, and switch to them.
+        """Move finished and synced files to their names in the index folder, and switch the manifest to them.
 
-        Once the journal says so this is done to its end, if need be by the next process that works on the index.
+        Once the journal has this step it is completed, if necessary by the next process that changes the index.
         """
         self.note({"publish": manifest.model_dump_json(), "moves": moves})
         self._roll_forward(manifest, moves)
@@ -106,41 +104,33 @@ class IndexTransaction:
             if (self.folder / name).exists():
                 os.replace(self.folder / name, self.out / final)
         new = self.folder / MANIFEST_FILE
-        with new.open("wb") as file:
-            file.write(manifest.to_bytes())
-            file.flush()
-            os.fsync(file.fileno())
+        manifest.write(new)
         _sync(self.out)
         os.replace(new, self.out / MANIFEST_FILE)
         _sync(self.out)
         for path in self.out.iterdir():
             if path.name not in manifest.files and (INDEX_FILE_NAME.fullmatch(path.name) or path.name in FORMAT_1_FILES):
                 path.unlink()
-        # the journal goes last: as long as anything else is there it tells what was done
+        # the journal is removed last: it describes the rest of the folder
         for path in self.folder.iterdir():
             if path.name != JOURNAL_FILE:
                 path.unlink()
         shutil.rmtree(self.folder)
 
     def __enter__(self) -> "IndexTransaction":
-        """Return the work."""
+        """Return the transaction."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Let go of the index; work that is soon done again is removed."""
+        """Unlock the index; remove work that is cheap to repeat."""
         if not self.is_precious:
             shutil.rmtree(self.folder, ignore_errors=True)
-        self._release()
-
-    def _release(self) -> None:
-        with contextlib.suppress(OSError):
-            self.out.with_name(f".{self.out.name}.lock").unlink()
         self._lock.close()
 
 
 @contextlib.contextmanager
 def lock_index(out: Path) -> Iterator[None]:
-    """Hold the lock of an index while something beside its own files is made; raises IndexFormatError where it is held."""
+    """Hold the lock of an index; raises IndexFormatError where another process holds it."""
     path = out.resolve().with_name(f".{out.resolve().name}.lock")
     lock = _take_lock(path, out)
     try:
@@ -162,8 +152,8 @@ def _take_lock(path: Path, out: Path) -> IO[bytes]:
             file.close()
             if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
                 raise IndexFormatError(f"{path}: cannot be locked ({error.strerror}). Keep the index on a local disk") from error
-            raise IndexFormatError(f"{out}: process {owner or 'unknown'} is changing this index. Wait for its end") from error
-        # whoever held the lock may have removed the file while we opened it
+            raise IndexFormatError(f"{out}: process {owner or 'unknown'} is changing this index. Wait until it ends") from error
+        # the last owner may have removed the file after we opened it
         if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
             file.truncate(0)
             file.write(str(os.getpid()).encode())
@@ -172,10 +162,10 @@ def _take_lock(path: Path, out: Path) -> IO[bytes]:
 
 
 def _read_journal(path: Path) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
-    """Read a journal; what a kill left of a last line is cut off."""
+    """Read the job and the steps of a journal; truncate an incomplete last line, as a kill leaves it."""
     if not path.is_file():
         return None, []
-    lines, whole = [], 0
+    lines, size = [], 0
     for line in path.read_bytes().splitlines(keepends=True):
         try:
             lines.append(json.loads(line))
@@ -184,14 +174,14 @@ def _read_journal(path: Path) -> tuple[dict[str, Any] | None, list[dict[str, Any
         if not line.endswith(b"\n"):
             lines.pop()
             break
-        whole += len(line)
-    os.truncate(path, whole)
+        size += len(line)
+    os.truncate(path, size)
     return (lines[0], lines[1:]) if lines else (None, [])
 
 
 def _describe_difference(old: dict[str, Any], new: dict[str, Any]) -> str:
     changed = [k for k in sorted({*old, *new}) if old.get(k) != new.get(k)]
-    return ", ".join(f"{k} was {old.get(k)}, is {new.get(k)}" for k in changed)
+    return ", ".join(f"{k} was {old.get(k)}, now {new.get(k)}" for k in changed)
 
 
 def _sync(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Changes to an index without a rebuild: documents added, replaced and deleted, and small shards joined."""
+"""Change an index without a rebuild: add, replace and delete documents, and join small shards."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from knowhalu.errors import InputError
 from knowhalu.index.build import embed_shards, write_shards
 from knowhalu.index.commit import CREATED_BY, IndexRecipe, ShardFiles, name_shard_files
-from knowhalu.index.container import SectionWriter, VectorWriter, open_vectors
+from knowhalu.index.container import Ints, SectionWriter, VectorWriter, open_vectors
 from knowhalu.index.embedding import EmbeddingStage, EmbeddingTask, embed_locally, make_embedding_tasks
 from knowhalu.index.manifest import (
     FAISS_FILE_PREFIX,
@@ -24,44 +24,42 @@ from knowhalu.index.manifest import (
     read_manifest,
 )
 from knowhalu.index.open import check_embedder, open_shard_vectors
-from knowhalu.index.passage_store import PassageStore, open_store
+from knowhalu.index.passages import PassageStore, open_store
 from knowhalu.index.progress import ProgressCallback
 from knowhalu.index.protocols import Embedder
-from knowhalu.index.shard_file import PASSAGES_KIND, Shard, ShardSummary, hash_occurrence
+from knowhalu.index.shard_file import PASSAGES_KIND, Section, Shard, ShardSummary, hash_occurrence
 from knowhalu.index.sharding import FinishedShard, SeenInShards
 from knowhalu.index.tombstones import is_in_sorted, resolve_deletions
 from knowhalu.index.transaction import IndexTransaction
 from knowhalu.ingest.sources import SourceRecord
 from knowhalu.io.keys import KEY_TYPE, find_keys, make_key
 
-Ints = NDArray[np.int64]
-
 
 class SeenInStore(SeenInShards):
-    """The texts of an index, and its documents, which none may replace that has no id of its own."""
+    """Deduplicate against an index, and refuse documents without an id of their own that would replace others."""
 
     def __init__(self, store: PassageStore) -> None:
         super().__init__(store.shards)
         self._store = store
 
     def check(self, records: Sequence[SourceRecord]) -> None:
-        """Raise InputError for a document whose file and line are the id of one that is there."""
+        """Raise InputError for a document without an id whose file and line equal an existing id."""
         numbered = {record.id: record for record in records if record.numbered}
-        there = find_documents(self._store, list(numbered)) if numbered else {}
-        if taken := next((name for name in there if there[name]), None):
+        existing = find_documents(self._store, list(numbered)) if numbered else {}
+        if taken := next((name for name in existing if existing[name]), None):
             raise InputError(
-                f"{numbered[taken].where}: has no id, and {taken!r}, which stands for one, is a document of the index already. "
-                "Name the field of the ids (--id-field), rename the file, or give --replace to replace such documents"
+                f"{numbered[taken].where}: has no id, and its file and line, {taken!r}, are the id of a document in the index. "
+                "Name the field of the ids (--id-field), rename the file, or use --replace to replace such documents"
             )
 
 
 def manifest_recipe(manifest: Manifest) -> IndexRecipe:
-    """Return how an index was made."""
+    """Return the settings that an index was built with."""
     return IndexRecipe(manifest.embedder, manifest.chunking, manifest.wanted, manifest.storage, manifest.shard)
 
 
 def describe_change(command: str, folder: Path) -> dict[str, Any]:
-    """Describe a change of the index as it is now."""
+    """Describe a change of the present state of an index."""
     return {"command": command, "index": read_manifest(folder).seal}
 
 
@@ -76,12 +74,12 @@ def add_documents(
     stage: EmbeddingStage = embed_locally,
     on_replaced: Callable[[int], None] = lambda count: None,
 ) -> Manifest:
-    """Add documents to an index; one whose id is there already is replaced by the new one, which comes last.
+    """Add documents to an index; a document replaces those with the same id.
 
-    `on_replaced` is told how many are. Records that have no id of their own replace others only with `replace`, else they are
-    an InputError. Killed, it goes on like a build. Raises IndexFormatError where the index was built by another embedder, is
-    being changed by another process, or has unfinished work of another kind (`force` drops that), InputError where there is no
-    document.
+    `on_replaced` gets the number of replaced documents. Records without an id of their own replace others only with `replace`;
+    else this raises InputError. Work that was killed is resumed, as in a build. Raises IndexFormatError where the index was
+    built with another embedder, is being changed by another process, or has unfinished work of another kind (`force` discards
+    that), InputError where there is no document.
     """
     folder, watch = Path(folder).resolve(), progress or (lambda _: None)
     check_embedder(folder, read_manifest(folder), embedder)
@@ -91,7 +89,7 @@ def add_documents(
         manifest = read_manifest(folder)
         recipe, store = manifest_recipe(manifest), open_store(folder, manifest)
         old = store.shards
-        cuts = write_shards(
+        shards = write_shards(
             records,
             work,
             recipe,
@@ -99,81 +97,81 @@ def add_documents(
             seen=lambda: SeenInShards(old) if replace else SeenInStore(store),
             first_document=store.documents,
         )
-        if not cuts:
-            raise InputError("there is no document to add. Give a source with at least one text")
-        tasks = make_embedding_tasks(cuts, recipe.chunking, recipe.storage, store.documents)
+        if not shards:
+            raise InputError("the sources contain no document. Give a source with at least one text")
+        tasks = make_embedding_tasks(shards, recipe.chunking, recipe.storage, store.documents)
         embed_shards(tasks, embedder, stage, watch)
-        whole = PassageStore([*old, *(cut.open() for cut in cuts)], store.edits)
-        gone = _find_replaced(whole, len(old))
-        on_replaced(len(gone))
-        content = int(manifest.total, 16) + sum(cut.made.content for cut in cuts)
-        taken = count_joinable_shards(manifest, cuts[0].made) if len(cuts) == 1 else 0
-        if taken:
-            tasks = [join_shards(old[-taken:], open_shard_vectors(folder, manifest).shards[-taken:], tasks[0])]
-        kept = manifest.shards[: len(manifest.shards) - taken]
-        return _publish_change(work, manifest, whole, gone, kept, name_shard_files(tasks), content)
+        whole = PassageStore([*old, *(shard.open() for shard in shards)], store.tombstones)
+        replaced = _find_replaced(whole, len(old))
+        on_replaced(len(replaced))
+        content = int(manifest.total, 16) + sum(shard.summary.content for shard in shards)
+        joined = count_joinable_shards(manifest, shards[0].summary) if len(shards) == 1 else 0
+        if joined:
+            tasks = [join_shards(old[-joined:], open_shard_vectors(folder, manifest).shards[-joined:], tasks[0])]
+        unchanged = manifest.shards[: len(manifest.shards) - joined]
+        return _publish_change(work, manifest, whole, replaced, unchanged, name_shard_files(tasks), content)
 
 
 def delete_documents(names: Sequence[str], folder: Path, *, force: bool = False) -> Manifest:
-    """Take documents out of an index by their ids.
+    """Delete documents from an index by their ids.
 
-    Raises InputError, before anything is changed, where an id is not there; IndexFormatError as `add_documents`.
+    Raises InputError, before any change, where the index lacks an id; IndexFormatError as `add_documents`.
     """
     folder = Path(folder).resolve()
     read_manifest(folder)
     try:
         ids = hashlib.sha256("\0".join(names).encode()).hexdigest()
     except UnicodeEncodeError as error:
-        raise InputError(f"{folder}: has no document {error.object[error.start :]!r}: an id is UTF-8 text") from error
+        raise InputError(f"{folder}: has no document {error.object[error.start :]!r}. An id is UTF-8 text") from error
     with IndexTransaction(folder, lambda: {"command": "delete", "ids": ids}, restart=force) as work:
         if work.published:
             return work.published
         manifest = read_manifest(folder)
         store = open_store(folder, manifest)
-        there = find_documents(store, names)
-        if missing := [name for name in dict.fromkeys(names) if not there[name]]:
+        documents = find_documents(store, names)
+        if missing := [name for name in dict.fromkeys(names) if not documents[name]]:
             raise InputError(f"{folder}: has no document {', '.join(map(repr, missing[:5]))}{' ...' * (len(missing) > 5)}")
-        gone = np.unique(np.array([n for numbers in there.values() for n in numbers], np.int64))
-        return _publish_change(work, manifest, store, gone, manifest.shards, ShardFiles((), {}, {}), int(manifest.total, 16))
+        deleted = np.unique(np.array([n for numbers in documents.values() for n in numbers], np.int64))
+        return _publish_change(work, manifest, store, deleted, manifest.shards, ShardFiles((), {}, {}), int(manifest.total, 16))
 
 
 def find_documents(store: PassageStore, names: Sequence[str]) -> dict[str, list[int]]:
-    """Return the numbers of the living documents of each id."""
+    """Return the numbers of the documents of each id, without deleted ones."""
     known = {make_key(name): name for name in names}
     wanted = np.sort(np.array(list(known), KEY_TYPE))
-    found: dict[str, list[int]] = {name: [] for name in names}
+    numbers: dict[str, list[int]] = {name: [] for name in names}
     first = 0
     for shard in store.shards:
         keys = shard.document_keys
         for i in find_keys(keys, wanted):
-            if not is_in_sorted(np.array([first + i]), store.edits.documents)[0]:
-                found[known[keys[i : i + 1].tobytes()]].append(first + int(i))
+            if not is_in_sorted(np.array([first + i]), store.tombstones.documents)[0]:
+                numbers[known[keys[i : i + 1].tobytes()]].append(first + int(i))
         first += len(keys)
-    return found
+    return numbers
 
 
 def _find_replaced(store: PassageStore, old: int) -> Ints:
-    """Return the living documents whose id a later document of the shards from `old` on has."""
+    """Return the documents that a document with the same id in the shards from `old` on replaces."""
     new = np.sort(np.concatenate([shard.document_keys for shard in store.shards[old:]]))
-    repeated, gone, last = np.unique(new[1:][new[1:] == new[:-1]]), list[int](), dict[bytes, int]()
+    repeated, replaced, last = np.unique(new[1:][new[1:] == new[:-1]]), list[int](), dict[bytes, int]()
     first = 0
     for number, shard in enumerate(store.shards):
         keys = shard.document_keys
         if number < old:
-            here = find_keys(keys, new) + first
-            gone += here[~is_in_sorted(here, store.edits.documents)].tolist()
+            existing = find_keys(keys, new) + first
+            replaced += existing[~is_in_sorted(existing, store.tombstones.documents)].tolist()
         else:
-            # an id that was given twice: the last document counts
+            # of several new documents with one id, the last counts
             for i in find_keys(keys, repeated).tolist():
                 key = keys[i : i + 1].tobytes()
-                gone += [last[key]] if key in last else []
+                replaced += [last[key]] if key in last else []
                 last[key] = first + i
         first += len(keys)
-    return np.array(sorted(gone), np.int64)
+    return np.array(sorted(replaced), np.int64)
 
 
 def _sum_content(store: PassageStore, documents: Ints) -> int:
-    """Sum up the places and texts of some documents."""
+    """Return the sum of the content hashes of some documents."""
     total = 0
     for shard in store.shards:
         for places, keys in ((shard.spans[:, :3], shard.keys), (shard.echo_places, shard.echo_keys)):
@@ -187,19 +185,19 @@ def _publish_change(
     work: IndexTransaction,
     old: Manifest,
     store: PassageStore,
-    gone: Ints,
-    kept: Sequence[ShardEntry],
+    deleted: Ints,
+    unchanged: Sequence[ShardEntry],
     new: ShardFiles,
     content: int,
 ) -> Manifest:
-    """Publish the next generation: what is in `store` without the documents that are `gone` now or were before.
+    """Publish the next generation: the documents of `store` without those `deleted` now or before.
 
-    Its files are the `kept` shards and the `new` ones.
+    Its shards are the `unchanged` and the `new` ones.
     """
-    dead = np.union1d(store.edits.documents, gone)
+    dead = np.union1d(store.tombstones.documents, deleted)
     edits = resolve_deletions(store.shards, dead)
-    needed = {name for shard in kept for name in (shard.passages, shard.vectors)}
-    files = {n: e for n, e in old.files.items() if n in needed or n.startswith(FAISS_FILE_PREFIX)} | new.files
+    names = {name for shard in unchanged for name in (shard.passages, shard.vectors)}
+    files = {n: e for n, e in old.files.items() if n in names or n.startswith(FAISS_FILE_PREFIX)} | new.files
     moves = dict(new.moves)
     name = None
     if len(dead):
@@ -214,9 +212,9 @@ def _publish_change(
         "created_by": CREATED_BY,
         "generation": old.generation + 1,
         "counts": IndexCounts(documents=store.documents - len(dead), passages=passages, duplicates=places - passages),
-        "shards": (*kept, *new.shards),
+        "shards": (*unchanged, *new.shards),
         "edits": name,
-        "total": format_content_sum(content - _sum_content(store, gone)),
+        "total": format_content_sum(content - _sum_content(store, deleted)),
         "files": dict(sorted(files.items())),
     }
     manifest = old.model_copy(update=update).sealed()
@@ -225,7 +223,7 @@ def _publish_change(
 
 
 def count_joinable_shards(manifest: Manifest, made: ShardSummary) -> int:
-    """Return how many of the last shards of an index a new one takes in; never those that a FAISS file is about."""
+    """Return how many of the last shards are joined with a new one; never those that a FAISS file covers."""
     starts = list(accumulate((s.rows for s in manifest.shards), initial=0))
     size, count = made.passages + made.documents + made.echoes, 0
     for entry, start in zip(reversed(manifest.shards), reversed(starts[:-1]), strict=True):
@@ -241,10 +239,10 @@ def _shard_size(entry: ShardEntry) -> int:
 
 
 def join_shards(old: Sequence[Shard], vectors: Sequence[NDArray[np.generic]], task: EmbeddingTask) -> EmbeddingTask:
-    """Write old shards and a new one as one shard beside the new one, and return it."""
-    new = task.cut.open()
-    path = task.cut.path.with_name("joined.passages")
-    joined = task._replace(cut=FinishedShard(path, _join_passages([*old, new], path)))
+    """Write old shards and a new one as one shard next to the new one, and return its task."""
+    new = task.shard.open()
+    path = task.shard.path.with_name("joined.passages")
+    joined = task._replace(shard=FinishedShard(path, _join_passages([*old, new], path)))
     dimension = int(vectors[0].shape[1])
     with VectorWriter(joined.out, task.storage) as file:
         for rows in (*vectors, open_vectors(task.out, dimension, len(new), task.storage)):
@@ -255,17 +253,17 @@ def join_shards(old: Sequence[Shard], vectors: Sequence[NDArray[np.generic]], ta
 def _join_passages(shards: Sequence[Shard], path: Path) -> ShardSummary:
     columns = list(zip(*(shard.sections() for shard in shards), strict=True))
     with SectionWriter(path, PASSAGES_KIND) as file:
-        for number, parts in enumerate(columns):
+        for number, sections in enumerate(columns):
             file.begin()
-            file.write(_join_ends(parts) if number in (2, 4) else np.concatenate(parts))
-    passages, documents, echoes = (sum(map(len, columns[i])) for i in (0, 3, 5))
+            file.write(_join_ends(sections) if number in (Section.TEXT_ENDS, Section.NAME_ENDS) else np.concatenate(sections))
+    passages, documents, echoes = (sum(map(len, columns[i])) for i in (Section.KEYS, Section.DOCUMENT_KEYS, Section.ECHOES))
     return ShardSummary(passages, documents, echoes, 0, file.size, file.digest)
 
 
-def _join_ends(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Join lists of ends, each of which begins at 0."""
-    found, last = [np.zeros(1, np.int64)], 0
+def _join_ends(parts: Sequence[Ints]) -> Ints:
+    """Concatenate lists of ends, each of which begins at 0."""
+    joined, last = [np.zeros(1, np.int64)], 0
     for ends in parts:
-        found.append(ends[1:] + last)
+        joined.append(ends[1:] + last)
         last += int(ends[-1])
-    return np.concatenate(found)
+    return np.concatenate(joined)

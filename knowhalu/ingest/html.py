@@ -1,4 +1,4 @@
-"""HTML pages: title, visible text and headings. Nothing is fetched and no script runs."""
+"""HTML pages: extract title, visible text and headings. Nothing is fetched and no script is run."""
 
 import codecs
 import re
@@ -18,12 +18,12 @@ HIDDEN_TAGS = frozenset(
     "head script style noscript template svg math iframe object embed canvas audio video map nav menu dialog select option "
     "button input textarea datalist".split()
 )
-"""Elements whose content is not text of the page."""
+"""Elements whose content is not visible text."""
 INLINE_TAGS = frozenset(
     "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark q rp rt ruby s samp small span strike "
     "strong sub sup time tt u var wbr -text".split()
 )
-"""Elements that stand within a line; all others begin a new one."""
+"""Elements within a line; all others begin a new line."""
 _DECLARED_ENCODING = re.compile(
     rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]+)|<\?xml[^>]{0,100}?encoding\s*=\s*["']([\w.:-]+)""", re.IGNORECASE
 )
@@ -31,12 +31,12 @@ _BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-
 WEB_ENCODINGS = {"iso-8859-1": "cp1252", "latin1": "cp1252", "ascii": "cp1252", "us-ascii": "cp1252", "iso-8859-9": "cp1254",
        "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "ks_c_5601-1987": "cp949", "euc-kr": "cp949",
        "utf-16": "utf-8", "utf-16le": "utf-8", "utf-16be": "utf-8"}  # fmt: skip
-"""What browsers take for the encodings that pages name: https://encoding.spec.whatwg.org."""
+"""The encodings that browsers use for declared names: https://encoding.spec.whatwg.org."""
 _HIDDEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 
 
 def read_html(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow | ReadJob]:
-    """Read an HTML page, perhaps in another process."""
+    """Read an HTML page, possibly in another process."""
     _parser()
     yield ReadJob(_read_page, (file,))
 
@@ -56,7 +56,7 @@ def _read_page(file: SourceFile) -> list[SourceRow]:
 
 
 def _decode_page(data: bytes) -> str:
-    """Decode a page by its byte order mark, else by what it declares, else as UTF-8; raises Broken."""
+    """Decode a page by its byte order mark, its declaration, or as UTF-8; raises BrokenRecord."""
     name = next((encoding for mark, encoding in _BYTE_ORDER_MARKS if data.startswith(mark)), "")
     declared = _DECLARED_ENCODING.search(data[:4096])
     if not name and declared:
@@ -65,8 +65,8 @@ def _decode_page(data: bytes) -> str:
     try:
         return data.decode(name or "utf-8")
     except UnicodeError as error:
-        says = f"it says {name}" if name else "it names no encoding and is no UTF-8"
-        raise BrokenRecord(f"the encoding is unclear: {says} ({error}); convert the page to UTF-8") from None
+        declaration = f"the page declares {name}" if name else "the page declares no encoding and is not UTF-8"
+        raise BrokenRecord(f"the encoding is unclear: {declaration} ({error}); convert the page to UTF-8") from None
     except LookupError:
         raise BrokenRecord(f"the encoding {name!r} is unknown; convert the page to UTF-8") from None
 
@@ -93,7 +93,7 @@ def extract_text(page: str) -> tuple[str, str, tuple[Heading, ...]]:
 
 
 class _TextLines:
-    """The text of a page while it is gathered, line by line."""
+    """Collects the text of a page line by line."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
@@ -106,15 +106,15 @@ class _TextLines:
         """Add text to the open line."""
         self._open.append(text)
 
-    def raise_to(self, text: str) -> None:
-        """Mark the raised text that comes next where it is the exponent of a figure."""
+    def superscript(self, text: str) -> None:
+        """Mark the superscript that comes next where it is the exponent of a number."""
         if self._open and self._open[-1][-1:].isdecimal() and is_exponent(text):
             self.add("^")
 
-    def end(self, level: int = 0, *, kept: bool = False) -> None:
-        """End the open line; it is a heading where a level is given, and keeps its white space where `kept`."""
+    def end(self, level: int = 0, *, preformatted: bool = False) -> None:
+        """End the open line; with a `level` it is a heading, and with `preformatted` it keeps its white space."""
         line = "".join(self._open)
-        line = line.strip("\n") if kept else " ".join(line.split())
+        line = line.strip("\n") if preformatted else " ".join(line.split())
         self._open.clear()
         if not line.strip():
             return
@@ -126,12 +126,12 @@ class _TextLines:
 
 
 def _walk(body: "LexborNode", lines: _TextLines) -> None:
-    """Go through a page without recursion, since pages nest as deep as they like."""
+    """Walk a page without recursion, since pages may be nested to any depth."""
     todo: list[Any] = [body]
     while todo:
         step = todo.pop()
         if isinstance(step, tuple):
-            lines.end(step[0], kept=step[1])
+            lines.end(step[0], preformatted=step[1])
             continue
         tag = step.tag or ""
         if tag == "-text":
@@ -143,7 +143,7 @@ def _walk(body: "LexborNode", lines: _TextLines) -> None:
                 path = _leading_nodes(step)
                 if _is_note_mark(path):
                     continue
-                lines.raise_to(_text_at(path))
+                lines.superscript(_text_at(path))
             if tag in {"td", "th"}:
                 lines.add(" ")
             elif tag not in INLINE_TAGS:
@@ -153,7 +153,7 @@ def _walk(body: "LexborNode", lines: _TextLines) -> None:
 
 
 def _leading_nodes(node: "LexborNode") -> list["LexborNode"]:
-    """Return a node and its first children, not endlessly deep."""
+    """Return a node and its chain of first children, to a fixed depth."""
     path = [node]
     while len(path) < 8 and (child := path[-1].child) is not None:
         path.append(child)
@@ -165,9 +165,9 @@ def _text_at(path: list["LexborNode"]) -> str:
 
 
 def _is_note_mark(path: list["LexborNode"]) -> bool:
-    """Tell whether raised text is only the mark of a note: a link into a page, inside or right around it, or in brackets."""
-    alone = path[0].prev is None and path[0].next is None
-    links = [*path, *([path[0].parent] if alone else [])]
+    """Return whether a superscript is a footnote mark: in brackets, or a link within a page inside or directly around it."""
+    is_only_child = path[0].prev is None and path[0].next is None
+    links = [*path, *([path[0].parent] if is_only_child else [])]
     return _text_at(path).startswith("[") or any("#" in (n.attributes.get("href") or "") for n in links if n and n.tag == "a")
 
 

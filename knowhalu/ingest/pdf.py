@@ -1,4 +1,4 @@
-"""PDF files: a document for each page, so that a passage names the page it stands on."""
+"""PDF files: a document for each page, so that a passage names its page."""
 
 import logging
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from pypdf import PageObject, PdfReader
 
 PDF_ERRORS = (*READ_ERRORS, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError)
-"""What the reader raises, besides its own errors, on files that only look like PDF, nest too deep, or are encrypted in a way that
-it does not know: such a file is reported as broken, with its reason."""
-SCANNED_PAGE_MESSAGE = "no text but pictures, as in a scan; run text recognition (OCR) on the file first"
+"""Errors that pypdf raises, besides its own, on files that only look like PDF, are nested too deep, or are encrypted in an
+unknown way; such a file is reported as broken, with the reason."""
+SCANNED_PAGE_MESSAGE = "pictures without text, as in a scan; run text recognition (OCR) on the file first"
 
 
 def read_pdf(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow | ReadJob]:
-    """Read the pages of a PDF file, perhaps in another process."""
+    """Read the pages of a PDF file, possibly in another process."""
     _import_pypdf()
     yield ReadJob(_read_pages, (file,))
 
@@ -29,42 +29,42 @@ def _import_pypdf() -> Any:
         import pypdf.errors
     except ImportError as error:
         raise MissingExtra("pypdf", "pdf") from error
-    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it tells of every flaw that it can mend
+    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it logs every flaw that it can repair
     return pypdf
 
 
 def _read_pages(file: SourceFile) -> list[SourceRow]:
     pypdf, where = _import_pypdf(), str(file.path)
-    own = (pypdf.errors.PyPdfError, pypdf.errors.DependencyError)
+    library_errors = (pypdf.errors.PyPdfError, pypdf.errors.DependencyError)
     try:
         with file.path.open("rb") as raw:
             reader = pypdf.PdfReader(raw)
             if reader.is_encrypted and not reader.decrypt(""):
                 return [SourceRow(BrokenRecord("needs a password; save a copy without one"), file.name, where)]
             return _extract_pages(file, reader)
-    except (*own, *PDF_ERRORS) as error:
+    except (*library_errors, *PDF_ERRORS) as error:
         return [SourceRow(BrokenRecord(f"cannot be read as PDF ({error or type(error).__name__})"), file.name, where)]
 
 
 def _extract_pages(file: SourceFile, reader: "PdfReader") -> list[SourceRow]:
     title = _title(reader) or file.path.stem
-    found, scanned, blank = [], [], 0
+    rows, scanned, blank = [], [], 0
     for number, page in enumerate(reader.pages, 1):
-        # fonts without a table of letters give NUL for what they cannot name
+        # fonts without a Unicode table give NUL for unknown glyphs
         text = page.extract_text().replace("\0", "\ufffd").strip().encode(errors="replace").decode()
         if text:
             key = f"{file.name}#page={number}"
             value = {"id": key, "title": f"{title}, page {number}", "text": text}
-            found.append(SourceRow(value, key, f"{file.path}, page {number}"))
+            rows.append(SourceRow(value, key, f"{file.path}, page {number}"))
         elif _has_pictures(page):
             scanned.append(str(number))
         else:
             blank += 1
     if scanned:
-        found.append(SourceRow(BrokenRecord(f"pages {', '.join(scanned)}: {SCANNED_PAGE_MESSAGE}"), file.name, str(file.path)))
-    elif not found:
-        return [SourceRow(BrokenRecord("no page of it has any text"), file.name, str(file.path))]
-    return found + [SourceRow(SkippedRecord("blank PDF page"), file.name, str(file.path))] * blank
+        rows.append(SourceRow(BrokenRecord(f"pages {', '.join(scanned)}: {SCANNED_PAGE_MESSAGE}"), file.name, str(file.path)))
+    elif not rows:
+        return [SourceRow(BrokenRecord("the file has no text"), file.name, str(file.path))]
+    return rows + [SourceRow(SkippedRecord("blank PDF page"), file.name, str(file.path))] * blank
 
 
 def _title(reader: "PdfReader") -> str:

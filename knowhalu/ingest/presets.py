@@ -1,4 +1,4 @@
-"""Collections of passages that others made: their field names, and how their lists of sentences become one text.
+"""Published collections of passages: their field names, and joining their lists of sentences into one text.
 
 Known are those of DPR (`psgs_w100.tsv`), ColBERT and WikiChat, HotpotQA, BEIR and 2WikiMultihopQA, and KILT.
 """
@@ -26,36 +26,36 @@ _KILT_BULLET = re.compile(r"^BULLET::::-?\s*")
 
 
 def join_text_lists(row: SourceRow, file: SourceFile) -> SourceRow:
-    """Make one text of a row's text, where that is a list of sentences, paragraphs or both."""
+    """Join the text of a row where it is a list of sentences or paragraphs."""
     value: Any = row.value
     field = next((n for n in row.fields.text if value.get(n) is not None), "")
-    found = value.get(field)
-    if isinstance(found, list):
+    content = value.get(field)
+    if isinstance(content, list):
         try:
             if "wikipedia_title" in value:
-                text, headings = _join_kilt_paragraphs(_check_strings(found), value["wikipedia_title"])
+                text, headings = _join_kilt_paragraphs(_check_strings(content), value["wikipedia_title"])
                 return row._replace(value={**value, field: text}, headings=headings)
-            paragraphs = [_join_sentences(_check_strings(p)) if isinstance(p, list) else p for p in found]
-            nested = any(isinstance(p, list) for p in found)
-            text = "\n".join(_check_strings(paragraphs)) if nested else _join_sentences(_check_strings(found))
+            paragraphs = [_join_sentences(_check_strings(p)) if isinstance(p, list) else p for p in content]
+            nested = any(isinstance(p, list) for p in content)
+            text = "\n".join(_check_strings(paragraphs)) if nested else _join_sentences(_check_strings(content))
             return row._replace(value={**value, field: _LINK.sub("", text)})
         except BrokenRecord as problem:
             return row._replace(value=problem)
-    if file.format == "wikichat" and isinstance(found, str) and not any(value.get(n) for n in row.fields.title):
-        title, mark, rest = found.partition(" | ")
+    if file.format == "wikichat" and isinstance(content, str) and not any(value.get(n) for n in row.fields.title):
+        title, mark, rest = content.partition(" | ")
         return row._replace(value={**value, row.fields.title[0]: title, field: rest}) if mark else row
     return row
 
 
-def _check_strings(found: Iterable[Any]) -> list[str]:
-    strings = list(found)
-    if odd := [type(s).__name__ for s in strings if not isinstance(s, str)]:
-        raise BrokenRecord(f"the text is a list with {odd[0]} in it, not of texts alone")
+def _check_strings(items: Iterable[Any]) -> list[str]:
+    strings = list(items)
+    if types := [type(s).__name__ for s in strings if not isinstance(s, str)]:
+        raise BrokenRecord(f"the text is a list that contains {types[0]}, not only strings")
     return strings
 
 
 def _join_sentences(sentences: list[str]) -> str:
-    """Join sentences by a space where they bring none of their own."""
+    """Join sentences, with a space where neither side has one."""
     parts: list[str] = []
     for sentence in filter(None, sentences):
         if parts and not parts[-1][-1].isspace() and not sentence[0].isspace():
@@ -65,7 +65,7 @@ def _join_sentences(sentences: list[str]) -> str:
 
 
 def _join_kilt_paragraphs(paragraphs: list[str], title: Any) -> tuple[str, tuple[Heading, ...]]:
-    """Join the paragraphs of an article; the first may repeat its title, others mark its sections and lists."""
+    """Join the paragraphs of an article, without a repeated title and with its section marks as headings."""
     parts: list[str] = []
     headings, at = [], 0
     for number, paragraph in enumerate(paragraphs):

@@ -1,6 +1,6 @@
-"""Reading documents one record at a time, from any format that is known by name or by shape.
+"""Read documents one record at a time, in any known format.
 
-A record that cannot be used is an InputError that names file and line; with `on_error="skip"` it is counted and listed.
+A broken record is an InputError that names file and line; with `on_error="skip"` it is counted and listed.
 """
 
 import re
@@ -10,12 +10,20 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from knowhalu.errors import InputError
-from knowhalu.ingest.files import list_files
 from knowhalu.ingest.html import read_html
-from knowhalu.ingest.parallel import run_jobs
 from knowhalu.ingest.pdf import read_pdf
 from knowhalu.ingest.presets import PRESET_FIELDS
-from knowhalu.ingest.records import BrokenRecord, FieldNames, FormatReader, Heading, ReadJob, SkippedRecord, SourceFile, SourceRow
+from knowhalu.ingest.records import (
+    BrokenRecord,
+    FieldNames,
+    FormatReader,
+    Heading,
+    ReadJob,
+    SkippedRecord,
+    SourceFile,
+    SourceRow,
+    run_jobs,
+)
 from knowhalu.ingest.tables import read_jsonl, read_parquet, read_table
 from knowhalu.ingest.text import read_markdown, read_text
 from knowhalu.ingest.wikipedia import read_dump
@@ -23,13 +31,13 @@ from knowhalu.io.compression import COMPRESSED_SUFFIXES, READ_ERRORS, PositionCa
 from knowhalu.io.keys import KeySet, make_key
 
 MAX_LISTED_PROBLEMS = 1000
-"""How many problems are kept in words; all are counted."""
+"""Problems that are listed; all are counted."""
 
 
 class SourceRecord(NamedTuple):
-    """A document as it was read; `where` names its file and line or page, `headings` the sections of its text.
+    """A document: `where` is its file and line or page, `headings` mark the sections of its text.
 
-    It is `numbered` where it has no id of its own, so that its file and line stand for one.
+    `numbered` means that it has no id of its own, so its id is made of file and line.
     """
 
     id: str
@@ -43,10 +51,10 @@ class SourceRecord(NamedTuple):
 class DocumentReader:
     """An iterable of the records in files and folders, read in bounded memory and in a fixed order.
 
-    `read` and `total` count bytes, for a progress bar; `skipped` and `problems` tell which records were broken, `left_out`
-    counts by reason those that are no documents (such as redirects), `ignored` lists files of a folder that are of no
-    known kind. `format` reads all files as one format, `quotes=False` takes quotation marks in TSV and CSV for plain
-    characters, and with `workers` above 1 that many processes parse Wikipedia, HTML and PDF.
+    `read` and `total` count bytes, for a progress bar; `skipped` and `problems` count and list broken records, `left_out`
+    counts by reason those that are not documents (such as redirects), `ignored` lists files of a folder in unknown formats.
+    `format` reads all files as one format, `quotes=False` reads quotation marks in TSV and CSV as plain characters, and
+    `workers` above 1 is the number of processes that parse Wikipedia, HTML and PDF.
     """
 
     def __init__(
@@ -62,10 +70,10 @@ class DocumentReader:
         self.fields, self.on_error, self.quotes = fields or FieldNames(), on_error, quotes
         self.format, self.workers = check_format(format), workers
         self.ignored: list[str] = []
-        given = [paths] if isinstance(paths, Path) else list(paths)
-        self.files = [pair for path in given for pair in self._files(path)]
+        roots = [paths] if isinstance(paths, Path) else list(paths)
+        self.files = [pair for path in roots for pair in self._files(path)]
         if not self.files:
-            raise InputError(f"{', '.join(map(str, given)) or 'no path'}: no documents found. Give {KNOWN_FORMATS}, "
+            raise InputError(f"{', '.join(map(str, roots)) or 'no path'}: no documents found. Give {KNOWN_FORMATS}, "
                              "or a folder with such files")  # fmt: skip
         self.sizes = [_size(path) for path, _ in self.files]
         self.total = sum(self.sizes)
@@ -78,18 +86,17 @@ class DocumentReader:
         self._seen = KeySet()
 
     def _files(self, path: Path) -> list[tuple[Path, str]]:
-        """List the files under a path, each with the name its records are known by."""
+        """List the files under a path, each with its name in generated ids."""
         if path.is_file():
             return [(path, path.name)]
         if not path.is_dir():
             raise InputError(f"{path}: no such file or folder")
-        found = list_files(path)
-        known = [bool(self.format or detect_format(file)) for file, _ in found]
-        self.ignored += [str(file) for (file, _), is_known in zip(found, known, strict=True) if not is_known]
-        return [pair for pair, is_known in zip(found, known, strict=True) if is_known]
+        pairs = [(file, name, bool(self.format or detect_format(file))) for file, name in list_files(path)]
+        self.ignored += [str(file) for file, _, is_known in pairs if not is_known]
+        return [(file, name) for file, name, is_known in pairs if is_known]
 
     def __iter__(self) -> Iterator[SourceRecord]:
-        """Read all records from the start; raises InputError, or only counts where `on_error` is "skip"."""
+        """Read all records from the start; a broken one raises InputError, or is counted where `on_error` is "skip"."""
         self._reset()
         for row in run_jobs(self._rows(), self.workers):
             if isinstance(row.value, SkippedRecord):
@@ -115,7 +122,7 @@ class DocumentReader:
 
     def _refuse(self, problem: str) -> None:
         if self.on_error == "raise":
-            raise InputError(f"{problem}. Mend the record, or skip such records")
+            raise InputError(f"{problem}. Correct the record, or skip such records")
         self.skipped += 1
         if len(self.problems) < MAX_LISTED_PROBLEMS:
             self.problems.append(problem)
@@ -127,56 +134,56 @@ class DocumentReader:
         fields = row.fields
         text = self._field(row.value, fields.text)
         if text is None:
-            has = ", ".join(map(str, row.value)) or "none"
-            raise BrokenRecord(f"no field {' or '.join(fields.text)} (it has {has}); name the one that holds the text")
+            names = ", ".join(map(str, row.value)) or "none"
+            raise BrokenRecord(f"no field {' or '.join(fields.text)} (the record has {names}); name the field with the text")
         if not text.strip():
             raise BrokenRecord("the text is empty")
         if "\0" in text:
-            raise BrokenRecord("the text has NUL characters in it, so it is no text; is the file of another kind?")
-        own = (self._field(row.value, fields.id, numbers=True) or "").strip()
-        key = own or row.fallback_id
+            raise BrokenRecord("the text contains NUL characters; the file may be of another format")
+        own_id = (self._field(row.value, fields.id, numbers=True) or "").strip()
+        key = own_id or row.fallback_id
         if not self._seen.add(make_key(key)):
-            cure = "; of folders with files of one name give the folder above them all" if key == row.fallback_id else ""
-            raise BrokenRecord(f"the id {key!r} was there before; ids must differ{cure}")
+            hint = "; give the common parent of folders with equal file names" if key == row.fallback_id else ""
+            raise BrokenRecord(f"the id {key!r} is used twice; ids must be unique{hint}")
         title = (self._field(row.value, fields.title) or "").strip()
-        return SourceRecord(key, title, text, row.where, row.headings, not own)
+        return SourceRecord(key, title, text, row.where, row.headings, not own_id)
 
     @staticmethod
     def _field(value: Mapping[str, Any], names: Sequence[str], *, numbers: bool = False) -> str | None:
         name = next((n for n in names if value.get(n) is not None), None)
         if name is None:
             return None
-        found = value[name]
-        if numbers and isinstance(found, int) and not isinstance(found, bool):
-            found = str(found)
-        if not isinstance(found, str):
-            raise BrokenRecord(f"the field {name} is {type(found).__name__}, not text")
+        content = value[name]
+        if numbers and isinstance(content, int) and not isinstance(content, bool):
+            content = str(content)
+        if not isinstance(content, str):
+            raise BrokenRecord(f"the field {name} is {type(content).__name__}, not text")
         try:
-            found.encode()
+            content.encode()
         except UnicodeEncodeError:
             raise BrokenRecord(f"the field {name} is not valid UTF-8; convert the file to UTF-8") from None
-        return found
+        return content
 
 
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
-    except OSError:  # it is missed when it is read
+    except OSError:  # reported when the file is read
         return 0
 
 
 class SourceFormat(NamedTuple):
-    """How a format is read, the names of its files without the ending of a packing, and what it is."""
+    """The reader of a format, a pattern for file names without a compression suffix, and a description."""
 
     reader: FormatReader
     names: str
     about: str
-    packed: bool = True
+    compressed: bool = True
 
 
 FORMATS = {
     "dpr": SourceFormat(read_table, r"psgs_w\d+.*\.tsv", "psgs_w100.tsv: id, text, title"),
-    "colbert": SourceFormat(read_table, "", "TSV of ColBERT: number, passage, perhaps title; with or without names, raw quotes"),
+    "colbert": SourceFormat(read_table, "", "TSV of ColBERT: number, passage, optional title; header optional, raw quotes"),
     "wikichat": SourceFormat(
         read_jsonl, "", "JSON lines or TSV of WikiChat: content with full_section_title, or 'title | passage'"
     ),
@@ -191,24 +198,24 @@ FORMATS = {
         "XML dump of Wikipedia (*-pages-articles.xml.bz2, multistream or not)",
     ),
     "jsonl": SourceFormat(read_jsonl, r".*\.(?:jsonl|ndjson)", "JSON lines (.jsonl, .ndjson)"),
-    "tsv": SourceFormat(read_table, r".*\.tsv", ".tsv with the names of the columns, or a collection of ColBERT"),
-    "csv": SourceFormat(read_table, r".*\.csv", ".csv with the names of the columns"),
-    "parquet": SourceFormat(read_parquet, r".*\.parquet", "Parquet (.parquet)", packed=False),
-    "markdown": SourceFormat(read_markdown, r".*\.(?:md|markdown)", "Markdown (.md, .markdown)", packed=False),
-    "html": SourceFormat(read_html, r".*\.(?:html|htm|xhtml)", "HTML pages (.html, .htm, .xhtml)", packed=False),
-    "pdf": SourceFormat(read_pdf, r".*\.pdf", "PDF (.pdf), a document for each page", packed=False),
-    "text": SourceFormat(read_text, r".*\.txt", "plain text (.txt)", packed=False),
+    "tsv": SourceFormat(read_table, r".*\.tsv", ".tsv with a header, or a collection of ColBERT"),
+    "csv": SourceFormat(read_table, r".*\.csv", ".csv with a header"),
+    "parquet": SourceFormat(read_parquet, r".*\.parquet", "Parquet (.parquet)", compressed=False),
+    "markdown": SourceFormat(read_markdown, r".*\.(?:md|markdown)", "Markdown (.md, .markdown)", compressed=False),
+    "html": SourceFormat(read_html, r".*\.(?:html|htm|xhtml)", "HTML pages (.html, .htm, .xhtml)", compressed=False),
+    "pdf": SourceFormat(read_pdf, r".*\.pdf", "PDF (.pdf), a document for each page", compressed=False),
+    "text": SourceFormat(read_text, r".*\.txt", "plain text (.txt)", compressed=False),
 }
-"""All formats, by the names that a user gives; the first whose names fit a file is taken."""
+"""All formats by the name in settings; the first whose pattern matches the name of a file is used."""
 KNOWN_FORMATS = ".jsonl, .tsv, .csv (also .gz, .bz2, .xz or .zst), .parquet, .txt, .md, .html or .pdf files, or a Wikipedia dump"
 
 
 def detect_format(path: Path) -> str | None:
-    """Return the format of a file by its name, of XML by its beginning; None for an unknown one."""
+    """Return the format of a file by its name, of XML by its first bytes; None if unknown."""
     name = uncompressed_name(path)
-    packed = path.suffix.lower() in COMPRESSED_SUFFIXES
+    compressed = path.suffix.lower() in COMPRESSED_SUFFIXES
     for key, known in FORMATS.items():
-        if known.names and (known.packed or not packed) and re.fullmatch(known.names, name):
+        if known.names and (known.compressed or not compressed) and re.fullmatch(known.names, name):
             return key
     return "wikipedia" if name.endswith(".xml") and _is_wikipedia_dump(path) else None
 
@@ -222,10 +229,10 @@ def _is_wikipedia_dump(path: Path) -> bool:
 
 
 def read_source_rows(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow | ReadJob]:
-    """Read the rows of one file; raises InputError where the format is unknown or the file as a whole cannot be read."""
+    """Read the rows of one file; raises InputError where the format is unknown or the file cannot be read at all."""
     kind = file.format or detect_format(file.path)
     if kind is None:
-        raise InputError(f"{file.path}: unknown kind of file. Give {KNOWN_FORMATS}, or name the format")
+        raise InputError(f"{file.path}: unknown format. Give {KNOWN_FORMATS}, or name the format")
     reader = FORMATS[kind].reader
     if kind == "wikichat" and uncompressed_name(file.path).endswith(".tsv"):
         reader = read_table
@@ -234,7 +241,39 @@ def read_source_rows(file: SourceFile, note: PositionCallback) -> Iterator[Sourc
 
 
 def check_format(name: str) -> str:
-    """Return the name of a format; raises InputError for an unknown one, with all that are known."""
+    """Return the name of a format; raises InputError, with all known formats, for an unknown one."""
     if name and name not in FORMATS:
-        raise InputError(f"the format {name!r} is unknown. Known are {', '.join(FORMATS)}")
+        raise InputError(f"the format {name!r} is unknown. Known formats are {', '.join(FORMATS)}")
     return name
+
+
+def list_files(folder: Path) -> list[tuple[Path, str]]:
+    """List the files below a folder with their relative paths, sorted, without hidden ones and without following cycles.
+
+    A broken link is listed, too, so that it is reported when it is read. Raises InputError for a folder that cannot be listed.
+    """
+    files: list[tuple[Path, str]] = []
+    seen = {_folder_identity(folder)}
+    folders = [folder]
+    while folders:
+        for path in _list_entries(folders.pop()):
+            if path.name.startswith("."):
+                continue
+            if path.is_file() or not path.exists():  # neither sockets nor devices
+                files.append((path, path.relative_to(folder).as_posix()))
+            elif path.is_dir() and (identity := _folder_identity(path)) not in seen:
+                seen.add(identity)
+                folders.append(path)
+    return sorted(files)
+
+
+def _list_entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be listed ({error.strerror}). Change its permissions") from error
+
+
+def _folder_identity(folder: Path) -> tuple[int, int]:
+    status = folder.stat()
+    return status.st_dev, status.st_ino

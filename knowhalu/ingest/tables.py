@@ -1,4 +1,4 @@
-"""Files with a record in each line or row: JSON lines, TSV, CSV and Parquet."""
+"""Files with a record per line or row: JSON lines, TSV, CSV and Parquet."""
 
 import csv
 import json
@@ -35,14 +35,14 @@ def _parse(line: bytes | None, *, first: bool) -> Mapping[str, Any] | BrokenReco
     except UnicodeDecodeError as error:
         return BrokenRecord(f"not UTF-8 ({error.reason} at byte {error.start + 1} of the line); convert the file to UTF-8")
     except (ValueError, RecursionError) as error:
-        return BrokenRecord(f"not JSON ({error}); each line holds one JSON object")
+        return BrokenRecord(f"not JSON ({error}); each line must be a JSON object")
     return value if isinstance(value, dict) else BrokenRecord(f"a JSON {type(value).__name__}, not an object with fields")
 
 
 def read_table(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow]:
-    """Read the rows of a TSV or CSV file; its first line names the columns, except in a collection of passages."""
+    """Read the rows of a TSV or CSV file; its first line is the header, except in a collection of ColBERT."""
     csv.field_size_limit(compression.MAX_RECORD_BYTES)
-    # surrogateescape lets bytes that are not UTF-8 (and the mark of an endless line) through to their row, which refuses them
+    # surrogateescape passes invalid UTF-8, and the marker of a line over the limit, on to the check of their row
     decoded = (
         (n, (b"\xff" if line is None else line).decode(errors="surrogateescape")) for n, line in read_file_lines(file.path, note)
     )
@@ -60,8 +60,8 @@ def read_table(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow]:
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            cure = "if quotation marks are plain characters in this file, read it with quotes off"
-            yield _row(file, start, BrokenRecord(f"lines {start} to {reader.line_num}: {error}; {cure}"))
+            hint = "if quotation marks are plain characters in this file, read it with quotes off"
+            yield _row(file, start, BrokenRecord(f"lines {start} to {reader.line_num}: {error}; {hint}"))
             continue
         if cells is None:
             return
@@ -72,19 +72,19 @@ def read_table(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow]:
 
 
 def _default_columns(cells: list[str], fields: FieldNames) -> list[str] | None:
-    """Return the columns of a collection that has no line for their names: a number, the passage, perhaps a title."""
+    """Return the columns of a collection without a header: a number, the passage, and optionally a title."""
     named = {c.strip() for c in cells} & {name for names in fields for name in names}
     return ["pid", "passage", "title"][: len(cells)] if not named and cells[0].isdecimal() and len(cells) in {2, 3} else None
 
 
 def _row_fields(header: list[str], cells: list[str]) -> Mapping[str, Any] | BrokenRecord:
     if len(cells) != len(header):
-        return BrokenRecord(f"{len(cells)} columns where there are {len(header)} ({', '.join(header)})")
+        return BrokenRecord(f"{len(cells)} columns instead of {len(header)} ({', '.join(header)})")
     return dict(zip(header, cells, strict=True))
 
 
 def read_parquet(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow]:
-    """Read the rows of a Parquet file, of wide tables only the columns that matter."""
+    """Read the rows of a Parquet file, without columns that are not needed."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -104,5 +104,5 @@ def read_parquet(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow
 
 
 def _columns_to_read(has: Sequence[str], fields: FieldNames) -> list[str] | None:
-    """Return the columns to read: a table may carry wide ones that nobody asked for, such as vectors."""
+    """Return the columns to read; others may be large, such as vectors."""
     return [c for names in fields for c in names if c in has] if set(fields.text) & set(has) else None

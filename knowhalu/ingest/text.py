@@ -1,4 +1,4 @@
-"""Files that hold one document as text: plain text and Markdown."""
+"""Files with one document: plain text and Markdown."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -24,7 +24,7 @@ def read_text(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow | 
 
 
 def read_markdown(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow | ReadJob]:
-    """Read a Markdown file as it is written, without its front matter; the title is that of the front matter or first heading."""
+    """Read a Markdown file without its front matter; the title is that of the front matter, or the first heading."""
     row = _document(file)
     if not isinstance(row.value, dict):
         yield row
@@ -37,13 +37,13 @@ def read_markdown(file: SourceFile, note: PositionCallback) -> Iterator[SourceRo
 
 
 def drop_title_heading(headings: Iterable[Heading], title: str) -> tuple[Heading, ...]:
-    """Return the headings without the one that is the title, which leads to all others."""
+    """Return the headings without the one that repeats the title, also in the paths of others."""
     short = [h._replace(path=h.path[1:]) if h.path[0] == title else h for h in headings]
     return tuple(h for h in short if h.path)
 
 
 def read_whole_file(path: Path) -> bytes | BrokenRecord:
-    """Read a file that holds one document; what is wrong with it is a finding about this one record."""
+    """Read a file with one document; return its problem where it cannot be read or is too long."""
     try:
         data = read_document_bytes(path)
     except READ_ERRORS as error:
@@ -65,27 +65,27 @@ def _document(file: SourceFile) -> SourceRow:
 
 
 def _split_front_matter(text: str) -> tuple[str, str]:
-    """Return the title that the front matter gives, if any, and the text after it."""
+    """Return the title of the front matter, or "", and the text after it."""
     lines = text.split("\n")
     closing = FRONT_MATTER_RULES.get(lines[0].rstrip(), ())
     end = next((i for i, line in enumerate(lines[1:], 1) if line.rstrip() in closing), None)
     if end is None or not _is_front_matter(lines[1:end]):
         return "", text
-    found = (m["title"].strip() for line in lines[1:end] if (m := _TITLE.match(line)))
-    return next(found, ""), "\n".join(lines[end + 1 :])
+    titles = (m["title"].strip() for line in lines[1:end] if (m := _TITLE.match(line)))
+    return next(titles, ""), "\n".join(lines[end + 1 :])
 
 
 def _is_front_matter(lines: list[str]) -> bool:
-    """Tell whether lines between two rules are names with values, and not text of the author."""
-    said = [line for line in lines if line.strip()]
-    return not said or (
-        any(map(_FRONT_MATTER_KEY.match, said))
-        and all(_FRONT_MATTER_KEY.match(line) or _FRONT_MATTER_CONTINUATION.match(line) for line in said)
+    """Return whether the lines between two rules are keys with values, not text."""
+    content = [line for line in lines if line.strip()]
+    return not content or (
+        any(map(_FRONT_MATTER_KEY.match, content))
+        and all(_FRONT_MATTER_KEY.match(line) or _FRONT_MATTER_CONTINUATION.match(line) for line in content)
     )
 
 
 def find_headings(text: str) -> Iterator[Heading]:
-    """Find the headings of Markdown, with the path that leads to each; those in fenced code are none."""
+    """Yield the headings of Markdown with the path down to each, without those in fenced code."""
     path: list[tuple[int, str]] = []
     fence, before, at = "", (0, ""), 0
     for line in text.splitlines(keepends=True):
@@ -106,7 +106,7 @@ def find_headings(text: str) -> Iterator[Heading]:
 
 
 def _open_fence(fence: str, mark: re.Match[str]) -> str:
-    """Return the mark that the lines after this one stand behind, if any."""
+    """Return the fence that is open after this line, or ""."""
     if not fence:
         return mark[1]
     return "" if mark[1].startswith(fence) and not mark[2].strip() else fence

@@ -1,7 +1,7 @@
-"""A Wikipedia dump (`*-pages-articles.xml.bz2`, multistream or not): its articles, streamed page by page.
+"""Stream the articles of a Wikipedia dump (`*-pages-articles.xml.bz2`, multistream or not) page by page.
 
-Each page is parsed by itself, so that a broken one costs no other, and no declaration of an entity ever reaches a parser:
-dumps have none, and a file that declares any is refused.
+Each page is parsed by itself, so a broken page does not affect others, and no entity declaration reaches a parser: dumps have
+none, and a file that declares any is refused.
 """
 
 import re
@@ -16,15 +16,14 @@ from knowhalu.io import compression
 from knowhalu.io.compression import PositionCallback, read_file_lines
 
 BATCH_BYTES = 2**20
-"""Bytes of pages that are parsed at once."""
+"""Bytes of pages parsed in one job."""
 LIST_TITLE = re.compile(r"(?:Lists? of|Index of|Outline of|Liste? (?:der|des|de|von)|Lista (?:de|di)|Anexo:) ?\b", re.IGNORECASE)
-"""How the titles of lists begin."""
+"""Beginnings of the titles of lists."""
 DISAMBIGUATION_TITLE = re.compile(r"\((?:disambiguation|Begriffsklärung|homonymie|desambiguación|disambigua)\)$", re.IGNORECASE)
 _NAMESPACE = re.compile(rb'<namespace key="(-2|6|14)"[^>]*>([^<]+)</namespace>')
 _DECLARATION = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
-_HEAD_BYTES = 2**20
 DROPPED_NAMESPACES = frozenset({"file", "image", "category", "media"})
-"""Namespaces whose links are no words of the text; a dump names those of its language."""
+"""Namespaces whose links are not text; a dump declares those of its language."""
 
 
 class _Page(NamedTuple):
@@ -33,7 +32,7 @@ class _Page(NamedTuple):
 
 
 def read_dump(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow | ReadJob]:
-    """Read the articles of a dump; redirects, disambiguations, lists and other namespaces are left out by reason."""
+    """Read the articles of a dump; redirects, disambiguations, lists and other namespaces are skipped with a reason."""
     make_wikitext_parser()
     dump = _DumpReader(file, note)
     batch: list[_Page] = []
@@ -49,55 +48,55 @@ def read_dump(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow | 
 
 
 class _DumpReader:
-    """Cuts a dump into pages without parsing it."""
+    """Splits a dump into pages without parsing it."""
 
     def __init__(self, file: SourceFile, note: PositionCallback) -> None:
         self._path, self._lines = file.path, read_file_lines(file.path, note)
         self.unlinked = DROPPED_NAMESPACES
 
     def pages(self) -> Iterator[_Page]:
-        """Yield every page with the line that it begins on; raises InputError for a file that is no whole dump."""
-        begun, held, size = 0, list[bytes](), 0
+        """Yield every page with the number of its first line; raises InputError for an incomplete dump."""
+        first_line, lines, size = 0, list[bytes](), 0
         ended = False
-        for number, piece in self._pieces():
-            if piece is not None and (at := piece.find(b"<page>")) >= 0:
-                if begun:
-                    yield _Page(begun, BrokenRecord("the page has no end (</page>)"))
-                begun, held, size, piece = number, [], 0, piece[at:]
-            if not begun:
-                ended = self._outside(number, piece or b"") or ended
+        for number, line in self._pieces():
+            if line is not None and (at := line.find(b"<page>")) >= 0:
+                if first_line:
+                    yield _Page(first_line, BrokenRecord("the page has no end (</page>)"))
+                first_line, lines, size, line = number, [], 0, line[at:]
+            if not first_line:
+                ended = self._outside(number, line or b"") or ended
                 continue
-            size += compression.MAX_RECORD_BYTES + 1 if piece is None else len(piece)
+            size += compression.MAX_RECORD_BYTES + 1 if line is None else len(line)
             if size > compression.MAX_RECORD_BYTES:
-                held.clear()
+                lines.clear()
             else:
-                held.append(piece or b"")
-            if piece is not None and piece.rstrip().endswith(b"</page>"):
-                long = BrokenRecord(f"the page is longer than {compression.MAX_RECORD_BYTES >> 20} MiB")
-                yield _Page(begun, b"".join(held) if size <= compression.MAX_RECORD_BYTES else long)
-                begun = 0
-        if begun or not ended:
-            raise InputError(f"{self._path}: is no whole Wikipedia dump (no </mediawiki> at its end). Copy it again")
+                lines.append(line or b"")
+            if line is not None and line.rstrip().endswith(b"</page>"):
+                too_long = BrokenRecord(f"the page is longer than {compression.MAX_RECORD_BYTES >> 20} MiB")
+                yield _Page(first_line, b"".join(lines) if size <= compression.MAX_RECORD_BYTES else too_long)
+                first_line = 0
+        if first_line or not ended:
+            raise InputError(f"{self._path}: is not a complete Wikipedia dump (no </mediawiki> at its end). Copy it again")
 
     def _pieces(self) -> Iterator[tuple[int, bytes | None]]:
-        """Yield lines, cut after the end of a page."""
+        """Yield lines, split after the end of a page."""
         for number, line in self._lines:
             if line is None or b"</page>" not in line:
                 yield number, line
             else:
-                yield from ((number, piece) for piece in re.split(rb"(?<=</page>)", line) if piece.strip())
+                yield from ((number, part) for part in re.split(rb"(?<=</page>)", line) if part.strip())
 
     def _outside(self, number: int, piece: bytes) -> bool:
-        """Look at what stands outside of pages; tell whether it ends the dump."""
+        """Read namespaces outside of pages, refuse declarations, and return whether the dump ends here."""
         if _DECLARATION.search(piece):
-            raise InputError(f"{self._path}:{number}: declares a document type or an entity, which no Wikipedia dump does")
+            raise InputError(f"{self._path}:{number}: declares a document type or an entity, which a Wikipedia dump must not")
         names = {m[2].decode(errors="replace").strip().lower() for m in _NAMESPACE.finditer(piece)}
         self.unlinked |= names
         return b"</mediawiki>" in piece
 
 
 def parse_pages(pages: list[_Page], file: SourceFile, unlinked: frozenset[str]) -> list[SourceRow]:
-    """Make rows of pages: articles, what is left out, and what is broken."""
+    """Return a row for each page: an article, a skipped page or a problem."""
     return [_row(page, file, unlinked) for page in pages]
 
 
@@ -108,8 +107,8 @@ def _row(page: _Page, file: SourceFile, unlinked: frozenset[str]) -> SourceRow:
     try:
         root = ElementTree.fromstring(page.data)
     except ElementTree.ParseError as error:
-        wrong = f"the page is not sound XML ({error.msg.partition(':')[0]})"
-        return SourceRow(BrokenRecord(wrong), name, f"{file.path}:{page.line + error.position[0] - 1}")
+        problem = f"the page is not well-formed XML ({error.msg.partition(':')[0]})"
+        return SourceRow(BrokenRecord(problem), name, f"{file.path}:{page.line + error.position[0] - 1}")
     title = (root.findtext("title") or "").strip()
     texts = root.findall("revision/text")
     if not title or not texts:
@@ -120,7 +119,7 @@ def _row(page: _Page, file: SourceFile, unlinked: frozenset[str]) -> SourceRow:
     try:
         article = read_wikitext(source, unlinked)
     except RecursionError:
-        return SourceRow(BrokenRecord(f"the wikitext of {title!r} nests too deep"), name, where)
+        return SourceRow(BrokenRecord(f"the wikitext of {title!r} is nested too deep"), name, where)
     if article.ambiguous or not article.text:
         return SourceRow(SkippedRecord("disambiguation" if article.ambiguous else "page without text"), name, where)
     value = {"id": root.findtext("id"), "title": title, "text": article.text}
@@ -128,7 +127,7 @@ def _row(page: _Page, file: SourceFile, unlinked: frozenset[str]) -> SourceRow:
 
 
 def _skip_reason(root: ElementTree.Element, title: str) -> str:
-    """Say why a page is no article, as far as that shows without reading its text."""
+    """Return why a page is not an article, as far as its metadata and title show it, or ""."""
     if (space := (root.findtext("ns") or "0").strip()) != "0":
         return f"namespace {space}"
     if root.find("redirect") is not None:

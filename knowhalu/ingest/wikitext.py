@@ -1,4 +1,4 @@
-"""Wikitext to text: templates, tables and references go; words, the text of links and headings stay."""
+"""Convert wikitext to text: drop templates, tables and references; keep words, the text of links, and headings."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,30 +25,30 @@ CONVERT_JOINERS = {
     **dict.fromkeys(("x", "xx", "×", "*"), " × "),  # noqa: RUF001
     **dict.fromkeys(("±", "+/-"), " ± "),
 }
-"""What stands between the values of a conversion, and how it is written."""
+"""Joiners between the values of a conversion, and their text."""
 
 
 def is_exponent(text: str) -> bool:
-    """Tell whether what is raised behind a figure is an exponent, and not the letters of an ordinal."""
+    """Return whether a superscript after a number is an exponent, not the letters of an ordinal."""
     return bool(_BEGINS_WITH_EXPONENT.match(text))
 
 
-def _convert(given: PositionalArguments, named: NamedArguments) -> str:
-    """Write a measure up to its last unit; what follows is what it is converted to."""
-    given = [*given, ""]
-    if not _BEGINS_WITH_NUMBER.match(given[0]):
+def _convert(arguments: PositionalArguments, named: NamedArguments) -> str:
+    """Render a measure up to its last unit, without the units that it is converted to."""
+    arguments = [*arguments, ""]
+    if not _BEGINS_WITH_NUMBER.match(arguments[0]):
         return ""
-    text, at = given[0], 1
-    while given[at] in CONVERT_JOINERS and _BEGINS_WITH_NUMBER.match(given[at + 1]):
-        text, at = text + CONVERT_JOINERS[given[at]] + given[at + 1], at + 2
-    text, at = f"{text} {_unit(given[at])}", at + 1
+    text, at = arguments[0], 1
+    while arguments[at] in CONVERT_JOINERS and _BEGINS_WITH_NUMBER.match(arguments[at + 1]):
+        text, at = text + CONVERT_JOINERS[arguments[at]] + arguments[at + 1], at + 2
+    text, at = f"{text} {_unit(arguments[at])}", at + 1
     while (
-        at + 1 < len(given)
-        and _BEGINS_WITH_NUMBER.match(given[at])
-        and given[at + 1]
-        and not _BEGINS_WITH_NUMBER.match(given[at + 1])
+        at + 1 < len(arguments)
+        and _BEGINS_WITH_NUMBER.match(arguments[at])
+        and arguments[at + 1]
+        and not _BEGINS_WITH_NUMBER.match(arguments[at + 1])
     ):
-        text, at = f"{text} {given[at]} {_unit(given[at + 1])}", at + 2
+        text, at = f"{text} {arguments[at]} {_unit(arguments[at + 1])}", at + 2
     return _MIXED_FRACTION_SIGN.sub(" ", text).strip()
 
 
@@ -56,9 +56,9 @@ def _unit(unit: str) -> str:
     return _THOUSANDS.sub(r"× 10^\1 ", unit) if _THOUSANDS.match(unit) else unit  # noqa: RUF001
 
 
-def _val(given: PositionalArguments, named: NamedArguments) -> str:
-    """Write a value with its uncertainty, power of ten and unit."""
-    value, *errors = [text for text in given if text] or [""]
+def _val(arguments: PositionalArguments, named: NamedArguments) -> str:
+    """Render a value with its uncertainty, power of ten and unit."""
+    value, *errors = [text for text in arguments if text] or [""]
     if len(errors) == 1:
         value += f" ± {errors[0]}"
     elif errors:
@@ -70,22 +70,22 @@ def _val(given: PositionalArguments, named: NamedArguments) -> str:
     return f"{value} {unit}{'/' if per else ''}{per}".strip()
 
 
-def _link(given: PositionalArguments, named: NamedArguments) -> str:
-    return named.get("lt") or given[0]
+def _link(arguments: PositionalArguments, named: NamedArguments) -> str:
+    return named.get("lt") or arguments[0]
 
 
-def _ship(given: PositionalArguments, named: NamedArguments, *, prefix: str = "") -> str:
-    before, name, mark, *_ = [*([prefix] if prefix else []), *given, "", ""]
+def _ship(arguments: PositionalArguments, named: NamedArguments, *, prefix: str = "") -> str:
+    before, name, mark, *_ = [*([prefix] if prefix else []), *arguments, "", ""]
     return f"{before} {name} {f'({mark})' if mark else ''}".strip()
 
 
-def _fraction(given: PositionalArguments, named: NamedArguments) -> str:
-    whole, (above, below) = given[:-2], (["1", *given])[-2:]
+def _fraction(arguments: PositionalArguments, named: NamedArguments) -> str:
+    whole, (above, below) = arguments[:-2], (["1", *arguments])[-2:]
     return f"{''.join(whole)} {above}/{below}".strip()
 
 
-def _circa(given: PositionalArguments, named: NamedArguments) -> str:
-    return " – ".join(f"c. {year}" for year in given if year)  # noqa: RUF001
+def _circa(arguments: PositionalArguments, named: NamedArguments) -> str:
+    return " – ".join(f"c. {year}" for year in arguments if year)  # noqa: RUF001
 
 
 TEMPLATE_RENDERERS: dict[str, Callable[[PositionalArguments, NamedArguments], str]] = {
@@ -97,18 +97,18 @@ TEMPLATE_RENDERERS: dict[str, Callable[[PositionalArguments, NamedArguments], st
     **{
         "val": _val,
         "ship": _ship,
-        "as_of": lambda given, named: f"as of {given[0]}",
-        "e": lambda given, named: f" × 10^{given[0]}",
+        "as_of": lambda arguments, named: f"as of {arguments[0]}",
+        "e": lambda arguments, named: f" × 10^{arguments[0]}",
     },  # noqa: RUF001
 }
-"""By name, what a template with at least one argument says."""
+"""Renderers of templates with at least one argument, by name."""
 
 
 DROPPED_TAGS = frozenset(
     "ref references table gallery math chem timeline imagemap score hiero templatestyles style script graph mapframe maplink "
     "section indicator inputbox categorytree syntaxhighlight source noinclude".split()
 )
-"""Tags that go with all that is in them."""
+"""Tags that are dropped with their content."""
 BLOCK_TAGS = frozenset("p div blockquote center br hr li dt dd poem pre ul ol dl".split())
 REFERENCE_SECTIONS = frozenset(
     name.strip()
@@ -117,12 +117,12 @@ REFERENCE_SECTIONS = frozenset(
     notes et références, références, liens externes, voir aussi, referencias, enlaces externos, véase también,
     note, collegamenti esterni, voci correlate""".split(",")
 )
-"""Sections that are no prose of the article."""
+"""Sections that are not text of the article."""
 DISAMBIGUATION_TEMPLATES = frozenset(
     "disambiguation disambig disamb dab hndis geodis numberdis roaddis schooldis letter-numbercombdisambig begriffsklärung "
     "homonymie desambiguación disambigua".split()
 )
-"""Templates that mark a page of disambiguation."""
+"""Templates that mark a disambiguation page."""
 LAST_ARGUMENT_TEMPLATES = frozenset("lang langx transliteration transl nowrap nobr small big nihongo3".split())
 FIRST_ARGUMENT_TEMPLATES = frozenset("abbr formatnum nihongo lang-la visible_anchor vanchor sic okina keypress key sub".split())
 SIGN_TEMPLATES = {
@@ -133,7 +133,7 @@ SIGN_TEMPLATES = {
     **dict.fromkeys(("nbsp", "spaces"), " "),
     **{"'": "'", "'s": "'s", "!": "|", "=": "=", "br": "\n"},
 }
-"""Templates within sentences, whose loss would leave a hole: those that stand for an argument, and those for a sign."""
+"""Templates within sentences, replaced by their last argument, their first argument, or a character."""
 _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z-]{2,})?:\S")
 _MAGIC_WORD = re.compile(r"__[A-Z]{3,}__")
 _EMPHASIS_QUOTES = re.compile(r"'{2,}")
@@ -146,7 +146,7 @@ _SPACE_BEFORE_PUNCTUATION = re.compile(r" (?=[,.](?:\s|$))")
 
 
 class ArticleText(NamedTuple):
-    """The text of an article, its headings, and whether it is a page of disambiguation."""
+    """The text of an article, its headings, and whether it is a disambiguation page."""
 
     text: str
     headings: tuple[Heading, ...]
@@ -154,7 +154,7 @@ class ArticleText(NamedTuple):
 
 
 def make_wikitext_parser() -> Any:
-    """Return the parser of wikitext; raises MissingExtra where it is not installed."""
+    """Return the wikitext parser; raises MissingExtra where it is not installed."""
     try:
         import mwparserfromhell
     except ImportError as error:
@@ -163,7 +163,7 @@ def make_wikitext_parser() -> Any:
 
 
 def read_wikitext(source: str, unlinked: Iterable[str]) -> ArticleText:
-    """Take the text out of wikitext; links into the `unlinked` namespaces are dropped."""
+    """Extract the text of wikitext; links into the `unlinked` namespaces are dropped."""
     code = make_wikitext_parser().parse(source, skip_style_tags=True)
     writer = _WikitextWriter(frozenset(unlinked))
     sections: list[tuple[tuple[str, ...], str]] = []
@@ -182,7 +182,7 @@ def read_wikitext(source: str, unlinked: Iterable[str]) -> ArticleText:
 
 
 def _join_sections(sections: Sequence[tuple[tuple[str, ...], str]]) -> tuple[str, tuple[Heading, ...]]:
-    """Write sections one after another; a heading stands where there is text under it or under its subsections."""
+    """Concatenate sections; keep a heading where it or a subsection has text."""
     full = {path[:n] for path, text in sections if text for n in range(len(path) + 1)}
     parts, headings, at = [], [], 0
     for path, text in sections:
@@ -198,23 +198,23 @@ def _join_sections(sections: Sequence[tuple[tuple[str, ...], str]]) -> tuple[str
 
 
 class _WikitextWriter:
-    """Writes nodes as text."""
+    """Converts nodes to text."""
 
     def __init__(self, unlinked: frozenset[str]) -> None:
         self._unlinked, self._parts = unlinked, list[str]()
         self.ambiguous = False
 
     def take(self) -> str:
-        """Return what was written since the last time, tidied."""
+        """Return the text written since the last call, cleaned."""
         text = "".join(self._parts)
         self._parts.clear()
         return remove_leftover_markup(text)
 
     def write(self, nodes: Iterable["Node"]) -> None:
-        """Write nodes as far as they are words of the text."""
+        """Write the text of nodes."""
         for node in nodes:
             kind: Any = getattr(self, "_" + type(node).__name__.lower(), None)
-            if kind is not None:  # comments and arguments have none, and are no words
+            if kind is not None:  # comments and arguments have none
                 kind(node)
 
     def _text(self, node: "Node") -> None:
@@ -249,49 +249,49 @@ class _WikitextWriter:
         if name in BLOCK_TAGS and not node.wiki_markup:
             self._parts.append("\n")
         if node.contents and name == "sup":
-            self._raised(node.contents)
+            self._superscript(node.contents)
         elif node.contents:
             self.write(node.contents.nodes)
         if name in BLOCK_TAGS and not node.wiki_markup:
             self._parts.append("\n")
 
-    def _said(self, code: "Wikicode") -> str:
-        """Return the words of a piece of markup without writing them."""
+    def _text_of(self, code: "Wikicode") -> str:
+        """Return the text of markup without writing it."""
         before, self._parts = self._parts, []
         self.write(code.nodes)
         before, self._parts = self._parts, before
         return "".join(before).strip()
 
-    def _raised(self, code: "Wikicode") -> None:
-        text = self._said(code)
-        self._parts.append(f"^{text}" if is_exponent(text) and self._ends_in_figure() else text)
+    def _superscript(self, code: "Wikicode") -> None:
+        text = self._text_of(code)
+        self._parts.append(f"^{text}" if is_exponent(text) and self._ends_in_number() else text)
 
-    def _ends_in_figure(self) -> bool:
+    def _ends_in_number(self) -> bool:
         return next((part for part in reversed(self._parts) if part), "")[-1:].isdecimal()
 
     def _template(self, node: "Template") -> None:
         name = str(node.name).strip().lower().replace(" ", "_")
-        given = [p.value for p in node.params if not p.showkey]
+        arguments = [p.value for p in node.params if not p.showkey]
         self.ambiguous = self.ambiguous or name in DISAMBIGUATION_TEMPLATES
         if name in SIGN_TEMPLATES:
             self._parts.append(SIGN_TEMPLATES[name])
-        elif given and (name in LAST_ARGUMENT_TEMPLATES or name.startswith("lang-")):
-            self.write(given[-1].nodes)
-        elif given and name in FIRST_ARGUMENT_TEMPLATES:
-            self.write(given[0].nodes)
-        elif given and name == "sup":
-            self._raised(given[0])
+        elif arguments and (name in LAST_ARGUMENT_TEMPLATES or name.startswith("lang-")):
+            self.write(arguments[-1].nodes)
+        elif arguments and name in FIRST_ARGUMENT_TEMPLATES:
+            self.write(arguments[0].nodes)
+        elif arguments and name == "sup":
+            self._superscript(arguments[0])
         elif name.startswith("formatnum:"):
-            self._parts.append(self._said(node.name).partition(":")[2])
-        elif given and name in TEMPLATE_RENDERERS:
-            named = {str(p.name).strip(): self._said(p.value) for p in node.params if p.showkey}
-            text = TEMPLATE_RENDERERS[name]([self._said(code) for code in given], named)
-            # a figure right behind another would make a third
-            self._parts.append(f" {text}" if text[:1].isdecimal() and self._ends_in_figure() else text)
+            self._parts.append(self._text_of(node.name).partition(":")[2])
+        elif arguments and name in TEMPLATE_RENDERERS:
+            named = {str(p.name).strip(): self._text_of(p.value) for p in node.params if p.showkey}
+            text = TEMPLATE_RENDERERS[name]([self._text_of(code) for code in arguments], named)
+            # two adjacent numbers would read as one
+            self._parts.append(f" {text}" if text[:1].isdecimal() and self._ends_in_number() else text)
 
 
 def remove_leftover_markup(text: str) -> str:
-    """Remove what is left of markup: quotes for bold and italics, switches, empty brackets, spaces."""
+    """Remove leftover markup: quotes for bold and italics, magic words, empty brackets, spaces."""
     text = _SPACE.sub(" ", _LEFTOVER_MARKUP.sub("", _MAGIC_WORD.sub("", _EMPHASIS_QUOTES.sub("", text))))
     for _ in range(3):  # brackets within brackets
         text = _EMPTY_BRACKETS.sub("", text)

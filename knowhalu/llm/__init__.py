@@ -1,1 +1,1 @@
-"""Doors to language models: servers, models in this process, and the replies kept on disk."""
+"""Language models: behind a server or in this process, with a cache of replies on disk."""

@@ -1,186 +1,130 @@
-"""The line to a server: one pool of connections for each event loop, limits, timeouts, and further tries."""
+"""The HTTP client of language model servers: JSON to and from one address, with a pool of connections for each event loop."""
 
 import asyncio
 import json
 import os
-import random
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from knowhalu.errors import BackendError, MissingExtra, ReplyError, SettingsError
-from knowhalu.llm.parse import RetryableFault, error_text, explain_refusal, is_permanent
+import httpx2
+import tenacity
+
+from knowhalu.errors import BackendError, ReplyError, SettingsError
+from knowhalu.io import http
+from knowhalu.io.http import TransientFault
+from knowhalu.llm.parse import error_text, explain_refusal, is_permanent
 from knowhalu.settings import LLMOptions
-
-if TYPE_CHECKING:
-    import aiohttp
 
 T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
 ReplyParser = Callable[[Any, str, str], T]
+"""Reads (JSON, URL, beginning of the raw reply); raises TransientFault where another try may help."""
 
-FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 0.5, 30.0
-CONNECT_SECONDS = 10.0
-KEEPALIVE_SECONDS = 4.0
-"""An idle connection is let go before a server lets go of it (uvicorn: after 5 s), or a request would meet a closed door."""
 MAX_REPLY_BYTES = 32 * 2**20
-RETRYABLE_STATUS = {408, 425, 429, 500, 502, 503, 504, 529}
 
 
 class RequestRefused(BackendError):
-    """A server that will not answer this request however often it is asked."""
+    """A refusal that another try would meet again; `message` is the server's own text."""
 
     retryable = False
 
-    def __init__(self, error: BackendError, status: int, said: str) -> None:
+    def __init__(self, error: BackendError, status: int, message: str) -> None:
         super().__init__(error.stage, error.reason, reply=error.reply)
-        self.status, self.said = status, said
+        self.status, self.message = status, message
 
 
-class HttpClient:
-    """Requests to one server. `sleep` may be replaced, so that tests need not wait."""
+class _ConnectionPool(NamedTuple):
+    """The connections of one event loop, and a semaphore that bounds the requests in flight."""
+
+    client: httpx2.AsyncClient
+    slots: asyncio.Semaphore
+
+
+class JsonClient:
+    """Exchange JSON with one server. `sleep` waits between tries; tests replace it."""
 
     def __init__(self, options: LLMOptions, sleep: Sleep = asyncio.sleep) -> None:
         self.options, self.url, self._sleep = options, options.url.rstrip("/"), sleep
+        self._exchange = http.Exchange(
+            options.timeout,
+            MAX_REPLY_BYTES,
+            no_connection="Start the server (knowhalu serve-model MODEL), or set llm.url to its address",
+            no_reply="Raise llm.timeout, or lower llm.concurrency",
+            broken="See the server's log",
+        )
         self._pools: dict[asyncio.AbstractEventLoop, _ConnectionPool] = {}
 
     async def get(self, path: str, read: ReplyParser[T]) -> T:
-        """Ask for a resource and read it."""
-        return await self._tried("GET", path, None, read)
+        """Get a resource and read it; raises what `post` raises."""
+        return await self._send("GET", path, None, read)
 
     async def post(self, path: str, body: dict[str, Any], read: ReplyParser[T]) -> T:
-        """Send JSON and read the JSON that comes back: `read(payload, url, raw text)` may raise Again.
+        """Send JSON and read the JSON of the reply.
 
-        Raises Refused where the server refuses, BackendError where all tries failed.
+        Raises RequestRefused where the server refuses, BackendError where all tries failed, ReplyError where the reply is too
+        long, and SettingsError where `llm.url` is not an address or the key cannot be sent.
         """
-        return await self._tried("POST", path, json.dumps(body).encode("utf-8", "surrogatepass"), read)
+        return await self._send("POST", path, json.dumps(body).encode("utf-8", "surrogatepass"), read)
 
     async def close(self) -> None:
         """Close the connections of the running event loop."""
         if pool := self._pools.pop(asyncio.get_running_loop(), None):
-            await pool.session.close()
+            await pool.client.aclose()
 
-    async def _tried(self, method: str, path: str, body: bytes | None, read: ReplyParser[T]) -> T:
-        where = self.url + path
-        for left in range(self.options.retries, -1, -1):
-            try:
-                return await self._once(method, where, body, read)
-            except RetryableFault as fault:
-                if not left:
-                    cure = f". {fault.cure}" if fault.cure else ""
-                    tries = f" (tried {self.options.retries + 1} times)" if self.options.retries else ""
-                    raise BackendError("generate", f"{where}: {fault.reason}{tries}{cure}", reply=fault.reply) from fault
-                await self._sleep(self._wait(fault, self.options.retries - left, where))
-        raise AssertionError("unreachable: the last try returns or raises")
+    async def _send(self, method: str, path: str, body: bytes | None, read: ReplyParser[T]) -> T:
+        url, options = self.url + path, self.options
+        rule = http.retry_options(options.retries, max_wait=options.timeout)
+        try:
+            return await tenacity.AsyncRetrying(sleep=self._sleep, **rule)(self._send_once, method, url, body, read)
+        except TransientFault as fault:
+            reason = fault.explain(options.retries, options.timeout)
+            raise BackendError("generate", f"{url}: {reason}", reply=fault.reply) from fault
 
-    def _wait(self, fault: RetryableFault, tried: int, where: str) -> float:
-        """Return how long to wait: as long as the server asks, else twice as long each time, at random up to that."""
-        if fault.wait is None:
-            longest: float = min(FIRST_RETRY_SECONDS * 2.0**tried, MAX_RETRY_SECONDS)
-            return random.uniform(longest / 2, longest)
-        if fault.wait > self.options.timeout:
-            asked = f"it asks to wait {fault.wait:.0f} s, longer than llm.timeout ({self.options.timeout:g} s)"
-            raise BackendError("generate", f"{where}: {fault.reason}; {asked}", reply=fault.reply)
-        return fault.wait
-
-    async def _once(self, method: str, where: str, body: bytes | None, read: ReplyParser[T]) -> T:
+    async def _send_once(self, method: str, url: str, body: bytes | None, read: ReplyParser[T]) -> T:
         pool = self._pool()
-        import aiohttp
-
         try:
-            async with pool.room, pool.session.request(method, where, data=body, allow_redirects=False) as response:
-                raw = await _read_body(response, where)
-                status, headers = response.status, response.headers
-        except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError) as error:
-            raise SettingsError(f"llm.url: {self.url!r} is no address; write it as http://HOST:PORT/v1") from error
-        except aiohttp.ClientConnectorError as error:
-            cure = "Start the server (knowhalu serve-model MODEL), or set llm.url to where it listens"
-            raise RetryableFault(f"cannot connect ({error.os_error or error})", cure) from error
-        except TimeoutError as error:
-            cure = "Raise llm.timeout, or lower llm.concurrency"
-            raise RetryableFault(f"no reply within {self.options.timeout:g} s", cure) from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise RetryableFault(f"the connection broke ({type(error).__name__}: {error})", "See the server's log") from error
-        if status != 200:
-            raise self._fault(status, headers.get("Retry-After"), raw, where)
+            async with pool.slots:
+                reply = await http.send_async(pool.client, method, url, body, self._exchange)
+        except http.ReplyTooLong as error:
+            reason = f"{url}: the reply is longer than {self._exchange.max_bytes // 2**20} MB"
+            raise ReplyError("generate", reason, reply=error.start.decode("utf-8", "replace")) from error
+        text = reply.body.decode("utf-8", "replace")
+        if reply.status != 200:
+            raise self._refusal(reply, text, url)
         try:
-            payload = json.loads(raw)
+            payload = json.loads(text)
         except (ValueError, RecursionError) as error:
-            cure = "Is llm.url the address of an OpenAI-compatible API? It usually ends in /v1"
-            raise RetryableFault("the reply is not JSON", cure, reply=raw[:2000]) from error
-        return read(payload, where, raw[:2000])
+            remedy = "Check that llm.url is the address of an OpenAI-compatible API; it usually ends in /v1"
+            raise TransientFault("the reply is not JSON", remedy, reply=text[:2000]) from error
+        return read(payload, url, text[:2000])
 
-    def _fault(self, status: int, retry_after: str | None, raw: str, where: str) -> Exception:
-        said = error_text(raw)
-        if status in RETRYABLE_STATUS and not is_permanent(said):
-            wait = _retry_after_seconds(retry_after) if status in (429, 503) else None
-            return RetryableFault(
-                f"HTTP {status}: {said or 'without a word'}", "See the server's log", wait=wait, reply=raw[:2000]
-            )
-        return RequestRefused(explain_refusal(status, said, where, self.options.api_key_env), status, said)
+    def _refusal(self, reply: http.HttpReply, text: str, url: str) -> TransientFault | RequestRefused:
+        message = error_text(text)
+        if reply.status in http.RETRYABLE_STATUS and not is_permanent(message):
+            reason = f"HTTP {reply.status}: {message or 'no message'}"
+            return TransientFault(reason, "See the server's log", wait=reply.wait, reply=text[:2000])
+        error = explain_refusal(reply.status, message, url, self.options.api_key_env)
+        return RequestRefused(error, reply.status, message)
 
-    def _pool(self) -> "_ConnectionPool":
+    def _pool(self) -> _ConnectionPool:
         loop = asyncio.get_running_loop()
         if loop not in self._pools:
-            self._pools = {kept: pool for kept, pool in self._pools.items() if not kept.is_closed()}
-            self._pools[loop] = _ConnectionPool(self.options)
+            self._pools = {other: pool for other, pool in self._pools.items() if not other.is_closed()}
+            try:
+                http.split_address(self.url)
+            except ValueError as error:
+                raise SettingsError(f"llm.url: {self.url!r} is not an address; write it as http://HOST:PORT/v1") from error
+            key = read_api_key(self.options)
+            headers = {"Authorization": f"Bearer {key}"} if key else {}
+            client = httpx2.AsyncClient(**http.client_options(self.options.timeout, headers))
+            self._pools[loop] = _ConnectionPool(client, asyncio.Semaphore(self.options.concurrency))
         return self._pools[loop]
 
 
 def read_api_key(options: LLMOptions) -> str:
-    """Return the key for the server, "" where none is given; raises SettingsError where it cannot be sent."""
+    """Return the server's key from the environment, "" where there is none; raises SettingsError where it cannot be sent."""
     key = os.environ.get(options.api_key_env, "").strip()
     if not (key.isascii() and key.isprintable()):
-        what = "holds a key with characters that cannot be sent"
-        raise SettingsError(f"llm.api_key_env: the variable {options.api_key_env} {what}; set it to the key alone")
+        problem = f"the variable {options.api_key_env} holds a key with characters that cannot be sent"
+        raise SettingsError(f"llm.api_key_env: {problem}; set it to the key alone")
     return key
-
-
-class _ConnectionPool:
-    """The connections of one event loop, and how many may be in use at once."""
-
-    def __init__(self, options: LLMOptions) -> None:
-        try:
-            import aiohttp
-        except ImportError as error:
-            raise MissingExtra("aiohttp", "llm") from error
-        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
-        if key := read_api_key(options):
-            headers["Authorization"] = f"Bearer {key}"
-        self.session: aiohttp.ClientSession = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_SECONDS),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers=headers,
-            timeout=aiohttp.ClientTimeout(total=options.timeout, sock_connect=min(CONNECT_SECONDS, options.timeout)),
-            trust_env=False,  # no proxy from the environment: texts go to llm.url and nowhere else
-        )
-        self.room = asyncio.Semaphore(options.concurrency)
-
-
-async def _read_body(response: "aiohttp.ClientResponse", where: str) -> str:
-    parts, size = list[bytes](), 0
-    async for part in response.content.iter_any():
-        parts.append(part)
-        size += len(part)
-        if size > MAX_REPLY_BYTES:
-            response.close()
-            start = b"".join(parts)[:2000].decode("utf-8", "replace")
-            raise ReplyError("generate", f"{where}: the reply is longer than {MAX_REPLY_BYTES // 2**20} MB", reply=start)
-    return b"".join(parts).decode("utf-8", "replace")
-
-
-def _retry_after_seconds(retry_after: str | None) -> float | None:
-    """Read a Retry-After header: seconds, or a date."""
-    if retry_after is None:
-        return None
-    try:
-        return max(0.0, float(retry_after))
-    except ValueError:
-        pass
-    try:
-        until = parsedate_to_datetime(retry_after)
-    except ValueError:
-        return None
-    until = until if until.tzinfo else until.replace(tzinfo=UTC)
-    return max(0.0, (until - datetime.now(UTC)).total_seconds())

@@ -1,4 +1,4 @@
-"""Dialects: how each kind of OpenAI-compatible server is asked for the same thing."""
+"""Dialects: how the same request is written for each kind of OpenAI-compatible server."""
 
 import json
 import re
@@ -8,12 +8,12 @@ from typing import Any
 from knowhalu.requests import Generate
 
 TOP_LOGPROBS = (20, 5, 0)
-"""How many likeliest tokens are asked for; a server that allows fewer gets the next number."""
+"""How many alternative tokens to request; a server that allows fewer gets the next number."""
 DROPPABLE_FIELDS = (
     "structured_outputs", "grammar", "regex", "continue_final_message", "add_generation_prompt", "chat_template_kwargs",
     "repetition_penalty", "top_k", "min_p", "top_p", "seed",
 )  # fmt: skip
-"""Fields that a request can do without, should a server not know them."""
+"""Fields that are left out where a server does not know them."""
 NO_TEMPLATE_MESSAGES = ("chat template", "chat_template", "does not support chat")
 
 
@@ -21,8 +21,9 @@ NO_TEMPLATE_MESSAGES = ("chat template", "chat_template", "does not support chat
 class Dialect:
     """What a server understands beyond the common part of the API.
 
-    `plain` are the fields that switch off its own ideas of sampling, so that every server decodes alike; `continues` tells
-    whether it must be told to go on with a begun reply (others do so by themselves); `constrain` is how it is held to labels.
+    `constrain` is how a reply is constrained to labels. `plain` are the fields that switch off the server's own sampling
+    defaults, so that every server decodes alike. `continues`: the server continues a prefilled reply only on request; others do
+    so by themselves. `thinks`: its chat template takes a switch for the thinking mode.
     """
 
     name: str
@@ -44,13 +45,13 @@ DIALECTS = {
     "me": Dialect("llama-cpp-python", "grammar", (*_NO_TRUNCATION, ("top_k", 0))),
     "library": Dialect("Ollama", "logprobs", (("top_p", 1.0),)),
 }
-"""By what /v1/models says of the owner of a model."""
+"""Dialects by the field `owned_by` of /v1/models."""
 UNKNOWN_DIALECT = Dialect("an unknown server", "logprobs", (("top_p", 1.0),), continues=True)
 
 
 @dataclass
 class ServerSession:
-    """How a server is talked to; what it turns down is remembered here."""
+    """How requests to one server are written, adapted to what it has rejected so far."""
 
     dialect: Dialect
     model: str
@@ -66,12 +67,12 @@ class ServerSession:
 
     @property
     def path(self) -> str:
-        """Return where requests go."""
+        """The path to which requests are sent."""
         return "/chat/completions" if self.style == "chat" else "/completions"
 
-    def learn(self, status: int, said: str, body: dict[str, Any]) -> bool:
-        """Change the manner by what the server turned down; return whether there is something to try anew."""
-        words = said.lower()
+    def learn(self, status: int, message: str, body: dict[str, Any]) -> bool:
+        """Adapt to a refusal of `body`; return whether a changed request is worth another try."""
+        words = message.lower()
         no_route = status in (404, 405) and "model" not in words
         if self.style_is_open and self.style == "chat" and (no_route or any(w in words for w in NO_TEMPLATE_MESSAGES)):
             self.style = "completion"
@@ -82,74 +83,74 @@ class ServerSession:
             if name in body and name in words:
                 self.dropped.add(name)
                 return True
-        asked = body.get("top_logprobs", body.get("logprobs", 0))
-        if asked and ("logprobs" in words or "logits_all" in words):
-            self.top = min(self.top, next((n for n in TOP_LOGPROBS if n < asked), 0)) if asked is not True else 0
+        requested = body.get("top_logprobs", body.get("logprobs", 0))
+        if requested and ("logprobs" in words or "logits_all" in words):
+            self.top = min(self.top, next((n for n in TOP_LOGPROBS if n < requested), 0)) if requested is not True else 0
             return True
         return False
 
-    def body(self, request: Generate, *, max_tokens: int, held: bool = True) -> dict[str, Any]:
-        """Return the JSON of a request; with choices and `held`, the reply is constrained to them where the server can."""
+    def body(self, request: Generate, *, max_tokens: int, constrained: bool = True) -> dict[str, Any]:
+        """Return the JSON of a request; a reply is constrained to its choices if `constrained` and the server can do so."""
         body: dict[str, Any] = {"model": self.model, "max_tokens": max_tokens, "temperature": request.temperature}
         body |= {"stream": False, **dict(self.dialect.plain)}
-        if request.temperature > 0:  # a seed where nothing is drawn only slows vLLM down
+        if request.temperature > 0:  # vLLM is slower with a seed, and greedy decoding needs none
             body["seed"] = request.seed
         if request.stop and not request.choices:
             body["stop"] = list(request.stop)
-        body |= self._texts(request)
-        body |= self._wanted_logprobs(bool(request.choices))
-        if request.choices and held:
-            body |= self._constraint(request)
+        body |= self._text_fields(request)
+        body |= self._logprob_fields(bool(request.choices))
+        if request.choices and constrained:
+            body |= self._constraint_fields(request)
         return {name: value for name, value in body.items() if name not in self.dropped}
 
-    def _texts(self, request: Generate) -> dict[str, Any]:
+    def _text_fields(self, request: Generate) -> dict[str, Any]:
         if self.style == "completion":
             return {"prompt": render_completion_prompt(request)}
-        begun, _ = self.begun(request)
-        said = (("system", request.system), ("user", request.prompt), ("assistant", begun))
-        found: dict[str, Any] = {"messages": [{"role": r, "content": t} for r, t in said if t]}
-        if begun and self.dialect.continues:
-            found |= {"continue_final_message": True, "add_generation_prompt": False}
+        prefill, _ = self.prefill(request)
+        turns = (("system", request.system), ("user", request.prompt), ("assistant", prefill))
+        fields: dict[str, Any] = {"messages": [{"role": role, "content": text} for role, text in turns if text]}
+        if prefill and self.dialect.continues:
+            fields |= {"continue_final_message": True, "add_generation_prompt": False}
         if self.dialect.thinks:
-            found["chat_template_kwargs"] = {"enable_thinking": False}
-        return found
+            fields["chat_template_kwargs"] = {"enable_thinking": False}
+        return fields
 
-    def _wanted_logprobs(self, many: bool) -> dict[str, Any]:
+    def _logprob_fields(self, alternatives: bool) -> dict[str, Any]:
         if not self.top:
             return {}
         if self.style == "completion":
-            return {"logprobs": self.top if many else 1}
-        return {"logprobs": True, "top_logprobs": self.top} if many else {"logprobs": True}
+            return {"logprobs": self.top if alternatives else 1}
+        return {"logprobs": True, "top_logprobs": self.top} if alternatives else {"logprobs": True}
 
-    def _constraint(self, request: Generate) -> dict[str, Any]:
-        """Hold the reply to the choices, after the blanks that are to come first, or after one that may come."""
-        begun, blanks = self.begun(request)
-        before = render_completion_prompt(request) if self.style == "completion" else begun
-        leads = [blanks] if blanks else ["", " "] if before and not before[-1].isspace() else [""]
+    def _constraint_fields(self, request: Generate) -> dict[str, Any]:
+        """Constrain the reply to the choices, after the spaces that the model still has to write, or after an optional one."""
+        prefill, spaces = self.prefill(request)
+        before = render_completion_prompt(request) if self.style == "completion" else prefill
+        leads = [spaces] if spaces else ["", " "] if before and not before[-1].isspace() else [""]
         allowed = [lead + choice for lead in leads for choice in request.choices]
         match self.constrain:
             case "structured":
                 return {"structured_outputs": {"choice": allowed}}
             case "regex":
                 return {"regex": f"({'|'.join(map(_escape_regex, allowed))})"}
-            case "grammar":  # a literal of GBNF is written like a string of JSON
+            case "grammar":  # a GBNF literal has the syntax of a JSON string
                 return {"grammar": f"root ::= {' | '.join(json.dumps(a, ensure_ascii=False) for a in allowed)}"}
         return {}
 
-    def begun(self, request: Generate) -> tuple[str, str]:
-        """Return the begun reply as it is sent, and the blanks that the model has to write itself.
+    def prefill(self, request: Generate) -> tuple[str, str]:
+        """Return the prefill as it is sent, and the trailing spaces, which the model has to write itself.
 
-        Many chat templates trim what a message ends in; a model that misses the line break would write it first.
+        Many chat templates trim the end of a message; a model that does not see the line break would write it first.
         """
         if self.style == "completion":
-            return request.begun, ""
-        kept = request.begun.rstrip()
-        return kept, request.begun[len(kept) :]
+            return request.prefill, ""
+        trimmed = request.prefill.rstrip()
+        return trimmed, request.prefill[len(trimmed) :]
 
 
 def render_completion_prompt(request: Generate) -> str:
-    """Return what a plain completion model goes on with: the system prompt, the prompt and the begun reply."""
-    return f"{request.system}\n\n{request.prompt}{request.begun}" if request.system else request.prompt + request.begun
+    """Return the text that a plain completion continues: system prompt, prompt and prefill."""
+    return f"{request.system}\n\n{request.prompt}{request.prefill}" if request.system else request.prompt + request.prefill
 
 
 def _escape_regex(text: str) -> str:

@@ -1,9 +1,9 @@
-"""Labels: how probable each allowed choice is, from the log-probabilities of generated tokens alone.
+"""Compute the probability of each label from the log-probabilities of generated tokens alone.
 
-Tokenizers cut labels differently: INCORRECT and INCONCLUSIVE may share their first token, a label may begin with a blank.
-So nothing here knows tokens: what counts is which choices the text that a token leads to can still become. The probability
-of a choice is the share of the model's own, unconstrained mass that flows into it, normalised over the choices. A text that
-can only become one choice counts for it whole; a text that can become several is split by what the model says after it.
+Tokenizers split labels differently: INCORRECT and INCONCLUSIVE may share their first token, and a label may begin with a space.
+So this module works on text, not on tokens: a generated text counts for every choice of which it is a prefix. The probability
+of a choice is the share of the model's unconstrained probability mass that leads to it, normalised over the choices. The mass
+of a text that is a prefix of several choices is divided among them by the tokens that the model generates next.
 """
 
 import math
@@ -12,15 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 MIN_TEXT_MASS = 1e-4
-"""Shared beginnings with less than this share of the mass are not looked into: no probability moves by more."""
+"""A shared prefix with less than this share of the mass is not expanded: no probability changes by more."""
 MIN_CHOICE_MASS = 1e-3
-"""Where less than this share of the mass goes to any choice, the model wants to say something else: it tells nothing of them."""
-MAX_QUESTIONS = 12
-"""Questions about one label at most."""
+"""With less than this share of the mass on all choices together, the model would write something else: no probabilities."""
+MAX_REQUESTS = 12
+"""Requests for one label at most."""
 
 
 class TokenLogprobs(NamedTuple):
-    """One generated token, and the likeliest tokens in its place: texts with natural logarithms of probabilities."""
+    """One generated token and its most probable alternatives, with natural logarithms of probabilities."""
 
     token: str
     logprob: float
@@ -28,88 +28,95 @@ class TokenLogprobs(NamedTuple):
 
 
 class LabelProbabilitySearch:
-    """Find the probabilities of choices by asking as little as possible.
+    """Find the probabilities of choices with as few requests as possible.
 
-    Take `next()`, let the model go on from there, hand what it said to `read`, until `next()` is None. With all tokens in
-    `top` and a floor of 0 the probabilities are exact; with the k likeliest they are exact up to the mass left out.
+    Take `next()`, generate after that text, give the tokens to `read`, and repeat until `next()` is None. With all tokens in
+    `top` and a floor of 0 the probabilities are exact; with the k most probable ones, exact up to the mass left out.
     """
 
     def __init__(
-        self, choices: Sequence[str], *, floor: float = MIN_TEXT_MASS, heard: float = MIN_CHOICE_MASS, asks: int = MAX_QUESTIONS
+        self,
+        choices: Sequence[str],
+        *,
+        floor: float = MIN_TEXT_MASS,
+        min_mass: float = MIN_CHOICE_MASS,
+        max_requests: int = MAX_REQUESTS,
     ) -> None:
-        self.choices, self.floor, self.heard, self.asks = tuple(choices), floor, heard, asks
+        self.choices, self.floor, self.min_mass, self.max_requests = tuple(choices), floor, min_mass, max_requests
         self._after: dict[str, dict[str, float]] = {}
-        self._asked: set[str] = set()
+        self._expanded: set[str] = set()
 
     def next(self) -> str | None:
-        """Return the text, "" at first, whose continuation would tell most; None where nothing more is worth asking."""
-        settled, unsettled = self._flow()
-        total = sum(settled.values()) + sum(unsettled.values())
-        left = {text: mass for text, mass in unsettled.items() if text not in self._asked and mass >= self.floor * total}
-        return max(left, key=left.__getitem__) if left and len(self._asked) < self.asks else None
+        """Return the text with the largest unassigned mass, "" at first; None where no further request is worth its cost."""
+        assigned, unassigned = self._distribute()
+        total = sum(assigned.values()) + sum(unassigned.values())
+        open_texts = {t: mass for t, mass in unassigned.items() if t not in self._expanded and mass >= self.floor * total}
+        if not open_texts or len(self._expanded) >= self.max_requests:
+            return None
+        return max(open_texts, key=open_texts.__getitem__)
 
     def read(self, text: str, positions: Iterable[TokenLogprobs]) -> None:
-        """Take in what the model said when it went on from `text`: any number of tokens, the first one at least."""
-        self._asked.add(text)
+        """Record the tokens generated after `text`; none where the text cannot be expanded."""
+        self._expanded.add(text)
         for position in positions:
             self._after.setdefault(text, _token_probabilities(position))
             text += position.token
 
     def probabilities(self) -> dict[str, float]:
-        """Return the probability of each choice, adding up to 1; empty where the model hardly thinks of any."""
-        settled, unsettled = self._flow()
+        """Return the probability of each choice, adding up to 1; empty below the minimum mass."""
+        assigned, unassigned = self._distribute()
         if not self._after:
             return {}
-        for text, mass in unsettled.items():  # what was not looked into is shared evenly: it is too little to matter
-            able = self.candidates(text)
-            if len(able) < len(self.choices):  # mere blanks tell nothing
-                for choice in able:
-                    settled[choice] += mass / len(able)
-        total = sum(settled.values())
-        return {c: mass / total for c, mass in settled.items()} if total > self.heard else {}
+        for text, mass in unassigned.items():  # divided evenly: too little to matter
+            candidates = self.candidates(text)
+            if len(candidates) < len(self.choices):  # spaces alone say nothing about the choices
+                for choice in candidates:
+                    assigned[choice] += mass / len(candidates)
+        total = sum(assigned.values())
+        return {c: mass / total for c, mass in assigned.items()} if total > self.min_mass else {}
 
     def candidates(self, text: str) -> list[str]:
-        """Return the choices that a text is or may become; a text may begin with blanks and go on after a choice."""
+        """Return the choices that a text contains or may become; it may begin with spaces and continue after a choice."""
         text = text.lstrip()
-        ended = max((c for c in self.choices if text.startswith(c)), key=len, default=None)
-        return [c for c in self.choices if c == ended or c.startswith(text)]
+        complete = max((c for c in self.choices if text.startswith(c)), key=len, default=None)
+        return [c for c in self.choices if c == complete or c.startswith(text)]
 
-    def _flow(self) -> tuple[dict[str, float], dict[str, float]]:
-        """Let a mass of 1 flow along all that is known; return what reached each choice, and what stands where unsettled."""
-        settled, unsettled = dict.fromkeys(self.choices, 0.0), dict[str, float]()
-        flowing = [("", 1.0)]
-        while flowing:
-            text, mass = flowing.pop()
-            able = self.candidates(text)
+    def _distribute(self) -> tuple[dict[str, float], dict[str, float]]:
+        """Distribute a mass of 1 along the known tokens; return the mass of each choice, and of each ambiguous text."""
+        assigned, unassigned = dict.fromkeys(self.choices, 0.0), dict[str, float]()
+        pending = [("", 1.0)]
+        while pending:
+            text, mass = pending.pop()
+            candidates = self.candidates(text)
             after = {token: p for token, p in self._after.get(text, {}).items() if token and self.candidates(text + token)}
-            ended = text.lstrip()
-            if len(able) == 1:
-                settled[able[0]] += mass
+            written = text.lstrip()
+            if len(candidates) == 1:
+                assigned[candidates[0]] += mass
             elif text not in self._after:
-                unsettled[text] = unsettled.get(text, 0.0) + mass
+                unassigned[text] = unassigned.get(text, 0.0) + mass
             else:
-                flowing += [(text + token, mass * p) for token, p in after.items()]
-                if ended in settled:  # the end of the text, or a token too rare to be listed
-                    settled[ended] += mass * max(0.0, 1.0 - sum(after.values()))
-        return settled, unsettled
+                pending += [(text + token, mass * p) for token, p in after.items()]
+                if written in assigned:  # the end of the text, or a token too rare to be listed
+                    assigned[written] += mass * max(0.0, 1.0 - sum(after.values()))
+        return assigned, unassigned
 
 
 def _token_probabilities(position: TokenLogprobs) -> dict[str, float]:
-    """Return the probability of each token's text: tokens of the same text count together, the generated one once."""
+    """Return the probability of each token text: tokens with the same text are added up, the generated one counts once."""
     tokens = list(position.top)
     if not any(t == position.token and math.isclose(p, position.logprob, abs_tol=1e-6) for t, p in tokens):
         tokens.append((position.token, position.logprob))
-    found: dict[str, float] = {}
+    probabilities: dict[str, float] = {}
     for text, logprob in tokens:
-        found[text] = found.get(text, 0.0) + math.exp(min(logprob, 0.0))
-    return found
+        probabilities[text] = probabilities.get(text, 0.0) + math.exp(min(logprob, 0.0))
+    return probabilities
 
 
 def pick_label(probabilities: Mapping[str, float], temperature: float, seed: int) -> str:
-    """Return the likeliest choice at temperature 0, else draw one; the same seed draws the same."""
+    """Return the most probable choice at temperature 0, else sample one; the same seed samples the same."""
     if temperature <= 0:
         return max(probabilities, key=probabilities.__getitem__)
-    # relative to the best one, so that a low temperature cannot round all weights to nothing
+    # relative to the best one, so that a low temperature cannot round all weights to 0
     best = max(probabilities.values())
     weights = [(p / best) ** (1 / temperature) for p in probabilities.values()]
     return random.Random(seed).choices(list(probabilities), weights)[0]

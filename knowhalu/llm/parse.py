@@ -1,4 +1,4 @@
-"""Reading what an OpenAI-compatible server sends back: chat and plain completions, log-probabilities, token counts."""
+"""Parse the replies of OpenAI-compatible servers: chat and plain completions, log-probabilities, token counts and errors."""
 
 import json
 import math
@@ -6,24 +6,17 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from knowhalu.errors import BackendError, ReplyError
+from knowhalu.io.http import TransientFault
 from knowhalu.llm.label_probabilities import TokenLogprobs
 
 STOP_FINISH_REASONS = {"stop", "eos", "eos_token", "stop_sequence", "end_turn"}
 LENGTH_FINISH_REASONS = {"length", "max_tokens"}
 MIN_ECHO_CHARACTERS = 4
-"""A reply that begins like a shorter text need not be an echo of it."""
-
-
-class RetryableFault(Exception):
-    """A fault that a further try may mend; `wait` is how long the server asks to wait, in seconds."""
-
-    def __init__(self, reason: str, cure: str = "", *, wait: float | None = None, reply: str | None = None) -> None:
-        super().__init__(reason)
-        self.reason, self.cure, self.wait, self.reply = reason, cure, wait, reply
+"""A prefill that is shorter than this is not looked for: a reply may begin with it by chance."""
 
 
 class ServerReply(NamedTuple):
-    """One reply as the server gave it; `positions` is None without log-probabilities of the tokens that were not chosen."""
+    """One reply of a server; `positions` is None without log-probabilities of alternative tokens."""
 
     text: str
     finish_reason: str
@@ -35,13 +28,13 @@ class ServerReply(NamedTuple):
 
 
 def parse_reply(payload: Any, where: str, raw: str) -> ServerReply:
-    """Read one reply; `raw` is kept with errors.
+    """Parse one reply; `where` and `raw` are for the error.
 
-    Raises Again where there is no reply at all, ReplyError where it is not text that the model ended by itself or by length.
+    Raises TransientFault where there is no reply at all, ReplyError where it is not text that ended by itself or by length.
     """
     choices = payload.get("choices") if isinstance(payload, dict) else None
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise RetryableFault("the reply has no choices", "See the server's log", reply=raw)
+        raise TransientFault("the reply has no choices", "See the server's log", reply=raw)
     first = choices[0]
     finish = _finish_reason(first.get("finish_reason"), where, raw)
     logprobs, positions = _logprobs(first.get("logprobs"))
@@ -53,10 +46,10 @@ def _text(choice: dict[str, Any], where: str, raw: str) -> str:
     if isinstance(message, dict):
         role, text = message.get("role", "assistant"), message.get("content")
         if role != "assistant":
-            raise ReplyError("generate", f"{where}: the reply is in the role {role!r}, not the assistant's", reply=raw)
+            raise ReplyError("generate", f"{where}: the reply has the role {role!r}, not 'assistant'", reply=raw)
         if text is None and (message.get("reasoning") or message.get("reasoning_content")):
-            cure = "Serve it without its thinking mode, or take an instruct model"
-            raise ReplyError("generate", f"{where}: the model only thought and wrote no reply. {cure}", reply=raw)
+            remedy = "Serve it without its thinking mode, or use an instruct model"
+            raise ReplyError("generate", f"{where}: the reply holds reasoning and no text. {remedy}", reply=raw)
     else:
         text = choice.get("text")
     if not isinstance(text, str):
@@ -65,7 +58,7 @@ def _text(choice: dict[str, Any], where: str, raw: str) -> str:
 
 
 def _replace_surrogates(text: str) -> str:
-    """Put "?" in the place of every half of a surrogate pair, which JSON may hold and no file."""
+    """Replace each lone surrogate, which JSON may hold and UTF-8 may not, by "?"."""
     return text.encode(errors="replace").decode()
 
 
@@ -75,21 +68,21 @@ def _finish_reason(reason: Any, where: str, raw: str) -> str:
     if reason in LENGTH_FINISH_REASONS:
         return "length"
     if reason == "abort":
-        raise RetryableFault("the server broke the reply off", "See the server's log", reply=raw)
-    cure = "A content filter stands before this model: serve it without" if reason == "content_filter" else "See the server's log"
-    raise ReplyError("generate", f"{where}: the reply ended by {reason!r}, not by itself. {cure}", reply=raw)
+        raise TransientFault("the server aborted the reply", "See the server's log", reply=raw)
+    remedy = "Serve the model without its content filter" if reason == "content_filter" else "See the server's log"
+    raise ReplyError("generate", f"{where}: the reply is not complete (finish_reason {reason!r}). {remedy}", reply=raw)
 
 
 def _logprobs(value: Any) -> tuple[tuple[float, ...], tuple[TokenLogprobs, ...] | None]:
-    """Read log-probabilities in either of OpenAI's two shapes; one that is not a number voids them all."""
+    """Parse log-probabilities in either of OpenAI's two formats; one that is not a number discards them all."""
     if not isinstance(value, dict):
         return (), None
     try:
-        found = _chat_logprobs(value["content"]) if value.get("content") else _completion_logprobs(value)
+        tokens = _chat_logprobs(value["content"]) if value.get("content") else _completion_logprobs(value)
     except (KeyError, TypeError, ValueError, AttributeError):
         return (), None
-    logprobs = tuple(p.logprob for p in found)
-    return logprobs, tuple(found) if found and all(p.top for p in found) else None
+    logprobs = tuple(t.logprob for t in tokens)
+    return logprobs, tuple(tokens) if tokens and all(t.top for t in tokens) else None
 
 
 def _chat_logprobs(content: Sequence[dict[str, Any]]) -> list[TokenLogprobs]:
@@ -115,7 +108,7 @@ def _completion_logprobs(value: dict[str, Any]) -> list[TokenLogprobs]:
 def _number(value: Any) -> float:
     number = float(value)
     if math.isnan(number) or number > 1e-3:
-        raise ValueError(f"{value!r} is no log-probability")
+        raise ValueError(f"{value!r} is not a log-probability")
     return min(number, 0.0)
 
 
@@ -123,60 +116,60 @@ def _token_counts(payload: dict[str, Any]) -> tuple[int, int, int]:
     usage, timings = (v if isinstance(v := payload.get(name), dict) else {} for name in ("usage", "timings"))
     details = usage.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else timings.get("cache_n")
-    found = (usage.get("prompt_tokens"), cached, usage.get("completion_tokens"))
-    prompt, cached, completion = (n if isinstance(n, int) and n > 0 else 0 for n in found)
+    counts = (usage.get("prompt_tokens"), cached, usage.get("completion_tokens"))
+    prompt, cached, completion = (n if isinstance(n, int) and n > 0 else 0 for n in counts)
     return prompt, min(cached, prompt), completion
 
 
 def cut_at_stop(text: str, stops: Sequence[str]) -> tuple[str, bool]:
     """Return the text before the first stop string, and whether there was one."""
-    found = [at for stop in stops if stop and (at := text.find(stop)) >= 0]
-    return (text[: min(found)], True) if found else (text, False)
+    starts = [at for stop in stops if stop and (at := text.find(stop)) >= 0]
+    return (text[: min(starts)], True) if starts else (text, False)
 
 
-def strip_echo(said: ServerReply, begun: str) -> ServerReply:
-    """Drop the begun reply from the front, where a server gives it back or a model says it once more."""
-    start = begun if said.text.startswith(begun) else begun.strip()
-    if len(start) < MIN_ECHO_CHARACTERS or not said.text.lstrip().startswith(start.lstrip()):
-        return said
-    at = said.text.index(start) + len(start)
-    positions, length = list(said.positions or ()), 0
+def strip_echo(reply: ServerReply, prefill: str) -> ServerReply:
+    """Remove the prefill from the front of a reply, where the server returns it or the model repeats it."""
+    start = prefill if reply.text.startswith(prefill) else prefill.strip()
+    if len(start) < MIN_ECHO_CHARACTERS or not reply.text.lstrip().startswith(start.lstrip()):
+        return reply
+    at = reply.text.index(start) + len(start)
+    positions, length = list(reply.positions or ()), 0
     while positions and length < at:
         length += len(positions.pop(0).token)
-    exact = said.positions is not None and length == at
-    return said._replace(text=said.text[at:], positions=tuple(positions) if exact else None)
+    exact = reply.positions is not None and length == at
+    return reply._replace(text=reply.text[at:], positions=tuple(positions) if exact else None)
 
 
-def explain_refusal(status: int, said: str, where: str, key_env: str) -> BackendError:
-    """Say what a server's refusal means and what to do."""
-    if is_context_overflow(said):
-        cure = "Serve the model with a longer context (vLLM: --max-model-len, llama.cpp: -c), or take fewer passages a query"
-        reason = f"the prompt is longer than the model's context: {said}. {cure} (knowhalu.passages)"
+def explain_refusal(status: int, message: str, where: str, key_env: str) -> BackendError:
+    """Explain a server's refusal and name the remedy."""
+    if is_context_overflow(message):
+        remedy = "Serve the model with a longer context (vLLM: --max-model-len, llama.cpp: -c), or use fewer passages per query"
+        reason = f"the prompt is longer than the model's context: {message}. {remedy} (knowhalu.passages)"
     elif status in (401, 403):
-        reason = f"the server wants a key ({said}). Put it into the environment variable {key_env}"
+        reason = f"the server requires a key ({message}). Put it into the environment variable {key_env}"
     elif 300 <= status < 400:
-        reason = f"the server sends on to another address (HTTP {status}). Set llm.url to that one"
+        reason = f"the server redirects to another address (HTTP {status}). Set llm.url to that address"
     else:
-        reason = f"the server refused (HTTP {status}): {said or 'without a word'}"
-    return BackendError("generate", f"{where}: {reason}", reply=said)
+        reason = f"the server refused (HTTP {status}): {message or 'no message'}"
+    return BackendError("generate", f"{where}: {reason}", reply=message)
 
 
-def is_context_overflow(said: str) -> bool:
-    """Tell whether an error speaks of a context that is too short for the prompt."""
-    words = said.lower()
-    return any(w in words for w in ("context length", "context size", "context window", "max_model_len", "too many tokens"))
+def is_context_overflow(message: str) -> bool:
+    """Return whether an error message is about a prompt that exceeds the context."""
+    text = message.lower()
+    return any(w in text for w in ("context length", "context size", "context window", "max_model_len", "too many tokens"))
 
 
-def is_permanent(said: str) -> bool:
-    """Tell whether an error speaks of something that no further try will change, whatever its status code."""
-    words = said.lower()
-    return is_context_overflow(said) or any(
-        w in words for w in ("logits_all", "chat template", "not supported", "not implemented")
+def is_permanent(message: str) -> bool:
+    """Return whether another try would meet the same error, whatever its status."""
+    text = message.lower()
+    return is_context_overflow(message) or any(
+        w in text for w in ("logits_all", "chat template", "not supported", "not implemented")
     )
 
 
 def error_text(body: str) -> str:
-    """Return the words of an error body, whatever its shape."""
+    """Extract the message from the body of an error, JSON or not."""
     try:
         payload = json.loads(body)
     except ValueError:

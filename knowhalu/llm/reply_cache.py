@@ -1,8 +1,8 @@
-"""The reply cache: what a model once said is kept on disk, so that a changed threshold never repeats a model call.
+"""The reply cache: replies of a model on disk, so that a changed threshold never repeats a model call.
 
-A reply is found by the sha256 of all that decides it: which model answers and how it is asked, and every field of the
-request but `fresh`. It is kept as JSON with a checksum; whatever does not fit its checksum counts as absent. Failures and
-blank replies are never kept; one that a reader cannot read is asked for anew by a `fresh` request, whose reply replaces it.
+The key of a reply is the sha256 of everything that determines it: the model, the options, and every field of the request but
+`bypass_cache`. A reply is stored as JSON with a checksum; an entry that does not match its checksum counts as absent. Failures
+and blank replies are never stored. A request with `bypass_cache` is always sent, and its reply replaces the stored one.
 """
 
 import asyncio
@@ -19,42 +19,43 @@ from knowhalu.requests import Completion, Generate
 from knowhalu.settings import LLMOptions
 
 CACHE_FORMAT = 1
-"""Part of every key; another number makes all that was kept before unfindable."""
+"""Part of every key; a new number invalidates all entries."""
 KEY_OPTIONS = {"backend", "model", "style", "constrain", "precision", "deterministic"}
-"""The options that decide a reply, beside the request and what the backend says of its model."""
+"""The options that determine a reply, beside the request and the identity of the model."""
 
 
 def with_reply_cache(backend: Any, options: LLMOptions) -> Any:
-    """Put the cache before a backend, blocking or async; return the backend as it is where the options want none.
+    """Wrap a backend, blocking or async, with the cache; return it unchanged where the options disable the cache.
 
-    A backend may tell which model it has by `identity()`, blocking or async as its answers; for one that does not, the files in
-    the folder `model` do. Raises SettingsError where the cache on disk cannot be used.
+    A backend may identify its model by `identity()`, blocking or async; otherwise the files in the folder `llm.model` do.
+    Raises SettingsError where the cache on disk cannot be used.
     """
     if not options.cache:
         return backend
-    shelf = SQLiteCache((options.cache_folder or default_cache_folder()) / "replies.sqlite", options.cache_mb * 2**20)
+    store = SQLiteCache((options.cache_folder or default_cache_folder()) / "replies.sqlite", options.cache_mb * 2**20)
     kind = CachedBackend if hasattr(backend, "answer_many") else CachedAsyncBackend
-    return kind(backend, ReplyCache(shelf, options))
+    return kind(backend, ReplyCache(store, options))
 
 
 class ReplyCache:
-    """Replies by request, for one model."""
+    """Replies by request, for one set of options."""
 
-    def __init__(self, shelf: SQLiteCache, options: LLMOptions) -> None:
-        self.shelf = shelf
+    def __init__(self, store: SQLiteCache, options: LLMOptions) -> None:
+        self.store = store
         self._options = options.model_dump(mode="json", include=KEY_OPTIONS)
         self.folder = Path(options.model).expanduser()
 
     def key(self, identity: str, request: Generate) -> bytes:
-        """Return the digest of all that decides a reply."""
+        """Return the digest of everything that determines a reply."""
         fields = asdict(request)
-        del fields["fresh"]
+        del fields["bypass_cache"]
+        fields["begun"] = fields.pop("prefill")  # the name of the field in the keys of stored replies
         decisive = [CACHE_FORMAT, self._options, identity, fields]
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).digest()
 
     def get(self, key: bytes) -> Completion | None:
-        """Look a reply up."""
-        text = self.shelf.get(key)
+        """Return the stored reply; None where there is none."""
+        text = self.store.get(key)
         if text is None:
             return None
         try:
@@ -64,58 +65,58 @@ class ReplyCache:
             return None
 
     def put(self, key: bytes, reply: Completion) -> None:
-        """Keep a reply that says something."""
+        """Store a reply, unless it is blank."""
         if reply.text.strip():
-            self.shelf.put(key, json.dumps(asdict(reply)))
+            self.store.put(key, json.dumps(asdict(reply)))
 
 
 class CachedBackend:
-    """A blocking backend with a memory: only what it has not said before is asked."""
+    """A blocking backend with a cache: only requests without a stored reply are sent."""
 
-    def __init__(self, backend: Any, memory: ReplyCache) -> None:
-        self.backend, self.memory = backend, memory
+    def __init__(self, backend: Any, cache: ReplyCache) -> None:
+        self.backend, self.cache = backend, cache
         self._lock = threading.Lock()
         self._identity: str | None = None
 
     def answer_many(self, requests: list[Generate]) -> list[Completion | Exception | None]:
-        """Answer every request, in order; the same request twice is asked once."""
-        keys = [self.memory.key(self._who(), r) for r in requests]
-        anew = {k for k, r in zip(keys, requests, strict=True) if r.fresh}
-        found: dict[bytes, Completion | Exception | None] = {k: None if k in anew else self.memory.get(k) for k in keys}
-        asked = {k: r for k, r in zip(keys, requests, strict=True) if found[k] is None}
-        replies = self.backend.answer_many(list(asked.values())) if asked else []
-        for key, reply in zip(asked, replies, strict=True):
-            found[key] = reply
+        """Answer every request, in order; equal requests are sent once."""
+        keys = [self.cache.key(self._model_identity(), r) for r in requests]
+        bypassed = {k for k, r in zip(keys, requests, strict=True) if r.bypass_cache}
+        replies: dict[bytes, Completion | Exception | None] = {k: None if k in bypassed else self.cache.get(k) for k in keys}
+        missing = {k: r for k, r in zip(keys, requests, strict=True) if replies[k] is None}
+        generated = self.backend.answer_many(list(missing.values())) if missing else []
+        for key, reply in zip(missing, generated, strict=True):
+            replies[key] = reply
             if isinstance(reply, Completion):
-                self.memory.put(key, reply)
+                self.cache.put(key, reply)
         answers = []
         for key in keys:
-            answers.append(found[key])
-            if isinstance(reply := found[key], Completion):
-                found[key] = replace(reply, reused=True)  # for whoever asks the same in this batch
+            answers.append(replies[key])
+            if isinstance(reply := replies[key], Completion):
+                replies[key] = replace(reply, reused=True)  # for an equal request later in this batch
         return answers
 
-    def _who(self) -> str:
+    def _model_identity(self) -> str:
         with self._lock:
             if self._identity is None:
-                self._identity = str(_backend_identity(self.backend, self.memory.folder))
+                self._identity = str(_backend_identity(self.backend, self.cache.folder))
             return self._identity
 
 
 class CachedAsyncBackend:
-    """An async backend with a memory; the disk is read and written in other threads."""
+    """An async backend with a cache; the disk is read and written in other threads."""
 
-    def __init__(self, backend: Any, memory: ReplyCache) -> None:
-        self.backend, self.memory = backend, memory
+    def __init__(self, backend: Any, cache: ReplyCache) -> None:
+        self.backend, self.cache = backend, cache
         self._identity: str | None = None
 
     async def answer(self, request: Generate) -> Completion:
-        """Answer one request, from the disk if it was answered before."""
-        key = self.memory.key(await self._who(), request)
-        if not request.fresh and (kept := await asyncio.to_thread(self.memory.get, key)) is not None:
-            return kept
+        """Answer one request, from the cache if its reply is stored."""
+        key = self.cache.key(await self._model_identity(), request)
+        if not request.bypass_cache and (stored := await asyncio.to_thread(self.cache.get, key)) is not None:
+            return stored
         reply: Completion = await self.backend.answer(request)
-        await asyncio.to_thread(self.memory.put, key, reply)
+        await asyncio.to_thread(self.cache.put, key, reply)
         return reply
 
     async def close(self) -> None:
@@ -123,10 +124,10 @@ class CachedAsyncBackend:
         if hasattr(self.backend, "close"):
             await self.backend.close()
 
-    async def _who(self) -> str:
+    async def _model_identity(self) -> str:
         if self._identity is None:
-            told = _backend_identity(self.backend, self.memory.folder)
-            self._identity = str(await told if inspect.isawaitable(told) else told)
+            identity = _backend_identity(self.backend, self.cache.folder)
+            self._identity = str(await identity if inspect.isawaitable(identity) else identity)
         return self._identity
 
 
@@ -135,22 +136,22 @@ def _backend_identity(backend: Any, folder: Path) -> Any:
         return backend.identity()
     if not folder.is_dir() or folder == Path():
         return ""
-    # other weights under the same names have another time of writing
+    # other weights under the same file names have another modification time
     stats = [(file.name, file.stat()) for file in sorted(folder.iterdir()) if file.is_file()]
     return json.dumps([(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats])
 
 
 async def model_identity(kind: Any, options: LLMOptions) -> str:
-    """Return name and hash of the model that answers by a kind of backend: a server is asked, no model is loaded.
+    """Return name and hash of the model behind a kind of backend: from the server's list of models, or the model's folder.
 
-    Raises BackendError where the server does not answer.
+    No model is loaded. Raises BackendError where the server does not answer.
     """
     backend = kind(options) if hasattr(kind, "identity") else None
     try:
-        told = _backend_identity(backend, Path(options.model).expanduser())
-        said = str(await told if inspect.isawaitable(told) else told)
+        result = _backend_identity(backend, Path(options.model).expanduser())
+        identity = str(await result if inspect.isawaitable(result) else result)
     finally:
         if backend is not None:
             await backend.close()
-    name = options.model or (json.loads(said)["model"] if said else "")
-    return f"{Path(name).name} {hashlib.sha256(said.encode()).hexdigest()[:16]}"
+    name = options.model or (json.loads(identity)["model"] if identity else "")
+    return f"{Path(name).name} {hashlib.sha256(identity.encode()).hexdigest()[:16]}"

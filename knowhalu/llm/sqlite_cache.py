@@ -1,4 +1,4 @@
-"""A bounded store of texts by digest, on disk, for several processes at once: one SQLite file in WAL mode."""
+"""A bounded store of texts by key on disk, shared by several processes: one SQLite file in WAL mode."""
 
 import hashlib
 import os
@@ -13,13 +13,13 @@ from pathlib import Path
 from knowhalu.errors import BackendError, SettingsError
 
 APPLICATION_ID = 0x4B48524C
-"""SQLite's application id of our files."""
+"""The application id that marks the SQLite file as a reply cache."""
 SCHEMA_VERSION = 1
 TOUCH_SECONDS = 600.0
-"""A text's last use is noted no finer than this, so that reading seldom writes."""
+"""The last use of a text is recorded no more often than this, so that reading seldom writes."""
 WAIT_SECONDS = 30.0
 DELETE_CACHE_HINT = (
-    "Delete the file (it only holds what can be asked again), give another llm.cache_folder, or set llm.cache=false"
+    "Delete the file (the model can generate its replies again), set another llm.cache_folder, or set llm.cache=false"
 )
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS texts (key BLOB PRIMARY KEY, text TEXT NOT NULL, digest BLOB NOT NULL, used REAL NOT NULL);
@@ -28,78 +28,80 @@ CREATE INDEX IF NOT EXISTS texts_by_use ON texts (used);
 
 
 class SQLiteCache:
-    """Texts by key; where it is full, those go first whose last use is longest ago."""
+    """Texts by key; the least recently used are dropped where the store is full."""
 
     def __init__(self, path: Path, limit: int, clock: Callable[[], float] = time.time) -> None:
-        """Open or make the file; `limit` is in bytes. Raises SettingsError where it is damaged or somebody else's."""
+        """Open or create the file; `limit` is in bytes. Raises SettingsError where it is damaged or another program's."""
         self.path, self.limit, self._clock = path, limit, clock
         self._lock = threading.Lock()
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._base = sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False)
+            self._connection = sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False)
         except (OSError, sqlite3.Error) as error:
             raise SettingsError(f"{path}: the reply cache cannot be opened ({error}). {DELETE_CACHE_HINT}") from error
         try:
             self._prepare()
         except sqlite3.Error as error:
-            self._base.close()
+            self._connection.close()
             raise SettingsError(f"{path}: the reply cache cannot be read ({error}). {DELETE_CACHE_HINT}") from error
         except SettingsError:
-            self._base.close()
+            self._connection.close()
             raise
 
     def get(self, key: bytes) -> str | None:
-        """Return the text; None where there is none, or where it is not what was put."""
-        with self._using() as base:
-            row = base.execute("SELECT text, digest, used FROM texts WHERE key = ?", (key,)).fetchone()
+        """Return the text; None where there is none, or where it does not match its digest."""
+        with self._locked() as connection:
+            row = connection.execute("SELECT text, digest, used FROM texts WHERE key = ?", (key,)).fetchone()
             if row is None:
                 return None
             text, digest, used = row
             if not isinstance(text, str) or digest != _digest(key, text):
-                base.execute("DELETE FROM texts WHERE key = ?", (key,))
+                connection.execute("DELETE FROM texts WHERE key = ?", (key,))
                 return None
             if self._clock() - used > TOUCH_SECONDS:
-                base.execute("UPDATE texts SET used = ? WHERE key = ?", (self._clock(), key))
+                connection.execute("UPDATE texts SET used = ? WHERE key = ?", (self._clock(), key))
             return text
 
     def put(self, key: bytes, text: str) -> None:
-        """Keep a text, and drop others until the limit holds."""
-        with self._using() as base:
-            base.execute("BEGIN IMMEDIATE")
+        """Store a text, and drop others until the limit holds."""
+        with self._locked() as connection:
+            connection.execute("BEGIN IMMEDIATE")
             try:
-                base.execute("INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?)", (key, text, _digest(key, text), self._clock()))
+                connection.execute(
+                    "INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?)", (key, text, _digest(key, text), self._clock())
+                )
                 while self._size() > self.limit and self._drop_some():
                     pass
-                base.execute("COMMIT")
+                connection.execute("COMMIT")
             except BaseException:
-                if base.in_transaction:
-                    base.execute("ROLLBACK")
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
                 raise
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
-            self._base.close()
+            self._connection.close()
 
     def _prepare(self) -> None:
-        self._base.execute("BEGIN")  # all of one moment: another process may be making the file just now
-        (mark,) = self._base.execute("PRAGMA application_id").fetchone()
-        (version,) = self._base.execute("PRAGMA user_version").fetchone()
-        (tables,) = self._base.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        self._base.execute("COMMIT")
-        if (mark, version) != (APPLICATION_ID, SCHEMA_VERSION) and (mark or version or tables):
-            what = "of another version of KnowHalu" if mark == APPLICATION_ID else "not a reply cache of KnowHalu"
-            raise SettingsError(f"{self.path}: this file is {what}. {DELETE_CACHE_HINT}")
-        self._persist(lambda: self._base.execute("PRAGMA journal_mode = WAL"))
-        self._base.execute("PRAGMA synchronous = NORMAL")
-        if not mark:
-            self._base.executescript(
+        self._connection.execute("BEGIN")  # one consistent read: another process may be creating the file
+        (application,) = self._connection.execute("PRAGMA application_id").fetchone()
+        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        self._connection.execute("COMMIT")
+        if (application, version) != (APPLICATION_ID, SCHEMA_VERSION) and (application or version or tables):
+            problem = "of another version of KnowHalu" if application == APPLICATION_ID else "not a reply cache of KnowHalu"
+            raise SettingsError(f"{self.path}: this file is {problem}. {DELETE_CACHE_HINT}")
+        self._retry_while_locked(lambda: self._connection.execute("PRAGMA journal_mode = WAL"))
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        if not application:
+            self._connection.executescript(
                 f"BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};"
                 f"{SCHEMA} COMMIT;"
             )
 
-    def _persist(self, call: Callable[[], object]) -> None:
-        """Call until the file is free: SQLite does not wait by itself where the journal's mode changes."""
+    def _retry_while_locked(self, call: Callable[[], object]) -> None:
+        """Call until the file is unlocked: SQLite does not wait by itself when the journal mode changes."""
         until = time.monotonic() + WAIT_SECONDS
         while True:
             try:
@@ -111,27 +113,27 @@ class SQLiteCache:
                 time.sleep(0.01)
 
     @contextmanager
-    def _using(self) -> Iterator[sqlite3.Connection]:
+    def _locked(self) -> Iterator[sqlite3.Connection]:
         with self._lock:
             try:
-                yield self._base
+                yield self._connection
             except sqlite3.Error as error:
                 raise BackendError("generate", f"{self.path}: the reply cache failed ({error}). {DELETE_CACHE_HINT}") from error
 
     def _size(self) -> int:
-        """Return the bytes in use; what was freed is used again, so the file does not outgrow the limit."""
+        """Return the bytes in use; free pages are reused, so the file does not outgrow the limit."""
         pages, free, size = (
-            self._base.execute(f"PRAGMA {n}").fetchone()[0] for n in ("page_count", "freelist_count", "page_size")
+            self._connection.execute(f"PRAGMA {n}").fetchone()[0] for n in ("page_count", "freelist_count", "page_size")
         )
         return int((pages - free) * size)
 
     def _drop_some(self) -> bool:
-        """Drop the twentieth part that was not used for longest; return whether anything was left to drop."""
-        (count,) = self._base.execute("SELECT count(*) FROM texts").fetchone()
+        """Drop the least recently used twentieth; return whether there was anything to drop."""
+        (count,) = self._connection.execute("SELECT count(*) FROM texts").fetchone()
         if count <= 1:
             return False
         oldest = "SELECT key FROM texts ORDER BY used LIMIT ?"
-        self._base.execute(f"DELETE FROM texts WHERE key IN ({oldest})", (max(1, count // 20),))
+        self._connection.execute(f"DELETE FROM texts WHERE key IN ({oldest})", (max(1, count // 20),))
         return True
 
 
@@ -140,7 +142,7 @@ def _digest(key: bytes, text: str) -> bytes:
 
 
 def default_cache_folder() -> Path:
-    """Return the folder of this user's caches for KnowHalu."""
+    """Return the user's cache folder for KnowHalu."""
     if sys.platform == "darwin":
         base = Path.home() / "Library" / "Caches"
     elif os.name == "nt":

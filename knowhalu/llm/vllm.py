@@ -1,9 +1,8 @@
-"""vLLM in this process: its own batching and prefix cache, over a model from a local folder.
+"""vLLM in this process, with its batching and prefix cache, over a model from a local folder.
 
-Labels are not scored by vLLM's structured outputs: those set the logits of all other tokens to minus infinity before
-log-probabilities are taken, so a token that nothing else may stand beside has the probability 1, however little the model
-thinks of it. `allowed_token_ids` forces a token after that. So each token of each choice is a request of its own that
-generates this one token; all it computes anew is the end of its prompt.
+vLLM's structured outputs cannot score labels: they set the logits of all other tokens to minus infinity before the
+log-probabilities are computed, so the only allowed token always has the probability 1. `allowed_token_ids` forces a token after
+that. So each token of each choice is a separate request that generates this one token; the prefix cache holds the rest.
 """
 
 import os
@@ -21,16 +20,16 @@ from knowhalu.settings import LLMOptions
 
 Answer = Completion | StageError
 OFFLINE_ENVIRONMENT = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
-"""Set before vLLM is imported: it reports usage and asks a model hub otherwise."""
+"""Set before vLLM is imported, which otherwise reports usage and connects to a model hub."""
 DTYPES = {"auto": "auto", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
 class VLLMBackend:
     """Answer `Generate` requests by vLLM (0.27 or newer, written against 0.32).
 
-    Raises ModelError where the folder is missing or damaged or vLLM cannot load it, MissingExtra where vLLM is not
-    installed. With `deterministic`, batch-invariant kernels make a reply the same whatever else is answered with it (GPUs
-    of compute capability 8.0 or higher; slower).
+    With `deterministic`, batch-invariant kernels make a reply independent of concurrent requests (GPUs of compute capability
+    8.0 or higher; slower). Raises ModelError where the folder is missing or damaged or vLLM cannot load it, MissingExtra where
+    vLLM is not installed.
     """
 
     def __init__(self, options: LLMOptions) -> None:
@@ -51,34 +50,34 @@ class VLLMBackend:
                 logprobs_mode="raw_logprobs",
                 disable_log_stats=True,
             )
-        except Exception as error:  # noqa: BLE001 - whatever vLLM raises, the folder is named
-            raise ModelError(f"{folder}: vLLM cannot load the model ({error})") from error
+        except Exception as error:  # noqa: BLE001 - any error of vLLM names the folder
+            raise ModelError(f"{folder}: vLLM cannot load the model ({error}). See its log above") from error
         self.framing = PromptEncoder(self.llm.get_tokenizer(), options.style, self.llm.llm_engine.model_config.max_model_len)
 
     def answer_many(self, requests: Sequence[Generate]) -> list[Answer]:
-        """Answer every request, in order, in one call of vLLM; a request that cannot be answered gets its own error."""
+        """Answer every request, in order, in one call of vLLM; a request that cannot be answered gets an error."""
         framed: list[EncodedPrompt | StageError] = []
         work: list[tuple[TokenIds, Any]] = []
         places: list[dict[TokenIds, int]] = []
         for request in requests:
             place: dict[TokenIds, int] = {}
             try:
-                made = self.framing.frame(request)
-                for tokens, params in self._work(request, made):
+                encoded = self.framing.frame(request)
+                for tokens, params in self._work(request, encoded):
                     place[tokens] = len(work)
-                    work.append((tokens if not made.choices else tokens[:-1], params))
-                framed.append(made)
+                    work.append((tokens if not encoded.choices else tokens[:-1], params))
+                framed.append(encoded)
             except StageError as error:
                 framed.append(error)
             places.append(place)
-        found = self._generated(work)
+        outputs = self._generate(work)
         return [
-            f if isinstance(f, StageError) else _read_answer(r, f, {t: found[at] for t, at in place.items()})
+            f if isinstance(f, StageError) else _read_answer(r, f, {t: outputs[at] for t, at in place.items()})
             for r, f, place in zip(requests, framed, places, strict=True)
         ]
 
     def _work(self, request: Generate, framed: EncodedPrompt) -> list[tuple[TokenIds, Any]]:
-        """Return what vLLM is asked for: the context alone, or every beginning of context and choice, its last token forced."""
+        """Return vLLM's requests: the context alone, or the context with every prefix of a choice, its last token forced."""
         if not framed.choices:
             params = self._params(
                 temperature=request.temperature,
@@ -88,13 +87,13 @@ class VLLMBackend:
                 logprobs=1,
             )
             return [(framed.context, params)]
-        beginnings = dict.fromkeys(c[: i + 1] for c in framed.choices for i in range(len(c)))
+        prefixes = dict.fromkeys(c[: i + 1] for c in framed.choices for i in range(len(c)))
         return [
-            ((*framed.context, *b), self._params(temperature=0.0, max_tokens=1, logprobs=1, allowed_token_ids=[b[-1]]))
-            for b in beginnings
+            ((*framed.context, *p), self._params(temperature=0.0, max_tokens=1, logprobs=1, allowed_token_ids=[p[-1]]))
+            for p in prefixes
         ]
 
-    def _generated(self, work: Sequence[tuple[TokenIds, Any]]) -> list[Any]:
+    def _generate(self, work: Sequence[tuple[TokenIds, Any]]) -> list[Any]:
         if not work:
             return []
         prompts = [{"prompt_token_ids": list(tokens)} for tokens, _ in work]
@@ -102,11 +101,11 @@ class VLLMBackend:
 
 
 def _import_vllm(deterministic: bool) -> Any:
-    """Import vLLM, told not to report its use, and with batch-invariant kernels where these are wanted."""
-    wanted = {**OFFLINE_ENVIRONMENT, **({"VLLM_BATCH_INVARIANT": "1"} if deterministic else {})}
+    """Import vLLM without usage reports, and with batch-invariant kernels where `deterministic`."""
+    environment = {**OFFLINE_ENVIRONMENT, **({"VLLM_BATCH_INVARIANT": "1"} if deterministic else {})}
     if deterministic and "vllm" in sys.modules and os.environ.get("VLLM_BATCH_INVARIANT") != "1":
-        raise SettingsError("llm.deterministic comes too late: vllm is imported already. Set VLLM_BATCH_INVARIANT=1 before that.")
-    os.environ.update(wanted)
+        raise SettingsError("llm.deterministic has no effect after vllm was imported. Set VLLM_BATCH_INVARIANT=1 before.")
+    os.environ.update(environment)
     try:
         import vllm
     except ImportError as error:
@@ -115,7 +114,7 @@ def _import_vllm(deterministic: bool) -> Any:
 
 
 def _read_answer(request: Generate, framed: EncodedPrompt, outputs: dict[TokenIds, Any]) -> Answer:
-    """Turn vLLM's outputs (by the tokens that led to them, forced ones included) into the request's own."""
+    """Turn vLLM's outputs, by the tokens that led to them (forced ones included), into the answer to the request."""
     try:
         first = next(iter(outputs.values()))
         cached = first.num_cached_tokens or 0
@@ -130,18 +129,18 @@ def _read_answer(request: Generate, framed: EncodedPrompt, outputs: dict[TokenId
 
 
 def _read_completion(output: Any, cached: int) -> Completion:
-    made = output.outputs[0]
-    if made.finish_reason not in ("stop", "length"):
-        raise BackendError("generate", f"vLLM ended the reply with {made.finish_reason!r}", reply=made.text)
-    logprobs = tuple(float(at[token].logprob) for token, at in zip(made.token_ids, made.logprobs or [], strict=False))
+    reply = output.outputs[0]
+    if reply.finish_reason not in ("stop", "length"):
+        raise BackendError("generate", f"vLLM ended the reply with {reply.finish_reason!r}. See its log", reply=reply.text)
+    logprobs = tuple(float(at[token].logprob) for token, at in zip(reply.token_ids, reply.logprobs or [], strict=False))
     return Completion(
-        made.text, made.finish_reason, {}, logprobs, len(output.prompt_token_ids), cached, len(made.token_ids)
+        reply.text, reply.finish_reason, {}, logprobs, len(output.prompt_token_ids), cached, len(reply.token_ids)
     )  # fmt: skip
 
 
 def _forced_logprob(output: Any, token: int) -> float:
-    """Return the log-probability of a token that was forced; raises BackendError where another one came."""
-    made = output.outputs[0]
-    if list(made.token_ids) != [token] or not made.logprobs:
-        raise BackendError("generate", f"vLLM was to generate the token {token} alone, not {list(made.token_ids)}")
-    return float(made.logprobs[0][token].logprob)
+    """Return the log-probability of a forced token; raises BackendError where vLLM generated another."""
+    reply = output.outputs[0]
+    if list(reply.token_ids) != [token] or not reply.logprobs:
+        raise BackendError("generate", f"vLLM generated the tokens {list(reply.token_ids)} where {token} was forced")
+    return float(reply.logprobs[0][token].logprob)

@@ -1,12 +1,13 @@
-"""A cascade: rules, then the encoder, then a language model, each asked only what the one before leaves undecided.
+"""A cascade: rules, then the encoder, then a language model, each for the texts that the one before leaves undecided.
 
-The encoder decides where it says P(hallucinated) of at most `low`, or over `high`, and does not abstain. The language model has
-the last word. Where it takes no part, what is undecided is left open: the band is what the encoder is not to be trusted with.
+The encoder decides where its P(hallucinated) is at most `low` or over `high` and its verdict is not inconclusive. The language
+model decides the rest; without it, texts between the two thresholds are inconclusive.
 """
 
 from collections.abc import Mapping, Sequence
 
-from knowhalu.methods.common.calibrated import CalibratedMethod, DecisionRule, Detector
+from knowhalu.methods.common.calibrated import CalibratedMethod, DecisionRule
+from knowhalu.methods.common.protocol import Detector
 from knowhalu.requests import Conversation
 from knowhalu.results import CascadeStage, Verdict
 from knowhalu.settings import CascadeOptions
@@ -16,7 +17,7 @@ RULES_STAGE, ENCODER_STAGE, LLM_STAGE = "rules", "encoder", "llm"
 
 
 class Cascade:
-    """Check by stages; `stages` are methods by who thinks in them, in the order in which they are asked."""
+    """Check by stages; `stages` are methods by the name of their reasoner, in order."""
 
     name = "cascade"
 
@@ -43,7 +44,7 @@ class Cascade:
         stages = tuple(_make_stage(name, verdict, decided=name == by) for name, verdict in verdicts.items())
         last = verdicts[by or stages[-1].name]
         before = [f"{s.name} before: {s.reason}" for s in stages if _is_undecided(s, stages)]
-        how = f"decided by {by}" if by else f"undecided, and --reasoner llm would ask on; {stages[-1].name}"
+        how = f"decided by {by}" if by else f"undecided, a language model (--reasoner llm) could decide; {stages[-1].name}"
         return last.model_copy(
             update={"method": self.name, "stages": stages, "reason": "; ".join([f"{how}: {last.reason}", *before])}
         )
@@ -57,6 +58,6 @@ def _make_stage(name: str, verdict: Verdict, *, decided: bool) -> CascadeStage:
 
 
 def _is_undecided(stage: CascadeStage, stages: Sequence[CascadeStage]) -> bool:
-    """Tell whether a stage left it to a later one; that rules did is not worth a word."""
+    """Tell whether a stage left the decision to a later one; rules are not reported."""
     later = stages[stages.index(stage) + 1 :]
     return stage.name != RULES_STAGE and any(s.decided for s in later)

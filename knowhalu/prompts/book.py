@@ -1,306 +1,323 @@
-"""Every request that a method makes of a language model, rendered from prompt files and worked examples."""
+"""The prompt book: requests to a language model, rendered from prompt files and worked examples.
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+A family is data: the holes of each of its prompts, the renderer of its demonstrations, and its variants.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
-from pydantic import Field, model_validator
-
+from knowhalu.errors import PromptError
 from knowhalu.prompts import format as layout
-from knowhalu.prompts.claim_replies import JudgedClaim, format_judged_claims
-from knowhalu.prompts.examples import ExampleInput, ExampleSource, ExampleText, examples_file, load_examples, read_examples
-from knowhalu.prompts.format import JUDGMENT, LABEL, Formulation, format_fields, format_passages, format_sample
+from knowhalu.prompts.examples import (
+    BASELINES_FAMILY,
+    KNOWHALU_FAMILY,
+    ClaimsExample,
+    ExampleSource,
+    InferenceExample,
+    JudgedExample,
+    SupportedExample,
+    WorkedExample,
+    examples_file,
+    load_examples,
+    load_judged_examples,
+    read_examples,
+)
+from knowhalu.prompts.format import (
+    ASKED_FOR,
+    CLAIM,
+    CLAIMS,
+    END_OF_QUERIES,
+    ENTITY,
+    JUDGMENT,
+    KNOWLEDGE,
+    LABEL,
+    NO,
+    NO_CLAIM_WORD,
+    REASON,
+    REASONING,
+    SUPPORTED,
+    THOUGHT,
+    YES,
+    Formulation,
+    JudgedClaim,
+    format_fields,
+    format_passages,
+    query_headings,
+)
 from knowhalu.prompts.generate import make_request
 from knowhalu.prompts.template import Prompt, PromptText, join_sections, load_prompt, section, shield
 from knowhalu.requests import Generate
 from knowhalu.settings import LLMOptions
-from knowhalu.types import KnowledgeForm, Label, Passage, Query, Record, Sample, Step, Task
+from knowhalu.types import KnowledgeForm, Label, Passage, Query, Sample, Step, Task
 
 DEMONSTRATIONS = "demonstrations"
-KNOWHALU_HOLES = {
-    "extract": (DEMONSTRATIONS, "sample"),
-    "query": (DEMONSTRATIONS, "sample", "steps"),
-    "knowledge": (DEMONSTRATIONS, "passages", "query"),
-    "judge": (DEMONSTRATIONS, "sample", "steps"),
-}
-"""The prompts and what fills their holes; a prompt may leave out the demonstrations."""
-
-
-class KnowHaluPromptBook:
-    """Render requests; the prompts and demonstrations of the options' folder win over the packaged ones.
-
-    Raises PromptError, when it is made, where a prompt or an example file cannot be used.
-    """
-
-    def __init__(self, options: LLMOptions | None = None, formulation: Formulation = "combined") -> None:
-        self.options, self.formulation = options or LLMOptions(), formulation
-        self.folder = self.options.prompts
-        self._settled = cache(self._settle)
-        for name in KNOWHALU_HOLES:
-            for task in (Task.QA,) if name == "extract" else Task:
-                for form in KnowledgeForm:
-                    self._settled(name, task, form)
-
-    def extract(self, question: str, answer: str) -> Generate:
-        """Ask what the question asks for, and what of it the answer has."""
-        sample = layout.format_fields(Task.QA, {"question": question, "answer": answer})
-        return self._request("extract", Task.QA, KnowledgeForm.UNSTRUCTURED, sample=sample)
-
-    def query(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> Generate:
-        """Ask for the next thought and query."""
-        grown = [*layout.format_steps_with_thoughts(steps, self.formulation), section(f"{layout.THOUGHT} {len(steps) + 1}")]
-        return self._request("query", part.task, form, sample=layout.format_sample(part), steps=join_sections(grown))
-
-    def knowledge(self, part: Sample, query: Query, passages: Sequence[Passage], form: KnowledgeForm) -> Generate:
-        """Ask what the passages say of a query."""
-        shown, wanted = (
-            join_sections(layout.format_passages(passages)),
-            join_sections(layout.format_query(query, self.formulation)),
-        )
-        return self._request("knowledge", part.task, form, passages=shown, query=wanted)
-
-    def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> Generate:
-        """Ask what the knowledge confirms and contradicts; the label comes after that."""
-        found = join_sections(layout.format_steps(steps, self.formulation))
-        return self._request("judge", part.task, form, sample=layout.format_sample(part), steps=found)
-
-    def _request(self, name: str, task: Task, form: KnowledgeForm, **values: PromptText) -> Generate:
-        return make_request(self._settled(name, task, form), self.options, **values)
-
-    def _settle(self, name: str, task: Task, form: KnowledgeForm) -> Prompt:
-        """Choose the words of a prompt and show its demonstrations, once for all samples; raises PromptError."""
-        prompt = load_prompt(f"knowhalu/{name}", self.folder)
-        shown = {DEMONSTRATIONS: self._shown(name, task, form)} if DEMONSTRATIONS in prompt.holes else {}
-        settled = prompt.settled(task, form, self.formulation, **shown)
-        settled.render(
-            **dict.fromkeys(KNOWHALU_HOLES[name][1:], "x")
-        )  # a prompt with other holes is refused here, not in every check
-        return settled
-
-    def _shown(self, name: str, task: Task, form: KnowledgeForm) -> PromptText:
-        examples = load_examples(task, self.folder)
-        if name == "extract":
-            return layout.demonstrate_extractions(examples)
-        if name == "query":
-            return layout.demonstrate_queries(examples, task, form, self.formulation)
-        if name == "knowledge":
-            return layout.demonstrate_knowledge(examples, form, self.formulation)
-        return layout.demonstrate_judgments(examples, task, form, self.formulation)
-
-
-BASELINES_FAMILY, DEMONSTRATIONS = "baselines", "demonstrations"
-CLAIMS, CLAIM = "Claims", "Claim"
+"""The hole for worked examples; a prompt may leave it out."""
+Variant = tuple[str, ...]
+"""What the words of a prompt are chosen by: nothing, a task, or a task, a form of knowledge and a formulation."""
 BINARY_LABELS = (Label.CORRECT, Label.INCORRECT)
 
 
-class ExampleClaim(Record):
-    """One claim of an example, judged by the example's passages."""
+class PromptSpec(NamedTuple):
+    """One prompt: the holes that a request fills, what renders its demonstrations for (folder, *variant), and its variants."""
 
-    text: ExampleText
-    reason: ExampleText
-    label: Label
-
-
-class JudgedExample(ExampleInput):
-    """A text, its passages, and what a judge should say of it."""
-
-    passages: tuple[ExampleSource, ...] = Field(min_length=1)
-    rationale: ExampleText
-    label: Label
-    claims: tuple[ExampleClaim, ...] = Field(min_length=1)
-
-    def sources(self) -> list[PromptText]:
-        """Show the passages as a check shows them."""
-        return format_passages(Passage(id=str(i), title=p.title, text=p.text) for i, p in enumerate(self.passages, 1))
+    holes: tuple[str, ...]
+    demonstrate: Callable[..., PromptText] | None = None
+    variants: tuple[Variant, ...] = ((),)
 
 
-ExampleRenderer = Callable[[JudgedExample, Task], Iterable[PromptText]]
+class PromptFamily(NamedTuple):
+    """The prompts of a method, and the folder that they and their examples lie in."""
+
+    name: str
+    prompts: Mapping[str, PromptSpec]
 
 
-def _labels(example: JudgedExample, task: Task) -> Iterable[PromptText]:
-    yield join_sections(
-        [*example.sources(), format_fields(task, example.fields(task)), section(LABEL), PromptText(example.label)]
-    )
+class PromptBook:
+    """Render the requests of a family; the prompts and examples of the options' folder win over the packaged ones.
+
+    Raises PromptError, when it is made, where a prompt has other holes than its requests fill, or a file cannot be used.
+    """
+
+    def __init__(self, family: PromptFamily, options: LLMOptions | None = None, names: Iterable[str] | None = None) -> None:
+        """Load the prompts `names` of a family, all of them by default, in every variant."""
+        self.options, self.family = options or LLMOptions(), family
+        chosen = family.prompts if names is None else names
+        self._prompts = {(name, v): self._load(name, v) for name in chosen for v in family.prompts[name].variants}
+
+    def prompt(self, name: str, *variant: str) -> Prompt:
+        """Return a prompt with its words chosen and its demonstrations in place."""
+        return self._prompts[name, variant]
+
+    def request(self, name: str, *variant: str, **values: PromptText) -> Generate:
+        """Render one request."""
+        return make_request(self._prompts[name, variant], self.options, **values)
+
+    def _load(self, name: str, variant: Variant) -> Prompt:
+        spec, folder = self.family.prompts[name], self.options.prompts
+        prompt = load_prompt(f"{self.family.name}/{name}", folder)
+        values: dict[str, PromptText] = {}
+        if spec.demonstrate is not None and DEMONSTRATIONS in prompt.holes:
+            values[DEMONSTRATIONS] = spec.demonstrate(folder, *variant)
+        settled = prompt.settled(*variant, **values)
+        settled.render(**dict.fromkeys(spec.holes, "x"))  # a prompt with other holes is refused here, not in every check
+        return settled
 
 
-def _from_memory(example: JudgedExample, task: Task) -> Iterable[PromptText]:
-    """Show a text without passages, but where they are what it was made from; only what is decided can be shown so."""
+def _join_blocks(blocks: Iterable[PromptText]) -> PromptText:
+    return PromptText("\n\n".join(blocks))
+
+
+class KnowHaluPromptBook(PromptBook):
+    """Render the requests of KnowHalu (sections 3.1 and 3.2) with queries in one formulation."""
+
+    def __init__(self, options: LLMOptions | None = None, formulation: Formulation = "combined") -> None:
+        super().__init__(knowhalu_family(formulation), options)
+        self.formulation = formulation
+
+    def extract(self, question: str, answer: str) -> Generate:
+        """Ask which piece of the answer the question asks for."""
+        sample = format_fields(Task.QA, {"question": question, "answer": answer})
+        return self.request("extract", Task.QA, KnowledgeForm.UNSTRUCTURED, self.formulation, sample=sample)
+
+    def query(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> Generate:
+        """Ask for the next thought and query."""
+        lines = [*layout.format_steps_with_thoughts(steps, self.formulation), section(f"{THOUGHT} {len(steps) + 1}")]
+        values = {"sample": layout.format_sample(part), "steps": join_sections(lines)}
+        return self.request("query", part.task, form, self.formulation, **values)
+
+    def knowledge(self, part: Sample, query: Query, passages: Sequence[Passage], form: KnowledgeForm) -> Generate:
+        """Ask what the passages say about a query."""
+        lines = layout.format_query(query, self.formulation)
+        values = {"passages": join_sections(format_passages(passages)), "query": join_sections(lines)}
+        return self.request("knowledge", part.task, form, self.formulation, **values)
+
+    def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> Generate:
+        """Ask what the knowledge confirms and contradicts; the label comes after that."""
+        values = {"sample": layout.format_sample(part), "steps": join_sections(layout.format_steps(steps, self.formulation))}
+        return self.request("judge", part.task, form, self.formulation, **values)
+
+
+def knowhalu_family(formulation: Formulation = "combined") -> PromptFamily:
+    """Return the prompts of KnowHalu: for every task, form of knowledge, and one formulation of queries."""
+    variants = tuple((task, form, formulation) for task in Task for form in KnowledgeForm)
+    return PromptFamily(KNOWHALU_FAMILY, {
+        "extract": PromptSpec(("sample",), _extractions, ((Task.QA, KnowledgeForm.UNSTRUCTURED, formulation),)),
+        "query": PromptSpec(("sample", "steps"), _queries, variants),
+        "knowledge": PromptSpec(("passages", "query"), _knowledge, variants),
+        "judge": PromptSpec(("sample", "steps"), demonstrate_judgments, variants),
+    })  # fmt: skip
+
+
+def _example_steps(example: WorkedExample, form: KnowledgeForm) -> list[Step]:
+    return [step.shown(form) for step in example.steps]
+
+
+def _extractions(folder: Path | None, task: Task, form: KnowledgeForm, formulation: Formulation) -> PromptText:
+    """Demonstrate the off-target check."""
+    return _join_blocks(
+        join_sections([
+            format_fields(Task.QA, example.fields(Task.QA)), section(ASKED_FOR, extraction.asked_for),
+            section(REASON, extraction.reason), section(ENTITY, extraction.entity),
+        ])
+        for example in load_examples(task, folder) if (extraction := example.extraction) is not None
+    )  # fmt: skip
+
+
+def _queries(folder: Path | None, task: Task, form: KnowledgeForm, formulation: Formulation) -> PromptText:
+    """Demonstrate whole chains of queries, up to the word that ends them."""
+    return _join_blocks(
+        join_sections([
+            format_fields(task, example.fields(task)),
+            *layout.format_steps_with_thoughts(_example_steps(example, form), formulation),
+            section(f"{THOUGHT} {len(example.steps) + 1}", example.finish),
+            section(f"{query_headings(formulation)[0]} {len(example.steps) + 1}", END_OF_QUERIES),
+        ])
+        for example in load_examples(task, folder) if example.steps
+    )  # fmt: skip
+
+
+def _knowledge(folder: Path | None, task: Task, form: KnowledgeForm, formulation: Formulation) -> PromptText:
+    """Demonstrate how passages become knowledge, step by step."""
+    return _join_blocks(
+        join_sections([
+            *format_passages(step.passages), *layout.format_query(step.query, formulation),
+            section(KNOWLEDGE, step.knowledge.text),
+        ])
+        for example in load_examples(task, folder) for step in _example_steps(example, form)
+    )  # fmt: skip
+
+
+def demonstrate_judgments(folder: Path | None, task: Task, form: KnowledgeForm, formulation: Formulation) -> PromptText:
+    """Demonstrate judgments: the reasons first, then the label on a line of its own."""
+    return _join_blocks(
+        join_sections([
+            format_fields(task, example.fields(task)), *layout.format_steps(_example_steps(example, form), formulation),
+            section(JUDGMENT, example.rationale), section(LABEL), PromptText(example.label),
+        ])
+        for example in load_examples(task, folder) if example.label is not None
+    )  # fmt: skip
+
+
+ExampleRenderer = Callable[[JudgedExample, Task], Iterator[PromptText]]
+
+
+def _judged(render: ExampleRenderer, folder: Path | None, task: Task) -> PromptText:
+    return _join_blocks(block for example in load_judged_examples(task, folder) for block in render(example, task))
+
+
+def _passages(example: JudgedExample) -> list[PromptText]:
+    """Show the passages of an example as a check shows them."""
+    return format_passages(Passage(id=str(i), title=p.title, text=p.text) for i, p in enumerate(example.passages, 1))
+
+
+def _labels(example: JudgedExample, task: Task, *, binary: bool = False) -> Iterator[PromptText]:
+    """Show a text with its passages and its label; with `binary`, only what is CORRECT or INCORRECT."""
+    if not binary or example.label in BINARY_LABELS:
+        fields = format_fields(task, example.fields(task))
+        yield join_sections([*_passages(example), fields, section(LABEL), PromptText(example.label)])
+
+
+def _from_memory(example: JudgedExample, task: Task, *, reasons: bool = False) -> Iterator[PromptText]:
+    """Show a text that is CORRECT or INCORRECT; with passages only where the text was written from them."""
     if example.label in BINARY_LABELS:
-        yield join_sections([*_render_knowledge(example, task), section(LABEL), PromptText(example.label)])
+        passages = _passages(example) if task in (Task.RAG, Task.SUMMARY) else []
+        why = [section(JUDGMENT, example.rationale)] if reasons else []
+        fields = format_fields(task, example.fields(task))
+        yield join_sections([*passages, fields, *why, section(LABEL), PromptText(example.label)])
 
 
-def _reasons(example: JudgedExample, task: Task) -> Iterable[PromptText]:
-    if example.label in BINARY_LABELS:
-        yield join_sections(
-            [*_render_knowledge(example, task), section(JUDGMENT, example.rationale), section(LABEL), PromptText(example.label)]
-        )
+def _judged_claims(example: JudgedExample, task: Task) -> Iterator[PromptText]:
+    lines = layout.format_judged_claims(JudgedClaim(c.text.rstrip("."), c.label) for c in example.claims)
+    fields = format_fields(task, example.fields(task))
+    yield join_sections([*_passages(example), fields, section(CLAIMS), lines, section(LABEL), PromptText(example.label)])
 
 
-def _decided(example: JudgedExample, task: Task) -> Iterable[PromptText]:
-    return _labels(example, task) if example.label in BINARY_LABELS else ()
-
-
-def _render_knowledge(example: JudgedExample, task: Task) -> list[PromptText]:
-    passages = example.sources() if task in (Task.RAG, Task.SUMMARY) else []
-    return [*passages, format_fields(task, example.fields(task))]
-
-
-def _judged_claims(example: JudgedExample, task: Task) -> Iterable[PromptText]:
-    lines = format_judged_claims(JudgedClaim(c.text.rstrip("."), c.label) for c in example.claims)
-    whole = format_fields(task, example.fields(task))
-    yield join_sections([*example.sources(), whole, section(CLAIMS), lines, section(LABEL), PromptText(example.label)])
-
-
-def _claims(example: JudgedExample, task: Task) -> Iterable[PromptText]:
+def _claims(example: JudgedExample, task: Task) -> Iterator[PromptText]:
     lines = (PromptText(f"{i}. {shield(c.text)}") for i, c in enumerate(example.claims, 1))
     yield join_sections([format_fields(task, example.fields(task)), section(CLAIMS), *lines])
 
 
-def _verdicts(example: JudgedExample, task: Task) -> Iterable[PromptText]:
-    claims = [c for c in example.claims if c.label is example.label]  # one of each label: as many of each are shown
-    for claim in claims[:1]:
+def _verdicts(example: JudgedExample, task: Task) -> Iterator[PromptText]:
+    """Show the first claim that has the example's own label, so that every label is shown equally often."""
+    for claim in [c for c in example.claims if c.label is example.label][:1]:
         lines = [section(CLAIM, claim.text), section(JUDGMENT, claim.reason), section(LABEL), PromptText(claim.label)]
-        yield join_sections([*example.sources(), *lines])
+        yield join_sections([*_passages(example), *lines])
 
 
-BASELINE_PROMPTS: dict[str, tuple[tuple[str, ...], ExampleRenderer | None]] = {
-    "halueval": (("sample",), _from_memory),
-    "halueval_knowledge": (("sample",), _decided),
-    "halueval_cot": (("sample",), _reasons),
-    "zero_shot_cot": (("sample",), None),
-    "few_shot": (("sample",), _labels),
-    "factored_single": (("sample",), _judged_claims),
-    "answer": (("sample",), None),
-    "supported": (("context", "sentence"), None),
-    "claims": (("sample",), _claims),
-    "verdict": (("passages", "claim"), _verdicts),
-}
-"""What fills the holes of each prompt after the demonstrations, and what of an example demonstrates it."""
+def _baseline(holes: tuple[str, ...], render: ExampleRenderer | None = None) -> PromptSpec:
+    return PromptSpec(holes, render and partial(_judged, render), tuple((task,) for task in Task))
 
 
-class BaselinePromptBook:
-    """Render the requests of some prompts; those of the options' folder win over the packaged ones.
-
-    Raises PromptError, when it is made, where one of them or an example file cannot be used.
-    """
-
-    def __init__(self, options: LLMOptions, names: Sequence[str]) -> None:
-        self.options = options
-        self._settled = cache(self._settle)
-        for name in names:
-            for task in Task:
-                self._settled(name, task)
-
-    def request(self, name: str, task: Task, **values: PromptText) -> Generate:
-        """Render one request."""
-        return make_request(self._settled(name, task), self.options, **values)
-
-    def judge(self, name: str, sample: Sample, passages: Iterable[Passage]) -> Generate:
-        """Ask for a judgment of a sample, with the passages above it."""
-        return self.request(name, sample.task, sample=join_sections([*format_passages(passages), format_sample(sample)]))
-
-    def _settle(self, name: str, task: Task) -> Prompt:
-        holes, show = BASELINE_PROMPTS[name]
-        prompt = load_prompt(f"{BASELINES_FAMILY}/{name}", self.options.prompts)
-        values: dict[str, PromptText] = {}
-        if show and DEMONSTRATIONS in prompt.holes:
-            examples = load_judged_examples(task, self.options.prompts)
-            values[DEMONSTRATIONS] = PromptText("\n\n".join(shown for example in examples for shown in show(example, task)))
-        settled = prompt.settled(task, **values)
-        settled.render(**dict.fromkeys(holes, "x"))  # a prompt with other holes is refused here, not in every check
-        return settled
+BASELINES = PromptFamily(BASELINES_FAMILY, {
+    "halueval": _baseline(("sample",), _from_memory),
+    "halueval_knowledge": _baseline(("sample",), partial(_labels, binary=True)),
+    "halueval_cot": _baseline(("sample",), partial(_from_memory, reasons=True)),
+    "zero_shot_cot": _baseline(("sample",)),
+    "few_shot": _baseline(("sample",), _labels),
+    "factored_single": _baseline(("sample",), _judged_claims),
+    "answer": _baseline(("sample",)),
+    "supported": _baseline(("context", "sentence")),
+    "claims": _baseline(("sample",), _claims),
+    "verdict": _baseline(("passages", "claim"), _verdicts),
+})  # fmt: skip
 
 
-@cache
-def load_judged_examples(task: Task, folder: Path | None = None) -> tuple[JudgedExample, ...]:
-    """Load the judged examples of a task; raises PromptError."""
-    return read_examples(examples_file(task, folder, BASELINES_FAMILY), JudgedExample, task)
+def factored_family(*, reasons: bool = True) -> PromptFamily:
+    """Return the prompts of Factored Verification; without `reasons`, examples show the label at once."""
+    return PromptFamily("factored", {
+        "claims": PromptSpec(("text",), _split_texts),
+        "supported": PromptSpec(("sources", "claim"), partial(_supported_claims, reasons)),
+    })  # fmt: skip
 
 
-CLAIM_HEADING, CLAIMS_HEADING, REASONING, SUPPORTED = "Claim", "Claims", "Reasoning", "Supported"
-YES, NO, NO_CLAIM_WORD = "Yes", "No", "none"
-FACTORED_FAMILY = "factored"
+def _titled(sources: Iterable[ExampleSource]) -> PromptText:
+    return layout.format_sources((s.title, s.text) for s in sources)
 
 
-class ClaimsExample(Record):
-    """A text and the claims of each of its sentences."""
-
-    question: str = ""
-    before: str = ""
-    sentences: tuple[ExampleText, ...] = Field(min_length=1)
-    claims: tuple[tuple[ExampleText, ...], ...]
-
-    @model_validator(mode="after")
-    def _of_each_sentence(self) -> "ClaimsExample":
-        if len(self.claims) != len(self.sentences):
-            raise ValueError("give the claims of each sentence, [] where it has none")
-        return self
+def _split_texts(folder: Path | None) -> PromptText:
+    blocks = []
+    for example in read_examples(examples_file("claims", folder, "factored"), ClaimsExample):
+        lines = [(i, claim) for i, claims in enumerate(example.claims, 1) for claim in claims or (NO_CLAIM_WORD,)]
+        text = layout.format_sentences(example.question, example.before, example.sentences)
+        blocks.append(join_sections([text, PromptText(layout.format_claims(lines))]))
+    return _join_blocks(blocks)
 
 
-class SupportedExample(Record):
-    """A claim, its sources, and whether they support it."""
+def _supported_claims(reasons: bool, folder: Path | None) -> PromptText:
+    blocks = []
+    for example in read_examples(examples_file("supported", folder, "factored"), SupportedExample):
+        why = [section(REASONING, example.reasoning)] if reasons else []
+        label = PromptText(YES if example.supported else NO)
+        blocks.append(join_sections([_titled(example.sources), section(CLAIM, example.claim), *why, section(SUPPORTED), label]))
+    return _join_blocks(blocks)
 
-    sources: tuple[ExampleSource, ...] = Field(min_length=1)
-    claim: ExampleText
-    reasoning: ExampleText
-    supported: bool
 
-
-class FactoredPromptBook:
-    """Render the requests; raises PromptError, when it is made, where a prompt or an example file cannot be used."""
-
-    def __init__(self, options: LLMOptions, *, reasons: bool = True) -> None:
-        self.options, self.reasons = options, reasons
-        folder = options.prompts
-        shown = [
-            _format_claims_example(e) for e in read_examples(examples_file("claims", folder, FACTORED_FAMILY), ClaimsExample)
+def _inferences(level: str, folder: Path | None) -> PromptText:
+    """Demonstrate inference about sentences or about entities; raises PromptError where an example is of the other level."""
+    file = examples_file(level, folder, "conli")
+    blocks = []
+    for number, example in enumerate(read_examples(file, InferenceExample), 1):
+        if any(bool(h.entity) != (level == "entity") for h in example.hypotheses):
+            need = "need an entity each" if level == "entity" else "have no entity"
+            raise PromptError(f"{file}: example {number}: the hypotheses of this prompt {need}")
+        answers = [
+            join_sections([section(f"{JUDGMENT} {n}", h.reason), section(f"{LABEL} {n}"), PromptText(h.label)])
+            for n, h in enumerate(example.hypotheses, 1)
         ]
-        self._claims = self._settled("claims", shown, ("text",))
-        judged = [
-            self._supported_shown(e) for e in read_examples(examples_file("supported", folder, FACTORED_FAMILY), SupportedExample)
-        ]
-        self._supported = self._settled("supported", judged, ("sources", "claim"))
-
-    def claims(self, question: str | None, before: str, sentences: Sequence[str]) -> Generate:
-        """Ask for the claims of these sentences; `before` is the text that they follow."""
-        return make_request(self._claims, self.options, text=_format_text(question or "", before, sentences))
-
-    def supported(self, question: str | None, claim: str, passages: Iterable[Passage]) -> Generate:
-        """Ask whether passages support a claim: for the reasons first, or at once for the label."""
-        asked = [section("Question", question)] if question else []
-        shown = [*asked, section(CLAIM_HEADING, claim), section(REASONING if self.reasons else SUPPORTED)]
-        return make_request(
-            self._supported, self.options, sources=_format_sources(map(str, passages)), claim=join_sections(shown)
-        )
-
-    def _settled(self, name: str, shown: Sequence[PromptText], holes: Sequence[str]) -> Prompt:
-        prompt = load_prompt(f"{FACTORED_FAMILY}/{name}", self.options.prompts)
-        fixed = {"demonstrations": PromptText("\n\n".join(shown))} if "demonstrations" in prompt.holes else {}
-        settled = prompt.settled(**fixed)
-        settled.render(**dict.fromkeys(holes, "x"))  # a prompt with other holes is refused here, not in every check
-        return settled
-
-    def _supported_shown(self, example: SupportedExample) -> PromptText:
-        why = [section(REASONING, example.reasoning)] if self.reasons else []
-        sources = _format_sources(f"{s.title}: {s.text}" if s.title else s.text for s in example.sources)
-        said = PromptText(YES if example.supported else NO)
-        return join_sections([sources, section(CLAIM_HEADING, example.claim), *why, section(SUPPORTED), said])
+        hypotheses = layout.format_hypotheses([(h.text, h.focus) for h in example.hypotheses], example.question)
+        blocks.append(join_sections([_titled(example.sources), hypotheses, *answers]))
+    return _join_blocks(blocks)
 
 
-def format_claims(claims: Iterable[tuple[int, str]]) -> str:
-    """Write claims as the model is to write them, each with the number of its sentence."""
-    return "\n".join(f"{number}: {claim}" for number, claim in claims)
-
-
-def _format_text(question: str, before: str, sentences: Sequence[str]) -> PromptText:
-    head = [section(name, text) for name, text in (("Question", question), ("Before", before)) if text]
-    return join_sections([*head, *(section(f"Sentence {i}", s) for i, s in enumerate(sentences, 1)), section(CLAIMS_HEADING)])
-
-
-def _format_claims_example(example: ClaimsExample) -> PromptText:
-    listed = [(i, claim) for i, claims in enumerate(example.claims, 1) for claim in claims or (NO_CLAIM_WORD,)]
-    return join_sections([_format_text(example.question, example.before, example.sentences), PromptText(format_claims(listed))])
-
-
-def _format_sources(texts: Iterable[str]) -> PromptText:
-    return join_sections(section(f"Source {i}", text) for i, text in enumerate(texts, 1))
+CONLI = PromptFamily(
+    "conli", {level: PromptSpec(("sources", "hypotheses"), partial(_inferences, level)) for level in ("sentence", "entity")}
+)
+REVISION = PromptFamily("revise", {
+    "rewrite": PromptSpec(("sources", "doubted")),
+    "response": PromptSpec(("sources", "response", "problems")),
+    "critique": PromptSpec(("sources", "sentence")),
+    "correction": PromptSpec(("sources", "response")),
+    "revision": PromptSpec(("sources", "response", "feedback")),
+})  # fmt: skip

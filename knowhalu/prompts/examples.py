@@ -1,13 +1,13 @@
-"""Demonstrations: worked examples as data, one file per task, from which every prompt takes what it shows.
+"""Worked examples as data, one file per task or prompt, from which the demonstrations of every prompt are rendered.
 
-`FAMILY/examples/TASK.toml` holds `[[examples]]`; each holds everything once: what is checked, the extraction, the steps with
-their passages and knowledge in both forms, and the judgment. A prompt uses the examples that have what it needs.
+`FAMILY/examples/NAME.toml` holds `[[examples]]`. Those of KnowHalu hold everything once: the text to check, the extraction, the
+steps with their passages and knowledge in both forms, and the judgment. A prompt uses the examples that have what it needs.
 """
 
 import hashlib
 import re
 import tomllib
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
@@ -15,16 +15,16 @@ from pydantic import Field, ValidationError, model_validator
 
 from knowhalu.errors import PromptError
 from knowhalu.prompts.template import prompt_folders
-from knowhalu.types import NO_INFORMATION, Knowledge, KnowledgeForm, Label, Passage, Query, Record, Step, Task, Triplet
+from knowhalu.types import NO_INFORMATION, Entity, Knowledge, KnowledgeForm, Label, Passage, Query, Record, Step, Task, Triplet
 
-KNOWHALU_FAMILY = "knowhalu"
+KNOWHALU_FAMILY, BASELINES_FAMILY = "knowhalu", "baselines"
 TASK_FIELDS = {
     Task.QA: ("question", "answer"),
     Task.RAG: ("question", "answer"),
     Task.SUMMARY: ("summary",),
     Task.CLAIM: ("claim",),
 }
-"""What is checked in each task, in the order in which prompts show it; the last is the response."""
+"""The fields of each task, in the order in which prompts show them; the last is the response."""
 R = TypeVar("R", bound=Record)
 ExampleText = Annotated[str, Field(min_length=1)]
 _EXAMPLES_HEADER = re.compile(r"^[ \t]*\[\[examples\]\]", re.MULTILINE)
@@ -38,7 +38,7 @@ class ExampleSource(Record):
 
 
 class ExampleExtraction(Record):
-    """What the off-target check should say of an answer."""
+    """The extraction that the off-target check should make of an answer."""
 
     asked_for: ExampleText
     reason: ExampleText
@@ -46,7 +46,7 @@ class ExampleExtraction(Record):
 
 
 class ExampleStep(Record):
-    """One hop of an example; without knowledge, nothing specific is available."""
+    """One step of an example; without knowledge, the passages have no information."""
 
     thought: ExampleText
     specific: ExampleText
@@ -62,7 +62,7 @@ class ExampleStep(Record):
         return self
 
     def shown(self, form: KnowledgeForm) -> Step:
-        """Return the step as a check in this form would have made it."""
+        """Return the step as a check in this form would make it."""
         facts = tuple(Triplet(subject=s, predicate=p, object=o) for s, p, o in self.triplets)
         structured = form is KnowledgeForm.STRUCTURED
         text = " ".join(map(str, facts)) if structured and facts else self.knowledge
@@ -75,7 +75,7 @@ class ExampleStep(Record):
 
 
 class ExampleInput(Record):
-    """What a worked example checks: the fields of its task, and no others."""
+    """The text to check of a worked example: the fields of its task, and no others."""
 
     question: str = ""
     answer: str = ""
@@ -83,12 +83,12 @@ class ExampleInput(Record):
     claim: str = ""
 
     def fields(self, task: Task) -> dict[str, str]:
-        """Return what is checked, by the names of its sections."""
+        """Return the fields of a task by the names of their sections."""
         return {name: getattr(self, name) for name in TASK_FIELDS[task]}
 
 
 class WorkedExample(ExampleInput):
-    """A worked example: what it shows, and all that a check of it would say."""
+    """A worked example of KnowHalu: the kind of case that it shows, and the replies of a check."""
 
     shows: Literal["correct", "hallucinated", "missing", "multi-hop", "off-target"]
     extraction: ExampleExtraction | None = None
@@ -107,12 +107,83 @@ class WorkedExample(ExampleInput):
         return self
 
 
+class ExampleClaim(Record):
+    """One claim of an example, judged by the example's passages."""
+
+    text: ExampleText
+    reason: ExampleText
+    label: Label
+
+
+class JudgedExample(ExampleInput):
+    """A text with its passages and claims, and the label that a judge should give it (baselines)."""
+
+    passages: tuple[ExampleSource, ...] = Field(min_length=1)
+    rationale: ExampleText
+    label: Label
+    claims: tuple[ExampleClaim, ...] = Field(min_length=1)
+
+
+class ClaimsExample(Record):
+    """A text and the claims of each of its sentences (Factored Verification)."""
+
+    question: str = ""
+    before: str = ""
+    sentences: tuple[ExampleText, ...] = Field(min_length=1)
+    claims: tuple[tuple[ExampleText, ...], ...]
+
+    @model_validator(mode="after")
+    def _of_each_sentence(self) -> "ClaimsExample":
+        if len(self.claims) != len(self.sentences):
+            raise ValueError("give the claims of each sentence, [] where it has none")
+        return self
+
+
+class SupportedExample(Record):
+    """A claim, its sources, and whether they support it (Factored Verification)."""
+
+    sources: tuple[ExampleSource, ...] = Field(min_length=1)
+    claim: ExampleText
+    reasoning: ExampleText
+    supported: bool
+
+
+class ExampleHypothesis(Record):
+    """A hypothesis with its reason and relation; with an entity where that alone is in question (CoNLI)."""
+
+    text: ExampleText
+    entity: str = ""
+    type: str = ""
+    reason: ExampleText
+    label: Literal["ENTAILMENT", "CONTRADICTION", "NEUTRAL"]
+
+    @model_validator(mode="after")
+    def _has_its_entity(self) -> "ExampleHypothesis":
+        if bool(self.entity) != bool(self.type) or self.entity not in self.text:
+            raise ValueError("entity and type belong together, and the entity must stand in the text")
+        return self
+
+    @property
+    def focus(self) -> Entity | None:
+        """Return the entity in question."""
+        start = self.text.index(self.entity)
+        return Entity(start=start, end=start + len(self.entity), text=self.entity, type=self.type) if self.entity else None
+
+
+class InferenceExample(Record):
+    """Sources, and hypotheses about them (CoNLI)."""
+
+    sources: tuple[ExampleSource, ...] = Field(min_length=1)
+    question: str = ""
+    hypotheses: tuple[ExampleHypothesis, ...] = Field(min_length=1)
+
+
 class _ExamplesFile(Record, Generic[R]):
     examples: tuple[R, ...] = Field(min_length=1)
 
 
 def examples_file(name: str, folder: Path | None = None, family: str = KNOWHALU_FAMILY) -> Path:
-    """Return where the examples `name` (a task, or a prompt) lie: in the user's folder if it has them, else in the package."""
+    """Return the file of the examples `name` (a task, or a prompt): in the user's folder if it has them, else in the package."""
     tried = [root / family / "examples" / f"{name}.toml" for root in prompt_folders(folder)]
     return next((file for file in tried if file.is_file()), tried[-1])
 
@@ -123,8 +194,14 @@ def load_examples(task: Task, folder: Path | None = None) -> tuple[WorkedExample
     return read_examples(examples_file(task, folder), WorkedExample, task)
 
 
+@cache
+def load_judged_examples(task: Task, folder: Path | None = None) -> tuple[JudgedExample, ...]:
+    """Load the judged examples of a task; raises PromptError."""
+    return read_examples(examples_file(task, folder, BASELINES_FAMILY), JudgedExample, task)
+
+
 def read_examples(file: Path, kind: type[R], task: Task | None = None) -> tuple[R, ...]:
-    """Read a file of `[[examples]]` of one kind, which check what a `task` checks.
+    """Read a file of `[[examples]]` of one kind, which must have the fields of `task`.
 
     Raises PromptError naming the file, the line, and what is wrong there.
     """
@@ -149,7 +226,7 @@ def read_examples(file: Path, kind: type[R], task: Task | None = None) -> tuple[
 
 
 def _example_line(text: str, place: tuple[int | str, ...]) -> str:
-    """Return where the example of an error begins."""
+    """Return the line where the example of an error begins, as text."""
     starts = [m.start() for m in _EXAMPLES_HEADER.finditer(text)]
     number = place[1] if len(place) > 1 else None
     return f", line {text.count(chr(10), 0, starts[number]) + 1}" if isinstance(number, int) and number < len(starts) else ""

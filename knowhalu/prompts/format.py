@@ -1,31 +1,35 @@
-"""How a check looks inside a prompt: sections for sample, steps and passages, the same in demonstrations and in the task.
+"""The sections of a prompt for samples, steps, passages and claims, the same in demonstrations and in the task.
 
-All text is data and goes through `section`, also what a model said before: it can neither open a section nor write a label.
+All text is data and goes through `section`, earlier replies too: it can neither open a section nor write a label.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from knowhalu.prompts.examples import TASK_FIELDS, WorkedExample
-from knowhalu.prompts.template import PromptText, join_sections, section
-from knowhalu.types import KnowledgeForm, Passage, Query, Sample, Step, Task
+from knowhalu.prompts.examples import TASK_FIELDS
+from knowhalu.prompts.template import PromptText, join_sections, section, shield
+from knowhalu.types import Entity, Label, Passage, Query, Sample, Step, Task
 
 Formulation = Literal["specific", "general", "combined"]
 END_OF_QUERIES = "Done"
-"""What stands in place of a query when there is nothing more to ask."""
+"""The word in place of a query that ends the chain."""
 ASKED_FOR, REASON, ENTITY = "Asked for", "Reason", "Entity"
 THOUGHT, SPECIFIC, GENERAL, KNOWLEDGE, JUDGMENT, LABEL = (
     "Thought", "Specific query", "General query", "Knowledge", "Judgment", "Label",
 )  # fmt: skip
+CLAIM, CLAIMS, QUESTION, SOURCE, HYPOTHESIS, REASONING, SUPPORTED = (
+    "Claim", "Claims", "Question", "Source", "Hypothesis", "Reasoning", "Supported",
+)  # fmt: skip
+YES, NO, NO_CLAIM_WORD = "Yes", "No", "none"
 
 
 def query_headings(formulation: Formulation) -> tuple[str, ...]:
-    """Return the headings under which a step's query stands."""
+    """Return the headings of a step's query."""
     return {"specific": (SPECIFIC,), "general": (GENERAL,), "combined": (SPECIFIC, GENERAL)}[formulation]
 
 
 def format_fields(task: Task, fields: dict[str, str]) -> PromptText:
-    """Show what is checked: question and answer, a piece of a summary, or a claim."""
+    """Show the fields of a task: question and answer, a segment of a summary, or a claim."""
     return join_sections(section(name.capitalize(), fields[name]) for name in TASK_FIELDS[task])
 
 
@@ -36,7 +40,7 @@ def format_sample(sample: Sample) -> PromptText:
 
 
 def format_query(query: Query, formulation: Formulation, number: int | None = None) -> list[PromptText]:
-    """Show a query in the formulations that are in use."""
+    """Show a query in the chosen formulations."""
     texts = {SPECIFIC: query.specific, GENERAL: query.general}
     return [
         section(name if number is None else f"{name} {number}", texts[name])
@@ -46,7 +50,7 @@ def format_query(query: Query, formulation: Formulation, number: int | None = No
 
 
 def format_steps_with_thoughts(steps: Sequence[Step], formulation: Formulation) -> list[PromptText]:
-    """Show the steps so far as they were asked, with their thoughts."""
+    """Show the steps so far, with their thoughts."""
     lines: list[PromptText] = []
     for number, step in enumerate(steps, 1):
         lines += [section(f"{THOUGHT} {number}", step.thought), *format_query(step.query, formulation, number)]
@@ -55,7 +59,7 @@ def format_steps_with_thoughts(steps: Sequence[Step], formulation: Formulation) 
 
 
 def format_steps(steps: Sequence[Step], formulation: Formulation) -> list[PromptText]:
-    """Show queries and knowledge only: the thoughts must not weigh in the judgment (KnowHalu, section 3.2 d)."""
+    """Show queries and knowledge only, as thoughts must not influence the judgment (KnowHalu, section 3.2 d)."""
     lines: list[PromptText] = []
     for number, step in enumerate(steps, 1):
         lines += [*format_query(step.query, formulation, number), section(f"{KNOWLEDGE} {number}", step.knowledge.text)]
@@ -67,58 +71,46 @@ def format_passages(passages: Iterable[Passage]) -> list[PromptText]:
     return [section(f"Passage {number}", str(passage)) for number, passage in enumerate(passages, 1)]
 
 
-def demonstrate_extractions(examples: Iterable[WorkedExample]) -> PromptText:
-    """Demonstrate the off-target check."""
-    return _join_blocks(
-        join_sections([
-            format_fields(Task.QA, example.fields(Task.QA)), section(ASKED_FOR, found.asked_for), section(REASON, found.reason),
-            section(ENTITY, found.entity),
-        ])
-        for example in examples if (found := example.extraction) is not None
-    )  # fmt: skip
+class JudgedClaim(NamedTuple):
+    """A claim and the label that a model gave it."""
+
+    text: str
+    label: Label
 
 
-def demonstrate_queries(
-    examples: Iterable[WorkedExample], task: Task, form: KnowledgeForm, formulation: Formulation
-) -> PromptText:
-    """Demonstrate whole chains of queries, up to the word that ends them."""
-    return _join_blocks(
-        join_sections([
-            format_fields(task, example.fields(task)), *format_steps_with_thoughts(_example_steps(example, form), formulation),
-            section(f"{THOUGHT} {len(example.steps) + 1}", example.finish),
-            section(f"{query_headings(formulation)[0]} {len(example.steps) + 1}", END_OF_QUERIES),
-        ])
-        for example in examples if example.steps
-    )  # fmt: skip
+def format_judged_claims(claims: Iterable[JudgedClaim]) -> PromptText:
+    """Write judged claims as a numbered list."""
+    return join_sections(PromptText(f"{i}. {shield(c.text)}: {c.label}") for i, c in enumerate(claims, 1))
 
 
-def demonstrate_knowledge(examples: Iterable[WorkedExample], form: KnowledgeForm, formulation: Formulation) -> PromptText:
-    """Demonstrate how passages become knowledge, hop by hop."""
-    return _join_blocks(
-        join_sections(
-            [*format_passages(step.passages), *format_query(step.query, formulation), section(KNOWLEDGE, step.knowledge.text)]
-        )
-        for example in examples
-        for step in _example_steps(example, form)
+def format_claims(claims: Iterable[tuple[int, str]]) -> str:
+    """Write `(number of the sentence, claim)` pairs as the model is to write them, one on a line."""
+    return "\n".join(f"{number}: {claim}" for number, claim in claims)
+
+
+def format_sentences(question: str, before: str, sentences: Sequence[str]) -> PromptText:
+    """Show the sentences of a text that are to be split into claims, numbered, after the text `before` them."""
+    head = [section(name, text) for name, text in ((QUESTION, question), ("Before", before)) if text]
+    return join_sections([*head, *(section(f"Sentence {i}", s) for i, s in enumerate(sentences, 1)), section(CLAIMS)])
+
+
+def format_sources(sources: Iterable[tuple[str, str]]) -> PromptText:
+    """Show the `(title, text)` of every source, numbered."""
+    return join_sections(
+        section(f"{SOURCE} {n}", f"{title}: {text}" if title else text) for n, (title, text) in enumerate(sources, 1)
     )
 
 
-def demonstrate_judgments(
-    examples: Iterable[WorkedExample], task: Task, form: KnowledgeForm, formulation: Formulation
-) -> PromptText:
-    """Demonstrate judgments: the reasons first, then the label on a line of its own."""
-    return _join_blocks(
-        join_sections([
-            format_fields(task, example.fields(task)), *format_steps(_example_steps(example, form), formulation),
-            section(JUDGMENT, example.rationale), section(LABEL), PromptText(example.label),
-        ])
-        for example in examples if example.label is not None
-    )  # fmt: skip
+def format_hypotheses(hypotheses: Sequence[tuple[str, Entity | None]], question: str | None) -> PromptText:
+    """Show numbered hypotheses; an entity in question stands between brackets and on a line of its own."""
+    lines = [section(QUESTION, question)] if question else []
+    for number, (text, focus) in enumerate(hypotheses, 1):
+        lines.append(section(f"{HYPOTHESIS} {number}", text if focus is None else bracket_entity(text, focus)))
+        if focus is not None:
+            lines.append(section(f"{ENTITY} {number}", f"{focus.text} ({focus.type})"))
+    return join_sections(lines)
 
 
-def _example_steps(example: WorkedExample, form: KnowledgeForm) -> list[Step]:
-    return [step.shown(form) for step in example.steps]
-
-
-def _join_blocks(shown: Iterable[PromptText]) -> PromptText:
-    return PromptText("\n\n".join(shown))
+def bracket_entity(text: str, focus: Entity) -> str:
+    """Put an entity of a text between brackets."""
+    return f"{text[: focus.start]}[[{text[focus.start : focus.end]}]]{text[focus.end :]}"

@@ -1,19 +1,28 @@
 """Parsing of replies: queries, knowledge and labels. What cannot be parsed is a ReplyError, never a guess.
 
 Headings are recognised as models write them (with or without `###`, bold, numbered or not); text between them may hold
-anything: `#`, brackets, quotes, several lines. What `shield` marked in a prompt and a model copied is given back.
+anything: `#`, brackets, quotes, several lines. Shielded text that a model copied is restored.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from knowhalu.errors import ReplyError
-from knowhalu.prompts.format import ASKED_FOR, ENTITY, GENERAL, JUDGMENT, KNOWLEDGE, LABEL, REASON, SPECIFIC, THOUGHT
-from knowhalu.prompts.generate import generate_with_retry
+from knowhalu.prompts.format import (
+    ASKED_FOR,
+    ENTITY,
+    GENERAL,
+    JUDGMENT,
+    KNOWLEDGE,
+    LABEL,
+    REASON,
+    SPECIFIC,
+    THOUGHT,
+    JudgedClaim,
+)
 from knowhalu.prompts.template import unshield
-from knowhalu.requests import Completion, Conversation, Generate
+from knowhalu.requests import Completion
 from knowhalu.text.sentences import sentences
 from knowhalu.text.wordlists import HELPERS, VERBS
 from knowhalu.types import NO_INFORMATION, KnowledgeForm, Label, Query, Triplet
@@ -31,32 +40,32 @@ _NEGATION = r"((?i:\bnot|n['\u2019]t)\W+)?"
 
 
 class ReplySections(NamedTuple):
-    """A reply parted at its headings: the first text under each, and whether the last one was cut off."""
+    """A reply split at its headings: the first text under each, and the heading of the last one."""
 
     texts: dict[str, str]
     last: str
 
     def without_last(self) -> "ReplySections":
-        """Return the sections that are whole where the reply was cut off."""
+        """Return the sections without the last one, which is incomplete where the reply was cut off."""
         return ReplySections({k: v for k, v in self.texts.items() if k != self.last}, "")
 
 
 class NextStep(NamedTuple):
-    """What a model says of the next step; `query` is None where it ends the chain."""
+    """The next step by a model; `query` is None where it ends the chain."""
 
     thought: str
     query: Query | None
 
 
 def one_line(text: str) -> str:
-    """Return a text as the model meant it, on one line."""
+    """Return an unshielded text on one line."""
     return " ".join(unshield(text).split())
 
 
 def split_sections(reply: str, begins: str, wanted: Iterable[str]) -> ReplySections:
-    """Part a reply that goes on under the heading `begins`.
+    """Split a reply that begins under the heading `begins`.
 
-    A line is taken for a heading if it has the marks of one (`###`), or if it is one of those that are wanted here.
+    A line is a heading if it is marked as one (`###`), or is one of those in `wanted`.
     """
     wanted = {name.lower(): name for name in wanted}
     known = {name.lower(): name for name in HEADINGS}
@@ -81,7 +90,7 @@ def split_sections(reply: str, begins: str, wanted: Iterable[str]) -> ReplySecti
 
 
 def is_end_of_queries(text: str) -> bool:
-    """Tell whether a query says that there is nothing more to ask."""
+    """Tell whether a query ends the chain."""
     bare = text.strip(" .!*_\"'()[]")
     return bool(_END.fullmatch(bare) or (_NO_MORE.search(bare) and "?" not in bare))
 
@@ -105,7 +114,7 @@ def read_next_step(found: ReplySections, asked: tuple[str, ...], raw: str) -> Ne
 
 
 def read_label(text: str, raw: str, words: Mapping[str, Label] = Label.__members__) -> Label:
-    """Return the last label of a text, as `words` write it; raises ReplyError where there is none, or where it is denied."""
+    """Return the last label of a text by its word; raises ReplyError where there is none, or where it is negated."""
     bare = text.strip(" \n\t.*_\"'()[]").upper()
     if bare in words:
         return words[bare]
@@ -116,16 +125,16 @@ def read_label(text: str, raw: str, words: Mapping[str, Label] = Label.__members
 
 
 class ExtractedAnswer(NamedTuple):
-    """What was taken out of an answer: the piece that the question asks for, nothing, or a refusal."""
+    """The words of an answer that the question asks for; None where there are none, or where the answer declines."""
 
     entity: str | None
     refusal: bool = False
 
 
 def read_extraction(text: str, answer: str, raw: str) -> ExtractedAnswer:
-    """Read what was taken out of an answer; raises ReplyError where the reply is empty.
+    """Read the extraction; raises ReplyError where the reply is empty.
 
-    "None" is a piece of the answer where the answer says "none" itself and the model does not write it in capitals.
+    "None" is an extracted word where the answer has "none" itself and the model does not write it in capitals.
     """
     found = one_line(text).strip("*_ ")
     if not any(c.isalnum() for c in found):
@@ -139,34 +148,61 @@ def read_extraction(text: str, answer: str, raw: str) -> ExtractedAnswer:
 
 
 def complete_sentences(text: str) -> str:
-    """Return what is whole of a text that was cut off: all up to its last end of a sentence."""
+    """Return the complete sentences of a text that was cut off."""
     ends = list(re.finditer(r"[.!?。！？][\"”’)\]]*(?=\s|$)", text))  # noqa: RUF001
     return text[: ends[-1].end()] if ends else ""
 
 
-MAX_CHOICE_TOKENS = 8
+_LIST_ITEM = re.compile(r"\s*(?:[*_]{0,2}\(?(?P<number>\d{1,3})[*_]{0,2}[.):][*_]{0,2}|[-*\u2022])\s+(?P<text>.*\S)")
+"""The blank after a number matters: a model that continues a given "1." begins with one, another repeats the number."""
+_JUDGED_CLAIM = re.compile(
+    r"(?P<text>.*\w.*?)\s*[:.(|\[=>\u2013\u2014-]+\s*[*_\"']*(?P<label>CORRECT|INCORRECT|INCONCLUSIVE)\b\W*"
+)
+_NO_CLAIMS = re.compile(r"\W*(?:none|no claims?)\b[\w\s]{0,30}\W*", re.IGNORECASE)
 
 
-def generate_choice(request: Generate, choices: Sequence[str], stage: str) -> Conversation[str]:
-    """Go on from an open section to one of the choices; raises ReplyError where two replies name none, or several."""
-    ask = replace(request, begun="\n", stop=(), max_tokens=MAX_CHOICE_TOKENS, choices=tuple(choices))
-    restated = replace(ask, begun=f"\nOne of {', '.join(choices)}:\n")
-    _, choice = yield from generate_with_retry(ask, lambda c: _read_choice(c, choices, stage), lambda c: restated)
-    return choice
+def read_claim_list(reply: Completion) -> list[str]:
+    """Return the claims of a reply, each once; an empty list where it states that there are none.
+
+    Raises ReplyError where it has no list, or was cut off, as a lost claim would stay unchecked.
+    """
+    items = _items(reply, "claims")
+    if not items and _NO_CLAIMS.fullmatch(reply.text):
+        return []
+    _check_complete(reply, items, "claims")
+    return list(dict.fromkeys(items))
 
 
-def _read_choice(reply: Completion, choices: Sequence[str], stage: str) -> str:
-    if set(reply.choices) == set(choices) and sum(reply.choices.values()) > 0:
-        return max(choices, key=lambda one: (reply.choices[one], one == reply.text.strip()))
-    bare = reply.text.strip(" \n\t.*_\"'()[]").casefold()
-    for one in choices:
-        if bare == one.casefold():
-            return one
-    words = "|".join(map(re.escape, choices))
-    found = set(re.findall(rf"(?<![\w/])(?:{words})(?![\w/])", reply.text))
-    if len(found) != 1:
-        raise ReplyError(stage, f"the reply names {'several' if found else 'none'} of {', '.join(choices)}", reply=reply.text)
-    return str(found.pop())
+def read_judged_claims(reply: Completion) -> list[JudgedClaim]:
+    """Return the claims of a reply with their labels; raises ReplyError where one has none, or the reply was cut off."""
+    items = _items(reply, "judge")
+    _check_complete(reply, items, "judge")
+    found = []
+    for item in items:
+        match = _JUDGED_CLAIM.fullmatch(item)
+        if match is None:
+            raise ReplyError("judge", f"the claim {item[:80]!r} has no label", reply=reply.text)
+        found.append(JudgedClaim(match["text"].strip(), Label(match["label"])))
+    return found
+
+
+def _items(reply: Completion, stage: str) -> list[str]:
+    """Return the items of a list; raises ReplyError where a number is missing, as a claim is lost then."""
+    found = [
+        m for line in unshield(reply.text).splitlines() if (m := _LIST_ITEM.fullmatch(line)) and any(map(str.isalnum, m["text"]))
+    ]
+    numbers = [int(m["number"]) for m in found if m["number"]]
+    for due, number in enumerate(numbers, 1):
+        if number != due:
+            raise ReplyError(stage, f"the list of claims has number {number} where {due} is due", reply=reply.text)
+    return [m["text"] for m in found]
+
+
+def _check_complete(reply: Completion, items: list[str], stage: str) -> None:
+    if not items:
+        raise ReplyError(stage, "the reply lists no claims", reply=reply.text)
+    if reply.finish_reason == "length":
+        raise ReplyError(stage, "the reply was cut off before its list of claims ended", reply=reply.text)
 
 
 _NOTHING = re.compile(
@@ -182,7 +218,7 @@ _OPEN, _CLOSE = "([{", ")]}"
 
 
 def read_sentences(text: str, raw: str) -> list[str]:
-    """Return the sentences of unstructured knowledge, all of its lines; none where it says that there is nothing.
+    """Return the sentences of unstructured knowledge; an empty list where it states that there is none.
 
     Raises ReplyError where the reply is empty.
     """
@@ -193,7 +229,7 @@ def read_sentences(text: str, raw: str) -> list[str]:
 
 
 def read_triplets(text: str, raw: str) -> list[Triplet]:
-    """Return the triplets of structured knowledge; none where it says that there is nothing.
+    """Return the triplets of structured knowledge; an empty list where it states that there is none.
 
     Raises ReplyError where the reply has neither.
     """
@@ -205,13 +241,13 @@ def read_triplets(text: str, raw: str) -> list[Triplet]:
 
 
 def says_nothing(sentence: str) -> bool:
-    """Tell whether a sentence says that the passages do not tell."""
+    """Tell whether a sentence states that the passages have no information."""
     start = _NOTHING.match(sentence)
     return start is not None and not _CONTRAST.search(sentence, start.end())
 
 
 def _bracket_groups(text: str) -> Iterator[str]:
-    """Yield what stands in outermost round brackets; a bracket that is never closed ends with its line."""
+    """Yield the contents of outermost round brackets; a bracket that is never closed ends with its line."""
     at = 0
     while (at := text.find("(", at)) >= 0:
         end = _closing(text, at) or _closing(text[: _line_end(text, at)] + ")", at)
@@ -228,7 +264,7 @@ def _line_end(text: str, at: int) -> int:
 
 
 def _closing(text: str, at: int) -> int | None:
-    """Return where the bracket at `at` is closed, or None; a line break before that is a break of the whole."""
+    """Return the offset of the bracket that closes that at `at`, or None; a new line that begins with a bracket ends it."""
     depth = 0
     for i in range(at, len(text)):
         depth += (text[i] == "(") - (text[i] == ")")
@@ -240,7 +276,7 @@ def _closing(text: str, at: int) -> int | None:
 
 
 def _triplet(group: str) -> Triplet | None:
-    """Part a group into three; of more than two commas, those around the predicate count."""
+    """Split a group into three; of more than two commas, those around the predicate count."""
     parts = next((p for mark in "|;" if len(p := _split_at(group, mark)) == 3), None) or _split_at(group, ",")
     parts = [p for p in (one_line(p) for p in parts) if p]
     if len(parts) < 3 or says_nothing(parts[0]):
@@ -269,5 +305,5 @@ def _split_at(group: str, mark: str) -> list[str]:
 
 
 def format_statements(form: KnowledgeForm, statements: list[str]) -> str:
-    """Put statements together as prompts show them."""
+    """Join statements as prompts show them."""
     return " ".join(statements) if statements else NO_INFORMATION

@@ -1,8 +1,8 @@
 """Prompt files: fixed instruction and demonstrations first, then the holes, longest-lived first.
 
 A file is a TOML head between two `+++` lines, then the prompt with `$name` holes (`$$` is a dollar). Lines that begin
-with `### Name:` open sections. What fills a hole is data: it can open no section and begin no line of its own. Words that
-differ by task, form or query formulation stand in the head, so that one file serves them all.
+with `### Name:` open sections. The values of holes are data: they can open no section and begin no line. Words that
+differ by task, form or query formulation are in the head, so that one file serves them all.
 """
 
 import hashlib
@@ -21,9 +21,9 @@ from knowhalu.types import KnowledgeForm, Record, Task
 
 FORMULATIONS = ("specific", "general", "combined")
 VARIANT_VALUES = (tuple(map(str, Task)), tuple(map(str, KnowledgeForm)), FORMULATIONS)
-"""What a word of a prompt may depend on: the task, the form of knowledge, the formulation of queries."""
+"""The variants that a word of a prompt may depend on: the task, the form of knowledge, the formulation of queries."""
 SECTION = re.compile(r"^### ([A-Z][\w -]*):", re.MULTILINE)
-"""What opens a section of a prompt."""
+"""The heading of a section."""
 INDENT = "  "
 
 _NAME = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)*")
@@ -35,17 +35,17 @@ _CONTROL_TOKEN = (
     r"|/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_CONTENT|TOOL_RESULTS|THINK)\]"
     r"|(?:start|end)_of_turn>|(?:[be]os|pad|unk)>|/?(?:think|tool_call|tool_response)>|extra_id_\d+>)"
 )
-"""What opens a turn or controls one in the chat templates of common models, after its first bracket."""
+"""Tokens that open or control a turn in the chat templates of common models, after the first bracket."""
 
 
 class PromptText(str):
-    """Prompt text made by `section`: its data is shielded already, so it fills a hole as it stands."""
+    """Prompt text made by `section`: its data is shielded already, so it fills a hole unchanged."""
 
     __slots__ = ()
 
 
 def shield(text: str) -> str:
-    r"""Mark what could pass for the frame of a prompt: `###` becomes `\###`, `<|im_end|>` becomes `<\|im_end|>`.
+    r"""Escape text that could pass for the frame of a prompt: `###` becomes `\###`, `<|im_end|>` becomes `<\|im_end|>`.
 
     Lines after the first are indented. Nothing is lost: `unshield` gives the text back.
     """
@@ -55,14 +55,14 @@ def shield(text: str) -> str:
 
 
 def unshield(text: str) -> str:
-    """Give back the text that `shield` marked."""
+    """Return the original of a shielded text."""
     text = re.sub(f"({_LINE_BREAK}){INDENT}", r"\1", text)
     text = re.sub(rf"([<\[]\\*)\\{_CONTROL_TOKEN}", r"\1", text, flags=re.IGNORECASE)
     return re.sub(rf"(?<!\\)\\(\\*{_HEADING})", r"\1", text)
 
 
 def section(name: str, text: str = "") -> PromptText:
-    """Make one section of data, as demonstrations show it; without text it is left open."""
+    """Make one section of data; without text it is left open."""
     heading = f"### {name}:"
     if not SECTION.fullmatch(heading):
         raise PromptError(f"{name!r} cannot name a section: letters, digits, spaces and hyphens, a capital first")
@@ -97,7 +97,7 @@ class Prompt:
     hash: str
 
     def settled(self, *variants: str, **values: PromptText) -> "Prompt":
-        """Return the prompt with its words chosen by `variants` and some holes filled for good: all that becomes `fixed`."""
+        """Return the prompt with its words chosen by `variants` and some holes filled for all samples."""
         known = {k: v for variant in variants for k, v in self.words.get(variant, {}).items()} | values
         pieces: list[tuple[str, str]] = []
         text = ""
@@ -112,7 +112,7 @@ class Prompt:
 
     @cached_property
     def fixed(self) -> str:
-        """Return what stands before the first hole: the same for every sample, so its KV cache is computed once."""
+        """Return the text before the first hole: the same for every sample, so its KV cache is computed once."""
         return self.pieces[0][0]
 
     def render(self, **values: str) -> str:
@@ -133,27 +133,27 @@ class Prompt:
 
 
 def packaged_folder() -> Path:
-    """Return where the prompts lie that come with the package: in the wheel, or in the checkout."""
+    """Return the folder of the packaged prompts: in the wheel, or in the checkout."""
     here = Path(__file__).parent.parent
     installed = here / "_prompts"
     return installed if installed.is_dir() else here.parent / "prompts"
 
 
 def prompt_folders(folder: Path | None) -> list[Path]:
-    """Return where prompts are looked for, a user's `folder` first; raises PromptError where that is no folder."""
+    """Return the folders of prompts, a user's `folder` first; raises PromptError where that is no folder."""
     if folder is None:
         return [packaged_folder()]
-    own = folder.expanduser()
-    if not own.is_dir():
-        raise PromptError(f"llm.prompts: there is no folder {own}; name the folder of your prompts, or leave the setting out")
-    return [own, packaged_folder()]
+    root = folder.expanduser()
+    if not root.is_dir():
+        raise PromptError(f"llm.prompts: there is no folder {root}; name the folder of your prompts, or leave the setting out")
+    return [root, packaged_folder()]
 
 
 @lru_cache(maxsize=256)
 def load_prompt(name: str, folder: Path | None = None) -> Prompt:
     """Load a prompt such as "knowhalu/extract", from `folder` if it has it, else from the package.
 
-    Raises PromptError naming the file and what is wrong in it.
+    Raises PromptError naming the file and the fault.
     """
     if not _NAME.fullmatch(name):
         raise PromptError(f"{name!r} cannot name a prompt; write it as family/name, for example knowhalu/extract")
@@ -208,7 +208,7 @@ def _read_head(file: Path, parts: list[str]) -> _PromptHeader:
 
 
 def _check_words(file: Path, head: _PromptHeader) -> set[str]:
-    """Return the names of all words; each must be there for every value of what it depends on."""
+    """Return the names of all words; each must be defined for every value of its variants."""
     for variant in head.words:
         if not any(variant in axis for axis in VARIANT_VALUES):
             known = ", ".join(v for axis in VARIANT_VALUES for v in axis)
@@ -242,22 +242,22 @@ def _check_declared(file: Path, declared: tuple[str, ...], found: list[tuple[int
             raise PromptError(f"{place(at)}: ${name} is not declared in the head (holes = {list(declared)})")
         if name in names[:i]:
             why = "a hole has one place, so that the text before it stays cached"
-            raise PromptError(f"{place(at)}: ${name} stands twice; {why}")
+            raise PromptError(f"{place(at)}: ${name} occurs twice; {why}")
     for name in declared:
         if name not in names:
             raise PromptError(f"{file}: the head declares ${name}, but the body has no such hole")
     if names != declared:
-        raise PromptError(f"{file}: ${names[0]} ... stand in another order than declared: {list(names)}, not {list(declared)}")
+        raise PromptError(f"{file}: ${names[0]} ... are in another order than declared: {list(names)}, not {list(declared)}")
 
 
 def _check_tail(body: str, found: list[tuple[int, str]], place: Callable[[int], str]) -> None:
-    """Refuse a fixed section after the first hole: it would be computed anew for every sample."""
+    """Refuse a fixed section after the first hole, as it would be computed again for every sample."""
     sections = list(SECTION.finditer(body))
-    borders = [*(m.start() for m in sections), len(body)]
-    for match, end in zip(sections[:-1], borders[1:], strict=False):
+    bounds = [*(m.start() for m in sections), len(body)]
+    for match, end in zip(sections[:-1], bounds[1:], strict=False):
         if match.start() > found[0][0] and not any(match.start() < at < end for at, _ in found):
             raise PromptError(
-                f"{place(match.start())}: ${found[0][1]} is misplaced: the fixed section {match[1]!r} stands after it"
+                f"{place(match.start())}: ${found[0][1]} is misplaced: the fixed section {match[1]!r} comes after it"
             )
 
 

@@ -51,17 +51,6 @@ def highlight_segments(response: str, verdict: Verdict) -> list[HighlightedSegme
     return [*found, HighlightedSegment(label, probability, (HighlightedText(rest, ""),))] if rest else found
 
 
-def rebuild_response(verdict: Verdict) -> str:
-    """Return as much of the response as its verdict holds, each segment at its place; what is missing is dotted."""
-    pieces = [(s.start, s.text) for s in verdict.segments] + [(u.start, u.text) for u in verdict.unchecked]
-    text = ""
-    for start, piece in sorted(pieces):
-        if start >= len(text):
-            gap = start - len(text)
-            text += (" " * gap if gap < 3 else " … ".ljust(gap)) + piece
-    return text
-
-
 def _pieces(
     response: str, start: int, end: int, segment: Segment, evidence: Sequence[tuple[int, Evidence]]
 ) -> Iterator[HighlightedText]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from knowhalu.report.highlight import HighlightedSegment, highlight_segments, rebuild_response
+from knowhalu.report.highlight import HighlightedSegment, highlight_segments
 from knowhalu.report.outcomes import (
     OUTCOME_FAILED,
     OUTCOME_FAITHFUL,
@@ -50,7 +50,7 @@ class ReportItem:
     @property
     def why(self) -> str:
         """Return why the text was left open, or how the sources stand to a hallucinated one."""
-        return str((self.verdict.open or self.verdict.relation or "") if self.verdict is not None else "")
+        return str((self.verdict.inconclusive_reason or self.verdict.relation or "") if self.verdict is not None else "")
 
     @property
     def type(self) -> str:
@@ -121,7 +121,7 @@ def _item(
     raw, outcome = line
     stretches: Sequence[HighlightedSegment] = ()
     if isinstance(outcome, Verdict):
-        stretches = highlight_segments(sample.response if sample is not None else rebuild_response(outcome), outcome)
+        stretches = highlight_segments(sample.response if sample is not None else outcome.response, outcome)
     return ReportItem(run, method, state, outcome, sample, tuple(stretches), others, place, len(raw) <= MAX_OUTCOME_BYTES)
 
 

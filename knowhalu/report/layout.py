@@ -22,7 +22,7 @@ MAX_METHODS_ACROSS = 6
 REASONS_TITLE = "Why: texts found hallucinated, and texts left open"
 REASON_TITLES: dict[str, str] = {
     "contradiction": "contradicted", "neutral": "not in the sources", "hallucinated": "hallucinated, not told which",
-    **{str(reason): f"open: {reason.says}" for reason in InconclusiveReason}, "open": "open, not told why",
+    **{str(reason): f"open: {reason.description}" for reason in InconclusiveReason}, "open": "open, not told why",
 }  # fmt: skip
 LEGEND = "TPR / TNR in percent (rows): the share of the hallucinated that was found, and of the faithful that was passed."
 

@@ -81,7 +81,11 @@ def _item(item: ReportItem) -> str:
         return f"{head}{gold}: no verdict: {escape_markdown(f'{outcome.stage}: {outcome.reason}')}"
     why = say.reason_text(item)
     lines = [f"{head}{gold}: {outcome.label.lower()}{f' ({why})' if why else ''}, P(hallucinated) {outcome.probability:.3f}"]
-    lines += [f"  - Next: {escape_markdown(outcome.open.next_action)}"] if outcome.open is not None else []
+    lines += (
+        [f"  - Next: {escape_markdown(outcome.inconclusive_reason.next_action)}"]
+        if outcome.inconclusive_reason is not None
+        else []
+    )
     if item.sample is not None and item.sample.question:
         lines.append(f"  - Question: {escape_markdown(item.sample.question)}")
     lines.append(f"  - Response: {escape_markdown(say.snippet(item))}")

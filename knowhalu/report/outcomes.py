@@ -164,7 +164,8 @@ def _outcome_row(fields: dict[str, Any], where: str) -> _OutcomeRow:
         both = [base["label"] == other["label"] for base, other in pairs if other is not None]
         usage = tuple(int(fields["usage"].get(name, 0)) for name in Usage.model_fields)
         seconds = float(fields["seconds"].get("total", np.nan))
-        why = REASONS.index(fields.get("open") or fields.get("relation") or "")
+        inconclusive = fields.get("inconclusive_reason", fields.get("open"))  # older versions wrote "open"
+        why = REASONS.index(inconclusive or fields.get("relation") or "")
         return _OutcomeRow(said, float(fields["probability"]), seconds, steps, int(all(both)) if both else -1, None, usage, why)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{where}: not an outcome of a check ({type(error).__name__}: {error}). {OUTCOME_FILE_HINT}") from error

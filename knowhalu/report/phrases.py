@@ -98,7 +98,7 @@ def reason_text(item: ReportItem) -> str:
 def next_actions(section: RunSection) -> list[tuple[str, str]]:
     """Return every reason for which a method left a text open, in words, with what to do next."""
     found = {name for entrant in section.entrants for name in entrant.why}
-    return [(reason.says, reason.next_action) for reason in InconclusiveReason if reason in found]
+    return [(reason.description, reason.next_action) for reason in InconclusiveReason if reason in found]
 
 
 def item_cost_line(item: ReportItem) -> str:

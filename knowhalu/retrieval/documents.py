@@ -1,4 +1,4 @@
-"""Searching the documents that come with a sample: each is cut and embedded once and kept for the next questions."""
+"""Search the documents of a sample: each is split and embedded once and cached for the next queries."""
 
 import hashlib
 import heapq
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class DocumentSearch(NamedTuple):
-    """What to search: documents, the queries, and how many chunks each query may have."""
+    """A search: documents, queries, and the number of chunks for each query."""
 
     documents: tuple[Document, ...]
     queries: Sequence[str]
@@ -30,11 +30,10 @@ class _EmbeddedDocument(NamedTuple):
 
 
 class DocumentRetriever:
-    """Find the chunks of given documents that say most about a query (KnowHalu, section 4.3).
+    """Find the chunks of given documents that are most relevant to a query (KnowHalu, section 4.3).
 
-    Chunks have at most `words` words. The last `cache` documents stay embedded, known by their text alone, as long as they
-    have at most `characters` together. May be used from several threads; one of them embeds at a time, so no document is
-    ever embedded twice.
+    Chunks have at most `words` words. The last `cache` documents stay embedded, keyed by their text, as long as they have at
+    most `characters` together. Thread-safe; one thread embeds at a time, so no document is embedded twice.
     """
 
     def __init__(self, embedder: Embedder, words: int = 40, cache: int = 256, characters: int = 50_000_000) -> None:
@@ -51,31 +50,31 @@ class DocumentRetriever:
         return self.search_many([DocumentSearch(documents, queries, k)])[0]
 
     def search_many(self, searches: Sequence[DocumentSearch]) -> list[list[list[Passage]]]:
-        """Answer many searches at once; all new chunks and all queries are embedded together."""
+        """Run many searches at once; all new chunks and all queries are embedded together."""
         for search in searches:
             check_k(search.k)
-        asked = list(dict.fromkeys(q for s in searches if s.documents for q in s.queries if q.strip()))
-        if not asked:
+        unique = list(dict.fromkeys(q for s in searches if s.documents for q in s.queries if q.strip()))
+        if not unique:
             return [[[] for _ in search.queries] for search in searches]
-        known, vectors = self._embed({d.text for s in searches for d in s.documents}, asked)
-        rows = dict(zip(asked, vectors, strict=True))
+        known, vectors = self._embed({d.text for s in searches for d in s.documents}, unique)
+        rows = dict(zip(unique, vectors, strict=True))
         return [[_top_chunks(s, known, rows[q]) if q in rows else [] for q in s.queries] for s in searches]
 
     def _embed(self, texts: Iterable[str], queries: list[str]) -> tuple[dict[str, _EmbeddedDocument], "Vectors"]:
-        """Return every document cut and embedded, and the vectors of the queries."""
+        """Return every document split and embedded, and the vectors of the queries."""
         keys = {text: hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest() for text in texts}
         with self._lock:
             known = {text: self._known[key] for text, key in keys.items() if key in self._known}
-            missing = {text: chunks(text, self.words) for text in keys if text not in known}
-            new = [span.text for spans in missing.values() for span in spans]
-            vectors, asked = self._encode(new, queries) if new else (None, None)
+            new_spans = {text: chunks(text, self.words) for text in keys if text not in known}
+            new_texts = [span.text for spans in new_spans.values() for span in spans]
+            vectors, query_vectors = self._encode(new_texts, queries) if new_texts else (None, None)
             start = 0
-            for text, spans in missing.items():
+            for text, spans in new_spans.items():
                 rows = vectors[start : start + len(spans)].copy() if vectors is not None else None
                 known[text] = _EmbeddedDocument(spans, rows, len(text))
                 start += len(spans)
             self._remember({keys[text]: known[text] for text in keys})
-        return known, self.embedder.encode(queries, query=True) if asked is None else asked
+        return known, self.embedder.encode(queries, query=True) if query_vectors is None else query_vectors
 
     def _encode(self, new: list[str], queries: list[str]) -> tuple["Vectors", "Vectors"]:
         if not self.embedder.symmetric:
@@ -95,7 +94,7 @@ class DocumentRetriever:
 
 
 def _top_chunks(search: DocumentSearch, known: dict[str, _EmbeddedDocument], query: "Vectors") -> list[Passage]:
-    """Score the chunks of all documents together and return the best in document order; the first wins a tie."""
+    """Score the chunks of all documents together and return the best in document order; of ties, the first."""
     scored: list[tuple[float, int, int]] = []
     for d, document in enumerate(search.documents):
         vectors = known[document.text].vectors
@@ -109,7 +108,7 @@ def _top_chunks(search: DocumentSearch, known: dict[str, _EmbeddedDocument], que
 
 
 def _document_names(documents: Sequence[Document]) -> list[str]:
-    """Return a name for each document: its id, with its place behind where an earlier one has the same, as chunks may."""
+    """Return a unique name for each document: its id, with its position appended where an earlier one has the same id."""
     names = dict[str, None]()
     for place, document in enumerate(documents, 1):
         name = document.id or f"document-{place}"

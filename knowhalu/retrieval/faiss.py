@@ -1,26 +1,26 @@
-"""An index on disk: opened by its manifest, searched through memory maps, verified byte for byte."""
+"""Dense search of an index folder: candidates from FAISS or exact search, ranked by their stored vectors.
+
+FAISS compares a block in one matrix product, whose rounding depends on the neighbours, so its scores only choose candidates.
+`inner_products` computes each score by itself, so an index that was changed ranks exactly as one that was rebuilt.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from knowhalu.index.container import Floats
-from knowhalu.index.exact import ExactSearch, inner_products
+from knowhalu.index.container import BLOCK_BYTES, Floats, Ints, ShardVectors
 from knowhalu.index.faiss_file import parse_parameters
 from knowhalu.index.manifest import SearchParameters, read_stable_manifest
 from knowhalu.index.open import check_embedder, open_faiss, open_shard_vectors
-from knowhalu.index.passage_store import open_store
+from knowhalu.index.passages import open_store
 from knowhalu.index.protocols import Embedder, check_k
 from knowhalu.types import Passage
 
-Ints = NDArray[np.int64]
-
 
 class NearestRows(NamedTuple):
-    """Rows and their cosines, best first, `(queries, k)`; -1 where there are no more."""
+    """Rows and their cosines, best first, `(queries, k)`, padded with -1."""
 
     rows: Ints
     scores: Floats
@@ -29,19 +29,19 @@ class NearestRows(NamedTuple):
 class FaissIndex:
     """Search the passages of an index folder by the cosine of their vectors.
 
-    With the factory "Flat" the result is exact. Otherwise FAISS finds candidates among the passages that were there when the
-    index was built whole, and all later ones are compared. Either way the candidates are ranked by their stored vectors, and
-    equal scores by the order of the documents. May be used from several threads.
+    With the factory "Flat" the result is exact. Otherwise FAISS finds candidates among the passages of the last complete build,
+    and all later ones are compared. Candidates are ranked by their stored vectors, ties by the order of the documents.
+    Thread-safe.
     """
 
     def __init__(self, folder: Path, embedder: Embedder, parameters: SearchParameters | str | None = None) -> None:
         self.folder, self.embedder = Path(folder), embedder
         self.manifest = read_stable_manifest(self.folder)
         check_embedder(self.folder, self.manifest, embedder)
-        usual = self.manifest.search.parameters
+        defaults = self.manifest.search.parameters
         if isinstance(parameters, str):
-            parameters = parse_parameters(parameters, self.manifest.factory, usual)
-        self.parameters = parameters or usual
+            parameters = parse_parameters(parameters, self.manifest.factory, defaults)
+        self.parameters = parameters or defaults
         self.store = open_store(self.folder, self.manifest)
         self._vectors = open_shard_vectors(self.folder, self.manifest)
         self._faiss = open_faiss(self.folder, self.manifest, self.store)
@@ -49,10 +49,10 @@ class FaissIndex:
 
     @classmethod
     def open(cls, folder: Path, embedder: Embedder, parameters: SearchParameters | str | None = None) -> "FaissIndex":
-        """Open an index; raises IndexFormatError where it is missing, damaged or made by another embedder.
+        """Open an index; raises IndexFormatError where it is missing, damaged or built with another embedder.
 
-        `parameters` stand in for those that the index was built with; a text such as "nprobe=64" changes some of them, and
-        is a SettingsError where it names what the index does not have.
+        `parameters` replace those of the manifest; a text such as "nprobe=64" changes some of them and raises SettingsError for
+        an unknown name.
         """
         return cls(folder, embedder, parameters)
 
@@ -63,13 +63,13 @@ class FaissIndex:
     def search(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
         """Return at most `k` passages for each query, best first; none for a blank query."""
         check_k(k)
-        asked = [i for i, query in enumerate(queries) if query.strip()]
-        found: list[list[Passage]] = [[] for _ in queries]
-        if asked:
-            near = self.nearest(self.embedder.encode([queries[i] for i in asked], query=True), k)
-            for i, row, score in zip(asked, near.rows.tolist(), near.scores.tolist(), strict=True):
-                found[i] = [self.store.get(n, s) for n, s in zip(row, score, strict=True) if n >= 0]
-        return found
+        numbers = [i for i, query in enumerate(queries) if query.strip()]
+        results: list[list[Passage]] = [[] for _ in queries]
+        if numbers:
+            near = self.nearest(self.embedder.encode([queries[i] for i in numbers], query=True), k)
+            for i, row, score in zip(numbers, near.rows.tolist(), near.scores.tolist(), strict=True):
+                results[i] = [self.store.get(n, s) for n, s in zip(row, score, strict=True) if n >= 0]
+        return results
 
     def nearest(self, queries: Floats, k: int) -> NearestRows:
         """Return the `k` nearest rows of each query vector `(n, dimension)`."""
@@ -77,35 +77,81 @@ class FaissIndex:
         k = min(k, len(self))
         if k == 0:
             return NearestRows(np.zeros((len(queries), 0), np.int64), np.zeros((len(queries), 0), np.float32))
-        guessed = np.zeros((len(queries), 0), np.int64)
+        candidates = np.zeros((len(queries), 0), np.int64)
         if self._faiss:
             count = min(self.manifest.search.rows, k * self.parameters.refine)
-            guessed = self._faiss.candidates(queries, count, self.parameters)
+            candidates = self._faiss.candidates(queries, count, self.parameters)
         if not len(self._exact):
-            return self._ranked(queries, guessed, k)
+            return self._ranked(queries, candidates, k)
         want = min(k + 8, len(self._exact))
         while True:
             near = self._exact.candidates(queries, want)
-            found = self._ranked(queries, np.hstack([guessed, near.rows]), k)
-            # what lies behind the last candidate could be among the best only if it scored about as well as they
-            if want == len(self._exact) or np.all(near.floor + self._exact.error < found.scores[:, -1]):
-                return found
+            best = self._ranked(queries, np.hstack([candidates, near.rows]), k)
+            # a row below the last candidate could be among the best only if their scores were within the error bound
+            if want == len(self._exact) or np.all(near.floor + self._exact.error < best.scores[:, -1]):
+                return best
             want = min(4 * want, len(self._exact))
 
     def _ranked(self, queries: Floats, rows: Ints, k: int) -> NearestRows:
         """Rank candidate rows `(n, m)` by their exact scores, then by document and number, and keep `k`."""
         alive = rows >= 0
-        if len(self.store.edits.rows):
-            alive &= ~self.store.edits.is_dead(rows)
-        each, is_whole = np.arange(len(rows))[:, None], bool(alive.all())
+        if len(self.store.tombstones.rows):
+            alive &= ~self.store.tombstones.is_dead(rows)
+        query_numbers, is_whole = np.arange(len(rows))[:, None], bool(alive.all())
         known = rows if is_whole else np.where(alive, rows, 0)
         scores = inner_products(queries, self._vectors, known)
         if not is_whole:
             scores[~alive] = -np.inf
         order = np.argsort(-scores, axis=1)
-        best = scores[each, order]
+        best = scores[query_numbers, order]
         if np.any((best[:, 1:] == best[:, :-1]) & (best[:, 1:] > -np.inf)):
             places = self.store.places(known.ravel()).reshape(*rows.shape, 4)
             order = np.lexsort((places[..., 1], places[..., 0], -scores))
         order, best = order[:, :k], best[:, :k]
-        return NearestRows(np.where(best > -np.inf, rows[each, order], -1), best)
+        return NearestRows(np.where(best > -np.inf, rows[query_numbers, order], -1), best)
+
+
+class NearestCandidates(NamedTuple):
+    """The nearest rows of each query, `(queries, count)`, and the lowest of their scores, `(queries,)`."""
+
+    rows: Ints
+    floor: Floats
+
+
+class ExactSearch:
+    """Compare queries with all vectors from row `first` on."""
+
+    def __init__(self, vectors: ShardVectors, first: int) -> None:
+        self._vectors, self._first = vectors, first
+        self.error = vectors.dimension * 2.0**-23
+        """Bound of the rounding error of a score: that of a sum of this many products, for two orders of summation."""
+
+    def __len__(self) -> int:
+        """Return the number of compared vectors."""
+        return len(self._vectors) - self._first
+
+    def candidates(self, queries: Floats, count: int) -> NearestCandidates:
+        """Return the `count` nearest rows of each query, unordered."""
+        rows = np.zeros((len(queries), 0), np.int64)
+        scores = np.zeros((len(queries), 0), np.float32)
+        for first, block in self._vectors.blocks(self._first) if count else ():
+            import faiss
+
+            best, places = faiss.knn(queries, block, min(count, len(block)), faiss.METRIC_INNER_PRODUCT)
+            rows, scores = np.hstack([rows, places + first]), np.hstack([scores, best])
+            if rows.shape[1] > count:
+                keep = np.argpartition(-scores, count - 1, axis=1)[:, :count]
+                rows, scores = np.take_along_axis(rows, keep, 1), np.take_along_axis(scores, keep, 1)
+        floor = scores.min(axis=1) if scores.shape[1] else np.full(len(queries), -np.inf, np.float32)
+        return NearestCandidates(rows, floor)
+
+
+def inner_products(queries: Floats, vectors: ShardVectors, rows: Ints) -> Floats:
+    """Return the inner product of each query with its rows `(queries, m)`."""
+    products = np.empty(rows.shape, np.float32)
+    step = max(1, BLOCK_BYTES // (4 * max(1, rows.shape[1]) * vectors.dimension))
+    for i in range(0, len(queries), step):
+        near = vectors.gather(rows[i : i + step].ravel()).reshape(*rows[i : i + step].shape, vectors.dimension)
+        # unlike a matrix product, einsum sums each row by itself, so a score does not depend on the neighbours
+        products[i : i + step] = np.einsum("qmd,qd->qm", near, queries[i : i + step])
+    return products

@@ -1,7 +1,7 @@
-"""Late interaction over a memory-mapped part of an index: candidates by centroids, then exact MaxSim (PLAID, section 4).
+"""Late interaction over the memory-mapped late parts of an index: candidates by centroids, then MaxSim (PLAID, section 4).
 
-1. Each token of the query probes its nearest centroids; passages with a token there are candidates.
-2. Candidates are scored with centroids in place of their tokens, and the best go on.
+1. Each token of the query probes its nearest centroids; passages with a token near these are candidates.
+2. Candidates are scored with centroids instead of their tokens, and the best are kept.
 3. Their tokens are restored and scored by MaxSim.
 """
 
@@ -12,51 +12,51 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.errors import IndexFormatError
-from knowhalu.index.extension import StoredPassages, open_parts
+from knowhalu.index.container import Floats, Ints
+from knowhalu.index.extension import StoredPassages, first_rows, open_parts
 from knowhalu.index.late_part import centroid_key_step
 from knowhalu.index.part import IndexPart
 from knowhalu.index.passages import Passages, top_rows
 from knowhalu.index.protocols import TokenEncoder, check_k
-from knowhalu.index.residuals import ALLOWED_BITS, Floats, ResidualCodec, ResidualCodes, maxsim
+from knowhalu.index.residuals import ALLOWED_BITS, ResidualCodec, ResidualCodes, maxsim
 from knowhalu.types import Passage
 
 MAX_PASSAGE_TOKENS = 2**16
-"""Tokens of the longest passage that is believed."""
+"""Most tokens of a passage; more are damage."""
 BLOCK_TOKENS = 2**18
 """Tokens scored at once."""
-RowNumbers = NDArray[np.int64]
 
 
 class ProbeLimits(NamedTuple):
-    """How far a search looks: centroids for each token of the query, and candidates for exact scoring at least and for each k."""
+    """Effort of a search: centroids per token of the query, and candidates for exact scoring, at least and per `k`."""
 
     centroids: int = 8
     candidates: int = 256
     for_each: int = 4
 
     def depth(self, k: int) -> int:
-        """Return how many candidates are scored exactly for `k` passages."""
+        """Return the number of candidates that are scored exactly for `k` passages."""
         return max(self.candidates, self.for_each * k)
 
 
 class _LateSegment:
-    """One late part: the rows from `first` on, counted within the part from 0."""
+    """One late part: rows of the part count from 0, which is row `first` of the index."""
 
     def __init__(self, part: IndexPart, first: int, encoder: TokenEncoder) -> None:
         self.part, self.first, self.size = part, first, part.head.passages
-        made = part.head.settings
-        if (made.get("fingerprint"), made.get("dimension")) != (encoder.fingerprint, encoder.dimension):
+        settings = part.head.settings
+        if (settings.get("fingerprint"), settings.get("dimension")) != (encoder.fingerprint, encoder.dimension):
             raise IndexFormatError(
-                f"{part.folder}: was built with the encoder {made.get('encoder')!r}, not with {encoder.name!r}. "
-                f"Open it with that one. {part.cure}"
+                f"{part.folder}: was built with the encoder {settings.get('encoder')!r}, not with {encoder.name!r}. "
+                f"Open it with that one. {part.remedy}"
             )
-        bits, dimension = made.get("bits"), encoder.dimension
+        bits, dimension = settings.get("bits"), encoder.dimension
         if bits not in ALLOWED_BITS or not isinstance(bits, int):
-            raise IndexFormatError(f"{part.folder}: its residuals have {bits} bits. {part.cure}")
+            raise IndexFormatError(f"{part.folder}: its residuals have {bits} bits. {part.remedy}")
         centers = part.array("centers", "<f4", None, dimension)
         borders, values = part.array("borders", "<f4", 2**bits - 1), part.array("values", "<f4", 2**bits)
         if not len(centers):
-            raise IndexFormatError(f"{part.folder}: has no centroids. {part.cure}")
+            raise IndexFormatError(f"{part.folder}: has no centroids. {part.remedy}")
         self.codec = ResidualCodec(centers, borders, values)
         self.tokens = part.array("tokens", "<i8", self.size + 1)
         self.codes = part.array("codes", "<i4", None)
@@ -65,20 +65,20 @@ class _LateSegment:
         self.ends = part.array("ends", "<i8", len(self.keys) + 1)
         self.rows = part.array("rows", "<i4", None)
 
-    def candidates(self, near: NDArray[np.int64]) -> RowNumbers:
-        """Return the rows that have a token near one of these centroids, rising."""
-        wanted = np.unique(near).astype(np.uint64) * centroid_key_step(len(self.codec.centroids))
-        at = np.searchsorted(self.keys, wanted)
+    def candidates(self, near: Ints) -> Ints:
+        """Return the rows that have a token near one of these centroids, ascending."""
+        keys = np.unique(near).astype(np.uint64) * centroid_key_step(len(self.codec.centroids))
+        at = np.searchsorted(self.keys, keys)
         at = at[at < len(self.keys)]
-        at = at[np.isin(self.keys[at], wanted)]
+        at = at[np.isin(self.keys[at], keys)]
         lists = [self.rows[self.ends[i] : self.ends[i + 1]] for i in at]
-        found = np.unique(np.concatenate([self.rows[:0], *lists])).astype(np.int64)
-        if len(found) and (found[0] < 0 or found[-1] >= self.size):
-            raise IndexFormatError(f"{self.part.folder}: a list names rows that are not there. {self.part.cure}")
-        return found
+        rows = np.unique(np.concatenate([self.rows[:0], *lists])).astype(np.int64)
+        if len(rows) and (rows[0] < 0 or rows[-1] >= self.size):
+            raise IndexFormatError(f"{self.part.folder}: a list contains rows that the part does not have. {self.part.remedy}")
+        return rows
 
-    def places(self, rows: RowNumbers) -> tuple[RowNumbers, RowNumbers]:
-        """Return the places of all tokens of some rows end to end, and where each row begins among them."""
+    def places(self, rows: Ints) -> tuple[Ints, Ints]:
+        """Return the concatenated places of all tokens of some rows, and where each row begins among them."""
         first, counts = self.tokens[rows], self.tokens[rows + 1] - self.tokens[rows]
         fits = (
             first.min() >= 0
@@ -87,45 +87,46 @@ class _LateSegment:
             and int((first + counts).max()) <= len(self.codes)
         )
         if not fits:
-            raise IndexFormatError(f"{self.part.folder}: tokens of a passage lie outside of their file. {self.part.cure}")
+            raise IndexFormatError(f"{self.part.folder}: tokens of a passage lie outside of their file. {self.part.remedy}")
         starts = np.cumsum(counts) - counts
         return np.repeat(first - starts, counts) + np.arange(int(counts.sum())), starts
 
-    def blocks(self, rows: RowNumbers) -> list[RowNumbers]:
-        """Part rows into blocks of about `BLOCK_TOKENS` tokens."""
+    def blocks(self, rows: Ints) -> list[Ints]:
+        """Split rows into blocks of about `BLOCK_TOKENS` tokens."""
         sizes = np.cumsum(self.tokens[rows + 1] - self.tokens[rows])
         return [
             b for b in np.split(rows, np.searchsorted(sizes, np.arange(BLOCK_TOKENS, int(sizes[-1]), BLOCK_TOKENS))) if len(b)
         ]
 
-    def roughly(self, near: Floats, rows: RowNumbers) -> Floats:
-        """Score rows by the centroids of their tokens; `near` is what each centroid says to each token of the query."""
-        found = []
+    def roughly(self, near: Floats, rows: Ints) -> Floats:
+        """Score rows by the centroids of their tokens; `near` has the similarity of each centroid to each token of the query."""
+        scores = []
         for block in self.blocks(rows):
             places, starts = self.places(block)
-            found.append(np.maximum.reduceat(near[self.valid(places)], starts, axis=0).sum(axis=1))
-        return np.concatenate(found)
+            scores.append(np.maximum.reduceat(near[self._checked_codes(places)], starts, axis=0).sum(axis=1))
+        return np.concatenate(scores)
 
-    def exactly(self, query: Floats, rows: RowNumbers) -> Floats:
+    def exactly(self, query: Floats, rows: Ints) -> Floats:
         """Score rows by MaxSim over their restored tokens."""
-        found = []
+        scores = []
         for block in self.blocks(rows):
             places, starts = self.places(block)
-            found.append(maxsim(query, self.codec.restore(ResidualCodes(self.valid(places), self.residuals[places])), starts))
-        return np.concatenate(found)
+            codes = ResidualCodes(self._checked_codes(places), self.residuals[places])
+            scores.append(maxsim(query, self.codec.restore(codes), starts))
+        return np.concatenate(scores)
 
-    def valid(self, places: RowNumbers) -> NDArray[np.int32]:
+    def _checked_codes(self, places: Ints) -> NDArray[np.int32]:
         codes: NDArray[np.int32] = self.codes[places]
         if codes.min() < 0 or codes.max() >= len(self.codec.centroids):
-            raise IndexFormatError(f"{self.part.folder}: a token has a centroid that is not there. {self.part.cure}")
+            raise IndexFormatError(f"{self.part.folder}: a token has a centroid that does not exist. {self.part.remedy}")
         return codes
 
 
 class LateInteractionIndex:
-    """Rank passages by late interaction; equal scores keep the order of the sources.
+    """Rank passages by late interaction; ties keep the order of the sources.
 
-    `parts` cover the rows of `passages` one after the other; `deleted` rows are not found. Raises IndexFormatError where a
-    part is damaged, made by another encoder, or does not cover the passages.
+    `parts` cover consecutive rows of `passages`; `deleted` rows are not returned. Raises IndexFormatError where a part is
+    damaged or built by another encoder, or the parts do not cover the passages.
     """
 
     def __init__(
@@ -139,15 +140,8 @@ class LateInteractionIndex:
     ) -> None:
         self.passages, self.encoder, self.probing = passages, encoder, probing or ProbeLimits()
         self._deleted = np.array(sorted(deleted), dtype=np.int64)
-        self._segments: list[_LateSegment] = []
-        covered = 0
-        for part in parts:
-            self._segments.append(_LateSegment(part, covered, encoder))
-            covered += part.head.passages
-        if covered != len(passages):
-            raise IndexFormatError(
-                f"the late part covers {covered} of {len(passages)} passages. Run `knowhalu index extend FOLDER --late`"
-            )
+        firsts = first_rows(parts, "late", len(passages))
+        self._segments = [_LateSegment(part, first, encoder) for part, first in zip(parts, firsts, strict=True)]
 
     @classmethod
     def open(cls, stored: StoredPassages, encoder: TokenEncoder, *, probing: ProbeLimits | None = None) -> "LateInteractionIndex":
@@ -157,34 +151,35 @@ class LateInteractionIndex:
     def search(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
         """Return at most `k` passages for each query, best first; none for a blank query. The score is MaxSim."""
         check_k(k)
-        asked = [i for i, query in enumerate(queries) if query.strip()]
-        found: list[list[Passage]] = [[] for _ in queries]
-        for i, vectors in zip(asked, self.encoder.encode([queries[i] for i in asked], query=True) if asked else [], strict=True):
-            found[i] = [self.passages.get(row, score) for row, score in self.rank(vectors, k)]
-        return found
+        numbers = [i for i, query in enumerate(queries) if query.strip()]
+        results: list[list[Passage]] = [[] for _ in queries]
+        encoded = self.encoder.encode([queries[i] for i in numbers], query=True) if numbers else []
+        for i, vectors in zip(numbers, encoded, strict=True):
+            results[i] = [self.passages.get(row, score) for row, score in self.rank(vectors, k)]
+        return results
 
     def rank(self, query: Floats, k: int) -> list[tuple[int, float]]:
         """Return the best rows for the token vectors of one query `(tokens, dimension)`, and their scores, best first."""
         rows, scores = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.float32)]
         for segment in self._segments:
-            kept = self._candidates(segment, query, self.probing.depth(k))
-            if len(kept):
-                rows.append(kept + segment.first)
-                scores.append(segment.exactly(query, kept))
+            candidates = self._candidates(segment, query, self.probing.depth(k))
+            if len(candidates):
+                rows.append(candidates + segment.first)
+                scores.append(segment.exactly(query, candidates))
         return top_rows(self.passages, np.concatenate(rows), np.concatenate(scores), k)
 
-    def _candidates(self, segment: _LateSegment, query: Floats, depth: int) -> RowNumbers:
-        """Return at most `depth` rows of a segment that are worth exact scoring; all of them where there are no more."""
+    def _candidates(self, segment: _LateSegment, query: Floats, depth: int) -> Ints:
+        """Return at most `depth` rows of a segment for exact scoring; all rows of a segment that has no more."""
         if segment.size <= depth:
             every = np.flatnonzero(segment.tokens[1:] > segment.tokens[:-1])
-            return self._living(every, segment)
+            return self._drop_deleted(every, segment)
         near = segment.codec.centroids @ query.T
         probes = min(self.probing.centroids, len(near))
-        rows = self._living(segment.candidates(np.argpartition(-near, probes - 1, axis=0)[:probes]), segment)
+        rows = self._drop_deleted(segment.candidates(np.argpartition(-near, probes - 1, axis=0)[:probes]), segment)
         if len(rows) <= depth:
             return rows
         scores = segment.roughly(near, rows)
         return np.sort(rows[np.lexsort((rows, -scores))[:depth]])
 
-    def _living(self, rows: RowNumbers, segment: _LateSegment) -> RowNumbers:
+    def _drop_deleted(self, rows: Ints, segment: _LateSegment) -> Ints:
         return rows[~np.isin(rows + segment.first, self._deleted)] if len(self._deleted) else rows

@@ -1,4 +1,4 @@
-"""A retriever without a model: ranks passages by the words they share with the query. For tests and examples."""
+"""A retriever without a model, for tests and examples: rank passages by the words that they share with the query."""
 
 import math
 from collections import Counter
@@ -10,7 +10,7 @@ from knowhalu.types import Passage
 
 
 class MemoryRetriever:
-    """Search a few passages in memory, deterministically: rare shared words count more, ties keep the given order."""
+    """Search a few passages in memory, deterministically: rare words count more, ties keep the given order."""
 
     def __init__(self, passages: Sequence[Passage]) -> None:
         self.passages = tuple(passages)
@@ -18,14 +18,14 @@ class MemoryRetriever:
         self._holders = Counter(w for words in self._words for w in words)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
-        """Return at most `k` passages for each query, best first; passages without a shared word come last."""
+        """Return at most `k` passages for each query, best first; passages without a shared word are last."""
         check_k(k)
         return [self._rank(query, k) if query.strip() else [] for query in queries]
 
     def _rank(self, query: str, k: int) -> list[Passage]:
-        asked = sorted(set(content_words(query)))
-        weights = {w: math.log(1 + len(self.passages) / (1 + self._holders[w])) for w in asked}
+        query_words = sorted(set(content_words(query)))
+        weights = {w: math.log(1 + len(self.passages) / (1 + self._holders[w])) for w in query_words}
         total = sum(weights.values()) or 1.0
-        scores = [sum(weights[w] for w in asked if w in words) / total for words in self._words]
+        scores = [sum(weights[w] for w in query_words if w in words) / total for words in self._words]
         order = sorted(range(len(scores)), key=lambda i: -scores[i])[:k]
         return [self.passages[i].model_copy(update={"score": scores[i]}) for i in order]

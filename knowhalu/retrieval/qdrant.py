@@ -1,8 +1,7 @@
-"""Where an index outgrows one machine: dense search in a Qdrant cluster, through its own client (extra `qdrant`).
+"""Dense search in a Qdrant cluster, for indexes larger than one machine, through its own client (extra `qdrant`).
 
-Qdrant was chosen since its open-source server shards and replicates a collection over many machines, and since the same
-client has an engine in memory (`:memory:`), with which the tests run. The client's other local mode, a folder, unpickles what
-lies there and is refused.
+The open-source server of Qdrant shards and replicates a collection over many machines, and the same client has an engine in
+memory (`:memory:`), which the tests use. The other local mode of the client, a folder, unpickles its files and is refused.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +30,7 @@ def _import_qdrant() -> Any:
 
 
 class QdrantRetriever:
-    """Search a collection that `fill_collection` made; its metadata name the embedder, and another one is refused."""
+    """Search a collection written by `fill_collection`; its metadata name the embedder, and another one is refused."""
 
     def __init__(self, client: Any, collection: str, embedder: Embedder) -> None:
         self.client, self.collection, self.embedder = client, collection, embedder
@@ -40,53 +39,53 @@ class QdrantRetriever:
     def connect(cls, url: str, collection: str, embedder: Embedder, *, timeout: float = 30.0) -> "QdrantRetriever":
         """Open a collection of a server such as `http://127.0.0.1:6333`.
 
-        Raises InputError where the address is none, BackendError where nobody answers, and IndexFormatError where the
-        collection is missing or was made by another embedder.
+        Raises InputError for an invalid address, BackendError where the server does not answer, and IndexFormatError where the
+        collection is missing or was filled with another embedder.
         """
-        found = cls(_open_client(url, timeout), collection, embedder)
-        found.check()
-        return found
+        retriever = cls(_open_client(url, timeout), collection, embedder)
+        retriever.check()
+        return retriever
 
     def check(self) -> None:
-        """Raise IndexFormatError unless the collection is there and was made by the embedder."""
-        if not self._ask(self.client.collection_exists, self.collection):
+        """Raise IndexFormatError unless the collection exists and was filled with the embedder."""
+        if not self._call(self.client.collection_exists, self.collection):
             raise IndexFormatError(
-                f"the collection {self.collection!r} is not there. Fill it first (knowhalu.retrieval.qdrant.fill_collection)"
+                f"the collection {self.collection!r} does not exist. Fill it first (knowhalu.retrieval.qdrant.fill_collection)"
             )
-        made = self._ask(self.client.get_collection, self.collection).config.metadata or {}
-        if made.get("fingerprint") != self.embedder.fingerprint:
+        metadata = self._call(self.client.get_collection, self.collection).config.metadata or {}
+        if metadata.get("fingerprint") != self.embedder.fingerprint:
             raise IndexFormatError(
-                f"the collection {self.collection!r} was filled with the embedder {made.get('embedder')!r}, not with "
+                f"the collection {self.collection!r} was filled with the embedder {metadata.get('embedder')!r}, not with "
                 f"{self.embedder.name!r}. Open it with that one, or fill another collection"
             )
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
         """Return at most `k` passages for each query, best first; none for a blank query. The score is the cosine."""
         check_k(k)
-        asked = [i for i, query in enumerate(queries) if query.strip()]
-        found: list[list[Passage]] = [[] for _ in queries]
-        if not asked:
-            return found
+        numbers = [i for i, query in enumerate(queries) if query.strip()]
+        results: list[list[Passage]] = [[] for _ in queries]
+        if not numbers:
+            return results
         models = _import_qdrant().models
-        vectors = self.embedder.encode([queries[i] for i in asked], query=True)
+        vectors = self.embedder.encode([queries[i] for i in numbers], query=True)
         requests = [models.QueryRequest(query=vector.tolist(), limit=k, with_payload=True) for vector in vectors]
-        replies = self._ask(self.client.query_batch_points, self.collection, requests)
-        for i, reply in zip(asked, replies, strict=True):
-            # the engine may give equal scores in any order
+        replies = self._call(self.client.query_batch_points, self.collection, requests)
+        for i, reply in zip(numbers, replies, strict=True):
+            # the engine returns ties in any order
             points = sorted(reply.points, key=lambda point: (-point.score, point.id))
-            found[i] = [_passage(point.payload, point.score) for point in points]
-        return found
+            results[i] = [_passage(point.payload, point.score) for point in points]
+        return results
 
-    def _ask(self, call: Any, *given: Any) -> Any:
+    def _call(self, function: Any, *arguments: Any) -> Any:
         try:
-            return call(*given)
-        except Exception as error:  # noqa: BLE001 - the client passes on whatever its two transports raise
+            return function(*arguments)
+        except Exception as error:  # noqa: BLE001 - the client passes on the errors of two transports
             raise BackendError(STAGE, f"Qdrant did not answer ({type(error).__name__}: {error})") from error
 
 
 def _open_client(url: str, timeout: float) -> Any:
     if url != IN_MEMORY_URL and not url.startswith(("http://", "https://")):
-        raise InputError(f"{url!r} is no address of a Qdrant server. Give one such as http://127.0.0.1:6333")
+        raise InputError(f"{url!r} is not the address of a Qdrant server. Give one such as http://127.0.0.1:6333")
     make = _import_qdrant().QdrantClient
     return (
         make(IN_MEMORY_URL) if url == IN_MEMORY_URL else make(url=url, timeout=max(1, round(timeout)), check_compatibility=False)
@@ -97,24 +96,22 @@ def _passage(payload: dict[str, Any], score: float) -> Passage:
     try:
         return Passage.model_validate({**payload, "score": score})
     except ValueError as error:
-        raise BackendError(
-            STAGE, f"a point of the collection is no passage of ours ({error})", reply=str(payload)[:500]
-        ) from error
+        raise BackendError(STAGE, f"a point of the collection is not a passage ({error})", reply=str(payload)[:500]) from error
 
 
 def fill_collection(
     client: Any, collection: str, passages: Passages, embedder: Embedder, *, shards: int = 1, copies: int = 1
 ) -> int:
-    """Make a collection of all passages and return how many it holds; embeds and sends them batch by batch.
+    """Write all passages to a collection, batch by batch, and return their number.
 
-    `shards` spread over the machines of a cluster, each held `copies` times. Filling again writes the same points again and
-    takes out those of deleted passages, so it is repeated where it was cut off and after a change of the index.
-    Raises IndexFormatError where the collection belongs to another embedder.
+    `shards` are spread over the machines of a cluster, each stored `copies` times. Repeat it after an interruption or a change
+    of the index: it writes the same points and deletes those of deleted passages. Raises IndexFormatError where the collection
+    was filled with another embedder.
     """
     models = _import_qdrant().models
-    found = QdrantRetriever(client, collection, embedder)
+    retriever = QdrantRetriever(client, collection, embedder)
     if client.collection_exists(collection):
-        found.check()
+        retriever.check()
     else:
         client.create_collection(
             collection,
@@ -144,15 +141,15 @@ def batch_rows(rows: Iterator[int]) -> Iterator[list[int]]:
 
 
 def _delete_stale_points(client: Any, collection: str, passages: Passages) -> None:
-    """Take out the points of rows that are not there any more."""
+    """Delete the points of rows that do not exist any more."""
     alive = np.zeros(len(passages), bool)
     for rows in batch_rows(passages.live()):
         alive[rows] = True
-    gone, after = list[int](), None
+    stale, after = list[int](), None
     while True:
         points, after = client.scroll(collection, limit=10_000, offset=after, with_payload=False, with_vectors=False)
-        gone += [point.id for point in points if not (point.id < len(alive) and alive[point.id])]
+        stale += [point.id for point in points if not (point.id < len(alive) and alive[point.id])]
         if after is None:
             break
-    for some in batch_rows(iter(gone)):
-        client.delete(collection, points_selector=_import_qdrant().models.PointIdsList(points=some), wait=True)
+    for batch in batch_rows(iter(stale)):
+        client.delete(collection, points_selector=_import_qdrant().models.PointIdsList(points=batch), wait=True)

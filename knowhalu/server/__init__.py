@@ -1,1 +1,1 @@
-"""HTTP doors to the library: the only place that knows status codes."""
+"""Serve a retriever over HTTP."""

@@ -1,21 +1,21 @@
 """The claims of a sentence by text rules, and where in a response a claim is made.
 
-A rule parts a sentence only where the subject of every part is sure; else the sentence stays as it is. Reported speech,
-conditions, alternatives and quotations are never parted, as their parts do not stand alone.
+A rule splits a sentence only where the subject of every part is certain; else the sentence stays whole. Reported speech,
+conditions, alternatives and quotations are never split, as their parts cannot be understood alone.
 """
 
 import re
 from typing import NamedTuple
 
-from knowhalu.text.refusals import declines_to_answer
+from knowhalu.text.questions import declines_to_answer
 from knowhalu.text.sentences import Span, content_words, sentences
 from knowhalu.text.wordlists import DETERMINERS, HELPERS, NAME_PATTERN, PREPOSITIONS, VERBS
 
 
 def locate_claim(claim: str, piece: Span) -> Span:
-    """Return where a piece of the response makes a claim: the exact stretch where it stands there word for word.
+    """Return the span of a piece of the response that makes a claim: its exact words where they are there.
 
-    Else that is the sentence whose words are most like those of the claim; the whole piece where none shares any.
+    Else that is the sentence with the most similar words; the whole piece where none shares any.
     """
     bare = claim.strip().rstrip(".!")
     if bare and (exact := re.search(rf"(?<!\w){re.escape(bare)}(?!\w)", piece.text)):
@@ -29,8 +29,8 @@ def locate_claim(claim: str, piece: Span) -> Span:
 
 def _dice_similarity(wanted: set[str], text: str) -> float:
     """Return twice the shared words over all words (Dice): a long sentence does not win by its length alone."""
-    there = set(content_words(text))
-    return 2 * len(wanted & there) / (len(wanted) + len(there) or 1)
+    given = set(content_words(text))
+    return 2 * len(wanted & given) / (len(wanted) + len(given) or 1)
 
 
 _UNSPLITTABLE = re.compile(
@@ -58,18 +58,18 @@ _PAST = frozenset(
 _ADJECTIVES = frozenset(
     "related associated used limited united advanced experienced detailed unnamed armed alleged needed dedicated named".split()
 )
-"""Words in -ed that describe a noun after "and" more often than they tell what somebody did."""
+"""Words in -ed that after "and" are more often adjectives than verbs."""
 _WAS = frozenset("is are was were".split())
 _HAS = frozenset("has have had".split())
 _MODAL = frozenset("will would can could shall should may might must do does did".split())
 _PRONOUNS = frozenset("he she it they this that these those we i you there who which".split())
 _NEGATIVE = re.compile(r"n['’]t$|^not$|^never$|^no$", re.IGNORECASE)  # noqa: RUF001
 MAX_SUBJECT_WORDS, MAX_SENTENCE_WORDS = 8, 80
-"""Words of a subject at most, and of a sentence that is parted at all."""
+"""Maximum words of a subject, and of a sentence that is split."""
 
 
 class Clause(NamedTuple):
-    """A statement of its own; it comes from `sentence[start:end]`, and has its words where `text` says so too."""
+    """An independent statement; it comes from `sentence[start:end]`, and `text` may be worded differently."""
 
     start: int
     end: int
@@ -77,7 +77,7 @@ class Clause(NamedTuple):
 
 
 class _ParsedClause(NamedTuple):
-    """A clause parted at its verb: the subject, the words of the verb group, and whether anything follows them."""
+    """A clause split at its verb: the subject, the words of the verb group, and whether anything follows them."""
 
     subject: str
     verbs: tuple[str, ...]
@@ -94,7 +94,7 @@ def claims_nothing(sentence: str, *, answers: bool) -> bool:
 
 
 def split_clauses(sentence: str) -> list[Clause]:
-    """Part a sentence into statements; one of itself where no rule is sure."""
+    """Split a sentence into statements; the sentence itself where no rule applies."""
     whole = [Clause(0, len(sentence), sentence)]
     if _UNSPLITTABLE.search(sentence) or len(sentence.split()) > MAX_SENTENCE_WORDS:
         return whole
@@ -117,7 +117,7 @@ def _with_full_stop(text: str) -> str:
 
 
 def _without_asides(sentence: str) -> tuple[str, list[str]]:
-    """Take out a relative clause or an apposition behind a comma, and say it of what stands before it."""
+    """Extract a relative clause or an apposition after a comma, as a statement about the noun before it."""
     apposed = _APPOSITION.match(sentence)
     if apposed and _is_noun(apposed[1]) and _opens_with_verb(apposed[3]) and not _has_verb(apposed[2]):
         return f"{apposed[1]} {apposed[3]}", [f"{apposed[1]} is {apposed[2]}."]
@@ -129,12 +129,12 @@ def _without_asides(sentence: str) -> tuple[str, list[str]]:
     if noun is None or (after.strip() and not _opens_with_verb(after.strip())) or (relative[3] == ",") != bool(after.strip()):
         return sentence, []
     inner = _split_coordination(f"{noun} {relative[2]}")
-    told = [p.text for p in inner] if inner else [f"{noun} {relative[2]}"]
-    return f"{before}{after}" if after.strip() else f"{before}.", [_with_full_stop(_capitalize(t)) for t in told]
+    asides = [p.text for p in inner] if inner else [f"{noun} {relative[2]}"]
+    return f"{before}{after}" if after.strip() else f"{before}.", [_with_full_stop(_capitalize(t)) for t in asides]
 
 
 def _antecedent(before: str) -> str | None:
-    """Return the noun that a relative clause is about: the name, or "the" and up to three words, right before the comma."""
+    """Return the noun that a relative clause is about: the name, or "the" and up to three words, directly before the comma."""
     names = [m.group() for m in NAME_PATTERN.finditer(before) if m.end() == len(before)]
     if names:
         return names[0] if not _has_verb(names[0]) else None
@@ -146,7 +146,7 @@ def _antecedent(before: str) -> str | None:
 
 
 def _split_coordination(text: str) -> list[Span] | None:
-    """Part at the first "and", "but" or ";" that a second statement surely follows; its subject is carried over."""
+    """Split at the first "and", "but" or ";" that a second statement certainly follows; the subject is carried over."""
     for joint in _CONJUNCTION.finditer(text):
         left, right = text[: joint.start()], text[joint.end() :]
         first = _parse_clause(left)
@@ -196,7 +196,7 @@ def _add_subject(first: _ParsedClause, right: str, word: str) -> str | None:
 
 
 def _parse_clause(text: str) -> _ParsedClause | None:
-    """Find subject and verb group of a clause; None where no verb is known, or the subject is not sure."""
+    """Find subject and verb group of a clause; None where no verb is known, or the subject is uncertain."""
     tokens = text.split()
     bare = [t.strip(",.;:()").lower() for t in tokens]
     at = next((i for i, w in enumerate(bare) if i and _is_verb(w) and _may_be_verb(bare, i)), None)
@@ -225,7 +225,8 @@ def _has_verb(text: str) -> bool:
 
 
 def _opens_with_verb(text: str) -> bool:
-    return _is_verb(text.split()[0].strip(",.;").lower())
+    first = text.split(maxsplit=1)[:1]
+    return bool(first) and _is_verb(first[0].strip(",.;").lower())
 
 
 def _is_noun(subject: str) -> bool:

@@ -1,4 +1,4 @@
-"""Who finds entities: our rules, or a spaCy pipeline or a GLiNER model in a local folder of the user's."""
+"""Detectors of entities: the rules of this package, or a spaCy pipeline or GLiNER model in a local folder."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
@@ -13,11 +13,11 @@ GLINER_TYPES = (
     "person", "organisation", "place", "nationality", "date", "time", "money", "percent", "quantity", "number", "ordinal",
     "event", "product", "law", "work of art",
 )  # fmt: skip
-"""What a GLiNER model is asked for: it finds the types that it is told."""
+"""The types that a GLiNER model looks for."""
 
 
 class EntityDetector(Protocol):
-    """What finds the entities of a text: their spans are exact, in order, and do not overlap."""
+    """Finds the entities of a text: their spans are exact, in order, and do not overlap."""
 
     def __call__(self, text: str) -> Sequence[Entity]:
         """Return the entities of a text."""
@@ -60,7 +60,7 @@ class SpacyDetector:
 
 
 class GlinerDetector:
-    """Find entities by a GLiNER model, which is asked for `GLINER_TYPES`."""
+    """Find entities of `GLINER_TYPES` by a GLiNER model."""
 
     def __init__(self, folder: Path) -> None:
         try:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from knowhalu.text.quantities import MAX_UNIT_DISTANCE, find_date_spans, number_value, unit_after
 from knowhalu.text.sentences import SENTENCE_STARTERS, STOPWORDS, Span, sentences, stem, words
 from knowhalu.text.wordlists import (
+    CARDINALS,
     COMPOUND_NAME_NOUNS,
     CURRENCY_PATTERNS,
     DETERMINERS,
@@ -16,14 +17,18 @@ from knowhalu.text.wordlists import (
     MONTHS,
     NAME_PATTERN,
     NATIONALITIES,
+    ORDINALS,
     ORGANISATION_NOUNS,
     PERSON_TITLES,
     PLACES,
     PREPOSITIONS,
     PRONOUNS,
+    SEASONS_AND_HOLIDAYS,
     SENTENCE_OPENERS,
     SITE_NOUNS,
+    TENS,
     VERBS,
+    WEEKDAYS,
 )
 from knowhalu.types import Entity
 
@@ -33,7 +38,7 @@ _PARTICLE = r"(?:of the|for the|of|for|de la|de|van der|van|von|der|den|bin|al|d
 _RUN = re.compile(rf"\b(?:{_TITLE}\s)?{_CAPITAL}(?:\s(?:{_PARTICLE}\s)?(?:{_TITLE}\s)?{_CAPITAL})*")
 _WORD = re.compile(rf"{_PARTICLE}(?=\s)|\S+")
 _PARTS = {"of", "of the", "for", "for the", "and", "and the", "&"}
-"""Small words that part two names, unless the word before belongs with what follows ("Bank of England")."""
+"""Small words that separate two names, unless the word before joins them ("Bank of England")."""
 _SENTENCE_START = re.compile(r"(?:^|[.!?:;]\s+|\n\s*)[\"'“‘(*\[_-]*$")  # noqa: RUF001
 _NON_NAME_WORDS = (
     {w.lower() for w in ("I", *DETERMINERS, *PRONOUNS, *HELPERS, *PREPOSITIONS)}
@@ -41,17 +46,14 @@ _NON_NAME_WORDS = (
     | STOPWORDS
     | SENTENCE_OPENERS
 )
-_DATES = re.compile(
-    r"(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|January|February|March|April|May|June|July|August|September|October"
-    r"|November|December|Spring|Summer|Autumn|Winter|Christmas|Easter|BC|AD|Q[1-4]|[ap]m)"
-)
+_DATES = re.compile(rf"(?:(?:{'|'.join(WEEKDAYS)})s?|{'|'.join((*MONTHS, *SEASONS_AND_HOLIDAYS))}|BC|AD|Q[1-4]|[ap]m)")
 _NO_NAME = re.compile(r"(?:ly|ing|ed|s|[ts]ion|ment|ness|ity|ism|ance|ence|ship|hood)$")
 _PERSON_CONTEXT = re.compile(r"\s+(?:said|says|told|added|explained|wrote|was born|died|married|who\b)")
 _AGE = re.compile(r",?\s+\(?(?:aged )?\d{1,2}\b(?=[,)])")
 
 
 def find_names(text: str) -> Iterator[Entity]:
-    """Find the names of a text; a word that only begins a sentence is none."""
+    """Find the names of a text; a word that is capitalised only at the start of a sentence is none."""
     for run in _RUN.finditer(text):
         for start, end in _split_run(text, run.start(), run.end()):
             start, end = _trim_name(text, start, end)
@@ -60,7 +62,7 @@ def find_names(text: str) -> Iterator[Entity]:
 
 
 def _split_run(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Part a run of capitals where "of", "for" and "and" stand between two names, and not inside one."""
+    """Split a run of capitalised words where "of", "for" and "and" are between two names, not inside one."""
     first, before = start, ""
     for word in _WORD.finditer(text, start, end):
         inside = before in COMPOUND_NAME_NOUNS or (word.group() in {"and", "&"} and _is_firm(text[start:end]))
@@ -76,7 +78,7 @@ def _is_firm(text: str) -> bool:
 
 
 def _trim_name(text: str, start: int, end: int) -> tuple[int, int]:
-    """Leave out what no name begins or ends with: small words, dates, the possessive."""
+    """Strip small words, dates and the possessive from the ends of a name."""
     parts = [m for m in re.finditer(r"\S+", text[start:end])]
     while parts and (_is_small(parts[0].group()) or _is_dated(parts[0].group())):
         del parts[0]
@@ -98,7 +100,7 @@ def _is_small(word: str) -> bool:
 
 
 def _only_begins(text: str, start: int, end: int) -> bool:
-    """Tell whether a single capital word is there because a sentence begins, not because it names something."""
+    """Tell whether a single word is capitalised because it begins a sentence, not because it is a name."""
     word = text[start:end]
     if word in PLACES or word in NATIONALITIES or " " in word or not _SENTENCE_START.search(text[:start]):
         return word in {"I", "A"}
@@ -114,7 +116,7 @@ def _only_begins(text: str, start: int, end: int) -> bool:
 
 
 def _type(text: str, start: int, end: int) -> str:
-    """Say of which type a name is; "name" where nothing tells."""
+    """Return the type of a name; "name" where it is unknown."""
     name = text[start:end]
     parts = [p.rstrip(".") for p in name.split()]
     if name in NATIONALITIES:
@@ -132,17 +134,15 @@ def _type(text: str, start: int, end: int) -> str:
     return "name"
 
 
-_WEEKDAY = re.compile(r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day")
-_MONTH = re.compile("|".join(m.capitalize() for m in MONTHS))
 _POSSESSIVE = re.compile(r"['’]s\b")  # noqa: RUF001
 _PEOPLE = re.compile(r"\w+(?:ish|ese|ian|[ei]an|can|man|ench|utch)s?")
-"""Words made of a place's name: none of them stands for a name of its own."""
+"""Words derived from the name of a place, which are no names themselves."""
 _SENTENCE_OPENING = re.compile(r"(?:[.!?:;]|--|[–—])[\"”’']*\s+[\"“‘'(]*|^[\"“‘'(]+|\n\s*")  # noqa: RUF001
 _WHOLE_YEAR = re.compile(r"(?:1\d|20)\d\d")
 _SCALES = frozenset("hundred thousand million billion trillion bn m k dozen".split())
-_ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|eleventh|twelfth")
+_ORDINAL = re.compile(rf"\d+(?:st|nd|rd|th)|{'|'.join(ORDINALS)}")
 _AMBIGUOUS_NUMBERS = frozenset({"one", "once", "second", "twice"})
-"""Number words that mostly say something else."""
+"""Number words with another meaning in most texts."""
 _MONEY = "$£€¥"
 _HYPHENATED_NUMBER = re.compile(r"(\d[\d,.]*)-([a-z]{3,})")
 """A number that is part of a word, as in "19-year-old"."""
@@ -150,7 +150,7 @@ _SCORE = re.compile(r"\d{1,3}[-–:]\d{1,3}")  # noqa: RUF001
 
 
 class TypedSpan(NamedTuple):
-    """Characters of a text, `text == source[start:end]`: what sort of thing they name, and of numbers what is counted."""
+    """A span of a text, `text == source[start:end]`, with its type and the unit of a number."""
 
     start: int
     end: int
@@ -168,7 +168,7 @@ def typed_spans(text: str) -> list[TypedSpan]:
 
 
 def _numbers(text: str) -> Iterator[TypedSpan]:
-    """Find numbers as they are written: with their currency or percent sign, "5.5 million" and "two hundred" as one."""
+    """Find numbers with their currency or percent sign; "5.5 million" and "two hundred" are one number."""
     tokens = words(text)
     at = 0
     while at < len(tokens):
@@ -186,7 +186,7 @@ def _numbers(text: str) -> Iterator[TypedSpan]:
 
 
 def _following(text: str, end: int, tokens: list[Span]) -> list[Span]:
-    """Return the words after a number up to the next mark: none of "31, led the vote" is what 31 counts."""
+    """Return the words after a number up to the next mark, as in "31, led the vote" none is a unit of 31."""
     found = []
     for token in tokens:
         if text[end : token.start].strip(" %"):
@@ -197,7 +197,7 @@ def _following(text: str, end: int, tokens: list[Span]) -> list[Span]:
 
 
 def _number_in_word(token: Span) -> TypedSpan | None:
-    """Return the number that a word begins with, or the score that it is."""
+    """Return the number at the start of a word, or the score of a match; None for another word."""
     if _SCORE.fullmatch(token.text):
         return TypedSpan(token.start, token.end, token.text, "score")
     joined = _HYPHENATED_NUMBER.match(token.text)
@@ -209,23 +209,23 @@ def _is_number_word(token: Span) -> bool:
 
 
 def _number(text: str, start: int, end: int, following: list[Span]) -> TypedSpan:
-    said = text[start:end].lower()
+    low = text[start:end].lower()
     unit = unit_after(following)
-    if said[0] in _MONEY:
+    if low[0] in _MONEY:
         return TypedSpan(start, end, text[start:end], "money")
-    if said.endswith("%") or unit == "percent":
+    if low.endswith("%") or unit == "percent":
         return TypedSpan(start, end, text[start:end], "percent")
-    if _ORDINAL.fullmatch(said):
+    if _ORDINAL.fullmatch(low):
         return TypedSpan(start, end, text[start:end], "ordinal")
-    if _WHOLE_YEAR.fullmatch(said):
+    if _WHOLE_YEAR.fullmatch(low):
         return TypedSpan(start, end, text[start:end], "year")
     return TypedSpan(start, end, text[start:end], "number", unit)
 
 
 def _names(text: str) -> Iterator[TypedSpan]:
-    """Find runs of capitalised words, without small words at their start; a weekday or a month alone is no name.
+    """Find runs of capitalised words, without small words at their start; a weekday or a month alone gets a type of its own.
 
-    A lone word that begins a sentence is none either: there every word has a capital. Nor is a run of words in capitals only.
+    A single word at the start of a sentence is no name, nor is a run of words in capitals only.
     """
     opening = {s.start for s in sentences(text)} | {m.end() for m in _SENTENCE_OPENING.finditer(text)}
     for match in NAME_PATTERN.finditer(text):
@@ -242,24 +242,23 @@ def _names(text: str) -> Iterator[TypedSpan]:
 
 
 def _name_type(text: str) -> str:
-    if _WEEKDAY.fullmatch(text) or _MONTH.fullmatch(text):
-        return "weekday" if _WEEKDAY.fullmatch(text) else "month"
+    if text in WEEKDAYS or text in MONTHS:
+        return "weekday" if text in WEEKDAYS else "month"
     return "people" if _PEOPLE.fullmatch(text) else "name"
 
 
 _FIGURE = r"(?:(?<!\w)[-−])?\d[\d,]{0,24}(?:\.\d+)?"  # noqa: RUF001
 _ALONE = r"(?<!\w)(?<!\d,)"  # no figure begins within another
 _SCALE = r"(?:hundred|thousand|million|billion|trillion|dozen)"
-_TEENS = "ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
-_TENS = "(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)"
-_SMALL = "two|three|four|five|six|seven|eight|nine"
+_TEENS, _SMALL = "|".join(CARDINALS[10:20]), "|".join(CARDINALS[2:10])
+_TENS = f"(?:{'|'.join((CARDINALS[20], *TENS[:-1]))})"
 _SPELLED = rf"(?:{_TENS}(?:[- ](?:one|{_SMALL}))?|{_TEENS}|{_SMALL}|(?:an?|one|half a) (?={_SCALE}))(?:(?:[- ]|(?<= )){_SCALE})*"
 _VAGUE = "(?:dozens|hundreds|thousands|millions|billions)"
 _VALUE = rf"(?:{_FIGURE}(?:\s?(?:{_SCALE}|bn|m|k)\b)?|{_SPELLED})"
 _RANGE = rf"{_VALUE}(?:(?:\s?[-–]\s?| to ){_VALUE})?"  # noqa: RUF001
 _YEAR = r"(?:1\d{3}|20\d\d)"
-_RANK = "(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|eleventh|twelfth|twentieth)"
-_DAY = "(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day"
+_RANK = f"(?:{'|'.join(ORDINALS)}|twentieth)"
+_DAY = f"(?:{'|'.join(WEEKDAYS)})"
 _UNIT = "|".join(sorted(MEASUREMENT_UNITS, key=lambda unit: -len(unit)))
 _NO_PLURAL = "(?:was|is|has|as|this|its|his|us|yes|always|perhaps|less|across|towards|unless|plus|minus|versus)"
 _NO_NOUN = rf"(?!{_NO_PLURAL}\b|of\b|to\b|in\b|and\b|or\b|for\b|from\b|with\b|by\b|on\b|at\b|years?\b)"
@@ -281,7 +280,7 @@ ENTITY_PATTERNS: tuple[tuple[str, str], ...] = (
     ("quantity", rf"{_ALONE}{_RANGE} (?:{_NO_NOUN}[a-z]{{3,}} )?{_NO_NOUN}[a-z]+(?<!s)s\b"),
     ("number", rf"{_ALONE}(?:{_RANGE}|{_VAGUE})\b"),
 )
-"""What is counted, measured or dated, and how it is written; of what overlaps the first pattern that matches counts."""
+"""The patterns of quantities, dates and times by type; of overlapping matches the first pattern counts."""
 _COMPILED = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in ENTITY_PATTERNS)
 
 
@@ -299,7 +298,7 @@ def _pattern_entities(text: str) -> Iterator[Entity]:
 
 
 def drop_overlaps(found: Iterable[Entity]) -> tuple[Entity, ...]:
-    """Put entities in order; of those that overlap the first one given stays."""
+    """Sort entities; of those that overlap the first one given is kept."""
     kept: list[Entity] = []
     for entity in found:
         if entity.end > entity.start and all(entity.end <= k.start or k.end <= entity.start for k in kept):

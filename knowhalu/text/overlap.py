@@ -15,7 +15,7 @@ _NEGATION = re.compile(
 
 
 class TextFacts(NamedTuple):
-    """What can be compared of a text: content words, word pairs, numbers and names, and how often it negates."""
+    """The comparable parts of a text: content words, word pairs, numbers, names, and the number of negations."""
 
     content: tuple[str, ...]
     pairs: frozenset[tuple[str, str]]
@@ -26,7 +26,7 @@ class TextFacts(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def text_facts(text: str) -> TextFacts:
-    """Read the facts of a text."""
+    """Extract the facts of a text."""
     content = tuple(content_words(text))
     tokens = words(text)
     numbers = {n for w in tokens if (n := number_value(w.text)) is not None}
@@ -45,11 +45,11 @@ def text_facts(text: str) -> TextFacts:
 
 
 def found_share(part: frozenset[str] | set[str], whole: frozenset[str] | set[str]) -> float:
-    """Return the share of `whole` that is in `part`; 1 where there is nothing to find."""
+    """Return the share of `whole` that is in `part`; 1 where `whole` is empty."""
     return len(part & whole) / len(whole) if whole else 1.0
 
 
 def coverage(claim: str, source: str) -> float:
-    """Return the share of the claim's content words that the source has, each counted as often as it stands."""
+    """Return the share of the claim's content words that the source has, each counted as often as it occurs."""
     wanted, seen = text_facts(claim).content, set(text_facts(source).content)
     return sum(w in seen for w in wanted) / len(wanted) if wanted else 1.0

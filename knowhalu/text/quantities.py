@@ -1,22 +1,16 @@
-"""Dates and counted things in a text, and which of a claim's ones no part of a source agrees with."""
+"""Dates and quantities of a text, and those of a claim that a source does not confirm."""
 
 import re
 from functools import lru_cache
 from typing import NamedTuple
 
 from knowhalu.text.sentences import Span, content_words, words
+from knowhalu.text.wordlists import CARDINALS, MONTHS, ORDINALS, TENS
 
-_CARDINALS = """
-    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
-    nineteen twenty
-""".split()
-_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
-_TENS = {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90, "hundred": 100}
-_NUMBER_WORDS = {w: str(i) for i, w in enumerate(_CARDINALS)} | {w: str(i) for i, w in enumerate(_ORDINALS, 1)}
-_NUMBER_WORDS |= {w: str(i) for w, i in _TENS.items()} | {"dozen": "12", "once": "1", "twice": "2"}
+_NUMBER_VALUES = {w: str(i) for i, w in enumerate(CARDINALS)} | {w: str(i) for i, w in enumerate(ORDINALS, 1)}
+_NUMBER_VALUES |= {w: str(10 * i) for i, w in enumerate(TENS, 3)} | {"dozen": "12", "once": "1", "twice": "2"}
 _SCALE = {"thousand": 1e3, "million": 1e6, "m": 1e6, "bn": 1e9, "billion": 1e9, "k": 1e3}
-_MONTHS = "January February March April May June July August September October November December".split()
-_MONTH = rf"(?P<month>{'|'.join(_MONTHS)}|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b\.?)"
+_MONTH = rf"(?P<month>{'|'.join(MONTHS)}|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b\.?)"
 _DAY = r"(?P<day>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>1\d{3}|20\d\d)"
 _DATES = tuple(
@@ -31,11 +25,11 @@ _DATES = tuple(
 )
 _UNITS = {"%": "percent", "$": "dollar", "£": "pound", "€": "euro", "per": "percent"}
 MAX_UNIT_DISTANCE = 3
-"""Words after a number among which its unit is looked for."""
+"""Words after a number that may be its unit."""
 
 
 class Date(NamedTuple):
-    """A date; 0 where a part is not told."""
+    """A date; 0 for a part that is not given."""
 
     year: int
     month: int
@@ -43,7 +37,7 @@ class Date(NamedTuple):
 
 
 class Quantity(NamedTuple):
-    """A number and the word that says what is counted; "" where none follows."""
+    """A number and its unit or counted noun; "" where none follows."""
 
     value: str
     unit: str
@@ -53,8 +47,8 @@ class Quantity(NamedTuple):
 def number_value(word: str) -> str | None:
     """Return the value of a number, an ordinal or a number word as text ("1,000" and "1000" meet), or None."""
     low = word.lower()
-    if low in _NUMBER_WORDS:
-        return _NUMBER_WORDS[low]
+    if low in _NUMBER_VALUES:
+        return _NUMBER_VALUES[low]
     match = re.fullmatch(r"([\d][\d,]*(?:\.\d+)?)(?:%|st|nd|rd|th|s|(m|bn|k))?", low)
     if match is None:
         return None
@@ -63,7 +57,7 @@ def number_value(word: str) -> str | None:
 
 
 def find_date_spans(text: str) -> tuple[tuple[int, int, Date], ...]:
-    """Find the dates that name a month, with start and end; of a place the longest reading counts."""
+    """Find the dates that name a month, as (start, end, date); of overlapping ones the longest counts."""
     taken: list[tuple[int, int, Date]] = []
     for pattern in _DATES:
         for m in pattern.finditer(text):
@@ -71,7 +65,7 @@ def find_date_spans(text: str) -> tuple[tuple[int, int, Date], ...]:
                 continue
             part = m.groupdict()
             named = (part.get("month") or "")[:3]
-            month = next((i for i, name in enumerate(_MONTHS, 1) if name[:3] == named), int(part.get("number") or 0))
+            month = next((i for i, name in enumerate(MONTHS, 1) if name[:3] == named), int(part.get("number") or 0))
             taken.append((m.start(), m.end(), Date(int(part.get("year") or 0), month, int(part.get("day") or 0))))
     return tuple(taken)
 
@@ -84,7 +78,7 @@ def find_dates(text: str) -> tuple[Date, ...]:
 
 @lru_cache(maxsize=8192)
 def find_quantities(text: str) -> frozenset[Quantity]:
-    """Return the counted things of a text; numbers inside dates are left out."""
+    """Return the quantities of a text; numbers inside dates are left out."""
     places = find_date_spans(text)
     tokens = words(text)
     counted = set()
@@ -100,7 +94,7 @@ def find_quantities(text: str) -> frozenset[Quantity]:
 
 
 def unit_after(following: list[Span]) -> str:
-    """Return the first word that carries meaning after a number."""
+    """Return the first content word after a number."""
     for word in following:
         if word.text.lower() == "per":
             return "percent"
@@ -110,19 +104,19 @@ def unit_after(following: list[Span]) -> str:
 
 
 def missing_date_share(claim: str, source: str) -> float:
-    """Return the share of the claim's dates with which no date of the source agrees in all that both tell."""
-    wanted, there = find_dates(claim), find_dates(source)
-    missing = [w for w in wanted if not any(_dates_agree(w, t) for t in there)]
+    """Return the share of the claim's dates that contradict every date of the source in a part that both give."""
+    wanted, given = find_dates(claim), find_dates(source)
+    missing = [w for w in wanted if not any(_dates_agree(w, g) for g in given)]
     return len(missing) / len(wanted) if wanted else 0.0
 
 
-def _dates_agree(wanted: Date, told: Date) -> bool:
-    shared = [(a, b) for a, b in zip(wanted, told, strict=True) if a and b]
-    return wanted.month == told.month and all(a == b for a, b in shared)
+def _dates_agree(wanted: Date, given: Date) -> bool:
+    shared = [(a, b) for a, b in zip(wanted, given, strict=True) if a and b]
+    return wanted.month == given.month and all(a == b for a, b in shared)
 
 
 def mismatched_quantity_share(claim: str, source: str) -> float:
-    """Return the share of the claim's counted things that the source counts, but with other numbers only."""
-    wanted, there = find_quantities(claim), find_quantities(source)
-    missing = [w for w in wanted if w not in there and w.unit and any(t.unit == w.unit for t in there)]
+    """Return the share of the claim's quantities that the source has with other numbers only."""
+    wanted, given = find_quantities(claim), find_quantities(source)
+    missing = [w for w in wanted if w not in given and w.unit and any(g.unit == w.unit for g in given)]
     return len(missing) / len(wanted) if wanted else 0.0

@@ -1,9 +1,10 @@
-"""What a question asks for, and the two formulations of a query, by text rules."""
+"""What a question asks for, the two formulations of a query, and answers that decline, all by text rules."""
 
 import re
 from enum import StrEnum
 
-from knowhalu.text.sentences import STOPWORDS, content_words, words
+from knowhalu.text import wordlists as lexicon
+from knowhalu.text.sentences import STOPWORDS, content_words, sentences, words
 from knowhalu.text.wordlists import (
     AUXILIARIES,
     DATE_PATTERN,
@@ -55,7 +56,7 @@ _NO_OPTIONS = frozenset("one two three four five six more less sooner".split())
 
 
 def expected_answer_type(question: str) -> AnswerType:
-    """Tell what kind of answer a question asks for: of several question words the first decides."""
+    """Return the kind of answer that a question asks for; of several question words the first decides."""
     asks = _last_sentence(question)
     yes_no = bool(_OPENS_YES_NO.match(asks) or (_ENDS_YES_NO.search(asks) and not _ASKS.search(asks)))
     if _offers_options(asks) and (yes_no or _ASKS.search(asks)):
@@ -72,7 +73,7 @@ def _last_sentence(question: str) -> str:
 
 
 def _offers_options(text: str) -> bool:
-    """Tell whether an "or" stands between two options, rather than inside "two or three" or "more or less"."""
+    """Tell whether an "or" separates two options, rather than as in "two or three" or "more or less"."""
     found = list(_OR.finditer(text))
     return bool(found) and found[-1].group(1).lower() not in _NO_OPTIONS
 
@@ -89,9 +90,9 @@ _FIGURE = re.compile(r"[$€£]?\b\d[\d,.]*(?: ?%| percent| million| billion)?")
 
 
 def general_query(claim: str) -> str:
-    """Put a question word for the last checkable detail of a claim: a date, a number or a name.
+    """Replace the last checkable detail of a claim, a date, a number or a name, with a question word.
 
-    "Marie Curie was born in Warsaw" becomes "Marie Curie was born in what?" Without such a detail the last words go.
+    "Marie Curie was born in Warsaw" becomes "Marie Curie was born in what?" Without such a detail the last words are dropped.
     """
     text = claim.strip().rstrip(".!")
     for pattern, put in ((_YEAR, "what year"), (DATE_PATTERN, "what date"), (_FIGURE, "how many")):
@@ -104,3 +105,24 @@ def general_query(claim: str) -> str:
     kept = words(text)
     half = kept[max(1, (2 * len(kept)) // 3) - 1].end if kept else len(text)
     return f"{text[:half]} what?"
+
+
+def declines_to_answer(text: str, *, in_other_words: bool = False) -> bool:
+    """Tell whether a text declines to answer in every part with content; a hedge followed by a claim does not."""
+    parts = [part.strip() for s in sentences(text) for part in lexicon.CLAUSE_BREAK_PATTERN.split(s.text)]
+    contentful = [part for part in parts if content_words(part)]
+    declining = [part for part in contentful or parts if _part_declines(part, in_other_words=in_other_words)]
+    return bool(declining) and all(part in declining or lexicon.REFUSAL_COURTESY_PATTERN.search(part) for part in contentful)
+
+
+def hedges(text: str) -> bool:
+    """Tell whether any part of a text declines to answer."""
+    return any(_part_declines(part.strip(), in_other_words=True) for part in lexicon.CLAUSE_BREAK_PATTERN.split(text))
+
+
+def _part_declines(part: str, *, in_other_words: bool) -> bool:
+    if lexicon.REFUSAL_PATTERN.search(part.strip()):
+        return True
+    if not in_other_words or lexicon.OPINION_PATTERN.search(part) or re.search(r"\d", part):
+        return False
+    return bool(lexicon.FIRST_PERSON_PATTERN.search(part) and lexicon.INABILITY_PATTERN.search(part))

@@ -20,7 +20,7 @@ class Span(NamedTuple):
 TITLE_ABBREVIATIONS = frozenset(
     "mr mrs ms dr prof rev hon gen col lt sgt capt cpl maj adm gov sen rep st mt ft vs eg ie cf e.g i.e approx est ed eds".split()
 )
-"""Abbreviations that stand before what they belong to: no sentence ends at them."""
+"""Abbreviations before a name or number: no sentence ends at them."""
 NUMBER_ABBREVIATIONS = frozenset(
     "no nos fig vol pp op c ca jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun".split()
 )
@@ -41,9 +41,9 @@ _BOUNDARY = re.compile(
 _WORD = re.compile(r"\w+(?:['’.,:/-]\w+)*%?|[$€£¥%]")  # noqa: RUF001
 _CLOSED = re.compile(r"""[.!?。！？…]["'”’)\]」』]*$""")  # noqa: RUF001
 MAX_CACHED_CHARS = 10_000
-"""Characters of a text that may be remembered by the thousand; longer ones would fill the memory."""
+"""Maximum characters of a text of which thousands are cached; longer ones would fill the memory."""
 MAX_HEADING_WORDS = 12
-"""Words that a heading has at most."""
+"""Maximum words of a heading."""
 _CLAUSE = re.compile(r"(?<=[;:,–—])\s+|(?<!\s)\s++(?=(?:and|but|which|who|while|because|although|after|before|when)\b)")  # noqa: RUF001
 
 
@@ -55,7 +55,7 @@ _UNSAFE = re.compile(
 
 
 def sanitize(text: str) -> str:
-    """Return the text with every character replaced that a terminal or a page would obey; offsets stay as they are."""
+    """Replace every character that controls a terminal or a page; offsets stay the same."""
     return _UNSAFE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
@@ -78,7 +78,7 @@ def _trim(text: str, start: int, end: int) -> Span | None:
 
 
 def _ends_sentence(text: str, match: re.Match[str]) -> bool:
-    """Tell whether this run of marks closes a sentence, or is part of an abbreviation, initial or number."""
+    """Tell whether punctuation closes a sentence, or is part of an abbreviation, initial or number."""
     marks = match.group(1)
     if marks is None or marks != ".":
         return True
@@ -108,7 +108,7 @@ def sentences(text: str) -> tuple[Span, ...]:
 
 
 def split_sentences(text: str) -> tuple[Span, ...]:
-    """Split a text as `sentences` does, without remembering it: for documents that are read once."""
+    """Split a text as `sentences` does, without caching: for documents that are read once."""
     found: list[Span] = []
     start = 0
     for match in _BOUNDARY.finditer(text):
@@ -124,7 +124,7 @@ def split_sentences(text: str) -> tuple[Span, ...]:
     return tuple(_without_orphans(text, found))
 
 
-# whole documents would fill the memory: few of them are remembered
+# whole documents would fill the memory, so few of them are cached
 _split_short, _split_long = lru_cache(maxsize=4096)(split_sentences), lru_cache(maxsize=16)(split_sentences)
 
 
@@ -155,13 +155,13 @@ def pack_spans(text: str, parts: Iterable[Span], limit: int) -> list[Span]:
 
 
 def clause_spans(text: str, span: Span) -> list[Span]:
-    """Cut one sentence of a text at its clause borders."""
+    """Split one sentence of a text into clauses."""
     cuts = [span.start, *(span.start + m.end() for m in _CLAUSE.finditer(span.text)), span.end]
     return [c for a, b in zip(cuts, cuts[1:], strict=False) if (c := _trim(text, a, b)) is not None]
 
 
 def _split_long_sentence(text: str, span: Span, limit: int) -> list[Span]:
-    """Cut one long sentence at clause borders, and where a clause is still too long, between words."""
+    """Split a long sentence between clauses, and where a clause is still too long, between words."""
     if word_count(span.text) <= limit:
         return [span]
     found: list[Span] = []
@@ -182,7 +182,7 @@ def split_long_sentences(text: str, limit: int) -> list[Span]:
 def segments(text: str, limit: int = 30) -> list[Span]:
     """Split a response into segments of at most `limit` words (KnowHalu, section 4.3).
 
-    Sentences are packed; a longer sentence is cut at clause borders, so no segment is empty and none is over the limit.
+    Sentences are packed; a longer sentence is split between clauses, so no segment is empty and none is over the limit.
     """
     return pack_spans(text, split_long_sentences(text, limit), limit)
 
@@ -199,8 +199,8 @@ def at_most_segments(text: str, limit: int, most: int) -> list[Span]:
 def chunks(text: str, limit: int = 40) -> list[Span]:
     """Split a document into sentence-packed passages of at most `limit` words (KnowHalu, section 4.3).
 
-    Packing begins anew after a paragraph, so that a paragraph put in elsewhere moves no border. A line that does not end as
-    sentences do, such as a heading, stays with what follows.
+    Packing restarts after a paragraph, so that an inserted paragraph does not change other passages. A line without an end mark,
+    such as a heading, stays with the next one.
     """
     return [
         c
@@ -262,7 +262,7 @@ STOPWORDS = frozenset(
 
 
 def content_words(text: str) -> list[str]:
-    """Return the words that carry meaning, lower-cased, lightly stemmed, in order."""
+    """Return the content words, lower-cased and lightly stemmed, in order."""
     return [stem(w.text.lower()) for w in words(text) if w.text.lower() not in STOPWORDS and w.text[0].isalnum()]
 
 

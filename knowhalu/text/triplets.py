@@ -11,7 +11,7 @@ from knowhalu.types import Triplet
 
 _ADVERB = re.compile(r"^(?:also|still|only|once|first|later|now|then|often|always|already|\w+ly)$", re.IGNORECASE)
 _PARTICIPLE = re.compile(r"^(?:\w{2,}(?:ed|en|ing)|born|known|made|built|held|set|won|led|found|sold|sent|kept|put|shot|cut)$")
-_CLAUSE_BORDER = re.compile(
+_CLAUSE_BOUNDARY = re.compile(
     r";|, (?:and|but|while|whereas) (?=\w+ \w+)|, (?:which|who|where)\b|,? (?:although|because)\b"
     r"| and (?=(?:was|were|is|has|had|[a-z]{2,}ed)\b)"
 )
@@ -29,10 +29,10 @@ class _Fact(NamedTuple):
 
 
 def extract_triplets(sentence: str, title: str = "", quote: int = -1) -> list[Triplet]:
-    """Read the triplets of one sentence; one without a verb that is known becomes a triplet with "states"."""
+    """Extract the triplets of one sentence; one without a known verb becomes a triplet with "states"."""
     found: list[_Fact] = []
     subject = title
-    for clause in _CLAUSE_BORDER.split(_BRACKET.sub("", sentence).strip().rstrip(".!?")):
+    for clause in _CLAUSE_BOUNDARY.split(_BRACKET.sub("", sentence).strip().rstrip(".!?")):
         fact = _parse_fact(clause.strip(" ,"), subject)
         if fact is not None:
             subject = fact.subject
@@ -44,7 +44,7 @@ def extract_triplets(sentence: str, title: str = "", quote: int = -1) -> list[Tr
 
 
 def _parse_fact(clause: str, subject: str) -> _Fact | None:
-    """Part a clause at its first verb group; `subject` stands in for a pronoun or a missing subject."""
+    """Split a clause at its first verb group; `subject` replaces a pronoun or a missing subject."""
     tokens = clause.split()
     start = next((i for i in range(len(tokens)) if _is_verb(tokens, i)), None)
     if start is None:

@@ -34,23 +34,30 @@ QUANTITY_NOUNS = """
 SHARE_NOUNS = "number percentage proportion share amount".split()
 """After "which" or "what": the question asks for a number."""
 
-MONTHS = "january february march april may june july august september october november december".split()
-SEASONS_AND_DAYS = """
-    monday tuesday wednesday thursday friday saturday sunday spring summer autumn winter christmas easter yesterday today
-    tomorrow tonight noon midnight morning evening afternoon
+MONTHS = "January February March April May June July August September October November December".split()
+WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+SEASONS_AND_HOLIDAYS = "Spring Summer Autumn Winter Christmas Easter".split()
+TIMES_OF_DAY = "yesterday today tomorrow tonight noon midnight morning evening afternoon".split()
+CARDINALS = """
+    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
+    nineteen twenty
 """.split()
+"""Number words by their value."""
+ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
+TENS = "thirty forty fifty sixty seventy eighty ninety hundred".split()
 RELATIVE_TIMES = """
     first second third after before until till since when once while during never every next last immediately now two three
     four five six seven eight nine ten twenty
 """.split()
 """Words by which an answer to "when" may give a time without a date."""
 
-NUMBER_WORDS = """
-    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
-    nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion dozen half quarter none
-    no nobody both once twice double twin twins all every never daily weekly monthly yearly annually quarterly free
-    fortnight decade century single pair first second third fourth fifth sixth seventh eighth ninth tenth
+NUMBER_WORDS = (
+    [*CARDINALS, *TENS, *ORDINALS[:10]]
+    + """
+    thousand million billion dozen half quarter none no nobody both once twice double twin twins all every never daily weekly
+    monthly yearly annually quarterly free fortnight decade century single pair
 """.split()
+)
 """Words by which an answer to "how many" may give a number without a digit."""
 
 VAGUE_WORDS = """
@@ -64,7 +71,7 @@ VAGUE_WORDS = """
     examination consultation common normal fact fairly quite really keep kept take took make made get got come came go went
     give given
 """.split()
-"""Words that say nothing specific: an answer made of these alone is too general."""
+"""Unspecific words: an answer made of these alone is too general."""
 
 YES_NO_OPENINGS = "yes no yeah yep nope true false correct incorrect indeed never both neither only not".split()
 """First words that settle a yes-or-no question."""
@@ -89,7 +96,7 @@ VERBS = (HELPERS - {"not", "never"}) | frozenset(
     separates supports
     """.split()
 )
-"""Verbs at which a clause is parted into subject, predicate and object; regular past forms are known by their ending."""
+"""Verbs at which a clause is split into subject, predicate and object; regular past forms are recognised by their ending."""
 
 PREPOSITIONS = frozenset(
     """
@@ -141,13 +148,13 @@ INABILITY_PATTERN = re.compile(
     r"|\brather than guess\b|\bleave\b[^.]{0,60} open\b|\bi(?:'ll| will| must)? pass\b",
     re.IGNORECASE,
 )
-"""With a speaker and without a number: a refusal in other words."""
+"""With a first person and without a number, these make a refusal in other words."""
 OPINION_PATTERN = re.compile(
     r"\b(?:i|we)(?:'d| would| do| can only| only)? (?:think|believe|guess|suppose|suspect|assume|imagine)\b"
     r"|\b(?:my|our) (?:guess|bet|view|opinion|impression)\b",
     re.IGNORECASE,
 )
-"""A speaker who goes on to say what may be the case, so not a refusal in other words."""
+"""Openings of an opinion, which is no refusal."""
 _CONTRAST = any_word_pattern("but however though although until yet except".split())
 CONTRAST_PATTERN = re.compile(_CONTRAST, re.IGNORECASE)
 CLAUSE_BREAK_PATTERN = re.compile(
@@ -156,7 +163,7 @@ CLAUSE_BREAK_PATTERN = re.compile(
     + r"|, (?:and|so)\b",
     re.IGNORECASE,
 )
-"""Where a sentence that declines may go on to claim something."""
+"""Where a sentence that declines may continue with a claim."""
 REFUSAL_COURTESY_PATTERN = re.compile(
     r"^\W*(?:(?:i'm |i am )?(?:very |so )?sorry|i apologi[sz]e|apologies|unfortunately)(?: (?:about|for) (?:that|this))?\W*$"
     r"|^\W*i(?: lack|(?:'m| am) missing)\b"
@@ -164,7 +171,7 @@ REFUSAL_COURTESY_PATTERN = re.compile(
     r"(?:ask|contact|check|consult|look|try|refer|search)\b",
     re.IGNORECASE,
 )
-"""What is said beside a refusal and claims nothing: regret, and where else to ask."""
+"""Courtesies beside a refusal that claim nothing: regret, and where else to ask."""
 
 _NEGATED_VERB = r"\b(?:is|was|were|are|did|does|do|has|had|have|can|could|will|would)(?:n't| not| never)\b"
 NEGATION_PATTERN = re.compile(
@@ -175,10 +182,10 @@ NEGATED_QUESTION_PATTERN = re.compile(r"\bnot\b|n't\b|\bnever\b", re.IGNORECASE)
 POSITIVE_CONTRAST_PATTERN = re.compile(
     r"\bbut (?!not|no\b)|\brather[,;]|; |" + any_word_pattern("instead only except until because".split()), re.IGNORECASE
 )
-"""Where a negation goes on to say what is the case."""
+"""Where a negation continues with a positive statement."""
 SUBORDINATE_PATTERN = re.compile(any_word_pattern("although whereas while who which that".split()), re.IGNORECASE)
 
-MONTH_NAMES = "|".join(m.capitalize() for m in MONTHS)
+MONTH_NAMES = "|".join(MONTHS)
 DATE_PATTERN = re.compile(
     rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)? )?(?:{MONTH_NAMES})\b(?: \d{{1,2}}(?:st|nd|rd|th)?)?(?:,? \d{{4}})?"
     r"|\b\d{4}s?\b|\b\d{1,2}(?:[:.]\d\d)? ?(?:a\.?m\.?|p\.?m\.?)?(?=\W|$)"
@@ -269,7 +276,7 @@ SITE_NOUNS = frozenset(
 COMPOUND_NAME_NOUNS = (
     ORGANISATION_NOUNS | SITE_NOUNS | {"House", "Battle", "Treaty", "Order", "Declaration", "States", "Duke", "Prince", "Bishop"}
 )
-"""Words after which "of" and "for" belong to a name: "Bank of England"; elsewhere they part two names."""
+"""Words after which "of" and "for" belong to a name: "Bank of England"; elsewhere they separate two names."""
 SENTENCE_OPENERS = frozenset(
     """
     according additionally also another around because being besides both building critics despite doctors during each early

@@ -11,11 +11,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from knowhalu.text.sentences import STOPWORDS
+from knowhalu.text.wordlists import CARDINALS, MONTHS, ORDINALS, WEEKDAYS
 
-MONTHS = "January February March April May June July August September October November December".split()
-DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
-NUMBER_WORDS = "two three four five six seven eight nine ten eleven twelve".split()
-ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth".split()
+NUMBER_WORDS, ORDINAL_WORDS = CARDINALS[2:13], ORDINALS[:10]
 _PAIRS = (
     "increase/decrease increased/decreased increases/decreases rise/fall rose/fell rising/falling more/fewer more/less "
     "higher/lower before/after first/last largest/smallest larger/smaller older/younger oldest/youngest earlier/later "
@@ -73,8 +71,8 @@ def swap_listed(text: str, rng: random.Random, names: list[str]) -> FalsifyingEd
     """Change a month, weekday, number word or ordinal to another of its kind."""
     found = [
         (m, group)
-        for group in (MONTHS, DAYS, NUMBER_WORDS, ORDINALS)
-        for m in re.finditer(rf"\b(?:{'|'.join(group)})\b", text, 0 if group in (MONTHS, DAYS) else re.IGNORECASE)
+        for group in (MONTHS, WEEKDAYS, NUMBER_WORDS, ORDINAL_WORDS)
+        for m in re.finditer(rf"\b(?:{'|'.join(group)})\b", text, 0 if group in (MONTHS, WEEKDAYS) else re.IGNORECASE)
     ]
     if not found:
         return None

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from knowhalu.text.sentences import sentences
+from knowhalu.text.wordlists import MONTHS
 from knowhalu.training.data_files import TrainingRow, text_of
-from knowhalu.training.edits import MONTHS, NAME, NUMBER, detokenize, rephrase
+from knowhalu.training.edits import NAME, NUMBER, detokenize, rephrase
 from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, UNSUPPORTED, TrainingExample, own_sentence_example
 
 _DETAIL = re.compile(rf"\b(?:{'|'.join(MONTHS)})\b|{NUMBER.pattern}|{NAME.pattern}")

@@ -26,7 +26,7 @@ def verdict(values, theta, rule):
         ClaimJudgment(
             Claim(start=0, end=1, text=str(i)),
             Judgment(label=Label.INCONCLUSIVE, confidence=0.0, rationale=NO_EVIDENCE) if p is None
-            else Judgment(label=Label.CORRECT, confidence=p, supported=p, rationale="so"),
+            else Judgment(label=Label.CORRECT, confidence=p, p_supported=p, rationale="so"),
         )
         for i, p in enumerate(values)
     )  # fmt: skip

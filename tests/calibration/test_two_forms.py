@@ -16,7 +16,7 @@ from tests.support.stored_runs import STRUCTURED, UNSTRUCTURED, fields_of, judgm
 levels = st.sampled_from([0.0, 0.2, 0.5, 0.5000001, 0.7, 0.9, 1.0])
 shares = st.one_of(levels, st.floats(0, 1))
 judgments = st.builds(
-    lambda label, sure, supported: {"label": label, "confidence": sure, "supported": supported, "rationale": ""},
+    lambda label, sure, supported: {"label": label, "confidence": sure, "p_supported": supported, "rationale": ""},
     st.sampled_from(Label), shares, shares,
 )  # fmt: skip
 rows = st.lists(
@@ -48,7 +48,7 @@ def test_joining_all_rows_at_once_is_the_algorithm_one_by_one(drawn, delta1, del
             final = aggregate_judgments(both[base], both[1 - base], limits)
             made = segment(both[base], both[1 - base], task)
             segments.append(
-                made.model_copy(update={"label": resolve_inconclusive(final.label, task), "probability": 1 - final.supported})
+                made.model_copy(update={"label": resolve_inconclusive(final.label, task), "probability": 1 - final.p_supported})
             )
         verdict = combine_segments(SAMPLES[task], segments, "m", probability=text_probability(segments))
         assert found.abstained[i] == (verdict.hallucinated is None)

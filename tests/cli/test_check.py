@@ -1,4 +1,4 @@
-"""`knowhalu check`: where the text comes from, what is shown, what is refused."""
+"""`knowhalu check`: sources of the text, display of outcomes, and messages."""
 
 import json
 
@@ -11,29 +11,29 @@ from knowhalu.methods.common.verdict import span_finding
 from knowhalu.requests import UnsupportedSpan
 from knowhalu.results import Finding, Segment, SkippedSpan, Verdict
 from knowhalu.text.sentences import Span, sanitize
-from knowhalu.types import Judgment
+from knowhalu.types import Judgment, KnowledgeForm, Label, Sample
 from tests.support import scripted_checks
-from tests.support.scripted_checks import Form, Label, Sample, segment_of
+from tests.support.scripted_checks import segment_of
 
 
 @pytest.mark.parametrize(("word", "code", "line"), [
     ("right", 0, "✓ FAITHFUL"), ("wrong", 1, "✗ HALLUCINATED  factual error  P(hallucinated) = 0.97"),
     ("unsure", 3, "? INCONCLUSIVE"), ("broken", 2, "! NO VERDICT  judge: the reply has no label"),
 ])  # fmt: skip
-def test_the_first_line_and_the_exit_code_tell_the_verdict(knowhalu, word, code, line):
+def test_first_line_and_exit_code_give_the_verdict(knowhalu, word, code, line):
     result = knowhalu("check", "-q", "Which planet?", "-a", f"{word} Mars", "--knowledge", "Mars is red.")
     assert result.exit_code == code
     assert result.stdout.split("\n")[0].startswith(line)
 
 
-def test_an_open_verdict_says_why_and_what_to_do_next(knowhalu):
+def test_an_inconclusive_verdict_shows_its_reason_and_the_next_step(knowhalu):
     given = ("check", "--claim", "unsure", "--knowledge", "Mars is red.")
     lines = knowhalu(*given).stdout.splitlines()
-    assert lines[1].strip() == "the judge is not sure" and lines[3].startswith("  Next: Ask a stronger judge")
-    assert json.loads(knowhalu(*given, "--json").stdout)["open"] == "unsure"
+    assert lines[1].strip() == "the model is not certain" and lines[3].startswith("  Next: Use a stronger model")
+    assert json.loads(knowhalu(*given, "--json").stdout)["inconclusive_reason"] == "unsure"
 
 
-def test_all_that_was_found_is_shown_without_colours_in_a_pipe(knowhalu):
+def test_outcome_is_shown_without_colours_in_a_pipe(knowhalu):
     output = knowhalu("check", "-q", "Which planet?", "-a", "wrong Mars", "--knowledge", "Mars is red.").stdout
     assert "\x1b" not in output
     for part in (
@@ -50,7 +50,7 @@ def test_all_that_was_found_is_shown_without_colours_in_a_pipe(knowhalu):
 
 def test_steps_show_queries_passages_and_knowledge(knowhalu):
     output = knowhalu("check", "--claim", "wrong", "--knowledge", "Mars is red.", "--steps").stdout
-    for part in ("look for the planet", "Is it Mars?", "Which planet is it?", "found 0.80 Planets", "learned: Mars is red."):
+    for part in ("look for the planet", "Is it Mars?", "Which planet is it?", "passage 0.80 Planets", "knowledge: Mars is red."):
         assert part in output
 
 
@@ -74,14 +74,14 @@ def test_texts_come_from_files_and_standard_input(knowhalu, tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [("check",), ("check", "-"), ("check", "item.json")])
-def test_an_item_comes_as_json(knowhalu, tmp_path, arguments):
+def test_text_is_read_from_json(knowhalu, tmp_path, arguments):
     item = json.dumps({"id": "mine", "answer": "wrong", "question": "Which?", "knowledge": ["k"]})
     (tmp_path / "item.json").write_text(item)
     assert parse_outcome(knowhalu(*arguments, "--json", input=item).stdout).id == "mine"
 
 
 @pytest.mark.parametrize(("arguments", "said"), [
-    (("--claim", "x"), "nothing to check by. Give --knowledge TEXT, --document FILE or --index FOLDER"),
+    (("--claim", "x"), "no source to check the text against. Give --knowledge TEXT, --document FILE or --index FOLDER"),
     (("-q", "Who?"), "exactly one of --answer, --summary, --claim (got none)"),
     (("-a", "x", "--claim", "y"), "got --answer and --claim"),
     (("item.json", "--claim", "y"), "either as a file or by options"),
@@ -93,7 +93,7 @@ def test_an_item_comes_as_json(knowhalu, tmp_path, arguments):
     (("--summary", "x", "--document", "-", "--knowledge", "@-"), "standard input can be read only once"),
     (("--claim", "x", "--settings", "bad.toml"), "bad.toml: cannot read the settings"),
 ])  # fmt: skip
-def test_bad_arguments_get_one_line_with_the_cure(knowhalu, tmp_path, arguments, said):
+def test_bad_arguments_get_a_message_of_one_line(knowhalu, tmp_path, arguments, said):
     (tmp_path / "latin.txt").write_bytes(b"caf\xe9")
     (tmp_path / "bad.toml").write_text("a = = b")
     result = knowhalu("check", *arguments)
@@ -102,7 +102,7 @@ def test_bad_arguments_get_one_line_with_the_cure(knowhalu, tmp_path, arguments,
     assert result.stderr.count("\n") == 1
 
 
-def test_empty_standard_input_is_told(knowhalu):
+def test_empty_standard_input_is_refused(knowhalu):
     assert "standard input: holds nothing" in knowhalu("check", input="").stderr
 
 
@@ -120,7 +120,7 @@ def test_an_index_folder_reaches_the_settings_whatever_its_name(monkeypatch, kno
         assert str(seen.pop()) == name
 
 
-def test_the_reply_cache_can_be_left_out(monkeypatch, knowhalu):
+def test_the_reply_cache_can_be_skipped(monkeypatch, knowhalu):
     seen = []
     usual = Checker.check
 
@@ -134,14 +134,14 @@ def test_the_reply_cache_can_be_left_out(monkeypatch, knowhalu):
     assert seen == [True, False, False]
 
 
-def test_texts_cannot_command_the_terminal_or_pass_for_markup(knowhalu):
+def test_control_characters_and_markup_of_texts_are_inert(knowhalu):
     output = knowhalu("check", "--claim", "wrong [bold]\x1b[2Jx\u202ey[/bold]", "--knowledge", "k\x07").stdout
     assert "[✗ wrong [bold]�[2Jx�y[/bold]]" in output
     assert not {"\x1b", "\u202e", "\x07"} & set(output)
     assert sanitize("a\tb\nc") == "a\tb\nc"
 
 
-def test_marks_stand_around_the_doubtful_segments_only():
+def test_only_flagged_segments_are_marked():
     text = "Mars is red. It has nine moons. It may rain."
     sample = Sample(response=text)
     spans = [(0, 12, Label.CORRECT), (13, 31, Label.INCORRECT), (32, 44, Label.INCONCLUSIVE)]
@@ -152,7 +152,7 @@ def test_marks_stand_around_the_doubtful_segments_only():
     assert [(s.start, s.end) for s in coloured.spans] == [(13, 31), (32, 44)]
 
 
-def test_the_words_that_the_evidence_does_not_bear_out_are_set_apart():
+def test_unsupported_words_are_set_apart():
     text = "Mars is red. It has nine moons."
     segment = segment_of(Sample(response=text), Label.INCORRECT).model_copy(update={"start": 13, "end": 31, "text": text[13:]})
     found = span_finding(Span(13, 31, text[13:]), UnsupportedSpan(7, 11, 0.9))
@@ -163,18 +163,18 @@ def test_the_words_that_the_evidence_does_not_bear_out_are_set_apart():
     assert [(s.start, s.end) for s in coloured.spans if "reverse" in str(s.style)] == [(20, 24)]
 
 
-def test_a_pipe_never_breaks_a_line(capsys):
+def test_lines_are_not_wrapped_in_a_pipe(capsys):
     make_console().print("word " * 200)
     assert capsys.readouterr().out.count("\n") == 1
 
 
-def test_whether_the_forms_agree_and_what_was_left_out_is_shown(knowhalu, monkeypatch):
+def test_agreement_of_forms_and_unsupported_knowledge_are_shown(knowhalu, monkeypatch):
     def both(sample, label):
         one = segment_of(sample, label)
         step = one.base.steps[0]
-        knowledge = step.knowledge.model_copy(update={"unfounded": "It has rings."})
+        knowledge = step.knowledge.model_copy(update={"unsupported": "It has rings."})
         other = one.base.model_copy(
-            update={"form": Form.STRUCTURED, "label": Label.INCORRECT, "measured": "nowhere", "confidence": 0.0,
+            update={"form": KnowledgeForm.STRUCTURED, "label": Label.INCORRECT, "confidence_source": "none", "confidence": 0.0,
                     "steps": (step.model_copy(update={"knowledge": knowledge}),)}
         )  # fmt: skip
         return one.model_copy(update={"supplement": other})
@@ -183,23 +183,23 @@ def test_whether_the_forms_agree_and_what_was_left_out_is_shown(knowhalu, monkey
     output = knowhalu("check", "--claim", "right", "--knowledge", "k", "--steps").stdout
     assert "the two forms of knowledge DISAGREE" in output
     assert "structured   INCORRECT       -  the source says so" in output
-    assert "left out, as no passage bears it out: It has rings." in output
+    assert "not supported by any passage, ignored: It has rings." in output
     assert "the two forms of knowledge agree" in knowhalu("check", "--claim", "wrong", "--knowledge", "k").stdout
 
 
-def test_what_was_not_checked_is_shown_with_its_reason(capsys):
+def test_skipped_spans_are_shown_with_their_reason(capsys):
     sample = Sample(id="x", response="Hello! Mars is red.", knowledge="Mars is red.")
-    left_out = (SkippedSpan(start=0, end=6, text="Hello!", reason="a courtesy"),)
+    skipped = (SkippedSpan(start=0, end=6, text="Hello!", reason="a courtesy"),)
     verdict = Verdict(id="x", task="claim", method="m", label="CORRECT", hallucinated=False, kind=None, probability=0.1,
-                      reason="", unchecked=left_out)  # fmt: skip
+                      reason="", skipped=skipped)  # fmt: skip
     show_outcome(make_console(), sample, verdict)
     assert "Not checked (1)\n  “Hello!”: a courtesy\n" in capsys.readouterr().out
 
 
-def test_what_a_claim_says_already_is_not_said_again_of_its_sentence(capsys):
+def test_a_rationale_that_repeats_a_finding_is_shown_once(capsys):
     text = "It is green."
-    claim = Finding(unit="claim", start=0, end=12, text=text, label="INCORRECT", supported=0.1, reason="it is red")
-    base = Judgment(label="INCORRECT", confidence=0.9, supported=0.1, rationale="“It is green.”: it is red")
+    claim = Finding(unit="claim", start=0, end=12, text=text, label="INCORRECT", p_supported=0.1, reason="it is red")
+    base = Judgment(label="INCORRECT", confidence=0.9, p_supported=0.1, rationale="“It is green.”: it is red")
     segment = Segment(start=0, end=12, text=text, label="INCORRECT", probability=0.9, base=base, findings=(claim,))
     verdict = Verdict(id="x", task="claim", method="m", label="INCORRECT", hallucinated=True, kind="factual", probability=0.9,
                       reason="", segments=(segment,))  # fmt: skip

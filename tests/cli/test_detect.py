@@ -30,7 +30,7 @@ def test_outcomes_go_to_the_file_and_the_summary_to_the_screen(knowhalu, source,
     assert "\x1b" not in result.output
 
 
-def test_a_second_start_goes_on_and_a_restart_begins_anew(knowhalu, source, tmp_path):
+def test_a_second_run_continues_and_a_restart_starts_over(knowhalu, source, tmp_path):
     knowhalu("detect", source, "-o", "out.jsonl")
     assert "1 checked" in knowhalu("detect", source, "-o", "out.jsonl").stdout
     assert "0 checked" in knowhalu("detect", source, "-o", "out.jsonl", "--keep-failures").stdout
@@ -47,7 +47,7 @@ def test_the_reply_cache_can_be_left_out(knowhalu, source, monkeypatch):
     assert seen == [True, False]
 
 
-def test_errors_leave_what_was_written(knowhalu, source, tmp_path):
+def test_errors_leave_written_outcomes_untouched(knowhalu, source, tmp_path):
     knowhalu("detect", source, "-o", "out.jsonl")
     before = (tmp_path / "out.jsonl").read_bytes()
     source.write_text('{"claim": "x"\n')
@@ -57,7 +57,7 @@ def test_errors_leave_what_was_written(knowhalu, source, tmp_path):
     assert (tmp_path / "out.jsonl").read_bytes() == before
 
 
-def test_an_interruption_says_what_is_kept(knowhalu, source, monkeypatch):
+def test_an_interruption_names_the_file_of_finished_rows(knowhalu, source, monkeypatch):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
@@ -67,13 +67,13 @@ def test_an_interruption_says_what_is_kept(knowhalu, source, monkeypatch):
     assert "kept in out.jsonl" in result.stderr
 
 
-def test_progress_tells_rate_and_time_left():
+def test_progress_shows_rate_and_remaining_time():
     line = progress_line(RunProgress(done=150, total=1000, kept=100, failed=2, seconds=10.0))
     assert line == "150 of 1,000 (15.0%), 5.0/s, 2 min 50 s left, 2 without a verdict"
     assert [format_duration(s) for s in (0.04, 59.94, 61, 3700)] == ["0.0 s", "59.9 s", "1 min 01 s", "1 h 01 min"]
 
 
-def test_a_log_gets_few_lines():
+def test_progress_in_a_log_is_limited_to_few_lines():
     class Console(list):
         print = list.append
 

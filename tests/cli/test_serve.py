@@ -1,4 +1,4 @@
-"""`knowhalu serve-model`, with a script in the place of vLLM."""
+"""`knowhalu serve-model`, with a script in place of vLLM."""
 
 import json
 import os
@@ -109,7 +109,7 @@ def lines(ours):
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_it_waits_until_the_server_answers_and_passes_an_interruption_on(stand_in, started, folder, port, how):
+def test_the_command_waits_for_the_server_and_passes_an_interruption_on(stand_in, started, folder, port, how):
     record = stand_in()
     ours = started(folder, "--port", port)
     assert next(lines(ours)).startswith(f"Some-7B-Instruct answers at http://127.0.0.1:{port}/v1")
@@ -128,11 +128,11 @@ def test_it_waits_until_the_server_answers_and_passes_an_interruption_on(stand_i
 
 
 @pytest.mark.parametrize(("options", "key", "said"), [
-    (("--api-key", "X"), None, "  export KNOWHALU_API_KEY=KEY   # the server wants the key"),
+    (("--api-key", "X"), None, "  export KNOWHALU_API_KEY=KEY   # the key that the server requires"),
     (("--api-key", "X"), "X\r", "  knowhalu check --reasoner llm"),
     (("--served-model-name", "judge"), None, "--set llm.model=judge -q"),
 ])  # fmt: skip
-def test_what_clients_must_give_is_told(stand_in, started, folder, port, monkeypatch, options, key, said):
+def test_the_options_of_clients_are_shown(stand_in, started, folder, port, monkeypatch, options, key, said):
     stand_in()
     monkeypatch.delenv("KNOWHALU_API_KEY", raising=False)
     if key:
@@ -144,7 +144,7 @@ def test_what_clients_must_give_is_told(stand_in, started, folder, port, monkeyp
     assert f"answers at http://127.0.0.1:{port}/v1" in told[0] and said in told[1]
 
 
-def test_the_server_is_waited_for_in_a_thread_that_ctrl_c_does_not_strike(monkeypatch):
+def test_only_the_watching_thread_waits_for_the_process(monkeypatch):
     """Where Ctrl-C strikes within `Popen._wait`, a lock may stay taken that every later wait needs."""
     wait = subprocess.Popen._wait
 
@@ -159,21 +159,21 @@ def test_the_server_is_waited_for_in_a_thread_that_ctrl_c_does_not_strike(monkey
         assert server.poll() is not None
 
 
-def test_the_folder_one_stands_in_has_a_name(knowhalu, folder, monkeypatch):
+def test_the_current_folder_gives_its_name(knowhalu, folder, monkeypatch):
     monkeypatch.chdir(folder)
     assert "--served-model-name Some-7B-Instruct " in knowhalu("serve-model", ".", "--print").stdout
 
 
-def test_a_server_that_dies_is_told_with_its_last_lines(stand_in, started, folder, port):
+def test_a_server_that_exits_is_reported_with_its_last_lines(stand_in, started, folder, port):
     stand_in(dies=True)
     printed, told = (ours := started(folder, "--port", port)).communicate(timeout=HANG)
     assert ours.returncode == 2
     assert "  loading the model\n" in told
     assert "memory" in told and "\x1b" not in told
-    assert "error: the server ended with exit code 3; its last lines stand above." in told
+    assert "error: the server ended with exit code 3; its last lines are shown above." in told
 
 
-def test_the_command_is_only_printed_when_asked_for(knowhalu, folder):
+def test_print_only_prints_the_command(knowhalu, folder):
     result = knowhalu("serve-model", folder, "--print")
     assert result.exit_code == 0, result.output
     assert result.stdout.rstrip() == (
@@ -193,7 +193,7 @@ def test_options_and_settings_reach_the_command(knowhalu, folder):
         assert part in said
 
 
-def test_a_short_context_of_the_model_is_kept(knowhalu, folder):
+def test_a_shorter_context_of_the_model_is_used(knowhalu, folder):
     (folder / "config.json").write_text(json.dumps({"text_config": {"max_position_embeddings": 8192}}))
     assert "--max-model-len 8192" in knowhalu("serve-model", folder, "--print").stdout
     assert "--max-model-len" not in knowhalu("serve-model", "org/model", "--print").stdout
@@ -205,10 +205,10 @@ def test_a_short_context_of_the_model_is_kept(knowhalu, folder):
     (("model", "--", "--trust-remote-code"), "would run code that comes with the model"),
     (("model", "--", "--trust_remote_code=true"), "would run code that comes with the model"),
     (("model", "--set", "llm.url=http://far.example/v1"), "is not on this machine"),
-    (("model", "--set", "llm.url=http://127.0.0.1:99999/v1"), "llm.url: http://127.0.0.1:99999/v1 is no address (Port out of"),
+    (("model", "--set", "llm.url=http://127.0.0.1:99999/v1"), "llm.url: http://127.0.0.1:99999/v1 is not an address (Port out"),
     (("model",), "pip install 'knowhalu[vllm]'"),
 ])  # fmt: skip
-def test_what_cannot_be_served_is_told_before_anything_starts(knowhalu, folder, monkeypatch, tmp_path, arguments, said):
+def test_an_unusable_model_or_option_is_refused_before_the_start(knowhalu, folder, monkeypatch, tmp_path, arguments, said):
     (tmp_path / "empty").mkdir()
     folder.rename(tmp_path / "model")
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -217,10 +217,10 @@ def test_what_cannot_be_served_is_told_before_anything_starts(knowhalu, folder, 
     assert said in result.stderr
 
 
-def test_a_port_in_use_is_told(knowhalu, folder, stand_in):
+def test_a_port_in_use_is_an_error(knowhalu, folder, stand_in):
     stand_in()
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         result = knowhalu("serve-model", folder, "--port", taken.getsockname()[1])
-    assert "is in use" in result.stderr
+    assert "is in use by another process" in result.stderr

@@ -21,7 +21,7 @@ FIRST, OTHER = KnowledgeForm.UNSTRUCTURED, KnowledgeForm.STRUCTURED
 
 
 def judgment(form, label):
-    return Judgment(form=form, label=label, confidence=0.9, supported=0.1 if label == "INCORRECT" else 0.8, rationale="")
+    return Judgment(form=form, label=label, confidence=0.9, p_supported=0.1 if label == "INCORRECT" else 0.8, rationale="")
 
 
 def verdict(name, *labels):

@@ -13,7 +13,7 @@ TEXT = "Gagarin flew in 1960. He flew for 48 minutes."
 
 
 def finding(start, end, label="INCORRECT"):
-    return Finding(unit="claim", start=start, end=end, text=TEXT[start:end], label=label, supported=0.1, reason="")
+    return Finding(unit="claim", start=start, end=end, text=TEXT[start:end], label=label, p_supported=0.1, reason="")
 
 
 def against(start, end, relation="contradicts"):

@@ -1,4 +1,4 @@
-"""Search terms: what of a text is searched by."""
+"""Search terms of the lexical part."""
 
 import pytest
 
@@ -19,10 +19,10 @@ from knowhalu.index.bm25_part import search_terms, search_terms_fingerprint, ter
         ("火", ["火"]),
     ],
 )
-def test_a_text_becomes_these_terms(text, expected):
+def test_search_terms_of_texts(text, expected):
     assert search_terms(text) == expected
 
 
-def test_keys_are_the_same_in_every_process():
+def test_term_keys_do_not_depend_on_the_process():
     assert term_key("hamlet") == 0xB9353601F72876ED
     assert len(search_terms_fingerprint()) == 64

@@ -1,4 +1,4 @@
-"""Cutting documents: the text is covered, limits hold, neighbours share what they may, sections stay apart."""
+"""Chunking: passages cover the text within the limits, overlap as configured, and stay within sections."""
 
 import pytest
 from hypothesis import given
@@ -65,7 +65,7 @@ def test_no_passage_crosses_a_section(parts: list[tuple[str, bool]], words: int)
             assert not text[max(before, passage.span.start) : h.start].strip()
 
 
-def test_sentences_are_packed_and_shared_whole() -> None:
+def test_overlap_consists_of_whole_sentences() -> None:
     """A worked example: four sentences of three words, six words a passage, three shared."""
     text = "One two three. Four five six. Seven eight nine. Ten eleven twelve."
     assert [p.span.text for p in passages(text, 6)] == [text[:29], text[30:]]
@@ -73,14 +73,14 @@ def test_sentences_are_packed_and_shared_whole() -> None:
     assert [p.span.text for p in passages(text, 6, 2)] == [text[:29], text[30:]]
 
 
-def test_a_sentence_that_fills_a_passage_leaves_no_room_to_share() -> None:
+def test_a_sentence_as_long_as_a_passage_is_not_shared() -> None:
     """No passage repeats only what was there."""
     long = "Very " * 7 + "long."
     text = f"Red sun. Blue sky. {long} Green sea."
     assert [p.span.text for p in passages(text, 9, 4)] == ["Red sun. Blue sky.", long, "Green sea."]
 
 
-def test_the_path_of_a_section_is_kept() -> None:
+def test_passages_have_the_path_of_their_section() -> None:
     """A heading without text of its own goes with the section under it."""
     text = "Lead here.\nHistory\nEarly\nIt began.\nLate\nIt ended."
     headings = (Heading(11, 18, ("History",)), Heading(19, 24, ("History", "Early")), Heading(35, 39, ("History", "Late")))
@@ -95,26 +95,26 @@ def test_the_path_of_a_section_is_kept() -> None:
     assert [(p.section, p.span.text) for p in whole] == [("", text)]
 
 
-def test_a_document_may_stay_whole() -> None:
+def test_zero_words_keep_a_document_whole() -> None:
     """Nothing is cut, not even sections."""
     text = " One. Two.\n"
     assert passages(text, 0, headings=(Heading(1, 5, ("One.",)),)) == [("", (0, 11, text))]
 
 
-def test_text_without_spaces_is_cut_too() -> None:
+def test_text_without_spaces_is_split() -> None:
     """Two letters of a script without spaces, and forty of any other, count as a word."""
     assert [len(p.span.text) for p in passages("日" * 100, 10)] == [20] * 5
     assert [len(p.span.text) for p in passages("x" * 1000, 10)] == [400, 400, 200]
     assert count_words("plain words, 3.5% of them") == 5
 
 
-def test_an_overlap_that_leaves_no_room_is_refused() -> None:
+def test_an_overlap_as_long_as_a_passage_is_refused() -> None:
     """As many shared words as a passage has would never end."""
-    with pytest.raises(InputError, match="an overlap of 5 words needs longer passages than 5"):
+    with pytest.raises(InputError, match="an overlap of 5 words does not fit into passages of 5"):
         passages("One.", 5, 5)
 
 
 @pytest.mark.parametrize("text", ["." * 200_000 + "x", "a" + " " * 200_000 + "b", "-\n" * 50_000, "((" * 100_000, "“" * 100_000])
-def test_odd_texts_take_no_quadratic_time(text: str) -> None:
+def test_chunking_time_is_not_quadratic(text: str) -> None:
     """These would take minutes if any step looked at the rest of the text for each of its characters."""
     assert passages(text, 20, 5)[-1].span.end == len(text.rstrip())

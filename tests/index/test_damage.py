@@ -1,4 +1,4 @@
-"""Damage: every flipped bit is found, and nothing broken or foreign is opened."""
+"""Damage: every flipped bit is detected, and no damaged or foreign file is opened."""
 
 import errno
 import hashlib
@@ -68,7 +68,7 @@ def test_an_index_of_very_many_shards_opens(made: Path) -> None:
     assert len({s.digest for s in opened}) == 1
 
 
-def test_too_many_open_files_are_no_damage(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_open_files_are_not_reported_as_damage(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The message names the limit, not the index."""
 
     def refuse(*given: object, **named: object) -> None:
@@ -104,7 +104,7 @@ def check_flips(folder: Path, count: int) -> None:
 
 
 def flipped(folder: Path, path: Path, place: int, bit: int) -> bool:
-    """Tell whether `verify_index` names a file with a flipped bit; the file is mended then."""
+    """Tell whether `verify_index` names a file with a flipped bit; the file is restored afterwards."""
     data = bytearray(path.read_bytes())
     data[place] ^= 1 << bit
     path.write_bytes(data)
@@ -141,13 +141,13 @@ def test_a_swapped_shard_is_refused(damaged: Path, words: WordEmbedder, kind: st
         FaissIndex.open(damaged, words)
 
 
-def test_a_stranger_in_the_folder_is_reported(folder: Path) -> None:
+def test_an_unknown_file_in_the_folder_is_reported(folder: Path) -> None:
     """A file that the manifest does not know is a problem."""
     (folder / "extra.bin").write_bytes(b"x")
     assert [p for p in verify_index(folder) if "does not belong" in p]
 
 
-def test_another_embedder_is_refused_with_both_names(folder: Path) -> None:
+def test_a_different_embedder_is_refused_with_both_names(folder: Path) -> None:
     """Vectors of two models do not mix."""
     with pytest.raises(IndexFormatError, match="built with the embedder 'words'.*not with 'other'.*Open it with 'words'"):
         FaissIndex.open(folder, WordEmbedder("other"))
@@ -155,14 +155,14 @@ def test_another_embedder_is_refused_with_both_names(folder: Path) -> None:
         FaissIndex.open(folder, WordEmbedder("words", 16))
 
 
-def test_a_renamed_embedder_with_the_same_weights_is_welcome(folder: Path, words: WordEmbedder) -> None:
+def test_a_renamed_embedder_with_the_same_weights_is_accepted(folder: Path, words: WordEmbedder) -> None:
     """What counts is the fingerprint."""
     words.name = "moved"
     assert len(FaissIndex.open(folder, words)) == 12
 
 
 @pytest.mark.parametrize("kind", KINDS[:4])
-def test_names_that_lead_out_of_the_folder_are_refused(damaged: Path, words: WordEmbedder, kind: str) -> None:
+def test_paths_and_links_out_of_the_folder_are_refused(damaged: Path, words: WordEmbedder, kind: str) -> None:
     """Neither a path in the manifest nor a link may reach another file."""
     path, outside = file_of(damaged, kind), damaged.parent / "outside.bin"
     path.rename(outside)
@@ -188,7 +188,7 @@ def test_names_that_lead_out_of_the_folder_are_refused(damaged: Path, words: Wor
         ({"seal": "0" * 64}, "changed"),
     ],
 )
-def test_a_manifest_of_another_kind_is_refused(
+def test_a_manifest_of_another_format_is_refused(
     folder: Path, words: WordEmbedder, changes: dict[str, object], message: str
 ) -> None:
     """Unknown versions and fields say so; nothing is guessed."""
@@ -200,7 +200,7 @@ def test_a_manifest_of_another_kind_is_refused(
 
 @pytest.mark.parametrize("count", [11, 13, 2**40])
 @pytest.mark.parametrize("field", ["rows", "documents", "echoes"])
-def test_false_counts_never_reach_the_allocator(folder: Path, words: WordEmbedder, field: str, count: int) -> None:
+def test_wrong_counts_in_a_manifest_are_refused(folder: Path, words: WordEmbedder, field: str, count: int) -> None:
     """A sealed manifest with wrong counts is compared with the files."""
     shards = read_index_info(folder).shards
     change_manifest(folder, shards=(shards[0].model_copy(update={field: count}),))
@@ -211,7 +211,7 @@ def test_false_counts_never_reach_the_allocator(folder: Path, words: WordEmbedde
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({"storage": "float16"}, "not a whole file of float16"), ({"embedder": {"dimension": 16}}, "vectors of length 16")],
+    [({"storage": "float16"}, "not a complete file of float16"), ({"embedder": {"dimension": 16}}, "vectors of length 16")],
 )
 def test_vectors_of_another_type_are_refused(folder: Path, words: WordEmbedder, changes: dict, message: str) -> None:
     """What the manifest says of the numbers is compared with the file of numbers."""
@@ -239,7 +239,7 @@ def sealed_again(folder: Path, path: Path, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("section", range(8))
-def test_search_in_a_crafted_store_says_so(folder: Path, words: WordEmbedder, section: int) -> None:
+def test_search_in_a_crafted_store_raises_an_index_error(folder: Path, words: WordEmbedder, section: int) -> None:
     """Numbers that make no sense are an error of the index, not a wrong passage, a crash or a read beyond the file."""
     path = file_of(folder, "passages")
     data = bytearray(path.read_bytes())
@@ -256,7 +256,7 @@ def test_search_in_a_crafted_store_says_so(folder: Path, words: WordEmbedder, se
 
 
 @pytest.mark.parametrize("document", [-1, 12, 2**40])
-def test_a_passage_of_no_document_is_never_shown_as_anothers(folder: Path, words: WordEmbedder, document: int) -> None:
+def test_a_passage_with_an_invalid_document_is_refused(folder: Path, words: WordEmbedder, document: int) -> None:
     """A wrong document number is damage, though it could be read from the other end."""
     path = file_of(folder, "passages")
     data = bytearray(path.read_bytes())
@@ -268,23 +268,23 @@ def test_a_passage_of_no_document_is_never_shown_as_anothers(folder: Path, words
         FaissIndex.open(folder, words).search(["iceberg"], 1)
 
 
-def test_crafted_edits_are_refused(damaged: Path, words: WordEmbedder) -> None:
+def test_crafted_tombstones_are_refused(damaged: Path, words: WordEmbedder) -> None:
     """Edits name rows and documents that are there, in order."""
     path = file_of(damaged, "edits")
     data = bytearray(path.read_bytes())
     struct.pack_into("<q", data, HEAD_BYTES + 8, 2**40)
     sealed_again(damaged, path, bytes(data))
-    with pytest.raises(IndexFormatError, match="names what the index does not have"):
+    with pytest.raises(IndexFormatError, match="names rows or documents that the index does not have"):
         FaissIndex.open(damaged, words)
 
 
-def test_no_index_at_all_names_the_command(tmp_path: Path, words: WordEmbedder) -> None:
+def test_a_missing_index_names_the_build_command(tmp_path: Path, words: WordEmbedder) -> None:
     """A missing folder is answered with how to make one."""
     with pytest.raises(IndexFormatError, match="knowhalu index build"):
         FaissIndex.open(tmp_path / "nowhere", words)
 
 
-def test_a_failing_build_clears_up_and_keeps_the_old_index(folder: Path, words: WordEmbedder) -> None:
+def test_a_failing_build_keeps_the_old_index(folder: Path, words: WordEmbedder) -> None:
     """Whatever stops a small build, the index that was there stays as it was."""
     before = (folder / MANIFEST_FILE).read_bytes()
 

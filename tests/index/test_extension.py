@@ -1,4 +1,4 @@
-"""The parts of an index folder: made where they are missing, kept where they are right, checked with the index."""
+"""The parts of an index folder: built where missing, kept where current, verified with the index."""
 
 import os
 from functools import partial
@@ -36,7 +36,7 @@ def parts(folder: Path, kind: str = "lexical") -> list[str]:
     return sorted(path.name for path in (folder / kind).iterdir())
 
 
-def test_a_part_is_built_once_and_again_only_where_it_must_be(folder: Path):
+def test_a_part_is_rebuilt_only_if_damaged_or_outdated(folder: Path):
     stored, late = open_stored_passages(folder), WordVectors()
     build, fits = partial(build_late_part, encoder=late), partial(is_late_part_current, encoder=late, bits=4)
     assert [extend_index(stored, "lexical", build_lexical_part), extend_index(stored, "lexical", build_lexical_part)] == [12, 0]
@@ -53,7 +53,7 @@ def test_a_part_is_built_once_and_again_only_where_it_must_be(folder: Path):
     assert verify_index(folder) == []
 
 
-def test_only_new_shards_are_read_and_parts_of_gone_ones_removed(tmp_path: Path):
+def test_extending_reads_only_new_shards_and_removes_old_parts(tmp_path: Path):
     passages = facts()
     first = StoredPassages(tmp_path, type(passages)(passages[:7]), (ShardRows("a", 7),), NONE)
     assert extend_index(first, "lexical", build_lexical_part) == 7
@@ -80,7 +80,7 @@ def test_many_small_additions_leave_few_parts(tmp_path: Path):
     assert LexicalIndex.open(stored).search(["iceberg"], 1)[0][0].title == "Titanic"
 
 
-def test_deleting_keeps_the_part_and_adding_asks_for_more(folder: Path, words: WordEmbedder):
+def test_deleting_keeps_parts_and_adding_needs_an_extension(folder: Path, words: WordEmbedder):
     extend_index(open_stored_passages(folder), "lexical", build_lexical_part)
     before = parts(folder)
     delete_documents(["d12"], folder)
@@ -88,7 +88,7 @@ def test_deleting_keeps_the_part_and_adding_asks_for_more(folder: Path, words: W
     assert parts(folder) == before and [s.covered for s in part_states(open_stored_passages(folder))] == [12]
     added = [SourceRecord(f"n{i}", "", f"Iceberg number {i} melts.", "") for i in range(12)]
     add_documents(added, folder, words)
-    with pytest.raises(IndexFormatError, match="changed since its lexical part was made.*Bring it up to date"):
+    with pytest.raises(IndexFormatError, match="changed since its lexical part.*Update it"):
         LexicalIndex.open(open_stored_passages(folder))
     extend_index(open_stored_passages(folder), "lexical", build_lexical_part)
     found = LexicalIndex.open(open_stored_passages(folder)).search(["iceberg"], 20)[0]
@@ -101,7 +101,7 @@ def test_deleting_keeps_the_part_and_adding_asks_for_more(folder: Path, words: W
     assert verify_index(folder) == []
 
 
-def test_an_index_that_changed_since_it_was_opened_is_extended_as_it_is_now(folder: Path, words: WordEmbedder):
+def test_extending_uses_the_present_state_of_the_index(folder: Path, words: WordEmbedder):
     """Else the part that another process made meanwhile would be removed for one of the rows of before."""
     opened = open_stored_passages(folder)
     add_documents([SourceRecord("new", "", "Iceberg again.", "")], folder, words)
@@ -110,7 +110,7 @@ def test_an_index_that_changed_since_it_was_opened_is_extended_as_it_is_now(fold
     assert len(LexicalIndex.open(open_stored_passages(folder)).search(["iceberg"], 20)[0]) == 2
 
 
-def test_a_part_under_the_name_of_another_is_refused(folder: Path, tmp_path: Path, words: WordEmbedder):
+def test_a_part_under_a_wrong_name_is_refused(folder: Path, tmp_path: Path, words: WordEmbedder):
     extend_index(open_stored_passages(folder), "lexical", build_lexical_part)
     build_index(records(dict(reversed(FACTS.items()))), tmp_path / "other", words)
     extend_index(open_stored_passages(tmp_path / "other"), "lexical", build_lexical_part)
@@ -123,7 +123,7 @@ def test_a_part_under_the_name_of_another_is_refused(folder: Path, tmp_path: Pat
     assert "under a wrong name" in problem
 
 
-def test_verify_looks_into_the_parts(folder: Path):
+def test_verify_checks_the_parts(folder: Path):
     extend_index(open_stored_passages(folder), "lexical", build_lexical_part)
     path = next((folder / "lexical").glob("*/counts.bin"))
     data = bytearray(path.read_bytes())
@@ -136,7 +136,7 @@ def test_verify_looks_into_the_parts(folder: Path):
     ]  # fmt: skip
 
 
-def test_a_folder_that_leads_away_is_refused(folder: Path, tmp_path: Path):
+def test_a_linked_part_folder_is_refused(folder: Path, tmp_path: Path):
     extend_index(open_stored_passages(folder), "lexical", build_lexical_part)
     os.rename(folder / "lexical", tmp_path / "elsewhere")
     (folder / "lexical").symlink_to(tmp_path / "elsewhere")
@@ -146,6 +146,6 @@ def test_a_folder_that_leads_away_is_refused(folder: Path, tmp_path: Path):
     assert "leads out" in part_states(open_stored_passages(folder))[0].problem
 
 
-def test_an_index_that_is_being_changed_is_not_extended(folder: Path):
+def test_a_locked_index_is_not_extended(folder: Path):
     with lock_index(folder), pytest.raises(IndexFormatError, match="is changing this index"):
         extend_index(open_stored_passages(folder), "lexical", build_lexical_part)

@@ -1,4 +1,4 @@
-"""Crafted FAISS files: refused, or searched within their bounds."""
+"""Crafted FAISS files are refused, or searched within their bounds."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Kills: whenever a build or a change dies, the index is whole, and the same command ends as if nothing had happened."""
+"""Kills: after any kill of a build or change the index is intact, and the same command resumes to the same bytes."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ def kill(name: str, tries: int, home: Path) -> None:
 
 
 @pytest.mark.parametrize(("act", "tries"), [("build", 6), ("add", 2), ("delete", 2), ("compact", 2)])
-def test_killed_work_ends_with_the_same_bytes(tmp_path: Path, act: str, tries: int) -> None:
+def test_killed_work_resumes_to_the_same_bytes(tmp_path: Path, act: str, tries: int) -> None:
     """A few kills of each; the index is the old or the new one at any time."""
     kill(act, tries, tmp_path)
 
@@ -72,15 +72,15 @@ def test_finished_shards_are_not_embedded_again(unfinished: Path, words: WordEmb
 
 
 CHANGES = [
-    ({"records": [*ROWS[:3], *ROWS[4:]]}, "the sources are not what they were"),
-    ({"records": [*ROWS, ROWS[0]._replace(id="more")]}, "the sources are not what they were"),
-    ({"records": ROWS[:9]}, "the sources are not what they were"),
-    ({"records": [*ROWS[:-1], ROWS[-1]._replace(title="Another")]}, "the sources are not what they were"),
-    ({"chunking": Chunking(words=7)}, "chunking was .* is "),
-    ({"shard": 5}, "shard was 4, is 5"),
-    ({"storage": "float16"}, "storage was float32, is float16"),
+    ({"records": [*ROWS[:3], *ROWS[4:]]}, "the sources have changed"),
+    ({"records": [*ROWS, ROWS[0]._replace(id="more")]}, "the sources have changed"),
+    ({"records": ROWS[:9]}, "the sources have changed"),
+    ({"records": [*ROWS[:-1], ROWS[-1]._replace(title="Another")]}, "the sources have changed"),
+    ({"chunking": Chunking(words=7)}, "chunking was .* now "),
+    ({"shard": 5}, "shard was 4, now 5"),
+    ({"storage": "float16"}, "storage was float32, now float16"),
     ({"factory": "IVF2,Flat"}, "factory was auto"),
-    ({"embedder": WordEmbedder("other")}, "name was words, is other"),
+    ({"embedder": WordEmbedder("other")}, "name was words, now other"),
 ]
 
 
@@ -96,14 +96,14 @@ def test_unfinished_work_is_never_mixed_with_other_work(unfinished: Path, change
     assert made == fresh and verify_index(unfinished) == []
 
 
-def test_an_unfinished_addition_goes_on_and_blocks_other_changes(folder: Path, words: WordEmbedder) -> None:
+def test_an_unfinished_addition_is_resumed_and_blocks_other_changes(folder: Path, words: WordEmbedder) -> None:
     """An addition is as safe as a build; the index answers meanwhile."""
     small = folder.with_name("small")
     build_index(records(), small, words, shard=4)
     with pytest.raises(KeyboardInterrupt):
         add_documents(ROWS, small, Dying(2))
     assert len(FaissIndex.open(small, words)) == 12 and read_index_info(small).generation == 1
-    with pytest.raises(IndexFormatError, match=r"unfinished work.*command was add, is build"):
+    with pytest.raises(IndexFormatError, match=r"unfinished work.*command was add, now build"):
         build_index(ROWS, small, words, shard=4, force=False)
     words.calls.clear()
     add_documents(ROWS, small, words)

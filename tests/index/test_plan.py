@@ -1,4 +1,4 @@
-"""The plan of an index: what it says of small sources is what a build then makes, and samples are scaled by bytes."""
+"""The plan of a build: exact for small sources, scaled by bytes from a sample of large ones."""
 
 import json
 from pathlib import Path
@@ -32,7 +32,7 @@ def write(path: Path, count: int) -> Path:
     return path
 
 
-def test_a_small_source_is_planned_exactly(tmp_path: Path, words: WordEmbedder) -> None:
+def test_the_plan_of_a_small_source_is_exact(tmp_path: Path, words: WordEmbedder) -> None:
     """Documents and passages are those of the build; the disk is right within a tenth."""
     path = write(tmp_path / "x.jsonl", 300)
     made = plan_build(DocumentReader(path), words, Chunking(words=50))
@@ -56,7 +56,7 @@ def test_a_large_source_is_sampled_and_scaled(tmp_path: Path, words: WordEmbedde
     assert (whole.exact, whole.documents, whole.passages, whole.sampled) == (True, 600, 2100, 600)
 
 
-def test_time_runs_out_for_slow_sources(tmp_path: Path, words: WordEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sampling_stops_after_the_time_limit(tmp_path: Path, words: WordEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was read by then must do."""
     monkeypatch.setattr(plan, "MAX_SAMPLING_SECONDS", -1.0)
     made = plan_build(DocumentReader(write(tmp_path / "x.jsonl", 500)), words, Chunking())
@@ -71,11 +71,11 @@ def test_broken_records_are_counted_and_no_documents_are_an_error(tmp_path: Path
     with pytest.raises(InputError, match=r"x\.jsonl:4"):
         plan_build(DocumentReader(path), words, Chunking(), exact=True)
     path.write_text("broken\n")
-    with pytest.raises(InputError, match="there is no document"):
+    with pytest.raises(InputError, match="contain no document"):
         plan_build(DocumentReader(path), words, Chunking())
 
 
-def test_the_factory_decides_over_disk_memory_and_time(tmp_path: Path, words: WordEmbedder) -> None:
+def test_disk_memory_and_time_depend_on_the_factory(tmp_path: Path, words: WordEmbedder) -> None:
     """It is asked with the number of passages; numbers may be stored in half the bytes."""
     path = write(tmp_path / "x.jsonl", 20)
     asked: list[int] = []
@@ -99,14 +99,14 @@ def test_the_factory_decides_over_disk_memory_and_time(tmp_path: Path, words: Wo
     [("Flat", 1536), ("SQ8", 384), ("IVF1024,PQ48", 48 + 2 + 8), ("IVF1024,SQ8", 384 + 2 + 8), ("HNSW32", 1792),
      ("PCA64,HNSW16,SQ8", 64 + 128)],
 )  # fmt: skip
-def test_bytes_are_those_of_faiss(factory: str, size: int) -> None:
-    """Codes, numbers and links; an unknown factory is refused with the cure."""
+def test_bytes_per_vector_match_faiss(factory: str, size: int) -> None:
+    """Codes, numbers and links; an unknown factory is refused with a remedy."""
     assert bytes_per_vector(factory, 384) == size
-    with pytest.raises(SettingsError, match="factory 'Nonsense': FAISS cannot make it for 384 dimensions"):
+    with pytest.raises(SettingsError, match="factory 'Nonsense': FAISS cannot build it for 384 dimensions"):
         bytes_per_vector("Nonsense", 384)
 
 
-def test_more_passages_take_longer_to_index() -> None:
+def test_estimated_time_grows_with_the_number_of_passages() -> None:
     """Only comparing needs no structure."""
     assert estimate_faiss_seconds("Flat", 10**7, 384) == 0
     assert estimate_faiss_seconds("IVF4096,PQ48", 10**8, 384) > estimate_faiss_seconds("IVF4096,PQ48", 10**6, 384) > 0
@@ -135,7 +135,7 @@ def test_the_commands_print_the_plan_and_build_nothing(tmp_path: Path) -> None:
     assert "XML dump of Wikipedia" in run("build", "--help") and "psgs_w100.tsv" in run("plan", "--help")
 
 
-def test_what_was_left_out_is_said_after_a_build(tmp_path: Path) -> None:
+def test_a_build_reports_skipped_records(tmp_path: Path) -> None:
     """Reasons are counted, and the options of the sources reach the reader."""
     (tmp_path / "a.html").write_text("<script>x</script>")
     (tmp_path / "b.html").write_text("<p>Text that is visible.")

@@ -1,4 +1,4 @@
-"""Compressed token vectors: how far what comes back is from what went in."""
+"""Compressed token vectors: packing and the error of restored vectors."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def vectors():
     return unit(0, 2000, 16)
 
 
-def test_packing_worked_by_hand():
+def test_packing_matches_a_computation_by_hand():
     codec = ResidualCodec(np.array([[1.0, 0, 0, 0]]), np.array([-0.1, 0.0, 0.1]), np.array([-0.2, -0.05, 0.05, 0.2]))
     codes = codec.compress(np.array([[0.7, 0.03, 0.3, -0.02]], dtype=np.float32))
     # residuals -0.3, 0.03, 0.3, -0.02 lie in the ranges 0, 2, 3, 1: two bits each, the first number in the lowest bits
@@ -29,7 +29,7 @@ def test_packing_worked_by_hand():
 
 
 @pytest.mark.parametrize("bits", [1, 2, 4, 8])
-def test_every_number_comes_back_as_the_nearest_value(vectors, bits):
+def test_numbers_are_restored_as_the_nearest_value(vectors, bits):
     codec = ResidualCodec.train(vectors, 32, bits)
     left = vectors - codec.centroids[codec.nearest(vectors)]
     codes = codec.compress(vectors)
@@ -42,7 +42,7 @@ def test_every_number_comes_back_as_the_nearest_value(vectors, bits):
     assert error[inner].max() <= np.diff(codec.values).max() / 2 + 1e-6
 
 
-def test_more_bits_come_closer_and_all_come_close(vectors):
+def test_more_bits_reduce_the_error(vectors):
     cosines = []
     for bits in (1, 2, 4, 8):
         codec = ResidualCodec.train(vectors, 32, bits)
@@ -59,7 +59,7 @@ def test_the_same_seed_gives_the_same_codes(vectors):
 
 
 @given(st.sampled_from([1, 2, 4, 8]), st.integers(0, 2**32 - 1))
-def test_every_byte_means_something(bits, seed):
+def test_every_byte_can_be_restored(bits, seed):
     values = np.sort(np.random.default_rng(seed).normal(size=1 << bits)).astype(np.float32)
     codec = ResidualCodec(unit(seed, 3, 8), (values[1:] + values[:-1]) / 2, values)
     codes = ResidualCodes(np.zeros(256, np.int32), np.repeat(np.arange(256, dtype=np.uint8)[:, None], bits, axis=1))
@@ -67,12 +67,12 @@ def test_every_byte_means_something(bits, seed):
 
 
 @pytest.mark.parametrize(("borders", "values", "dimension"), [(1, 4, 8), (2, 3, 8), (0, 1, 8), (1, 2, 4)])
-def test_sizes_that_make_no_codec_are_refused(borders, values, dimension):
+def test_invalid_codec_sizes_are_refused(borders, values, dimension):
     with pytest.raises(InputError):
         ResidualCodec(np.zeros((2, dimension)), np.zeros(borders), np.zeros(values))
 
 
-def test_maxsim_worked_by_hand():
+def test_maxsim_matches_a_computation_by_hand():
     query = np.array([[1.0, 0.0], [0.0, 1.0]], dtype=np.float32)
     tokens = np.array([[0.6, 0.8], [1.0, 0.0], [0.0, -1.0]], dtype=np.float32)
     # the first passage has two tokens: best matches 1.0 and 0.8; the second has one: 0.0 and -1.0

@@ -1,4 +1,4 @@
-"""What must hold at any size: bounded memory, a compact set of keys, a factory that fits the corpus, a fast opening."""
+"""Scale: bounded memory, a compact set of keys, a factory chosen by size, several shards, Ray."""
 
 import tracemalloc
 from pathlib import Path
@@ -10,12 +10,12 @@ from knowhalu.errors import MissingExtra, ModelError, SettingsError
 from knowhalu.index import faiss_file as faiss_search
 from knowhalu.index.build import build_index
 from knowhalu.index.container import ShardVectors
+from knowhalu.index.embedding import RayEmbeddingStage
 from knowhalu.index.faiss_file import choose_factory, default_parameters, parse_parameters
 from knowhalu.index.manifest import Chunking, SearchParameters
 from knowhalu.index.open import verify_index
 from knowhalu.index.progress import BuildProgress
-from knowhalu.index.ray import RayEmbeddingStage
-from knowhalu.index.sharding import StreamPosition, group_into_windows, stream_passages
+from knowhalu.index.sharding import group_into_windows
 from knowhalu.ingest.sources import SourceRecord
 from knowhalu.io import keys
 from knowhalu.io.keys import KEY_TYPE, KeySet, find_keys, make_key
@@ -23,8 +23,8 @@ from knowhalu.retrieval.faiss import FaissIndex
 from tests.support.indexing import WordEmbedder, records
 
 
-def test_a_key_set_is_a_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every key is new once, whether it waits or is sorted in; keys that end in zeros are told apart."""
+def test_a_key_set_behaves_like_a_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every key is new once, whether it is pending or sorted in; keys that end in zeros are distinct."""
     monkeypatch.setattr(keys, "MAX_PENDING_KEYS", 100)
     known, tricky = KeySet(), [bytes([7] * n + [0] * (16 - n)) for n in range(17)]
     asked = [make_key(str(i % 700)) for i in range(1500)] + tricky * 2
@@ -46,7 +46,7 @@ def test_a_key_set_takes_sixteen_bytes_a_key() -> None:
     assert 16 * count <= size < 17 * count + 100_000
 
 
-def test_wanted_keys_are_found_where_they_are() -> None:
+def test_find_keys_returns_positions() -> None:
     """All places and no others, also where only half of a key is equal."""
     held = np.array([b"a" * 16, b"a" * 8 + b"b" * 8, b"c" * 16, b"a" * 16, b"\0" * 16], KEY_TYPE)
     wanted = np.sort(np.array([b"a" * 16, b"d" * 16, b"\0" * 16], KEY_TYPE))
@@ -81,12 +81,11 @@ def test_memory_does_not_grow_with_the_input(tmp_path: Path, monkeypatch: pytest
 def test_windows_are_bounded_by_characters_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few huge documents make a window of their own."""
     monkeypatch.setattr("knowhalu.index.sharding.WINDOW_CHARACTERS", 1000)
-    rows = [SourceRecord(str(i), "", "word " * 150, "") for i in range(6)]
-    sizes = [len(w) for w in group_into_windows(stream_passages(rows, Chunking(words=0), StreamPosition()))]
+    sizes = [len(window) for window in group_into_windows(["x" * 750] * 6, len)]
     assert sizes == [2, 2, 2]
 
 
-def test_the_factory_fits_the_size() -> None:
+def test_the_default_factory_depends_on_the_size() -> None:
     """Few passages are compared one by one, more are held in 8 bits, very many as product codes; lists grow with them."""
     found = [choose_factory("auto", n, 384) for n in (1, 200_000, 1_000_000, 10_000_000, 20_000_000)]
     assert found == ["Flat", "Flat", "IVF2048,SQ8", "IVF8192,PQ96", "IVF8192,PQ96"]
@@ -96,21 +95,21 @@ def test_the_factory_fits_the_size() -> None:
 
 
 @pytest.mark.parametrize("factory", ["IVF4,PQ5", "nonsense", "IVF4,PQ8,RFlat", "LSH", "PQ8"])
-def test_a_factory_that_cannot_be_is_refused_before_anything_is_read(tmp_path: Path, factory: str) -> None:
+def test_an_invalid_factory_is_refused_before_reading(tmp_path: Path, factory: str) -> None:
     """The message says what to take instead."""
     with pytest.raises(SettingsError, match=f"factory '{factory}'"):
         build_index(iter(lambda: 1 / 0, 0), tmp_path / "index", WordEmbedder(), factory=factory)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_too_few_passages_for_a_factory_say_so(tmp_path: Path, words: WordEmbedder) -> None:
+def test_too_few_passages_for_a_factory_are_an_error(tmp_path: Path, words: WordEmbedder) -> None:
     """FAISS cannot learn 256 codes from a dozen vectors."""
     with pytest.raises(SettingsError, match="cannot be trained on 12 passages.*auto or Flat"):
         build_index(records(), tmp_path / "index", words, factory="IVF2,PQ4")
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_large_corpora_get_an_approximate_index_by_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_corpora_get_an_approximate_index_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The size decides, half precision halves the vectors, and good recall comes from ranking again."""
     monkeypatch.setattr(faiss_search, "MAX_FLAT_PASSAGES", 500)
     embedder, rows = WordEmbedder(), [SourceRecord(str(i), "", f"word{i} word{i % 13} word{i % 29}", "") for i in range(900)]
@@ -127,7 +126,7 @@ def test_large_corpora_get_an_approximate_index_by_themselves(tmp_path: Path, mo
     assert np.mean(hits) >= 9.5
 
 
-def test_blocks_and_rows_of_many_files_are_one_list(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vectors_of_several_shards_are_read_as_one_array(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever one begins and however they are cut, rows come in order, in float32."""
     monkeypatch.setattr("knowhalu.index.container.BLOCK_BYTES", 4 * 4 * 2)
     rows = np.arange(44, dtype=np.float16).reshape(11, 4)
@@ -146,11 +145,11 @@ def test_vectors_that_are_not_of_length_one_are_refused(tmp_path: Path) -> None:
         def encode(self, texts, *, query=False):
             return super().encode(texts) * np.nan
 
-    with pytest.raises(ModelError, match="not of length 1"):
+    with pytest.raises(ModelError, match="vectors of length 1"):
         build_index(records(), tmp_path / "index", Broken())
 
 
-def test_ray_is_asked_for_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_ray_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the package the message names the extra."""
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(MissingExtra, match=r"knowhalu\[ray\]"):
@@ -159,7 +158,7 @@ def test_ray_is_asked_for_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_a_ray_cluster_makes_the_same_bytes(tmp_path: Path) -> None:
+def test_a_ray_cluster_produces_the_same_bytes(tmp_path: Path) -> None:
     """Shards embedded by workers are those of this process."""
     pytest.importorskip("ray")
     rows = [SourceRecord(str(i), f"t{i}", f"word{i} and word{i % 5}", "") for i in range(50)]
@@ -170,19 +169,19 @@ def test_a_ray_cluster_makes_the_same_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "factory", "said"),
+    ("text", "factory", "message"),
     [
-        ("nprob=3", "IVF16,SQ8", "there is no 'nprob' here. An index of the factory IVF16,SQ8 takes nprobe and refine"),
+        ("nprob=3", "IVF16,SQ8", "'nprob' is not a parameter. An index of the factory IVF16,SQ8 takes nprobe and refine"),
         ("nprobe=3", "HNSW32", "takes ef_search and refine"),
-        ("nprobe=3", "Flat", "all vectors are compared"),
+        ("nprobe=3", "Flat", "its search is exact"),
         ("nprobe", "IVF16,SQ8", "write it as nprobe=NUMBER"),
         ("refine=0", "IVF16,SQ8", "from 1 to"),
         ("nprobe=99999999999", "IVF16,SQ8", "from 1 to"),
     ],
 )
-def test_a_search_parameter_that_means_nothing_is_refused(text: str, factory: str, said: str) -> None:
+def test_invalid_search_parameters_are_refused(text: str, factory: str, message: str) -> None:
     """By its name and what the index has instead."""
-    with pytest.raises(SettingsError, match=said):
+    with pytest.raises(SettingsError, match=message):
         parse_parameters(text, factory, SearchParameters())
 
 

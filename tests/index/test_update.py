@@ -1,4 +1,4 @@
-"""Changing an index: whatever is added, replaced and deleted, it answers and compacts like one that was built anew."""
+"""Changing an index: after additions, replacements and deletions it searches and compacts like a rebuilt one."""
 
 import fcntl
 from pathlib import Path
@@ -55,7 +55,7 @@ def by_words(folder: Path) -> list:
 
 @settings(max_examples=15, deadline=None)
 @given(first=BATCH, script=SCRIPT)
-def test_an_edited_index_is_the_one_that_would_be_built(tmp_path_factory, first, script):
+def test_a_changed_index_equals_a_rebuilt_one(tmp_path_factory, first, script):
     """A few edit scripts."""
     check_script(tmp_path_factory.mktemp("edits"), first, script)
 
@@ -63,7 +63,7 @@ def test_an_edited_index_is_the_one_that_would_be_built(tmp_path_factory, first,
 @pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(first=BATCH, script=SCRIPT)
-def test_many_edit_scripts(tmp_path_factory, first, script):
+def test_a_changed_index_equals_a_rebuilt_one_in_many_scripts(tmp_path_factory, first, script):
     """The same for many."""
     check_script(tmp_path_factory.mktemp("edits"), first, script)
 
@@ -108,7 +108,7 @@ def test_a_replaced_document_is_found_by_its_new_text_only(folder: Path, words: 
     assert read_index_info(folder).content == before.content and read_index_info(folder).seal != before.seal
 
 
-def test_of_an_id_that_is_given_twice_the_last_document_counts(folder: Path, words: WordEmbedder) -> None:
+def test_the_last_document_with_an_id_wins(folder: Path, words: WordEmbedder) -> None:
     """In one addition as in two."""
     rows = [SourceRecord("x", "", f"version {i} of this", "") for i in range(3)]
     made = add_documents(rows, folder, words)
@@ -118,14 +118,16 @@ def test_of_an_id_that_is_given_twice_the_last_document_counts(folder: Path, wor
     ]
 
 
-def test_records_without_an_id_replace_others_only_where_that_is_asked_for(tmp_path: Path, words: WordEmbedder) -> None:
+def test_records_without_an_id_replace_others_only_on_request(tmp_path: Path, words: WordEmbedder) -> None:
     """Two files of one name have nothing else in common."""
     for name in "ab":
         (tmp_path / name).mkdir()
         (tmp_path / name / "part.jsonl").write_text(f'{{"text": "bees {name}"}}\n{{"id": "own", "text": "ice {name}"}}\n')
     build_index(DocumentReader(tmp_path / "a"), tmp_path / "index", words)
     before, replaced = bytes_of(tmp_path / "index"), list[int]()
-    with pytest.raises(InputError, match=r"b.part\.jsonl:1: has no id, and 'part\.jsonl:1'.*--id-field.*--replace"):
+    with pytest.raises(
+        InputError, match=r"b.part\.jsonl:1: has no id, and its file and line, 'part\.jsonl:1'.*--id-field.*--replace"
+    ):
         add_documents(DocumentReader(tmp_path / "b"), tmp_path / "index", words, on_replaced=replaced.append)
     assert bytes_of(tmp_path / "index") == before and not replaced
     add_documents(DocumentReader(tmp_path / "b"), tmp_path / "index", words, replace=True, on_replaced=replaced.append)
@@ -135,7 +137,7 @@ def test_records_without_an_id_replace_others_only_where_that_is_asked_for(tmp_p
     assert add_documents(DocumentReader(tmp_path / "b"), tmp_path / "index", words).counts.documents == 2
 
 
-def test_a_passage_survives_in_the_other_document_that_has_it(tmp_path: Path, words: WordEmbedder) -> None:
+def test_a_shared_passage_survives_in_the_other_document(tmp_path: Path, words: WordEmbedder) -> None:
     """The second home of a duplicate takes over, with its own id and offsets."""
     rows = [SourceRecord("a", "", "Bees dance. Ice melts.", ""), SourceRecord("b", "", "Rain falls. Bees dance.", "")]
     build_index(rows, tmp_path / "index", words, chunking=Chunking(words=2))
@@ -166,7 +168,7 @@ def test_an_unknown_id_changes_nothing(folder: Path) -> None:
         delete_documents(["d1"], folder)
 
 
-def test_another_embedder_or_writer_is_refused(folder: Path, words: WordEmbedder) -> None:
+def test_a_different_embedder_or_concurrent_writer_is_refused(folder: Path, words: WordEmbedder) -> None:
     """Vectors of two models do not mix, and two changes at once do not meet; a lock of a dead process is none."""
     with pytest.raises(IndexFormatError, match="built with the embedder 'words'.*not with 'other'"):
         add_documents(records(), folder, WordEmbedder("other"))
@@ -183,7 +185,7 @@ def test_another_embedder_or_writer_is_refused(folder: Path, words: WordEmbedder
     assert [p.name for p in folder.parent.iterdir()] == ["index"]
 
 
-def test_an_open_index_answers_on_while_it_is_changed(folder: Path, words: WordEmbedder) -> None:
+def test_an_open_index_can_be_searched_during_a_change(folder: Path, words: WordEmbedder) -> None:
     """What was opened stays what it was, though its files are replaced."""
     opened, before = FaissIndex.open(folder, words), answers(folder, words)
     delete_documents(["d1"], folder)
@@ -195,7 +197,7 @@ def test_an_open_index_answers_on_while_it_is_changed(folder: Path, words: WordE
 
 @pytest.mark.parametrize("factory", ["IVF4,SQ8", "IVF4,PQ4x4", "HNSW8", "IVF4,Flat", "OPQ4,IVF4,PQ4x4"])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_approximate_indexes_are_changed_too(tmp_path: Path, factory: str) -> None:
+def test_approximate_indexes_can_be_changed(tmp_path: Path, factory: str) -> None:
     """Searched widely enough each factory finds what an exact search finds, before and after changes, and compacts alike."""
     embedder, wide = WordEmbedder(dimension=8), SearchParameters(nprobe=4, ef_search=400, refine=400)
     rows = [SourceRecord(f"r{i}", "", f"word{i} word{i % 7} bees dance", "") for i in range(300)]

@@ -1,4 +1,4 @@
-"""Sources that mean harm or are merely broken: no crash, no endless memory, no circle, and never a silent loss."""
+"""Hostile and broken sources: no crash, bounded memory, no cycle, and no silent loss."""
 
 import bz2
 import gzip
@@ -39,9 +39,7 @@ def peak(path: Path) -> tuple[int, DocumentReader]:
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zstd.compress], ids=["gz", "zst"])
-def test_a_small_file_that_unpacks_to_one_huge_line_is_not_held(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: object
-) -> None:
+def test_a_decompression_bomb_is_refused_in_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: object) -> None:
     """A record has a longest length, whatever the file unpacks to."""
     monkeypatch.setattr(compression, "MAX_RECORD_BYTES", MIB)
     path = tmp_path / ("x.jsonl.gz" if pack is gzip.compress else "x.jsonl.zst")
@@ -67,7 +65,7 @@ def test_a_frame_that_declares_a_gigabyte_is_refused(tmp_path: Path) -> None:
             list(DocumentReader(tmp_path / "x.jsonl.zst", on_error="skip"))
 
 
-def test_a_gzip_file_that_lies_about_its_length_is_refused(tmp_path: Path) -> None:
+def test_a_gzip_file_with_a_wrong_length_is_refused(tmp_path: Path) -> None:
     """Also where what it holds was readable."""
     data = gzip.compress(b'{"text": "a"}\n')
     (tmp_path / "x.jsonl.gz").write_bytes(data[:-4] + (2**30).to_bytes(4, "little"))
@@ -77,14 +75,14 @@ def test_a_gzip_file_that_lies_about_its_length_is_refused(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("change", [(b"/Count 1", b"/Count 1000000000"), (b"/Length 4", b"/Length 1000000000"),
                                     (b"/Size ", b"/Size 99999999"), (b"/MediaBox[0 0 612 792]", b"/MediaBox 7 0 R")])  # fmt: skip
-def test_a_pdf_that_lies_is_read_or_reported(tmp_path: Path, change: tuple[bytes, bytes]) -> None:
+def test_a_manipulated_pdf_is_read_or_reported(tmp_path: Path, change: tuple[bytes, bytes]) -> None:
     """Counts and lengths are not believed."""
     (tmp_path / "x.pdf").write_bytes(pdf(["Text."]).replace(*change))
     most, reader = peak(tmp_path / "x.pdf")
     assert most < 64 * MIB and (reader.skipped or [r.text for r in DocumentReader(tmp_path / "x.pdf")] == ["Text."])
 
 
-def test_a_parquet_file_that_breaks_off_is_refused_wherever(tmp_path: Path) -> None:
+def test_a_truncated_parquet_file_is_refused(tmp_path: Path) -> None:
     """Head, data or footer."""
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"text": [f"text {i}" for i in range(1000)]}), path)
@@ -100,21 +98,21 @@ def test_a_parquet_file_that_breaks_off_is_refused_wherever(tmp_path: Path) -> N
     [("x.txt", b"a\0b"), ("x.md", b"# T\n\0"), ("x.jsonl", b'{"text": "a\\u0000b"}'), ("x.csv", b"text\na\0b\n"),
      ("x.tsv", b"text\n\0\n")],
 )  # fmt: skip
-def test_what_holds_nul_is_no_text(tmp_path: Path, name: str, data: bytes) -> None:
+def test_text_with_nul_characters_is_refused(tmp_path: Path, name: str, data: bytes) -> None:
     """It is most likely a file of another kind under this name."""
     (tmp_path / name).write_bytes(data)
     reader = DocumentReader(tmp_path / name, on_error="skip")
-    assert not list(reader) and "the text has NUL characters in it" in reader.problems[0]
+    assert not list(reader) and "the text contains NUL characters" in reader.problems[0]
 
 
-def test_nul_in_html_is_what_browsers_make_of_it(tmp_path: Path) -> None:
+def test_nul_in_html_is_replaced_as_in_browsers(tmp_path: Path) -> None:
     """It is dropped or replaced, never kept."""
     (tmp_path / "x.html").write_bytes(b"<p>a\0b")
     (found,) = DocumentReader(tmp_path / "x.html")
     assert "\0" not in found.text and found.text[0] == "a" and found.text[-1] == "b"
 
 
-def test_folders_that_link_in_a_circle_are_read_once(tmp_path: Path) -> None:
+def test_cyclic_links_between_folders_are_read_once(tmp_path: Path) -> None:
     """Links are followed, to folders and files, but no folder is read twice."""
     (tmp_path / "a/b").mkdir(parents=True)
     (tmp_path / "a/b/up").symlink_to(tmp_path)
@@ -127,7 +125,7 @@ def test_folders_that_link_in_a_circle_are_read_once(tmp_path: Path) -> None:
     assert sorted(r.id for r in DocumentReader(tmp_path)) == ["a/b/x.txt", "link/y.txt"]
 
 
-def test_links_that_lead_nowhere_are_reported(tmp_path: Path) -> None:
+def test_broken_links_are_reported(tmp_path: Path) -> None:
     """A document that is not there is a problem, not a silence."""
     (tmp_path / "gone.txt").symlink_to(tmp_path / "nowhere")
     (tmp_path / "self.md").symlink_to(tmp_path / "self.md")
@@ -168,7 +166,7 @@ SOUND = {
 @pytest.mark.parametrize("name", SOUND)
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
-def test_a_flipped_or_lost_byte_gives_records_or_reports(tmp_path: Path, name: str, data: st.DataObject) -> None:
+def test_a_flipped_or_lost_byte_yields_records_or_problems(tmp_path: Path, name: str, data: st.DataObject) -> None:
     """Whatever a file has suffered, its reader ends with records, with findings or with an error that names the file."""
     content = bytearray(SOUND[name])
     for _ in range(data.draw(st.integers(1, 4))):

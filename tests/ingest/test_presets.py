@@ -1,4 +1,4 @@
-"""Collections that others made: recognised by name or shape, and read as their own tools read them."""
+"""Published collections: detected by name or shape, and read as their own tools read them."""
 
 import bz2
 import json
@@ -9,7 +9,8 @@ import pytest
 from knowhalu.errors import InputError
 from knowhalu.index.build import build_index
 from knowhalu.index.manifest import Chunking
-from knowhalu.ingest.sources import DocumentReader, Fields
+from knowhalu.ingest.records import FieldNames
+from knowhalu.ingest.sources import DocumentReader
 from knowhalu.retrieval.faiss import FaissIndex
 from tests.support.indexing import WordEmbedder
 
@@ -58,7 +59,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_collections_are_known_by_name_or_shape(tmp_path: Path, name: str) -> None:
+def test_collections_are_detected_by_name_or_shape(tmp_path: Path, name: str) -> None:
     """Ids, titles and texts are theirs, without an option."""
     content, wanted = CASES[name]
     path = tmp_path / name
@@ -76,7 +77,7 @@ def test_collections_are_known_by_name_or_shape(tmp_path: Path, name: str) -> No
         ("dpr", 'id\ttext\ttitle\n1\t"A, b"\tT\n', [("1", "T", "A, b")]),
     ],
 )  # fmt: skip
-def test_a_named_format_settles_what_a_table_means(
+def test_a_named_format_overrides_detection(
     tmp_path: Path, format: str, content: str, wanted: list[tuple[str, str, str]]
 ) -> None:
     """WikiChat joins title and passage; ColBERT knows no quoting."""
@@ -89,22 +90,22 @@ def test_a_named_format_takes_only_its_own_fields(tmp_path: Path) -> None:
     """A file of another kind is a clear error; fields that the user names count more."""
     path = tmp_path / "x.jsonl"
     path.write_text(lines({"a": "b", "body": "c"}))
-    with pytest.raises(InputError, match=r"x\.jsonl:1: no field text or sentences \(it has a, body\)"):
+    with pytest.raises(InputError, match=r"x\.jsonl:1: no field text or sentences \(the record has a, body\)"):
         list(DocumentReader(path, format="hotpotqa"))
     path.write_text(lines({"_id": "1", "mine": "B"}))
-    assert [r.text for r in DocumentReader(path, format="beir", fields=Fields(text=["mine"]))] == ["B"]
+    assert [r.text for r in DocumentReader(path, format="beir", fields=FieldNames(text=["mine"]))] == ["B"]
 
 
 @pytest.mark.parametrize("text", [["a", 5], [["a"], [None]], [["a"], {"b": 1}]])
-def test_a_list_of_other_things_than_text_is_a_problem(tmp_path: Path, text: object) -> None:
+def test_a_list_that_contains_other_types_than_text_is_a_problem(tmp_path: Path, text: object) -> None:
     """The record is named and can be skipped."""
     (tmp_path / "x.jsonl").write_text(lines({"title": "t", "text": text}, {"text": "fine"}))
     reader = DocumentReader(tmp_path / "x.jsonl", on_error="skip")
     assert [r.text for r in reader] == ["fine"]
-    assert "x.jsonl:1: the text is a list with" in reader.problems[0]
+    assert "x.jsonl:1: the text is a list that contains" in reader.problems[0]
 
 
-def test_sections_of_kilt_are_kept(tmp_path: Path, words: WordEmbedder) -> None:
+def test_kilt_sections_become_headings(tmp_path: Path, words: WordEmbedder) -> None:
     """From the file to the passage found, with its section."""
     (tmp_path / "kilt_knowledgesource.json").write_text(lines(KILT))
     (record,) = DocumentReader(tmp_path)

@@ -1,4 +1,4 @@
-"""Markdown, HTML, PDF and packed files: title, text, headings and places, and one clear word for every broken one."""
+"""Markdown, HTML, PDF and compressed files: title, text, headings and places, and one message for every broken file."""
 
 import bz2
 import gzip
@@ -35,17 +35,17 @@ def read(path: Path, data: bytes | str, **options: object) -> list[SourceRecord]
 
 
 def problem(path: Path, data: bytes) -> str:
-    """Write a broken file; return what is said of it, the same when it stops and when it is skipped."""
+    """Write a broken file; return its message, which is the same when reading stops and when it is skipped."""
     path.write_bytes(data)
     with pytest.raises(InputError) as caught:
         list(DocumentReader(path))
     reader = DocumentReader(path, on_error="skip")
     assert not list(reader) and reader.skipped == 1
-    assert str(caught.value) == f"{reader.problems[0]}. Mend the record, or skip such records"
+    assert str(caught.value) == f"{reader.problems[0]}. Correct the record, or skip such records"
     return reader.problems[0].removeprefix(str(path))
 
 
-def test_markdown_keeps_its_text_and_knows_its_headings(tmp_path: Path) -> None:
+def test_markdown_text_is_unchanged_and_headings_are_found(tmp_path: Path) -> None:
     """Front matter gives the title; marks in fenced code are no headings; underlined headings are."""
     body = "Intro.\n\n## Use ##\n```sh\n# no heading\n```\nText.\n\nDetails\n---\nMore.\n\n- a\n---\n### Deep\n"
     (found,) = read(tmp_path / "n.md", f'---\ntags: x\ntitle: "My notes"\n---\n{body}')
@@ -77,7 +77,7 @@ def test_the_title_of_markdown(tmp_path: Path, text: str, title: str, paths: lis
 @pytest.mark.parametrize(
     "between", ["This memo says the bridge closed on 3 May.", "- The bridge closed.", "# Bridge", "a: b\nIt closed."]
 )
-def test_text_between_rules_is_no_front_matter(tmp_path: Path, between: str) -> None:
+def test_text_between_rules_is_not_front_matter(tmp_path: Path, between: str) -> None:
     """An author may begin with a rule; nothing that is no name with a value is dropped."""
     text = f"---\n{between}\n\n---\nSigned: Bob\n"
     assert [r.text for r in read(tmp_path / "n.md", text)] == [text]
@@ -110,7 +110,7 @@ def test_html_gives_title_visible_text_and_headings(tmp_path: Path) -> None:
     ],
     ids=range(6),
 )
-def test_raised_figures_are_powers_and_marks_of_notes_are_not_read(tmp_path: Path, page: str, text: str) -> None:
+def test_superscripts_are_exponents_and_footnote_marks_are_dropped(tmp_path: Path, page: str, text: str) -> None:
     """A figure never runs into the one behind it."""
     assert [r.text for r in read(tmp_path / "p.html", f"<p>{page}")] == [text]
 
@@ -127,7 +127,7 @@ def test_raised_figures_are_powers_and_marks_of_notes_are_not_read(tmp_path: Pat
         ("<p>ä".encode(), "ä"),
     ],
 )
-def test_html_is_decoded_as_it_declares(tmp_path: Path, data: bytes, text: str) -> None:
+def test_html_is_decoded_by_its_declaration(tmp_path: Path, data: bytes, text: str) -> None:
     """A byte order mark counts most, then the declaration, read as browsers read it."""
     assert [r.text for r in read(tmp_path / "p.htm", data)] == [text]
 
@@ -135,8 +135,8 @@ def test_html_is_decoded_as_it_declares(tmp_path: Path, data: bytes, text: str) 
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"<p>\xe4", ": the encoding is unclear: it names no encoding and is no UTF-8"),
-        (b"<meta charset=utf-8><p>\xe4", ": the encoding is unclear: it says utf-8"),
+        (b"<p>\xe4", ": the encoding is unclear: the page declares no encoding and is not UTF-8"),
+        (b"<meta charset=utf-8><p>\xe4", ": the encoding is unclear: the page declares utf-8"),
         (b"<meta charset=klingon><p>x", ": the encoding 'klingon' is unknown"),
         (b"<meta charset=base64><p>x", ": the encoding 'base64' is unknown"),
     ],
@@ -155,8 +155,8 @@ def test_a_page_without_text_is_counted_and_a_deep_one_is_read(tmp_path: Path) -
     assert found.text == "deep"
 
 
-def test_pdf_gives_a_document_for_each_page(tmp_path: Path) -> None:
-    """The page stands in id, title and place; blank pages are counted."""
+def test_a_pdf_yields_a_document_for_each_page(tmp_path: Path) -> None:
+    """Id, title and place contain the page; blank pages are counted."""
     path = tmp_path / "doc.pdf"
     found = read(path, pdf(["First line.\nSecond caf\xe9.", "", "Third."], "The report"))
     assert [(r.id, r.title, r.text, r.where) for r in found] == [
@@ -167,12 +167,12 @@ def test_pdf_gives_a_document_for_each_page(tmp_path: Path) -> None:
     assert len(list(reader)) == 2 and reader.left_out == {"blank PDF page": 1}
 
 
-def test_scanned_pages_of_a_pdf_are_reported_beside_the_others(tmp_path: Path) -> None:
+def test_scanned_pages_of_a_pdf_are_reported(tmp_path: Path) -> None:
     """The pages with text are read, and the scanned ones named."""
     (tmp_path / "s.pdf").write_bytes(pdf(["Text.", PICTURE, PICTURE]))
     reader = DocumentReader(tmp_path / "s.pdf", on_error="skip")
     assert [r.title for r in reader] == ["s, page 1"]
-    assert "s.pdf: pages 2, 3: no text but pictures, as in a scan; run text recognition" in reader.problems[0]
+    assert "s.pdf: pages 2, 3: pictures without text, as in a scan; run text recognition" in reader.problems[0]
 
 
 def locked(password: str) -> bytes:
@@ -189,8 +189,8 @@ def locked(password: str) -> bytes:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (pdf([PICTURE]), ": pages 1: no text but pictures"),
-        (pdf(["", ""]), ": no page of it has any text"),
+        (pdf([PICTURE]), ": pages 1: pictures without text"),
+        (pdf(["", ""]), ": the file has no text"),
         (locked("secret"), ": needs a password"),
         (b"%PDF", ": cannot be read as PDF"),
         (b"", ": cannot be read as PDF"),
@@ -203,13 +203,13 @@ def test_a_pdf_that_cannot_be_read_is_a_problem(tmp_path: Path, data: bytes, mes
     assert problem(tmp_path / "x.pdf", data).startswith(message)
 
 
-def test_a_pdf_that_only_its_owner_may_change_is_read(tmp_path: Path) -> None:
+def test_a_pdf_with_an_owner_password_is_read(tmp_path: Path) -> None:
     """An empty password opens it, as every viewer does."""
     assert [r.text for r in read(tmp_path / "x.pdf", locked(""))] == ["Secret."]
 
 
 @pytest.mark.parametrize("ending", PACKERS)
-def test_packed_files_are_read_to_their_end(tmp_path: Path, ending: str) -> None:
+def test_compressed_files_are_read_to_the_end(tmp_path: Path, ending: str) -> None:
     """Several streams in one file are one text; a file that breaks off, or is flawed in any stream, is an error."""
     path = tmp_path / f"x.jsonl{ending}"
     one, two = (PACKERS[ending](b'{"text": "%s"}\n' % t) for t in (b"one", b"two"))
@@ -228,12 +228,12 @@ def test_packed_files_are_read_to_their_end(tmp_path: Path, ending: str) -> None
      ("enwiki-pages-articles-multistream-index.txt.bz2", None), ("kilt_knowledgesource.json", "kilt"), ("x.html.gz", None),
      ("x.MD", "markdown"), ("x.docx", None), ("collection.tsv", "tsv"), ("corpus.jsonl", "jsonl")],
 )  # fmt: skip
-def test_formats_are_known_by_name(tmp_path: Path, name: str, format: str | None) -> None:
+def test_formats_are_detected_by_name(tmp_path: Path, name: str, format: str | None) -> None:
     """Also in capitals and packed."""
     assert detect_format(tmp_path / name) == format
 
 
-def test_xml_is_known_by_its_beginning(tmp_path: Path) -> None:
+def test_a_wikipedia_dump_is_detected_by_its_first_bytes(tmp_path: Path) -> None:
     """Only a dump of MediaWiki is read."""
     (tmp_path / "a.xml").write_text('<mediawiki xml:lang="en">')
     (tmp_path / "b.xml").write_text("<rss/>")
@@ -243,7 +243,7 @@ def test_xml_is_known_by_its_beginning(tmp_path: Path) -> None:
 def test_a_format_may_be_named(tmp_path: Path) -> None:
     """A name of no known kind is then read; an unknown format is refused with those that are known."""
     assert [r.text for r in read(tmp_path / "notes.log", "Plain.", format="text")] == ["Plain."]
-    with pytest.raises(InputError, match=f"the format 'doc' is unknown. Known are {', '.join(FORMATS)}"):
+    with pytest.raises(InputError, match=f"the format 'doc' is unknown. Known formats are {', '.join(FORMATS)}"):
         DocumentReader(tmp_path / "notes.log", format="doc")
 
 
@@ -262,7 +262,7 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         list(DocumentReader(tmp_path / name))
 
 
-def test_other_processes_give_the_same_records(tmp_path: Path) -> None:
+def test_records_do_not_depend_on_worker_processes(tmp_path: Path) -> None:
     """Order, problems and counts are those of one process."""
     for i in range(12):
         (tmp_path / f"p{i:02}.html").write_bytes(b"<p>\xe4" if i == 5 else f"<p>page {i}".encode() if i != 7 else b"")

@@ -1,4 +1,4 @@
-"""A dump of Wikipedia, from its XML to a search: articles and sections stay, all else is left out by reason or reported."""
+"""A Wikipedia dump from XML to search: articles and sections are read, everything else is skipped with a reason."""
 
 import bz2
 from pathlib import Path
@@ -90,7 +90,7 @@ def test_an_article_becomes_text_with_its_sections(path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_what_is_no_article_is_counted_by_reason(path: Path) -> None:
+def test_pages_that_are_not_articles_are_counted_by_reason(path: Path) -> None:
     """Nothing is read of it, and nothing is forgotten."""
     write(
         path,
@@ -114,10 +114,10 @@ def test_what_is_no_article_is_counted_by_reason(path: Path) -> None:
 
 BAD = "  <page>\n    <title>Bad</title>\n    <revision><text>a & b</text></revision>\n  </page>\n"
 BROKEN = [
-    (BAD, 12, "the page is not sound XML (not well-formed (invalid token))"),
-    (BAD.replace("&", "&lol;"), 12, "the page is not sound XML (undefined entity)"),
-    (BAD.replace("&", "<!ENTITY x 'y'>"), 12, "the page is not sound XML (not well-formed (invalid token))"),
-    (BAD.replace("&", "\0"), 12, "the page is not sound XML (not well-formed (invalid token))"),
+    (BAD, 12, "the page is not well-formed XML (not well-formed (invalid token))"),
+    (BAD.replace("&", "&lol;"), 12, "the page is not well-formed XML (undefined entity)"),
+    (BAD.replace("&", "<!ENTITY x 'y'>"), 12, "the page is not well-formed XML (not well-formed (invalid token))"),
+    (BAD.replace("&", "\0"), 12, "the page is not well-formed XML (not well-formed (invalid token))"),
     (BAD.replace("  </page>\n", ""), 10, "the page has no end (</page>)"),
     (BAD.replace("<title>Bad</title>", "").replace("&", ""), 10, "the page has no title"),
     ("  <page>\n<title>Bad</title>\n  </page>\n", 10, "the page has no text"),
@@ -125,7 +125,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("bad", "line", "message"), BROKEN, ids=[m[9:40] for _, _, m in BROKEN])
-def test_a_broken_page_costs_no_other(path: Path, bad: str, line: int, message: str) -> None:
+def test_a_broken_page_does_not_affect_others(path: Path, bad: str, line: int, message: str) -> None:
     """It is named by file and line, stops or is skipped, and its neighbours are read."""
     first = page(1, "First", "One.")
     line += first.count("\n") + HEAD.count("\n") - 9
@@ -147,13 +147,13 @@ BOMB = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">' + "".join(
     [
         (BOMB.encode() + b"]>" + dump(page(1, "A", "&i;")), r":1: declares a document type or an entity"),
         (HEAD.replace("<siteinfo>", '<!ENTITY a SYSTEM "file:///etc/passwd">').encode() + dump(), ":2: declares"),
-        (dump(page(1, "A", "a"))[:-15], "is no whole Wikipedia dump"),
-        (dump(page(1, "A", "a"))[:-60], "is no whole Wikipedia dump"),
-        (b"<rss></rss>", "is no whole Wikipedia dump"),
-        (b"", "is no whole Wikipedia dump"),
+        (dump(page(1, "A", "a"))[:-15], "is not a complete Wikipedia dump"),
+        (dump(page(1, "A", "a"))[:-60], "is not a complete Wikipedia dump"),
+        (b"<rss></rss>", "is not a complete Wikipedia dump"),
+        (b"", "is not a complete Wikipedia dump"),
     ],
 )
-def test_a_file_that_is_no_sound_dump_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
+def test_an_invalid_dump_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
     """No entity is ever expanded, and half a file is not taken for a whole one, even when broken records are skipped."""
     (tmp_path / "x-pages-articles.xml").write_bytes(data)
     with pytest.raises(InputError, match=message):
@@ -161,18 +161,18 @@ def test_a_file_that_is_no_sound_dump_is_refused(tmp_path: Path, data: bytes, me
 
 
 @pytest.mark.parametrize("cut_off", [1, 40, 300])
-def test_a_packed_dump_that_breaks_off_is_refused(path: Path, cut_off: int) -> None:
+def test_a_truncated_compressed_dump_is_refused(path: Path, cut_off: int) -> None:
     """Also where it ends between two streams."""
     data = write(path, *[page(i, f"T{i}", "Text.") for i in range(20)]).read_bytes()
     path.write_bytes(data[:-cut_off])
     with pytest.raises(InputError, match="cannot be read to its end"):
         list(DocumentReader(path, on_error="skip"))
     path.write_bytes(bz2.compress(dump(page(1, "A", "a"))[:-20]))
-    with pytest.raises(InputError, match="is no whole Wikipedia dump"):
+    with pytest.raises(InputError, match="is not a complete Wikipedia dump"):
         list(DocumentReader(path))
 
 
-def test_a_page_of_endless_length_is_not_held(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_page_is_refused_in_bounded_memory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is a problem of its own, by one long line or by many."""
     monkeypatch.setattr(compression, "MAX_RECORD_BYTES", 2000)
     write(path, page(1, "Line", "x" * 9000), page(2, "Lines", "x\n" * 4000), page(3, "Short", "Text."))
@@ -181,7 +181,7 @@ def test_a_page_of_endless_length_is_not_held(path: Path, monkeypatch: pytest.Mo
     assert all("longer than" in problem for problem in reader.problems)
 
 
-def test_streams_lines_and_processes_make_no_difference(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_articles_do_not_depend_on_streams_lines_or_processes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many streams, no line breaks between pages and several processes give the same records in the same order."""
     monkeypatch.setattr(wikipedia, "BATCH_BYTES", 1000)
     pages = [page(i, f"T{i}", f"Text {i}." if i % 3 else "#REDIRECT", redirect="" if i % 3 else "x") for i in range(30)]
@@ -226,14 +226,14 @@ SOUP = st.lists(
 
 
 @given(SOUP)
-def test_no_wikitext_is_too_broken(source: str) -> None:
+def test_any_wikitext_can_be_read(source: str) -> None:
     """Whatever the markup, the headings stand where they say and the text is tidy."""
     article = read_wikitext(source, ["file"])
     assert all(article.text[h.start : h.end] == h.path[-1] for h in article.headings)
     assert article.text == article.text.strip() and "\n\n\n" not in article.text
 
 
-def test_tidying_closes_the_gaps() -> None:
+def test_leftover_markup_is_removed() -> None:
     """Brackets that lost what was in them go, and so do spaces before a full stop."""
     assert remove_leftover_markup("'''A''' ( ; , ) is (; b) and (c, ) [ ] here .\n\n\n\n__NOTOC__\nNext  one ''(x)''") == (
         "A is (b) and (c) here.\n\nNext one (x)"
@@ -259,6 +259,6 @@ def test_tidying_closes_the_gaps() -> None:
         ("the 19<sup>th</sup>, CO<sub>2</sub>, H{{sub|2}}O, m<sup>2</sup>", "the 19th, CO2, H2O, m2"),
     ],
 )  # fmt: skip
-def test_figures_and_names_in_templates_stay_what_they_are(source: str, text: str) -> None:
+def test_templates_are_rendered_as_text(source: str, text: str) -> None:
     """No power, unit, uncertainty, joined value or name is lost: half of it would be a wrong fact."""
     assert read_wikitext(source, ["file"]).text == text

@@ -141,7 +141,8 @@ def test_outcomes_of_versions_that_did_not_tell_why_are_read():
         + "}]}"
     )
     verdict = parse_outcome(line)
-    assert (verdict.open, verdict.relation, verdict.segments[0].open, verdict.segments[0].base.open) == (None,) * 4
+    segment = verdict.segments[0]
+    assert {v.inconclusive_reason for v in (verdict, segment, segment.base)} == {None} and verdict.relation is None
     assert parse_outcome(format_outcome(verdict)) == verdict and verdict.why == ""
 
 

@@ -1,4 +1,4 @@
-"""Tiny language models that the tests of a session share."""
+"""Tiny language models, shared by all tests of a run."""
 
 from functools import cache
 
@@ -19,7 +19,7 @@ def model_folder(tmp_path_factory):
 
 @pytest.fixture
 def options(tmp_path):
-    """Return the options of a model with a reply cache of its own."""
+    """Return the options of a model with a separate reply cache."""
     from knowhalu.settings import LLMOptions
 
     return LLMOptions(cache_folder=tmp_path / "cache")

@@ -1,4 +1,4 @@
-"""Every baseline by a language model, from settings to verdict, over a server on loopback and a model in this process."""
+"""LLM baselines from settings to verdict, with a model behind a local server and in this process."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def checked(name, tmp_path, **llm):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_served_model_finds_what_is_wrong(name, tmp_path):
+def test_a_served_model_finds_the_wrong_claim(name, tmp_path):
     fake = FakeServer(TinyModel(thinks))
     fake.context = 1_000_000
     with running(fake):
@@ -51,7 +51,7 @@ def test_a_served_model_finds_what_is_wrong(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["halueval", "factored-single", "selfcheck", "wikichat"])
-def test_a_model_that_talks_nonsense_is_held_to_the_choices_or_fails_with_its_words(name, model_folder, tmp_path):
+def test_an_unusable_reply_is_constrained_or_a_failure_with_the_reply(name, model_folder, tmp_path):
     folder = model_folder(template=CHAT, max_position_embeddings=8192)
     outcome = checked(name, tmp_path, backend="transformers", model=str(folder), precision="fp32")
     if isinstance(outcome, Failure):

@@ -1,4 +1,4 @@
-"""The probabilities of labels, against following every token of random models in random tokenizations."""
+"""Label probabilities, against the exhaustive enumeration of tokens of random models with random tokenizations."""
 
 import math
 import random
@@ -18,7 +18,7 @@ def position(token, **top):
     return TokenLogprobs(token, math.log(likely[token]), tuple((t, math.log(p)) for t, p in likely.items()))
 
 
-def test_labels_that_share_their_first_token_are_told_apart():
+def test_labels_that_share_their_first_token_are_distinguished():
     walk = LabelProbabilitySearch(LABELS)
     assert walk.next() == ""
     walk.read("", [position("IN", IN=0.5, CORRECT=0.4, The=0.1), position("CORRECT", CORRECT=0.7, CON=0.3)])
@@ -27,7 +27,7 @@ def test_labels_that_share_their_first_token_are_told_apart():
     assert found == pytest.approx({"CORRECT": 0.4 / 0.9, "INCORRECT": 0.35 / 0.9, "INCONCLUSIVE": 0.15 / 0.9})
 
 
-def test_a_shared_beginning_that_was_not_taken_is_asked_for():
+def test_a_shared_prefix_outside_the_reply_is_expanded():
     walk = LabelProbabilitySearch(LABELS)
     walk.read("", [position(" CORRECT", _CORRECT=0.6, _IN=0.4)])
     assert walk.next() == " IN"
@@ -36,14 +36,14 @@ def test_a_shared_beginning_that_was_not_taken_is_asked_for():
     assert walk.probabilities() == pytest.approx({"CORRECT": 0.6, "INCORRECT": 0.1, "INCONCLUSIVE": 0.3})
 
 
-def test_a_beginning_of_no_weight_is_not_asked_for_and_shared():
+def test_a_shared_prefix_below_the_floor_is_divided_evenly():
     walk = LabelProbabilitySearch(LABELS)
     walk.read("", [position("CORRECT", CORRECT=0.99992, IN=0.00008)])
     assert walk.next() is None
     assert walk.probabilities()["INCORRECT"] == pytest.approx(0.00004)
 
 
-def test_tokens_of_the_same_text_count_together_and_the_taken_one_once():
+def test_tokens_of_equal_text_are_added_and_the_generated_one_counts_once():
     walk = LabelProbabilitySearch(("yes", "no"))
     top = (("yes", math.log(0.3)), ("yes", math.log(0.1)), ("no", math.log(0.4)))
     walk.read("", [TokenLogprobs("yes", math.log(0.3), top)])
@@ -53,19 +53,19 @@ def test_tokens_of_the_same_text_count_together_and_the_taken_one_once():
     assert other.probabilities() == pytest.approx({"yes": 0.1, "no": 0.9})
 
 
-def test_a_choice_that_begins_another_ends_where_the_text_does_not_go_on_with_it():
+def test_a_choice_that_is_a_prefix_of_another_gets_the_remaining_mass():
     walk = LabelProbabilitySearch(("1", "10"))
     walk.read("", [position("1", **{"1": 0.9, "2": 0.1}), position("</s>", **{"</s>": 0.5, "0": 0.2})])
     assert walk.probabilities() == pytest.approx({"1": 0.8, "10": 0.2})
 
 
-def test_a_text_that_goes_on_after_a_label_is_that_label():
+def test_text_after_a_label_does_not_change_it():
     walk = LabelProbabilitySearch(LABELS)
     walk.read("", [position("CORRECT.", **{"CORRECT.": 0.8, "INCORRECT\n": 0.2})])
     assert walk.probabilities() == pytest.approx({"CORRECT": 0.8, "INCORRECT": 0.2, "INCONCLUSIVE": 0.0})
 
 
-def test_nothing_known_is_no_probability():
+def test_without_log_probabilities_there_are_no_probabilities():
     walk = LabelProbabilitySearch(LABELS)
     assert walk.probabilities() == {}
     walk.read("", [])
@@ -75,13 +75,13 @@ def test_nothing_known_is_no_probability():
     assert (walk.next(), walk.probabilities()) == (None, {})
 
 
-def test_a_label_that_the_model_was_forced_to_say_has_no_probability():
+def test_a_label_below_the_minimum_mass_has_no_probability():
     walk = LabelProbabilitySearch(LABELS)
     walk.read("", [TokenLogprobs("CORRECT", -12.0, (("The", -0.1), ("A", -3.0)))])
     assert walk.probabilities() == {}
 
 
-def test_a_beginning_that_the_model_goes_on_with_otherwise_counts_for_no_label():
+def test_mass_that_leads_to_no_label_counts_for_none():
     walk = LabelProbabilitySearch(LABELS)
     walk.read("", [position("CORRECT", CORRECT=0.6, IN=0.4)])
     walk.read("IN", [position("SUFFICIENT", SUFFICIENT=0.75, CORRECT=0.25)])
@@ -89,8 +89,8 @@ def test_a_beginning_that_the_model_goes_on_with_otherwise_counts_for_no_label()
     assert walk.probabilities() == pytest.approx({"CORRECT": 6 / 7, "INCORRECT": 1 / 7, "INCONCLUSIVE": 0.0})
 
 
-def test_asking_ends():
-    walk = LabelProbabilitySearch(LABELS, floor=0.0, asks=5)
+def test_the_number_of_requests_is_bounded():
+    walk = LabelProbabilitySearch(LABELS, floor=0.0, max_requests=5)
     asked = []
     while (text := walk.next()) is not None:
         asked.append(text)
@@ -99,7 +99,7 @@ def test_asking_ends():
     assert sum(walk.probabilities().values()) == pytest.approx(1.0)
 
 
-def test_a_choice_is_drawn_by_its_probability_and_the_seed():
+def test_a_choice_is_sampled_by_its_probability_and_the_seed():
     probabilities = {"a": 0.7, "b": 0.3}
     assert pick_label(probabilities, 0.0, 5) == "a"
     drawn = [pick_label(probabilities, 1.0, seed) for seed in range(500)]
@@ -163,28 +163,28 @@ def followed(model, choices):
 
 
 @given(st.sampled_from(SETS), st.integers(0, 2**32), st.integers(1, 6))
-def test_probabilities_are_exact_whatever_the_tokenizer_and_the_path(choices, seed, length):
+def test_probabilities_are_exact_for_any_tokenization_and_order_of_requests(choices, seed, length):
     model, draw = RandomModel(choices, seed), random.Random(seed)
-    walk = LabelProbabilitySearch(choices, floor=0.0, heard=0.0, asks=10_000)
+    walk = LabelProbabilitySearch(choices, floor=0.0, min_mass=0.0, max_requests=10_000)
     while (text := walk.next()) is not None:
         walk.read(text, model.write(text, draw, length))
     assert walk.probabilities() == pytest.approx(followed(model, choices), abs=1e-9)
 
 
 @given(st.sampled_from(SETS), st.integers(0, 2**32))
-def test_a_floor_costs_no_more_accuracy_than_it_says(choices, seed):
+def test_the_error_of_a_floor_is_at_most_the_mass_below_it(choices, seed):
     model, draw = RandomModel(choices, seed), random.Random(seed)
-    walk = LabelProbabilitySearch(choices, floor=1e-3, heard=0.0, asks=10_000)
+    walk = LabelProbabilitySearch(choices, floor=1e-3, min_mass=0.0, max_requests=10_000)
     while (text := walk.next()) is not None:
         walk.read(text, model.write(text, draw, 3))
-    left = len(walk._flow()[1]) * 1e-3
+    left = len(walk._distribute()[1]) * 1e-3
     assert walk.probabilities() == pytest.approx(followed(model, choices), abs=2 * left + 1e-9)
 
 
 @given(st.sampled_from(SETS), st.integers(0, 2**32), st.integers(1, 4))
-def test_the_likeliest_tokens_alone_are_right_up_to_what_they_leave_out(choices, seed, k):
+def test_the_error_of_top_k_tokens_is_at_most_the_mass_left_out(choices, seed, k):
     model, draw = RandomModel(choices, seed), random.Random(seed)
-    walk, missing = LabelProbabilitySearch(choices, floor=0.0, heard=0.0, asks=10_000), 0.0
+    walk, missing = LabelProbabilitySearch(choices, floor=0.0, min_mass=0.0, max_requests=10_000), 0.0
     while (text := walk.next()) is not None:
         positions = []
         for full in model.write(text, draw, 1):
@@ -193,5 +193,5 @@ def test_the_likeliest_tokens_alone_are_right_up_to_what_they_leave_out(choices,
             positions.append(full._replace(top=tuple(top)))
         walk.read(text, positions)
     found, exact = walk.probabilities(), followed(model, choices)
-    reached = sum(walk._flow()[0].values())
+    reached = sum(walk._distribute()[0].values())
     assert not found or all(abs(found[c] - exact[c]) <= missing / max(reached, 1e-12) + 1e-9 for c in choices)

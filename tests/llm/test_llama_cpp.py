@@ -1,4 +1,4 @@
-"""The server backend against a real llama.cpp server, with a tiny model of random weights that the test makes itself."""
+"""The server backend against a real llama.cpp server, with a tiny model of random weights."""
 
 import socket
 import subprocess
@@ -120,7 +120,7 @@ def llm(url):
 
 def test_a_begun_reply_is_gone_on_with(llm):
     """What a model of random weights writes may be cut into other tokens when it is read again, so plain text is begun."""
-    asked = [changed(FREE, begun="the sea", max_tokens=6), changed(FREE, prompt=f"{FREE.prompt}the sea", max_tokens=6)]
+    asked = [changed(FREE, prefill="the sea", max_tokens=6), changed(FREE, prompt=f"{FREE.prompt}the sea", max_tokens=6)]
     rest, same = llm(asked)
     assert rest.text == same.text
     assert rest.prompt_tokens == same.prompt_tokens

@@ -1,4 +1,4 @@
-"""The whole path of a language model, from settings to verdict: a server on loopback, and a model in this process."""
+"""Checks from settings to verdict, with a language model behind a local server and in this process."""
 
 import pytest
 
@@ -60,12 +60,12 @@ def test_a_served_model_checks_an_answer_step_by_step(server, tmp_path):
     assert verdict.extraction.entity == "Berlin"
     judgment = verdict.segments[0].base
     assert [s.query.specific for s in judgment.steps] == ["Did Lang direct Metropolis?", "Was Fritz Lang born in Berlin?"]
-    assert judgment.measured == "probability" and judgment.confidence > 0.5
+    assert judgment.confidence_source == "probability" and judgment.confidence > 0.5
     assert "He was born in Vienna in 1890." in [e.quote for e in verdict.evidence]
     assert verdict.usage.cached_tokens > 0.8 * verdict.usage.prompt_tokens / 2
 
 
-def test_a_second_run_asks_the_model_nothing(server, tmp_path):
+def test_a_second_run_sends_no_requests(server, tmp_path):
     chosen = settings(tmp_path, url=server.url)
     first = Checker(chosen).check(SAMPLE)
     asked = len(server.requests)
@@ -76,7 +76,7 @@ def test_a_second_run_asks_the_model_nothing(server, tmp_path):
 
 
 @pytest.mark.parametrize("template", [None, CHAT])
-def test_a_model_that_talks_nonsense_ends_as_a_failure_with_its_words(model_folder, tmp_path, template):
+def test_an_unusable_reply_is_a_failure_with_the_reply(model_folder, tmp_path, template):
     folder = model_folder(template=template, max_position_embeddings=8192)
     chosen = settings(tmp_path, backend="transformers", model=str(folder), precision="fp32")
     outcome = Checker(chosen).check(SAMPLE)
@@ -92,7 +92,7 @@ def job(tmp_path, server, *ids):
     return output.read_bytes()
 
 
-def test_a_job_is_finished_by_the_model_that_began_it_or_not_at_all(server, tmp_path):
+def test_a_job_is_resumed_by_the_same_model_only(server, tmp_path):
     job(tmp_path, server, "1")
     server.names = ["other"]
     with pytest.raises(ResumeError, match="belongs to another run .llm was tiny [0-9a-f]{16}, is other [0-9a-f]{16}"):
@@ -102,7 +102,7 @@ def test_a_job_is_finished_by_the_model_that_began_it_or_not_at_all(server, tmp_
     assert b'"llm":"tiny ' in head and [parse_outcome(line).id for line in lines] == ["2", "1"]
 
 
-def test_a_server_that_is_down_ends_a_job_at_once_and_is_not_missed_by_a_finished_one(server, tmp_path):
+def test_an_unreachable_server_ends_an_unfinished_job_at_once(server, tmp_path):
     done = job(tmp_path, server, "1")
     down = FakeServer()
     with running(down):
@@ -113,12 +113,12 @@ def test_a_server_that_is_down_ends_a_job_at_once_and_is_not_missed_by_a_finishe
     assert (tmp_path / "out.jsonl").read_bytes() == done
 
 
-def test_a_model_in_this_process_is_known_by_its_files_before_it_is_loaded(tmp_path):
+def test_a_local_model_is_identified_by_its_files_without_loading_it(tmp_path):
     (tmp_path / "Small").mkdir()
     weights = tmp_path / "Small" / "model.safetensors"
     weights.write_bytes(b"one")
     checker = Checker(settings(tmp_path, backend="transformers", model=str(weights.parent)))
-    first = checker.answers
-    assert first.startswith("Small ") and first == checker.answers
+    first = checker.llm_identity
+    assert first.startswith("Small ") and first == checker.llm_identity
     weights.write_bytes(b"other")
-    assert checker.answers != first and Checker().answers == ""
+    assert checker.llm_identity != first and Checker().llm_identity == ""

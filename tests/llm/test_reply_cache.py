@@ -1,4 +1,4 @@
-"""The reply cache: the same question is asked once, by any number of processes, and never answered wrongly."""
+"""The reply cache: equal requests are sent once, by any number of processes, and never get another reply."""
 
 import asyncio
 from dataclasses import replace
@@ -38,7 +38,7 @@ class Client:
 
 
 @pytest.mark.parametrize("kind", [Model, Client])
-def test_a_reply_comes_back_as_it_was_and_says_so(options, kind):
+def test_a_stored_reply_is_returned_unchanged_and_marked_as_reused(options, kind):
     model = kind()
     assert ask(model, options, REQUEST) == [REPLY]
     assert ask(model, options, REQUEST, REQUEST) == [replace(REPLY, reused=True)] * 2
@@ -46,12 +46,12 @@ def test_a_reply_comes_back_as_it_was_and_says_so(options, kind):
 
 
 @pytest.mark.parametrize("kind", [Model, Client])
-def test_whatever_decides_a_reply_asks_anew(options, kind):
+def test_every_field_that_determines_a_reply_is_part_of_the_key(options, kind):
     model = kind()
     ask(model, options, REQUEST)
-    changes = {"prompt": "x", "system": "x", "begun": "x", "fixed": 0, "stop": ("x",), "max_tokens": 8, "choices": ("b", "a"),
+    changes = {"prompt": "x", "system": "x", "prefill": "x", "fixed": 0, "stop": ("x",), "max_tokens": 8, "choices": ("b", "a"),
                "temperature": 0.0, "seed": 5}  # fmt: skip
-    assert set(changes) | {"fresh"} == set(REQUEST.__dict__)
+    assert set(changes) | {"bypass_cache"} == set(REQUEST.__dict__)
     for name, value in changes.items():
         (reply,) = ask(model, options, replace(REQUEST, **{name: value}))
         assert not reply.reused, name
@@ -62,7 +62,7 @@ def test_whatever_decides_a_reply_asks_anew(options, kind):
 
 
 @pytest.mark.parametrize("kind", [Model, Client])
-def test_what_decides_nothing_asks_nothing(options, kind):
+def test_options_that_do_not_determine_a_reply_are_not_part_of_the_key(options, kind):
     model = kind()
     ask(model, options, REQUEST)
     for change in ({"url": "http://x/v1"}, {"concurrency": 3}, {"votes": 5}, {"timeout": 1.0}, {"cache_mb": 5}):
@@ -70,7 +70,7 @@ def test_what_decides_nothing_asks_nothing(options, kind):
 
 
 @pytest.mark.parametrize("kind", [Model, Client])
-def test_a_failure_is_not_kept(options, kind):
+def test_a_failure_is_not_stored(options, kind):
     model = kind()
     for _ in range(2):
         (error,) = ask(model, options, Generate("bad"))
@@ -79,15 +79,15 @@ def test_a_failure_is_not_kept(options, kind):
 
 
 @pytest.mark.parametrize("kind", [Model, Client])
-def test_a_fresh_request_asks_the_model_and_its_reply_replaces_what_was_kept(options, kind):
+def test_the_reply_to_a_request_that_bypasses_the_cache_replaces_the_stored_one(options, kind):
     backend, request = with_reply_cache(kind(), options), Generate("ab")
-    backend.memory.put(backend.memory.key("m", request), Completion("unreadable"))
-    texts = [ask(kind(), options, asked)[0].text for asked in (request, replace(request, fresh=True), request)]
+    backend.cache.put(backend.cache.key("m", request), Completion("unreadable"))
+    texts = [ask(kind(), options, asked)[0].text for asked in (request, replace(request, bypass_cache=True), request)]
     assert texts == ["unreadable", "ba", "ba"]
 
 
 @pytest.mark.parametrize("kind", [Model, Client])
-def test_a_blank_reply_is_not_kept(options, kind):
+def test_a_blank_reply_is_not_stored(options, kind):
     model = kind()
     for _ in range(2):
         assert not ask(model, options, Generate(" \n"))[0].reused
@@ -113,10 +113,10 @@ def test_other_weights_in_a_folder_under_the_home_folder_are_another_model(optio
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "model").mkdir()
     replies = with_reply_cache(Model(), options.model_copy(update={"model": "~/model"}))
-    assert replies.memory.folder == tmp_path / "model"
+    assert replies.cache.folder == tmp_path / "model"
 
 
-def test_the_same_request_twice_in_a_batch_is_asked_once(options):
+def test_equal_requests_in_a_batch_are_sent_once(options):
     model = Model()
     replies = ask(model, options, Generate("ab"), Generate("bad"), Generate("ab"), Generate("cd"))
     assert [getattr(r, "text", None) for r in replies] == ["ba", None, "ba", "dc"]
@@ -124,7 +124,7 @@ def test_the_same_request_twice_in_a_batch_is_asked_once(options):
     assert len(model.asked) == 3
 
 
-def test_without_a_cache_the_backend_is_left_as_it_is(options):
+def test_without_a_cache_the_backend_is_not_wrapped(options):
     model = Model()
     assert with_reply_cache(model, options.model_copy(update={"cache": False})) is model
     assert not (options.cache_folder).exists()
@@ -162,7 +162,7 @@ class Choosing(Twice):
         return Verdict(id=sample.id, task=Task.CLAIM, method="twice", **verdict)
 
 
-def test_a_row_whose_kept_replies_cannot_be_read_asks_the_model_again(options):
+def test_a_retried_row_bypasses_stored_replies_that_cannot_be_parsed(options):
     model = Improving()
     engine = Engine(Choosing(), Backends(generate=with_reply_cache(model, options)))
     outcomes = [one for _ in range(3) for one in engine.run([Sample(id="1", response="x")])]
@@ -172,7 +172,7 @@ def test_a_row_whose_kept_replies_cannot_be_read_asks_the_model_again(options):
 
 
 @pytest.mark.parametrize("kind", [Model, Client])
-def test_usage_says_that_no_model_was_asked(options, kind):
+def test_usage_counts_reused_replies(options, kind):
     def usage():
         engine = Engine(Twice(), Backends(generate=with_reply_cache(kind(), options)))
         (outcome,) = engine.run([Sample(id="1", response="x")])
@@ -183,7 +183,7 @@ def test_usage_says_that_no_model_was_asked(options, kind):
     assert (second.calls, second.reused, second.prompt_tokens, second.completion_tokens) == (0, 2, 0, 0)
 
 
-def test_the_client_behind_the_cache_is_closed_with_the_last_stream(options):
+def test_closing_the_cache_closes_its_backend_after_the_last_stream(options):
     client = Client()
     engine = Engine(Twice(), Backends(generate=with_reply_cache(client, options)))
     assert len(list(engine.run([Sample(id="1", response="x")]))) == 1
@@ -201,8 +201,8 @@ def test_the_client_behind_the_cache_is_closed_with_the_last_stream(options):
     assert client.closed == 2
 
 
-def test_the_engine_that_is_built_from_settings_has_a_cache(monkeypatch, options):
+def test_an_engine_built_from_settings_has_a_cache(monkeypatch, options):
     monkeypatch.setattr("knowhalu.build.llm_backend", lambda name: lambda *given: Model())
     engine = build_engine(Settings(reasoner="llm", llm=options))
     (batcher,) = (d for d in [engine.backends._given[Generate]])
-    assert batcher.memory.shelf.path == options.cache_folder / "replies.sqlite"
+    assert batcher.cache.store.path == options.cache_folder / "replies.sqlite"

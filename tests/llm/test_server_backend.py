@@ -1,11 +1,11 @@
-"""The server backend against a faithful fake on loopback, in every dialect and both styles."""
+"""The server backend against a fake server with real sockets, in every dialect and both styles."""
 
 import asyncio
 
 import pytest
 
 from knowhalu.errors import BackendError, ReplyError, SettingsError
-from knowhalu.llm import client as wire
+from knowhalu.io import http
 from knowhalu.llm.client import read_api_key
 from knowhalu.llm.server_backend import ServerBackend
 from knowhalu.requests import Generate
@@ -14,6 +14,7 @@ from tests.support.fake_server import FakeServer, running
 from tests.support.hanging import HANG
 from tests.support.llm_contract import *  # noqa: F403 - the shared tests run here
 from tests.support.llm_contract import CHOICE, FREE, LABELS, asker, changed
+from tests.support.server_faults import status
 from tests.support.tiny_model import TinyModel
 
 KINDS = ["vllm", "llamacpp", "sglang", "ollama", "plain"]
@@ -67,12 +68,12 @@ def test_label_probabilities_are_those_of_the_model(kind):
             request = changed(CHOICE, prompt=f"{number}: {CHOICE.prompt}")
             (reply,) = ask(fake, request)
             prompt = f"<user>{request.prompt}</><assistant>"
-            wanted = exact(fake.model, prompt, request.begun, LABELS)
+            wanted = exact(fake.model, prompt, request.prefill, LABELS)
             assert reply.choices == pytest.approx(wanted, abs=0.01)  # a second blank is not followed
 
 
 @pytest.mark.parametrize(("sure", "most"), [(0.6, 13), (0.99, 8), (0.9999, 1)])
-def test_the_surer_the_model_the_fewer_requests_a_label_needs(sure, most):
+def test_a_confident_model_needs_fewer_requests_for_a_label(sure, most):
     with running(FakeServer(TinyModel(lambda prompt: "Judgment: INCORRECT", sure))) as fake:
         assert ask(fake, CHOICE)[0].text == "INCORRECT"
         first, *further = [r.body for r in fake.requests if r.method == "POST"]
@@ -85,35 +86,35 @@ def test_the_surer_the_model_the_fewer_requests_a_label_needs(sure, most):
 def test_a_line_break_before_the_label_survives_a_template_that_trims(kind):
     model = TinyModel(lambda prompt: "Judgment:\nINCORRECT", 0.9999)
     with running(FakeServer(model, kind=kind)) as fake:
-        (reply,) = ask(fake, changed(CHOICE, begun="Judgment:\n"))
+        (reply,) = ask(fake, changed(CHOICE, prefill="Judgment:\n"))
         assert reply.choices["INCORRECT"] > 0.999
         assert len(fake.requests) == 2
-        (rest,) = ask(fake, changed(FREE, begun="Judgment:\n"))
+        (rest,) = ask(fake, changed(FREE, prefill="Judgment:\n"))
         assert rest.text == "INCORRECT"
 
 
-def test_what_the_server_is_is_asked_once(fake):
+def test_the_list_of_models_is_requested_once(fake):
     ask(fake, *[FREE] * 20)
     assert [r.method for r in fake.requests].count("GET") == 1
     assert fake.requests[1].body["model"] == "tiny"
 
 
-def test_a_prefix_that_was_computed_before_is_counted(fake):
+def test_cached_prompt_tokens_are_counted(fake):
     first = ask(fake, changed(FREE, prompt="word " * 60))[0]
     second = ask(fake, changed(FREE, prompt="word " * 60 + "end"))[0]
     assert first.cached_tokens == 0
     assert second.cached_tokens > 200
 
 
-def test_sampling_habits_of_the_server_are_switched_off(fake):
+def test_sampling_defaults_of_the_server_are_switched_off(fake):
     ask(fake, FREE)
     body = fake.requests[-1].body
     assert (body["top_p"], body["top_k"], body["repetition_penalty"], body["temperature"]) == (1.0, -1, 1.0, 0.0)
 
 
-def test_a_model_without_a_chat_template_is_asked_for_plain_completions():
+def test_a_model_without_a_chat_template_gets_plain_completions():
     with running(FakeServer(template=False)) as fake:
-        reply = ask(fake, changed(FREE, system="Be kind.", begun="It "), FREE)[0]
+        reply = ask(fake, changed(FREE, system="Be kind.", prefill="It "), FREE)[0]
         assert reply.text
         last = [r for r in fake.requests if r.path == "/v1/completions"][0]
         assert last.body["prompt"] == "Be kind.\n\nTell me something of the sea.\nIt "
@@ -123,7 +124,7 @@ def test_a_model_without_a_chat_template_is_asked_for_plain_completions():
 
 
 @pytest.mark.parametrize(("top", "asked"), [(5, 5), (0, None)])
-def test_fewer_log_probabilities_are_asked_for_where_a_server_gives_fewer(top, asked):
+def test_fewer_log_probabilities_are_requested_where_the_server_limits_them(top, asked):
     with running(FakeServer(top=top)) as fake:
         (reply,) = ask(fake, CHOICE)
         assert reply.text in LABELS
@@ -131,7 +132,7 @@ def test_fewer_log_probabilities_are_asked_for_where_a_server_gives_fewer(top, a
         assert bool(reply.choices) == bool(asked)
 
 
-def test_a_server_that_fails_over_log_probabilities_is_asked_without(fake):
+def test_log_probabilities_are_left_out_where_the_server_fails_on_them(fake):
     async def without_logits(exchange):
         if "logprobs" not in exchange.body:
             return await exchange.answer()
@@ -151,7 +152,7 @@ def test_without_log_probabilities_a_label_has_no_probability(kind):
         assert (reply.text, reply.choices, reply.logprobs) == ("INCORRECT", {}, ())
 
 
-def test_a_field_that_the_server_does_not_know_is_left_out(fake):
+def test_a_field_that_the_server_rejects_is_left_out(fake):
     async def strict(exchange):
         unknown = next((n for n in ("top_k", "min_p", "structured_outputs") if n in exchange.body), None)
         if unknown is None:
@@ -163,7 +164,7 @@ def test_a_field_that_the_server_does_not_know_is_left_out(fake):
     assert all(r.text in LABELS and r.choices for r in replies)
 
 
-def test_which_model_answers_is_told(fake):
+def test_the_identity_has_the_details_of_the_model(fake):
     async def told():
         server = server_for(fake)
         try:
@@ -174,7 +175,7 @@ def test_which_model_answers_is_told(fake):
     assert asyncio.run(told()) == '{"model": "tiny", "owned_by": "vllm", "root": "/models/tiny"}'
 
 
-def test_several_models_need_a_choice():
+def test_several_models_require_a_setting():
     with running(FakeServer(names=["one", "two"])) as fake:
         (error,) = ask(fake, FREE)
         assert isinstance(error, BackendError)
@@ -184,29 +185,29 @@ def test_several_models_need_a_choice():
         assert "no model 'three' here; the server has one, two" in error.reason
 
 
-def test_a_prompt_that_is_too_long_says_so_and_is_not_asked_again(fake):
+def test_a_prompt_that_exceeds_the_context_is_not_retried(fake):
     (error,) = ask(fake, changed(FREE, prompt="word " * 2000))
     assert "maximum context length is 4000 tokens" in error.reason
     assert "--max-model-len" in error.reason
     assert [r.method for r in fake.requests].count("POST") == 1
 
 
-def test_a_reply_that_names_two_labels_is_none():
+def test_a_reply_with_two_labels_is_an_error():
     with running(FakeServer(TinyModel(lambda prompt: "Judgment: CORRECT or INCORRECT"), kind="plain", logprobs=False)) as fake:
         (error,) = ask(fake, CHOICE)
         assert isinstance(error, ReplyError)
         assert "CORRECT" in error.reply
 
 
-def test_an_echo_of_the_begun_reply_is_dropped(fake):
+def test_an_echo_of_the_prefill_is_removed(fake):
     async def echo(exchange):
         status, payload = fake.reply(exchange)
         payload["choices"][0]["message"]["content"] = "It is " + payload["choices"][0]["message"]["content"]
         await exchange.send(status, payload)
 
-    (plain,) = ask(fake, changed(FREE, begun="It is "))
+    (plain,) = ask(fake, changed(FREE, prefill="It is "))
     fake.strike("model", echo)
-    (echoed,) = ask(fake, changed(FREE, begun="It is "))
+    (echoed,) = ask(fake, changed(FREE, prefill="It is "))
     assert echoed.text == plain.text
 
 
@@ -225,8 +226,19 @@ def test_a_key_that_cannot_be_sent_is_named(monkeypatch):
         read_api_key(LLMOptions(api_key_env="MY_KEY"))
 
 
-def test_no_more_requests_are_under_way_than_allowed(fake, monkeypatch):
-    monkeypatch.setattr(wire, "KEEPALIVE_SECONDS", HANG)  # no connection is let go and made anew
+def test_neither_proxies_nor_cookies_are_used(fake, monkeypatch):
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    fake.strike("model", status(429, headers=["Set-Cookie: session=1; Path=/"]))
+    assert ask(fake, FREE)[0].text
+    assert [r.method for r in fake.requests] == ["GET", "POST", "POST"]
+    assert not any("cookie" in r.headers for r in fake.requests)
+
+
+def test_requests_in_flight_stay_within_the_limit(fake, monkeypatch):
+    monkeypatch.setattr(http, "KEEPALIVE_SECONDS", HANG)  # no connection is let go and made anew
     under_way, most = 0, 0
 
     async def count(exchange):
@@ -243,12 +255,12 @@ def test_no_more_requests_are_under_way_than_allowed(fake, monkeypatch):
     assert fake.connections <= 3
 
 
-def test_one_backend_serves_one_loop_after_another(fake):
+def test_one_backend_serves_several_event_loops(fake):
     server = server_for(fake)
     for _ in range(3):
         assert asker(server)([FREE])[0].text
 
 
-def test_what_is_drawn_has_the_seed_of_the_request(fake):
+def test_a_sampled_reply_has_the_seed_of_the_request(fake):
     ask(fake, Generate("x", temperature=0.7, seed=11))
     assert (fake.requests[-1].body["seed"], fake.requests[-1].body["temperature"]) == (11, 0.7)

@@ -1,4 +1,4 @@
-"""The file of kept replies: what goes first, what is damaged or somebody else's, and many processes that write at once."""
+"""The SQLite file of the reply cache: its limit, damaged and foreign files, and concurrent processes."""
 
 import json
 import multiprocessing
@@ -14,7 +14,7 @@ from knowhalu.settings import LLMOptions
 from tests.support.memory_models import REPLY, REQUEST, Model, ask, write_many
 
 
-def test_the_folder_of_caches_follows_the_desktop_standard(monkeypatch, tmp_path):
+def test_the_cache_folder_follows_the_platform(monkeypatch, tmp_path):
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert default_cache_folder() == tmp_path / "knowhalu"
@@ -31,7 +31,7 @@ class Clock:
         return self.now
 
 
-def test_what_was_not_used_for_longest_goes_first(tmp_path):
+def test_the_least_recently_used_is_dropped_first(tmp_path):
     clock = Clock()
     shelf = SQLiteCache(tmp_path / "r.sqlite", 2**20, clock)
     keys = [f"{n:032}".encode() for n in range(400)]
@@ -48,7 +48,7 @@ def test_what_was_not_used_for_longest_goes_first(tmp_path):
     assert (tmp_path / "r.sqlite").stat().st_size < 3 * 2**20
 
 
-def test_a_text_larger_than_the_shelf_is_kept_alone(tmp_path):
+def test_a_text_over_the_limit_is_stored_alone(tmp_path):
     shelf = SQLiteCache(tmp_path / "r.sqlite", 2**16)
     for name in (b"a", b"b"):
         shelf.put(name, "x" * 2**18)
@@ -69,15 +69,15 @@ def test_a_changed_text_counts_as_absent(tmp_path, options):
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "null", "7", json.dumps({"text": "x", "logprobs": [], "odd": 1}), "no json"])
-def test_a_text_that_is_no_reply_counts_as_absent(options, text):
+def test_an_entry_that_is_not_a_reply_counts_as_absent(options, text):
     model = Model()
     backend = with_reply_cache(model, options)
-    backend.memory.shelf.put(backend.memory.key("m", REQUEST), text)
+    backend.cache.store.put(backend.cache.key("m", REQUEST), text)
     assert backend.answer_many([REQUEST]) == [REPLY]
 
 
 @pytest.mark.parametrize("damage", [b"not a database at all" * 100, b"SQLite format 3\0" + b"\xff" * 5000])
-def test_a_damaged_file_is_named_with_the_cure(options, damage):
+def test_a_damaged_file_is_named_with_the_remedy(options, damage):
     path = options.cache_folder / "replies.sqlite"
     path.parent.mkdir()
     path.write_bytes(damage)
@@ -86,7 +86,7 @@ def test_a_damaged_file_is_named_with_the_cure(options, damage):
     assert path.read_bytes() == damage
 
 
-def test_somebody_elses_database_is_left_alone(options):
+def test_another_programs_database_is_not_changed(options):
     path = options.cache_folder / "replies.sqlite"
     path.parent.mkdir()
     base = sqlite3.connect(path)
@@ -102,20 +102,20 @@ def test_somebody_elses_database_is_left_alone(options):
         with_reply_cache(Model(), options)
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+def test_a_folder_that_cannot_be_created_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(SettingsError, match="cannot be opened"):
         with_reply_cache(Model(), LLMOptions(cache_folder=tmp_path / "file" / "cache"))
 
 
-def test_a_cache_that_fails_later_is_a_failure_with_the_cure(options):
+def test_a_cache_that_fails_during_a_check_is_a_failure_with_the_remedy(options):
     backend = with_reply_cache(Model(), options)
-    backend.memory.shelf._base.execute("DROP TABLE texts")
+    backend.cache.store._connection.execute("DROP TABLE texts")
     with pytest.raises(BackendError, match="the reply cache failed .* Delete the file"):
         backend.answer_many([REQUEST])
 
 
-def test_processes_that_write_at_once_keep_every_reply(options):
+def test_concurrent_processes_store_every_reply(options):
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(3)
     workers = [context.Process(target=write_many, args=(options.cache_folder, start, barrier)) for start in (0, 20, 40)]

@@ -1,4 +1,4 @@
-"""How vLLM is set up and asked, with a stand-in for the package; vLLM itself is not run here."""
+"""The options and requests given to vLLM, with a stand-in for the package; vLLM itself is not run here."""
 
 import os
 import sys
@@ -29,19 +29,19 @@ def test_the_engine_is_set_up_from_the_options(vllm, model_folder):
     assert not llm.trust_remote_code and llm.logprobs_mode == "raw_logprobs"
 
 
-def test_nothing_is_reported_or_fetched(vllm, model_folder):
+def test_vllm_neither_reports_usage_nor_downloads(vllm, model_folder):
     VLLMBackend(LLMOptions(model=str(model_folder())))
     assert [os.environ[n] for n in ("VLLM_NO_USAGE_STATS", "DO_NOT_TRACK", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")] == ["1"] * 4
     assert os.environ["VLLM_BATCH_INVARIANT"] == ""
 
 
-def test_the_context_is_the_one_that_is_set(vllm, model_folder):
+def test_the_context_follows_the_options(vllm, model_folder):
     llm = VLLMBackend(LLMOptions(model=str(model_folder()), max_length=256))
     [over] = llm.answer_many([Generate("The lighthouse. " * 60, max_tokens=100)])
-    assert "256 that the model reads" in over.reason
+    assert "the model's context of 256" in over.reason
 
 
-def test_batch_invariant_kernels_are_asked_for_before_vllm_is_imported(vllm, model_folder, monkeypatch):
+def test_batch_invariant_kernels_are_set_before_vllm_is_imported(vllm, model_folder, monkeypatch):
     options = LLMOptions(model=str(model_folder()), deterministic=True)
     with pytest.raises(SettingsError, match="too late"):
         VLLMBackend(options)
@@ -49,7 +49,7 @@ def test_batch_invariant_kernels_are_asked_for_before_vllm_is_imported(vllm, mod
     VLLMBackend(options)
 
 
-def test_vllm_that_is_not_installed_is_named_with_its_extra(model_folder, monkeypatch):
+def test_missing_vllm_names_the_extra(model_folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "vllm", None)
     with pytest.raises(MissingExtra, match=r"knowhalu\[vllm\]"):
         VLLMBackend(LLMOptions(model=str(model_folder())))
@@ -77,7 +77,7 @@ def test_each_token_of_a_choice_is_forced_once(vllm, model_folder, monkeypatch):
     assert all(s.max_tokens == 1 and s.prompt_logprobs is None for _, s in asked)
 
 
-def test_a_token_that_was_not_forced_is_an_error_and_no_label(vllm, model_folder, monkeypatch):
+def test_another_token_than_the_forced_one_is_an_error(vllm, model_folder, monkeypatch):
     llm = VLLMBackend(LLMOptions(model=str(model_folder())))
     generate = llm.llm.generate
 
@@ -88,11 +88,11 @@ def test_a_token_that_was_not_forced_is_an_error_and_no_label(vllm, model_folder
 
     monkeypatch.setattr(llm.llm, "generate", others)
     wrong, fine = llm.answer_many([Generate("Judgment:", choices=(" YES", " NO"))] * 2)
-    assert isinstance(wrong, BackendError) and "was to generate" in wrong.reason
+    assert isinstance(wrong, BackendError) and "was forced" in wrong.reason
     assert sum(fine.choices.values()) == pytest.approx(1)
 
 
-def test_a_reply_that_was_broken_off_is_an_error(vllm, model_folder, monkeypatch):
+def test_an_aborted_reply_is_an_error(vllm, model_folder, monkeypatch):
     llm = VLLMBackend(LLMOptions(model=str(model_folder())))
     generate = llm.llm.generate
 

@@ -174,4 +174,4 @@ def test_an_answer_that_stands_in_its_source_may_still_be_wrong_and_an_index_is_
     samples = [Sample(id="1", question="Until when?", response="Mara Quill owned it for 12 years.", knowledge=MILL),
                Sample(id="2", response="It stood until 1903.")]  # fmt: skip
     found = list(Engine(method, Backends()).run(samples))
-    assert [v.label for v in found] == [Label.INCONCLUSIVE] * 2 and "come with the text" in found[1].reason
+    assert [v.label for v in found] == [Label.INCONCLUSIVE] * 2 and "given with the text" in found[1].reason

@@ -94,10 +94,10 @@ def assert_exact(sample, verdict):
 def assert_has_its_reasons(verdict, name):
     """What is open says why, and nothing else does; what is wrong by the sources says how they stand to it."""
     for told in (verdict, *verdict.segments):
-        assert (told.open is not None) == (told.label is Label.INCONCLUSIVE), told
+        assert (told.inconclusive_reason is not None) == (told.label is Label.INCONCLUSIVE), told
         assert told.relation is None or told.label is Label.INCORRECT
     for judgment in (j for s in verdict.segments for j in (s.base, s.supplement) if j is not None):
-        assert judgment.open is not None or judgment.label is not Label.INCONCLUSIVE, judgment
+        assert judgment.inconclusive_reason is not None or judgment.label is not Label.INCONCLUSIVE, judgment
     wrong = verdict.label is Label.INCORRECT and verdict.kind is not HallucinationKind.OFF_TARGET
     if wrong and name in TELLS_HOW and any(s.label is Label.INCORRECT for s in verdict.segments):
         assert verdict.relation in (Relation.CONTRADICTION, Relation.NEUTRAL)

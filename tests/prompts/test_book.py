@@ -5,15 +5,18 @@ from collections import Counter
 import pytest
 
 from knowhalu.errors import PromptError, ReplyError
-from knowhalu.methods.common.labels import TIE_ORDER
-from knowhalu.prompts.book import BASELINE_PROMPTS, BaselinePromptBook, load_judged_examples
-from knowhalu.prompts.claim_replies import JudgedClaim, format_judged_claims, read_claim_list, read_judged_claims
+from knowhalu.methods.baselines.judge import judge_request
+from knowhalu.methods.common.labels import THREE_LABEL_SCHEME
+from knowhalu.prompts.book import BASELINES, PromptBook
+from knowhalu.prompts.examples import load_judged_examples
+from knowhalu.prompts.format import JudgedClaim, format_judged_claims
+from knowhalu.prompts.replies import read_claim_list, read_judged_claims
 from knowhalu.requests import Completion
 from knowhalu.settings import LLMOptions
 from knowhalu.text.sentences import content_words
 from knowhalu.types import Label, Sample, Task
 
-BOOK = BaselinePromptBook(LLMOptions(), tuple(BASELINE_PROMPTS))
+BOOK = PromptBook(BASELINES)
 EVERY = [(task, example) for task in Task for example in load_judged_examples(task)]
 SAMPLE = {
     Task.QA: Sample(question="q", response="a"), Task.RAG: Sample(question="q", response="a", documents="d"),
@@ -35,7 +38,7 @@ def test_labels_are_balanced_and_in_no_fixed_order(task):
      ("factored_single", (2, 2, 2)), ("zero_shot_cot", (0, 0, 0))],
 )  # fmt: skip
 def test_a_prompt_shows_as_many_examples_of_each_label(task, name, each):
-    request = BOOK.judge(name, SAMPLE[task], ())
+    request = judge_request(BOOK, name, SAMPLE[task], ())
     lines = request.prompt[: request.fixed].split("\n")
     assert tuple(lines.count(str(label)) for label in (Label.CORRECT, Label.INCORRECT, Label.INCONCLUSIVE)) == each
 
@@ -43,7 +46,7 @@ def test_a_prompt_shows_as_many_examples_of_each_label(task, name, each):
 @pytest.mark.parametrize("name", ["halueval", "halueval_cot"])
 @pytest.mark.parametrize("task", list(Task))
 def test_passages_are_shown_from_memory_only_where_a_text_was_made_from_them(name, task):
-    request = BOOK.judge(name, SAMPLE[task], ())
+    request = judge_request(BOOK, name, SAMPLE[task], ())
     shown = "passage" in request.prompt[: request.fixed].lower()
     assert shown == (task in (Task.RAG, Task.SUMMARY))
 
@@ -53,7 +56,7 @@ def test_the_label_of_an_example_follows_from_its_claims(task, example):
     labels = {c.label for c in example.claims}
     order = (Label.INCORRECT, Label.INCONCLUSIVE, Label.CORRECT)
     assert example.label is next(one for one in order if one in labels)
-    assert set(order) == set(TIE_ORDER)
+    assert set(order) == set(THREE_LABEL_SCHEME.ties)
 
 
 @pytest.mark.parametrize(("task", "example"), EVERY)
@@ -107,9 +110,9 @@ def test_a_list_that_has_lost_a_claim_is_no_list(text):
 
 def test_every_request_ends_in_its_open_section_and_keeps_its_examples_fixed():
     for name in ("halueval", "halueval_knowledge", "few_shot"):
-        assert BOOK.judge(name, SAMPLE[Task.QA], ()).prompt.endswith("\n### Label:")
+        assert judge_request(BOOK, name, SAMPLE[Task.QA], ()).prompt.endswith("\n### Label:")
     for task in Task:
-        request = BOOK.judge("factored_single", SAMPLE[task], ())
+        request = judge_request(BOOK, "factored_single", SAMPLE[task], ())
         assert request.fixed > 1000 and request.prompt[request.fixed :].startswith("### ")
         assert "$" not in request.prompt
 
@@ -117,11 +120,11 @@ def test_every_request_ends_in_its_open_section_and_keeps_its_examples_fixed():
 def test_a_prompt_or_examples_of_ones_own_win_and_a_faulty_one_is_refused_when_loaded(tmp_path):
     (tmp_path / "baselines/examples").mkdir(parents=True)
     (tmp_path / "baselines/few_shot.txt").write_text('+++\nholes = ["sample"]\n+++\nMine.\n$sample\n### Label:')
-    book = BaselinePromptBook(LLMOptions(prompts=tmp_path), ("few_shot",))
-    assert book.judge("few_shot", SAMPLE[Task.CLAIM], ()).prompt == "Mine.\n### Claim: a\n### Label:"
+    book = PromptBook(BASELINES, LLMOptions(prompts=tmp_path), ("few_shot",))
+    assert judge_request(book, "few_shot", SAMPLE[Task.CLAIM], ()).prompt == "Mine.\n### Claim: a\n### Label:"
     (tmp_path / "baselines/supported.txt").write_text('+++\nholes = ["text"]\n+++\n$text')
     with pytest.raises(PromptError, match=r"supported\.txt: no value for \$text"):
-        BaselinePromptBook(LLMOptions(prompts=tmp_path), ("supported",))
+        PromptBook(BASELINES, LLMOptions(prompts=tmp_path), ("supported",))
     (tmp_path / "baselines/examples/claim.toml").write_text('[[examples]]\nclaim = "x"\nlabel = "CORRECT"\n')
     with pytest.raises(PromptError, match=r"claim\.toml, line 1: example 1\.passages"):
-        BaselinePromptBook(LLMOptions(prompts=tmp_path), ("claims",))
+        PromptBook(BASELINES, LLMOptions(prompts=tmp_path), ("claims",))

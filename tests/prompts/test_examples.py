@@ -8,7 +8,7 @@ import pytest
 from knowhalu.errors import PromptError
 from knowhalu.methods.common.attribution import ground_statements
 from knowhalu.prompts import format as layout
-from knowhalu.prompts.book import KNOWHALU_HOLES, KnowHaluPromptBook
+from knowhalu.prompts.book import KnowHaluPromptBook, demonstrate_judgments, knowhalu_family
 from knowhalu.prompts.examples import TASK_FIELDS, examples_file, load_examples, prompt_family_hash
 from knowhalu.prompts.format import ENTITY, GENERAL, LABEL, SPECIFIC, THOUGHT
 from knowhalu.prompts.replies import read_extraction, read_label, read_next_step, read_sentences, read_triplets, split_sections
@@ -61,7 +61,7 @@ def test_the_knowledge_of_an_example_is_borne_out_by_its_passages(task, example,
         triplets = step.knowledge.triplets
         told = [str(t) for t in triplets] or read_sentences(step.knowledge.text, "")
         made = ground_statements(form, told, triplets, part, step.query, step.passages)
-        assert (made.text, made.unfounded) == (step.knowledge.text, "")
+        assert (made.text, made.unsupported) == (step.knowledge.text, "")
         texts = {p.id: p.text for p in step.passages}
         assert all(texts[q.passage][q.start : q.end] == q.text for q in made.quotes)
 
@@ -87,7 +87,7 @@ def test_pieces_like_those_of_the_examples_are_read_so():
 
 
 def test_a_judgment_ends_with_its_label_on_a_line_of_its_own():
-    shown = layout.demonstrate_judgments(load_examples(Task.CLAIM), Task.CLAIM, KnowledgeForm.STRUCTURED, "combined")
+    shown = demonstrate_judgments(None, Task.CLAIM, KnowledgeForm.STRUCTURED, "combined")
     for part in shown.split("\n\n"):
         assert part.split("\n")[-2] == f"### {LABEL}:" and part.split("\n")[-1] in set(Label)
         assert SECTION.findall(part)[-2:] == ["Judgment", "Label"] and "Thought" not in part
@@ -162,5 +162,5 @@ def test_a_users_prompt_with_other_holes_is_refused_before_a_run(tmp_path):
 
 
 def test_every_prompt_keeps_its_holes_at_its_end():
-    for name in KNOWHALU_HOLES:
-        assert KNOWHALU_HOLES[name][0] == "demonstrations"
+    for name, spec in knowhalu_family().prompts.items():
+        assert load_prompt(f"knowhalu/{name}").holes == ("demonstrations", *spec.holes)

@@ -224,7 +224,8 @@ def test_a_missing_query_is_asked_again_with_what_was_there():
     })  # fmt: skip
     again = thinker.requests("query")[1]
     assert (
-        again.begun == " Begin with the first detail.\n### Specific query 1: Does Vienna lie on the Danube?\n### General query 1:"
+        again.prefill
+        == " Begin with the first detail.\n### Specific query 1: Does Vienna lie on the Danube?\n### General query 1:"
     )
     assert verdict.segments[0].base.steps[0].query.general == "Where does Vienna lie?"
 
@@ -234,7 +235,7 @@ def test_a_lazy_model_is_made_to_ask():
         ("query", 0): " The claim needs no check.\n### Specific query 1: Done",
         ("query", 1): " Does Vienna lie on the Danube?\n### General query 1: Where does Vienna lie?",
     })  # fmt: skip
-    assert thinker.requests("query")[1].begun.endswith("### Specific query 1:")
+    assert thinker.requests("query")[1].prefill.endswith("### Specific query 1:")
     assert verdict.hallucinated is False
 
 
@@ -252,7 +253,7 @@ def test_a_query_that_is_cut_off_is_not_searched():
         ("query", 1): " Where does Vienna lie?",
     })  # fmt: skip
     assert verdict.segments[0].base.steps[0].query.general == "Where does Vienna lie?"
-    assert thinker.requests("query")[1].begun.endswith("### General query 1:")
+    assert thinker.requests("query")[1].prefill.endswith("### General query 1:")
 
 
 def test_cut_off_knowledge_keeps_its_whole_statements():
@@ -268,13 +269,13 @@ def test_triplets_are_begun_for_a_model_that_writes_sentences():
     thinker, verdict = run(
         {("knowledge", 0): "Vienna lies on the Danube.", ("knowledge", 1): "Vienna, lies on, the Danube)"}, base_form="structured"
     )
-    assert thinker.requests("knowledge")[1].begun == " ("
+    assert thinker.requests("knowledge")[1].prefill == " ("
     assert str(verdict.segments[0].base.steps[0].knowledge.triplets[0]) == "(Vienna, lies on, the Danube)"
 
 
 def test_a_label_without_constraint_is_asked_for_again_in_other_words():
     thinker, verdict = run({("label", 0): "Yes, it fits.", ("label", 1): "It is INCORRECT? No, it is CORRECT."})
-    assert thinker.requests("label")[1].begun.endswith("### Label:\nOne of CORRECT, INCORRECT, INCONCLUSIVE:\n")
+    assert thinker.requests("label")[1].prefill.endswith("### Label:\nOne of CORRECT, INCORRECT, INCONCLUSIVE:\n")
     assert verdict.hallucinated is False
 
 
@@ -282,7 +283,7 @@ def test_an_entity_is_asked_for_again():
     thinker = Thinker([HOP], raw={("entity", 0): " \n", ("entity", 1): Completion(" Danube", logprobs=(-0.5,))})
     verdict = check(thinker, SAMPLE.model_copy(update={"question": "On which river?"}), PAGES, delta1=0.5)
     assert verdict.extraction.entity == "Danube"
-    assert thinker.requests("entity")[1].begun.endswith("### Entity (the answer's own words, NONE or REFUSAL):")
+    assert thinker.requests("entity")[1].prefill.endswith("### Entity (the answer's own words, NONE or REFUSAL):")
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_the_head_is_read():
         ("+++\nholes = ['a']\nmax_tokens = 0\n+++\n$a", "max_tokens"),
         (HEAD + DEMO + TAIL + "$other", r"\$other is not declared"),
         (HEAD + DEMO + TAIL.replace("${claim}", ""), r"declares \$claim"),
-        (HEAD + DEMO + TAIL + "$claim", r"\$claim stands twice"),
+        (HEAD + DEMO + TAIL + "$claim", r"\$claim occurs twice"),
         (HEAD + "$claim $source", "another order"),
         (HEAD + TAIL + DEMO, r"\$source is misplaced: the fixed section 'Judgment'"),
         (

@@ -8,7 +8,6 @@ from knowhalu.report.highlight import (
     HighlightedSegment,
     HighlightedText,
     highlight_segments,
-    rebuild_response,
 )
 from knowhalu.results import Finding
 from knowhalu.types import Label
@@ -40,7 +39,7 @@ def test_evidence_marks_its_words_and_bears_its_number():
 
 def test_a_contradiction_shows_over_support_and_a_finding_that_failed_shows_too():
     support = EVIDENCE.model_copy(update={"response_start": 0, "response_end": 22, "relation": "supports"})
-    finding = Finding(unit="entity", start=10, end=16, text="metres", label=Label.INCONCLUSIVE, supported=0.5, reason="open")
+    finding = Finding(unit="entity", start=10, end=16, text="metres", label=Label.INCONCLUSIVE, p_supported=0.5, reason="open")
     segment = SEGMENT.model_copy(update={"evidence": (support, EVIDENCE), "findings": (finding,)})
     (found,) = highlight_segments(ONE.response, with_segments(segment))
     assert [(p.text, p.mark, p.evidence) for p in found.pieces] == [
@@ -78,7 +77,7 @@ def test_a_response_that_is_too_long_says_how_much_is_missing():
 
 
 def test_without_the_row_the_response_is_put_together_from_its_segments():
-    assert rebuild_response(SAID) == ONE.response
+    assert SAID.response == ONE.response
     parted = with_segments(cut(SEGMENT, 0, 5), cut(SEGMENT, 10, 22))
-    assert rebuild_response(parted) == "It is …   metres high."
-    assert len(rebuild_response(parted)) == len(ONE.response)
+    assert parted.response == "It is …   metres high."
+    assert len(parted.response) == len(ONE.response)

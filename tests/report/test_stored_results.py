@@ -20,8 +20,8 @@ def book(monkeypatch):
                number(("Them",), "TPR", 75.0, "tpr"), number(("Them",), "s", 8.0, "seconds")]  # fmt: skip
     sets = {"my-set": SimpleNamespace(folders=("my-set", "said"))}
     known = SimpleNamespace(sets=sets, papers={"p": SimpleNamespace(title="A Paper: on things")})
-    monkeypatch.setattr(here.book, "published", lambda: known)
-    monkeypatch.setattr(here.book, "numbers", lambda set: [n for n in numbers if n.set == set])
+    monkeypatch.setattr(here.book, "read_published", lambda: known)
+    monkeypatch.setattr(here.book, "published_numbers", lambda set: [n for n in numbers if n.set == set])
 
 
 def test_a_row_that_has_several_columns_of_one_figure_names_them(book):

@@ -13,7 +13,7 @@ def test_why_texts_are_open_or_wrong_is_counted_shown_and_filtered_by(reported):
     samples = [sample(i, label=None) for i in range(4)]
     told = [
         verdict(samples[0], 0.9).model_copy(update={"relation": Relation.NEUTRAL}),
-        verdict(samples[1], 0.5, hallucinated=None).model_copy(update={"open": InconclusiveReason.OFF_TOPIC}),
+        verdict(samples[1], 0.5, hallucinated=None).model_copy(update={"inconclusive_reason": InconclusiveReason.OFF_TOPIC}),
         verdict(samples[2], 0.5, hallucinated=None),  # as outcomes of older versions are
         verdict(samples[3], 0.1),
     ]
@@ -24,5 +24,5 @@ def test_why_texts_are_open_or_wrong_is_counted_shown_and_filtered_by(reported):
     assert [a["data-why"] for a in page.all("details", class_="item")].count("off_topic") == 1
     assert len(page.all("option", value="neutral")) == 1
     for text in (report_as_markdown(report), report_as_html(report)):
-        assert "the sources speak of something else" in text and "not in the sources" in text
+        assert InconclusiveReason.OFF_TOPIC.description in text and "not in the sources" in text
     assert {i["outcome"]["relation"] for i in json.loads(report_as_json(report))["items"]} == {"neutral", None}

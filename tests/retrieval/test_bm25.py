@@ -1,4 +1,4 @@
-"""Searching by words: BM25 as the papers define it, whatever the way to it."""
+"""Lexical search: BM25 scores as defined in the literature, for any split into parts."""
 
 import math
 from pathlib import Path
@@ -12,7 +12,7 @@ from knowhalu.errors import IndexFormatError
 from knowhalu.index.bm25_part import build_lexical_part, search_terms
 from knowhalu.index.part import IndexPart
 from knowhalu.retrieval.bm25 import LexicalIndex
-from tests.support.searching import corpus, lexical
+from tests.support.searching import corpus, lexical, overwrite_array
 
 WORDS = ("apple", "river", "stone", "cloud", "tiger", "music")
 TEXTS = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join), min_size=1, max_size=14)
@@ -34,7 +34,7 @@ def by_hand(texts, query, k1=0.9, b=0.4):
     return scores
 
 
-def test_a_score_worked_by_hand(tmp_path):
+def test_bm25_scores_match_a_computation_by_hand(tmp_path):
     index = lexical(tmp_path, corpus(["apple apple river", "apple stone", "cloud"]), k1=1.0, b=0.5)
     # two of three passages have "apple": ln(1 + 1.5 / 2.5) = ln 1.6; lengths 3, 2, 1, their mean is 2
     first = math.log(1.6) * 2 / (2 + 1 * (0.5 + 0.5 * 3 / 2))
@@ -42,7 +42,7 @@ def test_a_score_worked_by_hand(tmp_path):
     assert index.rank("apple", 5) == [(0, pytest.approx(first)), (1, pytest.approx(second))]
 
 
-def test_scores_are_those_of_bm25s(tmp_path):
+def test_scores_match_bm25s(tmp_path):
     bm25s = pytest.importorskip("bm25s")
     draw = np.random.default_rng(0)
     texts = [" ".join(draw.choice(WORDS, size=draw.integers(3, 40))) + f" only{i}" for i in range(40)]
@@ -55,7 +55,7 @@ def test_scores_are_those_of_bm25s(tmp_path):
 
 
 @given(TEXTS, st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join), st.integers(1, 6))
-def test_the_short_way_finds_what_scoring_everything_finds(tmp_path_factory, texts, query, k):
+def test_maxscore_ranks_like_exhaustive_scoring(tmp_path_factory, texts, query, k):
     index = lexical(tmp_path_factory.mktemp("lexical"), corpus(texts))
     scores = by_hand(texts, query)
     best = sorted((i for i in range(len(texts)) if scores[i] > 0), key=lambda i: (-round(scores[i], 9), i))[:k]
@@ -65,7 +65,7 @@ def test_the_short_way_finds_what_scoring_everything_finds(tmp_path_factory, tex
 
 
 @given(TEXTS, st.data())
-def test_stretches_and_deletions_score_as_if_built_anew(tmp_path_factory, texts, data):
+def test_scores_with_several_parts_and_deletions_match_a_rebuild(tmp_path_factory, texts, data):
     folder, passages = tmp_path_factory.mktemp("lexical"), corpus(texts)
     cut = data.draw(st.integers(1, len(texts)))
     gone = data.draw(st.sets(st.integers(0, len(texts) - 1), max_size=len(texts) - 1))
@@ -73,13 +73,13 @@ def test_stretches_and_deletions_score_as_if_built_anew(tmp_path_factory, texts,
         build_lexical_part(corpus([p.text for p in part]), folder / name, "")
     index = LexicalIndex([IndexPart(folder / "a", "lexical"), IndexPart(folder / "b", "lexical")], passages, deleted=gone)
     left = [i for i in range(len(texts)) if i not in gone]
-    anew = lexical(folder, corpus([texts[i] for i in left]))
+    rebuilt = lexical(folder, corpus([texts[i] for i in left]))
     for query in ("apple river", "stone cloud tiger apple"):
-        assert index.rank(query, 5) == [(left[i], score) for i, score in anew.rank(query, 5)]
+        assert index.rank(query, 5) == [(left[i], score) for i, score in rebuilt.rank(query, 5)]
 
 
 @given(TEXTS, st.integers(1, 7))
-def test_the_bytes_do_not_depend_on_the_memory_that_was_used(tmp_path_factory, texts, run):
+def test_bytes_do_not_depend_on_the_size_of_a_run(tmp_path_factory, texts, run):
     folder = tmp_path_factory.mktemp("lexical")
     whole = build_lexical_part(corpus(texts), folder / "whole", "")
     assert build_lexical_part(corpus(texts), folder / "pieces", "", run=run) == whole
@@ -96,7 +96,7 @@ def test_titles_are_searched_too(tmp_path):
     assert [row for row, _ in lexical(tmp_path, passages).rank("baikal", 3)] == [1]
 
 
-def test_a_query_of_unknown_or_empty_words_finds_nothing(tmp_path):
+def test_unknown_words_and_empty_queries_find_nothing(tmp_path):
     index = lexical(tmp_path, corpus(["river"]))
     assert index.search(["zebra", "the of", ""], 3) == [[], [], []]
 
@@ -107,16 +107,16 @@ def test_a_part_that_does_not_cover_the_index_is_refused(tmp_path):
         LexicalIndex([IndexPart(tmp_path / "lexical", "lexical")], corpus(["river", "stone"]))
 
 
-def test_words_cut_by_another_version_are_refused(tmp_path, monkeypatch):
+def test_terms_of_another_version_are_refused(tmp_path, monkeypatch):
     build_lexical_part(corpus(["river"]), tmp_path / "lexical", "")
-    monkeypatch.setattr("knowhalu.retrieval.bm25.fingerprint", lambda: "0" * 64)
+    monkeypatch.setattr("knowhalu.retrieval.bm25.search_terms_fingerprint", lambda: "0" * 64)
     with pytest.raises(IndexFormatError, match="another version.*extend FOLDER --lexical"):
         LexicalIndex([IndexPart(tmp_path / "lexical", "lexical")], corpus(["river"]))
 
 
 @pytest.mark.parametrize(("name", "kind", "values"), [("rows", "<i4", [7, 8]), ("rows", "<i4", [-1, 0]), ("ends", "<i8", [0, 9])])
-def test_crafted_numbers_are_refused_before_they_lead_anywhere(tmp_path: Path, name, kind, values):
+def test_crafted_arrays_are_refused(tmp_path: Path, name, kind, values):
     index = lexical(tmp_path, corpus(["river", "river"]))
-    (tmp_path / "lexical" / f"{name}.bin").write_bytes(np.array(values, dtype=kind).tobytes())
+    overwrite_array(tmp_path / "lexical" / f"{name}.bin", np.array(values, dtype=kind))
     with pytest.raises(IndexFormatError, match="lexical"):
         index.rank("river", 2)

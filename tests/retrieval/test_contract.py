@@ -1,4 +1,4 @@
-"""What every retriever must keep."""
+"""The contract of every retriever."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -110,28 +110,28 @@ def test_passages_are_ordered_by_score_and_quote_their_source(retriever: Retriev
         assert source[p.start : p.end] == p.text and p.id.startswith(f"{p.document}#")
 
 
-def test_more_than_there_is_gives_all(retriever: Retriever) -> None:
+def test_a_k_above_the_number_of_passages_returns_all(retriever: Retriever) -> None:
     """A large k is no error and pads with nothing."""
     (found,) = retriever.search(["penicillin"], 1000)
     everything = ["Penicillin"] if isinstance(retriever, LexicalIndex) else sorted(FACTS)
     assert sorted(p.title for p in found) == everything
 
 
-def test_no_query_or_a_blank_one_finds_nothing(retriever: Retriever) -> None:
+def test_blank_queries_find_nothing(retriever: Retriever) -> None:
     """Results stay in step with the queries."""
     assert retriever.search([], 3) == []
     blank, full, space = retriever.search(["", "iceberg or sunlight", "  \n"], 2)
     assert (len(blank), len(full), len(space)) == (0, 2, 0)
 
 
-def test_the_same_search_gives_the_same(retriever: Retriever) -> None:
+def test_search_is_deterministic(retriever: Retriever) -> None:
     """Searching is deterministic and does not depend on the neighbours in the batch."""
     queries = ["sunlight and sugar", "iceberg", "written by William", "iceberg"]
     together = retriever.search(queries, 3)
     assert together == [retriever.search([query], 3)[0] for query in queries]
 
 
-def test_a_smaller_k_is_the_beginning_of_a_larger_one(retriever: Retriever) -> None:
+def test_a_smaller_k_returns_a_prefix(retriever: Retriever) -> None:
     """What is best does not depend on how much is asked for."""
     (many,) = retriever.search(["the wall in Berlin and the water of the river"], 6)
     for k in (1, 3):
@@ -139,7 +139,7 @@ def test_a_smaller_k_is_the_beginning_of_a_larger_one(retriever: Retriever) -> N
         assert [p.id for p in few] == [p.id for p in many[:k]]
 
 
-def test_passages_that_say_the_same_come_in_the_order_of_the_source(tmp_path: Path) -> None:
+def test_equal_passages_keep_the_order_of_the_source(tmp_path: Path) -> None:
     """Ties are settled by the row, whatever finds them."""
     twins = corpus(["river stone", "cloud", "river stone", "river stone"])
     for make in (lexical, late):
@@ -148,7 +148,7 @@ def test_passages_that_say_the_same_come_in_the_order_of_the_source(tmp_path: Pa
 
 
 @pytest.mark.parametrize("k", [0, -1])
-def test_asking_for_no_passages_is_an_error(retriever: Retriever, k: int) -> None:
+def test_a_k_below_one_is_an_error(retriever: Retriever, k: int) -> None:
     """A k below one is refused in words."""
     with pytest.raises(InputError, match="at least 1"):
         retriever.search(["iceberg"], k)

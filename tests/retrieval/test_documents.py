@@ -1,4 +1,4 @@
-"""Searching given documents: the right chunks, in document order, each embedded once."""
+"""Search in given documents: the best chunks, in document order, each embedded once."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,7 +20,7 @@ def test_each_question_finds_the_chunk_that_answers_it(minilm: MiniLMEmbedder) -
     assert [FACTS[title] in p.text for (p,), title in zip(found, QUESTIONS.values(), strict=True)] == [True] * len(QUESTIONS)
 
 
-def test_the_best_chunks_stand_in_document_order(words: WordEmbedder) -> None:
+def test_the_best_chunks_are_in_document_order(words: WordEmbedder) -> None:
     """Ranked by cosine, shown as the document tells them (KnowHalu, section 4.3)."""
     first, second = Document(id="x", text=FACTS["Titanic"]), STORY
     (found,) = DocumentRetriever(words, words=15).search((first, second), ["iceberg Titanic Hamlet tragedy"], 3)
@@ -37,7 +37,7 @@ def test_unnamed_documents_are_numbered(words: WordEmbedder) -> None:
 
 
 def test_documents_with_one_id_keep_their_own_passages(words: WordEmbedder) -> None:
-    """Chunks may carry the id of the text that they were cut from; no passage stands for another."""
+    """Chunks may carry the id of the text that they were cut from; passages stay distinct."""
     several = [
         Document(id=i, text=t) for i, t in (("a", "Bees dance."), ("b", "Bees fly."), ("a", "Bees sing."), ("a-3", "Bees."))
     ]
@@ -69,7 +69,7 @@ def test_a_document_is_embedded_once(words: WordEmbedder) -> None:
     assert len(words.calls) == 2 and words.calls[0][-2:] == ["bees", "Titanic"] and words.calls[1] == ["Titanic"]
 
 
-def test_a_batch_is_one_call_and_gives_what_single_searches_give() -> None:
+def test_a_batch_is_one_call_with_the_results_of_single_searches() -> None:
     """All new chunks and queries go through the model together, and nothing is mixed up."""
     documents = [Document(id=t, text=f"{x} {t} again.") for t, x in FACTS.items()]
     searches = [DocumentSearch((d, STORY), [d.id, "", "bees"], n % 3 + 1) for n, d in enumerate(documents)]
@@ -82,7 +82,7 @@ def test_a_batch_is_one_call_and_gives_what_single_searches_give() -> None:
     ]
 
 
-def test_documents_of_many_characters_are_forgotten_earlier_but_not_those_in_use(words: WordEmbedder) -> None:
+def test_the_cache_is_bounded_by_characters(words: WordEmbedder) -> None:
     """Memory is bounded by their length too; a document longer than that is still embedded once."""
     retriever, (short, long) = (
         DocumentRetriever(words, characters=20),
@@ -94,7 +94,7 @@ def test_documents_of_many_characters_are_forgotten_earlier_but_not_those_in_use
     assert [any("Plants" in text for text in call) for call in words.calls] == [False, True, False, False, False]
 
 
-def test_an_asymmetric_model_is_told_which_are_queries() -> None:
+def test_an_asymmetric_embedder_gets_the_query_flag() -> None:
     """Where queries are encoded otherwise, chunks and queries go separately."""
 
     class Asymmetric(WordEmbedder):
@@ -109,7 +109,7 @@ def test_an_asymmetric_model_is_told_which_are_queries() -> None:
     assert asked == [(False, 1), (True, 2)]
 
 
-def test_the_oldest_document_is_forgotten_first(words: WordEmbedder) -> None:
+def test_the_least_recently_used_document_is_evicted_first(words: WordEmbedder) -> None:
     """The memory has a limit, and what was used last stays; one batch may still exceed it."""
     retriever = DocumentRetriever(words, cache=2)
     a, b, c = (Document(text=t) for t in ("Alpha.", "Beta.", "Gamma."))
@@ -119,7 +119,7 @@ def test_the_oldest_document_is_forgotten_first(words: WordEmbedder) -> None:
     assert len(retriever.search((a, b, c), ["q"], 9)[0]) == 3
 
 
-def test_threads_share_the_memory(words: WordEmbedder) -> None:
+def test_threads_share_the_cache(words: WordEmbedder) -> None:
     """Many threads with one document embed it once and all get the same."""
     retriever = DocumentRetriever(words)
     with ThreadPoolExecutor(8) as pool:

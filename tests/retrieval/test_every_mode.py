@@ -1,4 +1,4 @@
-"""Every way of searching an index that changes: what is gone is never found, what is new is, and results name their place."""
+"""Every search mode on a changing index: deleted passages are not returned, new ones are, and results name their place."""
 
 import threading
 from functools import partial
@@ -71,7 +71,7 @@ def test_a_replaced_document_is_found_by_its_new_text_only(folder, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_result_says_where_it_is_from_after_a_move_too(folder, mode):
+def test_moved_passages_name_their_new_document(folder, mode):
     record = SourceRecord("twin", "Titanic", "A lifeboat held sixty. The Titanic sank in 1912 after it struck an iceberg.", "")
     add_documents([record], folder, WORDS)
     found = {p.document: p for p in search(extended(folder), mode)}
@@ -81,7 +81,7 @@ def test_a_result_says_where_it_is_from_after_a_move_too(folder, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_server_gives_what_the_index_gives(folder, mode):
+def test_a_server_returns_the_results_of_the_index(folder, mode):
     found = open_retriever(RetrievalOptions(index=extended(folder), **MODES[mode]), WORDS)
     with SearchServer(found, port=0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -90,7 +90,7 @@ def test_a_server_gives_what_the_index_gives(folder, mode):
     assert there == found.search([QUERY, ""], 5)
 
 
-def test_a_collection_that_is_filled_again_forgets_what_was_deleted(folder):
+def test_refilling_a_collection_removes_deleted_passages(folder):
     client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
     assert fill_collection(client, "c", open_stored_passages(folder).passages, WORDS) == 12
     delete_documents(["d12", "d3"], folder)
@@ -104,7 +104,7 @@ def test_a_collection_that_is_filled_again_forgets_what_was_deleted(folder):
     assert [p.score for p in there] == pytest.approx([p.score for p in here], abs=1e-5)
 
 
-def test_words_find_the_same_in_a_changed_index_as_in_one_built_anew(tmp_path):
+def test_lexical_search_of_a_changed_index_matches_a_rebuilt_one(tmp_path):
     from knowhalu.index.build import build_index
     from knowhalu.index.manifest import Chunking
 
@@ -113,9 +113,10 @@ def test_words_find_the_same_in_a_changed_index_as_in_one_built_anew(tmp_path):
     build_index(rows[:2], tmp_path / "edited", WORDS, chunking=Chunking(words=4))
     delete_documents(["a"], tmp_path / "edited")
     add_documents([*rows[2:], rows[0]], tmp_path / "edited", WORDS)
-    build_index([rows[1], rows[2], rows[0]], tmp_path / "anew", WORDS, chunking=Chunking(words=4))
+    build_index([rows[1], rows[2], rows[0]], tmp_path / "rebuilt", WORDS, chunking=Chunking(words=4))
     for query in ("bees", "ice rain", "melts sleep"):
         one, two = (
-            LexicalIndex.open(open_stored_passages(extended(tmp_path / name))).search([query], 9) for name in ("edited", "anew")
+            LexicalIndex.open(open_stored_passages(extended(tmp_path / name))).search([query], 9)
+            for name in ("edited", "rebuilt")
         )
         assert one == two

@@ -1,4 +1,4 @@
-"""Building and searching an index: what is found, where it stands, and that the files are what they say."""
+"""Building and dense search of an index: results, their places, and reproducible files."""
 
 from pathlib import Path
 
@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 
 from knowhalu.encoder.embedder import MiniLMEmbedder
 from knowhalu.errors import IndexFormatError, InputError
-from knowhalu.index.build import BATCH, Progress, build_index
+from knowhalu.index.build import build_index
+from knowhalu.index.embedding import PASSAGES_PER_CALL
 from knowhalu.index.manifest import Chunking
 from knowhalu.index.open import read_index_info, verify_index
+from knowhalu.index.progress import BuildProgress
 from knowhalu.ingest.sources import SourceRecord
 from knowhalu.retrieval.faiss import FaissIndex
 from tests.support.indexing import FACTS, QUESTIONS, WordEmbedder, records
@@ -56,7 +58,7 @@ def test_every_passage_quotes_its_document(tmp_path_factory: pytest.TempPathFact
         assert sorted(p.text for p in found) == sorted(texts)
 
 
-def test_long_documents_are_cut_and_numbered(tmp_path: Path, words: WordEmbedder) -> None:
+def test_long_documents_are_split_and_numbered(tmp_path: Path, words: WordEmbedder) -> None:
     """Passages keep to the limit and are numbered within their document."""
     text = " ".join(f"Sentence number {i} is about item{i}." for i in range(50))
     build_index([SourceRecord("long", "", text, "")], tmp_path / "index", words, chunking=Chunking(words=20))
@@ -73,16 +75,17 @@ def test_equal_passages_are_kept_once(tmp_path: Path, words: WordEmbedder) -> No
 
 
 def test_many_batches_stay_in_order_and_report_progress(tmp_path: Path, words: WordEmbedder) -> None:
-    """Passages and vectors do not shift against each other at the borders of batches."""
-    count, seen = 2 * BATCH + 10, list[Progress]()
+    """Passages and vectors do not shift against each other at the ends of batches."""
+    batch = PASSAGES_PER_CALL
+    count, seen = 2 * batch + 10, list[BuildProgress]()
     sources = (SourceRecord(f"r{i}", "", f"token{i}", "") for i in range(count))
     build_index(sources, tmp_path / "index", words, progress=seen.append)
-    asked = [f"token{i}" for i in (0, BATCH - 1, BATCH, 2 * BATCH, count - 1)]
+    asked = [f"token{i}" for i in (0, batch - 1, batch, 2 * batch, count - 1)]
     assert [p[0].text for p in FaissIndex.open(tmp_path / "index", words).search(asked, 1)] == asked
-    assert [s.done for s in seen if s.stage == "embedding"] == [BATCH, 2 * BATCH, count] and seen[-1].total == count
+    assert [s.done for s in seen if s.stage == "embedding"] == [batch, 2 * batch, count] and seen[-1].total == count
 
 
-def test_two_builds_of_the_same_are_the_same(tmp_path: Path, words: WordEmbedder) -> None:
+def test_two_builds_have_the_same_bytes(tmp_path: Path, words: WordEmbedder) -> None:
     """Equal input gives equal bytes, the manifest included."""
     a, b = (build_index(records(), tmp_path / name, words) for name in "ab")
     assert a == b and (tmp_path / "a/manifest.json").read_bytes() == (tmp_path / "b/manifest.json").read_bytes()
@@ -97,7 +100,7 @@ def test_an_index_is_not_replaced_unless_forced(folder: Path, words: WordEmbedde
     assert read_index_info(folder).counts.passages == 1 and [p.name for p in folder.parent.iterdir()] == ["index"]
 
 
-def test_force_never_replaces_what_is_no_index(tmp_path: Path, words: WordEmbedder) -> None:
+def test_force_replaces_nothing_but_an_index(tmp_path: Path, words: WordEmbedder) -> None:
     """A folder of the user's own files is safe."""
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(IndexFormatError, match="not an index"):

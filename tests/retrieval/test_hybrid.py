@@ -1,4 +1,4 @@
-"""Joining rankings: by ranks as the paper defines it, by scores, and always the same."""
+"""Fusion of rankings by ranks and by scores."""
 
 import pytest
 from hypothesis import given
@@ -21,13 +21,13 @@ def ids(found):
     return [p.id for p in found]
 
 
-def test_ranks_worked_by_hand():
+def test_rank_fusion_matches_a_computation_by_hand():
     found = reciprocal_rank_fusion([ranking("abc"), ranking("bd")], 10)
     assert ids(found) == ["b", "a", "d", "c"]
     assert [p.score for p in found] == pytest.approx([1 / 62 + 1 / 61, 1 / 61, 1 / 62, 1 / 63])
 
 
-def test_weights_and_constant_count():
+def test_weights_and_constant_change_the_scores():
     found = reciprocal_rank_fusion([ranking("ab"), ranking("ba")], 1, constant=1.0, weights=[1.0, 3.0])
     assert ids(found) == ["b"] and found[0].score == pytest.approx(1 / 3 + 3 / 2)
 
@@ -50,7 +50,7 @@ def test_the_order_of_the_rankings_changes_no_score(rankings):
 
 
 @given(RANKINGS, st.data())
-def test_rising_in_one_ranking_never_hurts(rankings, data):
+def test_a_better_rank_never_lowers_the_score(rankings, data):
     which = data.draw(st.integers(0, len(rankings) - 1))
     if len(rankings[which]) < 2:
         return
@@ -68,7 +68,7 @@ def test_one_ranking_alone_keeps_its_order(rankings):
     assert ids(reciprocal_rank_fusion([ranking(rankings[0])], 20)) == list(rankings[0])
 
 
-def test_scores_worked_by_hand():
+def test_score_fusion_matches_a_computation_by_hand():
     left, right = ranking("ab", [0.9, 0.5]), ranking("bc", [20.0, 10.0])
     # both were cut at 2, so what is missing gets the lowest score that is there
     found = score_fusion([left, right], 3, depth=2, weights=[1.0, 0.1])
@@ -90,7 +90,7 @@ class Spy(MemoryRetriever):
 
 
 @pytest.mark.parametrize(("k", "depth", "asked"), [(3, 10, 10), (30, 10, 30)])
-def test_each_retriever_is_asked_for_enough(k, depth, asked):
+def test_each_retriever_is_searched_to_the_depth(k, depth, asked):
     spy = Spy(ranking("abc"))
     HybridRetriever([spy, MemoryRetriever(ranking("abc"))], depth=depth).search(["a"], k)
     assert spy.asked == asked

@@ -1,14 +1,15 @@
-"""Late interaction: what the index finds is what scoring every passage would find."""
+"""Late interaction: the index ranks like exhaustive scoring."""
 
 import numpy as np
 import pytest
 
 from knowhalu.errors import IndexFormatError, InputError
+from knowhalu.index.container import HEAD_BYTES
 from knowhalu.index.late_part import build_late_part
 from knowhalu.index.part import IndexPart
 from knowhalu.index.residuals import maxsim
 from knowhalu.retrieval.late import LateInteractionIndex, ProbeLimits
-from tests.support.searching import WordVectors, corpus, facts, late
+from tests.support.searching import WordVectors, corpus, facts, late, overwrite_array
 
 
 class Clustered:
@@ -52,19 +53,19 @@ def queries(encoder, count=60):
         yield (own / np.linalg.norm(own, axis=1, keepdims=True)).astype(np.float32)
 
 
-def test_recall_against_scoring_everything(clustered):
+def test_recall_against_exhaustive_scoring(clustered):
     index, encoder = clustered
     found = [len({r for r, _ in index.rank(q, 10)} & set(exhaustive(encoder, q, 10))) for q in queries(encoder)]
     assert np.mean(found) / 10 >= 0.95
 
 
-def test_the_best_passage_is_not_lost_among_the_candidates(clustered):
+def test_the_best_passage_is_among_the_candidates(clustered):
     index, encoder = clustered
     best = [index.rank(q, 1)[0][0] == exhaustive(encoder, q, 1)[0] for q in queries(encoder)]
     assert np.mean(best) >= 0.95
 
 
-def test_looking_further_finds_more(clustered):
+def test_more_candidates_increase_recall(clustered):
     index, encoder = clustered
     wide = LateInteractionIndex(
         [s.part for s in index._segments],
@@ -81,14 +82,14 @@ def test_looking_further_finds_more(clustered):
     assert recall(near) <= recall(index) <= recall(wide) and recall(wide) >= 0.95
 
 
-def test_a_score_is_maxsim_to_within_the_codes(clustered):
+def test_scores_are_maxsim_up_to_quantization(clustered):
     index, encoder = clustered
     for query in queries(encoder, 5):
         for row, score in index.rank(query, 5):
             assert score == pytest.approx(float(maxsim(query, encoder.vectors[row], np.array([0]))[0]), abs=0.02 * len(query))
 
 
-def test_scores_worked_by_hand_on_words(tmp_path):
+def test_scores_match_a_computation_by_hand(tmp_path):
     index = late(tmp_path, corpus(["river stone", "river cloud", "tiger"]))
     (found,) = index.search(["river stone"], 3)
     assert found[0].text == "river stone" and found[0].score == pytest.approx(2.0, abs=0.02)
@@ -102,7 +103,7 @@ def test_equal_passages_keep_the_order_of_the_rows(tmp_path):
     assert [p.document for p in index.search(["river"], 3)[0]][:2] == ["d0", "d2"]
 
 
-def test_deleted_rows_are_not_found_and_stretches_are_searched_as_one(tmp_path):
+def test_several_parts_are_searched_as_one_without_deleted_rows(tmp_path):
     passages, encoder = facts(), WordVectors()
     for name, part in (("a", passages[:5]), ("b", passages[5:])):
         build_late_part(type(passages)(part), tmp_path / name, "", encoder, bits=8)
@@ -116,7 +117,7 @@ def test_deleted_rows_are_not_found_and_stretches_are_searched_as_one(tmp_path):
     ]
 
 
-def test_what_was_sampled_is_encoded_once_and_the_bytes_do_not_depend_on_the_memory(tmp_path):
+def test_each_passage_is_encoded_once_and_bytes_do_not_depend_on_the_run(tmp_path):
     class Counting(WordVectors):
         seen = 0
 
@@ -136,7 +137,7 @@ def test_another_encoder_is_refused(tmp_path):
         LateInteractionIndex([IndexPart(tmp_path / "late", "late")], facts(), WordVectors(24))
 
 
-def test_an_index_of_nothing_is_refused(tmp_path):
+def test_an_empty_late_index_is_refused(tmp_path):
     with pytest.raises(InputError, match="no passage"):
         build_late_part(corpus([]), tmp_path / "late", "", WordVectors())
 
@@ -152,11 +153,11 @@ def test_an_index_of_nothing_is_refused(tmp_path):
         ("rows", "<i4", lambda a: a - 10_000),
     ],
 )
-def test_crafted_numbers_are_refused_before_they_lead_anywhere(tmp_path, name, kind, change):
+def test_crafted_arrays_are_refused(tmp_path, name, kind, change):
     passages = corpus([f"river stone{i} cloud{i}" for i in range(40)])
     index = late(tmp_path, passages, probing=ProbeLimits(2, 4, 1))
     path = tmp_path / "late" / f"{name}.bin"
-    path.write_bytes(np.ascontiguousarray(change(np.fromfile(path, dtype=kind)), dtype=kind).tobytes())
+    overwrite_array(path, change(np.fromfile(path, dtype=kind, offset=HEAD_BYTES)).astype(kind))
     with pytest.raises(IndexFormatError, match="extend FOLDER --late"):
         for text in ("river stone1", "cloud3"):
             index.search([text], 3)

@@ -1,4 +1,4 @@
-"""The adapter to Qdrant, against its engine in memory (the contract of retrievers is tested beside the others)."""
+"""The Qdrant adapter, with its engine in memory; its retriever contract is in test_contract.py."""
 
 import builtins
 
@@ -15,7 +15,7 @@ def client():
     return pytest.importorskip("qdrant_client").QdrantClient(":memory:")
 
 
-def test_filling_again_changes_nothing(client):
+def test_refilling_changes_nothing(client):
     for _ in range(2):
         assert fill_collection(client, "facts", facts(), WordEmbedder()) == len(FACTS)
     found = QdrantRetriever(client, "facts", WordEmbedder()).search(["iceberg"], 100)[0]
@@ -36,25 +36,25 @@ def test_a_missing_collection_says_how_to_make_it(client):
         QdrantRetriever(client, "none", WordEmbedder()).check()
 
 
-def test_points_of_others_are_an_error_and_no_passage(client):
+def test_a_point_that_is_not_a_passage_is_an_error(client):
     fill_collection(client, "facts", facts(), WordEmbedder())
     client.set_payload("facts", payload={"start": "here"}, points=[0])
     with pytest.raises(BackendError, match="no passage"):
         QdrantRetriever(client, "facts", WordEmbedder()).search(["iceberg"], 100)
 
 
-def test_a_server_that_fails_is_an_error_of_the_backend(client):
+def test_a_failing_server_is_a_backend_error(client):
     with pytest.raises(BackendError, match="Qdrant did not answer"):
         QdrantRetriever(client, "gone", WordEmbedder()).search(["iceberg"], 1)
 
 
 @pytest.mark.parametrize("url", ["/tmp/qdrant", "localhost:6333", ""])
-def test_a_folder_is_refused_since_the_client_unpickles_what_lies_there(url):
-    with pytest.raises(InputError, match="no address"):
+def test_a_local_folder_is_refused(url):
+    with pytest.raises(InputError, match="is not the address"):
         QdrantRetriever.connect(url, "c", WordEmbedder())
 
 
-def test_without_the_library_the_extra_is_named(monkeypatch):
+def test_a_missing_client_names_the_extra(monkeypatch):
     real = builtins.__import__
 
     def without(name, *rest, **more):

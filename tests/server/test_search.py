@@ -1,4 +1,4 @@
-"""The search server: it speaks to our client, answers faults in words, and says nothing to anyone else."""
+"""The search server: replies to the client, error messages and the address it listens on."""
 
 import http.client
 import json
@@ -49,14 +49,14 @@ def ask(server, method, path, body=None, headers=None):
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_the_client_gets_what_the_retriever_finds(serve, method):
+def test_the_client_gets_the_passages_of_the_retriever(serve, method):
     memory = MemoryRetriever(facts())
     client = HttpRetriever(serve(memory).url, method=method)
     queries = [*FACTS.values(), "Größe & 東京 ?", "", "iceberg"]
     assert client.search(queries, 4) == memory.search(queries, 4)
 
 
-def test_a_reply_has_the_shape_of_colberts_server(serve):
+def test_a_reply_has_the_format_of_colberts_server(serve):
     status, reply = ask(serve(MemoryRetriever(facts())), "GET", "/api/search?query=iceberg&k=2")
     assert status == 200 and reply["query"] == "iceberg"
     assert [(row["rank"], row["pid"], row["title"]) for row in reply["topk"]][0] == (1, "d12#1", "Titanic")
@@ -79,7 +79,7 @@ def test_a_reply_has_the_shape_of_colberts_server(serve):
         ("POST", "/elsewhere", b"{}", 404, "no such page"),
     ],
 )
-def test_a_wrong_request_is_told_what_is_wrong(serve, method, path, body, status, said):
+def test_an_invalid_request_is_refused_with_the_reason(serve, method, path, body, status, said):
     found, reply = ask(serve(MemoryRetriever(facts())), method, path, body)
     assert found == status and said in reply["error"]
 
@@ -89,19 +89,19 @@ def test_a_request_that_is_too_large_is_not_read(serve):
     assert status == 413 and str(MAX_BODY_BYTES) in reply["error"]
 
 
-def test_an_error_of_the_index_reaches_the_client_in_words(serve):
-    with pytest.raises(BackendError, match="status 500") as caught:
+def test_an_error_of_the_index_reaches_the_client(serve):
+    with pytest.raises(BackendError, match="HTTP 500") as caught:
         HttpRetriever(serve(Broken()).url, retries=0).search(["x"], 1)
     assert "damaged" in caught.value.reply
 
 
-def test_the_server_says_what_it_serves_and_listens_here_only(serve):
+def test_the_server_describes_its_index_and_listens_locally(serve):
     server = serve(MemoryRetriever(facts()), info={"passages": 12})
     assert ask(server, "GET", "/info") == (200, {"passages": 12})
     assert server.server_address[0] == "127.0.0.1"
 
 
-def test_the_local_address_may_be_one_of_ipv6(serve):
+def test_the_server_may_listen_on_ipv6(serve):
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
@@ -110,13 +110,13 @@ def test_the_local_address_may_be_one_of_ipv6(serve):
     assert server.url.startswith("http://[::1]:") and len(HttpRetriever(server.url).search(["iceberg"], 1)[0]) == 1
 
 
-def test_many_clients_at_once_get_their_own_answers(serve):
+def test_concurrent_clients_get_their_own_answers(serve):
     client = HttpRetriever(serve(MemoryRetriever(facts())).url, concurrency=16)
     found = client.search(list(FACTS.values()), 1)
     assert [f[0].title for f in found] == list(FACTS)
 
 
-def test_an_address_that_is_taken_is_told(serve):
+def test_an_address_in_use_is_an_error(serve):
     port = serve(MemoryRetriever(facts())).server_address[1]
     with pytest.raises(InputError, match=f"cannot listen on 127.0.0.1:{port}.*another"):
         SearchServer(MemoryRetriever(facts()), port=port)

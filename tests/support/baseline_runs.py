@@ -39,7 +39,7 @@ class Model:
 
 def stage_of(request):
     """Name what a request asks for: the last open section of its prompt, or of the reply that is begun."""
-    whole = (request.prompt + request.begun).rstrip()
+    whole = (request.prompt + request.prefill).rstrip()
     return "label" if request.choices and "Yes" not in request.choices else whole.rpartition("### ")[2].partition(":")[0].lower()
 
 

@@ -21,10 +21,10 @@ def imitated(request: Generate) -> Completion:
     """
     if len(request.prompt) > CONTEXT:
         raise StageError("generate", "the prompt has more tokens than the model's context; give a shorter source")
-    draw = hashlib.sha256(f"{request.prompt[request.fixed :]}{request.begun}{request.seed}".encode()).digest()
+    draw = hashlib.sha256(f"{request.prompt[request.fixed :]}{request.prefill}{request.seed}".encode()).digest()
     if request.choices:
         return _chosen(request.choices, draw[0])
-    heading = _HEADING.search((request.prompt + request.begun).rstrip("\n").rpartition("\n")[2])
+    heading = _HEADING.search((request.prompt + request.prefill).rstrip("\n").rpartition("\n")[2])
     examples = _examples(request, heading[1], heading[2] or "") if heading else []
     text = examples[draw[0] % len(examples)] if examples else " It stands in the source."
     text = _listed(request) if _LIST.fullmatch(text.strip()) else text

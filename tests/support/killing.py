@@ -1,6 +1,6 @@
 """Kills builds and changes of an index at random lines of our code, and starts them again; run by the kill tests.
 
-Each try is a forked process that is killed by SIGKILL, so nothing of ours can clean up after it.
+Each try is a forked process that is killed by SIGKILL, so no handler can clean up after it.
 """
 
 import json
@@ -69,13 +69,13 @@ def in_fork(act: Callable, out: Path, kill_at: int | None = None) -> tuple[int, 
             sys.settrace(None)
             os.write(write, str(count).encode())
             os._exit(0)
-        except BaseException as error:  # noqa: BLE001 - the parent must hear of it
+        except BaseException as error:  # noqa: BLE001 - the parent reads the status
             sys.stderr.write(f"{error!r}\n")
             os._exit(1)
     os.close(write)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    with os.fdopen(read) as told:
-        return status, int(told.read() or 0)
+    with os.fdopen(read) as report:
+        return status, int(report.read() or 0)
 
 
 def files(out: Path) -> dict[str, bytes]:
@@ -83,39 +83,39 @@ def files(out: Path) -> dict[str, bytes]:
     return {p.name: p.read_bytes() for p in out.iterdir()}
 
 
-def told(index: dict[str, bytes]) -> tuple[str, object]:
-    """Return what a manifest says of the documents."""
-    made = json.loads(index["manifest.json"])
-    return made["content"], made["counts"]
+def described(index: dict[str, bytes]) -> tuple[str, object]:
+    """Return content hash and counts of a manifest."""
+    manifest = json.loads(index["manifest.json"])
+    return manifest["content"], manifest["counts"]
 
 
-def one_try(act: Callable, start: Path, wanted: list[dict[str, bytes]], kill_at: list[int], home: Path) -> None:
+def one_try(act: Callable, start: Path, expected: list[dict[str, bytes]], kill_at: list[int], home: Path) -> None:
     """Kill an act at each of some lines, one after the other, and let it finish."""
     out = home / "index"
     if start.exists():
         shutil.copytree(start, out)
     for line in kill_at:
         status, _ = in_fork(act, out, line)
-        assert status in (0, -9) or files(out) == wanted[-1], status
+        assert status in (0, -9) or files(out) == expected[-1], status
         if (out / "manifest.json").exists():
-            # whatever state it is in, it is one of the two and answers
-            assert (out / "manifest.json").read_bytes() in [w["manifest.json"] for w in wanted]
+            # the index is in one of the two states and can be searched
+            assert (out / "manifest.json").read_bytes() in [w["manifest.json"] for w in expected]
             assert len(FaissIndex.open(out, EMBEDDER).search(["bees"], 5)[0]) == 5
-            assert all("clears this away" in problem for problem in verify_index(out))
+            assert all("the next change of the index removes it" in problem for problem in verify_index(out))
         if status >= 0:
             break
-    # a process may die when all is done but its own end; what it did needs no second time
+    # a process may die after it has done everything, which then needs no repetition
     left = [p for p in home.iterdir() if p != out]
-    if not out.exists() or left or files(out) != wanted[-1]:
-        assert in_fork(act, out)[0] == 0 or files(out) == wanted[-1]
-    # what was added and not yet said to be done is added once more, which changes nothing but the generation
-    assert files(out) == wanted[-1] or (act is add and told(files(out)) == told(wanted[-1])), kill_at
+    if not out.exists() or left or files(out) != expected[-1]:
+        assert in_fork(act, out)[0] == 0 or files(out) == expected[-1]
+    # an addition that was published but not yet cleaned up is repeated, which changes only the generation
+    assert files(out) == expected[-1] or (act is add and described(files(out)) == described(expected[-1])), kill_at
     assert verify_index(out) == [] and [p.name for p in home.iterdir()] == ["index"]
     shutil.rmtree(home)
 
 
 def main(name: str, tries: int, home: Path) -> None:
-    """Make the states before and after an act, then kill the act `tries` times."""
+    """Create the states before and after an act, then kill the act `tries` times."""
     before, act = ACTS[name]
     start, end = home / "start", home / "end/index"
     for step in before:
@@ -125,11 +125,11 @@ def main(name: str, tries: int, home: Path) -> None:
         shutil.copytree(start, end)
     status, lines = in_fork(act, end)
     assert status == 0
-    wanted = [files(start), files(end)] if before else [files(end)]
+    expected = [files(start), files(end)] if before else [files(end)]
     draw = random.Random(name)
     for i in range(tries):
         (home / f"try{i}").mkdir()
-        one_try(act, start, wanted, [draw.randrange(lines) for _ in range(draw.randint(1, 3))], home / f"try{i}")
+        one_try(act, start, expected, [draw.randrange(lines) for _ in range(draw.randint(1, 3))], home / f"try{i}")
     sys.stdout.write(json.dumps({"act": name, "lines": lines, "tries": tries}) + "\n")
 
 

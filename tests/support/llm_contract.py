@@ -12,7 +12,7 @@ from knowhalu.requests import Completion, Generate
 
 LABELS = ("CORRECT", "INCORRECT", "INCONCLUSIVE")
 FREE = Generate("Tell me something of the sea.\n", max_tokens=24)
-CHOICE = Generate("Is the sea wet: <<CORRECT>>, <<INCORRECT>>, <<INCONCLUSIVE>>?\n", begun="Judgment:", choices=LABELS)
+CHOICE = Generate("Is the sea wet: <<CORRECT>>, <<INCORRECT>>, <<INCONCLUSIVE>>?\n", prefill="Judgment:", choices=LABELS)
 
 
 def asker(backend):
@@ -74,7 +74,7 @@ def test_any_choices_will_do(llm, choices):
 
 
 def test_a_label_on_a_line_of_its_own_is_as_good(llm):
-    (reply,) = llm([changed(CHOICE, begun="Judgment:\n")])
+    (reply,) = llm([changed(CHOICE, prefill="Judgment:\n")])
     assert reply.text in LABELS
     assert sum(reply.choices.values()) == pytest.approx(1.0)
 
@@ -89,7 +89,7 @@ def test_drawn_choices_follow_their_probabilities(llm):
 
 def test_a_begun_reply_is_gone_on_with(llm):
     whole, start = llm([changed(FREE, max_tokens=8), changed(FREE, max_tokens=2)])
-    (rest,) = llm([changed(FREE, begun=start.text, max_tokens=6)])
+    (rest,) = llm([changed(FREE, prefill=start.text, max_tokens=6)])
     assert start.text + rest.text == whole.text
 
 

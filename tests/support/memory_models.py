@@ -3,7 +3,7 @@
 import asyncio
 
 from knowhalu.errors import BackendError
-from knowhalu.llm import sqlite_cache as shelf
+from knowhalu.llm import sqlite_cache
 from knowhalu.llm.reply_cache import with_reply_cache
 from knowhalu.requests import Completion, Generate
 from knowhalu.settings import LLMOptions
@@ -34,7 +34,7 @@ def answer(request):
 
 
 def write_many(folder, start, barrier):
-    shelf.WAIT_SECONDS = HANG
+    sqlite_cache.WAIT_SECONDS = HANG
     barrier.wait(HANG)
     backend = with_reply_cache(Model(), LLMOptions(cache_folder=folder))
     backend.answer_many([Generate(f"prompt {n % 60}") for n in range(start, start + 60)])

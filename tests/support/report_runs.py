@@ -38,7 +38,7 @@ def verdict(
         knowledge=known,
     )
     base = Judgment(
-        form="unstructured", label=label, confidence=0.9, supported=1 - probability, rationale=rationale, steps=(step,)
+        form="unstructured", label=label, confidence=0.9, p_supported=1 - probability, rationale=rationale, steps=(step,)
     )
     other = Label.CORRECT if label is Label.INCORRECT else Label.INCORRECT
     supplement = (

@@ -56,7 +56,7 @@ class Scripted:
             hallucinated=hallucinated,
             kind=HallucinationKind.FACTUAL if hallucinated else None,
             probability={True: 0.97, False: 0.02, None: 0.5}[hallucinated],
-            open=InconclusiveReason.UNSURE if hallucinated is None else None,
+            inconclusive_reason=InconclusiveReason.UNSURE if hallucinated is None else None,
             reason="decided by a word",
             segments=(segment_of(sample, label),),
             extraction=EXTRACTION if sample.question else None,
@@ -89,7 +89,7 @@ class ScriptedChecker(Checker):
     """A checker with a scripted engine and a fingerprint of choice."""
 
     run = {"version": "1", "settings": '{"method":"scripted","engine":{"batch":1}}'}
-    answers = ""
+    llm_identity = ""
 
     @cached_property
     def method(self):

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.index.bm25_part import build_lexical_part
+from knowhalu.index.container import HEAD_BYTES
 from knowhalu.index.late_part import build_late_part
 from knowhalu.index.part import IndexPart
 from knowhalu.index.passages import PassageList
@@ -53,3 +54,10 @@ def late(
     encoder = encoder or WordVectors()
     build_late_part(passages, folder / "late", "content", encoder, **{"bits": 8, **options})
     return LateInteractionIndex([IndexPart(folder / "late", "late", "content")], passages, encoder, probing=probing)
+
+
+def overwrite_array(path: Path, values: NDArray) -> None:
+    """Overwrite the numbers of an array file in place, behind its head, so that an opened part sees them."""
+    with path.open("r+b") as file:
+        file.seek(HEAD_BYTES)
+        file.write(values.tobytes())

@@ -21,11 +21,11 @@ def fixed(ps, gold, open_=()):
 
 def judgment(form, label, confidence):
     supported = {Label.CORRECT: confidence, Label.INCORRECT: 1 - confidence, Label.INCONCLUSIVE: 0.5}[label]
-    return Judgment(form=form, label=label, confidence=confidence, supported=supported, rationale="")
+    return Judgment(form=form, label=label, confidence=confidence, p_supported=supported, rationale="")
 
 
 def segment(base, supplement, task=Task.CLAIM):
-    p = 1 - base.supported
+    p = 1 - base.p_supported
     return Segment(
         start=0, end=0, text="", label=resolve_inconclusive(base.label, task), probability=p, base=base, supplement=supplement
     )

@@ -87,7 +87,7 @@ def stage_of(request):
     if request.choices:
         return "label", 0
     if last == "### Asked for:":
-        return ("entity" if "### Entity" in request.begun else "extract"), 0
+        return ("entity" if "### Entity" in request.prefill else "extract"), 0
     if last == "### Knowledge:":
         return "knowledge", 0
     if last == "### Judgment:":

@@ -1,1 +1,1 @@
-"""A transformers model in this process, with key-value states of shared prefixes kept."""
+"""A transformers model in this process that reuses the key-value states of shared prefixes."""

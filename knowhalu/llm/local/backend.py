@@ -1,7 +1,7 @@
-"""A transformers model in this process, that computes every beginning of a prompt once.
+"""A transformers model in this process that computes every prefix of its prompts once.
 
-The fixed part of a prompt is read once for all checks, and what a check has asked so far once for all its steps. Requests
-that share a fixed part are read and answered side by side.
+The fixed part of a prompt is computed once for all checks, and the conversation of a check once for all its steps. Requests
+that share a fixed part are processed in one batch.
 """
 
 import threading
@@ -13,9 +13,8 @@ import torch
 from knowhalu.errors import StageError
 from knowhalu.llm.local.attention import UnsupportedAttention
 from knowhalu.llm.local.decode import Answer, DecodingJob, PartialReply, SharedPrefixDecoder, decode_single
-from knowhalu.llm.local.forward import SharedPrefixModel, SinglePromptModel
+from knowhalu.llm.local.forward import PrefixPrefiller, SharedPrefixModel, SinglePromptModel, count_common_prefix
 from knowhalu.llm.local.loading import check_model_folder, end_tokens, load_model, load_tokenizer, max_context_tokens
-from knowhalu.llm.local.prefill import PrefixPrefiller, count_common_prefix
 from knowhalu.llm.local.prefix_tree import PrefixTree
 from knowhalu.llm.local.prompt_encoding import PromptEncoder
 from knowhalu.requests import Generate
@@ -31,9 +30,9 @@ def _load_folder(options: LLMOptions) -> tuple[Any, Any]:
 class TransformersBackend:
     """Answer `Generate` requests with a model from a local folder.
 
-    With `reuse` False every prompt is read from its first token on, one by one. So is whatever a model reads in a way
-    that allows no reuse; `why_alone` says why. Raises ModelError where the folder is missing or damaged, MissingExtra
-    where transformers is. A model that is `loaded` already, with its tokenizer, is taken instead of the folder's.
+    With `reuse` False, or where the attention of the model does not allow it (`why_alone`), every prompt is computed from its
+    first token, one at a time. `loaded`, a model with its tokenizer, replaces the folder. Raises ModelError where the folder
+    is missing or damaged, MissingExtra where transformers is not installed.
     """
 
     def __init__(self, options: LLMOptions, *, reuse: bool = True, loaded: tuple[Any, Any] | None = None) -> None:
@@ -55,7 +54,7 @@ class TransformersBackend:
 
     @property
     def computed(self) -> int:
-        """Count the tokens that went through the model so far."""
+        """The number of tokens processed by the model so far."""
         return self.alone.computed + (self.together.shared.computed if self.together else 0)
 
     @torch.inference_mode()
@@ -76,34 +75,34 @@ class TransformersBackend:
                 else:
                     answers[number] = decode_single(self.alone, job)
             for jobs in groups.values():
-                for part in self._parts(jobs):
-                    answers |= self.together.answer(part) if self.together else {}
+                for batch in self._batches(jobs):
+                    answers |= self.together.answer(batch) if self.together else {}
         return [answers[i] for i in range(len(requests))]
 
     def _may_share(self, job: DecodingJob) -> bool:
-        """Tell whether the model looks at all of the text: where it looks back only so far, states depend on the rest."""
+        """Return whether the prompt fits the sliding window; beyond it, the states of a prefix depend on what follows."""
         if self.together is None:
             return False
         window = self.together.shared.window
         return window is None or len(job.framed.context) + job.room <= window
 
-    def _parts(self, jobs: Sequence[DecodingJob]) -> Iterator[list[DecodingJob]]:
-        """Cut a group so that what its requests have of their own fits into the memory that prefixes may take."""
-        part: list[DecodingJob] = []
+    def _batches(self, jobs: Sequence[DecodingJob]) -> Iterator[list[DecodingJob]]:
+        """Split a group so that the states after its common prefix fit into the memory limit of prefixes."""
+        batch: list[DecodingJob] = []
         used, common = 0, count_common_prefix([j.framed.context for j in jobs])
         for job in jobs:
             rows = max(1, len(job.framed.choices))
             needed = rows * (len(job.framed.context) - common + job.room) * self.token_bytes
-            if part and used + needed > self.prefixes.limit:
-                yield part
-                part, used = [], 0
-            part.append(job)
+            if batch and used + needed > self.prefixes.limit:
+                yield batch
+                batch, used = [], 0
+            batch.append(job)
             used += needed
-        yield part
+        yield batch
 
     @property
     def token_bytes(self) -> int:
-        """Return the memory that the states of one token need."""
+        """The bytes that the states of one token take."""
         if self.together is None:
             return 0
         layers, two, heads, _, size = self.together.shared.empty.shape

@@ -1,4 +1,4 @@
-"""Decoding: replies drawn token by token and choices scored, side by side over a shared prefix."""
+"""Decoding: generate replies token by token and score choices, in batches over a shared prefix."""
 
 import math
 import random
@@ -10,12 +10,11 @@ import torch
 
 from knowhalu.errors import StageError
 from knowhalu.llm.local.attention import BatchedKVCache
-from knowhalu.llm.local.forward import SinglePromptModel
-from knowhalu.llm.local.prefill import PrefilledPrompt, PrefixPrefiller, batch_by_padded_size
+from knowhalu.llm.local.forward import PrefilledPrompt, PrefixPrefiller, SinglePromptModel, batch_by_padded_size
 from knowhalu.llm.local.prompt_encoding import EncodedPrompt, PromptEncoder
 from knowhalu.requests import Completion, Generate
 
-NOT_A_NUMBER_MESSAGE = "the model's output is not a number; try llm.precision=fp32"
+NOT_A_NUMBER_MESSAGE = "the model's output is not a number (NaN). Set llm.precision=fp32"
 
 
 class PartialReply:
@@ -30,20 +29,20 @@ class PartialReply:
         self._random = random.Random(request.seed)
 
     def draw(self, logprobs: torch.Tensor, best: int) -> int:
-        """Draw the next token from the model's log-probabilities (`[vocabulary]`): the best, or by the seed."""
+        """Return the next token by the model's log-probabilities (`[vocabulary]`): `best`, or one sampled by the seed."""
         if self.request.temperature <= 0:
             return best
-        warmed = (logprobs.double().cpu() / self.request.temperature).softmax(-1).cumsum(-1)
-        found = int(torch.searchsorted(warmed, self._random.random() * float(warmed[-1]), right=True))
-        return min(found, len(warmed) - 1)
+        cumulative = (logprobs.double().cpu() / self.request.temperature).softmax(-1).cumsum(-1)
+        token = int(torch.searchsorted(cumulative, self._random.random() * float(cumulative[-1]), right=True))
+        return min(token, len(cumulative) - 1)
 
     @property
     def over(self) -> bool:
-        """Tell whether nothing more is to be drawn."""
+        """Whether the reply is complete."""
         return bool(self.finish_reason) or self.error is not None
 
     def add(self, token: int, logprob: float) -> bool:
-        """Take the next token; tells whether the reply is over."""
+        """Append the next token; returns whether the reply is over."""
         if math.isnan(logprob):
             self.error = StageError("generate", NOT_A_NUMBER_MESSAGE, reply=self.text())
             return True
@@ -60,8 +59,8 @@ class PartialReply:
         return self.framing.reply(self.context, tokens)
 
     def _stop_at(self, text: str) -> int | None:
-        found = [at for s in self.request.stop if s and (at := text.find(s)) >= 0]
-        return min(found, default=None)
+        starts = [at for s in self.request.stop if s and (at := text.find(s)) >= 0]
+        return min(starts, default=None)
 
     def text(self) -> str:
         """Return the text before the first stop string."""
@@ -69,7 +68,7 @@ class PartialReply:
         return text[: self._stop_at(text)]
 
     def completion(self, cached: int) -> Completion:
-        """Return the whole reply; of its prompt's tokens, `cached` were not computed anew. Raises StageError."""
+        """Return the complete reply, with the number of prompt tokens taken from the cache. Raises StageError."""
         if self.error:
             raise self.error
         return Completion(
@@ -78,10 +77,10 @@ class PartialReply:
 
 
 def choose_label(request: Generate, framed: EncodedPrompt, logprobs: Sequence[Sequence[float]], cached: int) -> Completion:
-    """Choose by the log-probabilities of each choice's tokens: the likeliest, or by the seed where there is a temperature.
+    """Choose by the log-probabilities of each choice's tokens: the most probable, or one sampled at the temperature.
 
-    A choice's probability is that of its token sequence, normalised over the choices; the temperature does not change it.
-    Raises StageError where the model broke down.
+    The probability of a choice is that of its token sequence, normalised over the choices; the temperature does not change it.
+    Raises StageError where a log-probability is not finite.
     """
     sums = [math.fsum(s) for s in logprobs]
     if not all(math.isfinite(s) for s in sums):
@@ -89,8 +88,8 @@ def choose_label(request: Generate, framed: EncodedPrompt, logprobs: Sequence[Se
     probabilities = normalise_logprobs(dict(zip(request.choices, sums, strict=True)))
     text = max(probabilities, key=lambda c: probabilities[c])
     if request.temperature > 0:
-        warmed = normalise_logprobs({c: s / request.temperature for c, s in zip(request.choices, sums, strict=True)})
-        text = random.Random(request.seed).choices(list(warmed), list(warmed.values()))[0]
+        weights = normalise_logprobs({c: s / request.temperature for c, s in zip(request.choices, sums, strict=True)})
+        text = random.Random(request.seed).choices(list(weights), list(weights.values()))[0]
     at = request.choices.index(text)
     return Completion(
         text, "stop", probabilities, tuple(logprobs[at]), len(framed.context), cached, len(framed.choices[at])
@@ -98,7 +97,7 @@ def choose_label(request: Generate, framed: EncodedPrompt, logprobs: Sequence[Se
 
 
 def normalise_logprobs(sums: Mapping[str, float]) -> dict[str, float]:
-    """Turn log-probabilities into probabilities that add up to 1."""
+    """Return probabilities that add up to 1."""
     top = max(sums.values())
     weights = {c: math.exp(s - top) for c, s in sums.items()}
     total = math.fsum(weights.values())
@@ -110,7 +109,7 @@ Answer = Completion | StageError
 
 @dataclass(frozen=True)
 class DecodingJob:
-    """A request, its place among the others, and the tokens that it makes."""
+    """A request, its index among the others, its encoded prompt and its reply."""
 
     number: int
     request: Generate
@@ -119,12 +118,12 @@ class DecodingJob:
 
     @property
     def room(self) -> int:
-        """Return the tokens that may follow the context."""
+        """The most tokens that may follow the context."""
         return max(map(len, self.framed.choices)) if self.framed.choices else self.request.max_tokens
 
 
 def decode_single(alone: SinglePromptModel, job: DecodingJob) -> Answer:
-    """Answer one request from its first token on."""
+    """Answer one request, computing its prompt from the first token."""
     reply = job.reply
     logits, cache = alone.read(job.framed.context)
     if job.framed.choices:
@@ -137,39 +136,39 @@ def decode_single(alone: SinglePromptModel, job: DecodingJob) -> Answer:
 
 
 def _continuation_logprobs(alone: SinglePromptModel, logits: torch.Tensor, cache: object, tokens: Sequence[int]) -> list[float]:
-    """Return the log-probability of each token, given the logits before the first; the cache is used up."""
-    found = []
+    """Return the log-probability of each token, given the logits before the first; changes the cache."""
+    logprobs: list[float] = []
     for i, token in enumerate(tokens):
         if i:
             logits, cache = alone.read([tokens[i - 1]], cache)
-        found += _token_logprobs(logits.log_softmax(-1), [token])
-    return found
+        logprobs += _token_logprobs(logits.log_softmax(-1), [token])
+    return logprobs
 
 
 class SharedPrefixDecoder:
-    """Answer requests that share a beginning."""
+    """Answer requests that share a prefix."""
 
     def __init__(self, contexts: PrefixPrefiller, keep_replies: bool) -> None:
         self.contexts, self.shared, self.keep_replies = contexts, contexts.shared, keep_replies
 
     def answer(self, jobs: Sequence[DecodingJob]) -> dict[int, Answer]:
-        """Read all contexts, equal ones once, then write and score; returns the answers by the jobs' numbers."""
+        """Compute all contexts, equal ones once, then generate and score; returns the answers by job number."""
         texts = list(dict.fromkeys(j.framed.context for j in jobs))
-        prefix, found = self.contexts.read(texts)
-        by_text = dict(zip(texts, found, strict=True))
+        prefix, prompts = self.contexts.read(texts)
+        by_text = dict(zip(texts, prompts, strict=True))
         reads: dict[int, PrefilledPrompt] = {}
         for job in jobs:
             reads[job.number] = by_text[job.framed.context]
-            again = reads[job.number]._replace(cached=len(job.framed.context))  # for whoever asks the same once more
-            by_text[job.framed.context] = again
-        free, bound = [j for j in jobs if not j.framed.choices], [j for j in jobs if j.framed.choices]
-        answers = self._write(prefix, free, reads) if free else {}
-        return answers | (self._score(prefix, bound, reads) if bound else {})
+            reused = reads[job.number]._replace(cached=len(job.framed.context))  # for an equal context in a later job
+            by_text[job.framed.context] = reused
+        texts_wanted, labels_wanted = [j for j in jobs if not j.framed.choices], [j for j in jobs if j.framed.choices]
+        answers = self._generate(prefix, texts_wanted, reads) if texts_wanted else {}
+        return answers | (self._score(prefix, labels_wanted, reads) if labels_wanted else {})
 
-    def _write(
+    def _generate(
         self, prefix: torch.Tensor | None, jobs: Sequence[DecodingJob], reads: dict[int, PrefilledPrompt]
     ) -> dict[int, Answer]:
-        """Write all replies token by token."""
+        """Generate all replies token by token."""
         answers: dict[int, Answer] = {}
         begin = 0 if prefix is None else prefix.shape[-2]
         columns = BatchedKVCache.of(prefix, [reads[j.number].states for j in jobs], max(j.room for j in jobs))
@@ -201,11 +200,11 @@ class SharedPrefixDecoder:
         }
         longer = [(j, c) for j in jobs for c in j.framed.choices if len(c) > 1]
         for batch in batch_by_padded_size([len(c) - 1 for _, c in longer], self.contexts.at_once):
-            part = [longer[i] for i in batch]
-            new = max(len(c) - 1 for _, c in part)
-            columns = BatchedKVCache.of(prefix, [reads[j.number].states for j, _ in part], new)
-            logprobs = self.shared.read(columns, [c[:-1] for _, c in part], keep=new).log_softmax(-1)
-            for row, (job, choice) in enumerate(part):
+            pairs = [longer[i] for i in batch]
+            new = max(len(c) - 1 for _, c in pairs)
+            columns = BatchedKVCache.of(prefix, [reads[j.number].states for j, _ in pairs], new)
+            logprobs = self.shared.read(columns, [c[:-1] for _, c in pairs], keep=new).log_softmax(-1)
+            for row, (job, choice) in enumerate(pairs):
                 scores[job.number, choice] += _token_logprobs(logprobs[row, new - len(choice) + 1 :], choice[1:])
         return {
             j.number: _choice_or_error(j, [scores[j.number, c] for c in j.framed.choices], reads[j.number].cached) for j in jobs
@@ -213,7 +212,7 @@ class SharedPrefixDecoder:
 
 
 def _draw_tokens(replies: Sequence[PartialReply], logits: torch.Tensor) -> list[tuple[int, bool]]:
-    """Draw the next token of every reply that is not over; returns each one's token and whether it is over now."""
+    """Append the next token to every unfinished reply; returns the token of each and whether it is now over."""
     logprobs = logits.log_softmax(-1)
     best = logprobs.argmax(-1).tolist()
     tokens = [b if r.over else r.draw(logprobs[i], b) for i, (r, b) in enumerate(zip(replies, best, strict=True))]

@@ -1,12 +1,12 @@
-"""How a transformers model reads: over a shared prefix with states that are kept, or from the first token on.
+"""Forward passes of a transformers model: over a shared prefix with stored states, or from the first token.
 
-`SharedPrefixModel` needs plain attention in every layer; it is tried on a few tokens when the model is opened, and a model
-that it does not read exactly as the model reads by itself is read by `SinglePromptModel`.
+`SharedPrefixModel` needs plain attention in every layer. It is tried on a few tokens when the model is opened; a model whose
+logits differ from those of its own forward pass is run by `SinglePromptModel` instead.
 """
 
 import inspect
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import torch
 
@@ -18,39 +18,42 @@ from knowhalu.llm.local.attention import (
     UseKVCache,
     register_attention,
 )
+from knowhalu.llm.local.prefix_tree import PrefixTree, TokenIds, count_shared_prefix
 
 MAX_TOKENS_PER_FORWARD = 1024
-"""Tokens in one forward pass at most."""
+"""The most tokens in one forward pass."""
+MAX_BATCH_TOKENS_ON_CPU = 128
+"""The most tokens of different prompts in one forward pass on a CPU, where more would only mean more padding."""
 PROBE_TOKENS = (2, 1, 3, 2, 3, 1, 2, 1)
 PROBE_TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.1, torch.float16: 0.02}
-"""Difference that is allowed at the probe, as a share of the largest logit."""
+"""The largest difference allowed at the probe, as a share of the largest logit."""
 
 
 class SinglePromptModel:
-    """Read every prompt from its first token, one at a time, with whatever cache the model makes itself, if it makes one."""
+    """Compute every prompt from its first token, one at a time, with the model's own cache where it has one."""
 
     def __init__(self, model: Any) -> None:
         self.model, self.device = model, model.device
         self.computed = 0
-        taken = inspect.signature(model.forward).parameters
-        self._few, self._caches = "logits_to_keep" in taken, "past_key_values" in taken
+        parameters = inspect.signature(model.forward).parameters
+        self._keeps_few, self._caches = "logits_to_keep" in parameters, "past_key_values" in parameters
 
     def read(self, tokens: Sequence[int], cache: Any = None, keep: int = 1) -> tuple[torch.Tensor, Any]:
-        """Read on in one prompt; returns the last logits (`[keep, vocabulary]`) and the cache to go on with."""
+        """Process the next tokens of one prompt; returns the last logits (`[keep, vocabulary]`) and the cache."""
         if not self._caches:
             tokens = [*(cache or ()), *tokens]
         self.computed += len(tokens)
-        few: dict[str, Any] = {"logits_to_keep": keep} if self._few else {}
+        options: dict[str, Any] = {"logits_to_keep": keep} if self._keeps_few else {}
         if self._caches:
-            few |= {"past_key_values": cache, "use_cache": True}
-        out = self.model(torch.tensor([list(tokens)], device=self.device), **few)
+            options |= {"past_key_values": cache, "use_cache": True}
+        out = self.model(torch.tensor([list(tokens)], device=self.device), **options)
         return out.logits[0, -keep:].float(), out.past_key_values if self._caches else tokens
 
 
 class SharedPrefixModel:
-    """Read many prompts together that share a prefix. Raises Refused where the model's attention is not plain.
+    """Process many prompts together that share a prefix; raises UnsupportedAttention where the model's attention is not plain.
 
-    `window` is the longest text that may be read: some models look back only so far.
+    `window` is the longest prompt in tokens, None for no limit: some models attend to a sliding window.
     """
 
     def __init__(self, model: Any, alone: SinglePromptModel) -> None:
@@ -64,7 +67,7 @@ class SharedPrefixModel:
         model.set_attn_implementation(ATTENTION_NAME)
         try:
             if model.config._attn_implementation != ATTENTION_NAME:
-                raise UnsupportedAttention("its attention cannot be exchanged")
+                raise UnsupportedAttention("its attention cannot be replaced")
             self.empty = self._probe(alone)
         except Exception as error:
             model.set_attn_implementation(before)
@@ -72,7 +75,7 @@ class SharedPrefixModel:
         self.computed = alone.computed = 0
 
     def read(self, columns: BatchedKVCache, rows: Sequence[Sequence[int]], keep: int = 1) -> torch.Tensor:
-        """Read on in every row; returns the logits after its last tokens: `[rows, keep, vocabulary]`, in single precision.
+        """Process the next tokens of every row; returns the logits of the last ones, `[rows, keep, vocabulary]`, in fp32.
 
         `keep` is 1, or the length of the longest row.
         """
@@ -100,29 +103,29 @@ class SharedPrefixModel:
                 logits_to_keep=keep,
             )
         columns.close()
-        found: torch.Tensor = out.logits[:, -keep:].float()
-        return found
+        logits: torch.Tensor = out.logits[:, -keep:].float()
+        return logits
 
     def _probe(self, alone: SinglePromptModel) -> torch.Tensor:
-        """Read a few tokens both ways and compare; returns empty states of the model's shape."""
+        """Compare both forward passes on a few tokens; returns empty states of the model's shape."""
         vocabulary = self.model.get_input_embeddings().num_embeddings
         tokens = [t % vocabulary for t in PROBE_TOKENS]
-        wanted, cache = alone.read(tokens)
+        expected, cache = alone.read(tokens)
         layers = [torch.stack([layer.keys[0], layer.values[0]]) for layer in cache.layers]
         if any(layer.shape != layers[0].shape for layer in layers):
             raise UnsupportedAttention("its layers differ in shape")
         states = torch.stack(layers)
         self.empty = states[..., :0, :].clone()
         columns = BatchedKVCache.of(states[..., :3, :], [states[..., 3:4, :], self.empty], len(tokens))
-        found = self.read(columns, [tokens[4:], tokens[3:]])[:, -1]
-        difference = float((found - wanted).abs().max())
-        if not difference <= PROBE_TOLERANCE[states.dtype] * float(wanted.abs().max()):
-            raise UnsupportedAttention(f"its logits came out {difference:.2g} apart")
+        logits = self.read(columns, [tokens[4:], tokens[3:]])[:, -1]
+        difference = float((logits - expected).abs().max())
+        if not difference <= PROBE_TOLERANCE[states.dtype] * float(expected.abs().max()):
+            raise UnsupportedAttention(f"its logits differ by {difference:.2g}")
         return self.empty
 
 
 def _attention_window(model: Any) -> int | None:
-    """Return how far back the model looks, None for all the way; raises Refused where a layer keeps no plain states."""
+    """Return the model's sliding window, None for full attention; raises UnsupportedAttention for other kinds of layers."""
     from transformers import DynamicCache
     from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
@@ -133,3 +136,90 @@ def _attention_window(model: Any) -> int | None:
         elif type(layer) is not DynamicLayer:
             raise UnsupportedAttention(f"it keeps {type(layer).__name__}")
     return min(windows, default=None)
+
+
+class PrefilledPrompt(NamedTuple):
+    """A computed prompt: its states after the shared prefix, the logits after its last token (`[vocabulary]`).
+
+    `cached` of its tokens were taken from the cache.
+    """
+
+    states: torch.Tensor
+    logits: torch.Tensor
+    cached: int
+
+
+class PrefixPrefiller:
+    """Compute the states of prompts and store them in a prefix tree."""
+
+    def __init__(self, shared: SharedPrefixModel, prefixes: PrefixTree) -> None:
+        self.shared, self.prefixes, self.empty = shared, prefixes, shared.empty
+
+    def read(self, texts: Sequence[TokenIds]) -> tuple[torch.Tensor | None, list[PrefilledPrompt]]:
+        """Compute different prompts with a common prefix; returns the states of the prefix, and those of each prompt."""
+        stored = [self.prefixes.find(t[:-1]) for t in texts]  # the last token is always computed, for its logits
+        known = [sum(p.shape[-2] for p in pieces) for pieces in stored]
+        common = known[0]
+        if len(texts) > 1:
+            common = min(count_common_prefix(texts), *(len(t) - 1 for t in texts))
+        prefix = self._prefix(texts[0][:common], stored[0])
+        cached = [known[0], *(max(k, common) for k in known[1:])]
+        suffixes = [self._after(pieces, common) for pieces in stored]
+        prompts: dict[int, PrefilledPrompt] = {}
+        for batch in batch_by_padded_size([len(t) - max(k, common) for t, k in zip(texts, known, strict=True)], self.at_once):
+            new = [texts[i][max(known[i], common) :] for i in batch]
+            columns = BatchedKVCache.of(prefix, [suffixes[i] for i in batch], max(map(len, new)))
+            logits = self.shared.read(columns, new)[:, -1]
+            for row, i in enumerate(batch):
+                prompts[i] = PrefilledPrompt(columns.states(row), logits[row], cached[i])
+                self.prefixes.keep(texts[i], prompts[i].states, common)
+        return prefix, [prompts[i] for i in range(len(texts))]
+
+    @property
+    def at_once(self) -> int:
+        """The most tokens of different prompts in one forward pass."""
+        return MAX_BATCH_TOKENS_ON_CPU if self.empty.device.type == "cpu" else MAX_TOKENS_PER_FORWARD
+
+    def _prefix(self, tokens: TokenIds, stored: list[torch.Tensor]) -> torch.Tensor | None:
+        """Return the states of a shared prefix, computing those that are not stored."""
+        if not tokens:
+            return None
+        known = self._joined(stored)[..., : len(tokens), :]
+        count = known.shape[-2]
+        if count == len(tokens):
+            return known
+        columns = BatchedKVCache.of(known if count else None, [self.empty], len(tokens) - count)
+        self.shared.read(columns, [tokens[count:]])
+        new = columns.states(0)
+        self.prefixes.keep(tokens, new, count)
+        return self._joined([known, new] if count else [new])
+
+    def _after(self, pieces: list[torch.Tensor], begin: int) -> torch.Tensor:
+        """Return the states after the first `begin` tokens."""
+        rest = []
+        for piece in pieces:
+            count = piece.shape[-2]
+            if count > begin:
+                rest.append(piece[..., max(begin, 0) :, :])
+            begin -= count
+        return self._joined(rest)
+
+    def _joined(self, pieces: list[torch.Tensor]) -> torch.Tensor:
+        return pieces[0] if len(pieces) == 1 else torch.cat([self.empty, *pieces], -2)
+
+
+def count_common_prefix(texts: Sequence[TokenIds]) -> int:
+    """Count the tokens of the common prefix of all texts."""
+    return count_shared_prefix(min(texts), max(texts))  # a prefix of the first and the last in order is one of all
+
+
+def batch_by_padded_size(sizes: Sequence[int], limit: int) -> Iterator[list[int]]:
+    """Yield batches of indices of similar sizes, each at most `limit` in total when padded to its largest."""
+    batch: list[int] = []
+    for i in sorted(range(len(sizes)), key=lambda i: sizes[i]):
+        if batch and (len(batch) + 1) * sizes[i] > limit:
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch

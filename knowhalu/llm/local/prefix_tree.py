@@ -1,4 +1,4 @@
-"""What a model has read already: a tree of prompts, in which a beginning that many share is stored once."""
+"""A radix tree of the prompts that a model has computed; a prefix that many prompts share is stored once."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,14 +10,14 @@ TOKEN_AXIS = -2
 
 
 def count_shared_prefix(one: Sequence[int], other: Sequence[int]) -> int:
-    """Count the tokens that two texts have in common at their beginning."""
+    """Count the tokens of the longest common prefix of two texts."""
     if one[: len(other)] == other[: len(one)]:
         return min(len(one), len(other))
     return next(i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
 
 
 class _PrefixNode:
-    """A run of tokens that follows its parent's, and the states that the model computed for them."""
+    """A run of tokens after those of its parent, and their states."""
 
     __slots__ = ("children", "parent", "states", "tokens", "used")
 
@@ -27,9 +27,9 @@ class _PrefixNode:
 
 
 class PrefixTree:
-    """Keep the states of what was read, in at most `limit` bytes; what was not used for longest goes first.
+    """Store the states of prompts, in at most `limit` bytes; the least recently used are dropped first.
 
-    Beginnings are compared token by token: where two texts are tokenized differently, nothing is shared.
+    Prefixes are compared token by token: two texts that are tokenized differently share nothing.
     """
 
     def __init__(self, limit: int) -> None:
@@ -38,11 +38,11 @@ class PrefixTree:
         self._root = _PrefixNode((), torch.empty(0), None, 0)
 
     def find(self, tokens: TokenIds) -> list[torch.Tensor]:
-        """Return the states of the longest known beginning, piece by piece; views, that must not be changed."""
+        """Return the states of the longest stored prefix, piece by piece; they are views and must not be changed."""
         return [node.states.narrow(TOKEN_AXIS, 0, count) for node, count in self._walk(tokens)]
 
     def keep(self, tokens: TokenIds, states: torch.Tensor, begin: int = 0) -> None:
-        """Keep the states of `tokens[begin:]`, unless what stands before them is no longer known."""
+        """Store the states of `tokens[begin:]`, unless the tokens before them are no longer stored."""
         node, known = self._root, 0
         for node, count in list(self._walk(tokens)):
             known += count
@@ -57,7 +57,7 @@ class PrefixTree:
             self._drop(min(self._leaves(), key=lambda n: n.used))
 
     def _walk(self, tokens: TokenIds) -> Iterator[tuple[_PrefixNode, int]]:
-        """Go down along the tokens; yields each node and how many of its tokens fit."""
+        """Descend along the tokens; yields each node and how many of its tokens match."""
         self._clock += 1
         node, at = self._root, 0
         while at < len(tokens) and (child := node.children.get(tokens[at])) is not None:
@@ -69,7 +69,7 @@ class PrefixTree:
             node, at = child, at + count
 
     def _split(self, node: _PrefixNode, count: int) -> _PrefixNode:
-        """Cut a node in two and return the upper one. Both get their own memory, so that dropping one frees it."""
+        """Split a node and return the upper half. Both halves get memory of their own, so that dropping one frees it."""
         upper = _PrefixNode(node.tokens[:count], _copy_slice(node.states, 0, count), node.parent, node.used)
         if node.parent is not None:
             node.parent.children[node.tokens[0]] = upper
@@ -78,12 +78,12 @@ class PrefixTree:
         return upper
 
     def _leaves(self) -> Iterator[_PrefixNode]:
-        waiting = list(self._root.children.values())
-        while waiting:
-            node = waiting.pop()
+        pending = list(self._root.children.values())
+        while pending:
+            node = pending.pop()
             if not node.children:
                 yield node
-            waiting += node.children.values()
+            pending += node.children.values()
 
     def _drop(self, leaf: _PrefixNode) -> None:
         self.bytes -= leaf.states.nbytes

@@ -1,4 +1,4 @@
-"""Turns a request into the tokens that a model in this process goes on with, and tokens back into text."""
+"""Encode a request as the tokens that a model in this process continues, and decode tokens to text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from knowhalu.requests import Generate
 
 Style = Literal["auto", "chat", "completion"]
 TAIL_TOKENS = 8
-"""Tokens of the prompt that are decoded together with a reply: some tokenizers drop the blank that a text begins with."""
+"""Tokens of the prompt decoded together with a reply: some tokenizers drop the space at the beginning of a text."""
 
 
 @dataclass(frozen=True)
 class EncodedPrompt:
-    """What the model reads (`context`) and, where the reply must be one of some choices, each choice's own tokens.
+    """The tokens of the prompt (`context`) and, where the reply must be one of several choices, the tokens of each choice.
 
-    Choices are tokenized together with what they follow. Where the border between the two runs through a token, the
-    context ends before it.
+    Choices are tokenized together with the prompt. Where a token spans the end of the prompt and the start of a choice, the
+    context ends before that token.
     """
 
     context: TokenIds
@@ -27,61 +27,61 @@ class EncodedPrompt:
 
 
 class PromptEncoder:
-    """Frame requests for one tokenizer; raises ModelError where a chat is wanted of a model without a chat template."""
+    """Encode requests for one tokenizer; raises ModelError for the style "chat" without a chat template."""
 
     def __init__(self, tokenizer: Any, style: Style, limit: int | None) -> None:
         self.tokenizer, self.limit = tokenizer, limit
         self.is_chat = bool(tokenizer.chat_template) if style == "auto" else style == "chat"
         if self.is_chat and not tokenizer.chat_template:
-            raise ModelError("the model has no chat template; set llm.style to completion, or name an instruct model")
+            raise ModelError("the model has no chat template. Set llm.style to completion, or llm.model to an instruct model")
 
     @cached_property
-    def _lead(self) -> list[int]:
-        """Return what the tokenizer puts before every text, such as a token for its beginning."""
+    def _leading_tokens(self) -> list[int]:
+        """The tokens that the tokenizer puts before every text, such as one for its beginning."""
         plain = self.tokenizer("a", add_special_tokens=False)["input_ids"]
         whole = self.tokenizer("a")["input_ids"]
         at = next((i for i in range(len(whole)) if whole[i : i + len(plain)] == plain), 0)
         return list(whole[:at])
 
     @cached_property
-    def _knows_system(self) -> bool:
-        """Tell whether the chat template has a place for a system prompt; some refuse it, some leave it out."""
+    def _takes_system_prompt(self) -> bool:
+        """Whether the chat template writes a system prompt; some refuse it, some leave it out."""
         try:
             return "system prompt" in self._chat([{"role": "system", "content": "system prompt"}, *_user_message("question")])
-        except Exception:  # noqa: BLE001 - a template raises what it likes
+        except Exception:  # noqa: BLE001 - a template may raise anything
             return False
 
     def _chat(self, messages: list[dict[str, str]]) -> str:
-        """Write a chat up to the model's turn; a model that can think aloud first is told not to: `begun` opens the reply."""
-        written = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, enable_thinking=False)
-        return str(written)
+        """Write a chat up to the model's turn, without a thinking mode: `prefill` opens the reply."""
+        text = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, enable_thinking=False)
+        return str(text)
 
     @cached_property
-    def _borders(self) -> list[str]:
-        """Return the special tokens that begin and end the turns of a chat: inside a text they would do so too."""
+    def _turn_tokens(self) -> list[str]:
+        """The special tokens that begin and end the turns of a chat; inside a text they would do the same."""
         if not self.is_chat:
             return []
-        written = self._chat(_user_message("question")) + str(self.tokenizer.eos_token or "")
-        return [token for token in map(str, self.tokenizer.all_special_tokens) if token in written]
+        chat = self._chat(_user_message("question")) + str(self.tokenizer.eos_token or "")
+        return [token for token in map(str, self.tokenizer.all_special_tokens) if token in chat]
 
     def text(self, request: Generate) -> str:
-        """Write the request as the one text that the model goes on with."""
+        """Return the text that the model continues."""
         together = f"{request.system}\n\n{request.prompt}" if request.system else request.prompt
         if not self.is_chat:
-            return together + request.begun
-        if request.system and self._knows_system:
-            return self._chat([{"role": "system", "content": request.system}, *_user_message(request.prompt)]) + request.begun
-        return self._chat(_user_message(together)) + request.begun
+            return together + request.prefill
+        if request.system and self._takes_system_prompt:
+            return self._chat([{"role": "system", "content": request.system}, *_user_message(request.prompt)]) + request.prefill
+        return self._chat(_user_message(together)) + request.prefill
 
     def tokens(self, text: str) -> TokenIds:
-        """Return the tokens of a text; a chat template has written its special tokens itself."""
-        found = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
-        return tuple(found if self.is_chat else [*self._lead, *found])
+        """Return the tokens of a text; a chat template writes its special tokens itself."""
+        ids = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+        return tuple(ids if self.is_chat else [*self._leading_tokens, *ids])
 
     def frame(self, request: Generate) -> EncodedPrompt:
-        """Frame one request; raises StageError where the model cannot read so much, or tell the choices apart."""
+        """Encode one request; raises StageError where it exceeds the context, or a choice is a prefix of another."""
         text = self.text(request)
-        self._check_borders(request)
+        self._check_turn_tokens(request)
         context = self.tokens(text)
         if not context:
             raise StageError("generate", "the prompt is empty")
@@ -97,29 +97,29 @@ class PromptEncoder:
         for i, one in enumerate(choices):
             for j, other in enumerate(choices):
                 if i != j and other[: len(one)] == one:
-                    names = f"{request.choices[i]!r} is the beginning of {request.choices[j]!r}"
-                    raise StageError("generate", f"the choices cannot be told apart: {names}")
+                    names = f"{request.choices[i]!r} is a prefix of {request.choices[j]!r}"
+                    raise StageError("generate", f"the choices cannot be distinguished: {names}")
         return EncodedPrompt(context[:start], choices)
 
-    def _check_borders(self, request: Generate) -> None:
-        for token in self._borders:
-            if any(token in part for part in (request.system, request.prompt, request.begun)):
-                reason = f"the text holds {token!r}, by which this model parts its turns. Take it out of the text"
+    def _check_turn_tokens(self, request: Generate) -> None:
+        for token in self._turn_tokens:
+            if any(token in text for text in (request.system, request.prompt, request.prefill)):
+                reason = f"the text contains {token!r}, which separates the turns of this model. Remove it from the text"
                 raise StageError("generate", f"{reason}, or use another model")
 
     def _check_length(self, prompt: int, reply: int) -> None:
         if self.limit is not None and prompt + reply > self.limit:
             raise StageError(
                 "generate",
-                f"the prompt has {prompt} tokens and the reply may have {reply}, more than the {self.limit} that the model "
-                "reads. Use a model with a longer context, or fewer passages or steps; nothing is cut.",
+                f"the prompt has {prompt} tokens and the reply may have {reply}, more than the model's context of {self.limit}. "
+                "Use a model with a longer context, or fewer passages or steps; nothing is truncated.",
             )
 
     def reply(self, context: Sequence[int], tokens: Sequence[int]) -> str:
         """Return the text of tokens that follow the context."""
         tail = [int(t) for t in context[-TAIL_TOKENS:]]
-        before, whole = self._decode(tail), self._decode([*tail, *tokens])
-        return whole[len(before) :] if whole.startswith(before) else self._decode(list(tokens))
+        before, full = self._decode(tail), self._decode([*tail, *tokens])
+        return full[len(before) :] if full.startswith(before) else self._decode(list(tokens))
 
     def _decode(self, tokens: list[int]) -> str:
         return str(self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))

@@ -1,4 +1,4 @@
-"""Judges by one prompt, and self-consistency: the whole text is judged at once.
+"""Judges by one prompt, and self-consistency: the whole text is judged in one request.
 
 HaluEval's three prompts (Li et al. 2023), zero-shot chain of thought, few-shot, the factored check in one reply (Factored
 Verification, table 1), and the majority of many judgments (Wang et al. 2022; KnowHalu, section 4.1).
@@ -14,6 +14,7 @@ from knowhalu.methods.common.labels import (
     LabelledRationale,
     LabelScheme,
     RationaleGenerator,
+    generate_bare_label,
     generate_judgment,
     generate_label,
     generate_labelled_rationale,
@@ -29,11 +30,11 @@ from knowhalu.methods.common.verdict import (
     inconclusive_reason,
     resolve_inconclusive,
 )
-from knowhalu.prompts.book import BINARY_LABELS, BaselinePromptBook
-from knowhalu.prompts.claim_replies import JudgedClaim, format_judged_claims, read_judged_claims
-from knowhalu.prompts.format import LABEL
+from knowhalu.prompts.book import BASELINES, BINARY_LABELS, PromptBook
+from knowhalu.prompts.format import LABEL, JudgedClaim, format_judged_claims, format_passages, format_sample
 from knowhalu.prompts.generate import generate_with_retry
-from knowhalu.prompts.template import section
+from knowhalu.prompts.replies import read_judged_claims
+from knowhalu.prompts.template import join_sections, section
 from knowhalu.requests import Conversation, Generate
 from knowhalu.results import Finding, Segment, Verdict
 from knowhalu.settings import BaselineOptions, LLMOptions
@@ -42,26 +43,26 @@ from knowhalu.text.sentences import Span, at_most_segments
 from knowhalu.types import Judgment, Knowledge, KnowledgeForm, Label, Passage, Query, Sample, Step
 
 MEMORY_JUDGES = frozenset({"halueval", "halueval-cot"})
-"""The judges that see no knowledge; documents that a text was made from are part of what is asked, so these they see."""
+"""The judges that see no knowledge; they see the documents of a text, which are part of its task."""
 MAX_QUERY_WORDS, MAX_QUERIES = 30, 16
-"""Words of a query that is made of a response, and how many are made at most."""
+"""Maximum words of a query made of a response, and maximum number of queries."""
 LABEL_SUPPORT = {Label.CORRECT: 1.0, Label.INCORRECT: 0.0, Label.INCONCLUSIVE: 0.5}
 
 
 class ClaimLike(Protocol):
-    """A claim that a judge listed, and what it said of it."""
+    """A claim that a judge listed, and its label."""
 
     text: str
     label: Label
 
 
 class JudgeReasoner(Protocol):
-    """The question that a judge asks whoever thinks."""
+    """The step that a reasoner contributes to a judge."""
 
     def judge(
         self, name: str, sample: Sample, passages: Sequence[Passage], votes: int | None = None
     ) -> Conversation[tuple[Judgment, Sequence[ClaimLike]]]:
-        """Judge a text as the judge `name` does, or by the majority of `votes` judgments; with the claims it listed."""
+        """Judge a text as the judge `name` does, or by the majority of `votes` judgments; return the listed claims, too."""
 
 
 class Judge:
@@ -89,9 +90,9 @@ class Judge:
             end=whole.end,
             text=whole.text,
             label=label,
-            open=inconclusive_reason(label, judgment),
+            inconclusive_reason=inconclusive_reason(label, judgment),
             relation=error_relation(label, judgment, findings),
-            probability=1 - judgment.supported,
+            probability=1 - judgment.p_supported,
             base=judgment,
             findings=findings,
         )
@@ -107,7 +108,7 @@ class Judge:
 
 
 def source_queries(sample: Sample) -> Iterable[str]:
-    """Return what the sources are searched by: the question alone in an index, and the response's pieces elsewhere."""
+    """Yield the queries for the sources: the question alone for an index, else also the segments of the response."""
     if sample.question:
         yield sample.question
         if not sample.documents and not sample.knowledge:
@@ -117,12 +118,12 @@ def source_queries(sample: Sample) -> Iterable[str]:
 
 
 def _claim_findings(claims: Iterable[ClaimLike], whole: Span) -> Iterable[Finding]:
-    """Make findings of claims that were judged in one reply: no probability of theirs was measured."""
+    """Make findings of claims that were judged in one reply: they have no measured probability."""
     for claim in claims:
         at = locate_claim(claim.text, whole)
         yield Finding(
             unit="claim", start=at.start, end=at.end, text=claim.text, label=claim.label, relation=RELATION_BY_LABEL[claim.label],
-            supported=LABEL_SUPPORT[claim.label], reason=f"judged {claim.label} in one reply with all other claims",
+            p_supported=LABEL_SUPPORT[claim.label], reason=f"judged {claim.label} in one reply with all other claims",
         )  # fmt: skip
 
 
@@ -137,19 +138,18 @@ factored_single = partial(Judge, "factored-single")
 def self_consistency(reasoner: JudgeReasoner, options: BaselineOptions | None = None) -> Judge:
     """Make the judge that takes the majority of `votes` judgments of one of the others.
 
-    Ties go to the more careful label: INCONCLUSIVE before INCORRECT before CORRECT. P is the share of the votes.
+    Ties go to INCONCLUSIVE before INCORRECT before CORRECT. Probabilities are shares of the votes.
     """
     options = options or BaselineOptions()
     return Judge(options.votes_by, reasoner, options, name="self-consistency", votes=options.votes)
 
 
 UNDISTILLED_NOTE = "The passages as they are."
-"""Stands as knowledge where passages are judged by without being distilled first."""
-NO_REASONS_NOTE = "No reasons were asked for."
+"""The knowledge of a step whose passages were not distilled."""
 
 
 class JudgePrompt(NamedTuple):
-    """One way to ask: the prompt, what comes before the label, and the labels to choose from."""
+    """One kind of judge: the prompt, what comes before the label, and the labels to choose from."""
 
     prompt: str
     before: Literal["nothing", "reasons", "claims"]
@@ -173,49 +173,48 @@ class LLMJudge:
     def __init__(self, options: LLMOptions | None = None, method: BaselineOptions | None = None) -> None:
         """Load the prompts of all judges; raises PromptError where one cannot be used."""
         self.options, self.method = options or LLMOptions(), method or BaselineOptions()
-        self.book = BaselinePromptBook(self.options, [judge.prompt for judge in JUDGE_PROMPTS.values()])
+        self.book = PromptBook(BASELINES, self.options, [judge.prompt for judge in JUDGE_PROMPTS.values()])
 
     def judge(
         self, name: str, sample: Sample, passages: Sequence[Passage], votes: int | None = None
     ) -> Conversation[tuple[Judgment, tuple[JudgedClaim, ...]]]:
         """Judge by the judge `name`: once, or by a majority; claims come only from one that lists them.
 
-        With `votes`, so many judgments are drawn at the method's temperature; else `llm.votes` holds.
+        With `votes`, so many judgments are drawn at the method's temperature; `llm.votes` applies otherwise.
         """
         how = JUDGE_PROMPTS[name]
         lists: list[tuple[Label, tuple[JudgedClaim, ...]]] = []
         think: RationaleGenerator = {
-            "nothing": partial(_ask_label_only, scale=how.scale),
+            "nothing": partial(generate_bare_label, scale=how.scale),
             "reasons": partial(generate_labelled_rationale, scale=how.scale),
             "claims": partial(_ask_claims_then_label, scale=how.scale, lists=lists),
         }[how.before]
         judgment, shares = yield from generate_judgment(
-            self.book.judge(how.prompt, sample, passages), None, votes or self.options.votes, how.scale, think=think,
+            judge_request(self.book, how.prompt, sample, passages), None, votes or self.options.votes, how.scale, think=think,
             temperature=self.method.temperature if votes else 1.0,
         )  # fmt: skip
         steps = (undistilled_step(sample, passages),) if passages else ()
-        said = judgment.model_copy(update={"supported": support_probability(shares, sample.task), "steps": steps})
-        return said, next((claims for label, claims in lists if label is judgment.label), ())
+        judged = judgment.model_copy(update={"p_supported": support_probability(shares, sample.task), "steps": steps})
+        return judged, next((claims for label, claims in lists if label is judgment.label), ())
+
+
+def judge_request(book: PromptBook, name: str, sample: Sample, passages: Iterable[Passage]) -> Generate:
+    """Render the request for the judgment of a sample, with the passages above it."""
+    return book.request(name, sample.task, sample=join_sections([*format_passages(passages), format_sample(sample)]))
 
 
 def undistilled_step(sample: Sample, passages: Sequence[Passage]) -> Step:
-    """Show passages that were judged by as they are."""
+    """Return a step with its passages as they are."""
     query = Query(specific=sample.response, general=sample.question or "")
     knowledge = Knowledge(form=KnowledgeForm.UNSTRUCTURED, text=UNDISTILLED_NOTE)
     return Step(thought="", query=query, passages=tuple(passages), knowledge=knowledge)
 
 
-def _ask_label_only(request: Generate, scale: LabelScheme) -> Conversation[LabelledRationale]:
-    """Ask for the label alone; at a temperature, the label that was drawn is the vote."""
-    label, shares = yield from generate_label(request, "\n", scale, draw=request.temperature > 0)
-    return NO_REASONS_NOTE, label, shares
-
-
 def _ask_claims_then_label(
     request: Generate, scale: LabelScheme, lists: list[tuple[Label, tuple[JudgedClaim, ...]]]
 ) -> Conversation[LabelledRationale]:
-    """Ask for the claims with a label each, then for the label of the whole; every list goes to `lists` with its label."""
-    again = replace(request, begun="\n1.", max_tokens=2 * request.max_tokens)
+    """Ask for the claims with a label each, then for the label of the whole; append both to `lists`."""
+    again = replace(request, prefill="\n1.", max_tokens=2 * request.max_tokens)
     _, claims = yield from generate_with_retry(request, read_judged_claims, lambda c: again, joins=True)
     label, shares = yield from generate_label(request, f"\n{format_judged_claims(claims)}\n{section(LABEL)}\n", scale)
     lists.append((label, tuple(claims)))

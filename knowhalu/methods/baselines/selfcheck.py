@@ -1,9 +1,10 @@
-"""SelfCheckGPT (Manakul et al. 2023): what a model makes up, it does not make up twice in the same way.
+"""SelfCheckGPT (Manakul et al. 2023): hallucinations are inconsistent between samples of the same model.
 
-Further responses to the same question or document are drawn at temperature 1, and each piece of the checked response is held
-against each of them. No knowledge is needed. Pieces and decision are those of KnowHalu, appendix A.5.2.
+Further responses to the same question or document are sampled at temperature 1, and each piece of the checked response is
+compared with each of them. No knowledge is needed. Pieces and decision follow KnowHalu, appendix A.5.2.
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,12 +15,12 @@ from knowhalu.errors import ReplyError, StageError
 from knowhalu.methods.baselines.judge import source_queries
 from knowhalu.methods.common.sources import given_or_retrieved_passages
 from knowhalu.methods.common.verdict import combine_segments, inconclusive_reason, is_hallucinated, resolve_inconclusive
-from knowhalu.prompts.book import BaselinePromptBook
+from knowhalu.prompts.book import BASELINES, PromptBook
 from knowhalu.prompts.format import format_passages
 from knowhalu.prompts.generate import generate_with_retry
-from knowhalu.prompts.replies import complete_sentences, generate_choice, one_line
+from knowhalu.prompts.replies import complete_sentences, one_line
 from knowhalu.prompts.template import join_sections, section
-from knowhalu.requests import Completion, Conversation, Entail, EntailmentPair, Probabilities
+from knowhalu.requests import Completion, Conversation, Entail, EntailmentPair, Generate, Probabilities
 from knowhalu.results import Segment, Verdict
 from knowhalu.settings import BaselineOptions, LLMOptions
 from knowhalu.text.sentences import Span, at_most_segments, sentences
@@ -30,17 +31,17 @@ MAX_SHOWN_CHARS = 160
 
 
 class SelfCheckReasoner(Protocol):
-    """The questions that SelfCheckGPT asks whoever thinks."""
+    """The steps that a reasoner contributes to SelfCheckGPT."""
 
     def draw(self, sample: Sample, passages: Sequence[Passage], number: int) -> Conversation[str]:
         """Draw the response `number`, from 0, to what the sample responds to."""
 
     def inconsistent(self, part: Sample, contexts: Sequence[str]) -> Conversation[list[float | None]]:
-        """Say for each context how inconsistent the response of `part` is with it; None where it says nothing of it."""
+        """Return for each context the inconsistency (0 to 1) of the response of `part`; None where it does not mention it."""
 
 
 class SelfCheck:
-    """Check a response by others to the same."""
+    """Check a response by further responses to the same input."""
 
     name = "selfcheck"
 
@@ -53,8 +54,8 @@ class SelfCheck:
         found = []
         for piece in self._pieces(sample):
             part = sample.model_copy(update={"response": piece.text})
-            told = yield from self.reasoner.inconsistent(part, tuple(drawn))
-            found.append(self._segment(sample, piece, drawn, told))
+            scores = yield from self.reasoner.inconsistent(part, tuple(drawn))
+            found.append(self._segment(sample, piece, drawn, scores))
         verdict = combine_segments(sample, found, self.name, kind=None)
         return verdict if self.options.score == "max" else self._by_mean(verdict)
 
@@ -69,32 +70,32 @@ class SelfCheck:
                 "from, or other texts on the same as meta.samples, a list of texts",
             )
         passages: tuple[Passage, ...] = ()
-        if sample.documents:  # knowledge is not shown: a model that has it would check by it, not by itself
-            own = sample.model_copy(update={"knowledge": ()})
-            passages = yield from given_or_retrieved_passages(own, source_queries(own), words=self.options.source_words)
+        if sample.documents:  # knowledge is not shown, as the model would check by it
+            without = sample.model_copy(update={"knowledge": ()})
+            passages = yield from given_or_retrieved_passages(without, source_queries(without), words=self.options.source_words)
         drawn = []
         for number in range(self.options.samples):
             drawn.append((yield from self.reasoner.draw(sample, passages, number)))
         return drawn
 
     def _pieces(self, sample: Sample) -> Sequence[Span]:
-        """Return what is judged alone: the segments of a summary, the sentences of all else."""
+        """Return the pieces that are judged alone: the segments of a summary, the sentences of any other response."""
         if sample.task is not Task.SUMMARY and len(found := sentences(sample.response)) <= self.options.pieces:
             return found
         return at_most_segments(sample.response, self.options.segment_words, self.options.pieces)
 
-    def _segment(self, sample: Sample, piece: Span, drawn: Counter[str], told: Sequence[float | None]) -> Segment:
-        """Score a piece by its mean inconsistency; a response that says nothing of it counts as one half."""
-        pairs = list(zip(drawn.items(), told, strict=True))
+    def _segment(self, sample: Sample, piece: Span, drawn: Counter[str], scores: Sequence[float | None]) -> Segment:
+        """Score a piece by its mean inconsistency; a response that does not mention it counts as one half."""
+        pairs = list(zip(drawn.items(), scores, strict=True))
         score = sum(n * (0.5 if value is None else value) for (_, n), value in pairs) / drawn.total()
         label = Label.INCORRECT if score >= self.options.threshold else Label.CORRECT
-        silent = all(value is None for value in told)
+        silent = all(value is None for value in scores)
         if silent:
             label = Label.INCONCLUSIVE
         base = Judgment(
-            label=label, confidence=score if label is Label.INCORRECT else 1 - score, supported=1 - score,
-            measured="votes" if set(told) <= {0.0, 1.0, None} else "probability", rationale=_reason(pairs, drawn.total()),
-            open=InconclusiveReason.OFF_TOPIC if silent else None,
+            label=label, confidence=score if label is Label.INCORRECT else 1 - score, p_supported=1 - score,
+            confidence_source="votes" if set(scores) <= {0.0, 1.0, None} else "probability",
+            rationale=_reason(pairs, drawn.total()), inconclusive_reason=InconclusiveReason.OFF_TOPIC if silent else None,
         )  # fmt: skip
         label = resolve_inconclusive(label, sample.task)
         return Segment(
@@ -102,7 +103,7 @@ class SelfCheck:
             end=piece.end,
             text=piece.text,
             label=label,
-            open=inconclusive_reason(label, base),
+            inconclusive_reason=inconclusive_reason(label, base),
             probability=score,
             base=base,
         )
@@ -115,8 +116,8 @@ class SelfCheck:
             label = resolve_inconclusive(Label.INCONCLUSIVE, verdict.task)
         reason = f"mean inconsistency of {len(verdict.segments)} pieces {score:.2f}; the worst: {verdict.reason}"
         left = InconclusiveReason.OFF_TOPIC if label is Label.INCONCLUSIVE else None
-        decided = {"label": label, "hallucinated": is_hallucinated(label), "probability": score, "reason": reason, "open": left}
-        return verdict.model_copy(update=decided)
+        decided = {"label": label, "hallucinated": is_hallucinated(label), "probability": score, "reason": reason}
+        return verdict.model_copy(update={**decided, "inconclusive_reason": left})
 
 
 def read_meta_samples(sample: Sample) -> list[str]:
@@ -131,7 +132,7 @@ def read_meta_samples(sample: Sample) -> list[str]:
 
 
 def _reason(pairs: Sequence[tuple[tuple[str, int], float | None]], total: int) -> str:
-    """Say how many responses support a piece, and show one that does not."""
+    """Return how many responses support a piece, with one that does not."""
     support = sum(n for (_, n), value in pairs if value is not None and value < 0.5)
     said = f"{support} of {total} other responses support it"
     against = max(pairs, key=lambda p: (p[1] is not None and p[1] >= 0.5, p[0][1]))
@@ -141,19 +142,44 @@ def _reason(pairs: Sequence[tuple[tuple[str, int], float | None]], total: int) -
     return f"{said}; another one says: {text if len(text) <= MAX_SHOWN_CHARS else text[:MAX_SHOWN_CHARS] + ' ...'}"
 
 
+MAX_CHOICE_TOKENS = 8
+
+
+def generate_choice(request: Generate, choices: Sequence[str], stage: str) -> Conversation[str]:
+    """Continue an open section with one of the choices; raises ReplyError where two replies name none, or several."""
+    ask = replace(request, prefill="\n", stop=(), max_tokens=MAX_CHOICE_TOKENS, choices=tuple(choices))
+    restated = replace(ask, prefill=f"\nOne of {', '.join(choices)}:\n")
+    _, choice = yield from generate_with_retry(ask, lambda c: _read_choice(c, choices, stage), lambda c: restated)
+    return choice
+
+
+def _read_choice(reply: Completion, choices: Sequence[str], stage: str) -> str:
+    if set(reply.choices) == set(choices) and sum(reply.choices.values()) > 0:
+        return max(choices, key=lambda choice: (reply.choices[choice], choice == reply.text.strip()))
+    bare = reply.text.strip(" \n\t.*_\"'()[]").casefold()
+    for choice in choices:
+        if bare == choice.casefold():
+            return choice
+    words = "|".join(map(re.escape, choices))
+    found = set(re.findall(rf"(?<![\w/])(?:{words})(?![\w/])", reply.text))
+    if len(found) != 1:
+        raise ReplyError(stage, f"the reply names {'several' if found else 'none'} of {', '.join(choices)}", reply=reply.text)
+    return str(found.pop())
+
+
 INCONSISTENCY_SCORES = {"Yes": 0.0, "No": 1.0, "N/A": None}
-"""How inconsistent a sentence is with a response that supports it or not; None where the response says nothing of the matter."""
+"""Inconsistency of a sentence by the reply of the model; None where the response does not mention the matter."""
 REDRAW_SEED_OFFSET = 1_000_003
 """Added to the seed of a response that is drawn again, so that it cannot come out the same."""
 
 
 class SelfCheckLLM:
-    """Draw responses with a language model, and ask it what each supports (the prompt variant)."""
+    """Sample responses of a language model, and ask it which sentences each supports (the prompt variant)."""
 
     def __init__(self, options: LLMOptions | None = None, method: BaselineOptions | None = None) -> None:
         """Load the prompts; raises PromptError where one cannot be used."""
         self.options, self.method = options or LLMOptions(), method or BaselineOptions()
-        self.book = BaselinePromptBook(self.options, ("answer", "supported"))
+        self.book = PromptBook(BASELINES, self.options, ("answer", "supported"))
 
     def draw(self, sample: Sample, passages: Sequence[Passage], number: int) -> Conversation[str]:
         """Draw the response `number`, from 0, to what the sample responds to."""
@@ -166,7 +192,7 @@ class SelfCheckLLM:
         return text
 
     def inconsistent(self, part: Sample, contexts: Sequence[str]) -> Conversation[list[float | None]]:
-        """Say for each context how inconsistent the response of `part` is with it: 0 or 1, or None where it says nothing."""
+        """Return for each context the inconsistency of the response of `part`: 0 or 1, None where it does not mention it."""
         found: list[float | None] = []
         for context in contexts:
             question = [section("Question", part.question)] if part.question else []
@@ -179,22 +205,22 @@ class SelfCheckLLM:
 
 
 class SelfCheckEncoder:
-    """Hold sentences against given responses with the verifier (the NLI variant)."""
+    """Compare sentences with given responses by the verifier (the NLI variant)."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def draw(self, sample: Sample, passages: Sequence[Passage], number: int) -> Conversation[str]:
-        """Raise StageError: the encoder writes nothing."""
+        """Raise StageError: the encoder generates no text."""
         yield from ()
         raise StageError(
             "samples",
-            "the encoder cannot write further responses. Give them with the row as meta.samples, a list of texts, or let a "
-            "language model write them: --reasoner llm",
+            "the encoder cannot sample further responses. Give them with the row as meta.samples, a list of texts, or use a "
+            "language model: --reasoner llm",
         )
 
     def inconsistent(self, part: Sample, contexts: Sequence[str]) -> Conversation[list[float | None]]:
-        """Say for each context how inconsistent it is: P(contradicted) against P(supported), the neutral left out."""
+        """Return for each context P(contradicted) / (P(contradicted) + P(supported)), without the neutral class."""
         scores: list[Probabilities] = yield Entail(tuple(EntailmentPair(c, part.response, part.question) for c in contexts))
         return [p.contradicted / told if (told := p.contradicted + p.supported) > 0 else None for p in scores]
 

@@ -1,6 +1,6 @@
-"""Trivial rules: one number of a text against a border. They know nothing of truth; a detector must do better than they do.
+"""Trivial rules: one number of a text against a threshold, a baseline that every detector must beat.
 
-On several published sets such a rule beats the published methods, so a figure without these beside it says little.
+On several published sets such a rule beats the published methods, so results need these baselines for comparison.
 """
 
 import json
@@ -15,7 +15,8 @@ from knowhalu.methods.common.sources import given_passages, retrieve_passages
 from knowhalu.requests import Conversation
 from knowhalu.results import Segment, Verdict
 from knowhalu.settings import TrivialOptions
-from knowhalu.text.sentences import STOPWORDS, content_words, stem, word_count, words
+from knowhalu.text.overlap import coverage, text_facts
+from knowhalu.text.sentences import STOPWORDS, stem, word_count, words
 from knowhalu.types import Judgment, Label, Sample
 
 Direction = Literal["over", "under"]
@@ -24,7 +25,7 @@ _SENTENCE_START = re.compile(r"(?:^|[.!?:])\W*$")
 
 
 class TrivialRule(NamedTuple):
-    """What a trivial rule looks at: its number, in words, and on which side the hallucinated are expected."""
+    """A trivial rule: its measure, the wording of its value, and the side on which hallucinated texts are expected."""
 
     name: str
     measure: Measure
@@ -39,22 +40,16 @@ def response_length(response: str, source: str) -> float:
 
 
 def source_overlap(response: str, source: str) -> float:
-    """Return the share of the response's content words that the source has, each counted as often as it stands."""
-    wanted, there = content_words(response), set(content_words(source))
-    return sum(w in there for w in wanted) / len(wanted) if wanted else 1.0
+    """Return the share of the response's content words that the source has, each counted as often as it occurs."""
+    return coverage(response, source)
 
 
 def source_novelty(response: str, source: str) -> float:
-    """Return the share of the response's word pairs, names and numbers that the source has not; of its words without any."""
-    wanted = _pairs(response) | {(w,) for w in _names_and_numbers(response)}
-    wanted = wanted or {(w,) for w in content_words(response)}
-    there = _pairs(source) | {(w,) for w in content_words(source)}
-    return len(wanted - there) / len(wanted) if wanted else 0.0
-
-
-def _pairs(text: str) -> set[tuple[str, ...]]:
-    content = content_words(text)
-    return set(zip(content, content[1:], strict=False))
+    """Return the share of the response's word pairs, names and numbers that the source lacks; of its words where it has none."""
+    own, known = text_facts(response), text_facts(source)
+    wanted: set[tuple[str, ...]] = {*own.pairs, *((w,) for w in _names_and_numbers(response))} or {(w,) for w in own.content}
+    missing = wanted - known.pairs - {(w,) for w in known.content}
+    return len(missing) / len(wanted) if wanted else 0.0
 
 
 def _names_and_numbers(text: str) -> set[str]:
@@ -71,27 +66,27 @@ def _names_and_numbers(text: str) -> set[str]:
 TRIVIAL_RULES = {
     rule.name: rule for rule in (
         TrivialRule("trivial-length", response_length, "{:.0f} words", "over", reads=False),
-        TrivialRule("trivial-overlap", source_overlap, "{:.3f} of its words stand in the sources", "under"),
-        TrivialRule("trivial-novelty", source_novelty, "{:.3f} of its word pairs, names and numbers stand in no source", "over"),
+        TrivialRule("trivial-overlap", source_overlap, "{:.3f} of its words are in the sources", "under"),
+        TrivialRule("trivial-novelty", source_novelty, "{:.3f} of its word pairs, names and numbers are in no source", "over"),
     )
 }  # fmt: skip
 
 
 class TrivialBaseline:
-    """Check by one rule. The question counts as a source, since what repeats it is nothing new."""
+    """Check by one rule. The question counts as a source, since repeating it adds nothing new."""
 
     def __init__(self, rule: TrivialRule, options: TrivialOptions) -> None:
-        """Take the border from the options or their file; raises SettingsError where there is none."""
+        """Take the threshold from the options or their file; raises SettingsError where there is none."""
         if options.rule is not None and options.border is not None:
             raise SettingsError("trivial.rule and trivial.border are both given. Keep one of them")
         self.rule, self.name = rule, rule.name
-        self.border, direction = (
+        self.threshold, direction = (
             _read_fitted_rule(rule.name, options.rule) if options.rule else (options.border, options.direction)
         )
-        if self.border is None:
+        if self.threshold is None:
             raise SettingsError(
-                f"{rule.name} has no border. Fit one on labelled rows (knowhalu compare IN --fit VALIDATION.jsonl) and name its "
-                "file by --set trivial.rule=FOLDER/trivial.json, or give one by --set trivial.border=NUMBER"
+                f"{rule.name} has no threshold. Fit one on labelled rows (knowhalu compare IN --fit VALIDATION.jsonl) and name "
+                "its file by --set trivial.rule=FOLDER/trivial.json, or give one by --set trivial.border=NUMBER"
             )
         self.sign = 1 if (direction or rule.usual) == "over" else -1
 
@@ -102,13 +97,13 @@ class TrivialBaseline:
 
     def verdict(self, sample: Sample, value: float) -> Verdict:
         """Decide by the value of a sample."""
-        border = self.border or 0.0
-        distance = self.sign * (value - border)
-        hallucinated, p = distance > 0, threshold_probability(distance, border)
+        threshold = self.threshold or 0.0
+        distance = self.sign * (value - threshold)
+        hallucinated, p = distance > 0, threshold_probability(distance, threshold)
         label = Label.INCORRECT if hallucinated else Label.CORRECT
-        reason = f"{self.rule.says.format(value)}; hallucinated is {'over' if self.sign > 0 else 'under'} {border:g}"
+        reason = f"{self.rule.says.format(value)}; {'over' if self.sign > 0 else 'under'} {threshold:g} counts as hallucinated"
         judgment = Judgment(
-            label=label, confidence=max(p, 1 - p), supported=1 - p, rationale=reason, measured="nowhere",
+            label=label, confidence=max(p, 1 - p), p_supported=1 - p, rationale=reason, confidence_source="none",
             features={self.name: value},
         )  # fmt: skip
         whole = Segment(
@@ -120,12 +115,12 @@ class TrivialBaseline:
         )  # fmt: skip
 
 
-def threshold_probability(distance: float, border: float) -> float:
-    """Return 0.5 at the border, and more the further a text is on the wrong side of it: 0.5 + d / 2(|d| + max(1, |border|)).
+def threshold_probability(distance: float, threshold: float) -> float:
+    """Return 0.5 + d / 2(|d| + max(1, |threshold|)): 0.5 at the threshold, more on the hallucinated side.
 
-    It only puts texts in order; nothing calibrates it.
+    It ranks texts and is not calibrated.
     """
-    return 0.5 + 0.5 * distance / (abs(distance) + max(1.0, abs(border)))
+    return 0.5 + 0.5 * distance / (abs(distance) + max(1.0, abs(threshold)))
 
 
 def _source(sample: Sample) -> Conversation[str]:
@@ -139,13 +134,13 @@ def _read_fitted_rule(name: str, file: Path) -> tuple[float, Direction]:
     """Read a rule from the file that a fit left; raises SettingsError."""
     try:
         fields: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))[name]
-        border, direction = float(fields["border"]), fields["direction"]
-        if direction not in ("over", "under") or not isfinite(border):
-            raise ValueError(f"{direction} {border}")
+        threshold, direction = float(fields["border"]), fields["direction"]
+        if direction not in ("over", "under") or not isfinite(threshold):
+            raise ValueError(f"{direction} {threshold}")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        cure = "Make it anew by knowhalu compare IN --fit VALIDATION.jsonl"
-        raise SettingsError(f"{file}: holds no rule for {name} ({type(error).__name__}: {error}). {cure}") from error
-    return border, direction
+        remedy = "Fit it again by knowhalu compare IN --fit VALIDATION.jsonl"
+        raise SettingsError(f"{file}: holds no rule for {name} ({type(error).__name__}: {error}). {remedy}") from error
+    return threshold, direction
 
 
 def length_baseline(options: TrivialOptions) -> TrivialBaseline:

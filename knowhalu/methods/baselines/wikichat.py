@@ -1,7 +1,7 @@
-"""WikiChat's way of checking (Semnani et al. 2023; KnowHalu, appendix A.5.3): claims, evidence and a verdict for each.
+"""WikiChat's check (Semnani et al. 2023; KnowHalu, appendix A.5.3): claims, evidence and a verdict for each.
 
-The claims of the response are taken out, evidence is retrieved by each claim itself, each is judged by its evidence alone, and
-the verdicts make the answer.
+The claims of the response are extracted, evidence is retrieved for each claim, each is judged by its evidence alone, and the
+verdicts are combined.
 """
 
 from collections.abc import Sequence
@@ -9,8 +9,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from knowhalu.methods.baselines.judge import UNDISTILLED_NOTE
-from knowhalu.methods.common.attribution import assign_quote_scores, ground_statements
-from knowhalu.methods.common.evidence import evidence_for
+from knowhalu.methods.common.attribution import assign_quote_scores, evidence_for, ground_statements
 from knowhalu.methods.common.labels import generate_judgment, support_probability
 from knowhalu.methods.common.sources import given_or_retrieved_passages
 from knowhalu.methods.common.verdict import (
@@ -23,10 +22,10 @@ from knowhalu.methods.common.verdict import (
     nothing_to_check_verdict,
     resolve_inconclusive,
 )
-from knowhalu.prompts.book import CLAIM, BaselinePromptBook
-from knowhalu.prompts.claim_replies import read_claim_list
-from knowhalu.prompts.format import format_passages, format_sample
+from knowhalu.prompts.book import BASELINES, PromptBook
+from knowhalu.prompts.format import CLAIM, format_passages, format_sample
 from knowhalu.prompts.generate import generate_with_retry
+from knowhalu.prompts.replies import read_claim_list
 from knowhalu.prompts.template import join_sections, section
 from knowhalu.requests import Conversation
 from knowhalu.results import Segment, SkippedSpan, Verdict
@@ -36,12 +35,12 @@ from knowhalu.text.sentences import Span, at_most_segments
 from knowhalu.types import Judgment, KnowledgeForm, Label, Passage, Query, Sample, Step
 
 MAX_PIECE_WORDS = 100
-"""Words of a piece of the response whose claims are taken out together."""
+"""Words of a piece of the response whose claims are extracted in one request."""
 NO_CLAIM = "it states no fact that can be checked"
 
 
 class WikiChatReasoner(Protocol):
-    """The questions that WikiChat's check asks whoever thinks; `part` is a sample whose response is the text in question."""
+    """The steps that a reasoner contributes to WikiChat's check; `part` is a sample whose response is the text in question."""
 
     def claims(self, part: Sample) -> Conversation[list[str]]:
         """List the claims of a piece of the response, each in words that can be understood alone."""
@@ -69,10 +68,10 @@ class WikiChat:
             else:
                 unchecked.append(SkippedSpan(**piece._asdict(), reason=NO_CLAIM))
         verdict = combine_segments(sample, found, self.name) if found else nothing_to_check_verdict(sample, self.name, NO_CLAIM)
-        return verdict.model_copy(update={"unchecked": tuple(unchecked)})
+        return verdict.model_copy(update={"skipped": tuple(unchecked)})
 
     def _claims(self, sample: Sample, piece: Span, judged: dict[str, Judgment]) -> Conversation[dict[str, Judgment]]:
-        """Judge the claims of one piece; one that an earlier piece made too is not judged again."""
+        """Judge the claims of one piece; a claim of an earlier piece is not judged again."""
         claims = yield from self.reasoner.claims(sample.model_copy(update={"response": piece.text}))
         for claim in claims:
             if claim not in judged:
@@ -87,34 +86,34 @@ class WikiChat:
 
 
 def _segment(sample: Sample, piece: Span, claims: dict[str, Judgment]) -> Segment:
-    """Put claims together: one that is refuted makes the piece INCORRECT, else one that is open leaves it open."""
-    worst = max(claims.values(), key=lambda j: (j.label is Label.INCORRECT, j.label is Label.INCONCLUSIVE, -j.supported))
-    supported = min(j.supported for j in claims.values())
+    """Combine claims: one INCORRECT makes the piece INCORRECT, else one INCONCLUSIVE makes it INCONCLUSIVE."""
+    worst = max(claims.values(), key=lambda j: (j.label is Label.INCORRECT, j.label is Label.INCONCLUSIVE, -j.p_supported))
+    supported = min(j.p_supported for j in claims.values())
     steps = tuple(step for j in claims.values() for step in j.steps)
-    base = worst.model_copy(update={"supported": supported, "steps": steps})
+    base = worst.model_copy(update={"p_supported": supported, "steps": steps})
     label, findings = (
         resolve_inconclusive(base.label, sample.task),
         tuple(claim_finding(claim, j, piece) for claim, j in claims.items()),
     )
     return Segment(
-        start=piece.start, end=piece.end, text=piece.text, label=label, open=inconclusive_reason(label, base),
-        relation=error_relation(label, base, findings), probability=1 - base.supported, base=base, findings=findings,
+        start=piece.start, end=piece.end, text=piece.text, label=label, inconclusive_reason=inconclusive_reason(label, base),
+        relation=error_relation(label, base, findings), probability=1 - base.p_supported, base=base, findings=findings,
         evidence=tuple(e for claim, judgment in claims.items() for e in evidence_for(locate_claim(claim, piece), judgment)),
     )  # fmt: skip
 
 
 class WikiChatLLM:
-    """Take claims out of a text, and judge each by passages."""
+    """Extract the claims of a text, and judge each by passages."""
 
     def __init__(self, options: LLMOptions | None = None, method: BaselineOptions | None = None) -> None:
         """Load the prompts; raises PromptError where one cannot be used."""
         self.options = options or LLMOptions()
-        self.book = BaselinePromptBook(self.options, ("claims", "verdict"))
+        self.book = PromptBook(BASELINES, self.options, ("claims", "verdict"))
 
     def claims(self, part: Sample) -> Conversation[list[str]]:
         """List the claims of a piece of a response, each in words that can be understood alone."""
         request = self.book.request("claims", part.task, sample=format_sample(part))
-        again = replace(request, begun="\n1.", max_tokens=2 * request.max_tokens)
+        again = replace(request, prefill="\n1.", max_tokens=2 * request.max_tokens)
         _, claims = yield from generate_with_retry(request, read_claim_list, lambda c: again, joins=True)
         return claims
 
@@ -123,7 +122,7 @@ class WikiChatLLM:
         query = Query(specific=part.response, general="")
         knowledge = ground_statements(KnowledgeForm.UNSTRUCTURED, [part.response], (), part, query, passages)
         if not knowledge.quotes:
-            knowledge = knowledge.model_copy(update={"text": UNDISTILLED_NOTE, "unfounded": ""})
+            knowledge = knowledge.model_copy(update={"text": UNDISTILLED_NOTE, "unsupported": ""})
         step = Step(thought="", query=query, passages=tuple(passages), knowledge=knowledge)
         request = self.book.request(
             "verdict",
@@ -132,6 +131,6 @@ class WikiChatLLM:
             claim=join_sections([section(CLAIM, part.response)]),
         )
         judgment, shares = yield from generate_judgment(request, votes=self.options.votes)
-        judgment = judgment.model_copy(update={"supported": support_probability(shares, part.task)})
+        judgment = judgment.model_copy(update={"p_supported": support_probability(shares, part.task)})
         steps = assign_quote_scores((step,), judgment, contradicted=shares.get(Label.INCORRECT, 0.0))
         return judgment.model_copy(update={"steps": steps})

@@ -1,9 +1,10 @@
-"""Attribution: which sentences of the passages an LLM's knowledge and judgments rest on."""
+"""Attribution: which sentences of the passages a judgment rests on, and which characters of the response they concern."""
 
 import re
-from collections.abc import Container, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Container, Iterable, Iterator, Sequence
 
+from knowhalu.methods.common.sources import SourceSentence, source_sentences
+from knowhalu.results import Evidence
 from knowhalu.text.overlap import coverage, text_facts
 from knowhalu.text.quantities import number_value
 from knowhalu.text.sentences import Span, content_words, sentences, words
@@ -12,16 +13,15 @@ from knowhalu.types import NO_INFORMATION, Judgment, Knowledge, KnowledgeForm, L
 MIN_QUOTE_COVERAGE = 0.5
 """Share of a claim's words that a sentence must have to be quoted where the model quotes nothing."""
 MIN_QUOTATION_WORDS = 3
-"""Words of a quotation at least; fewer stand in too many sentences."""
+"""Minimum words of a quotation; fewer occur in too many sentences."""
 _QUOTATION = re.compile(r"[\"“„«]([^\"“”„«»]{6,800})[\"”“»]")
 
 
 def quote_step(claim: str, rationale: str, passages: Sequence[Passage], supported: float) -> Step:
-    """Return the step of a judgment: its passages, and as knowledge the sentences that it quotes.
+    """Return the step of a judgment: its passages, and as knowledge the sentences that its rationale quotes.
 
-    A claim that is supported without a quotation rests on the sentence that has most of its words. One that is not is
-    contradicted by nothing then: that a source is silent stands nowhere in it. What the model quotes is relevant because it
-    decided by it, whether it shares words with the claim or not.
+    A claim that is supported without a quotation gets the sentence that has most of its words. A claim that is not supported gets
+    no quote then, as a missing statement cannot be quoted. Quotes by the model have relevance 1, as it decided by them.
     """
     quoted = list(dict.fromkeys(p for words in _quotations(rationale) for p in _quoted_sentences(words, passages)))
     found = [(p, s, 1.0) for p, s in quoted] or (_nearest_sentence(claim, passages) if supported >= 0.5 else [])
@@ -35,7 +35,7 @@ def quote_step(claim: str, rationale: str, passages: Sequence[Passage], supporte
 
 
 def _quotations(rationale: str) -> Iterator[list[str]]:
-    """Yield the words of each quotation, one that leaves something out in its pieces."""
+    """Yield the words of each quotation; one with an ellipsis is split there."""
     for match in _QUOTATION.finditer(rationale):
         for piece in re.split(r"\.\.\.|…|\[[^\]]*\]", match[1]):
             words = piece.strip(" .,;:!?").split()
@@ -59,19 +59,10 @@ def _nearest_sentence(claim: str, passages: Sequence[Passage]) -> list[tuple[Pas
 
 
 MIN_GROUNDING_COVERAGE = 0.4
-"""Share of a statement's words that one passage, with its title, must have; its figures must all be found."""
+"""Share of a statement's words that one passage, with its title, must have; the numbers of the statement must all be given."""
 MIN_ADDED_COVERAGE = 0.25
-"""Share of a statement's words that a second sentence must add to be quoted beside the first."""
+"""Share of a statement's words that a second sentence must add to be quoted as well."""
 _KNOWLEDGE_REFERENCE = re.compile(r"\bknowledge[ -]?(\d{1,3})\b(?:(?:,| and| or|, and) (\d{1,3})\b)?", re.IGNORECASE)
-
-
-class SourceSentence(NamedTuple):
-    """A sentence of a passage, byte for byte."""
-
-    passage: Passage
-    start: int
-    end: int
-    text: str
 
 
 def ground_statements(
@@ -82,14 +73,14 @@ def ground_statements(
     query: Query,
     passages: Sequence[Passage],
 ) -> Knowledge:
-    """Make knowledge of statements, each with the sentences that it rests on; what rests on none is put aside.
+    """Make knowledge of statements, each with the sentences that support it; statements without any are set apart.
 
-    `triplets` are the statements of the structured form, in the same order; none for the unstructured one.
+    `triplets` are the statements of the structured form, in the same order; empty for the unstructured one.
     """
-    places = [SourceSentence(p, s.start, s.end, s.text) for p in passages for s in sentences(p.text)]
+    places = source_sentences(passages)
     rests_on = {s: _supporting_sentences(s, passages, places) if _has_figures(s, query, passages) else [] for s in statements}
     cited = list(dict.fromkeys(place for s in statements for place in rests_on[s]))
-    kept = [s for s in statements if rests_on[s]]
+    grounded = [s for s in statements if rests_on[s]]
     return Knowledge(
         form=form,
         quotes=tuple(_make_quote(place, part, query) for place in cited),
@@ -97,16 +88,16 @@ def ground_statements(
             t.model_copy(update={"quote": cited.index(rests_on[s][0])})
             for s, t in zip(statements, triplets, strict=False) if rests_on[s]
         ),
-        text=" ".join(kept) or NO_INFORMATION,
-        unfounded=" ".join(s for s in statements if not rests_on[s]),
+        text=" ".join(grounded) or NO_INFORMATION,
+        unsupported=" ".join(s for s in statements if not rests_on[s]),
     )  # fmt: skip
 
 
 def _has_figures(statement: str, query: Query, passages: Sequence[Passage]) -> bool:
-    """Tell whether a statement's figures all stand in the passages, or in the query that it answers."""
-    told = {number_value(w.text) for w in words(statement) if any(c.isdigit() for c in w.text)}
+    """Tell whether a statement's numbers are all in the passages, or in the query that it answers."""
+    numbers = {number_value(w.text) for w in words(statement) if any(c.isdigit() for c in w.text)}
     given = text_facts(" ".join((query.specific, query.general, *map(str, passages)))).numbers
-    return told - {None} <= given
+    return numbers - {None} <= given
 
 
 def _supporting_sentences(statement: str, passages: Sequence[Passage], places: Sequence[SourceSentence]) -> list[SourceSentence]:
@@ -123,29 +114,28 @@ def _supporting_sentences(statement: str, passages: Sequence[Passage], places: S
 
 
 def _make_quote(place: SourceSentence, part: Sample, query: Query) -> Quote:
-    """Quote a sentence; how far it bears on the matter is seen with its title, also by the query that it answers."""
+    """Quote a sentence; its relevance is measured with its title, also by the query that it answers."""
     source = f"{place.passage.title} {place.text}"
-    asked = [text for text in (part.question, part.response, query.specific, query.general) if text]
+    topics = [text for text in (part.question, part.response, query.specific, query.general) if text]
     return Quote(
         passage=place.passage.id, text=place.text, start=place.start, end=place.end, supported=0.0, contradicted=0.0,
-        relevance=max(coverage(text, source) for text in asked),
+        relevance=max(coverage(text, source) for text in topics),
     )  # fmt: skip
 
 
 def assign_quote_scores(steps: Sequence[Step], judgment: Judgment, *, contradicted: float) -> tuple[Step, ...]:
-    """Give the quotes that bear on a judgment its probabilities.
+    """Give the quotes that a judgment rests on its probabilities.
 
-    A confirmed text rests on all knowledge. A contradicted one is contradicted by the knowledge that the rationale names last
-    (it ends at the first contradiction), else by that of the last step that has any, and there by the sentences that say most
-    of it, not by those that only name whom it is about.
+    A CORRECT label rests on all knowledge. An INCORRECT one rests on the knowledge that the rationale names last (it ends at the
+    first contradiction), else on that of the last step that has any, and there on the sentences that cover most of it.
     """
     if judgment.label is Label.INCONCLUSIVE:
         return tuple(steps)
-    bearing = {_key(q) for step in steps for q in step.knowledge.quotes}
+    decisive = {_key(q) for step in steps for q in step.knowledge.quotes}
     if judgment.label is Label.INCORRECT:
-        bearing = {_key(q) for step in _deciding_steps(steps, judgment.rationale) for q in _main_quotes(step.knowledge)}
-    scores = {"supported": judgment.supported, "contradicted": contradicted}
-    return tuple(_with_scores(step, bearing, scores) for step in steps)
+        decisive = {_key(q) for step in _deciding_steps(steps, judgment.rationale) for q in _main_quotes(step.knowledge)}
+    scores = {"supported": judgment.p_supported, "contradicted": contradicted}
+    return tuple(_with_scores(step, decisive, scores) for step in steps)
 
 
 def _key(quote: Quote) -> tuple[str, int]:
@@ -153,7 +143,7 @@ def _key(quote: Quote) -> tuple[str, int]:
 
 
 def _main_quotes(knowledge: Knowledge) -> list[Quote]:
-    """Return the quotes that say most of each statement."""
+    """Return the quote that covers most of each statement."""
     quotes = knowledge.quotes
     if knowledge.triplets:
         return [quotes[t.quote] for t in knowledge.triplets]
@@ -167,6 +157,77 @@ def _deciding_steps(steps: Sequence[Step], rationale: str) -> list[Step]:
     return [quoting[last]] if quoting else []
 
 
-def _with_scores(step: Step, bearing: Container[tuple[str, int]], scores: dict[str, float]) -> Step:
-    quotes = tuple(q.model_copy(update=scores) if _key(q) in bearing else q for q in step.knowledge.quotes)
+def _with_scores(step: Step, decisive: Container[tuple[str, int]], scores: dict[str, float]) -> Step:
+    quotes = tuple(q.model_copy(update=scores) if _key(q) in decisive else q for q in step.knowledge.quotes)
     return step.model_copy(update={"knowledge": step.knowledge.model_copy(update={"quotes": quotes})})
+
+
+MIN_DECISIVE_PROBABILITY = 0.5
+"""Probability from which a quote counts as supporting or contradicting."""
+MIN_RELEVANCE = 0.34
+"""Minimum share of the words in question for a quote to count as relevant."""
+
+
+def evidence_for(segment: Span, judgment: Judgment, limit: int = 3) -> tuple[Evidence, ...]:
+    """Pair a segment with the quotes that agree with its judgment, the most probable and relevant ones first."""
+    passages = {p.id: p for s in judgment.steps for p in s.passages}
+    quotes = {(q.passage, q.start): q for s in judgment.steps for q in s.knowledge.quotes}.values()
+    found = []
+    for quote in quotes:
+        supports = quote.supported >= quote.contradicted
+        probability = quote.supported if supports else quote.contradicted
+        fits = judgment.label is not Label.INCONCLUSIVE and supports == (judgment.label is Label.CORRECT)
+        if probability >= MIN_DECISIVE_PROBABILITY and quote.relevance >= MIN_RELEVANCE and fits:
+            pair = _make_evidence(segment, quote, passages[quote.passage], supports, probability)
+            found.append((probability * quote.relevance, pair))
+    return tuple(pair for _, pair in sorted(found, key=lambda f: -f[0])[:limit])
+
+
+def has_conflicting_quotes(judgments: Iterable[Judgment]) -> bool:
+    """Tell whether probable and relevant quotes both support and contradict."""
+    quotes = [q for j in judgments for s in j.steps for q in s.knowledge.quotes if q.relevance >= MIN_RELEVANCE]
+    return any(q.supported >= MIN_DECISIVE_PROBABILITY for q in quotes) and any(
+        q.contradicted >= MIN_DECISIVE_PROBABILITY for q in quotes
+    )
+
+
+def _make_evidence(segment: Span, quote: Quote, passage: Passage, supports: bool, probability: float) -> Evidence:
+    start, end = _overlap_offsets(segment, quote.text, supports)
+    return Evidence(
+        response_start=start, response_end=end, relation="supports" if supports else "contradicts", probability=probability,
+        passage=passage.id, title=passage.title, quote=passage.text[quote.start : quote.end], start=quote.start, end=quote.end,
+        document=passage.document, document_start=passage.start + quote.start,
+    )  # fmt: skip
+
+
+def _overlap_offsets(segment: Span, quote: str, supports: bool) -> tuple[int, int]:
+    """Return the span of the segment that a quote concerns: the shared words, or where it contradicts, the others."""
+    quoted = set(content_words(quote))
+    tokens = [w for w in words(segment.text) if content_words(w.text)]
+    chosen = [w for w in tokens if bool(quoted.intersection(content_words(w.text))) == supports]
+    if not chosen:
+        return segment.start, segment.end
+    return segment.start + chosen[0].start, segment.start + chosen[-1].end
+
+
+def keep_quoted_passages(judgment: Judgment) -> Judgment:
+    """Return the judgment with each quote as a passage of its own in place of its passages.
+
+    Many claims are judged by the same whole sources, which a verdict should not hold once for each claim.
+    """
+    steps = []
+    for step in judgment.steps:
+        passages = {p.id: p for p in step.passages}
+        cut = {(q.passage, q.start): _quote_as_passage(q, passages[q.passage]) for q in step.knowledge.quotes}
+        quotes = tuple(
+            q.model_copy(update={"passage": cut[q.passage, q.start].id, "start": 0, "end": len(q.text)})
+            for q in step.knowledge.quotes
+        )
+        known = step.knowledge.model_copy(update={"quotes": quotes})
+        steps.append(step.model_copy(update={"passages": tuple(cut.values()), "knowledge": known}))
+    return judgment.model_copy(update={"steps": tuple(steps)})
+
+
+def _quote_as_passage(quote: Quote, passage: Passage) -> Passage:
+    place = {"start": passage.start + quote.start, "end": passage.start + quote.end}
+    return passage.model_copy(update={"id": f"{passage.id}:{quote.start}", "text": quote.text, **place})

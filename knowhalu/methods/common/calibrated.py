@@ -1,10 +1,11 @@
-"""A method's P(hallucinated) scaled and its label decided by a profile, for all texts or by data set."""
+"""Calibrated methods: P(hallucinated) is scaled and the label decided by a profile, for all texts or by data set."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
 
+from knowhalu.methods.common.protocol import Detector
 from knowhalu.methods.common.verdict import is_hallucinated, undecided_reason
 from knowhalu.requests import Conversation
 from knowhalu.results import Verdict
@@ -16,14 +17,14 @@ if TYPE_CHECKING:
 
 ScalingKind = Literal["none", "temperature", "platt", "isotonic"]
 MIN_PROBABILITY = 1e-6
-"""Probabilities nearer to 0 or 1 than this are taken to be so near, so that their log-odds are numbers."""
+"""Probabilities are clipped to at least this distance from 0 and 1, so that their log-odds are finite."""
 
 
 class ProbabilityScaling(Record):
-    """A curve that never falls, from a method's P(hallucinated) to one that says how often it is right.
+    """A monotone map from a method's P(hallucinated) to a calibrated one.
 
-    Temperature and Platt: sigmoid(slope x log-odds + shift), with a shift of 0 for a temperature of 1 / slope. Isotonic: straight
-    lines between the points (x, y), and level outside of them.
+    Temperature and Platt: sigmoid(slope x log-odds + shift), with a shift of 0 for a temperature of 1 / slope. Isotonic:
+    linear between the points (x, y), constant outside of them.
     """
 
     kind: ScalingKind = "none"
@@ -53,9 +54,9 @@ class ProbabilityScaling(Record):
 
 
 class DecisionRule(Record):
-    """How a verdict is decided by its scaled probability: at most `low` is faithful, over `high` hallucinated, else left open.
+    """Decide by the scaled probability: at most `low` is faithful, over `high` hallucinated, and between them inconclusive.
 
-    Equal borders are a threshold. Without borders the method's own labels stand.
+    Equal values are one threshold. Without them the labels of the method are kept.
     """
 
     scaling: ProbabilityScaling = ProbabilityScaling()
@@ -74,7 +75,7 @@ class DecisionRule(Record):
         return self.scaling.kind != "none" or self.low is not None
 
     def says(self, scaled: float) -> bool | None:
-        """Tell whether a scaled probability means a hallucination; None where it is left open. There must be borders."""
+        """Tell whether a scaled probability means a hallucination; None between the thresholds, which must be set."""
         low, high = self.low or 0.0, self.high or 0.0
         return True if scaled > high else False if scaled <= low else None
 
@@ -87,17 +88,8 @@ def log_odds(p: "NDArray[np.float64]") -> "NDArray[np.float64]":
     return np.asarray(np.log(inside / (1 - inside)))
 
 
-class Detector(Protocol):
-    """A method."""
-
-    name: str
-
-    def check(self, sample: Sample) -> Conversation[Verdict]:
-        """Check one sample."""
-
-
 class CalibratedMethod:
-    """A method with a last step."""
+    """A method whose verdicts go through a decision rule."""
 
     def __init__(self, method: Detector, decision: DecisionRule) -> None:
         self.name, self.method, self.decision = method.name, method, decision
@@ -108,7 +100,7 @@ class CalibratedMethod:
 
 
 class PerSetMethod:
-    """A method that is made otherwise for some sets; a text of no such set, or of none, is checked by `whole`."""
+    """A method with other settings for some data sets; a text of no such set is checked by `whole`."""
 
     def __init__(self, whole: Detector, sets: Mapping[str, Detector]) -> None:
         self.name, self.whole, self.sets = whole.name, whole, sets
@@ -119,31 +111,31 @@ class PerSetMethod:
 
 
 def apply_decision_rule(verdict: Verdict, decision: DecisionRule) -> Verdict:
-    """Scale the probability of a verdict and decide it anew.
+    """Scale the probability of a verdict and decide its label by the rule.
 
-    What the method left open stays open: a border cannot tell what sources do not say. A hallucination that only the border
-    found has no kind, and how the sources stand to it is not known.
+    An inconclusive verdict stays so: a threshold adds no evidence. A hallucination that only the threshold found has no kind
+    and no relation to the sources.
     """
     if not decision.changes:
         return verdict
-    p, was_open = float(decision.scaling(verdict.probability)), verdict.hallucinated is None
-    found: dict[str, Any] = {"probability": p, "reason": f"{verdict.reason} ({_decision_reason(verdict, decision, p)})"}
+    p, was_inconclusive = float(decision.scaling(verdict.probability)), verdict.hallucinated is None
+    changes: dict[str, Any] = {"probability": p, "reason": f"{verdict.reason} ({_decision_reason(verdict, decision, p)})"}
     if decision.scaling.kind != "none":
-        found["unscaled"] = verdict.probability
-    if decision.low is not None and not was_open:
-        said = decision.says(p)
-        label = next(label for label in Label if is_hallucinated(label) is said)
-        found |= {"label": label, "hallucinated": said, "kind": verdict.kind if said else None,
-                  "relation": verdict.relation if said else None,
-                  "open": undecided_reason(verdict.segments) if said is None else None}  # fmt: skip
-    return verdict.model_copy(update=found)
+        changes["unscaled"] = verdict.probability
+    if decision.low is not None and not was_inconclusive:
+        hallucinated = decision.says(p)
+        label = next(label for label in Label if is_hallucinated(label) is hallucinated)
+        changes |= {"label": label, "hallucinated": hallucinated, "kind": verdict.kind if hallucinated else None,
+                  "relation": verdict.relation if hallucinated else None,
+                  "inconclusive_reason": undecided_reason(verdict.segments) if hallucinated is None else None}  # fmt: skip
+    return verdict.model_copy(update=changes)
 
 
 def _decision_reason(verdict: Verdict, decision: DecisionRule, p: float) -> str:
     scaling = f", by {decision.scaling.kind} scaling of {verdict.probability:.3f}" if decision.scaling.kind != "none" else ""
-    said = f"P(hallucinated) is {p:.3f}{scaling}"
+    reason = f"P(hallucinated) is {p:.3f}{scaling}"
     if decision.low is None or decision.high is None or verdict.hallucinated is None:
-        return said
+        return reason
     if decision.low < p <= decision.high:
-        return f"{said}, between {decision.low:.3f} and {decision.high:.3f}: left open"
-    return f"{said}, over {decision.high:.3f}" if p > decision.high else f"{said}, not over {decision.low:.3f}"
+        return f"{reason}, between {decision.low:.3f} and {decision.high:.3f}: left open"
+    return f"{reason}, over {decision.high:.3f}" if p > decision.high else f"{reason}, not over {decision.low:.3f}"

@@ -9,14 +9,14 @@ from knowhalu.types import Judgment, Label
 
 
 class Thresholds(NamedTuple):
-    """Confidences: a base under `delta1` is doubted, a supplement over `delta2` is believed."""
+    """Confidences: a base judgment under `delta1` gives way to a supplement over `delta2`."""
 
     delta1: float
     delta2: float
 
 
 def needs_second_opinion(base: Judgment, thresholds: Thresholds) -> bool:
-    """Tell whether Algorithm 1 will look at the supplement at all."""
+    """Tell whether Algorithm 1 needs the supplement."""
     return base.label is Label.INCONCLUSIVE or base.confidence < thresholds.delta1
 
 
@@ -40,7 +40,7 @@ RULE_NAMES: Mapping[str, str] = {
 
 
 class CombinationCalibration(NamedTuple):
-    """What claims are measured by: theta for each rule, P(supported) of a typical claim, and the usual number of claims."""
+    """Calibration of the combination: theta for each rule, P(supported) of a typical claim, and the usual number of claims."""
 
     thetas: Mapping[str, float]
     typical: float
@@ -50,12 +50,12 @@ class CombinationCalibration(NamedTuple):
 def combine_probabilities(claims: Sequence[float], typical: float, reference: float) -> dict[CombinationRule, float]:
     """Combine P(supported) of n >= 1 claims by every rule; each result is in [0, 1] and grows with each claim's.
 
-    - product: p1 x ... x pn, all claims being independent. A long text gets less by its length alone.
+    - product: p1 x ... x pn, as if claims were independent. A long text gets less by its length alone.
     - minimum: the worst claim's.
     - geometric: the n-th root of the product. A long text hides one bad claim among many good ones.
-    - calibrated: product / typical^(n - reference), at most 1. What n claims of `typical` support cost by their number alone is
-      divided out, so a text of such claims gets typical^reference whatever n is, and one bad claim costs the same in a long
-      text as in a short one. For n = reference claims it is the product.
+    - calibrated: product / typical^(n - reference), at most 1. The effect of the number of claims is divided
+      out, so a text of n typical claims gets typical^reference whatever n is, and one bad claim costs the same in a long text
+      as in a short one. For n = reference claims it is the product.
     """
     n = len(claims)
     product, least = math.prod(claims), min(claims)
@@ -93,8 +93,8 @@ def soft_max_probability(deciding: float, every: Sequence[float]) -> float:
     """Return P(hallucinated) of a text from that of the segment that decides it, and of all its n >= 1 segments.
 
     The log-odds are a soft maximum, ln(mean(exp(s z))) / s with s = `SOFT_MAX_SHARPNESS`, in which no segment counts for more
-    than the deciding one. They equal those of the deciding segment where all are equally doubtful, and are up to ln(n) / s lower
-    otherwise: of many segments the worst looks doubtful by chance. So a change in any segment shows, and texts can be ranked.
+    than the deciding one. They equal those of the deciding segment where all segments have the same, and are up to ln(n) / s
+    lower otherwise, since the worst of many segments looks unsupported by chance. A change in any segment shows.
     The result stays on the deciding segment's side of 0.5.
     """
     if not 0.0 < deciding < 1.0:

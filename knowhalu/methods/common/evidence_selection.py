@@ -1,6 +1,6 @@
 """Evidence selection for the encoder: the sentences and the passage window that a claim is judged by.
 
-Only what a search found has a part in the choice, with its neighbours: whatever is added elsewhere, the stretch stays.
+Only retrieved sentences and their neighbours are considered, so that text added elsewhere does not change the choice.
 """
 
 import re
@@ -9,6 +9,7 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import NamedTuple
 
+from knowhalu.methods.common.sources import SourceSentence, source_sentences
 from knowhalu.requests import Conversation, Entail, EntailmentPair, Probabilities
 from knowhalu.text.overlap import coverage
 from knowhalu.text.sentences import MAX_CACHED_CHARS, Span, content_words, sentences, split_long_sentences, word_count
@@ -17,7 +18,7 @@ from knowhalu.types import Document, Knowledge, KnowledgeForm, Passage, Query, Q
 
 
 class WindowSentence(NamedTuple):
-    """A sentence of a text, its words, those that carry meaning, and the number of its paragraph."""
+    """A sentence of a text, its number of words, its content words, and the number of its paragraph."""
 
     span: Span
     size: int
@@ -26,14 +27,14 @@ class WindowSentence(NamedTuple):
 
 
 class WindowSource(NamedTuple):
-    """A text, and the starts and ends of what a search found in it."""
+    """A text, and the start and end of every passage that was retrieved from it."""
 
     text: str
     found: Sequence[tuple[int, int]]
 
 
 class SentenceRun(NamedTuple):
-    """Sentences `first` to `last` and what they share with a claim."""
+    """Sentences `first` to `last` and the number of content words that they share with a claim."""
 
     shared: int
     size: int
@@ -42,7 +43,7 @@ class SentenceRun(NamedTuple):
 
 
 def window_sentences(text: str, limit: int) -> tuple[WindowSentence, ...]:
-    """Read the sentences of a text, those of more than `limit` words in pieces."""
+    """Return the sentences of a text; those of more than `limit` words are split."""
     return (_split_short if len(text) <= MAX_CACHED_CHARS else _split_long)(text, limit)
 
 
@@ -56,15 +57,15 @@ def _split_sentences(text: str, limit: int) -> tuple[WindowSentence, ...]:
 
 
 _split_short = lru_cache(maxsize=256)(_split_sentences)
-_split_long = lru_cache(maxsize=8)(_split_sentences)  # a reading takes many times the memory of its text
+_split_long = lru_cache(maxsize=8)(_split_sentences)  # the result takes many times the memory of its text
 
 
 def densest_run(
     parts: Sequence[WindowSentence], wanted: AbstractSet[str], near: AbstractSet[int], limit: int
 ) -> SentenceRun | None:
-    """Return the shortest run of at most `limit` words that shares most with a claim, the first of equals.
+    """Return the shortest run of at most `limit` words that shares most words with a claim, the first of equals.
 
-    A run has one of the sentences `near` at least, and goes over no paragraph without one; None where no such run shares a word.
+    A run contains at least one of the sentences `near` and stays in paragraphs that have one; None where none shares a word.
     """
     best: SentenceRun | None = None
     paragraphs = {parts[i].paragraph for i in near}
@@ -84,7 +85,7 @@ def densest_run(
 
 
 def extend_run(text: str, parts: Sequence[WindowSentence], run: SentenceRun, limit: int) -> Span:
-    """Return a run with its neighbours, before and after in turn, as far as the limit and their paragraph go."""
+    """Return a run with its neighbours, before and after in turn, within the limit and their paragraphs."""
     _, size, first, last = run
     grows = True
     while grows:
@@ -100,10 +101,10 @@ def extend_run(text: str, parts: Sequence[WindowSentence], run: SentenceRun, lim
 
 
 def best_window(claim: str, sources: Sequence[WindowSource], limit: int) -> tuple[int, Span] | None:
-    """Return the number of the source and the stretch of at most `limit` words of it that shares most words with a claim.
+    """Return the number of the source and its window of at most `limit` words that shares most words with a claim.
 
-    The stretch takes in some of what was found there. Of stretches that share equally much the shortest counts, then the
-    first; None where none shares a word.
+    The window contains a retrieved sentence. Of windows that share equally many words the shortest counts, then the first; None
+    where none shares a word.
     """
     wanted = frozenset(content_words(claim))
     runs: list[tuple[int, SentenceRun]] = []
@@ -124,39 +125,19 @@ MAX_SENTENCES_READ = 8
 MAX_SENTENCES_KEPT = 6
 """Sentences kept of one query."""
 MIN_SUPPORT = 0.5
-"""Probability from which a sentence without any of the claim's words still tells something."""
+"""Minimum support for a sentence without any of the claim's words to count as knowledge."""
 MAX_JOINT_WORDS = 130
 """Words of the sentences that are judged together."""
 BLANK_SENTENCE = re.compile(r"[\W_]*(?:n\W?a|none|null|nil|nan)?[\W_]*", re.IGNORECASE)
-"""A sentence that only says that there is none."""
-
-
-class SourceSentence(NamedTuple):
-    """A sentence of a passage that may speak of the claim."""
-
-    passage: Passage
-    start: int
-    end: int
-    text: str
-
-    def shaped(self, form: KnowledgeForm) -> str:
-        """Return the sentence as the verifier reads it: with its title, or as triplets."""
-        if form is KnowledgeForm.STRUCTURED:
-            return triplets_to_text(extract_triplets(self.text, self.passage.title))
-        title = self.passage.title
-        return f"{title}: {self.text}" if title and title.lower() not in self.text.lower() else self.text
+"""A sentence without content, such as "N/A"."""
 
 
 def select_candidates(
     passages: Iterable[Passage], query: Query, read: set[tuple[str, int]], limit: int = MAX_SENTENCES_READ
 ) -> list[SourceSentence]:
-    """Choose the sentences nearest to a query in words, in the order of the sources, without those already read."""
-    found = [
-        SourceSentence(p, s.start, s.end, s.text)
-        for p in passages
-        for s in sentences(p.text)
-        if (p.id, s.start) not in read and not BLANK_SENTENCE.fullmatch(s.text)
-    ]
+    """Choose the sentences that share most words with a query, in the order of the sources, without those already read."""
+    unread = (s for s in source_sentences(passages) if (s.passage.id, s.start) not in read)
+    found = [s for s in unread if not BLANK_SENTENCE.fullmatch(s.text)]
     if len(found) <= limit:
         return found
     wanted = f"{query.specific} {query.general}"
@@ -167,9 +148,9 @@ def select_candidates(
 
 
 def score_candidates(part: Sample, query: Query, found: Sequence[SourceSentence], form: KnowledgeForm) -> Conversation[Knowledge]:
-    """Score sentences against what the query claims and keep the most telling ones as knowledge.
+    """Score sentences against the claim and keep the most decisive ones as knowledge.
 
-    Without a question the query's specific formulation is the statement in question; with one it is the whole answer.
+    The claim is the whole answer to a question, else the specific formulation of the query.
     """
     if not found:
         return Knowledge(form=form)
@@ -193,15 +174,15 @@ def score_candidates(part: Sample, query: Query, found: Sequence[SourceSentence]
     if not any(relevance[i] > 0 or scores[i].supported >= MIN_SUPPORT for i in kept):
         return known
     best = sorted(sorted(range(len(kept)), key=lambda n: -weight[kept[n]])[:2])
-    told = [str(t) for t in facts if t.quote in best] or [quotes[n].text for n in best]
-    return known.model_copy(update={"text": " ".join(told)})
+    statements = [str(t) for t in facts if t.quote in best] or [quotes[n].text for n in best]
+    return known.model_copy(update={"text": " ".join(statements)})
 
 
 def document_window(part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> str | None:
-    """Return the stretch of a sample's own documents, about what was found, that shares most words with the claim, in a form.
+    """Return the window of a sample's own documents that shares most words with the claim, in a form of knowledge.
 
     None without documents, or where they share no word with it. Neighbouring sentences explain one another ("he", "the
-    match"), which sentences picked one by one do not.
+    match"), which single sentences do not.
     """
     places = {p.id: p for s in steps for p in s.passages}.values()
     sources = [
@@ -218,16 +199,16 @@ def document_window(part: Sample, steps: Sequence[Step], form: KnowledgeForm) ->
 
 
 def _is_from_document(passage: Passage, document: Document, number: int) -> bool:
-    """Tell whether a passage stands in a document; its id alone does not say so where others have the same."""
+    """Tell whether a passage comes from a document; its id alone is ambiguous where several documents share one."""
     is_named = passage.document == (document.id or f"document-{number}")
     return is_named and document.text[passage.start : passage.end] == passage.text
 
 
 class GatheredEvidence(NamedTuple):
-    """All that was kept over the steps of a check: the sentences in shape, their texts and scores, and the weakest statement.
+    """The evidence of all steps of a check: sentences as the verifier reads them, their texts and scores.
 
-    `weakest` is the support of the statement that is supported least, by the sentence that supports it best; `nearest` is what
-    the sentence nearest in words says of the statement that it supports least.
+    `weakest` is the best support of the least supported statement; `nearest` the scores of the sentence nearest in words, of the
+    step where it supports least.
     """
 
     shaped: tuple[str, ...]
@@ -238,7 +219,7 @@ class GatheredEvidence(NamedTuple):
 
     @property
     def joint(self) -> str:
-        """Return the sentences to be judged together: the most telling ones that fit, in their order."""
+        """Return the sentences to judge together: the most decisive ones that fit, in their order."""
         order = sorted(range(len(self.shaped)), key=lambda i: -max(self.scores[i][:2]))
         kept: list[int] = []
         room = MAX_JOINT_WORDS
@@ -251,7 +232,7 @@ class GatheredEvidence(NamedTuple):
 
 
 def gather_evidence(steps: Sequence[Step], form: KnowledgeForm) -> GatheredEvidence:
-    """Gather the quotes of all steps, each once, in the order in which they were found."""
+    """Gather the quotes of all steps, each once, in the order of retrieval."""
     best = [max((q.supported for q in s.knowledge.quotes), default=0.0) for s in steps]
     near = [_probabilities(max(s.knowledge.quotes, key=lambda q: q.relevance)) for s in steps if s.knowledge.quotes]
     seen: dict[tuple[str, int], tuple[str, str, Probabilities]] = {}

@@ -1,29 +1,119 @@
-"""The small calibrated model over evidence features: a logistic regression whose weights can be read in its file."""
+"""Evidence features of a claim, and the calibrated logistic regression over them, whose weights can be read in its file."""
 
 import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from knowhalu.errors import ModelError
 from knowhalu.io.fitted_files import check_fitted_weights
 from knowhalu.methods.common.combine import Thresholds
-from knowhalu.methods.common.features import FEATURES
+from knowhalu.requests import Probabilities
+from knowhalu.text.overlap import coverage, found_share, text_facts
+from knowhalu.text.quantities import mismatched_quantity_share, missing_date_share
+from knowhalu.text.sentences import content_words
+
+MAX_LOGIT = 6.0
+CONTRADICTION_LOGIT = 1.0
+"""Log-odds from which a contradiction is certain: hardly any claim above is supported."""
+
+
+def logit(p: float) -> float:
+    """Return the log-odds, cut off at `MAX_LOGIT`."""
+    p = min(max(p, 1e-6), 1 - 1e-6)
+    return max(-MAX_LOGIT, min(MAX_LOGIT, math.log(p / (1 - p))))
+
+
+class VerifierScores(NamedTuple):
+    """Verifier scores of a claim: against all evidence together, and against each sentence, with its text.
+
+    `weakest` is the best support of the claim's least supported statement, `nearest` the scores of the sentence nearest in words.
+    """
+
+    joint: Probabilities
+    single: tuple[Probabilities, ...]
+    sentences: tuple[str, ...]
+    weakest: float
+    nearest: Probabilities
+
+
+FEATURES = frozenset(
+    """
+    joint_supported joint_contradicted sure_contradicted weakest_supported nearest_supported nearest_contradicted
+    best_contradicted coverage coverage_open coverage_best pairs numbers_missing numbers_elsewhere dates_missing counts_missing
+    names_missing negation_differs negated on_topic asked_supported asked_contradicted asked_best fresh_covered entity_verbatim
+    question_near_answer
+    """.split()
+)
+"""The names of all features: those of a claim, and from `asked_supported` on those of an answer."""
+
+
+def claim_features(claim: str, reading: VerifierScores, source: str) -> dict[str, float]:
+    """Return the features of a plain claim: verifier log-odds, and how much of the claim is in the source.
+
+    `coverage_open` is coverage times 1 - P(contradicted): where roles are exchanged or a "not" is added, all words are covered
+    and the claim is still wrong.
+    """
+    wanted, given, covered = text_facts(claim), text_facts(source), coverage(claim, source)
+    covers = [coverage(claim, s) for s in reading.sentences] or [0.0]
+    best = max(range(len(covers)), key=covers.__getitem__)
+    near = text_facts(reading.sentences[best]) if reading.sentences else text_facts("")
+    relevant = [p.contradicted for p, c in zip(reading.single, covers, strict=False) if c >= 0.3] or [0.0]
+    present, differs = frozenset(given.content), (wanted.negations > 0) != (near.negations > 0)
+    return {
+        "joint_supported": logit(reading.joint.supported),
+        "joint_contradicted": logit(reading.joint.contradicted),
+        "sure_contradicted": max(0.0, logit(reading.joint.contradicted) - CONTRADICTION_LOGIT),
+        "weakest_supported": logit(reading.weakest),
+        "nearest_supported": logit(reading.nearest.supported),
+        "nearest_contradicted": logit(reading.nearest.contradicted),
+        "best_contradicted": logit(max(relevant)),
+        "coverage": covered,
+        "coverage_open": covered * (1 - reading.joint.contradicted),
+        "coverage_best": covers[best],
+        "pairs": len(wanted.pairs & given.pairs) / len(wanted.pairs) if wanted.pairs else covered,
+        "numbers_missing": 1 - found_share(set(given.numbers), wanted.numbers),
+        "numbers_elsewhere": float(
+            bool(wanted.numbers) and wanted.numbers <= given.numbers and not wanted.numbers <= near.numbers
+        ),
+        "dates_missing": missing_date_share(claim, source),
+        "counts_missing": mismatched_quantity_share(claim, source),
+        "names_missing": 1 - found_share(set(present), wanted.names),
+        "negation_differs": float(differs),
+        "negated": max(0.0, logit(reading.joint.contradicted)) if differs else 0.0,
+    }
+
+
+def answer_features(question: str, answer: str, entity: str, asked: VerifierScores, source: str) -> dict[str, float]:
+    """Return the further features of an answer: the verifier with the question, and whether sources cover its new words."""
+    known = set(content_words(question))
+    fresh = {w for w in content_words(answer) if w not in known}
+    holding = [s for s in asked.sentences if fresh and fresh <= set(text_facts(s).content)]
+    return {
+        "asked_supported": logit(asked.joint.supported),
+        "asked_contradicted": logit(asked.joint.contradicted),
+        "asked_best": logit(max((p.supported for p in asked.single), default=0.0)),
+        "fresh_covered": found_share(set(text_facts(source).content), fresh),
+        "entity_verbatim": float(entity.lower() in source.lower()),
+        "question_near_answer": max((coverage(question, s) for s in holding), default=0.0),
+    }
+
 
 OLD_NAMES = {"stated_supported": "asked_supported", "stated_contradicted": "asked_contradicted"}
 """Features of earlier fits, question and answer as one statement, which took these values where no statement could be made."""
 MAX_FITTED_SEGMENTS = 4
-"""Segments of the longest texts that the slack was fitted on; longer texts get no more of it, so that one error still shows."""
+"""Segments of the longest texts that the slack was fitted on; longer texts get no more slack, so that one error still shows."""
 
 
 @dataclass(frozen=True)
 class FeatureWeights:
     """One logistic regression on raw features.
 
-    P(supported) = sigmoid(slope x (bias + sum of weight x feature - cut + slack x ln(segments))): of many segments the worst
-    looks doubtful by chance, so each of them is doubted less. The slope is one over the temperature, fitted on rows that the
-    weights were not.
+    P(supported) = sigmoid(slope x (bias + sum of weight x feature - cut + slack x ln(segments))): the worst of many
+    segments looks unsupported by chance. The slope is one over the temperature, fitted on rows that the weights were not fitted
+    on.
     """
 
     bias: float
@@ -33,14 +123,14 @@ class FeatureWeights:
     slope: float = 1.0
 
     def probability(self, features: Mapping[str, float], segments: int = 1) -> float:
-        """Return P(supported) of one of `segments` segments, moved so that the fitted decision border lies at 0.5."""
+        """Return P(supported) of one of `segments` segments, shifted so that the fitted decision threshold is at 0.5."""
         score = self.bias + sum(w * features[name] for name, w in self.weights.items())
         score = self.slope * (score + self.slack * math.log(min(segments, MAX_FITTED_SEGMENTS)) - self.cut)
         return 1 / (1 + math.exp(-max(-30.0, min(30.0, score))))
 
 
 def _known(weights: Mapping[str, float]) -> dict[str, float]:
-    """Return the weights by today's names; raises ValueError for a feature that is not computed."""
+    """Return the weights by the current names; raises ValueError for an unknown feature."""
     found: dict[str, float] = {}
     for name, weight in weights.items():
         name = OLD_NAMES.get(name, name)
@@ -53,8 +143,7 @@ def _known(weights: Mapping[str, float]) -> dict[str, float]:
 class JudgmentModel:
     """The weights for each task and form, and the thresholds of the aggregation, from `judgment.json`.
 
-    `evades` is the probability from which an answer does not deliver what was asked for; None where the verifier was not trained
-    to tell.
+    `evades` is the probability from which an answer misses its question; None where the verifier was not trained to tell.
     """
 
     def __init__(self, folder: Path) -> None:

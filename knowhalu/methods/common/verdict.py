@@ -1,25 +1,25 @@
-"""From segments and findings to the verdict: what decides, and what a label means for each task."""
+"""From segments and findings to the verdict: which segment decides, and what a label means for each task."""
 
 from collections.abc import Sequence
 
+from knowhalu.methods.common.attribution import has_conflicting_quotes
 from knowhalu.methods.common.combine import soft_max_probability
-from knowhalu.methods.common.evidence import has_conflicting_quotes
 from knowhalu.requests import UnsupportedSpan
 from knowhalu.results import Evidence, Finding, Segment, Verdict
 from knowhalu.text.clauses import locate_claim
 from knowhalu.text.sentences import Span
 from knowhalu.types import Extraction, HallucinationKind, InconclusiveReason, Judgment, Label, Relation, Sample, Step, Task
 
-NO_EVIDENCE = "the sources say nothing of this"
-UNSUPPORTED_WORDS = "the evidence does not bear these words out"
+NO_EVIDENCE = "the sources do not mention it"
+UNSUPPORTED_WORDS = "the evidence does not support these words"
 RELATION_BY_LABEL = {
     Label.CORRECT: Relation.ENTAILMENT, Label.INCORRECT: Relation.CONTRADICTION, Label.INCONCLUSIVE: Relation.NEUTRAL,
 }  # fmt: skip
-"""How the sources stand to what has this label."""
+"""The relation of the sources to a text with this label."""
 
 
 def resolve_inconclusive(label: Label, task: Task) -> Label:
-    """Return the label of a piece: in a summary, what its document leaves open is INCORRECT (KnowHalu, section 4.3)."""
+    """Return the label of a segment: in a summary, INCONCLUSIVE counts as INCORRECT (KnowHalu, section 4.3)."""
     return Label.INCORRECT if label is Label.INCONCLUSIVE and task is Task.SUMMARY else label
 
 
@@ -29,30 +29,30 @@ def is_hallucinated(label: Label) -> bool | None:
 
 
 def inconclusive_judgment(task: Task, why: str) -> Judgment:
-    """Make the judgment of what nobody was asked about: a model that is asked without sources answers from memory."""
+    """Make the judgment of a text without evidence: no model is asked, as it would answer from memory."""
     label = resolve_inconclusive(Label.INCONCLUSIVE, task)
     counts = label is Label.INCORRECT
     return Judgment(
-        label=label, confidence=0.0, supported=0.0 if counts else 0.5, rationale=why, measured="nowhere",
-        open=InconclusiveReason.NOTHING_RETRIEVED, relation=Relation.NEUTRAL if counts else None,
+        label=label, confidence=0.0, p_supported=0.0 if counts else 0.5, rationale=why, confidence_source="none",
+        inconclusive_reason=InconclusiveReason.NOTHING_RETRIEVED, relation=Relation.NEUTRAL if counts else None,
     )  # fmt: skip
 
 
-def nothing_to_check_verdict(sample: Sample, method: str, why: str = InconclusiveReason.NOTHING_TO_CHECK.says) -> Verdict:
-    """Leave a text open that states nothing, whatever its task: no source says that it is wrong."""
+def nothing_to_check_verdict(sample: Sample, method: str, why: str = InconclusiveReason.NOTHING_TO_CHECK.description) -> Verdict:
+    """Make the verdict on a text that claims nothing: INCONCLUSIVE whatever its task, as no source can contradict it."""
     return Verdict(
         id=sample.id, task=sample.task, method=method, label=Label.INCONCLUSIVE, hallucinated=None, kind=None, probability=0.5,
-        open=InconclusiveReason.NOTHING_TO_CHECK, reason=why,
+        inconclusive_reason=InconclusiveReason.NOTHING_TO_CHECK, reason=why,
     )  # fmt: skip
 
 
 def missing_evidence_reason(steps: Sequence[Step]) -> InconclusiveReason:
-    """Say why no step has any knowledge: nothing was found, or nothing in what was found speaks of the matter."""
+    """Return why no step has any knowledge: nothing was retrieved, or nothing retrieved is on the topic."""
     return InconclusiveReason.OFF_TOPIC if any(step.passages for step in steps) else InconclusiveReason.NOTHING_RETRIEVED
 
 
 def inconclusive_reason(label: Label, base: Judgment, supplement: Judgment | None = None) -> InconclusiveReason | None:
-    """Say why a piece with this label was left open; None where it was not.
+    """Return why a segment is INCONCLUSIVE; None for another label.
 
     Of two reasons, that of the judgment that got further counts. Quotes on both sides are a reason where a judge had none but
     that it was not sure.
@@ -61,7 +61,7 @@ def inconclusive_reason(label: Label, base: Judgment, supplement: Judgment | Non
         return None
     if supplement is not None and supplement.label is not base.label:
         return InconclusiveReason.FORMS_DISAGREE
-    found = {j.open for j in (base, supplement) if j is not None}
+    found = {j.inconclusive_reason for j in (base, supplement) if j is not None}
     known = next(
         (r for r in (InconclusiveReason.UNSURE, InconclusiveReason.OFF_TOPIC, *InconclusiveReason) if r in found),
         InconclusiveReason.UNSURE,
@@ -71,7 +71,7 @@ def inconclusive_reason(label: Label, base: Judgment, supplement: Judgment | Non
 
 
 def undecided_reason(found: Sequence[Segment]) -> InconclusiveReason:
-    """Say why a probability is between two borders, by the segment that is most doubtful."""
+    """Return why a probability is between two thresholds, by the segment that decides."""
     if not found:
         return InconclusiveReason.UNSURE
     worst = deciding_segment(found)
@@ -81,30 +81,30 @@ def undecided_reason(found: Sequence[Segment]) -> InconclusiveReason:
 def error_relation(
     label: Label, decisive: Judgment, findings: Sequence[Finding] = (), evidence: Sequence[Evidence] = ()
 ) -> Relation | None:
-    """Say whether the sources contradict a piece that is INCORRECT, or are silent; None where nobody knows, or it is not so.
+    """Return whether the sources contradict a segment that is INCORRECT, or are silent; None where this is unknown.
 
-    What was found of its parts counts first, then what was judged of the whole, then the quotes.
+    The findings on its parts count first, then the judgment of the whole, then the quotes.
     """
     if label is not Label.INCORRECT or decisive.kind is HallucinationKind.OFF_TARGET:
         return None
-    told = {f.relation for f in findings if f.label is Label.INCORRECT} & {Relation.CONTRADICTION, Relation.NEUTRAL}
-    if told:
-        return Relation.CONTRADICTION if Relation.CONTRADICTION in told else Relation.NEUTRAL
-    if decisive.relation is not None or decisive.label is Label.INCONCLUSIVE or decisive.open is not None:
+    relations = {f.relation for f in findings if f.label is Label.INCORRECT} & {Relation.CONTRADICTION, Relation.NEUTRAL}
+    if relations:
+        return Relation.CONTRADICTION if Relation.CONTRADICTION in relations else Relation.NEUTRAL
+    if decisive.relation is not None or decisive.label is Label.INCONCLUSIVE or decisive.inconclusive_reason is not None:
         return decisive.relation or Relation.NEUTRAL
     return Relation.CONTRADICTION if any(e.relation == "contradicts" for e in evidence) else None
 
 
 def span_finding(piece: Span, place: UnsupportedSpan) -> Finding:
-    """Make the finding of marked words of a piece of the response; `locate_claim` counts from the piece's start."""
+    """Make the finding of unsupported words; the offsets of `place` count from the start of the segment `piece`."""
     return Finding(
         unit="words", start=piece.start + place.start, end=piece.start + place.end, text=piece.text[place.start : place.end],
-        label=Label.INCORRECT, supported=1 - place.probability, reason=UNSUPPORTED_WORDS,
+        label=Label.INCORRECT, p_supported=1 - place.probability, reason=UNSUPPORTED_WORDS,
     )  # fmt: skip
 
 
 def deciding_segment(found: Sequence[Segment]) -> Segment:
-    """Return the segment that decides a text: one that is INCORRECT, else one left open, of these the most doubtful."""
+    """Return the segment that decides a text: an INCORRECT one, else an INCONCLUSIVE one, of these the least supported."""
     return max(found, key=lambda s: (s.label is Label.INCORRECT, s.label is Label.INCONCLUSIVE, s.probability))
 
 
@@ -122,16 +122,16 @@ def combine_segments(
     kind: HallucinationKind | None = HallucinationKind.FACTUAL,
     probability: float | None = None,
 ) -> Verdict:
-    """Put segments together: one INCORRECT makes the text hallucinated, else one INCONCLUSIVE leaves it open.
+    """Put segments together: one INCORRECT makes the text hallucinated, else one INCONCLUSIVE makes it inconclusive.
 
-    `kind` is that of a hallucination whose judgment names none; a method that cannot tell kinds gives None. `probability` is
-    that of the text; left out, it is that of the segment that decides.
+    `kind` is used where the deciding judgment names no kind; a method that cannot tell kinds gives None. `probability` is
+    P(hallucinated) of the text, by default that of the deciding segment.
     """
     worst = deciding_segment(found)
     decisive = worst.base if worst.supplement is None or worst.base.label is worst.label else worst.supplement
     return Verdict(
         id=sample.id, task=sample.task, method=method, label=worst.label, hallucinated=is_hallucinated(worst.label),
-        open=worst.open, relation=worst.relation,
+        inconclusive_reason=worst.inconclusive_reason, relation=worst.relation,
         kind=(decisive.kind or kind) if worst.label is Label.INCORRECT else None,
         probability=worst.probability if probability is None else probability,
         reason=decisive.rationale, extraction=extraction, segments=tuple(found),
@@ -143,5 +143,6 @@ def claim_finding(claim: str, judgment: Judgment, piece: Span) -> Finding:
     at = locate_claim(claim, piece)
     return Finding(
         unit="claim", start=at.start, end=at.end, text=claim, label=judgment.label,
-        relation=judgment.relation or RELATION_BY_LABEL[judgment.label], supported=judgment.supported, reason=judgment.rationale,
+        relation=judgment.relation or RELATION_BY_LABEL[judgment.label], p_supported=judgment.p_supported,
+        reason=judgment.rationale,
     )  # fmt: skip

@@ -1,17 +1,16 @@
-"""The encoder as CoNLI's reasoner: sentences by the verifier and its calibrated model, entities by where they stand.
+"""The encoder as CoNLI's reasoner: sentences by the verifier and its calibrated model, entities by their place in the sources.
 
-A sentence is judged as in KnowHalu. An entity is judged alone by the place in the sources that speaks of its sentence: whether
-they have it at all, whether they have it there, and what the verifier says of the clause around it when it reads that place. A
-logistic regression over these gives P(borne out); its border is where a sentence should fail by one entity.
+A sentence is judged as in KnowHalu. An entity is judged alone by the sentence of the sources that is about the same matter:
+whether the sources contain it, whether they contain it there, and the verifier's scores of its clause against that sentence. A
+logistic regression over these gives P(supported); its threshold is where a sentence should fail by one entity.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from knowhalu.methods.common.entailment import EntailmentJudge, inference_relation
 from knowhalu.methods.common.judgment_model import FeatureWeights
-from knowhalu.methods.common.verdict import NO_EVIDENCE
+from knowhalu.methods.common.verdict import NO_EVIDENCE, RELATION_BY_LABEL
 from knowhalu.methods.conli.entity_support import (
     EntitySupport,
     SentenceInContext,
@@ -20,6 +19,7 @@ from knowhalu.methods.conli.entity_support import (
     sentences_in_context,
 )
 from knowhalu.methods.conli.method import EntityHypothesis
+from knowhalu.methods.knowhalu.encoder import EntailmentJudge, inference_relation
 from knowhalu.requests import Conversation, Entail, Probabilities
 from knowhalu.requests import EntailmentPair as Pair
 from knowhalu.text.detectors import EntityDetector, load_detector
@@ -47,14 +47,12 @@ ENTITY_WEIGHTS = FeatureWeights(
 claims (ROC-AUC 0.81, 0.94 and 0.68; 55 %, 45 % and 20 % of the wrong entities fail, and 11 %, 0 % and 8 % of the right ones).
 
 The cut comes from whole held-out claims: about the strictest at which both levels are as good as sentences alone (average
-accuracy 0.808 and 0.810; false claims found 0.789 and 0.771, true ones passed 0.828 and 0.850). The sentence's model sees missing
-numbers, dates and names already, so the entities add no accuracy; where one fails, it says where the error is.
+accuracy 0.808 and 0.810; false claims found 0.789 and 0.771, true ones passed 0.828 and 0.850). The model of sentences
+sees missing numbers, dates and names already, so the entities add no accuracy; one that fails shows where the error is.
 """
 MIN_CLAUSE_WORDS = 5
-"""A shorter clause says too little to be read alone: its whole sentence is."""
-LABEL_BY_RELATION = {
-    Relation.ENTAILMENT: Label.CORRECT, Relation.CONTRADICTION: Label.INCORRECT, Relation.NEUTRAL: Label.INCONCLUSIVE,
-}  # fmt: skip
+"""A shorter clause is replaced by its whole sentence."""
+LABEL_BY_RELATION = {relation: label for label, relation in RELATION_BY_LABEL.items()}
 
 
 class ConliEncoder:
@@ -66,7 +64,7 @@ class ConliEncoder:
         self.entailment = EntailmentJudge(folder)
 
     def detector(self, name: str) -> EntityDetector:
-        """Return what finds the entities of a sentence."""
+        """Return the detector of entities."""
         return load_detector(name)
 
     def infer(
@@ -84,27 +82,30 @@ class ConliEncoder:
     def _sentence(self, sample: Sample, text: str, passages: Sequence[Passage], of: int) -> Conversation[Judgment]:
         judgment = yield from self.entailment.judge(sample.model_copy(update={"response": text}), passages, of)
         label = LABEL_BY_RELATION[inference_relation(judgment)]
-        sure = max(judgment.supported, 1 - judgment.supported)
-        told = _reason_fields(label, judgment.open or InconclusiveReason.UNSURE)
-        return judgment.model_copy(update={"form": None, "label": label, "confidence": sure, "kind": None, **told})
+        sure = max(judgment.p_supported, 1 - judgment.p_supported)
+        fields = _reason_fields(label, judgment.inconclusive_reason or InconclusiveReason.UNSURE)
+        return judgment.model_copy(update={"form": None, "label": label, "confidence": sure, "kind": None, **fields})
 
 
 def _reason_fields(label: Label, why: InconclusiveReason) -> dict[str, Any]:
     return {
-        "open": why if label is Label.INCONCLUSIVE else None,
+        "inconclusive_reason": why if label is Label.INCONCLUSIVE else None,
         "relation": Relation.CONTRADICTION if label is Label.INCORRECT else None,
     }
 
 
-def judge_entities(hypotheses: Sequence[tuple[str, Entity]], there: Sequence[SentenceInContext]) -> Conversation[list[Judgment]]:
-    """Judge entities, each with the sentence that it stands in, by the views of the sources."""
-    if not there:
+def judge_entities(hypotheses: Sequence[tuple[str, Entity]], views: Sequence[SentenceInContext]) -> Conversation[list[Judgment]]:
+    """Judge `(sentence, entity)` pairs by the sentences of the sources in their context."""
+    if not views:
         none = InconclusiveReason.NOTHING_RETRIEVED
-        return [Judgment(label=Label.INCONCLUSIVE, confidence=1.0, supported=0.0, rationale=NO_EVIDENCE, open=none)] * len(
-            hypotheses
-        )
-    found = [find_entity_support(text, entity, there) for text, entity in hypotheses]
-    asked = [(view.near, clause_of(*h)) for h, s in zip(hypotheses, found, strict=True) for view in (s.place, s.matter)]
+        no_evidence = Judgment(
+            label=Label.INCONCLUSIVE, confidence=1.0, p_supported=0.0, rationale=NO_EVIDENCE, inconclusive_reason=none
+        )  # fmt: skip
+        return [no_evidence] * len(hypotheses)
+    found = [find_entity_support(text, entity, views) for text, entity in hypotheses]
+    asked = [
+        (view.context, clause_of(*h)) for h, s in zip(hypotheses, found, strict=True) for view in (s.best_match, s.best_context)
+    ]
     pairs = list(dict.fromkeys(asked))
     scores: list[Probabilities] = yield Entail(tuple(Pair(*p) for p in pairs))
     known = dict(zip(pairs, scores, strict=True))
@@ -117,8 +118,8 @@ def _judge_entity(text: str, entity: Entity, found: EntitySupport, scores: tuple
     p = ENTITY_WEIGHTS.probability(features)
     label = Label.CORRECT if p >= 0.5 else Label.INCORRECT if _sources_differ(features) else Label.INCONCLUSIVE
     judgment = Judgment(
-        label=label, confidence=max(p, 1 - p), supported=p, rationale=_rationale(label, found, scores), features=features,
-        **_reason_fields(label, InconclusiveReason.OFF_TOPIC if found.held < 1 else InconclusiveReason.UNSURE),
+        label=label, confidence=max(p, 1 - p), p_supported=p, rationale=_rationale(label, found, scores), features=features,
+        **_reason_fields(label, InconclusiveReason.OFF_TOPIC if found.match < 1 else InconclusiveReason.UNSURE),
     )  # fmt: skip
     return judgment.model_copy(update={"steps": (_quote_step(text, entity, found, judgment),)})
 
@@ -136,27 +137,27 @@ def _sources_differ(features: dict[str, float]) -> bool:
 
 
 def _rationale(label: Label, found: EntitySupport, scores: Sequence[Probabilities]) -> str:
-    """Say in a sentence what weighed most."""
+    """Return the main reason in a sentence."""
     read = max(scores, key=lambda s: s.supported)
-    if label is Label.CORRECT and found.held < 1:
-        return f"the sources have not all of it in these words, but it may follow from them (P {read.supported:.2f})"
+    if label is Label.CORRECT and found.match < 1:
+        return f"the sources do not contain all of it in these words, but it may follow from them (P {read.supported:.2f})"
     if label is Label.CORRECT:
-        return f"the sources have it, and speak of this (P {read.supported:.2f})"
-    if found.held < 1:
-        return "the sources have it nowhere" if found.held == 0 else f"the sources have only {found.held:.0%} of it"
-    if found.held_near < 1:
-        return "the sources have it, but not where they speak of this"
+        return f"the sources contain it in this context (P {read.supported:.2f})"
+    if found.match < 1:
+        return "the sources do not contain it" if found.match == 0 else f"the sources contain only {found.match:.0%} of it"
+    if found.match_in_context < 1:
+        return "the sources contain it, but in another context"
     contradicted = max(s.contradicted for s in scores)
-    return f"the sources do not bear it out in this place (P {read.supported:.2f}, contradicted {contradicted:.2f})"
+    return f"the sources do not support it in this context (P {read.supported:.2f}, contradicted {contradicted:.2f})"
 
 
 def _quote_step(text: str, entity: Entity, found: EntitySupport, judgment: Judgment) -> Step:
-    """Quote the place by which the entity was judged: where it stands, or what the sources say there instead."""
-    view = found.place if judgment.label is Label.CORRECT else found.matter
+    """Quote the sentence by which the entity was judged: the one that has it, or the one on the same matter."""
+    view = found.best_match if judgment.label is Label.CORRECT else found.best_context
     quote = Quote(
-        passage=view.passage.id, text=view.text, start=view.start, end=view.end, supported=judgment.supported,
-        contradicted=1 - judgment.supported if judgment.label is Label.INCORRECT else 0.0,
-        relevance=max(coverage(text, view.near), coverage(entity.text, view.near)),
+        passage=view.passage.id, text=view.text, start=view.start, end=view.end, supported=judgment.p_supported,
+        contradicted=1 - judgment.p_supported if judgment.label is Label.INCORRECT else 0.0,
+        relevance=max(coverage(text, view.context), coverage(entity.text, view.context)),
     )  # fmt: skip
     knowledge = Knowledge(form=KnowledgeForm.UNSTRUCTURED, quotes=(quote,), text=view.text)
     return Step(thought="", query=Query(specific=entity.text, general=""), passages=(view.passage,), knowledge=knowledge)

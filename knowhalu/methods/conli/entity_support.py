@@ -1,7 +1,7 @@
-"""Where an entity of a sentence stands in the sources, and whether that is the place of which the sentence speaks.
+"""Entity support: whether the sources contain an entity of a sentence, and in the same context.
 
-An entity judged alone is borne out if the sources have it (a name in full, in part or by its initials; a number by its value; a
-date by all that both tell), and have it where they speak of the same matter, not somewhere else.
+An entity is supported if the sources contain it (a name in full, in part or by its initials; a number by its value; a date by
+all parts that both give), and contain it where they are about the same matter.
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from knowhalu.methods.common.features import logit
+from knowhalu.methods.common.judgment_model import logit
 from knowhalu.requests import Probabilities
 from knowhalu.text.overlap import coverage, text_facts
 from knowhalu.text.quantities import find_dates, mismatched_quantity_share, missing_date_share
@@ -18,9 +18,9 @@ from knowhalu.text.wordlists import PERSON_TITLES
 from knowhalu.types import Entity, Passage
 
 NUMERIC_TYPES = {"money", "percent", "quantity", "number", "cardinal", "ordinal"}
-"""Types that a true statement may have worked out (sums, spans of time), so that a source need not have them as they stand."""
+"""Types that a true statement may derive (sums, spans of time), so that a source need not contain them verbatim."""
 CONTEXT_SENTENCES = 1
-"""Sentences on each side that are read with one: they say who "he" is."""
+"""Neighbouring sentences on each side that are read with one, so that pronouns can be resolved."""
 
 
 class SentenceInContext(NamedTuple):
@@ -30,18 +30,18 @@ class SentenceInContext(NamedTuple):
     start: int
     end: int
     text: str
-    near: str
+    context: str
 
 
 class EntitySupport(NamedTuple):
-    """The best place of an entity, the best place of the rest of its sentence, and how far each has either (shares of 1)."""
+    """The best sentence for an entity, the best one for the rest of its sentence, and how far they cover both (0 to 1)."""
 
-    place: SentenceInContext
-    matter: SentenceInContext
-    held: float
-    held_near: float
-    covered: float
-    covered_best: float
+    best_match: SentenceInContext
+    best_context: SentenceInContext
+    match: float
+    match_in_context: float
+    context_coverage: float
+    best_context_coverage: float
 
 
 def sentences_in_context(passages: Sequence[Passage]) -> list[SentenceInContext]:
@@ -57,28 +57,27 @@ def sentences_in_context(passages: Sequence[Passage]) -> list[SentenceInContext]
     return found
 
 
-def find_entity_support(text: str, entity: Entity, there: Sequence[SentenceInContext]) -> EntitySupport:
-    """Find where the entity of a sentence stands, and where what is said of it does; `there` has at least one view."""
+def find_entity_support(text: str, entity: Entity, views: Sequence[SentenceInContext]) -> EntitySupport:
+    """Find the sentence of the sources that has an entity, and the one on the same matter; `views` has at least one item."""
     rest = f"{text[: entity.start]} {text[entity.end :]}"
-    held = [entity_match(entity.text, f"{v.passage.title} {v.text}") for v in there]
-    covered = [coverage(rest, v.near) if content_words(rest) else 1.0 for v in there]
-    place = max(range(len(there)), key=lambda i: (held[i], covered[i] + 0.5 * coverage(rest, there[i].text)))
-    matter = max(range(len(there)), key=lambda i: (covered[i] + 0.5 * coverage(rest, there[i].text), held[i]))
-    near = entity_match(entity.text, there[matter].near)
-    return EntitySupport(there[place], there[matter], held[place], near, covered[place], covered[matter])
+    held = [entity_match(entity.text, f"{v.passage.title} {v.text}") for v in views]
+    covered = [coverage(rest, v.context) if content_words(rest) else 1.0 for v in views]
+    place = max(range(len(views)), key=lambda i: (held[i], covered[i] + 0.5 * coverage(rest, views[i].text)))
+    matter = max(range(len(views)), key=lambda i: (covered[i] + 0.5 * coverage(rest, views[i].text), held[i]))
+    near = entity_match(entity.text, views[matter].context)
+    return EntitySupport(views[place], views[matter], held[place], near, covered[place], covered[matter])
 
 
 @lru_cache(maxsize=65536)
 def entity_match(entity: str, text: str) -> float:
-    """Return the share of an entity that a text has: all where it stands there, else of its dates or values, or of its words."""
+    """Return the share of an entity that a text has: 1 where it is verbatim there, else that of its dates, values or words."""
     if re.search(rf"(?<!\w){re.escape(entity)}(?!\w)", text, re.IGNORECASE):
         return 1.0
     if find_dates(entity):
         return 1 - missing_date_share(entity, text)
     values = text_facts(entity).numbers
     if values:
-        there = text_facts(text).numbers
-        return len(values & there) / len(values)
+        return len(values & text_facts(text).numbers) / len(values)
     wanted = (
         [w for w in content_words(entity) if w.capitalize() not in PERSON_TITLES] or content_words(entity) or [entity.lower()]
     )
@@ -88,7 +87,7 @@ def entity_match(entity: str, text: str) -> float:
 
 
 def _matches_initials(name: str, text: str) -> bool:
-    """Tell whether a text has a name by its initials, or initials by their name."""
+    """Tell whether a text has the initials of a name, or the name of initials."""
     letters = re.sub(r"[.\s]", "", name)
     if letters.isupper() and 2 <= len(letters) <= 6:
         return re.search(r"\b" + r"(?:\w*\s+(?:of |the |and |for )*)".join(map(re.escape, letters)), text) is not None
@@ -97,14 +96,14 @@ def _matches_initials(name: str, text: str) -> bool:
 
 
 def entity_features(entity: Entity, found: EntitySupport, at_place: Probabilities, at_matter: Probabilities) -> dict[str, float]:
-    """Return what tells whether an entity is borne out: where it stands, and what the verifier says of its clause there."""
-    absent, is_count = 1 - found.held, entity.type in NUMERIC_TYPES
+    """Return the features of an entity: its place in the sources, and the verifier's scores of its clause there."""
+    absent, is_count = 1 - found.match, entity.type in NUMERIC_TYPES
     return {
         "absent": 0.0 if is_count else absent,
         "count_absent": absent if is_count else 0.0,
-        "apart": max(0.0, found.covered_best - found.covered),
-        "covered": found.covered,
+        "apart": max(0.0, found.best_context_coverage - found.context_coverage),
+        "covered": found.context_coverage,
         "supported": logit(max(at_place.supported, at_matter.supported)),
         "contradicted": logit(max(at_place.contradicted, at_matter.contradicted)),
-        "other_count": mismatched_quantity_share(entity.text, found.matter.near),
+        "other_count": mismatched_quantity_share(entity.text, found.best_context.context),
     }

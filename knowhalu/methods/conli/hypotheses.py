@@ -1,6 +1,6 @@
-"""Which sentences of a response are hypotheses, and which are noise, left out by stated rules (CoNLI, section 3.1).
+"""Selection of hypotheses: which sentences of a response are checked, and which claim nothing (CoNLI, section 3.1).
 
-So that every hypothesis can be read alone, a list number stays with its sentence, and speech with the words that go on after it.
+So that every hypothesis can be read alone, a list number stays with its sentence, and quoted speech with the words after it.
 """
 
 import re
@@ -28,7 +28,7 @@ _POLITE = re.compile(
 )
 _QUESTION = re.compile(r"[?？][\s*_)\]]*$")  # noqa: RUF001
 _MAX_LEAD_WORDS = 8
-"""Words of a line at most that only leads to what follows its colon."""
+"""Maximum words of a line that only introduces what follows its colon."""
 
 
 class SkippedSentence(NamedTuple):
@@ -46,21 +46,21 @@ class HypothesisSelection(NamedTuple):
 
 
 def select_hypotheses(response: str, *, answers: bool = False, keep_all: bool = False) -> HypothesisSelection:
-    """Part a response into hypotheses and noise, both in order; `answers` says that a question stands before it.
+    """Split a response into hypotheses and noise, both in order; `answers` tells that it answers a question.
 
-    With `keep_all`, only what has no letter and no digit is noise. A response of one sentence, and the words of an answer, are
-    never too short to be checked.
+    With `keep_all`, only sentences without a letter or digit are noise. A response of one sentence, and the sentences of an
+    answer, are never too short to be checked.
     """
     spans = split_response(response)
     rules = NOISE_RULES[:1] if keep_all else NOISE_RULES[:-1] if answers or len(spans) == 1 else NOISE_RULES
-    kept, dropped = [], []
+    hypotheses, dropped = [], []
     for span in spans:
-        reason = next((said for said, is_noise in rules if is_noise(span.text)), None)
+        reason = next((name for name, is_noise in rules if is_noise(span.text)), None)
         if reason is None:
-            kept.append(_without_marker(span))
+            hypotheses.append(_without_marker(span))
         else:
             dropped.append(SkippedSentence(span, reason))
-    return HypothesisSelection(tuple(kept), tuple(dropped))
+    return HypothesisSelection(tuple(hypotheses), tuple(dropped))
 
 
 def split_response(text: str) -> list[Span]:
@@ -75,7 +75,7 @@ def split_response(text: str) -> list[Span]:
 
 
 def _without_rules(span: Span) -> Iterator[Span]:
-    """Part a sentence from the lines without a letter or digit below it, which `sentences` joins to it."""
+    """Split a sentence from the lines without a letter or digit below it, which `sentences` joins to it."""
     last = next((i for i in range(len(span.text) - 1, -1, -1) if span.text[i].isalnum()), -1)
     cut = span.text.find("\n", last + 1)
     if cut < 0:
@@ -87,7 +87,7 @@ def _without_rules(span: Span) -> Iterator[Span]:
 
 
 def _goes_on(text: str, before: Span, start: int) -> bool:
-    """Tell whether the sentence before goes on with a small letter, after speech or where its line was wrapped."""
+    """Tell whether the sentence before continues with a small letter, after speech or where its line was wrapped."""
     gap = text[before.end : start]
     wrapped = gap.strip(" \t\r") == "\n" and before.text[-1] not in ".!?:;|"
     return text[start].islower() and (wrapped or "\n" not in gap)
@@ -131,7 +131,7 @@ NOISE_RULES: tuple[tuple[str, Callable[[str], bool]], ...] = (
     ("markup without words", _is_markup), ("a heading", _is_heading), ("a courtesy", _is_polite),
     ("a question", _is_question), ("too short to claim anything", _is_short),
 )  # fmt: skip
-"""The rules by which a sentence is noise, and what is said of it; the first that holds counts.
+"""The reason and the rule for each kind of noise; the first rule that applies counts.
 
-The last one does not hold for a response of one sentence, nor for the words of an answer.
+The last one does not apply to a response of one sentence, nor to an answer.
 """

@@ -1,117 +1,83 @@
 """An LLM as CoNLI's reasoner: inference by prompts, one hypothesis at a time or several in one (CoNLI, appendix D)."""
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Literal
+from typing import NamedTuple
 
-from pydantic import Field, model_validator
-
-from knowhalu.errors import PromptError, ReplyError, SettingsError
+from knowhalu.errors import ReplyError, SettingsError
 from knowhalu.methods.common.attribution import assign_quote_scores, ground_statements
 from knowhalu.methods.common.labels import LabelScheme, generate_judgment, reason_fields
 from knowhalu.methods.conli.method import EntityHypothesis
-from knowhalu.prompts.claim_replies import HypothesisAnswer, read_hypothesis_answers
-from knowhalu.prompts.examples import ExampleSource, ExampleText, examples_file, read_examples
-from knowhalu.prompts.format import ENTITY, JUDGMENT, LABEL
-from knowhalu.prompts.generate import make_request
-from knowhalu.prompts.template import Prompt, PromptText, join_sections, load_prompt, section
+from knowhalu.prompts.book import CONLI, PromptBook
+from knowhalu.prompts.format import HYPOTHESIS, JUDGMENT, LABEL, QUESTION, SOURCE, format_hypotheses, format_sources
+from knowhalu.prompts.replies import one_line, read_label
 from knowhalu.requests import Completion, Conversation, Generate
 from knowhalu.settings import ConliOptions, LLMOptions
 from knowhalu.text.detectors import EntityDetector, load_detector
 from knowhalu.text.sentences import sentences
-from knowhalu.types import Entity, Judgment, KnowledgeForm, Label, Passage, Query, Record, Sample, Step
+from knowhalu.types import Judgment, KnowledgeForm, Label, Passage, Query, Sample, Step
 
-PROMPT_FAMILY = "conli"
-SOURCE, QUESTION, HYPOTHESIS = "Source", "Question", "Hypothesis"
 LABEL_BY_WORD = {"ENTAILMENT": Label.CORRECT, "CONTRADICTION": Label.INCORRECT, "NEUTRAL": Label.INCONCLUSIVE}
-"""The relations of an inference, as a model chooses them, and how they are read."""
-
-
-class ExampleHypothesis(Record):
-    """A worked hypothesis: its entity where that alone is in question, the reason and the relation."""
-
-    text: ExampleText
-    entity: str = ""
-    type: str = ""
-    reason: ExampleText
-    label: Literal["ENTAILMENT", "CONTRADICTION", "NEUTRAL"]
-
-    @model_validator(mode="after")
-    def _has_its_entity(self) -> "ExampleHypothesis":
-        if bool(self.entity) != bool(self.type) or self.entity not in self.text:
-            raise ValueError("entity and type belong together, and the entity must stand in the text")
-        return self
-
-    @property
-    def focus(self) -> Entity | None:
-        """Return the entity in question."""
-        start = self.text.index(self.entity)
-        return Entity(start=start, end=start + len(self.entity), text=self.entity, type=self.type) if self.entity else None
-
-
-class InferenceExample(Record):
-    """A worked example: sources, and hypotheses about them."""
-
-    sources: tuple[ExampleSource, ...] = Field(min_length=1)
-    question: str = ""
-    hypotheses: tuple[ExampleHypothesis, ...] = Field(min_length=1)
-
-
-def load_inference_prompt(level: Literal["sentence", "entity"], folder: Path | None = None) -> Prompt:
-    """Load the prompt of a level with its demonstrations in place; raises PromptError where one of them cannot be used."""
-    prompt = load_prompt(f"{PROMPT_FAMILY}/{level}", folder)
-    shown = {"demonstrations": _demonstrations(level, folder)} if "demonstrations" in prompt.holes else {}
-    settled = prompt.settled(**shown)
-    settled.render(sources="x", hypotheses="x")  # a prompt with other holes is refused here, not in every check
-    return settled
-
-
-def _demonstrations(level: str, folder: Path | None) -> PromptText:
-    file = examples_file(level, folder, PROMPT_FAMILY)
-    examples = read_examples(file, InferenceExample)
-    for number, example in enumerate(examples, 1):
-        if any(bool(asked.entity) != (level == "entity") for asked in example.hypotheses):
-            need = "need an entity each" if level == "entity" else "have no entity"
-            raise PromptError(f"{file}: example {number}: the hypotheses of this prompt {need}")
-    return PromptText("\n\n".join(map(_format_example, examples)))
-
-
-def _format_example(example: InferenceExample) -> PromptText:
-    answers = [
-        join_sections([section(f"{JUDGMENT} {n}", asked.reason), section(f"{LABEL} {n}"), PromptText(asked.label)])
-        for n, asked in enumerate(example.hypotheses, 1)
-    ]
-    asked = format_hypotheses([(h.text, h.focus) for h in example.hypotheses], example.question)
-    return join_sections([format_sources((s.title, s.text) for s in example.sources), asked, *answers])
-
-
-def format_sources(sources: Iterable[tuple[str, str]]) -> PromptText:
-    """Show (title, text) of every source, numbered."""
-    return join_sections(
-        section(f"{SOURCE} {n}", f"{title}: {text}" if title else text) for n, (title, text) in enumerate(sources, 1)
-    )
-
-
-def format_hypotheses(hypotheses: Sequence[tuple[str, Entity | None]], question: str | None) -> PromptText:
-    """Show numbered hypotheses, an entity in question between brackets and on a line of its own."""
-    lines = [section(QUESTION, question)] if question else []
-    for number, (text, focus) in enumerate(hypotheses, 1):
-        lines.append(section(f"{HYPOTHESIS} {number}", text if focus is None else bracket_entity(text, focus)))
-        if focus is not None:
-            lines.append(section(f"{ENTITY} {number}", f"{focus.text} ({focus.type})"))
-    return join_sections(lines)
-
-
-def bracket_entity(text: str, focus: Entity) -> str:
-    """Put an entity of a text between brackets."""
-    return f"{text[: focus.start]}[[{text[focus.start : focus.end]}]]{text[focus.end :]}"
+"""The relations of an inference as a model chooses them, and their labels."""
 
 
 INFERENCE_SCHEME = LabelScheme(LABEL_BY_WORD, f"{LABEL} 1", " The sources are held against each detail in turn.")
 BATCH_NOTE = "(judged in a batch, so without a probability)"
 MAX_LABEL_TOKENS = 24
-"""Tokens that a heading and a label take in a reply to a batch."""
+"""Tokens of a heading and a label in a reply to a batch."""
+
+
+_HEADING = re.compile(
+    rf"^[ \t>-]*(?:#{{2,6}})?[ \t]*[*_]{{0,2}}({JUDGMENT}|{LABEL})[ -]?(\d{{1,3}})[*_]{{0,2}}[ \t]*[:\uff1a][*_]{{0,2}}",
+    re.MULTILINE | re.IGNORECASE,
+)
+_DENIAL = re.compile(r"\b(?:no|not|nor|neither|never|without)\b|n['\u2019]t\b", re.IGNORECASE)
+
+
+class HypothesisAnswer(NamedTuple):
+    """The reason and the label of one hypothesis."""
+
+    reason: str
+    label: Label
+
+
+def read_hypothesis_answers(reply: str, count: int, words: Mapping[str, Label], *, whole: bool) -> dict[int, HypothesisAnswer]:
+    """Read the answers to hypotheses 1 to `count`; the reply begins under the heading of the first judgment.
+
+    A number without a judgment or label, with several, or with one that cannot be read, is left out; where the reply is not
+    `whole`, so is its last text.
+    """
+    texts: dict[tuple[str, int], list[str]] = {}
+    key, start = (JUDGMENT, 1), 0
+    for match in _HEADING.finditer(reply):
+        _add_text(texts, key, reply[start : match.start()])
+        key, start = (match[1].capitalize(), int(match[2])), match.end()
+    if whole or key[0] == LABEL:
+        _add_text(texts, key, reply[start:])
+    found = {}
+    for n in range(1, count + 1):
+        reasons, labels = texts.get((JUDGMENT, n), []), texts.get((LABEL, n), [])
+        if len(reasons) == 1 and len(labels) == 1:
+            try:
+                found[n] = HypothesisAnswer(one_line(reasons[0]), _read_first_label(labels[0], reply, words))
+            except ReplyError:
+                continue
+    return found
+
+
+def _add_text(texts: dict[tuple[str, int], list[str]], key: tuple[str, int], text: str) -> None:
+    if any(c.isalnum() for c in text):
+        texts.setdefault(key, []).append(text)
+
+
+def _read_first_label(text: str, reply: str, words: Mapping[str, Label]) -> Label:
+    """Read the label in the first line, as a model may go on after it; raises ReplyError unless it names exactly one."""
+    first = one_line(text.strip().partition("\n")[0])
+    named = list(re.finditer(rf"\b(?:{'|'.join(words)})\b", first))
+    if len({m[0] for m in named}) > 1 or (named and _DENIAL.search(first, 0, named[0].start())):
+        raise ReplyError("judge", "the reply names several labels, or denies one", reply=reply)
+    return read_label(first, reply, words)
 
 
 class ConliLLM:
@@ -125,8 +91,7 @@ class ConliLLM:
         self.size = method.batch_size if method.batched else 1
         if self.options.votes > 1 and method.batched:
             raise SettingsError("llm.votes are drawn for one hypothesis at a time: use --set conli.batched=false with them")
-        folder = self.options.prompts
-        self.sentence, self.entity = load_inference_prompt("sentence", folder), load_inference_prompt("entity", folder)
+        self.book = PromptBook(CONLI, self.options)
 
     def detector(self, name: str) -> EntityDetector:
         """Return what finds the entities of a sentence."""
@@ -148,12 +113,12 @@ class ConliLLM:
         """Judge one: its reason, then its relation, whose probability is measured."""
         request = self._request(sample, hypotheses, passages)
         judgment, shares = yield from generate_judgment(request, votes=self.options.votes, scale=INFERENCE_SCHEME)
-        judgment = judgment.model_copy(update={"supported": min(1.0, shares.get(Label.CORRECT, 0.0))})
+        judgment = judgment.model_copy(update={"p_supported": min(1.0, shares.get(Label.CORRECT, 0.0))})
         return [_with_quotes(judgment, sample, hypotheses[0], passages, shares.get(Label.INCORRECT, 0.0))]
 
     def _request(self, sample: Sample, hypotheses: Sequence[EntityHypothesis], passages: Sequence[Passage]) -> Generate:
-        return make_request(
-            self.entity if hypotheses[0].focus else self.sentence, self.options,
+        return self.book.request(
+            "entity" if hypotheses[0].focus else "sentence",
             sources=format_sources((p.title, p.text) for p in passages if p.text.strip()),
             hypotheses=format_hypotheses([(h.text, h.focus) for h in hypotheses], sample.question),
         )  # fmt: skip
@@ -161,13 +126,13 @@ class ConliLLM:
     def _batch(
         self, sample: Sample, hypotheses: Sequence[EntityHypothesis], passages: Sequence[Passage]
     ) -> Conversation[Sequence[Judgment]]:
-        """Judge several in one prompt; those without exactly one answer are asked once more, alone."""
+        """Judge several in one prompt; those without exactly one answer are asked about once more."""
         answers = yield from self._answers(hypotheses, lambda some: self._request(sample, some, passages))
         judged = []
         for hypothesis, (reason, label) in zip(hypotheses, answers, strict=True):
             judgment = Judgment(
-                label=label, confidence=0.0, supported=float(label is Label.CORRECT), rationale=f"{reason} {BATCH_NOTE}",
-                measured="nowhere", **reason_fields(label, INFERENCE_SCHEME),
+                label=label, confidence=0.0, p_supported=float(label is Label.CORRECT), rationale=f"{reason} {BATCH_NOTE}",
+                confidence_source="none", **reason_fields(label, INFERENCE_SCHEME),
             )  # fmt: skip
             judged.append(_with_quotes(judgment, sample, hypothesis, passages, float(label is Label.INCORRECT)))
         return judged
@@ -179,7 +144,7 @@ class ConliLLM:
         last, asked, fresh = "", 0, False
         while (missing := [i for i in range(len(hypotheses)) if i not in found]) and asked < 2:
             wanted = _extend_to_all(request([hypotheses[i] for i in missing]), len(missing))
-            reply: Completion = yield replace(wanted, fresh=fresh)
+            reply: Completion = yield replace(wanted, bypass_cache=fresh)
             last, whole = reply.text, reply.finish_reason != "length"
             read = read_hypothesis_answers(reply.text, len(missing), LABEL_BY_WORD, whole=whole)
             found |= {missing[n - 1]: answer for n, answer in read.items()}
@@ -194,7 +159,7 @@ class ConliLLM:
 
 
 def _extend_to_all(request: Generate, count: int) -> Generate:
-    """Let the reply go on through all judgments and labels, and no further."""
+    """Extend the request so that the reply ends after all judgments and labels."""
     stop = tuple(f"\n### {name}" for name in (SOURCE, QUESTION, HYPOTHESIS, f"{JUDGMENT} {count + 1}:"))
     return replace(request, stop=stop, max_tokens=count * (request.max_tokens + MAX_LABEL_TOKENS))
 
@@ -202,7 +167,7 @@ def _extend_to_all(request: Generate, count: int) -> Generate:
 def _with_quotes(
     judgment: Judgment, sample: Sample, hypothesis: EntityHypothesis, passages: Sequence[Passage], contradicted: float
 ) -> Judgment:
-    """Quote the sentences of the passages that the reason, or else the hypothesis, rests on."""
+    """Quote the sentences of the passages that support the reason, or else the hypothesis."""
     query, part = (
         Query(specific=hypothesis.text, general=sample.question or ""),
         sample.model_copy(update={"response": hypothesis.text}),
@@ -212,7 +177,7 @@ def _with_quotes(
         knowledge = ground_statements(KnowledgeForm.UNSTRUCTURED, list(dict.fromkeys(statements)), (), part, query, passages)
         if knowledge.quotes:
             break
-    told = " ".join(q.text for q in knowledge.quotes)
-    knowledge = knowledge.model_copy(update={"unfounded": "", **({"text": told} if told else {})})
+    quoted = " ".join(q.text for q in knowledge.quotes)
+    knowledge = knowledge.model_copy(update={"unsupported": "", **({"text": quoted} if quoted else {})})
     step = Step(thought="", query=query, passages=tuple(passages), knowledge=knowledge)
     return judgment.model_copy(update={"steps": assign_quote_scores((step,), judgment, contradicted=contradicted)})

@@ -1,13 +1,13 @@
 """CoNLI: each sentence against the sources as natural language inference, then each entity of the sentences that pass.
 
-The detection agent of the CoNLI paper (section 3.1, algorithm 1), written once; a reasoner does the inference. What the sources
-contradict and what they leave open (neutral) both count as hallucinated.
+The detection agent of the CoNLI paper (section 3.1, algorithm 1), independent of the reasoner. Contradicted and
+neutral sentences both count as hallucinated.
 """
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from knowhalu.methods.common.evidence import evidence_for
+from knowhalu.methods.common.attribution import evidence_for
 from knowhalu.methods.common.sources import given_or_retrieved_passages
 from knowhalu.methods.common.verdict import (
     NO_EVIDENCE,
@@ -29,17 +29,17 @@ NO_ENTITY = "no entity in it to judge"
 
 
 class EntityHypothesis(NamedTuple):
-    """A sentence of the response that the sources should entail; with a `focus`, only that entity of it is in question."""
+    """A sentence of the response that the sources should entail; with a `focus`, only that entity is in question."""
 
     text: str
     focus: Entity | None = None
 
 
 class ConliReasoner(Protocol):
-    """The questions that CoNLI asks whoever thinks; each answer is a conversation of its own."""
+    """The steps that a reasoner contributes to CoNLI; each is a conversation."""
 
     def detector(self, name: str) -> Callable[[str], Sequence[Entity]]:
-        """Return what finds the entities of a sentence."""
+        """Return the detector of entities."""
 
     def infer(
         self, sample: Sample, hypotheses: Sequence[EntityHypothesis], passages: Sequence[Passage], of: int
@@ -77,7 +77,7 @@ class CoNLI:
         return _verdict(sample, found, sorted(unchecked, key=lambda u: u.start))
 
     def _group(self, sample: Sample, group: Sequence[Span], of: int) -> Conversation[list[Segment]]:
-        """Judge some sentences by the same passages: as wholes, then by the entities of those that pass."""
+        """Judge several sentences by the same passages: as wholes, then by the entities of those that pass."""
         asked = [f"{sample.question} {s.text}" if sample.question else s.text for s in group]
         words, k = self.options.source_words, self.options.passages
         passages = yield from given_or_retrieved_passages(sample, asked, words=words, k=k)
@@ -103,23 +103,23 @@ def _skipped_spans(chosen: HypothesisSelection) -> list[SkippedSpan]:
 
 
 def _inconclusive_segment(span: Span, task: Task) -> Segment:
-    """Leave a sentence open where there is nothing at all to hold it against."""
+    """Make the segment of a sentence for which there is no evidence at all."""
     base = inconclusive_judgment(task, NO_EVIDENCE)
     return Segment(
-        **span._asdict(), label=base.label, open=inconclusive_reason(base.label, base), relation=base.relation,
-        probability=1 - base.supported, base=base,
+        **span._asdict(), label=base.label, inconclusive_reason=inconclusive_reason(base.label, base), relation=base.relation,
+        probability=1 - base.p_supported, base=base,
     )  # fmt: skip
 
 
 def _segment(span: Span, base: Judgment | None, judged: Sequence[tuple[Entity, Judgment]]) -> Segment:
-    """Merge what was found of a sentence: it passes only if it does as a whole and all of its entities do."""
+    """Merge the judgments of a sentence: it passes only if the whole and all of its entities do."""
     findings = tuple(_finding(span, entity, judgment) for entity, judgment in judged)
-    whole = base or min((j for _, j in judged), key=lambda j: j.supported)
+    whole = base or min((j for _, j in judged), key=lambda j: j.p_supported)
     passes = all(j.label is Label.CORRECT for j in (whole, *(j for _, j in judged)))
     label = Label.CORRECT if passes else Label.INCORRECT
     return Segment(
         **span._asdict(), label=label, relation=error_relation(label, whole, findings),
-        probability=1 - min(whole.supported, *(f.supported for f in findings), 1.0), base=whole, findings=findings,
+        probability=1 - min(whole.p_supported, *(f.p_supported for f in findings), 1.0), base=whole, findings=findings,
         evidence=_evidence(span, whole, judged, passes=passes),
     )  # fmt: skip
 
@@ -128,12 +128,12 @@ def _finding(span: Span, entity: Entity, judgment: Judgment) -> Finding:
     return Finding(
         unit="entity", start=span.start + entity.start, end=span.start + entity.end, text=entity.text, type=entity.type,
         label=Label.CORRECT if judgment.label is Label.CORRECT else Label.INCORRECT, relation=RELATION_BY_LABEL[judgment.label],
-        supported=judgment.supported, reason=judgment.rationale,
+        p_supported=judgment.p_supported, reason=judgment.rationale,
     )  # fmt: skip
 
 
 def _evidence(span: Span, base: Judgment, judged: Sequence[tuple[Entity, Judgment]], *, passes: bool) -> tuple[Evidence, ...]:
-    """Pair what failed with the quotes that speak against it: the entities, or else the sentence."""
+    """Pair the entities that failed, or else the sentence, with quotes that contradict."""
     failed = [(e, j) for e, j in judged if j.label is not Label.CORRECT]
     if passes or not failed:
         return evidence_for(span, base)
@@ -143,31 +143,31 @@ def _evidence(span: Span, base: Judgment, judged: Sequence[tuple[Entity, Judgmen
 
 
 def _verdict(sample: Sample, found: Sequence[Segment], unchecked: Sequence[SkippedSpan]) -> Verdict:
-    """Put sentences together: one that fails makes the text hallucinated, else one that is open leaves it open."""
+    """Combine sentences: one that fails makes the text hallucinated, else one that is inconclusive makes it inconclusive."""
     label, probability, reason = Label.INCONCLUSIVE, 0.5, NO_CLAIM
     why, relation = None if found else InconclusiveReason.NOTHING_TO_CHECK, None
     if found:
         worst = max(found, key=lambda s: (s.label is Label.INCORRECT, s.label is Label.INCONCLUSIVE, s.probability))
         label, probability, reason = worst.label, max(s.probability for s in found), _reason(worst)
-        why, relation = worst.open, worst.relation
+        why, relation = worst.inconclusive_reason, worst.relation
     return Verdict(
         id=sample.id,
         task=sample.task,
         method=CoNLI.name,
         label=label,
         hallucinated=is_hallucinated(label),
-        open=why,
+        inconclusive_reason=why,
         relation=relation,
         kind=HallucinationKind.FACTUAL if label is Label.INCORRECT else None,
         probability=probability,
         reason=reason,
         segments=tuple(found),
-        unchecked=tuple(unchecked),
+        skipped=tuple(unchecked),
     )
 
 
 def _reason(worst: Segment) -> str:
-    """Return the reason of what is least supported in a sentence, of what failed where something did."""
-    units = [(worst.base.label is not Label.CORRECT, worst.base.supported, worst.base.rationale)]
-    units += [(f.label is not Label.CORRECT, f.supported, f"“{f.text}”: {f.reason}") for f in worst.findings]
+    """Return the reason of the least supported part of a sentence, of those that failed where any did."""
+    units = [(worst.base.label is not Label.CORRECT, worst.base.p_supported, worst.base.rationale)]
+    units += [(f.label is not Label.CORRECT, f.p_supported, f"“{f.text}”: {f.reason}") for f in worst.findings]
     return min(units, key=lambda u: (not u[0], u[1]))[2]

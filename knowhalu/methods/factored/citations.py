@@ -1,6 +1,6 @@
-"""Citations in academic text, and the sources that they mean (Factored Verification, section 3.2).
+"""Citations in academic text, and the sources that they refer to (Factored Verification, section 3.2).
 
-Every citation is a stretch of the text, `text[start:end]`. Rules on words, no list of names: what looks like one counts.
+Every citation is a span of the text, `text[start:end]`. The rules look at the form of words and use no list of names.
 """
 
 import re
@@ -15,7 +15,7 @@ CitationStyle = Literal["author-year", "number"]
 
 
 class Citation(NamedTuple):
-    """One citation: who and when, or a number; the stretch from `opens` to `closes` is the bracket or sentence part around it."""
+    """One citation: authors and year, or a number; `opens` to `closes` is the bracket or the sentence part around it."""
 
     start: int
     end: int
@@ -93,7 +93,7 @@ def _narrative(text: str, match: re.Match[str], years: str) -> Iterator[Citation
 
 
 def _parenthetical(match: re.Match[str]) -> Iterator[Citation]:
-    """Read the citations of one bracket; what in it is none is passed over."""
+    """Read the citations of one bracket; what is no citation is skipped."""
     start = match.start(1)
     for piece in (*_PARTS.finditer(match[1]), None):
         end = match.start(1) + piece.start() if piece else match.end(1)
@@ -197,12 +197,12 @@ def matching_documents(citation: Citation, documents: Sequence[Document]) -> tup
 
 
 def mismatch_reason(citation: Citation, documents: Sequence[Document]) -> str:
-    """Say why no source fits a citation."""
+    """Return the reason why no source fits a citation."""
     if citation.style == "number":
         return f"no source has the number {citation.number}; there are {len(documents)}"
     who = " and ".join(citation.names)
     years = sorted({y for d in documents if _has_author(citation, d) for y in _years(d)})
-    near = f"; {who} is there with {', '.join(years)}" if years else ""
+    near = f"; {who} is listed with {', '.join(years)}" if years else ""
     nowhere = f"none of the {len(documents)} sources has" if len(documents) > 1 else "the source does not have"
     return f"{nowhere} {who} and {citation.year} in its title or id{near}"
 
@@ -233,9 +233,9 @@ def _has_author(citation: Citation, document: Document) -> bool:
 
 
 def strip_citations(claim: str) -> str:
-    """Return what a claim says of the matter: citations are taken out, "Ling (2009) found that" too.
+    """Return a claim without its citations and without words that only report them, such as "Ling (2009) found that".
 
-    Authors that the sentence needs become "the study". What would be left without a word stays as it is.
+    Authors that the sentence needs become "the study". A claim of which no word would be left is returned unchanged.
     """
     text = claim.replace(_MARK, " ")
     groups = {(c.opens, c.closes): c.narrative for c in find_citations(text)}

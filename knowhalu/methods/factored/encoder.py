@@ -7,7 +7,7 @@ from pathlib import Path
 from knowhalu.errors import ModelError
 from knowhalu.io.fitted_files import check_fitted_weights
 from knowhalu.methods.common.combine import COMBINATION_RULES, CombinationCalibration
-from knowhalu.methods.common.entailment import EntailmentJudge
+from knowhalu.methods.knowhalu.encoder import EntailmentJudge
 from knowhalu.requests import Conversation
 from knowhalu.text.clauses import claims_nothing, split_clauses
 from knowhalu.text.sentences import Span
@@ -15,7 +15,7 @@ from knowhalu.types import Claim, Judgment, Passage, Sample
 
 
 class FactoredEncoder:
-    """Think with the small verifier; needs no LLM and no GPU."""
+    """Answer with the small verifier; needs no LLM and no GPU."""
 
     def __init__(self, folder: Path) -> None:
         """Load the weights and the fitted thetas; raises ModelError where a file of the verifier cannot be used."""
@@ -23,7 +23,7 @@ class FactoredEncoder:
         self.standard = load_combination_calibration(folder)
 
     def claims(self, sample: Sample, spans: Sequence[Span]) -> Conversation[list[tuple[Claim, ...]]]:
-        """Part sentences into clauses where rules can do it safely; questions and refusals claim nothing."""
+        """Split sentences into clauses where rules can do it safely; questions and refusals claim nothing."""
         yield from ()
         return [
             () if claims_nothing(s.text, answers=sample.question is not None)
@@ -39,7 +39,7 @@ class FactoredEncoder:
 
 
 def load_combination_calibration(folder: Path) -> CombinationCalibration:
-    """Load the thetas of a verifier; raises ModelError naming the file and the cure."""
+    """Load the thetas of a verifier; raises ModelError naming the file and the remedy."""
     path = folder / "factored.json"
     try:
         data = json.loads(path.read_text(encoding="utf-8"))

@@ -1,47 +1,58 @@
-"""An LLM as reasoner of Factored Verification: lists claims, and says of each whether the sources support it (appendix A.1).
+"""An LLM as reasoner of Factored Verification: lists claims and judges whether the sources support each (appendix A.1).
 
 P(supported) is the probability of Yes among Yes and No; with `llm.votes` the share of Yes; where a backend gives no
 probabilities, 1 or 0, as in the paper for such models.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from knowhalu.errors import ReplyError
 from knowhalu.methods.common.attribution import quote_step
 from knowhalu.methods.common.combine import COMBINATION_RULES, CombinationCalibration
-from knowhalu.prompts.book import NO, REASONING, SUPPORTED, YES, FactoredPromptBook, format_claims
-from knowhalu.prompts.claim_replies import complete_claims, read_claims, read_supported, read_valid_lines
-from knowhalu.prompts.generate import generate_with_retry, reply_prefix
-from knowhalu.prompts.replies import complete_sentences, split_sections
-from knowhalu.prompts.template import shield
+from knowhalu.methods.common.labels import LabelScheme, generate_bare_label, generate_labelled_rationale, measure_label
+from knowhalu.prompts.book import PromptBook, factored_family
+from knowhalu.prompts.format import (
+    CLAIM,
+    NO,
+    QUESTION,
+    REASONING,
+    SUPPORTED,
+    YES,
+    format_claims,
+    format_sentences,
+    format_sources,
+)
+from knowhalu.prompts.generate import generate_with_retry
+from knowhalu.prompts.replies import one_line
+from knowhalu.prompts.template import join_sections, section, shield
 from knowhalu.requests import Completion, Conversation, Generate
 from knowhalu.settings import FactoredOptions, LLMOptions
-from knowhalu.text.clauses import locate_claim
-from knowhalu.text.sentences import Span, word_count
+from knowhalu.text.clauses import claims_nothing, locate_claim
+from knowhalu.text.overlap import coverage, text_facts
+from knowhalu.text.quantities import number_value
+from knowhalu.text.sentences import Span, word_count, words
 from knowhalu.types import Claim, Judgment, Label, Passage, Relation, Sample
 
 DEFAULT_CALIBRATION = CombinationCalibration(dict.fromkeys(COMBINATION_RULES, 0.5), typical=0.95, reference=4.0)
-"""What claims are measured by where nothing was fitted: a text is hallucinated if it is so more likely than not.
+"""The calibration where nothing was fitted: a text is hallucinated if that is more likely than not.
 
-The paper fits theta for each model on 1,000 texts and gives no figures. `factored.theta` wins; `fit_theta` in
-`knowhalu.methods.common.combine` makes one of labelled rows.
+The paper fits theta for each model on 1,000 texts and gives no figures. `factored.theta` overrides them; `fit_theta` in
+`knowhalu.methods.common.combine` fits one on labelled rows.
 """
 MAX_BATCH_SENTENCES, MAX_BATCH_WORDS, CONTEXT_WORDS = 8, 160, 100
-"""Sentences and words that are taken apart in one request, and words of the text before them that are shown."""
-MAX_LABEL_TOKENS = 8
-RATIONALE_OPENING = " Each detail is held against the sources in turn."
-"""How reasons begin that the model did not begin itself."""
-NO_REASONS_NOTE = "judged without reasons"
+"""Sentences and words that one request splits into claims, and words of the text before them that are shown."""
 
 
 class FactoredLLM:
-    """Think with an instruct or completion model, by prompts and worked examples."""
+    """Answer with an instruct or completion model, by prompts and worked examples."""
 
     def __init__(self, options: LLMOptions | None = None, method: FactoredOptions | None = None) -> None:
         """Load all prompts; raises PromptError where one cannot be used."""
         self.options, self.method = options or LLMOptions(), method or FactoredOptions()
-        self.book = FactoredPromptBook(self.options, reasons=self.method.reasons)
+        self.book = PromptBook(factored_family(reasons=self.method.reasons), self.options)
         self.standard = DEFAULT_CALIBRATION
 
     def claims(self, sample: Sample, spans: Sequence[Span]) -> Conversation[list[tuple[Claim, ...]]]:
@@ -56,11 +67,11 @@ class FactoredLLM:
         return found
 
     def _listed(self, sample: Sample, texts: Sequence[str], before: str) -> Conversation[list[list[str]]]:
-        told = " ".join((sample.question or "", before, *texts))
-        request = self.book.claims(sample.question, before, texts)
+        shown = " ".join((sample.question or "", before, *texts))
+        request = claims_request(self.book, sample.question, before, texts)
         _, listed = yield from generate_with_retry(
             request,
-            lambda c: read_claims(_complete_part(c), texts, told, c.text),
+            lambda c: read_claims(_complete_part(c), texts, shown, c.text),
             lambda c: _resume_request(request, c, len(texts)),
             joins=True,
         )
@@ -68,45 +79,31 @@ class FactoredLLM:
 
     def supported(self, part: Sample, passages: Sequence[Passage], of: int) -> Conversation[Judgment]:
         """Judge one claim: the reasons first, then Yes or No under constraint."""
-        request = self.book.supported(part.question, part.response, passages)
-        votes = self.options.votes
-        if votes > 1:
-            rationale, p = yield from self._voted(request, votes)
-            measured = "votes"
-        else:
-            rationale, says, probability = yield from self._said(request)
-            p = float(says) if probability is None else probability
-            measured = "nowhere" if probability is None else "probability"
+        heading = REASONING if self.method.reasons else SUPPORTED
+        request = support_request(self.book, part.question, part.response, passages, heading)
+        think = generate_labelled_rationale if self.method.reasons else generate_bare_label
+        rationale, _, shares, source = yield from measure_label(
+            request, self.options.votes, SUPPORT_SCHEME, think=partial(think, scale=SUPPORT_SCHEME)
+        )
+        p = shares.get(Label.CORRECT, 0.0)
         step = quote_step(part.response, rationale, passages, p)
         against = Relation.CONTRADICTION if step.knowledge.quotes else Relation.NEUTRAL  # silence cannot be quoted
         return Judgment(
-            label=Label.CORRECT if p >= 0.5 else Label.INCORRECT, supported=p, rationale=rationale, measured=measured,
-            confidence=0.0 if measured == "nowhere" else max(p, 1 - p), relation=None if p >= 0.5 else against, steps=(step,),
+            label=Label.CORRECT if p >= 0.5 else Label.INCORRECT, p_supported=p, rationale=rationale, confidence_source=source,
+            confidence=0.0 if source == "none" else max(p, 1 - p), relation=None if p >= 0.5 else against, steps=(step,),
         )  # fmt: skip
 
-    def _voted(self, request: Generate, votes: int) -> Conversation[tuple[str, float]]:
-        """Draw several judgments at temperature 1; returns the reasons of the first of the majority, and the share of Yes."""
-        drawn: list[tuple[str, bool]] = []
-        for i in range(votes):
-            rationale, says, _ = yield from self._said(replace(request, temperature=1.0, seed=request.seed + i))
-            drawn.append((rationale, says))
-        share = sum(says for _, says in drawn) / votes
-        rationale = next(r for r, says in drawn if says == (share >= 0.5))
-        return f"{rationale} ({sum(says for _, says in drawn)} of {votes} votes for it)", share
 
-    def _said(self, request: Generate) -> Conversation[tuple[str, bool, float | None]]:
-        """Ask for reasons and label; returns both, and P(Yes) where the backend gives it."""
-        rationale, lead = NO_REASONS_NOTE, "\n"
-        if self.method.reasons:
-            reply, rationale = yield from generate_with_retry(
-                request, _rationale, lambda c: replace(request, begun=RATIONALE_OPENING)
-            )
-            lead = reply_prefix(reply.text, rationale, then=SUPPORTED) + "\n"
-        ask = replace(request, begun=lead, stop=(), max_tokens=MAX_LABEL_TOKENS, choices=(YES, NO))
-        restated = replace(ask, begun=f"{lead}{YES} or {NO}:\n")
-        draw = ask.temperature > 0 and not self.method.reasons  # else all votes would be the likelier one
-        reply, (says, p) = yield from generate_with_retry(ask, lambda c: _label(c, draw), lambda c: restated)
-        return rationale, says, p
+def claims_request(book: PromptBook, question: str | None, before: str, sentences: Sequence[str]) -> Generate:
+    """Ask for the claims of sentences; `before` is the text that they follow."""
+    return book.request("claims", text=format_sentences(question or "", before, sentences))
+
+
+def support_request(book: PromptBook, question: str | None, claim: str, passages: Iterable[Passage], heading: str) -> Generate:
+    """Ask whether passages support a claim; `heading` is what the reply begins with: the reasons, or the label."""
+    asked = [section(QUESTION, question)] if question else []
+    lines = join_sections([*asked, section(CLAIM, claim), section(heading)])
+    return book.request("supported", sources=format_sources((p.title, p.text) for p in passages), claim=lines)
 
 
 def _batches(spans: Sequence[Span]) -> Iterator[list[Span]]:
@@ -126,7 +123,7 @@ def _last_words(text: str) -> str:
 
 
 def _complete_part(reply: Completion) -> str:
-    """Return what is whole of a reply; where it was cut off, more may have been to come of its last sentence."""
+    """Return the complete part of a reply; where it was cut off, the last sentence may lack claims and is left out."""
     if reply.finish_reason != "length":
         return reply.text
     lines = read_valid_lines(reply.text)
@@ -134,26 +131,99 @@ def _complete_part(reply: Completion) -> str:
 
 
 def _resume_request(request: Generate, reply: Completion, count: int) -> Generate:
-    """Begin a reply anew with all that could be read of it, up to the first sentence that is missing."""
+    """Make a second request that begins with the readable part of the reply, up to the first missing sentence."""
     lines = read_valid_lines(_complete_part(reply))
     have = {number for number, _ in lines}
     missing = next((i for i in range(1, count + 1) if i not in have), 1)
-    kept = format_claims((n, shield(claim)) for n, claim in lines if n < missing)
-    return replace(request, begun=f"\n{kept}\n{missing}:" if kept else f"\n{missing}:", max_tokens=2 * request.max_tokens)
+    prefix = format_claims((n, shield(claim)) for n, claim in lines if n < missing)
+    return replace(request, prefill=f"\n{prefix}\n{missing}:" if prefix else f"\n{missing}:", max_tokens=2 * request.max_tokens)
 
 
-def _rationale(reply: Completion) -> str:
-    text = split_sections(reply.text, REASONING, (SUPPORTED,)).texts.get(REASONING, "")
-    if not any(c.isalnum() for c in text):
-        raise ReplyError("supported", "the reply gives no reasons", reply=reply.text)
-    return (complete_sentences(text) or text) if reply.finish_reason == "length" else text
+_NUMBERED_LINE = re.compile(r"[ \t>*_-]*(?:sentence )?[\[(]?(\d{1,3})[\])]?[*_]*[ \t]*[.:)][*_]*[ \t]*(.*)", re.IGNORECASE)
+_LEAD = re.compile(r"[ \t#*_]*(?:the |here are the )?claims(?: are)?[*_]*:[*_ \t]*", re.IGNORECASE)
+_NONE = re.compile(r"\W*(?:none|no claims?|nothing|n/?a)\W*", re.IGNORECASE)
+_YES_NO = re.compile(r"[\W_]*(yes|no)[\W_]*", re.IGNORECASE)
+MAX_CLAIMS = 16
+"""Maximum claims of one sentence; a model that lists more repeats itself."""
+MIN_CLAIM_COVERAGE = 0.5
+"""Share of a claim's words that the text must have; it must have all of the claim's numbers."""
 
 
-def _label(reply: Completion, draw: bool) -> tuple[bool, float | None]:
-    """Return the more probable of Yes and No with P(Yes); with `draw`, or without probabilities, what the reply says."""
-    given = {} if draw else {name: p for name, p in reply.choices.items() if name in (YES, NO)}
-    total = sum(given.values())
-    if all(p >= 0 for p in given.values()) and 0 < total < float("inf"):
-        p = given.get(YES, 0.0) / total
-        return p >= 0.5, p
-    return read_supported(reply.text, reply.text), None
+def read_numbered_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the numbered lines of a reply; raises ReplyError at one that has no number."""
+    lead = _LEAD.match(text.lstrip())
+    body = text.lstrip()[lead.end() :] if lead else text
+    for one in body.split("\n"):
+        if not one.strip():
+            continue
+        match = _NUMBERED_LINE.fullmatch(one.rstrip("\r"))
+        if match is None:
+            raise ReplyError("claims", f"a line has no number of a sentence: {one.strip()[:80]!r}", reply=text)
+        yield int(match[1]), one_line(match[2]).removeprefix(f"{match[1]}: ")  # said twice where the reply was begun with it
+
+
+def read_claims(text: str, sentences: Sequence[str], shown: str, raw: str) -> list[list[str]]:
+    """Return the claims of every sentence; `shown` is all the text that the model was shown.
+
+    Raises ReplyError where a sentence has no line, or where a claim is not in the text, so that instructions in the text
+    cannot make a model list other claims.
+    """
+    found: list[list[str]] = [[] for _ in sentences]
+    seen: set[int] = set()
+    for number, claim in read_numbered_lines(text):
+        if not 1 <= number <= len(sentences):
+            raise ReplyError("claims", f"there is no sentence {number}", reply=raw)
+        seen.add(number)
+        if _NONE.fullmatch(claim) or claim in found[number - 1]:
+            continue
+        if not any(c.isalnum() for c in claim):
+            raise ReplyError("claims", f"a claim of sentence {number} is empty", reply=raw)
+        if coverage(claim, shown) < MIN_CLAIM_COVERAGE or not _figures(claim) <= text_facts(shown).numbers:
+            raise ReplyError("claims", f"the text does not contain what is listed as its claim: {claim[:80]!r}", reply=raw)
+        found[number - 1].append(claim)
+    if missing := [i for i in range(1, len(sentences) + 1) if i not in seen]:
+        raise ReplyError("claims", f"sentence {missing[0]} has no line", reply=raw)
+    if any(len(claims) > MAX_CLAIMS for claims in found):
+        raise ReplyError("claims", f"more than {MAX_CLAIMS} claims of one sentence", reply=raw)
+    return found
+
+
+def read_valid_lines(text: str) -> list[tuple[int, str]]:
+    """Return the lines that can be read, up to the first that cannot."""
+    found = []
+    try:
+        for number, claim in read_numbered_lines(text):
+            found.append((number, claim))
+    except ReplyError:
+        pass
+    return found
+
+
+def complete_claims(sentence: str, claims: Sequence[str], *, answers: bool) -> list[str]:
+    """Return the claims of a sentence, and the sentence itself where they lack one of its numbers or names.
+
+    So no claim stays unchecked because a model does not list it.
+    """
+    listed = text_facts(" ".join(claims))
+    whole = _figures(sentence) <= listed.numbers and text_facts(sentence).names <= set(listed.content)
+    return list(claims) if whole or (not claims and claims_nothing(sentence, answers=answers)) else [*claims, sentence]
+
+
+def _figures(text: str) -> set[str]:
+    """Return the numbers that are written with digits; "one" is too often a pronoun."""
+    return {n for w in words(text) if any(c.isdigit() for c in w.text) and (n := number_value(w.text)) is not None}
+
+
+def read_supported(text: str, raw: str, words: Mapping[str, Label]) -> Label:
+    """Read Yes or No; raises ReplyError where the reply is neither alone."""
+    match = _YES_NO.fullmatch(text)
+    if match is None:
+        raise ReplyError("supported", "the reply is neither Yes nor No", reply=raw)
+    return words[match[1].capitalize()]
+
+
+SUPPORT_SCHEME = LabelScheme(
+    {YES: Label.CORRECT, NO: Label.INCORRECT}, SUPPORTED, " Each detail is held against the sources in turn.", REASONING,
+    ends=(SUPPORTED,), hint="Yes or No", max_tokens=8, read=read_supported, ties=(Label.CORRECT, Label.INCORRECT),
+    stage="supported",
+)  # fmt: skip

@@ -1,6 +1,6 @@
 """Factored Verification: each claim of a text judged alone, by all sources or by those it cites (sections 2.1 to 3.2).
 
-The algorithm is written once; a reasoner lists the claims and judges them.
+The algorithm is independent of the reasoner, which lists the claims and judges them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,11 +26,11 @@ from knowhalu.types import Claim, Document, Judgment, Label, Passage, Relation, 
 
 
 class FactoredReasoner(Protocol):
-    """The questions that Factored Verification asks whoever thinks; each answer is a conversation of its own."""
+    """The steps that a reasoner contributes to Factored Verification; each is a conversation."""
 
     @property
     def standard(self) -> CombinationCalibration:
-        """Return what the combined probability is measured by."""
+        """Return the calibration of the combined probability."""
 
     def claims(self, sample: Sample, spans: Sequence[Span]) -> Conversation[list[tuple[Claim, ...]]]:
         """List the claims of each of these sentences of the response, worded so that each can be understood alone."""
@@ -40,7 +40,7 @@ class FactoredReasoner(Protocol):
 
 
 class SentenceSources(NamedTuple):
-    """A sentence, the sample that has the sources of its claims (None: they have none), and what its citations are worth."""
+    """A sentence, the sample with the sources of its claims (None where they have none), and findings on its citations."""
 
     span: Span
     by: Sample | None
@@ -65,18 +65,18 @@ class Factored:
             notes = [*notes, f"{empty} of {len(spans)} sentences claim{'s' * (empty == 1)} nothing"]
         of, claims = sum(map(len, listed)), iter(listed)
         parts = []
-        for one in sourced:
-            judged = () if one.by is None else (yield from self._judged(one.by, next(claims), of))
-            if judged or one.citations:
-                parts.append(SentenceJudgment(one.span, judged, one.citations))
+        for sentence in sourced:
+            judged = () if sentence.by is None else (yield from self._judged(sentence.by, next(claims), of))
+            if judged or sentence.citations:
+                parts.append(SentenceJudgment(sentence.span, judged, sentence.citations))
         return combine_claims(sample, parts, self.reasoner.standard, self.options, notes, self.name)
 
     def sourced(self, sample: Sample, spans: Iterable[Span]) -> tuple[list[SentenceSources], list[str]]:
-        """Return the sentences to be checked, each with its sources, and what is to be said of the others."""
+        """Return the sentences to check, each with its sources, and notes on the others."""
         return [SentenceSources(span, sample) for span in spans], []
 
     def worded(self, claim: str) -> str:
-        """Return a claim as it is judged."""
+        """Return the wording of a claim that is judged."""
         return claim
 
     def _listed(self, sample: Sample, spans: Sequence[Span]) -> Conversation[list[tuple[Claim, ...]]]:
@@ -102,9 +102,9 @@ class Factored:
 
 
 class FactoredAcademic(Factored):
-    """Check a summary of papers: what a sentence claims must stand in the papers that it cites.
+    """Check a summary of papers: the claims of a sentence must be supported by the papers that it cites.
 
-    A citation that fits no source is a finding of its own; a sentence without citations is left out, or held against all.
+    A citation that fits no source is a finding of its own; a sentence without citations is left out, or checked by all.
     """
 
     name = "factored-academic"
@@ -129,7 +129,7 @@ class FactoredAcademic(Factored):
         return found, [f"{_count_phrase(uncited)} not checked (factored.uncited=all checks them too)"] if uncited else []
 
     def worded(self, claim: str) -> str:
-        """Return a claim without its citations: who said it has been checked by then."""
+        """Return a claim without its citations, which are checked apart."""
         return strip_citations(claim)
 
     def _cited(self, span: Span, documents: tuple[Document, ...]) -> tuple[tuple[Document, ...], tuple[Finding, ...]]:
@@ -146,7 +146,7 @@ class FactoredAcademic(Factored):
                     unit="citation", start=span.start + citation.start, end=span.start + citation.end,
                     text=span.text[citation.start : citation.end], type=citation.style,
                     label=Label.CORRECT if fitting else made_up, relation=None if fitting else Relation.NEUTRAL,
-                    supported=1.0 if fitting else 0.0,
+                    p_supported=1.0 if fitting else 0.0,
                     reason=several if fitting else mismatch_reason(citation, documents),
                 ))  # fmt: skip
         return tuple(d for d in documents if d in named), tuple(dict.fromkeys(findings))

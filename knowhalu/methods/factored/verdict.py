@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from knowhalu.methods.common.attribution import evidence_for, keep_quoted_passages
 from knowhalu.methods.common.combine import RULE_NAMES, CombinationCalibration, combine_probabilities, hallucination_probability
-from knowhalu.methods.common.evidence import evidence_for, keep_quoted_passages
 from knowhalu.methods.common.verdict import NO_EVIDENCE, RELATION_BY_LABEL, error_relation
 from knowhalu.results import Finding, Segment, Verdict
 from knowhalu.settings import FactoredOptions
@@ -12,20 +12,20 @@ from knowhalu.text.sentences import Span
 from knowhalu.types import Claim, HallucinationKind, InconclusiveReason, Judgment, Label, Sample
 
 SUPPORT_THRESHOLD = 0.5
-"""P(supported) from which a claim, looked at alone, is called supported."""
+"""P(supported) from which a single claim is labelled supported."""
 NO_PROBABILITIES_NOTE = "the model gave no probabilities, so each claim counts as 0 or 1 (llm.votes draws several judgments)"
 LABEL_ORDER = {Label.INCORRECT: 0, Label.INCONCLUSIVE: 1, Label.CORRECT: 2}
 
 
 class ClaimJudgment(NamedTuple):
-    """A claim and what was judged of it."""
+    """A claim and its judgment."""
 
     claim: Claim
     judgment: Judgment
 
     @property
     def is_open(self) -> bool:
-        """Tell whether nothing was found by which it could be judged."""
+        """Tell whether there was no evidence for it."""
         return self.judgment.label is Label.INCONCLUSIVE and self.judgment.rationale == NO_EVIDENCE
 
 
@@ -38,14 +38,14 @@ class SentenceJudgment(NamedTuple):
 
     @property
     def probabilities(self) -> list[float]:
-        """Return P(supported) of all that counts: claims that could be judged, and citations that are made up."""
-        claims = [j.judgment.supported for j in self.judged if not j.is_open]
-        return claims + [c.supported for c in self.citations if c.label is Label.INCORRECT]
+        """Return P(supported) of the claims with evidence, and of the citations that fit no source."""
+        claims = [j.judgment.p_supported for j in self.judged if not j.is_open]
+        return claims + [c.p_supported for c in self.citations if c.label is Label.INCORRECT]
 
     @property
     def why_open(self) -> list[InconclusiveReason]:
-        """Return why claims and citations were left open; a citation that fits no source lacks one."""
-        claims = [j.judgment.open or InconclusiveReason.NOTHING_RETRIEVED for j in self.judged if j.is_open]
+        """Return why claims and citations are inconclusive; a citation that fits no source counts as not retrieved."""
+        claims = [j.judgment.inconclusive_reason or InconclusiveReason.NOTHING_RETRIEVED for j in self.judged if j.is_open]
         return claims + [InconclusiveReason.NOTHING_RETRIEVED for c in self.citations if c.label is Label.INCONCLUSIVE]
 
 
@@ -57,8 +57,8 @@ def combine_claims(
     notes: Sequence[str],
     method: str,
 ) -> Verdict:
-    """Combine all claims of a text; under theta it is hallucinated, else what was left open leaves the whole open."""
-    said: dict[str, Any] = {"id": sample.id, "task": sample.task, "method": method}
+    """Combine all claims of a text; under theta it is hallucinated, else one inconclusive claim makes it inconclusive."""
+    common: dict[str, Any] = {"id": sample.id, "task": sample.task, "method": method}
     counted = [p for part in parts for p in part.probabilities]
     theta = standard.thetas[options.rule] if options.theta is None else options.theta
     features: dict[str, float] = {"claims": float(len(counted)), "theta": theta}
@@ -70,17 +70,17 @@ def combine_claims(
         reason = "; ".join(
             ["nothing could be checked" if parts else "there is nothing to check", *_inconclusive_note(segments), *notes]
         )
-        return Verdict(**said, label=Label.INCONCLUSIVE, hallucinated=None, open=why, kind=None, probability=0.5,
+        return Verdict(**common, label=Label.INCONCLUSIVE, hallucinated=None, inconclusive_reason=why, kind=None, probability=0.5,
                        reason=reason, segments=segments)  # fmt: skip
     value = features[options.rule]
     hallucinated, left, worst = value < theta, _inconclusive_note(segments), _least_supported(segments)
     how = worst.relation if worst.label is Label.INCORRECT else None
     label = Label.INCORRECT if hallucinated else Label.INCONCLUSIVE if left else Label.CORRECT
     return Verdict(
-        **said,
+        **common,
         label=label,
         hallucinated=None if label is Label.INCONCLUSIVE else hallucinated,
-        open=why if label is Label.INCONCLUSIVE else None,
+        inconclusive_reason=why if label is Label.INCONCLUSIVE else None,
         relation=how if hallucinated else None,
         kind=HallucinationKind.FACTUAL if hallucinated else None,
         probability=0.5 if label is Label.INCONCLUSIVE else hallucination_probability(value, theta),
@@ -106,13 +106,13 @@ def _probability_reason(value: float, theta: float, parts: Sequence[SentenceJudg
 
 
 def _least_supported(segments: Iterable[Segment]) -> Finding:
-    """Return what is supported least."""
+    """Return the least supported finding."""
     found = [f for s in segments for f in s.findings if f.label is not Label.INCONCLUSIVE]
-    return min(found, key=lambda f: f.supported)
+    return min(found, key=lambda f: f.p_supported)
 
 
 def _least_supported_note(worst: Finding) -> list[str]:
-    return [f"least supported ({worst.supported:.2f}): “{worst.text}” ({worst.reason})"]
+    return [f"least supported ({worst.p_supported:.2f}): “{worst.text}” ({worst.reason})"]
 
 
 def _inconclusive_note(segments: Iterable[Segment]) -> list[str]:
@@ -122,24 +122,26 @@ def _inconclusive_note(segments: Iterable[Segment]) -> list[str]:
 
 
 def _no_probabilities_note(parts: Iterable[SentenceJudgment]) -> list[str]:
-    unmeasured = any(j.judgment.measured == "nowhere" and j.judgment.rationale != NO_EVIDENCE for p in parts for j in p.judged)
+    unmeasured = any(
+        j.judgment.confidence_source == "none" and j.judgment.rationale != NO_EVIDENCE for p in parts for j in p.judged
+    )
     return [NO_PROBABILITIES_NOTE] if unmeasured else []
 
 
 def _segment(response: str, part: SentenceJudgment, features: dict[str, float]) -> Segment:
-    """Make a segment of a sentence: it is as good as the worst of what was found of it. Its features are those of the text."""
+    """Make a segment of a sentence: it gets the worst label of its findings. Its features are those of the text."""
     span = part.span
     findings = (*map(_finding, part.judged), *part.citations)
-    worst = min(findings, key=lambda f: (LABEL_ORDER[f.label], f.supported))
-    supported = min([*part.probabilities, *([0.5] if worst.label is Label.INCONCLUSIVE else [])], default=worst.supported)
+    worst = min(findings, key=lambda f: (LABEL_ORDER[f.label], f.p_supported))
+    supported = min([*part.probabilities, *([0.5] if worst.label is Label.INCONCLUSIVE else [])], default=worst.p_supported)
     sure = {Label.CORRECT: supported, Label.INCORRECT: 1 - supported, Label.INCONCLUSIVE: 0.0}[worst.label]
     judgments = [keep_quoted_passages(j.judgment) for j in part.judged]
-    how = {j.measured for j in judgments} | ({"nowhere"} if worst.label is Label.INCONCLUSIVE else set())
+    how = {j.confidence_source for j in judgments} | ({"none"} if worst.label is Label.INCONCLUSIVE else set())
     base = Judgment(
-        label=worst.label, confidence=sure, supported=supported, rationale=f"“{worst.text}”: {worst.reason}", features=features,
-        open=part.why_open[0] if worst.label is Label.INCONCLUSIVE else None,
+        label=worst.label, confidence=sure, p_supported=supported, rationale=f"“{worst.text}”: {worst.reason}", features=features,
+        inconclusive_reason=part.why_open[0] if worst.label is Label.INCONCLUSIVE else None,
         relation=worst.relation if worst.label is Label.INCORRECT else None,
-        measured="nowhere" if "nowhere" in how else "votes" if "votes" in how else "probability",
+        confidence_source="none" if "none" in how else "votes" if "votes" in how else "probability",
         steps=tuple(step for j in judgments for step in j.steps),
     )  # fmt: skip
     pairs = [
@@ -147,17 +149,17 @@ def _segment(response: str, part: SentenceJudgment, features: dict[str, float]) 
         for pair in evidence_for(Span(j.claim.start, j.claim.end, response[j.claim.start : j.claim.end]), judgment)
     ]  # fmt: skip
     return Segment(
-        start=span.start, end=span.end, text=span.text, label=worst.label, open=base.open, relation=base.relation,
-        probability=1 - supported, base=base, findings=findings, evidence=tuple(dict.fromkeys(pairs)),
+        start=span.start, end=span.end, text=span.text, label=worst.label, inconclusive_reason=base.inconclusive_reason,
+        relation=base.relation, probability=1 - supported, base=base, findings=findings, evidence=tuple(dict.fromkeys(pairs)),
     )  # fmt: skip
 
 
 def _finding(judged: ClaimJudgment) -> Finding:
     claim, judgment = judged
-    label = Label.CORRECT if judgment.supported >= SUPPORT_THRESHOLD else Label.INCORRECT
+    label = Label.CORRECT if judgment.p_supported >= SUPPORT_THRESHOLD else Label.INCORRECT
     label = Label.INCONCLUSIVE if judged.is_open else label
     relation = error_relation(label, judgment) if label is Label.INCORRECT else RELATION_BY_LABEL[label]
     return Finding(
         unit="claim", start=claim.start, end=claim.end, text=claim.text, label=label, relation=relation,
-        supported=judgment.supported, reason=judgment.rationale,
+        p_supported=judgment.p_supported, reason=judgment.rationale,
     )  # fmt: skip

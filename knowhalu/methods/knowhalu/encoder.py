@@ -1,4 +1,4 @@
-"""The encoder as reasoner: answers KnowHalu's questions with the small verifier, text rules and a calibrated model."""
+"""The encoder as reasoner: the small verifier, text rules and a calibrated model answer KnowHalu's requests."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,8 +13,7 @@ from knowhalu.methods.common.evidence_selection import (
     score_candidates,
     select_candidates,
 )
-from knowhalu.methods.common.features import VerifierScores, answer_features, claim_features
-from knowhalu.methods.common.judgment_model import JudgmentModel
+from knowhalu.methods.common.judgment_model import JudgmentModel, VerifierScores, answer_features, claim_features
 from knowhalu.methods.common.verdict import NO_EVIDENCE, missing_evidence_reason
 from knowhalu.methods.knowhalu.off_target import extract_entity
 from knowhalu.requests import Conversation, Entail, EntailmentPair, Probabilities, TagSpans, UnsupportedSpan
@@ -38,18 +37,18 @@ from knowhalu.types import (
 )
 
 OFF_TOPIC_NOTE = "the sources speak of something else"
-OFF_TARGET_NOTE = "the sources bear it out, but it does not answer the question"
+OFF_TARGET_NOTE = "supported by the sources, but it does not answer the question"
 MISSES_QUESTION_NOTE = "the answer does not give what the question asks for"
 MIN_ON_TOPIC, MIN_ON_TOPIC_NAMELESS = 0.34, 0.2
-"""Shares of a question's (or a claim's) words and names under which sources are taken to speak of something else.
+"""Minimum shares of a question's (or a claim's) words and names that sources must have to be on its topic.
 
-On training rows the first leaves open 80 % of the claims that are held against evidence of another claim, and 11 % of supported
-ones of FEVER, 8 % of those of Fool Me Twice.
+On training rows the first makes 80 % of the claims inconclusive that are paired with evidence of another claim, and 11 % of the
+supported claims of FEVER, 8 % of those of Fool Me Twice.
 """
 
 
 RULE_CHECKED_TYPES = frozenset({AnswerType.TIME, AnswerType.NUMBER, AnswerType.YES_NO})
-"""Kinds of questions for which the rules see themselves whether an answer has what is asked for."""
+"""Types of questions for which rules decide whether an answer has what is asked for."""
 
 
 class LabelProbability(NamedTuple):
@@ -60,7 +59,7 @@ class LabelProbability(NamedTuple):
 
 
 def decide_label(supported: float, features: Mapping[str, float]) -> LabelProbability:
-    """Turn P(supported) into a label; what sources on something else neither support nor contradict stays open."""
+    """Turn P(supported) into a label; INCONCLUSIVE where sources are off topic and do not contradict."""
     if supported >= 0.5:
         return LabelProbability(Label.CORRECT, supported)
     if features["on_topic"] < MIN_ON_TOPIC and features["joint_contradicted"] < 0:
@@ -69,13 +68,13 @@ def decide_label(supported: float, features: Mapping[str, float]) -> LabelProbab
 
 
 def unsupported_relation(features: Mapping[str, float]) -> Relation:
-    """Tell whether sources that do not bear out a statement contradict it, or are silent."""
-    told = features.get("joint_contradicted", 0.0) > 0 or features.get("nearest_contradicted", 0.0) > 0
-    return Relation.CONTRADICTION if told else Relation.NEUTRAL
+    """Return whether sources that do not support a statement contradict it, or are neutral."""
+    contradicts = features.get("joint_contradicted", 0.0) > 0 or features.get("nearest_contradicted", 0.0) > 0
+    return Relation.CONTRADICTION if contradicts else Relation.NEUTRAL
 
 
 class KnowHaluEncoder:
-    """Think with a 22M-parameter cross-encoder; needs no LLM and no GPU."""
+    """Answer with a 22M-parameter cross-encoder; needs no LLM and no GPU."""
 
     name = "encoder"
 
@@ -87,7 +86,7 @@ class KnowHaluEncoder:
         return self.model.thresholds(_task(sample))
 
     def extract(self, question: str, answer: str) -> Conversation[Extraction]:
-        """Take from the answer what the question asks for: by rules, then by the verifier, which is shown no source."""
+        """Extract what the question asks for from the answer: by rules, then by the verifier, without a source."""
         found = extract_entity(question, answer)
         if self.model.evades is None or found.refusal or found.is_none or found.asked_for in RULE_CHECKED_TYPES:
             return found
@@ -105,7 +104,7 @@ class KnowHaluEncoder:
     def distill(
         self, part: Sample, query: Query, passages: Sequence[Passage], steps: Sequence[Step], form: KnowledgeForm
     ) -> Conversation[Knowledge]:
-        """Read the passages' sentences and keep those that tell something of the claim."""
+        """Score the passages' sentences and keep those that are decisive for the claim."""
         # every statement of a claim is held against all passages; the hops of a question read on
         seen = {(q.passage, q.start) for s in steps for q in s.knowledge.quotes} if part.question else set()
         return (yield from score_candidates(part, query, select_candidates(passages, query, seen), form))
@@ -120,7 +119,7 @@ class KnowHaluEncoder:
                 confidence=1.0,
                 rationale=NO_EVIDENCE,
                 steps=tuple(steps),
-                open=missing_evidence_reason(steps),
+                inconclusive_reason=missing_evidence_reason(steps),
             )
         joint = document_window(part, steps, form) or evidence.joint
         pairs = [EntailmentPair(joint, part.response, part.question)]
@@ -138,17 +137,17 @@ class KnowHaluEncoder:
             form=form,
             label=label,
             confidence=confidence,
-            supported=p,
+            p_supported=p,
             rationale=rationale,
             kind=kind,
-            open=InconclusiveReason.OFF_TOPIC if label is Label.INCONCLUSIVE else None,
+            inconclusive_reason=InconclusiveReason.OFF_TOPIC if label is Label.INCONCLUSIVE else None,
             relation=unsupported_relation(features) if wrong else None,
             steps=tuple(steps),
             features=features,
         )
 
-    def doubted(self, part: Sample, judgment: Judgment) -> Conversation[tuple[UnsupportedSpan, ...]]:
-        """Let the verifier mark words, against the same evidence in sentences, unless the whole answer misses its question."""
+    def unsupported_spans(self, part: Sample, judgment: Judgment) -> Conversation[tuple[UnsupportedSpan, ...]]:
+        """Mark unsupported words with the verifier, by the same evidence in sentences; none where the answer is off target."""
         evidence = gather_evidence(judgment.steps, KnowledgeForm.UNSTRUCTURED)
         if judgment.kind is HallucinationKind.OFF_TARGET or not evidence.shaped:
             return ()
@@ -162,26 +161,26 @@ def _task(sample: Sample) -> str:
 
 
 def _misses_question(asked: Probabilities, plain: Probabilities, features: dict[str, float]) -> bool:
-    """Tell whether the sources bear out the statement, with all of its details, but not as an answer to the question."""
+    """Tell whether the sources support the statement with all of its details, but not as an answer to the question."""
     missing = features["numbers_missing"] + features["numbers_elsewhere"] + features["names_missing"]
-    told = features["fresh_covered"] == 1 and missing == 0
-    return told and plain.supported >= 0.5 and asked.neutral > max(asked.contradicted, asked.supported)
+    covered = features["fresh_covered"] == 1 and missing == 0
+    return covered and plain.supported >= 0.5 and asked.neutral > max(asked.contradicted, asked.supported)
 
 
-def _on_topic(part: Sample, told: str) -> float:
-    """Return how far the evidence speaks of the matter: the mean share of its words and of its names.
+def _on_topic(part: Sample, evidence: str) -> float:
+    """Return how far the evidence is on the topic: the mean of the shares of its words and of its names that are covered.
 
-    A text without names may share few words with the source of which it is a paraphrase, so its words count for more.
+    A text without names may be a paraphrase that shares few words with its source, so its words count more.
     """
     asked = part.question or part.response
-    names, share = text_facts(asked).names, coverage(asked, told)
+    names, share = text_facts(asked).names, coverage(asked, evidence)
     if not names:
         return min(1.0, share * MIN_ON_TOPIC / MIN_ON_TOPIC_NAMELESS)
-    return (share + len(names & set(text_facts(told).content)) / len(names)) / 2
+    return (share + len(names & set(text_facts(evidence).content)) / len(names)) / 2
 
 
 def _features(part: Sample, evidence: GatheredEvidence, joint: str, scores: Sequence[Probabilities]) -> dict[str, float]:
-    """Put the readings of the verifier and the comparison of words into one row of features."""
+    """Compute the features: verifier scores and comparisons of words."""
     source = " ".join((*evidence.texts, joint))
     asked = VerifierScores(scores[0], evidence.scores, evidence.texts, evidence.weakest, evidence.nearest)
     plain = asked._replace(joint=scores[-1])
@@ -193,7 +192,7 @@ def _features(part: Sample, evidence: GatheredEvidence, joint: str, scores: Sequ
 
 
 def _next_clause(part: Sample, steps: Sequence[Step]) -> tuple[str, Query] | None:
-    """Ask for the sentences of a claim one after the other."""
+    """Query the sentences of a claim one after the other."""
     clauses = sentences(part.response)
     if len(steps) >= len(clauses):
         return None
@@ -203,17 +202,17 @@ def _next_clause(part: Sample, steps: Sequence[Step]) -> tuple[str, Query] | Non
 
 
 def _next_hop(part: Sample, steps: Sequence[Step]) -> tuple[str, Query] | None:
-    """Ask the question itself, then for what is still uncovered, by the names found on the way."""
+    """Query the question itself, then what is still uncovered, by the names found on the way."""
     question, answer = part.question or "", part.response
     if not steps:
         thought = f"Look for what the question asks, and whether it is {answer!r}."
         return thought, Query(specific=f"{question} {answer}", general=question)
     if part.knowledge and not part.documents and sum(len(sentences(k)) for k in part.knowledge) <= MAX_SENTENCES_READ:
         return None  # all of it has been read
-    told = " ".join(q.text for s in steps for q in s.knowledge.quotes)
+    known = " ".join(q.text for s in steps for q in s.knowledge.quotes)
     last = " ".join(q.text for q in steps[-1].knowledge.quotes)
     asked = f"{question} {answer}"
-    missing = [w for w in text_facts(asked).content if w not in set(text_facts(told).content)]
+    missing = [w for w in text_facts(asked).content if w not in set(text_facts(known).content)]
     used = f"{asked} {' '.join(s.query.general for s in steps[1:])}"
     bridge = [n for n in _names(last) if n.lower() not in used.lower()]
     if not missing or not bridge:
@@ -230,12 +229,12 @@ def _names(text: str) -> list[str]:
 
 
 def _rationale(joint: Probabilities, features: dict[str, float], label: Label) -> str:
-    """Say in a sentence what weighed most."""
+    """Return the main reasons in a sentence."""
     if label is Label.CORRECT:
         share = f"{features['coverage']:.0%} of its words"
         if joint.supported > max(joint.contradicted, joint.neutral):
-            return f"the evidence supports it (P {joint.supported:.2f}) and has {share}"
-        return f"the evidence has {share}, but bears it out as a whole only with P {joint.supported:.2f}"
+            return f"the evidence supports it (P {joint.supported:.2f}) and contains {share}"
+        return f"the evidence contains {share}, but supports it as a whole only with P {joint.supported:.2f}"
     faults = []
     if joint.contradicted > max(joint.supported, joint.neutral):
         faults.append(f"the evidence contradicts it (P {joint.contradicted:.2f})")
@@ -244,5 +243,27 @@ def _rationale(joint: Probabilities, features: dict[str, float], label: Label) -
     if features["names_missing"] > 0:
         faults.append("a name is not in the evidence")
     if not faults:
-        faults.append(f"the evidence does not bear it out (P {joint.supported:.2f}, {features['coverage']:.0%} of its words)")
+        faults.append(f"the evidence does not support it (P {joint.supported:.2f}, {features['coverage']:.0%} of its words)")
     return "; ".join(faults)
+
+
+class EntailmentJudge:
+    """Judge statements by passages with the small verifier and its calibrated model."""
+
+    def __init__(self, folder: Path) -> None:
+        self.reasoner = KnowHaluEncoder(folder)
+
+    def judge(self, part: Sample, passages: Sequence[Passage], of: int = 1) -> Conversation[Judgment]:
+        """Judge the response of `part`, one of `of` statements of its text, by passages; its step holds their quotes."""
+        query = Query(specific=part.response, general=part.question or "")
+        form = KnowledgeForm.UNSTRUCTURED
+        knowledge = yield from self.reasoner.distill(part, query, passages, (), form)
+        step = Step(thought="", query=query, passages=tuple(passages), knowledge=knowledge)
+        return (yield from self.reasoner.judge(part, (step,), form, of))
+
+
+def inference_relation(judgment: Judgment) -> Relation:
+    """Read a judgment as natural language inference: what is not entailed is contradicted, or else neutral."""
+    if judgment.p_supported >= 0.5:
+        return Relation.ENTAILMENT
+    return unsupported_relation(judgment.features)

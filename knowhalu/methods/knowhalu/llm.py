@@ -36,22 +36,22 @@ GIVEN_THRESHOLDS, INDEX_THRESHOLDS, SUMMARY_THRESHOLDS = (
 )
 """delta1 and delta2 where the source comes with the sample, from an index, and for summaries.
 
-Values that the paper's calibration gave 7B models with unstructured knowledge as base (table 21). They depend on the model: a
-calibration on labelled rows of one's own is better, and `knowhalu.delta1` and `knowhalu.delta2` win. With votes, a single one
-that dissents is enough to ask the other form too.
+Values of the paper's calibration for 7B models with unstructured knowledge as base (table 21). They depend on the model: a
+calibration on one's own labelled rows is better, and `knowhalu.delta1` and `knowhalu.delta2` override them. With votes, a single
+dissenting one suffices for a second opinion.
 """
 ASKED_FOR_OPENING, THOUGHT_OPENING, KNOWLEDGE_OPENING = (
     "what the question asks for",
     "Begin with the first detail.",
     " In the words of the passages:",
 )
-"""How a reply begins that the model could not begin itself."""
+"""Begin a reply that the model could not begin itself."""
 NO_PROBABILITY_NOTE = "(the model gave no probability for this)"
 MAX_ENTITY_TOKENS, ROUNDING_TOLERANCE = 64, 1e-3
 
 
 class KnowHaluLLM:
-    """Think with an instruct or completion model, by prompts and demonstrations."""
+    """Answer with an instruct or completion model, by prompts and demonstrations."""
 
     name = "llm"
 
@@ -68,14 +68,14 @@ class KnowHaluLLM:
         return GIVEN_THRESHOLDS if sample.documents or sample.knowledge else INDEX_THRESHOLDS
 
     def extract(self, question: str, answer: str) -> Conversation[Extraction]:
-        """Take from the answer what the question asks for: first the reason, then the piece, whose probability is measured."""
+        """Extract what the question asks for from the answer: first the reason, then the words, with their probability."""
         request = self.book.extract(question, answer)
         reply, (asked_for, reason) = yield from generate_with_retry(
-            request, _reason, lambda c: replace(request, begun=reply_prefix(c.text, ASKED_FOR_OPENING, then=REASON)), joins=True
+            request, _reason, lambda c: replace(request, prefill=reply_prefix(c.text, ASKED_FOR_OPENING, then=REASON)), joins=True
         )
         lead = reply_prefix(reply.text, asked_for, (REASON, reason), then=ENTITY)
-        ask = replace(request, begun=lead, stop=("\n### ",), max_tokens=MAX_ENTITY_TOKENS)
-        restated = replace(ask, begun=f"{lead[:-1]} (the answer's own words, NONE or REFUSAL):")
+        ask = replace(request, prefill=lead, stop=("\n### ",), max_tokens=MAX_ENTITY_TOKENS)
+        restated = replace(ask, prefill=f"{lead[:-1]} (the answer's own words, NONE or REFUSAL):")
         reply, piece = yield from generate_with_retry(ask, lambda c: _read_extraction(c, answer), lambda c: restated)
         p = _probability(reply)
         return Extraction(
@@ -84,12 +84,12 @@ class KnowHaluLLM:
         )  # fmt: skip
 
     def next_query(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> Conversation[tuple[str, Query] | None]:
-        """Return the next thought and query; None where the model is done, or asks again what it has asked."""
+        """Return the next thought and query; None where the model is done, or repeats a query."""
         request, number = self.book.query(part, steps, form), len(steps) + 1
         _, hop = yield from generate_with_retry(
             request,
             lambda c: self._hop(c, first=not steps),
-            lambda c: replace(request, begun=self._up_to_query(c, number)),
+            lambda c: replace(request, prefill=self._up_to_query(c, number)),
             joins=True,
         )
         if hop.query is None or _query_key(hop.query) in {_query_key(step.query) for step in steps}:
@@ -103,7 +103,7 @@ class KnowHaluLLM:
         return hop
 
     def _up_to_query(self, reply: Completion, number: int) -> str:
-        """Begin a reply anew: with what could be read of the first one, up to the first query that it lacks."""
+        """Return the beginning of a second reply: the readable part of the first one, up to the first missing query."""
         texts = _complete_sections(reply).texts
         have: list[tuple[str, str]] = []
         for name in query_headings(self.formulation):
@@ -117,15 +117,15 @@ class KnowHaluLLM:
     def distill(
         self, part: Sample, query: Query, passages: Sequence[Passage], steps: Sequence[Step], form: KnowledgeForm
     ) -> Conversation[Knowledge]:
-        """Put what the passages say of a query into sentences or triplets; nothing is asked where there are no passages."""
+        """Distill the passages into sentences or triplets about a query; without passages no request is made."""
         if not passages:
             return Knowledge(form=form)
         request = self.book.knowledge(part, query, passages, form)
         if form is KnowledgeForm.UNSTRUCTURED:
-            again = replace(request, begun=KNOWLEDGE_OPENING, max_tokens=2 * request.max_tokens)
-            _, told = yield from generate_with_retry(request, _sentences, lambda c: again)
-            return ground_statements(form, told, (), part, query, passages)
-        again = replace(request, begun=" (", max_tokens=2 * request.max_tokens)
+            again = replace(request, prefill=KNOWLEDGE_OPENING, max_tokens=2 * request.max_tokens)
+            _, statements = yield from generate_with_retry(request, _sentences, lambda c: again)
+            return ground_statements(form, statements, (), part, query, passages)
+        again = replace(request, prefill=" (", max_tokens=2 * request.max_tokens)
         _, facts = yield from generate_with_retry(request, _triplets, lambda c: again, joins=True)
         return ground_statements(form, [str(t) for t in facts], facts, part, query, passages)
 
@@ -133,8 +133,8 @@ class KnowHaluLLM:
         """Judge by queries and knowledge: first the reasons, then a label out of three; thoughts are left out."""
         return (yield from judge_knowledge(self.book.judge(part, steps, form), part, steps, form, self.options.votes))
 
-    def doubted(self, part: Sample, judgment: Judgment) -> Conversation[tuple[UnsupportedSpan, ...]]:
-        """Mark nothing: where the evidence contradicts, its quotes say which words of the text they speak of."""
+    def unsupported_spans(self, part: Sample, judgment: Judgment) -> Conversation[tuple[UnsupportedSpan, ...]]:
+        """Return no words: the quotes of contradicting evidence show which words they concern."""
         yield from ()
         return ()
 
@@ -147,7 +147,7 @@ def _reason(reply: Completion) -> tuple[str, str]:
 
 
 def _probability(reply: Completion) -> float | None:
-    """Return how probable the reply was among all; None where the backend gave nothing that can be used."""
+    """Return the probability of the reply; None where the backend gave none that can be used."""
     total = sum(reply.logprobs)
     return min(1.0, exp(total)) if reply.logprobs and total < ROUNDING_TOLERANCE else None
 
@@ -157,13 +157,13 @@ def _read_extraction(reply: Completion, answer: str) -> ExtractedAnswer:
 
 
 def _complete_sections(reply: Completion) -> ReplySections:
-    """Part a reply of a step; of one that was cut off, the last query is not whole, but the thought is good enough."""
+    """Split a reply into sections; where it was cut off, drop the last one, unless that is the thought."""
     found = split_sections(reply.text, THOUGHT, (THOUGHT, SPECIFIC, GENERAL, SHORT_QUERY_HEADING, KNOWLEDGE))
     return found.without_last() if reply.finish_reason == "length" and found.last != THOUGHT else found
 
 
 def _query_key(query: Query) -> str:
-    """Return what makes a query the same as another: its words, without case and marks."""
+    """Return the words of a query without case and punctuation, by which repeated queries are recognised."""
     return " ".join(w.text.casefold() for w in words(query.specific or query.general))
 
 

@@ -1,13 +1,13 @@
 """KnowHalu: off-target check, step-wise queries, retrieval, knowledge in two forms, judgment and aggregation.
 
-The algorithm of the KnowHalu paper (sections 3.1, 3.2, 4.3 and Algorithm 1), written once; a reasoner does the thinking.
+The algorithm of the KnowHalu paper (sections 3.1, 3.2, 4.3 and Algorithm 1), independent of the reasoner.
 """
 
 from collections.abc import Sequence
 from typing import Protocol
 
+from knowhalu.methods.common.attribution import evidence_for
 from knowhalu.methods.common.combine import Thresholds, aggregate_judgments, needs_second_opinion
-from knowhalu.methods.common.evidence import evidence_for
 from knowhalu.methods.common.sources import retrieve_passages
 from knowhalu.methods.common.verdict import (
     combine_segments,
@@ -26,7 +26,7 @@ from knowhalu.types import Extraction, HallucinationKind, Judgment, Knowledge, K
 
 
 class KnowHaluReasoner(Protocol):
-    """The questions that KnowHalu asks whoever thinks; each answer is a conversation of its own.
+    """The steps that a reasoner contributes to KnowHalu; each is a conversation.
 
     `part` is a sample whose response is the segment in question.
     """
@@ -43,13 +43,13 @@ class KnowHaluReasoner(Protocol):
     def distill(
         self, part: Sample, query: Query, passages: Sequence[Passage], steps: Sequence[Step], form: KnowledgeForm
     ) -> Conversation[Knowledge]:
-        """Put what the passages say of a query into one form of knowledge."""
+        """Distill the passages into knowledge about a query, in one form."""
 
     def judge(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm, of: int) -> Conversation[Judgment]:
         """Judge the segment, one of `of` segments of its response, by the knowledge of all steps."""
 
-    def doubted(self, part: Sample, judgment: Judgment) -> Conversation[tuple[UnsupportedSpan, ...]]:
-        """Return the words of a segment judged INCORRECT that the knowledge does not bear out; none where it cannot tell."""
+    def unsupported_spans(self, part: Sample, judgment: Judgment) -> Conversation[tuple[UnsupportedSpan, ...]]:
+        """Return the words of a segment judged INCORRECT that the knowledge does not support; empty where this is unknown."""
 
 
 class KnowHalu:
@@ -76,7 +76,7 @@ class KnowHalu:
         return combine_segments(sample, found, self.name, extraction=extraction, probability=text_probability(found))
 
     def _segment(self, sample: Sample, span: Span, of: int) -> Conversation[Segment]:
-        """Judge one segment by the base form, and by the other where the first is not sure (Algorithm 1)."""
+        """Judge one segment by the base form, and by the other where the first is not confident (Algorithm 1)."""
         part = sample.model_copy(update={"response": span.text})
         base_form, options = self.options.base_form, self.options
         other_form = KnowledgeForm.STRUCTURED if base_form is KnowledgeForm.UNSTRUCTURED else KnowledgeForm.UNSTRUCTURED
@@ -90,15 +90,15 @@ class KnowHalu:
         if options.second_opinion == "always" or (options.second_opinion == "needed" and needs_second_opinion(base, limits)):
             supplement = yield from self._judge_by(other_form, part, of)
             final = aggregate_judgments(base, supplement, limits)
-        doubted = (yield from self.reasoner.doubted(part, final)) if final.label is Label.INCORRECT else ()
+        doubted = (yield from self.reasoner.unsupported_spans(part, final)) if final.label is Label.INCORRECT else ()
         label, evidence = resolve_inconclusive(final.label, sample.task), evidence_for(span, final)
         return Segment(
             start=span.start,
             end=span.end,
             text=span.text,
             label=label,
-            probability=1 - final.supported,
-            open=inconclusive_reason(label, base, supplement),
+            probability=1 - final.p_supported,
+            inconclusive_reason=inconclusive_reason(label, base, supplement),
             relation=error_relation(label, final, evidence=evidence),
             base=base,
             supplement=supplement,
@@ -107,7 +107,7 @@ class KnowHalu:
         )
 
     def _judge_by(self, form: KnowledgeForm, part: Sample, of: int) -> Conversation[Judgment]:
-        """Ask, retrieve and distill step by step, then judge by one form of knowledge."""
+        """Query, retrieve and distill step by step, then judge by one form of knowledge."""
         steps: list[Step] = []
         while len(steps) < self.options.max_steps:
             hop = yield from self.reasoner.next_query(part, steps, form)

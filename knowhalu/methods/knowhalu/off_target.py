@@ -1,22 +1,29 @@
 """The off-target check by extraction (KnowHalu, section 3.1), by text rules.
 
-Does the answer deliver what is asked for? Correctness is not looked at: a wrong year is an answer to "in which year", "in the
-past" is not.
+The check is whether the answer has what is asked for, not whether it is correct: a wrong year answers "in which year", "in the
+past" does not.
 """
 
 import re
 from functools import lru_cache
 
 from knowhalu.text import wordlists as lexicon
-from knowhalu.text.questions import AnswerType, choice_options, expected_answer_type
-from knowhalu.text.refusals import declines_to_answer, hedges
+from knowhalu.text.questions import AnswerType, choice_options, declines_to_answer, expected_answer_type, hedges
 from knowhalu.text.sentences import STOPWORDS, Span, content_words, sentences, stem, words
 from knowhalu.types import Extraction
 
 _VAGUE = frozenset(stem(w) for w in lexicon.VAGUE_WORDS)
 _UNITS = r"\ba (?:day|week|month|year|minute|hour)\b"
 _NUMBER = re.compile(rf"\d|{lexicon.any_word_pattern(lexicon.NUMBER_WORDS)}|{_UNITS}|\b\w+teenth\b", re.IGNORECASE)
-_TIMES = lexicon.any_word_pattern([*lexicon.MONTHS, *lexicon.SEASONS_AND_DAYS, *lexicon.RELATIVE_TIMES])
+_TIMES = lexicon.any_word_pattern(
+    [
+        *lexicon.MONTHS,
+        *lexicon.WEEKDAYS,
+        *lexicon.SEASONS_AND_HOLIDAYS,
+        *lexicon.TIMES_OF_DAY,
+        *lexicon.RELATIVE_TIMES,
+    ]
+)
 _TIME = re.compile(rf"\b\d{{1,4}}(?:s|st|nd|rd|th|am|pm)?\b|{_TIMES}", re.IGNORECASE)
 _YES_NO_OPENING = re.compile(rf"^\W*{lexicon.any_word_pattern(lexicon.YES_NO_OPENINGS)}", re.IGNORECASE)
 _MONTH = re.compile(rf"\b(?:{lexicon.MONTH_NAMES})\b")
@@ -24,14 +31,14 @@ _ALTERNATIVES = re.compile(r"\b(?:and|or|between|than)\b", re.IGNORECASE)
 """A question that names several things may be answered by one of them."""
 _FIRST_PERSON = re.compile(r"I(?:['’]\w+)?$")  # noqa: RUF001
 MAX_REFUSAL_WORDS = 60
-"""An answer longer than this gives more than a refusal."""
+"""A longer answer is more than a refusal."""
 MAX_SHORT_ANSWER_WORDS = 3
-"""An answer of so few words is rather a short answer than an echo of the question."""
+"""An answer of at most so many words is a short answer rather than an echo of the question."""
 
 
 @lru_cache(maxsize=4096)
 def extract_entity(question: str, answer: str) -> Extraction:
-    """Take from the answer what the question asks for, or say that it is not there."""
+    """Extract what the question asks for from the answer; no entity where it is missing."""
     asked = expected_answer_type(question)
     if is_refusal(question, answer):
         return Extraction(entity=None, asked_for=asked, reason="the answer declines to answer", confidence=0.95, refusal=True)
@@ -46,7 +53,7 @@ def extract_entity(question: str, answer: str) -> Extraction:
 
 
 def is_refusal(question: str, answer: str) -> bool:
-    """Tell whether an answer says that it cannot answer, with no number or name of its own, no "but" and no opinion."""
+    """Tell whether an answer declines to answer, without a number or name of its own, a "but" or an opinion."""
     if len(answer.split()) > MAX_REFUSAL_WORDS or _YES_NO_OPENING.match(answer):
         return False
     seen = {stem(w.text.lower()) for w in words(question)}
@@ -56,7 +63,7 @@ def is_refusal(question: str, answer: str) -> bool:
 
 
 def _fault(question: str, answer: str, asked: AnswerType, fresh: list[str]) -> str | None:
-    """Return why the answer does not deliver what is asked for, or None; `fresh` are its words that the question has not."""
+    """Return why the answer lacks what is asked for, or None; `fresh` are its words that are not in the question."""
     if asked in (AnswerType.YES_NO, AnswerType.CHOICE):
         return _closed_fault(question, answer, asked, fresh)
     if not fresh and _echoes(question, answer):
@@ -77,13 +84,13 @@ def _fault(question: str, answer: str, asked: AnswerType, fresh: list[str]) -> s
 
 
 def _closed_fault(question: str, answer: str, asked: AnswerType, fresh: list[str]) -> str | None:
-    """Look at questions whose answers are given in them: yes or no, or one of the options."""
+    """Check answers to closed questions: yes or no, or one of the options."""
     if _YES_NO_OPENING.match(answer) or len(answer.split()) <= 3:
         return None
-    wanted, told = set(content_words(question)), set(content_words(answer))
-    if asked is AnswerType.YES_NO and 4 * len(wanted & told) < len(wanted):
+    wanted, given = set(content_words(question)), set(content_words(answer))
+    if asked is AnswerType.YES_NO and 4 * len(wanted & given) < len(wanted):
         return "the question asks for yes or no, the answer says neither"
-    if asked is AnswerType.CHOICE and not fresh and not any(told.intersection(o.split()) for o in choice_options(question)):
+    if asked is AnswerType.CHOICE and not fresh and not any(given.intersection(o.split()) for o in choice_options(question)):
         return "the question offers a choice, the answer takes no side"
     return None
 
@@ -102,7 +109,7 @@ def _echoes(question: str, answer: str) -> bool:
 
 
 def _details(text: str) -> list[Span]:
-    """Return the words with a digit or a capital, but for those that merely open a sentence and the speaker's "I"."""
+    """Return the words with a digit or a capital, except those that merely open a sentence and the pronoun "I"."""
     opening = {s.start for s in sentences(text)}
     telling = {w: w.text[1:] if w.start in opening and w.text[0].isalpha() else w.text for w in words(text)}
     return [w for w, part in telling.items() if any(c.isupper() or c.isdigit() for c in part) and not _FIRST_PERSON.match(w.text)]
@@ -121,7 +128,7 @@ def _only_negates(question: str, answer: str, asked: AnswerType) -> bool:
 
 
 def _words_not_in_question(question: str, answer: str) -> list[Span]:
-    """Return the words of the answer that carry meaning and are not in the question."""
+    """Return the content words of the answer that are not in the question."""
     seen = {stem(w.text.lower()) for w in words(question)}
     written = {w.text for w in words(question)}
     named = {w for w in _details(answer) if w.text.lower() in STOPWORDS and w.text not in written}  # "US", "the WHO"
@@ -129,7 +136,7 @@ def _words_not_in_question(question: str, answer: str) -> list[Span]:
 
 
 def _names_nothing(question: str, answer: str) -> bool:
-    """Tell whether an answer of more than four words brings no name, no number and hardly a specific word."""
+    """Tell whether an answer of more than four words adds no name, no number and at most one specific word."""
     if len(answer.split()) <= 4:
         return False
     new = [w for w in _words_not_in_question(question, answer) if w.text[0].isalnum()]
@@ -145,7 +152,7 @@ def _first_of_type(answer: str, asked: AnswerType) -> str | None:
 
 
 def _new_words(question: str, answer: str) -> str:
-    """Return the first stretch of the answer that the question did not have; the whole answer where it has no such words."""
+    """Return the first span of new words in the answer; the whole answer where it has none."""
     new = _words_not_in_question(question, answer)
     if not new:
         return answer.strip()

@@ -1,33 +1,49 @@
-"""Drafts: a text as sentences that may be replaced or dropped one by one, while every other character stays as it is."""
+"""A response as sentences: which of them a verdict flags, and edits that replace or drop one and keep every other character."""
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher, unified_diff
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from knowhalu.results import Segment, TextEdit, Verdict
+from knowhalu.results import Change, Evidence, Revision, RevisionStrategy, Segment, TextEdit, Verdict
+from knowhalu.settings import ReviseOptions
 from knowhalu.text.sentences import Span, sentences
-from knowhalu.types import Label
+from knowhalu.types import Label, Sample
 
 LIST_MARKER = re.compile(r"(?:[-•*–]|\(?\d{1,3}[.)])\s+")
-"""What stands before an item of a list; it belongs to the item and is no part of what it says."""
+"""The marker before an item of a list; it is kept with the item, but is no part of its statement."""
 _LONE_LIST_MARKER = re.compile(r"\(?\d{1,3}[.)]")
 LABEL_SEVERITY = {Label.CORRECT: 0, Label.INCONCLUSIVE: 1, Label.INCORRECT: 2}
-"""How bad a label is."""
+"""Labels by severity."""
 
 
 class SentenceVerdict(NamedTuple):
-    """What a verdict says of a sentence: the worst of the segments that it stands in; no label where none was judged."""
+    """The verdict on one sentence: the worst label and probability of its segments; no label where none was judged."""
 
     label: Label | None
     probability: float
     segments: tuple[Segment, ...]
 
 
+class RewriteInput(NamedTuple):
+    """A flagged sentence, the reason, and the text around it."""
+
+    sentence: str
+    why: str
+    context: str
+
+
+class ProposedRewrite(NamedTuple):
+    """A possible replacement of a sentence."""
+
+    text: str
+    how: Literal["rewritten", "substituted"]
+
+
 def editable_spans(text: str) -> tuple[Span, ...]:
-    """Split a text into what may be changed alone: sentences, those of a list with their numbers."""
+    """Split a text into units that can be edited alone: sentences, those of a list with their numbers."""
     found: list[Span] = []
     for span in sentences(text):
         if found and _LONE_LIST_MARKER.fullmatch(found[-1].text) and "\n" not in text[found[-1].end : span.start]:
@@ -37,21 +53,21 @@ def editable_spans(text: str) -> tuple[Span, ...]:
 
 
 class SentenceVerdicts:
-    """What a verdict says of any place of its text; places are looked up by bisection, so that long texts take no square time."""
+    """Look up the verdict on any span of a text, by bisection, so that long texts do not take quadratic time."""
 
     def __init__(self, verdict: Verdict, segments: Iterable[Segment] | None = None) -> None:
-        """Read a verdict, or some of its segments only."""
+        """Index a verdict, or some of its segments only."""
         self.probability = verdict.probability
         self.segments = sorted(verdict.segments if segments is None else segments, key=lambda s: s.start)
         self._starts = [s.start for s in self.segments]
         self._reach = list(accumulate((s.end for s in self.segments), max))
 
     def of(self, place: Span) -> SentenceVerdict:
-        """Return what is said of the characters of a sentence."""
+        """Return the verdict on a span."""
         near = self.segments[bisect_right(self._reach, place.start) : bisect_left(self._starts, place.end)]
-        there = tuple(s for s in near if _overlaps(s, place))
-        label = max((s.label for s in there), key=LABEL_SEVERITY.__getitem__, default=None)
-        return SentenceVerdict(label, max((s.probability for s in there), default=self.probability), there)
+        segments = tuple(s for s in near if _overlaps(s, place))
+        label = max((s.label for s in segments), key=LABEL_SEVERITY.__getitem__, default=None)
+        return SentenceVerdict(label, max((s.probability for s in segments), default=self.probability), segments)
 
 
 def _overlaps(segment: Segment, place: Span) -> bool:
@@ -60,9 +76,9 @@ def _overlaps(segment: Segment, place: Span) -> bool:
 
 
 def make_edits(text: str, spans: Sequence[Span], new: Mapping[int, str]) -> dict[int, TextEdit]:
-    """Return the edit of every sentence that gets a `new` text; "" drops it with the white space that it leaves behind.
+    """Return the edit of every sentence that gets a `new` text; "" drops it with the white space next to it.
 
-    Of the separators around sentences dropped in a row, one is left: that of the text's edge, or the one with most line breaks.
+    One separator is kept around sentences that are dropped in a row: the one at the edge of the text, or with most line breaks.
     """
     found = {i: TextEdit(spans[i].start, spans[i].end, put) for i, put in new.items() if put}
     dropped = [i for i, put in sorted(new.items()) if not put]
@@ -75,22 +91,22 @@ def make_edits(text: str, spans: Sequence[Span], new: Mapping[int, str]) -> dict
 
 
 def _drop_edits(text: str, spans: Sequence[Span], run: Sequence[int]) -> dict[int, TextEdit]:
-    borders = [*((spans[i - 1].end if i else 0, spans[i].start) for i in run)]
-    borders.append((spans[run[-1]].end, spans[run[-1] + 1].start if run[-1] + 1 < len(spans) else len(text)))
+    gaps = [*((spans[i - 1].end if i else 0, spans[i].start) for i in run)]
+    gaps.append((spans[run[-1]].end, spans[run[-1] + 1].start if run[-1] + 1 < len(spans) else len(text)))
     if run[0] == 0:
         stays = 0
     elif run[-1] == len(spans) - 1:
         stays = len(run)
     else:
-        stays = max(range(len(borders)), key=lambda j: (text.count("\n", *borders[j]), borders[j][1] - borders[j][0], -j))
+        stays = max(range(len(gaps)), key=lambda j: (text.count("\n", *gaps[j]), gaps[j][1] - gaps[j][0], -j))
     return {
-        i: TextEdit(borders[j][0] if j < stays else spans[i].start, borders[j + 1][1] if j >= stays else spans[i].end, "")
+        i: TextEdit(gaps[j][0] if j < stays else spans[i].start, gaps[j + 1][1] if j >= stays else spans[i].end, "")
         for j, i in enumerate(run)
     }
 
 
 def spans_after_edits(spans: Sequence[Span], made: Mapping[int, TextEdit]) -> dict[int, Span]:
-    """Return where each sentence that is left stands after the edits, with its text."""
+    """Return the span of every remaining sentence after the edits."""
     found, shift = {}, 0
     for i, span in enumerate(spans):
         edit = made.get(i)
@@ -102,7 +118,7 @@ def spans_after_edits(spans: Sequence[Span], made: Mapping[int, TextEdit]) -> di
 
 
 def changed_sentences(spans: Sequence[Span], made: Iterable[TextEdit]) -> set[int]:
-    """Return the numbers of the sentences of which an edit changes a character."""
+    """Return the numbers of the sentences in which an edit changes a character."""
     places = [(e.start, e.end) for e in made]
     return {i for i, s in enumerate(spans) if any(start < s.end and s.start < end for start, end in places)}
 
@@ -121,7 +137,7 @@ def diff_edits(old: str, new: str) -> list[TextEdit]:
 
 
 def _between(spans: Sequence[Span], first: int, last: int, end: int) -> tuple[Span, ...]:
-    """Return the sentences between two others, with the borders of their region as empty sentences at both sides."""
+    """Return the sentences between two others, with an empty sentence at each end of their region."""
     start = spans[first].end if first >= 0 else 0
     stop = spans[last].start if last < len(spans) else end
     return (Span(start, start, ""), *spans[first + 1 : last], Span(stop, stop, ""))
@@ -147,3 +163,110 @@ def _trim_edit(old: str, edit: TextEdit) -> TextEdit:
     while start < end and new and old[end - 1] == new[-1] and new[-1].isspace():
         end, new = end - 1, new[:-1]
     return TextEdit(start, end, new)
+
+
+def make_unified_diff(original: str, revised: str) -> str:
+    """Return a unified diff with one sentence on each line."""
+    lines = unified_diff(_sentence_lines(original), _sentence_lines(revised), "original", "revised", lineterm="", n=1)
+    return "\n".join(lines)
+
+
+def _sentence_lines(text: str) -> Sequence[str]:
+    return [" ".join(s.text.split()) for s in sentences(text)]
+
+
+class FlaggedSentence(NamedTuple):
+    """A sentence that is not supported: its number and span, its segments that were flagged, and the reasons.
+
+    `evidence` concerns characters of the sentence; `probability` is P(hallucinated) of the sentence.
+    """
+
+    number: int
+    span: Span
+    segments: tuple[Segment, ...]
+    why: str
+    probability: float
+    evidence: tuple[Evidence, ...]
+
+    def alone(self, verdict: Verdict) -> "FlaggedSentence":
+        """Return the sentence with the reasons of a verdict on it by itself, where that verdict flags it too."""
+        if verdict.hallucinated is False:
+            return self
+        evidence = shift_evidence(verdict.evidence, self.span.start)
+        return self._replace(why=verdict.reason or self.why, probability=verdict.probability, evidence=evidence)
+
+
+def flagged_sentences(spans: Sequence[Span], verdict: Verdict, options: ReviseOptions) -> list[FlaggedSentence]:
+    """Return the flagged sentences; of a text that is hallucinated only as a whole, those of its least supported segment."""
+    verdicts = SentenceVerdicts(verdict, _flagged_segments(verdict, options))
+    flagged = []
+    for number, span in enumerate(spans):
+        read = verdicts.of(span)
+        if read.segments:
+            why = "; ".join(dict.fromkeys(w for s in read.segments for w in _flag_reasons(s, span)))
+            evidence = (e for s in read.segments for e in s.evidence)
+            mine = tuple(e for e in evidence if e.response_start < span.end and span.start < e.response_end)
+            flagged.append(FlaggedSentence(number, span, read.segments, why or verdict.reason, read.probability, mine))
+    return flagged
+
+
+def _flagged_segments(verdict: Verdict, options: ReviseOptions) -> list[Segment]:
+    bad = {Label.INCORRECT, Label.INCONCLUSIVE} if options.inconclusive else {Label.INCORRECT}
+    flagged = [s for s in verdict.segments if s.label is not Label.CORRECT]
+    if not flagged and verdict.hallucinated and verdict.segments:
+        return [max(verdict.segments, key=lambda s: s.probability)]
+    return [s for s in flagged if s.label in bad and (s.label is Label.INCONCLUSIVE or s.probability >= options.threshold)]
+
+
+def shift_evidence(evidence: Iterable[Evidence], by: int) -> tuple[Evidence, ...]:
+    """Move evidence on a sentence by itself `by` characters, to the place of the sentence in its text."""
+    return tuple(
+        e.model_copy(update={"response_start": e.response_start + by, "response_end": e.response_end + by}) for e in evidence
+    )
+
+
+def _flag_reasons(segment: Segment, span: Span) -> Iterator[str]:
+    """Yield the reasons of the findings within the sentence, else that of the judgment that decided."""
+    findings = [f for f in segment.findings if f.label is not Label.CORRECT and f.start < span.end and span.start < f.end]
+    for finding in findings:
+        yield f"“{finding.text}”: {finding.reason}"
+    if not findings:
+        supplement = segment.supplement
+        decisive = segment.base if supplement is None or segment.base.label is segment.label else supplement
+        yield decisive.rationale
+
+
+def off_target_reason(verdict: Verdict) -> str:
+    """Return the reason why an answer that misses the question is not revised."""
+    return f"it does not answer the question, and no source can change that: {verdict.reason}"
+
+
+def unlocated_reason(verdict: Verdict) -> str:
+    """Return the reason why a text that is flagged only as a whole is not revised."""
+    return f"the method {verdict.method!r} flags the text ({verdict.reason}), but none of its sentences"
+
+
+def refused_revision(
+    sample: Sample, before: Verdict, how: RevisionStrategy, reason: str, changes: tuple[Change, ...] = ()
+) -> Revision:
+    """Return a revision without a text, and why."""
+    return Revision(
+        id=sample.id, method=before.method, how=how, status="refused", reason=reason, original=sample.response, revised=None,
+        changes=changes, before=before, after=None,
+    )  # fmt: skip
+
+
+def unchanged_revision(sample: Sample, before: Verdict, how: RevisionStrategy) -> Revision:
+    """Return the text as it is where no sentence is to be revised; refuse where a text is flagged, but no sentence of it."""
+    is_flagged = any(s.label is not Label.CORRECT for s in before.segments)
+    if before.hallucinated is not False and not is_flagged:
+        return refused_revision(sample, before, how, unlocated_reason(before))
+    reason = (
+        "the flagged sentences were left as they are, as the settings demand"
+        if is_flagged
+        else "the detector finds nothing to change"
+    )
+    return Revision(
+        id=sample.id, method=before.method, how=how, status="unchanged", reason=reason, original=sample.response,
+        revised=sample.response, before=before, after=before,
+    )  # fmt: skip

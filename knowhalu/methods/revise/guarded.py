@@ -1,53 +1,52 @@
-"""Revision guarded by the detector: only flagged sentences change, and no change stays that was not checked again."""
+"""Revision guarded by the detector: only flagged sentences change, and every change is checked again."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from knowhalu.methods.common.protocol import Detector
 from knowhalu.methods.common.sources import given_or_retrieved_passages
 from knowhalu.methods.revise.edits import (
     LABEL_SEVERITY,
     LIST_MARKER,
+    FlaggedSentence,
+    ProposedRewrite,
+    RewriteInput,
     SentenceVerdict,
     SentenceVerdicts,
     changed_sentences,
     editable_spans,
-    make_edits,
-    spans_after_edits,
-)
-from knowhalu.methods.revise.flagged import (
-    FlaggedSentence,
     flagged_sentences,
+    make_edits,
+    make_unified_diff,
     off_target_reason,
     refused_revision,
     shift_evidence,
+    spans_after_edits,
     unchanged_revision,
 )
 from knowhalu.requests import Conversation
 from knowhalu.results import (
     Change,
     Evidence,
-    ProposedRewrite,
     Revision,
-    RewriteInput,
     TextEdit,
     Verdict,
     apply_edits,
-    make_unified_diff,
 )
 from knowhalu.settings import ReviseOptions
 from knowhalu.text.sentences import Span
 from knowhalu.types import HallucinationKind, Label, Passage, Sample
 
-SUPPORTED_ALONE_NOTE = "it stands beside what is in doubt, and is supported when it is read by itself"
-NO_REWRITE_NOTE = "no wording was found that the sources bear out"
+SUPPORTED_ALONE_NOTE = "supported when it is read by itself; another sentence of its segment is not"
+NO_REWRITE_NOTE = "no wording was found that the sources support"
 
 
 @dataclass
 class SentenceRevision:
-    """A doubted sentence, and how it stands with it: `new` is None while it stands as it was, "" where it is dropped."""
+    """A flagged sentence and its revision so far: `new` is None while the sentence is unchanged, "" where it is dropped."""
 
-    doubt: FlaggedSentence
+    flagged: FlaggedSentence
     new: str | None = None
     how: Literal["rewritten", "substituted", "dropped", "kept"] = "kept"
     note: str = ""
@@ -57,56 +56,47 @@ class SentenceRevision:
     tried: list[str] = field(default_factory=list)
 
     def drop(self) -> None:
-        """Leave the sentence out."""
+        """Drop the sentence."""
         self.new, self.how, self.note = "", "dropped", NO_REWRITE_NOTE
 
     def keep(self, note: str) -> None:
-        """Let the sentence stand as it was."""
+        """Leave the sentence unchanged."""
         self.new, self.how, self.note = None, "kept", note
 
     def change(self, text: str, edit: TextEdit | None, after: SentenceVerdicts, place: Span | None) -> Change:
-        """Return what was done, in the end; `place` is where the sentence stands in the text that `after` reads."""
-        start, end, new = edit or TextEdit(self.doubt.span.start, self.doubt.span.end, self.doubt.span.text)
-        why = self.note if self.note == SUPPORTED_ALONE_NOTE else "; ".join(w for w in (self.doubt.why, self.note) if w)
+        """Return the change; `place` is the span of the sentence in the text of `after`, None where it was dropped."""
+        start, end, new = edit or TextEdit(self.flagged.span.start, self.flagged.span.end, self.flagged.span.text)
+        why = self.note if self.note == SUPPORTED_ALONE_NOTE else "; ".join(w for w in (self.flagged.why, self.note) if w)
         return Change(
-            start=start, end=end, text=text[start:end], new=new, how=self.how, why=why, evidence=self.doubt.evidence,
-            support=shift_evidence(self.support, place.start) if place and self.new else (), before=self.doubt.probability,
+            start=start, end=end, text=text[start:end], new=new, how=self.how, why=why, evidence=self.flagged.evidence,
+            support=shift_evidence(self.support, place.start) if place and self.new else (), before=self.flagged.probability,
             after=after.of(place).probability if place else None,
         )  # fmt: skip
 
 
-def summarize_revisions(mends: Iterable[SentenceRevision]) -> str:
-    """Say how many sentences were in doubt, and what became of them."""
-    hows = [m.how for m in mends]
-    return "sentences in doubt: " + ", ".join(f"{hows.count(how)} {how}" for how in dict.fromkeys(hows))
+def summarize_revisions(revisions: Iterable[SentenceRevision]) -> str:
+    """Count the flagged sentences by what became of them."""
+    hows = [r.how for r in revisions]
+    return "flagged sentences: " + ", ".join(f"{hows.count(how)} {how}" for how in dict.fromkeys(hows))
 
 
 CONTEXT_SENTENCES = 3
 """Sentences on each side that are shown with one that is reworded."""
 MAX_FINAL_ROUNDS = 3
-"""Checks of the whole after the last new wording: drops, drops taken back, and the text that is left then."""
-
-
-class Detector(Protocol):
-    """Any method of checking."""
-
-    name: str
-
-    def check(self, sample: Sample) -> Conversation[Verdict]:
-        """Check one sample."""
+"""Checks of the whole text after the last new wording: after drops, after drops are undone, and of the remaining text."""
 
 
 class SentenceRewriter(Protocol):
-    """Who proposes wordings."""
+    """Proposes wordings for a sentence."""
 
     def propose(
         self, fault: RewriteInput, sources: Sequence[Passage], refused: Sequence[str]
     ) -> Conversation[tuple[ProposedRewrite, ...]]:
-        """Propose wordings for a sentence, best first, none that was `refused_revision`; nothing where there is no other."""
+        """Propose wordings for a sentence, best first, without those in `refused`; an empty tuple where there is none."""
 
 
 class GuardedRevision:
-    """Revise a text sentence by sentence under the eyes of a detector."""
+    """Revise a text sentence by sentence, and check every change with a detector."""
 
     name = "guarded"
 
@@ -119,7 +109,7 @@ class GuardedRevision:
 
 
 class _RevisionRun:
-    """One revision under way."""
+    """The state of one revision."""
 
     def __init__(self, detector: Detector, writer: SentenceRewriter, options: ReviseOptions, sample: Sample) -> None:
         self.detector, self.writer, self.options, self.sample = detector, writer, options, sample
@@ -130,30 +120,32 @@ class _RevisionRun:
         before = yield from self._check(self.sample)
         if before.kind is HallucinationKind.OFF_TARGET:
             return refused_revision(self.sample, before, "guarded", off_target_reason(before))
-        found = flagged_sentences(self.spans, before, self.options)
-        if not found:
+        flagged = flagged_sentences(self.spans, before, self.options)
+        if not flagged:
             return unchanged_revision(self.sample, before, "guarded")
-        mends, was = {d.number: SentenceRevision(d) for d in found}, SentenceVerdicts(before)
-        yield from self._clear(mends)
-        for mend in mends.values():
-            if not mend.note:
-                yield from self._next(mend)
+        revisions = {f.number: SentenceRevision(f) for f in flagged}
+        yield from self._clear(revisions)
+        for revision in revisions.values():
+            if not revision.note:
+                yield from self._next(revision)
         for turn in range(self.options.rounds + MAX_FINAL_ROUNDS):
-            made = self._edits(mends)
-            text = apply_edits(self.sample.response, made.values())
+            edits = self._edits(revisions)
+            text = apply_edits(self.sample.response, edits.values())
             if not any(c.isalnum() for c in text):
-                return self._refused(mends, before, f"the sources bear out none of it: {found[0].why}")
+                return self._refused(revisions, before, f"the sources support none of it: {flagged[0].why}")
             after = yield from self._check(self._of(text))
-            if after.kind is HallucinationKind.OFF_TARGET and not any(m.new for m in mends.values()):
-                return self._refused(mends, before, "what the sources bear out of it does not answer the question")
-            put = spans_after_edits(self.spans, made)
-            rejected = yield from self._rejected(mends, put, was, SentenceVerdicts(after), everything=turn > self.options.rounds)
+            if after.kind is HallucinationKind.OFF_TARGET and not any(r.new for r in revisions.values()):
+                return self._refused(revisions, before, "what the sources support of it does not answer the question")
+            places = spans_after_edits(self.spans, edits)
+            rejected = yield from self._rejected(
+                revisions, places, SentenceVerdicts(before), SentenceVerdicts(after), everything=turn > self.options.rounds
+            )
             if not rejected:
-                return self._revision(mends, before, after, put)
-            for mend, note in rejected:
-                yield from self._retreat(mend, note, is_late=turn >= self.options.rounds)
+                return self._revision(revisions, before, after, places)
+            for revision, note in rejected:
+                yield from self._retreat(revision, note, is_late=turn >= self.options.rounds)
         return self._refused(
-            mends, before, "no revision was found that leaves the other sentences as well supported as they were"
+            revisions, before, "no revision was found that leaves the other sentences as well supported as they were"
         )
 
     def _of(self, text: str, *, alone: bool = False) -> Sample:
@@ -167,123 +159,125 @@ class _RevisionRun:
             self.checked[key] = yield from self.detector.check(sample)
         return self.checked[key]
 
-    def _clear(self, mends: Mapping[int, SentenceRevision]) -> Conversation[None]:
-        """Keep the sentences that share a doubted segment with others and are supported by themselves.
+    def _clear(self, revisions: Mapping[int, SentenceRevision]) -> Conversation[None]:
+        """Keep the sentences that share a flagged segment with others and are supported by themselves.
 
-        Where all of a segment are, nothing tells them apart, and all stay in doubt.
+        Where all sentences of a segment are, nothing tells them apart, and all stay flagged.
         """
         groups: dict[tuple[int, int], list[SentenceRevision]] = {}
-        for mend in mends.values():
-            for segment in mend.doubt.segments:
-                groups.setdefault((segment.start, segment.end), []).append(mend)
+        for revision in revisions.values():
+            for segment in revision.flagged.segments:
+                groups.setdefault((segment.start, segment.end), []).append(revision)
         for group in groups.values():
             if len(group) < 2:
                 continue
             passing = []
-            for mend in group:
-                alone = yield from self._check(self._of(mend.doubt.span.text, alone=True))
-                mend.doubt = mend.doubt.alone(alone)
-                if _passes(alone) and len(mend.doubt.segments) == 1:
-                    passing.append(mend)
-            for mend in passing if len(passing) < len(group) else ():
-                mend.keep(SUPPORTED_ALONE_NOTE)
+            for revision in group:
+                alone = yield from self._check(self._of(revision.flagged.span.text, alone=True))
+                revision.flagged = revision.flagged.alone(alone)
+                if _passes(alone) and len(revision.flagged.segments) == 1:
+                    passing.append(revision)
+            for revision in passing if len(passing) < len(group) else ():
+                revision.keep(SUPPORTED_ALONE_NOTE)
 
-    def _next(self, mend: SentenceRevision) -> Conversation[None]:
-        """Take the next wording that the detector passes by itself; where none is left, drop the sentence."""
-        text = mend.doubt.span.text
+    def _next(self, revision: SentenceRevision) -> Conversation[None]:
+        """Take the next wording that passes the detector by itself; drop the sentence where none is left."""
+        text = revision.flagged.span.text
         marker = found.group() if (found := LIST_MARKER.match(text)) else ""
-        fault = RewriteInput(text[len(marker) :], mend.doubt.why, self._around(mend.doubt.number))
-        if mend.sources is None:
+        fault = RewriteInput(text[len(marker) :], revision.flagged.why, self._around(revision.flagged.number))
+        if revision.sources is None:
             words = self.options.source_words
-            mend.sources = yield from given_or_retrieved_passages(self.sample, (fault.sentence,), words=words)
-        while len(mend.tried) < self.options.rounds:
-            if not mend.waiting:
-                mend.waiting = list((yield from self.writer.propose(fault, mend.sources, tuple(mend.tried))))
-            if not mend.waiting:
+            revision.sources = yield from given_or_retrieved_passages(self.sample, (fault.sentence,), words=words)
+        while len(revision.tried) < self.options.rounds:
+            if not revision.waiting:
+                revision.waiting = list((yield from self.writer.propose(fault, revision.sources, tuple(revision.tried))))
+            if not revision.waiting:
                 break
-            proposal = mend.waiting.pop(0)
-            mend.tried.append(proposal.text)
+            proposal = revision.waiting.pop(0)
+            revision.tried.append(proposal.text)
             if proposal.text.strip() in ("", fault.sentence):
                 continue
             alone = yield from self._check(self._of(marker + proposal.text, alone=True))
             if _passes(alone):
-                mend.new, mend.how, mend.note = marker + proposal.text, proposal.how, ""
-                mend.support = tuple(e for e in alone.evidence if e.relation == "supports")
+                revision.new, revision.how, revision.note = marker + proposal.text, proposal.how, ""
+                revision.support = tuple(e for e in alone.evidence if e.relation == "supports")
                 return
-        mend.drop()
+        revision.drop()
 
     def _around(self, number: int) -> str:
-        """Return the text of a sentence and of those beside it, by which it is understood."""
+        """Return a sentence with its neighbours as context."""
         first, last = max(0, number - CONTEXT_SENTENCES), min(len(self.spans) - 1, number + CONTEXT_SENTENCES)
         return self.sample.response[self.spans[first].start : self.spans[last].end]
 
-    def _edits(self, mends: Mapping[int, SentenceRevision]) -> dict[int, TextEdit]:
-        return make_edits(self.sample.response, self.spans, {i: m.new for i, m in mends.items() if m.new is not None})
+    def _edits(self, revisions: Mapping[int, SentenceRevision]) -> dict[int, TextEdit]:
+        return make_edits(self.sample.response, self.spans, {i: r.new for i, r in revisions.items() if r.new is not None})
 
     def _rejected(
         self,
-        mends: Mapping[int, SentenceRevision],
-        put: Mapping[int, Span],
-        was: SentenceVerdicts,
-        now: SentenceVerdicts,
+        revisions: Mapping[int, SentenceRevision],
+        places: Mapping[int, Span],
+        before: SentenceVerdicts,
+        after: SentenceVerdicts,
         *,
         everything: bool,
     ) -> Conversation[list[tuple[SentenceRevision, str]]]:
-        """Return the changes that must be undone, and why: those not supported in the whole, and those that made others worse."""
-        found = {i: "" for i, m in mends.items() if m.new and now.of(put[i]).label is not Label.CORRECT}
-        edited = {i: m for i, m in mends.items() if m.new is not None}
-        for i, span in put.items() if edited else ():
-            cleared = i in mends and mends[i].note == SUPPORTED_ALONE_NOTE
-            label = Label.CORRECT if cleared else was.of(self.spans[i]).label
-            if i in edited or not (yield from self._is_worse(span, label, now.of(span))):
+        """Return the changes to undo, and why: those not supported in the whole, and those that made other sentences worse."""
+        found = {i: "" for i, r in revisions.items() if r.new and after.of(places[i]).label is not Label.CORRECT}
+        edited = {i: r for i, r in revisions.items() if r.new is not None}
+        for i, span in places.items() if edited else ():
+            cleared = i in revisions and revisions[i].note == SUPPORTED_ALONE_NOTE
+            label = Label.CORRECT if cleared else before.of(self.spans[i]).label
+            if i in edited or not (yield from self._is_worse(span, label, after.of(span))):
                 continue
             blamed = edited if everything else [min(edited, key=lambda j: (abs(i - j), j > i))]
-            found |= {j: f"without it, the detector would doubt “{span.text}”" for j in blamed}
-        return [(mends[i], note) for i, note in found.items()]
+            found |= {j: f"without it, the detector would flag “{span.text}”" for j in blamed}
+        return [(revisions[i], note) for i, note in found.items()]
 
-    def _is_worse(self, span: Span, was: Label | None, now: SentenceVerdict) -> Conversation[bool]:
+    def _is_worse(self, span: Span, before: Label | None, after: SentenceVerdict) -> Conversation[bool]:
         """Tell whether a sentence is less supported than it was.
 
-        Sentences may share a segment with others than before. What that does to the label counts only if the sentence is in
-        doubt by itself too.
+        Sentences may share a segment with others than before. What that does to the label counts only if the sentence is
+        flagged by itself too.
         """
-        if now.label is None or LABEL_SEVERITY[now.label] <= LABEL_SEVERITY[was or Label.CORRECT]:
+        if after.label is None or LABEL_SEVERITY[after.label] <= LABEL_SEVERITY[before or Label.CORRECT]:
             return False
-        if all(s.text.strip() == span.text for s in now.segments):
+        if all(s.text.strip() == span.text for s in after.segments):
             return True
         alone = yield from self._check(self._of(span.text, alone=True))
         return not _passes(alone)
 
-    def _retreat(self, mend: SentenceRevision, note: str, *, is_late: bool) -> Conversation[None]:
-        """Undo a change: another wording, or none; a drop is taken back."""
-        if not mend.new:
-            mend.keep(note)
+    def _retreat(self, revision: SentenceRevision, note: str, *, is_late: bool) -> Conversation[None]:
+        """Undo a change: take another wording, drop the sentence, or undo its drop."""
+        if not revision.new:
+            revision.keep(note)
         elif is_late:
-            mend.drop()
+            revision.drop()
         else:
-            yield from self._next(mend)
+            yield from self._next(revision)
 
-    def _refused(self, mends: Mapping[int, SentenceRevision], before: Verdict, reason: str) -> Revision:
-        return refused_revision(self.sample, before, "guarded", reason, self._changes(mends, before, {}))
+    def _refused(self, revisions: Mapping[int, SentenceRevision], before: Verdict, reason: str) -> Revision:
+        return refused_revision(self.sample, before, "guarded", reason, self._changes(revisions, before, {}))
 
     def _revision(
-        self, mends: Mapping[int, SentenceRevision], before: Verdict, after: Verdict, put: Mapping[int, Span]
+        self, revisions: Mapping[int, SentenceRevision], before: Verdict, after: Verdict, places: Mapping[int, Span]
     ) -> Revision:
-        changes = self._changes(mends, after, put)
-        made = self._edits(mends).values()
-        text = apply_edits(self.sample.response, made)
+        changes = self._changes(revisions, after, places)
+        edits = self._edits(revisions).values()
+        text = apply_edits(self.sample.response, edits)
         return Revision(
             id=self.sample.id, method=before.method, how="guarded",
             status="unchanged" if text == self.sample.response else "revised",
-            reason=summarize_revisions(mends.values()), original=self.sample.response, revised=text,
+            reason=summarize_revisions(revisions.values()), original=self.sample.response, revised=text,
             diff=make_unified_diff(self.sample.response, text), changes=changes,
-            unflagged_changed=len(changed_sentences(self.spans, made) - mends.keys()), before=before, after=after,
+            unflagged_changed=len(changed_sentences(self.spans, edits) - revisions.keys()), before=before, after=after,
         )  # fmt: skip
 
-    def _changes(self, mends: Mapping[int, SentenceRevision], after: Verdict, put: Mapping[int, Span]) -> tuple[Change, ...]:
-        """Say of every sentence in doubt what was done; `put` tells where it stands in the text that `after` speaks of."""
-        made, now = self._edits(mends), SentenceVerdicts(after)
-        return tuple(m.change(self.sample.response, made.get(i), now, put.get(i)) for i, m in mends.items())
+    def _changes(
+        self, revisions: Mapping[int, SentenceRevision], after: Verdict, places: Mapping[int, Span]
+    ) -> tuple[Change, ...]:
+        """Return what was done with every flagged sentence; `places` are their spans in the text of `after`."""
+        edits, verdicts = self._edits(revisions), SentenceVerdicts(after)
+        return tuple(r.change(self.sample.response, edits.get(i), verdicts, places.get(i)) for i, r in revisions.items())
 
 
 def _passes(verdict: Verdict) -> bool:

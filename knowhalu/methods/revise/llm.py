@@ -1,48 +1,31 @@
-"""Rewording with a language model: one sentence under guard, or a whole response in the ways of the papers.
+"""Rewording with a language model: one sentence for guarded revision, or a whole response in the published ways.
 
-A reply that cannot be read as what was asked for is no text: where a sentence is reworded it proposes nothing, where a whole
-response is written it fails that revision.
+A reply that cannot be read proposes nothing where a sentence is reworded, and fails the revision where a whole response is
+rewritten.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
-from knowhalu.errors import PromptError, ReplyError, StageError
+from knowhalu.errors import ReplyError, StageError
+from knowhalu.methods.revise.edits import ProposedRewrite, RewriteInput
+from knowhalu.prompts.book import REVISION, PromptBook
 from knowhalu.prompts.format import format_passages
-from knowhalu.prompts.generate import generate_with_retry, make_request
-from knowhalu.prompts.template import Prompt, PromptText, join_sections, load_prompt, section, unshield
+from knowhalu.prompts.generate import generate_with_retry
+from knowhalu.prompts.template import PromptText, join_sections, section, unshield
 from knowhalu.requests import Completion, Conversation, Generate
-from knowhalu.results import ProposedRewrite, RewriteInput
 from knowhalu.settings import LLMOptions
 from knowhalu.text.sentences import sentences, word_count, words
 from knowhalu.types import Passage
 
-PROMPT_FAMILY = "revise"
-PROMPT_HOLES = {
-    "rewrite": ("sources", "doubted"),
-    "response": ("sources", "response", "problems"),
-    "critique": ("sources", "sentence"),
-    "correction": ("sources", "response"),
-    "revision": ("sources", "response", "feedback"),
-}
-"""The prompts and what fills their holes."""
 NONE_REPLY = "NONE"
 MAX_TOKENS_PER_WORD = 3
-"""Tokens that a word of a response may take when it is written again."""
+"""Tokens allowed for each word of a response that is rewritten."""
 RETRY_TEMPERATURE = 0.7
 """Temperature of a request whose first reply could not be read."""
 _QUOTES = {'"': '"', "“": "”", "'": "'", "‘": "’"}  # noqa: RUF001
 _HEADING = re.compile(r"^[ \t]*(?:#{2,6}[ \t]*)?[*_]{0,2}(?:corrected text|rewrite|critique|feedback)[*_]{0,2}:[*_]{0,2}", re.I)
-
-
-def load_revision_prompt(name: str, folder: Path | None = None) -> Prompt:
-    """Load a prompt of revision; raises PromptError where it has other holes than it must."""
-    prompt = load_prompt(f"{PROMPT_FAMILY}/{name}", folder)
-    if prompt.holes != PROMPT_HOLES[name]:
-        raise PromptError(f"{prompt.file}: needs the holes {list(PROMPT_HOLES[name])}, and has {list(prompt.holes)}")
-    return prompt
 
 
 class LLMRewriter:
@@ -53,15 +36,15 @@ class LLMRewriter:
     def __init__(self, options: LLMOptions | None = None) -> None:
         """Load all prompts; raises PromptError where one cannot be used."""
         self.options = options or LLMOptions()
-        self.prompts = {name: load_revision_prompt(name, self.options.prompts) for name in PROMPT_HOLES}
+        self.book = PromptBook(REVISION, self.options)
 
     def propose(
         self, fault: RewriteInput, sources: Sequence[Passage], refused: Sequence[str]
     ) -> Conversation[tuple[ProposedRewrite, ...]]:
-        """Propose one other wording; none where the model says so, or where its reply is not one new sentence."""
-        doubted = [section("Text", fault.context), section("Sentence", fault.sentence), section("Problem", fault.why)]
-        doubted += [section(f"Refused {i}", text) for i, text in enumerate(refused, 1)]
-        request = self._request("rewrite", sources=_format_sources(sources), doubted=join_sections(doubted))
+        """Propose one other wording; none where the model replies NONE, or not with one new sentence."""
+        lines = [section("Text", fault.context), section("Sentence", fault.sentence), section("Problem", fault.why)]
+        lines += [section(f"Refused {i}", text) for i, text in enumerate(refused, 1)]
+        request = self._request("rewrite", sources=_format_sources(sources), doubted=join_sections(lines))
         try:
             _, text = yield from generate_with_retry(
                 request, lambda c: _read_sentence(c, fault.sentence, request.stop), lambda c: _retry_request(request)
@@ -71,7 +54,7 @@ class LLMRewriter:
         return (ProposedRewrite(text, "rewritten"),) if text and text not in refused else ()
 
     def by_reasons(self, response: str, sources: Sequence[Passage], faults: Sequence[RewriteInput]) -> Conversation[str]:
-        """Rewrite a response by the sentences in doubt and the reasons for it (CoNLI, section 3.2)."""
+        """Rewrite a response by its flagged sentences and the reasons (CoNLI, section 3.2)."""
         problems = join_sections(section(f"Problem {i}", f"“{f.sentence}” {f.why}") for i, f in enumerate(faults, 1))
         return (yield from self._whole("response", response, sources, problems=problems))
 
@@ -87,8 +70,8 @@ class LLMRewriter:
     def feedback(self, response: str, sources: Sequence[Passage]) -> Conversation[str]:
         """Criticise a whole response by the sources; "" where the model finds nothing."""
         request = self._request("correction", sources=_format_sources(sources), response=section("Text", response))
-        said = yield from self._remark(request, "feedback")
-        return "" if is_none_reply(said) else said
+        text = yield from self._remark(request, "feedback")
+        return "" if is_none_reply(text) else text
 
     def _remark(self, request: Generate, stage: str) -> Conversation[str]:
         _, text = yield from generate_with_retry(
@@ -100,7 +83,7 @@ class LLMRewriter:
         request = self._request(name, sources=_format_sources(sources), response=section("Text", response), **values)
         for stop in request.stop:
             if stop in f"\n{response}":
-                file = self.prompts[name].file
+                file = self.book.prompt(name).file
                 raise StageError("revise", f"the text holds {stop!r}, where {file} ends the reply; change the text, or that stop")
         request = replace(request, max_tokens=max(request.max_tokens, MAX_TOKENS_PER_WORD * word_count(response)))
         _, text = yield from generate_with_retry(
@@ -109,11 +92,11 @@ class LLMRewriter:
         return "" if is_none_reply(text) else text
 
     def _request(self, name: str, **values: PromptText) -> Generate:
-        return make_request(self.prompts[name], self.options, **values)
+        return self.book.request(name, **values)
 
 
 def _retry_request(request: Generate) -> Generate:
-    """Ask the same with more room and by chance: at temperature 0 the reply would be the same again."""
+    """Repeat the request with more tokens and at a temperature: at temperature 0 the reply would be the same."""
     return replace(request, max_tokens=2 * request.max_tokens, temperature=RETRY_TEMPERATURE, seed=request.seed + 1)
 
 
@@ -139,7 +122,7 @@ def _read_text(reply: Completion, stage: str, stops: Sequence[str]) -> str:
 
 
 def _read_sentence(reply: Completion, old: str, stops: Sequence[str]) -> str:
-    """Return the one new sentence of a reply, "" for NONE; raises ReplyError where it is another thing."""
+    """Return the one new sentence of a reply, "" for NONE; raises ReplyError where it is anything else."""
     text = " ".join(_read_text(reply, "rewrite", stops).split())
     if is_none_reply(text):
         return ""

@@ -1,37 +1,41 @@
-"""The published ways to revise: the whole response is written anew, so sentences that were not in doubt may change too.
+"""The published ways to revise: the whole response is rewritten, so sentences that were not flagged may change too.
 
 CoNLI rewrites by the reasons found (section 3.2). Factored Verification revises by one critique for every unsupported claim, all
-joined into one (Algorithm 1). Self-correction is its baseline (section 4.1): the model criticises the text itself, and is told
-nothing by a detector.
+joined into one (Algorithm 1). Self-correction is its baseline (section 4.1): the model criticises the text itself, without
+the findings of a detector.
 """
 
 from collections.abc import Sequence
 from typing import Protocol
 
+from knowhalu.methods.common.protocol import Detector
 from knowhalu.methods.common.sources import given_or_retrieved_passages
-from knowhalu.methods.revise.edits import changed_sentences, diff_edits, editable_spans
-from knowhalu.methods.revise.flagged import (
+from knowhalu.methods.revise.edits import (
     FlaggedSentence,
+    RewriteInput,
+    changed_sentences,
+    diff_edits,
+    editable_spans,
     flagged_sentences,
+    make_unified_diff,
     off_target_reason,
     refused_revision,
     unchanged_revision,
 )
-from knowhalu.methods.revise.guarded import Detector
 from knowhalu.requests import Conversation
-from knowhalu.results import Change, Revision, RewriteInput, TextEdit, Verdict, make_unified_diff
+from knowhalu.results import Change, Revision, TextEdit, Verdict
 from knowhalu.settings import ReviseOptions
 from knowhalu.text.sentences import Span
 from knowhalu.types import HallucinationKind, Passage, Sample
 
-WHITESPACE_NOTE, UNFLAGGED_NOTE = "only white space", "changed though it was not in doubt"
+WHITESPACE_NOTE, UNFLAGGED_NOTE = "only white space", "changed although it was not flagged"
 
 
 class ResponseRewriter(Protocol):
-    """Who writes whole responses anew; "" says that nothing of the response can be left."""
+    """Rewrites whole responses; "" means that nothing of the response can be kept."""
 
     def by_reasons(self, response: str, sources: Sequence[Passage], faults: Sequence[RewriteInput]) -> Conversation[str]:
-        """Rewrite a response by the sentences in doubt and the reasons for it."""
+        """Rewrite a response by its flagged sentences and the reasons."""
 
     def critique(self, fault: RewriteInput, sources: Sequence[Passage]) -> Conversation[str]:
         """Criticise one sentence by the sources."""
@@ -55,21 +59,21 @@ class ResponseRevision:
         if before.kind is HallucinationKind.OFF_TARGET:
             return refused_revision(sample, before, self.options.how, off_target_reason(before))
         spans = editable_spans(sample.response)
-        found = flagged_sentences(spans, before, self.options)
-        if not found and self.options.how != "self-correction":
+        flagged = flagged_sentences(spans, before, self.options)
+        if not flagged and self.options.how != "self-correction":
             return unchanged_revision(sample, before, self.options.how)
-        asked = [d.span.text for d in found] if self.options.how != "self-correction" else [sample.response]
-        sources = yield from given_or_retrieved_passages(sample, asked, words=self.options.source_words)
-        text = yield from self._written(sample, sources, found)
+        queries = [f.span.text for f in flagged] if self.options.how != "self-correction" else [sample.response]
+        sources = yield from given_or_retrieved_passages(sample, queries, words=self.options.source_words)
+        text = yield from self._rewrite(sample, sources, flagged)
         if not any(c.isalnum() for c in text):
-            return refused_revision(sample, before, self.options.how, "the model found nothing in it that the sources bear out")
+            return refused_revision(sample, before, self.options.how, "the model found nothing in it that the sources support")
         after = before
         if text != sample.response:
             after = yield from self.detector.check(sample.model_copy(update={"response": text}))
-        return self._revision(sample, text, spans, found, before, after)
+        return self._revision(sample, text, spans, flagged, before, after)
 
-    def _written(self, sample: Sample, sources: Sequence[Passage], found: Sequence[FlaggedSentence]) -> Conversation[str]:
-        response, faults = sample.response, [RewriteInput(d.span.text, d.why, sample.response) for d in found]
+    def _rewrite(self, sample: Sample, sources: Sequence[Passage], flagged: Sequence[FlaggedSentence]) -> Conversation[str]:
+        response, faults = sample.response, [RewriteInput(f.span.text, f.why, sample.response) for f in flagged]
         if self.options.how == "conli":
             return (yield from self.writer.by_reasons(response, sources, faults))
         if self.options.how == "self-correction":
@@ -77,21 +81,28 @@ class ResponseRevision:
             return (yield from self.writer.by_feedback(response, sources, feedback)) if feedback else response
         critiques = []
         for fault in faults:
-            own = yield from given_or_retrieved_passages(sample, (fault.sentence,), words=self.options.source_words)
-            critique = yield from self.writer.critique(fault, own)
+            passages = yield from given_or_retrieved_passages(sample, (fault.sentence,), words=self.options.source_words)
+            critique = yield from self.writer.critique(fault, passages)
             critiques.append(f"- The sentence “{fault.sentence}”: {critique}")
         return (yield from self.writer.by_feedback(response, sources, "\n".join(critiques)))
 
     def _revision(
-        self, sample: Sample, text: str, spans: Sequence[Span], found: Sequence[FlaggedSentence], before: Verdict, after: Verdict
+        self,
+        sample: Sample,
+        text: str,
+        spans: Sequence[Span],
+        flagged: Sequence[FlaggedSentence],
+        before: Verdict,
+        after: Verdict,
     ) -> Revision:
-        made = diff_edits(sample.response, text)
-        unasked = changed_sentences(spans, made) - {d.number for d in found}
+        edits = diff_edits(sample.response, text)
+        unflagged = changed_sentences(spans, edits) - {f.number for f in flagged}
         return Revision(
-            id=sample.id, method=before.method, how=self.options.how, status="revised" if made else "unchanged",
-            reason=f"{len(found)} of {len(spans)} sentences were in doubt", original=sample.response, revised=text,
-            diff=make_unified_diff(sample.response, text), changes=tuple(_make_change(sample.response, e, found) for e in made),
-            unflagged_changed=len(unasked), before=before, after=after,
+            id=sample.id, method=before.method, how=self.options.how, status="revised" if edits else "unchanged",
+            reason=f"{len(flagged)} of {len(spans)} sentences were flagged", original=sample.response, revised=text,
+            diff=make_unified_diff(sample.response, text),
+            changes=tuple(_make_change(sample.response, e, flagged) for e in edits),
+            unflagged_changed=len(unflagged), before=before, after=after,
         )  # fmt: skip
 
 
@@ -99,12 +110,12 @@ def _touches(edit: TextEdit, span: Span) -> bool:
     return edit.start < span.end and span.start < edit.end
 
 
-def _make_change(text: str, edit: TextEdit, found: Sequence[FlaggedSentence]) -> Change:
-    old, mine = text[edit.start : edit.end], [d for d in found if _touches(edit, d.span)]
+def _make_change(text: str, edit: TextEdit, flagged: Sequence[FlaggedSentence]) -> Change:
+    old, touched = text[edit.start : edit.end], [f for f in flagged if _touches(edit, f.span)]
     blank = not old.strip() and not edit.new.strip()
     return Change(
         start=edit.start, end=edit.end, text=old, new=edit.new,
         how="rewritten" if blank or (old.strip() and edit.new.strip()) else "dropped" if old.strip() else "added",
-        why="; ".join(d.why for d in mine) or (WHITESPACE_NOTE if blank else UNFLAGGED_NOTE),
-        evidence=tuple(e for d in mine for e in d.evidence), before=max((d.probability for d in mine), default=None),
+        why="; ".join(f.why for f in touched) or (WHITESPACE_NOTE if blank else UNFLAGGED_NOTE),
+        evidence=tuple(e for f in touched for e in f.evidence), before=max((f.probability for f in touched), default=None),
     )  # fmt: skip

@@ -1,14 +1,14 @@
-"""Rewording without a language model: what the sources do not say is replaced by what they say in its place.
+"""Rewording without a language model: unsupported details are replaced by what the sources have in their place.
 
-A date, number or name of the sentence that a quote of the source does not have gives way to one of the same type that it has.
-Each result is a proposal only; the small verifier ranks them, and the detector decides.
+A date, number or name that a quote of the source does not have is replaced by one of the same type that it has. Each result is
+a proposal: the small verifier ranks them, and the detector decides.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from knowhalu.methods.revise.edits import ProposedRewrite, RewriteInput
 from knowhalu.requests import Conversation, Entail, EntailmentPair, Probabilities
-from knowhalu.results import ProposedRewrite, RewriteInput
 from knowhalu.text.entities import TypedSpan, typed_spans
 from knowhalu.text.overlap import coverage, text_facts
 from knowhalu.text.quantities import find_dates, missing_date_share, number_value
@@ -16,13 +16,13 @@ from knowhalu.text.sentences import STOPWORDS, sentences, stem, words
 from knowhalu.types import Passage
 
 MIN_CONTEXT_COVERAGE = 0.5
-"""Share of the sentence's other words that a quote must have, with its title, to speak of the same."""
+"""Share of the sentence's other words that a quote must have, with its title, to be about the same matter."""
 MIN_SUPPORT = 0.5
 """Support by its quote from which a wording is proposed."""
 MAX_CANDIDATES = 16
 """Wordings that the verifier reads at most."""
 CONTEXT_WORDS = 3
-"""Words on each side of a stretch that are compared."""
+"""Words on each side of a span that are compared."""
 
 
 REPLACEABLE_TYPES = frozenset("date weekday month year number money percent ordinal score name".split())
@@ -44,26 +44,26 @@ class SubstitutionRewriter:
     def propose(
         self, fault: RewriteInput, sources: Sequence[Passage], refused: Sequence[str]
     ) -> Conversation[tuple[ProposedRewrite, ...]]:
-        """Propose wordings that the quote they come from bears out by itself, and better than the sentence as it is."""
-        found = [c for c in substitution_candidates(fault.sentence, sources) if c.text not in refused][:MAX_CANDIDATES]
-        if not found:
+        """Propose wordings that their quote supports by itself, and better than it supports the sentence."""
+        candidates = [c for c in substitution_candidates(fault.sentence, sources) if c.text not in refused][:MAX_CANDIDATES]
+        if not candidates:
             return ()
-        pairs = [EntailmentPair(c.quote, text) for c in found for text in (c.text, fault.sentence)]
+        pairs = [EntailmentPair(c.quote, text) for c in candidates for text in (c.text, fault.sentence)]
         scores: list[Probabilities] = yield Entail(tuple(pairs))
-        read = zip(found, scores[::2], scores[1::2], strict=True)
+        read = zip(candidates, scores[::2], scores[1::2], strict=True)
         better = [(new.supported, c.text) for c, new, old in read if new.supported > max(MIN_SUPPORT, old.supported)]
         return tuple(ProposedRewrite(text, "substituted") for _, text in sorted(better, key=lambda pair: -pair[0]))
 
 
 def substitution_candidates(sentence: str, sources: Sequence[Passage]) -> list[SubstitutionCandidate]:
     """Return all wordings by substitution, each once, the best fitting first."""
-    told = " ".join(str(p) for p in sources)
-    here = [s for s in typed_spans(sentence) if s.type in REPLACEABLE_TYPES]
+    source_text = " ".join(str(p) for p in sources)
+    replaceable = [s for s in typed_spans(sentence) if s.type in REPLACEABLE_TYPES]
     best: dict[str, SubstitutionCandidate] = {}
     for quote in dict.fromkeys(s.text for p in sources for s in sentences(p.text)):
         chosen: dict[TypedSpan, str] = {}
-        for old in here:
-            fits = _score_replacements(sentence, old, quote, is_rare=not is_mentioned(old, told))
+        for old in replaceable:
+            fits = _score_replacements(sentence, old, quote, is_rare=not is_mentioned(old, source_text))
             for new, fit in fits.items():
                 text = _substitute(sentence, {old: new})
                 if text not in best or best[text].fit < fit:
@@ -77,11 +77,11 @@ def substitution_candidates(sentence: str, sources: Sequence[Passage]) -> list[S
 
 
 def _score_replacements(sentence: str, old: TypedSpan, quote: str, *, is_rare: bool) -> dict[str, float]:
-    """Return what a quote has in the place of a stretch, and how well it fits.
+    """Return the spans of a quote that can replace a span of the sentence, and how well they fit.
 
-    The quote must speak of the rest of the sentence, and not of the stretch. What no source tells (`is_rare`) gives way to what
-    stands beside one equal word; what another part of the sources tells, only to what counts the same or has equal words on
-    both sides.
+    The quote must share the rest of the sentence, and not the span. A span that no source has (`is_rare`) is replaced where one
+    neighbouring word is equal; one that another part of the sources has, only by a span with the same unit, or with equal words
+    on both sides.
     """
     rest = sentence[: old.start] + " " + sentence[old.end :]
     near = coverage(rest, quote)
@@ -102,18 +102,18 @@ def _is_replaceable_by(new: TypedSpan, old: TypedSpan) -> bool:
     return new.type == old.type and (not new.unit or not old.unit or new.unit == old.unit)
 
 
-def is_mentioned(stretch: TypedSpan, text: str) -> bool:
-    """Tell whether a text has what a stretch names: the date, the number, or all words of the name."""
-    if stretch.type == "date":
-        return bool(find_dates(text)) and missing_date_share(stretch.text, text) == 0
-    values = {n for w in words(stretch.text) if (n := number_value(w.text)) is not None}
-    if values and stretch.type != "name":
+def is_mentioned(span: TypedSpan, text: str) -> bool:
+    """Tell whether a text has what a span names: the date, the number, or all words of the name."""
+    if span.type == "date":
+        return bool(find_dates(text)) and missing_date_share(span.text, text) == 0
+    values = {n for w in words(span.text) if (n := number_value(w.text)) is not None}
+    if values and span.type != "name":
         return values <= text_facts(text).numbers
-    return {stem(w.text.lower()) for w in words(stretch.text)} <= {stem(w.text.lower()) for w in words(text)}
+    return {stem(w.text.lower()) for w in words(span.text)} <= {stem(w.text.lower()) for w in words(text)}
 
 
 def _matching_sides(sentence: str, old: TypedSpan, quote: str, new: TypedSpan) -> int:
-    """Count the sides on which two stretches stand by the same: by an equal word next to them, or by one close to them."""
+    """Count the sides on which two spans have an equal word next to them, or a shared word close to them."""
     left = _words(sentence[: old.start])[::-1], _words(quote[: new.start])[::-1]
     right = _words(sentence[old.end :]), _words(quote[new.end :])
     return sum(_contexts_match(mine, theirs) for mine, theirs in (left, right))
@@ -132,7 +132,7 @@ def _contexts_match(mine: list[str], theirs: list[str]) -> bool:
 
 
 def _substitute(sentence: str, new: Mapping[TypedSpan, str]) -> str:
-    """Replace stretches of a sentence; it begins with a capital where it did."""
+    """Replace spans of a sentence; a capital at its start is kept."""
     text = sentence
     for old in sorted(new, reverse=True):
         text = text[: old.start] + new[old] + text[old.end :]

@@ -1,4 +1,4 @@
-"""Reuse changes what is computed, never what is answered."""
+"""The transformers backend: reuse of prefixes changes the computation and never a reply."""
 
 import math
 import sys
@@ -67,7 +67,7 @@ def in_turns(turns):
 
 @given(growing, st.sampled_from([None, 0, 10, 60, 100, 400]))
 @settings(max_examples=25)
-def test_growing_prompts_are_answered_as_if_each_were_read_anew(model_folder, turns, tokens):
+def test_reuse_does_not_change_the_replies_to_growing_prompts(model_folder, turns, tokens):
     """Whatever the order, and whatever had to make room."""
     llm, anew = opened(model_folder()), opened(model_folder(), reuse=False)
     assert llm.why_alone == ""
@@ -79,7 +79,7 @@ def test_growing_prompts_are_answered_as_if_each_were_read_anew(model_folder, tu
 
 
 @pytest.mark.parametrize("kind", ["qwen2", "gpt_neox", "gpt2", "phi3", "mistral"])
-def test_other_architectures_share_as_well(model_folder, kind):
+def test_reuse_works_for_other_architectures(model_folder, kind):
     changes = {"pad_token_id": 0} if kind == "phi3" else {"sliding_window": None} if kind == "mistral" else {}
     llm, anew = opened(model_folder(kind, **changes)), opened(model_folder(kind, **changes), reuse=False)
     assert llm.why_alone == ""
@@ -92,7 +92,7 @@ def test_other_architectures_share_as_well(model_folder, kind):
     ("kind", "why"),
     [("gemma2", "softcap"), ("mamba", "LinearAttentionLayer"), ("bloom", "cannot be exchanged"), ("gpt_oss", "s_aux")],
 )
-def test_a_model_that_allows_no_reuse_is_read_anew_and_says_why(model_folder, kind, why):
+def test_a_model_without_plain_attention_runs_without_reuse(model_folder, kind, why):
     llm, anew = opened(model_folder(kind)), opened(model_folder(kind), reuse=False)
     assert why in llm.why_alone
     for requests in in_turns([[(0, 1, False), (1, 2, True)], [(0, 0, True)]]):
@@ -101,7 +101,7 @@ def test_a_model_that_allows_no_reuse_is_read_anew_and_says_why(model_folder, ki
         assert all(r.cached_tokens == 0 and math.isfinite(sum(r.logprobs)) for r in found)
 
 
-def test_within_a_sliding_window_states_are_reused_and_beyond_it_never(model_folder):
+def test_states_are_reused_within_the_sliding_window_only(model_folder):
     llm, anew = (opened(model_folder("mistral", sliding_window=64), reuse=r) for r in (True, False))
     short, long = Generate(FIXED[0], max_tokens=4), Generate(FIXED[0] * 3, max_tokens=4)
     for _ in range(2):
@@ -112,7 +112,7 @@ def test_within_a_sliding_window_states_are_reused_and_beyond_it_never(model_fol
     assert_same(llm.answer_many([inside]), anew.answer_many([inside]))
 
 
-def test_a_model_that_looks_back_only_so_far_differs_from_one_that_sees_all(model_folder):
+def test_a_sliding_window_changes_the_logits_of_long_prompts(model_folder):
     """The test above would pass with a window that does nothing."""
     text = Generate(FIXED[0] * 3, max_tokens=8)
     [cut], [whole] = (opened(model_folder("mistral", sliding_window=w), reuse=False).answer_many([text]) for w in (64, None))
@@ -134,7 +134,7 @@ def test_logits_over_a_shared_prefix_equal_those_of_the_whole_text(model_folder)
     assert float((found - wanted).abs().max()) < 1e-4
 
 
-def test_texts_longer_than_one_pass_are_read_in_slices(model_folder, monkeypatch):
+def test_long_prompts_are_computed_in_several_forward_passes(model_folder, monkeypatch):
     requests = [Generate(FIXED[0] + LINES[i] * 9, fixed=len(FIXED[0]), max_tokens=3) for i in range(4)]
     requests += [Generate(r.prompt, fixed=r.fixed, choices=("INCONCLUSIVELY", "CORRECTNESS")) for r in requests]
     wanted = opened(model_folder(), reuse=False).answer_many(requests)
@@ -153,7 +153,7 @@ def test_only_new_tokens_are_computed(model_folder):
     assert llm.computed <= needed + 3 * len(LINES)
 
 
-def test_the_same_question_many_times_is_read_once(model_folder):
+def test_equal_requests_are_computed_once(model_folder):
     llm = opened(model_folder())
     votes = [Generate(FIXED[0] + LINES[i % 2], fixed=len(FIXED[0]), max_tokens=1, temperature=1.0, seed=i) for i in range(20)]
     replies = llm.answer_many(votes)
@@ -162,20 +162,20 @@ def test_the_same_question_many_times_is_read_once(model_folder):
     assert_same(replies, opened(model_folder(), reuse=False).answer_many(votes))
 
 
-def test_a_plain_models_own_reply_is_reused_when_the_prompt_goes_on_after_it(model_folder):
+def test_a_completion_models_reply_is_reused_in_the_next_prompt(model_folder):
     llm = opened(model_folder())
     [reply] = llm.answer_many([Generate(FIXED[0], max_tokens=12)])
     [again] = llm.answer_many([Generate(FIXED[0] + reply.text + "\nNext:", max_tokens=1)])
     assert reply.prompt_tokens < again.cached_tokens < again.prompt_tokens
 
 
-def test_a_chats_reply_takes_no_memory_because_it_never_stands_there_again(model_folder):
+def test_a_chat_models_reply_is_not_stored(model_folder):
     llm = opened(model_folder(template=CHAT))
     [reply] = llm.answer_many([Generate(FIXED[0], max_tokens=12)])
     assert llm.prefixes.bytes == reply.prompt_tokens * llm.token_bytes
 
 
-def test_requests_wait_for_each_other_where_memory_is_short(model_folder):
+def test_requests_are_split_into_batches_where_memory_is_short(model_folder):
     llm = opened(model_folder())
     llm.prefixes.limit = 200 * llm.token_bytes
     requests = [Generate(FIXED[0] + line * 3, fixed=len(FIXED[0]), max_tokens=20) for line in LINES * 3]
@@ -187,7 +187,7 @@ def test_requests_wait_for_each_other_where_memory_is_short(model_folder):
 
 
 @pytest.mark.parametrize("reuse", [True, False])
-def test_a_model_that_breaks_down_gives_an_error_and_no_label(model_folder, reuse):
+def test_logits_that_are_nan_are_an_error(model_folder, reuse):
     llm = opened(model_folder(), reuse=reuse)
     with torch.no_grad():
         llm.model.get_input_embeddings().weight[llm.framing.tokens("granite")[-1]] = torch.nan
@@ -199,7 +199,7 @@ def test_a_model_that_breaks_down_gives_an_error_and_no_label(model_folder, reus
         assert isinstance(broken, StageError) and "not a number" in broken.reason
 
 
-def test_an_empty_text_is_its_own_error(model_folder):
+def test_an_empty_prompt_is_an_error(model_folder):
     llm = opened(model_folder(template=CHAT), style="completion")
     llm.framing.__dict__["_lead"] = []
     assert "empty" in llm.answer_many([Generate("")])[0].reason
@@ -224,16 +224,16 @@ def test_a_missing_shard_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("text", ['{"metadata": {"total_si', "{}", "[]", '{"weight_map": null}'])
-def test_an_index_of_shards_that_is_not_whole_is_named(tmp_path, text):
+def test_a_damaged_index_of_shards_is_named(tmp_path, text):
     for name in ("config.json", "model.safetensors"):
         (tmp_path / name).write_text("{}")
     (tmp_path / "model.safetensors.index.json").write_text(text)
-    with pytest.raises(ModelError, match=r"model\.safetensors\.index\.json: cannot be read .* copy the folder again"):
+    with pytest.raises(ModelError, match=r"model\.safetensors\.index\.json: cannot be read .*Copy the folder again"):
         check_model_folder(str(tmp_path))
 
 
 @pytest.mark.parametrize(("precision", "dtype"), [("fp32", torch.float32), ("bf16", torch.bfloat16), ("fp16", torch.float16)])
-def test_precision_is_as_set(model_folder, precision, dtype):
+def test_precision_follows_the_options(model_folder, precision, dtype):
     llm = opened(model_folder(), precision=precision)
     assert llm.model.dtype is dtype and llm.why_alone == ""
     [reply] = llm.answer_many([Generate(FIXED[0], choices=LABELS)])
@@ -268,7 +268,7 @@ def test_checks_run_through_the_engine(model_folder):
     found = asyncio.run(outcomes(opened(model_folder()), samples))
     wanted = asyncio.run(outcomes(opened(model_folder(), reuse=False), samples))
     assert [o.id for o in found] == [s.id for s in samples]
-    assert isinstance(found[7], Failure) and "nothing is cut" in found[7].reason
+    assert isinstance(found[7], Failure) and "nothing is truncated" in found[7].reason
     for one, other in zip(found[:7] + found[8:], wanted[:7] + wanted[8:], strict=True):
         assert (one.label, one.probability) == (other.label, pytest.approx(other.probability, abs=1e-4))
         assert one.usage.calls == 2
@@ -276,7 +276,7 @@ def test_checks_run_through_the_engine(model_folder):
     assert sum(u.cached_tokens for u in usage) > sum(u.prompt_tokens for u in usage) / 2
 
 
-def test_transformers_that_is_not_installed_is_named_with_its_extra(model_folder, monkeypatch):
+def test_missing_transformers_names_the_extra(model_folder, monkeypatch):
     folder = model_folder()
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(MissingExtra, match=r"knowhalu\[transformers\]"):

@@ -1,7 +1,7 @@
-"""The contract of all backends, kept by the models in this process.
+"""The contract of all backends, run on the models in this process.
 
-Two of its tests are held by `test_in_process` in words of token ids instead: what is begun must be cut like the reply that it
-stands for, and a choice that is the beginning of another is refused there.
+`test_in_process` replaces two of its tests: a prefill has to be tokenized like the reply that it continues, and a choice that
+is a prefix of another is refused.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""What every model in this process keeps to: transformers with reuse and without, and vLLM (a stand-in, see there)."""
+"""Tests of all models in this process: transformers with and without reuse, and vLLM (a stand-in)."""
 
 import sys
 
@@ -68,14 +68,14 @@ def sequence_probabilities(folder, text, choices):
     return dict(zip(choices, torch.tensor(sums, dtype=torch.float64).softmax(0).tolist(), strict=True))
 
 
-def test_a_reply_is_what_the_model_writes(llm, model_folder):
+def test_a_reply_equals_that_of_transformers_generate(llm, model_folder):
     [reply] = llm.answer_many([Generate(FIXED + "Mara", max_tokens=10)])
     assert reply.text == greedy(model_folder(), FIXED + "Mara", 10)
     assert reply.finish_reason == "length"
     assert reply.completion_tokens == len(reply.logprobs) == 10 and all(p <= 0 for p in reply.logprobs)
 
 
-def test_a_reply_ends_before_a_stop_string_that_runs_over_several_tokens(llm):
+def test_a_stop_string_may_span_several_tokens(llm):
     request = Generate(FIXED + "Mara", max_tokens=20)
     whole = llm.answer_many([request])[0].text
     stops = ("never said", whole[5:11], whole[4:11])  # the first in the text counts
@@ -102,7 +102,7 @@ def test_choices_have_the_probabilities_of_their_token_sequences(llm, model_fold
     assert len(reply.logprobs) == reply.completion_tokens
 
 
-def test_labels_of_several_tokens_share_their_first(model_folder):
+def test_labels_of_several_tokens_may_share_the_first(model_folder):
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(model_folder())
@@ -110,13 +110,13 @@ def test_labels_of_several_tokens_share_their_first(model_folder):
     assert first[0][0] == first[1][0] != first[2][0] and min(map(len, first)) > 1
 
 
-def test_choices_that_share_their_first_token_are_told_apart(llm, model_folder):
+def test_choices_that_share_their_first_token_are_distinguished(llm, model_folder):
     choices, text = ("INCORRECTLY", "INCONCLUSIVELY", "CORRECTNESS"), FIXED + "Judgment:"
     [reply] = llm.answer_many([Generate(text, choices=choices)])
     assert reply.choices == pytest.approx(sequence_probabilities(model_folder(), text, choices), abs=1e-4)
 
 
-def test_a_choice_is_tokenized_together_with_what_it_follows(llm, model_folder):
+def test_a_choice_is_tokenized_together_with_the_prompt(llm, model_folder):
     """After "Judgment: " the blank belongs to the label's first token: both ways of writing it are the same text."""
     [before], [after] = (
         llm.answer_many([Generate(FIXED + "Judgment:" + blank, choices=choices)])
@@ -126,19 +126,19 @@ def test_a_choice_is_tokenized_together_with_what_it_follows(llm, model_folder):
     assert after.text == before.text.strip()
 
 
-def test_choices_that_cannot_be_told_apart_are_refused(llm):
+def test_choices_that_cannot_be_distinguished_are_refused(llm):
     [twice, inside] = llm.answer_many([Generate("Say", choices=(" NO", " NO")), Generate("Say", choices=(" YES", " YES NO"))])
-    assert "' NO' is the beginning of ' NO'" in twice.reason and "told apart" in inside.reason
+    assert "' NO' is a prefix of ' NO'" in twice.reason and "distinguished" in inside.reason
 
 
-def test_a_reply_goes_on_with_what_was_begun(llm):
-    [one, two] = llm.answer_many([Generate("The year", begun=" 1871", max_tokens=8), Generate("The year 1871", max_tokens=8)])
+def test_a_reply_continues_the_prefill(llm):
+    [one, two] = llm.answer_many([Generate("The year", prefill=" 1871", max_tokens=8), Generate("The year 1871", max_tokens=8)])
     assert one.text == two.text and one.logprobs == pytest.approx(two.logprobs, abs=1e-4)
-    [one, two] = llm.answer_many([Generate("x", begun=" is", choices=LABELS), Generate("x is", choices=LABELS)])
+    [one, two] = llm.answer_many([Generate("x", prefill=" is", choices=LABELS), Generate("x is", choices=LABELS)])
     assert one.choices == pytest.approx(two.choices, abs=1e-5)
 
 
-def test_the_same_seed_draws_the_same_reply_whatever_stands_beside_it(llm):
+def test_a_seeded_reply_does_not_depend_on_the_batch(llm):
     def drawn(seed):
         return Generate(FIXED, temperature=1.5, seed=seed, max_tokens=12)
 
@@ -148,7 +148,7 @@ def test_the_same_seed_draws_the_same_reply_whatever_stands_beside_it(llm):
     assert len({r.text for r in together}) > 1
 
 
-def test_choices_are_drawn_by_the_seed_and_keep_their_probabilities(llm):
+def test_sampling_a_choice_does_not_change_the_probabilities(llm):
     text = FIXED + "Judgment:"
     drawn = llm.answer_many([Generate(text, choices=LABELS, temperature=1.0, seed=s) for s in range(200)])
     probabilities = drawn[0].choices
@@ -158,7 +158,7 @@ def test_choices_are_drawn_by_the_seed_and_keep_their_probabilities(llm):
     assert drawn[7].text == llm.answer_many([Generate(text, choices=LABELS, temperature=1.0, seed=7)])[0].text
 
 
-def test_replies_come_in_the_order_of_their_requests(llm):
+def test_replies_keep_the_order_of_requests(llm):
     requests = [Generate(FIXED + f"{i}", fixed=len(FIXED), max_tokens=3 + i % 4) for i in range(9)]
     requests[4] = Generate(FIXED + "Judgment:", fixed=len(FIXED), choices=LABELS)
     together = llm.answer_many(requests)
@@ -172,44 +172,44 @@ def test_tokens_are_counted(llm, model_folder):
     [first] = llm.answer_many([Generate(FIXED + "Mara", max_tokens=2)])
     [again] = llm.answer_many([Generate(FIXED + "Mara", max_tokens=2)])
     assert first.prompt_tokens == again.prompt_tokens == count and first.cached_tokens == 0
-    if llm.__class__.__name__ == "Transformers" and llm.together is None:
+    if llm.__class__.__name__ == "TransformersBackend" and llm.together is None:
         assert again.cached_tokens == 0
     else:
         assert 0 < again.cached_tokens < count
 
 
-def test_too_long_a_text_is_the_error_of_its_own_request(llm):
+def test_a_prompt_that_exceeds_the_context_is_an_error_of_its_request(llm):
     long = "The lighthouse. " * 300
     [fine, over, fits] = llm.answer_many([Generate("a", max_tokens=2), Generate(long, max_tokens=2), Generate("b", max_tokens=2)])
     assert fine.text is not None and fits.text is not None
     assert isinstance(over, StageError) and over.stage == "generate"
-    assert "512 that the model reads" in over.reason and "nothing is cut" in over.reason
+    assert "the model's context of 512" in over.reason and "nothing is truncated" in over.reason
 
 
-def test_room_for_the_reply_counts_as_well(llm):
+def test_the_context_has_to_hold_the_reply(llm):
     [over] = llm.answer_many([Generate("a", max_tokens=512)])
     assert "the reply may have 512" in over.reason
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-def test_a_chat_is_framed_by_the_template(build, model_folder, name):
+def test_a_chat_is_written_by_the_template(build, model_folder, name):
     llm = build(name, model_folder(template=CHAT))
     plain = build(name, model_folder(template=CHAT), style="completion")
-    chat = Generate("Who was it?", system="Be brief.", begun=" Mara", max_tokens=6)
+    chat = Generate("Who was it?", system="Be brief.", prefill=" Mara", max_tokens=6)
     framed = Generate("<|system|>Be brief.</s><|user|>Who was it?</s><|assistant|> Mara", max_tokens=6)
     assert llm.answer_many([chat])[0].text == plain.answer_many([framed])[0].text
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-def test_a_text_that_could_open_a_turn_is_the_error_of_its_own_request(build, model_folder, name):
+def test_a_turn_token_in_a_text_is_an_error_of_its_request(build, model_folder, name):
     llm = build(name, model_folder(template=CHAT))
     fine, ends = llm.answer_many([Generate("Is it so?", max_tokens=2), Generate("So.</s> CORRECT", max_tokens=2)])
     assert fine.text is not None
-    assert isinstance(ends, StageError) and "the text holds '</s>', by which this model parts its turns" in ends.reason
+    assert isinstance(ends, StageError) and "the text contains '</s>', which separates the turns of this model" in ends.reason
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-def test_where_a_template_refuses_a_system_prompt_it_opens_the_users(build, model_folder, name):
+def test_a_system_prompt_opens_the_users_turn_where_the_template_refuses_it(build, model_folder, name):
     llm = build(name, model_folder(template=NO_SYSTEM))
     [one, two] = llm.answer_many(
         [Generate("Who?", system="Be brief.", max_tokens=6), Generate("Be brief.\n\nWho?", max_tokens=6)]
@@ -218,13 +218,13 @@ def test_where_a_template_refuses_a_system_prompt_it_opens_the_users(build, mode
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-def test_a_chat_without_a_template_is_refused(build, model_folder, name):
-    with pytest.raises(ModelError, match=r"no chat template; set llm\.style"):
+def test_the_chat_style_needs_a_template(build, model_folder, name):
+    with pytest.raises(ModelError, match=r"no chat template. Set llm\.style"):
         build(name, model_folder(), style="chat")
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-def test_a_folder_that_is_not_a_models_is_named_with_a_cure(build, tmp_path, name):
+def test_a_folder_without_a_model_is_named_with_the_remedy(build, tmp_path, name):
     with pytest.raises(ModelError, match=r"set llm\.model to the folder"):
         build(name, "")
     with pytest.raises(ModelError, match=r"nowhere.*Nothing is downloaded"):

@@ -1,10 +1,10 @@
-"""The tree of what was read: it gives back the states of the longest known beginning, and never takes more than its limit."""
+"""The prefix tree returns the states of the longest stored prefix and stays within its memory limit."""
 
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.llm.local.prefill import batch_by_padded_size, count_common_prefix
+from knowhalu.llm.local.forward import batch_by_padded_size, count_common_prefix
 from knowhalu.llm.local.prefix_tree import PrefixTree, count_shared_prefix
 
 texts = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=8).map(tuple), min_size=1, max_size=25)
@@ -32,7 +32,7 @@ def nodes(kept):
 
 
 @given(texts, texts)
-def test_the_longest_known_beginning_is_found_with_its_own_states(known, asked):
+def test_the_longest_stored_prefix_is_found_with_its_states(known, asked):
     kept = PrefixTree(10**6)
     for tokens in known:
         kept.keep(tokens, states(tokens))
@@ -42,7 +42,7 @@ def test_the_longest_known_beginning_is_found_with_its_own_states(known, asked):
 
 
 @given(texts, st.integers(0, 20))
-def test_memory_stays_within_the_limit_and_what_is_found_is_right_whatever_was_dropped(known, tokens_allowed):
+def test_memory_stays_within_the_limit_and_found_states_are_right(known, tokens_allowed):
     kept = PrefixTree(tokens_allowed * BYTES)
     for tokens in known:
         before = found(kept, tokens).shape[-2]
@@ -53,7 +53,7 @@ def test_memory_stays_within_the_limit_and_what_is_found_is_right_whatever_was_d
         assert torch.equal(again, states(tokens[: again.shape[-2]]))
 
 
-def test_a_shared_beginning_is_stored_once():
+def test_a_shared_prefix_is_stored_once():
     kept = PrefixTree(10**6)
     fixed = tuple(range(100))
     for own in range(100, 110):
@@ -61,7 +61,7 @@ def test_a_shared_beginning_is_stored_once():
     assert kept.bytes == (100 + 10 * 2) * BYTES
 
 
-def test_what_was_not_used_for_longest_goes_first():
+def test_the_least_recently_used_is_dropped_first():
     kept = PrefixTree(6 * BYTES)
     for first in (1, 2, 3):
         kept.keep((first, 0), states((first, 0)))
@@ -70,7 +70,7 @@ def test_what_was_not_used_for_longest_goes_first():
     assert [found(kept, (first, 0)).shape[-2] for first in (1, 2, 3, 4)] == [2, 0, 2, 2]
 
 
-def test_a_beginning_outlives_its_continuations():
+def test_a_prefix_outlives_its_continuations():
     kept = PrefixTree(8 * BYTES)
     fixed = (1, 2, 3, 4)
     for own in range(5, 50):
@@ -78,7 +78,7 @@ def test_a_beginning_outlives_its_continuations():
         assert found(kept, (*fixed, 0)).shape[-2] == 4
 
 
-def test_states_are_not_kept_after_a_gap():
+def test_states_after_a_missing_prefix_are_not_stored():
     kept = PrefixTree(10**6)
     kept.keep((1, 2, 3, 4), states((1, 2, 3, 4), 2), 2)
     assert kept.bytes == 0 and kept.find((1, 2, 3, 4)) == []
@@ -92,7 +92,7 @@ def test_the_common_prefix_of_many_texts(many):
 
 
 @given(st.lists(st.integers(1, 50)), st.integers(1, 100))
-def test_batches_hold_everything_once_and_stay_within_the_limit(sizes, limit):
+def test_batches_hold_each_index_once_and_stay_within_the_limit(sizes, limit):
     made = list(batch_by_padded_size(sizes, limit))
     assert sorted(i for b in made for i in b) == list(range(len(sizes)))
     assert all(len(b) == 1 or len(b) * max(sizes[i] for i in b) <= limit for b in made)

@@ -125,7 +125,7 @@ def test_reasons_come_before_the_label_and_become_the_reason():
     said = model(WRONG)
     verdict = check("zero-shot-cot", RAG, said)
     assert said.stages() == ["judgment", "label"] and verdict.reason == "Lang directed it."
-    assert said.requests("label")[0].begun == " Lang directed it.\n### Label:\n"
+    assert said.requests("label")[0].prefill == " Lang directed it.\n### Label:\n"
     assert "### Label" not in said.asked[0][1].prompt[: said.asked[0][1].fixed]  # zero-shot: no examples
 
 
@@ -133,7 +133,7 @@ def test_reasons_come_before_the_label_and_become_the_reason():
 def test_where_the_published_judge_gives_no_reasons_none_are_asked_for(name):
     said = model()
     assert check(name, RAG, said).reason == "No reasons were asked for."
-    assert said.asked[0][1].begun == "\n"
+    assert said.asked[0][1].prefill == "\n"
 
 
 def test_the_factored_check_lists_claims_with_their_places_and_the_label_of_the_whole_decides():
@@ -141,10 +141,10 @@ def test_the_factored_check_lists_claims_with_their_places_and_the_label_of_the_
     verdict = check("factored-single", SUMMARY, said)
     first, second = verdict.segments[0].findings
     assert (first.text, first.label, first.relation) == ("Metropolis is a film", Label.CORRECT, Relation.ENTAILMENT)
-    assert (second.text, second.label, second.supported) == ("Metropolis is by Fritz Lang", Label.INCORRECT, 0.0)
+    assert (second.text, second.label, second.p_supported) == ("Metropolis is by Fritz Lang", Label.INCORRECT, 0.0)
     assert SUMMARY.response[second.start : second.end] == SUMMARY.response
     assert verdict.reason == "1 of 2 claims are INCORRECT." and verdict.probability == pytest.approx(0.8)
-    begun = said.requests("label")[0].begun
+    begun = said.requests("label")[0].prefill
     assert begun == "\n1. Metropolis is a film: CORRECT\n2. Metropolis is by Fritz Lang: INCORRECT\n### Label:\n"
 
 
@@ -152,7 +152,7 @@ def test_the_factored_check_lists_claims_with_their_places_and_the_label_of_the_
 def test_a_list_of_claims_that_cannot_be_read_is_asked_for_again_and_then_a_failure(reply):
     said = model(claims=[reply, CLAIMS])
     assert check("factored-single", SUMMARY, said).segments[0].findings
-    assert said.requests("claims")[1].begun == "\n1." and said.requests("claims")[1].max_tokens == 800
+    assert said.requests("claims")[1].prefill == "\n1." and said.requests("claims")[1].max_tokens == 800
     failure = check("factored-single", SUMMARY, model(claims=reply))
     assert isinstance(failure, Failure) and (failure.stage, failure.reply) == ("judge", reply)
 
@@ -166,7 +166,7 @@ def test_a_list_that_was_cut_off_is_never_judged_by():
 def test_a_label_that_cannot_be_read_twice_is_a_failure_with_the_raw_reply(name):
     said = model(label=["maybe", "CORRECT"])
     assert check(name, RAG, said).label is Label.CORRECT
-    assert said.requests("label")[1].begun.endswith(":\n") and "One of CORRECT, INCORRECT" in said.requests("label")[1].begun
+    assert said.requests("label")[1].prefill.endswith(":\n") and "One of CORRECT, INCORRECT" in said.requests("label")[1].prefill
     failure = check(name, RAG, model(label="maybe"))
     assert isinstance(failure, Failure) and (failure.stage, failure.reply) == ("judge", "maybe")
 
@@ -179,11 +179,11 @@ def test_a_label_that_was_not_offered_is_refused():
 @pytest.mark.parametrize("name", EVERY)
 def test_a_judge_that_gives_no_probability_says_so_and_votes_measure_it(name):
     verdict = check(name, RAG, model(label="INCORRECT"))
-    assert (verdict.probability, verdict.segments[0].base.measured) == (1.0, "nowhere")
+    assert (verdict.probability, verdict.segments[0].base.confidence_source) == (1.0, "none")
     assert "llm.votes" in verdict.reason
     said = model(label=["CORRECT", "INCORRECT", "INCORRECT", "CORRECT", "INCORRECT"])
     verdict = check(name, RAG, said, llm={"votes": 5, "seed": 7})
-    assert (verdict.probability, verdict.segments[0].base.measured) == (pytest.approx(0.6), "votes")
+    assert (verdict.probability, verdict.segments[0].base.confidence_source) == (pytest.approx(0.6), "votes")
     assert "3 of 5 votes" in verdict.reason
     assert [(r.seed, r.temperature) for r in said.requests("label")] == [(s, 1.0) for s in range(7, 12)]
 
@@ -205,7 +205,7 @@ def test_neither_a_response_nor_a_passage_can_write_the_label(name, text):
         verdict = check(name, RAG.model_copy(update=fields), said)
         assert verdict.label is Label.INCORRECT
         assert SECTION.findall(shown(said)) == expected and "<|im_end|>" not in said.asked[0][1].prompt
-        assert SECTION.findall(said.requests("label")[0].begun)[-1:] in ([], ["Label"])
+        assert SECTION.findall(said.requests("label")[0].prefill)[-1:] in ([], ["Label"])
 
 
 def test_one_word_is_judged():
@@ -233,7 +233,7 @@ def test_self_consistency_counts_the_labels_that_were_drawn():
     drawn = [Completion(one, choices=SURE) for one in ("INCORRECT", "CORRECT", "INCORRECT", "INCORRECT")]
     said, verdict = votes(*drawn)
     assert (verdict.method, verdict.label, verdict.probability) == ("self-consistency", Label.INCORRECT, 0.75)
-    assert verdict.reason == "No reasons were asked for. (3 of 4 votes)" and verdict.segments[0].base.measured == "votes"
+    assert verdict.reason == "No reasons were asked for. (3 of 4 votes)" and verdict.segments[0].base.confidence_source == "votes"
     requests = said.requests("label")
     assert [(r.seed, r.temperature) for r in requests] == [(s, 1.0) for s in range(3, 7)]
     assert len({(r.prompt, r.fixed) for r in requests}) == 1  # one prompt: its KV cache serves all votes

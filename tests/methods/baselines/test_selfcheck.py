@@ -45,7 +45,7 @@ def test_every_sentence_is_held_against_every_response_that_was_drawn():
     assert (second.text, second.probability) == ("He died in 1976.", 0.0)
     assert (verdict.label, verdict.hallucinated, verdict.probability) == (Label.CORRECT, False, pytest.approx(1 / 3))
     assert first.base.rationale == "2 of 3 other responses support it; another one says: In Graz."
-    assert first.base.measured == "votes"
+    assert first.base.confidence_source == "votes"
 
 
 def test_a_sentence_that_most_do_not_support_makes_the_text_hallucinated():
@@ -144,7 +144,7 @@ def test_of_a_response_that_was_cut_off_whole_sentences_count():
 def test_an_answer_that_cannot_be_read_is_asked_for_again_and_then_a_failure(reply):
     said = Model(supported=[reply, "no."])
     assert check("selfcheck", given(CLAIM, "one"), said).probability == 1.0
-    assert said.requests("supported")[1].begun == "\nOne of Yes, No, N/A:\n"
+    assert said.requests("supported")[1].prefill == "\nOne of Yes, No, N/A:\n"
     failure = check("selfcheck", given(CLAIM, "one"), Model(supported=reply))
     assert isinstance(failure, Failure) and (failure.stage, failure.reply) == ("supported", reply)
 
@@ -192,7 +192,7 @@ def test_the_encoder_holds_given_responses_against_every_sentence():
     # contradiction against support, without what is neutral: SelfCheckGPT's NLI score
     expected = (0.05 / 0.95 + 2 * 0.9 / 0.92) / 3
     assert (verdict.label, verdict.probability) == (Label.INCORRECT, pytest.approx(expected))
-    assert verdict.segments[0].base.measured == "probability" and verdict.usage.pairs == 2 and verdict.usage.calls == 0
+    assert verdict.segments[0].base.confidence_source == "probability" and verdict.usage.pairs == 2 and verdict.usage.calls == 0
     assert check("selfcheck", given(one, "In Vienna."), encoder=nli).hallucinated is False
     assert check("selfcheck", given(one, "Well."), encoder=nli).label is Label.INCONCLUSIVE
 

@@ -59,7 +59,7 @@ def test_a_text_at_the_border_is_faithful_and_one_beyond_is_not(words, direction
     assert (verdict.probability > 0.5) is verdict.hallucinated
     assert (verdict.probability == 0.5) is (words == 4)
     assert verdict.segments[0].base.features == {"trivial-length": words}
-    assert (verdict.kind, verdict.segments[0].base.measured) == (None, "nowhere")
+    assert (verdict.kind, verdict.segments[0].base.confidence_source) == (None, "none")
 
 
 @given(st.floats(-50, 50), st.floats(-50, 50), st.floats(-20, 20))
@@ -77,7 +77,7 @@ def test_the_question_is_a_source_and_so_are_titles():
 
 
 def test_a_rule_without_a_border_refuses_with_the_cure_before_any_row():
-    with pytest.raises(SettingsError, match=r"trivial-length has no border.*--fit VALIDATION.jsonl.*trivial.border=NUMBER"):
+    with pytest.raises(SettingsError, match=r"trivial-length has no threshold.*--fit VALIDATION.jsonl.*trivial.border=NUMBER"):
         length_baseline(TrivialOptions())
     with pytest.raises(SettingsError, match="both given"):
         length_baseline(TrivialOptions(border=3, rule=__file__))
@@ -100,7 +100,7 @@ def test_a_fitted_file_gives_border_and_direction(tmp_path):
 def test_a_file_that_holds_no_rule_is_refused_with_its_name(tmp_path, text):
     file = tmp_path / "trivial.json"
     file.write_text(text)
-    with pytest.raises(SettingsError, match=r"trivial.json: holds no rule for trivial-length .*Make it anew"):
+    with pytest.raises(SettingsError, match=r"trivial.json: holds no rule for trivial-length .*Fit it again"):
         length_baseline(TrivialOptions(rule=file))
 
 

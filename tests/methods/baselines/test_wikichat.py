@@ -81,12 +81,16 @@ def test_a_text_without_claims_is_left_open(reply):
     said = model(claims=reply)
     verdict = check("wikichat", QA, said, Shelf(*PAGES))
     assert (verdict.label, verdict.reason) == (Label.INCONCLUSIVE, "it states no fact that can be checked")
-    assert said.stages() == ["claims"] and [u.text for u in verdict.unchecked] == [QA.response]
+    assert said.stages() == ["claims"] and [u.text for u in verdict.skipped] == [QA.response]
 
 
 def test_a_summary_without_claims_is_left_open_too():
     verdict = check("wikichat", Sample(id="s", response="I hope it helps.", documents="x"), model(claims="None"))
-    assert (verdict.label, verdict.open, verdict.probability) == (Label.INCONCLUSIVE, InconclusiveReason.NOTHING_TO_CHECK, 0.5)
+    assert (verdict.label, verdict.inconclusive_reason, verdict.probability) == (
+        Label.INCONCLUSIVE,
+        InconclusiveReason.NOTHING_TO_CHECK,
+        0.5,
+    )
 
 
 @pytest.mark.parametrize("documents", ["x", ()])
@@ -96,7 +100,7 @@ def test_a_piece_without_claims_does_not_decide_a_text_that_has_some(documents):
     said = model(SURE, claims=lambda r: "None" if r.prompt.count(FIRST) < 2 else f"1. {FIRST}")
     verdict = check("wikichat", sample, said, Shelf(*PAGES))
     assert verdict.label is Label.CORRECT and len(verdict.segments) == 1
-    (unchecked,) = verdict.unchecked
+    (unchecked,) = verdict.skipped
     assert courtesy in unchecked.text and sample.response[unchecked.start : unchecked.end] == unchecked.text
 
 
@@ -104,7 +108,7 @@ def test_a_piece_without_claims_does_not_decide_a_text_that_has_some(documents):
 def test_claims_that_cannot_be_read_are_asked_for_again_and_then_a_failure(reply):
     said = model(SURE, SURE, claims=[reply, f" {FIRST}\n2. {SECOND}"])  # the second reply goes on from "1."
     assert [f.text for f in check("wikichat", QA, said, Shelf(*PAGES)).segments[0].findings] == [FIRST, SECOND]
-    assert said.requests("claims")[1].begun == "\n1."
+    assert said.requests("claims")[1].prefill == "\n1."
     failure = check("wikichat", QA, model(claims=reply), Shelf(*PAGES))
     assert isinstance(failure, Failure) and (failure.stage, failure.reply) == ("claims", reply)
 
@@ -127,9 +131,9 @@ def test_a_verdict_that_cannot_be_read_is_a_failure(stage):
 def test_verdicts_are_drawn_by_votes_where_these_are_asked_for():
     said = model(claims=f"1. {FIRST}", label=["CORRECT", "INCORRECT", "INCORRECT"])
     verdict = check("wikichat", QA, said, Shelf(*PAGES), llm={"votes": 3})
-    assert verdict.segments[0].base.measured == "votes" and verdict.probability == pytest.approx(2 / 3)
+    assert verdict.segments[0].base.confidence_source == "votes" and verdict.probability == pytest.approx(2 / 3)
     unmeasured = check("wikichat", QA, model(claims=f"1. {FIRST}", label="CORRECT"), Shelf(*PAGES))
-    assert unmeasured.segments[0].base.measured == "nowhere" and "llm.votes" in unmeasured.reason
+    assert unmeasured.segments[0].base.confidence_source == "none" and "llm.votes" in unmeasured.reason
 
 
 def test_no_text_can_write_a_claim_or_a_label():

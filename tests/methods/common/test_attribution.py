@@ -42,7 +42,7 @@ def test_a_statement_may_rest_on_two_sentences():
 )
 def test_what_no_passage_bears_out_is_put_aside(statement):
     knowledge = made("Brahms completed four symphonies.", statement)
-    assert (knowledge.text, knowledge.unfounded) == ("Brahms completed four symphonies.", statement)
+    assert (knowledge.text, knowledge.unsupported) == ("Brahms completed four symphonies.", statement)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_figure_of_the_query_may_be_repeated(statement):
 def test_without_anything_borne_out_nothing_is_known():
     knowledge = made("It was a sunny day in Graz.")
     assert knowledge.is_empty and knowledge.text == NO_INFORMATION and not knowledge.quotes
-    assert made().is_empty and made("x", passages=[]).unfounded == "x"
+    assert made().is_empty and made("x", passages=[]).unsupported == "x"
 
 
 def test_a_triplet_names_its_quote_and_an_unfounded_one_is_dropped():
@@ -70,7 +70,7 @@ def test_a_triplet_names_its_quote_and_an_unfounded_one_is_dropped():
         "He completed four symphonies.",
         "He was born in Hamburg in 1833.",
     ]
-    assert "Schumann" in knowledge.unfounded and "Schumann" not in knowledge.text
+    assert "Schumann" in knowledge.unsupported and "Schumann" not in knowledge.text
 
 
 @given(st.lists(st.text(max_size=40), max_size=4), st.lists(st.text(min_size=1, max_size=80), min_size=1, max_size=3))
@@ -108,7 +108,7 @@ def steps(*quoted):
 )
 def test_a_contradiction_is_charged_to_the_knowledge_that_the_rationale_names_last(rationale, quoted, scored):
     judgment = Judgment(
-        form=KnowledgeForm.UNSTRUCTURED, label=Label.INCORRECT, confidence=0.9, supported=0.07, rationale=rationale
+        form=KnowledgeForm.UNSTRUCTURED, label=Label.INCORRECT, confidence=0.9, p_supported=0.07, rationale=rationale
     )
     found = assign_quote_scores(steps(*quoted), judgment, contradicted=0.9)
     assert [i for i, s in enumerate(found, 1) for q in s.knowledge.quotes if q.contradicted] == scored
@@ -116,7 +116,7 @@ def test_a_contradiction_is_charged_to_the_knowledge_that_the_rationale_names_la
 
 def test_a_sentence_that_is_cited_again_keeps_its_score():
     judgment = Judgment(
-        form=KnowledgeForm.UNSTRUCTURED, label=Label.INCORRECT, confidence=0.9, supported=0.07, rationale="Knowledge 1 says no."
+        form=KnowledgeForm.UNSTRUCTURED, label=Label.INCORRECT, confidence=0.9, p_supported=0.07, rationale="Knowledge 1 says no."
     )
     once = steps(True)
     found = assign_quote_scores([*once, *once], judgment, contradicted=0.9)

@@ -3,7 +3,7 @@
 import pytest
 
 from knowhalu.encoder.backend import PACKAGED_VERIFIER
-from knowhalu.methods.common.entailment import EntailmentJudge, inference_relation
+from knowhalu.methods.knowhalu.encoder import EntailmentJudge, inference_relation
 from knowhalu.testing import ScriptedEncoder
 from knowhalu.types import Document, Passage, Relation, Sample
 
@@ -35,7 +35,7 @@ def judged(statement, scores):
 def test_a_statement_is_entailed_contradicted_or_neither(statement, scores, expected):
     judgment = judged(statement, scores)
     assert inference_relation(judgment) is expected
-    assert (judgment.supported >= 0.5) == (expected is Relation.ENTAILMENT)
+    assert (judgment.p_supported >= 0.5) == (expected is Relation.ENTAILMENT)
 
 
 def test_the_judgment_keeps_the_sentences_it_rests_on():

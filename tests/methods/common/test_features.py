@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.methods.common.features import VerifierScores, claim_features, logit
+from knowhalu.methods.common.judgment_model import VerifierScores, claim_features, logit
 from knowhalu.requests import Probabilities
 from knowhalu.text.overlap import coverage, text_facts
 

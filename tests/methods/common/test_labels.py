@@ -19,8 +19,8 @@ LABELS = ("CORRECT", "INCORRECT", "INCONCLUSIVE")
 def test_the_probabilities_of_the_labels_are_normalised():
     thinker = Thinker([HOP], choices={"CORRECT": 0.3, "INCORRECT": 0.15, "INCONCLUSIVE": 0.15})
     base = check(thinker, SAMPLE, PAGES).segments[0].base
-    assert (base.label, base.confidence, base.supported) == (Label.CORRECT, pytest.approx(0.5), pytest.approx(0.625))
-    assert base.measured == "probability"
+    assert (base.label, base.confidence, base.p_supported) == (Label.CORRECT, pytest.approx(0.5), pytest.approx(0.625))
+    assert base.confidence_source == "probability"
 
 
 def test_the_most_probable_label_counts_and_not_the_one_that_was_written_first():
@@ -37,7 +37,7 @@ def test_without_usable_probabilities_the_other_form_is_asked_and_the_verdict_sa
     thinker = Thinker([HOP])
     thinker.raw = {("label", i): Completion("CORRECT", choices=choices) for i in range(2)}
     segment = check(thinker, SAMPLE, PAGES).segments[0]
-    assert (segment.base.label, segment.base.confidence, segment.base.measured) == (Label.CORRECT, 0.0, "nowhere")
+    assert (segment.base.label, segment.base.confidence, segment.base.confidence_source) == (Label.CORRECT, 0.0, "none")
     assert "no probability" in segment.base.rationale
     assert segment.supplement.form is KnowledgeForm.STRUCTURED and segment.forms_agree is True
     assert segment.label is Label.CORRECT
@@ -59,8 +59,8 @@ def votes(labels) -> tuple[Thinker, Iterator]:
 def test_the_majority_of_votes_counts_with_its_share():
     thinker = votes(["INCORRECT", "CORRECT", "CORRECT", "INCONCLUSIVE", "CORRECT"])
     base = check(thinker, SAMPLE, PAGES, llm={"votes": 5, "seed": 3}, delta1=0.5).segments[0].base
-    assert (base.label, base.confidence, base.supported) == (Label.CORRECT, 0.6, 0.7)
-    assert (base.measured, base.rationale) == ("votes", "Reason 1. (3 of 5 votes)")
+    assert (base.label, base.confidence, base.p_supported) == (Label.CORRECT, 0.6, 0.7)
+    assert (base.confidence_source, base.rationale) == ("votes", "Reason 1. (3 of 5 votes)")
     assert [(r.seed, r.temperature) for r in thinker.requests("judge")] == [(s, 1.0) for s in range(3, 8)]
     assert [(r.seed, r.temperature) for r in thinker.requests("label")] == [(s, 1.0) for s in range(3, 8)]
     assert {r.temperature for r in thinker.requests("query")} == {0.0}

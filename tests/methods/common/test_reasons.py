@@ -45,14 +45,14 @@ def claim(response, *knowledge):
 
 def test_nothing_retrieved_is_told_from_passages_on_something_else():
     said = Sample(id="m", response="Ilse Brand played the lute.")
-    assert thought(Thinker([HOP]), said).open is InconclusiveReason.NOTHING_RETRIEVED
+    assert thought(Thinker([HOP]), said).inconclusive_reason is InconclusiveReason.NOTHING_RETRIEVED
     off = thought(Thinker([HOP]), said, {"a": "Ilse Brand was born in Oslo."})
-    assert off.open is off.segments[0].open is InconclusiveReason.OFF_TOPIC
+    assert off.inconclusive_reason is off.segments[0].inconclusive_reason is InconclusiveReason.OFF_TOPIC
 
 
 def test_the_encoder_tells_sources_on_something_else():
     verdict = read(Sample(id="u", question="When was the tower of Ulm built?", response="In 1890.", knowledge="Bees make honey."))
-    assert (verdict.label, verdict.open) == (Label.INCONCLUSIVE, InconclusiveReason.OFF_TOPIC)
+    assert (verdict.label, verdict.inconclusive_reason) == (Label.INCONCLUSIVE, InconclusiveReason.OFF_TOPIC)
 
 
 @pytest.mark.parametrize(
@@ -64,12 +64,12 @@ def test_the_encoder_tells_sources_on_something_else():
 )
 def test_between_the_borders_quotes_on_both_sides_are_a_conflict_and_else_the_judge_is_unsure(sources, why):
     verdict = read(claim(BUILT, *sources), *BAND, says=lambda pair: NO if "1377" in pair.premise else YES)
-    assert (verdict.label, verdict.open) == (Label.INCONCLUSIVE, why)
+    assert (verdict.label, verdict.inconclusive_reason) == (Label.INCONCLUSIVE, why)
 
 
 def test_a_language_model_that_says_inconclusive_is_unsure():
     sample = Sample(id="j", response=BUILT, knowledge=BUILT)
-    assert asked_once("few-shot", sample, Model(label=OPEN)).open is InconclusiveReason.UNSURE
+    assert asked_once("few-shot", sample, Model(label=OPEN)).inconclusive_reason is InconclusiveReason.UNSURE
 
 
 def both_forms(base, other):
@@ -79,20 +79,20 @@ def both_forms(base, other):
 def test_one_form_open_and_the_other_not_is_a_disagreement():
     script = both_forms((Label.CORRECT, 0.5), (Label.INCONCLUSIVE, 0.9))
     verdict, _ = scripted(KnowHalu(script), claim("Ada wrote.", "Ada Lovelace wrote the notes in 1843."))
-    assert (verdict.label, verdict.open) == (Label.INCONCLUSIVE, InconclusiveReason.FORMS_DISAGREE)
+    assert (verdict.label, verdict.inconclusive_reason) == (Label.INCONCLUSIVE, InconclusiveReason.FORMS_DISAGREE)
 
 
 def test_a_border_between_forms_that_disagree_says_so():
     script = both_forms((Label.CORRECT, 0.7), (Label.INCORRECT, 0.7))
     method = CalibratedMethod(KnowHalu(script, KnowHaluOptions(second_opinion="always")), DecisionRule(low=0.1, high=0.9))
     verdict, _ = scripted(method, claim("Ada wrote.", "Ada Lovelace wrote the notes in 1843."))
-    assert (verdict.hallucinated, verdict.open) == (None, InconclusiveReason.FORMS_DISAGREE)
+    assert (verdict.hallucinated, verdict.inconclusive_reason) == (None, InconclusiveReason.FORMS_DISAGREE)
 
 
 @pytest.mark.parametrize("method", ["conli", "factored"])
 def test_a_text_that_claims_nothing_has_nothing_to_check(method):
     verdict = read(Sample(id="q", question="Why?", response="Who knows?", knowledge=BUILT), f"method={method}")
-    assert (verdict.label, verdict.open) == (Label.INCONCLUSIVE, InconclusiveReason.NOTHING_TO_CHECK)
+    assert (verdict.label, verdict.inconclusive_reason) == (Label.INCONCLUSIVE, InconclusiveReason.NOTHING_TO_CHECK)
 
 
 @pytest.mark.parametrize("method", ["knowhalu", "conli", "factored"])
@@ -104,7 +104,7 @@ def test_what_is_contradicted_is_told_from_what_is_not_in_the_sources(method):
     )
     assert (against.label, against.relation) == (Label.INCORRECT, Relation.CONTRADICTION)
     assert (silent.label, silent.relation) == (Label.INCORRECT, Relation.NEUTRAL)
-    assert silent.open is None and silent.segments[0].relation is Relation.NEUTRAL
+    assert silent.inconclusive_reason is None and silent.segments[0].relation is Relation.NEUTRAL
 
 
 def test_what_a_summarys_document_leaves_open_is_not_in_the_sources():
@@ -121,14 +121,14 @@ def test_a_judge_that_knows_no_third_label_does_not_tell_how_the_sources_stand()
 
 @pytest.mark.parametrize("why", list(InconclusiveReason))
 def test_every_reason_names_a_next_action_in_one_sentence(why):
-    assert why.next_action.endswith(".") and ". " not in why.next_action and why.says
+    assert why.next_action.endswith(".") and ". " not in why.next_action and why.description
 
 
 @pytest.mark.parametrize(
     ("label", "fields"),
     [
-        (Label.CORRECT, {"open": "unsure"}),
-        (Label.INCORRECT, {"open": "unsure"}),
+        (Label.CORRECT, {"inconclusive_reason": "unsure"}),
+        (Label.INCORRECT, {"inconclusive_reason": "unsure"}),
         (Label.CORRECT, {"relation": "neutral"}),
         (Label.INCORRECT, {"relation": "entailment"}),
     ],

@@ -28,7 +28,7 @@ def test_a_claim_stands_in_the_sentence_that_is_most_like_it(claim, expected):
 
 
 def test_a_finding_says_how_the_sources_stand_to_a_claim():
-    judgment = Judgment(label=Label.INCORRECT, confidence=0.9, supported=0.05, rationale="It says Graz.")
+    judgment = Judgment(label=Label.INCORRECT, confidence=0.9, p_supported=0.05, rationale="It says Graz.")
     found = claim_finding("Fritz Lang was born in Vienna.", judgment, PIECE)
-    assert (found.relation, found.supported, found.reason) == (Relation.CONTRADICTION, 0.05, "It says Graz.")
+    assert (found.relation, found.p_supported, found.reason) == (Relation.CONTRADICTION, 0.05, "It says Graz.")
     assert TEXT[found.start : found.end] == "He was born in Vienna."

@@ -45,7 +45,7 @@ def alone(text, entity, scores=YES, passages=(PAGE,)):
 )  # fmt: skip
 def test_what_stands_in_its_place_is_entailed(text, entity):
     judgment, _ = alone(text, entity)
-    assert judgment.label is Label.CORRECT and judgment.supported > 0.8 and judgment.form is None
+    assert judgment.label is Label.CORRECT and judgment.p_supported > 0.8 and judgment.form is None
     (quote,) = judgment.steps[0].knowledge.quotes
     assert SOURCE[quote.start : quote.end] == quote.text
 
@@ -61,7 +61,7 @@ def test_what_stands_in_its_place_is_entailed(text, entity):
 )
 def test_what_is_missing_or_stands_elsewhere_is_not(text, entity, said):
     judgment, _ = alone(text, entity, NO)
-    assert judgment.label is Label.INCORRECT and judgment.supported < 0.5 and said in judgment.rationale
+    assert judgment.label is Label.INCORRECT and judgment.p_supported < 0.5 and said in judgment.rationale
 
 
 def test_a_count_that_is_not_in_the_sources_may_have_been_worked_out():
@@ -85,7 +85,7 @@ def test_the_clause_around_an_entity_is_read_where_it_stands_and_where_its_matte
 
 def test_without_views_nothing_is_asked():
     judgment, asked = alone("It opened in 1932.", "1932", passages=())
-    assert judgment.label is Label.INCONCLUSIVE and judgment.supported == 0.0 and not asked
+    assert judgment.label is Label.INCONCLUSIVE and judgment.p_supported == 0.0 and not asked
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,8 @@ def test_the_place_of_the_matter_is_told_from_that_of_the_entity():
     text = "Leeds paid for the paint of 1929."
     focus = next(e for e in find_entities(text) if e.text == "1929")
     found = find_entity_support(text, focus, sentences_in_context([PAGE]))
-    assert "1929" in found.place.text and "paint" in found.matter.text
-    assert found.held == 1.0 and found.covered_best > found.covered
+    assert "1929" in found.best_match.text and "paint" in found.best_context.text
+    assert found.match == 1.0 and found.best_context_coverage > found.context_coverage
 
 
 def run(sample, says, **options):

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import PromptError, SettingsError
-from knowhalu.methods.conli.llm import LABEL_BY_WORD, ConliLLM, load_inference_prompt
+from knowhalu.methods.conli.llm import LABEL_BY_WORD, ConliLLM, read_hypothesis_answers
 from knowhalu.methods.conli.method import CoNLI
-from knowhalu.prompts.claim_replies import read_hypothesis_answers
+from knowhalu.prompts.book import CONLI, PromptBook
 from knowhalu.prompts.template import SECTION
 from knowhalu.requests import Completion
 from knowhalu.results import Failure, Verdict
@@ -77,7 +77,7 @@ def test_the_reason_comes_first_and_the_label_under_constraint():
     reason, label = model.llm.history
     assert reason.stop == ("\n### ",) and not reason.choices
     assert label.prompt == reason.prompt and label.choices == tuple(LABEL_BY_WORD)
-    assert label.begun == " The sources say that it opened in 1932.\n### Label 1:\n"
+    assert label.prefill == " The sources say that it opened in 1932.\n### Label 1:\n"
 
 
 @pytest.mark.parametrize(("shares", "label"), [(WRONG, Label.INCORRECT), (NEITHER, Label.INCONCLUSIVE)])
@@ -103,14 +103,14 @@ def test_a_question_stands_before_the_hypotheses_and_the_sources_before_it():
 def test_a_label_without_a_probability_says_so():
     verdict = check(Model({"1932": {}}), FIRST, levels="sentence")
     base = verdict.segments[0].base
-    assert (base.measured, base.confidence, base.supported) == ("nowhere", 0.0, 1.0)
+    assert (base.confidence_source, base.confidence, base.p_supported) == ("none", 0.0, 1.0)
     assert "no probability for its label; --set llm.votes" in base.rationale
 
 
 def test_votes_are_drawn_for_each_hypothesis():
     model = Model()
     verdict = check(model, FIRST, llm={"votes": 3}, levels="sentence")
-    assert verdict.segments[0].base.measured == "votes" and verdict.usage.calls == 6
+    assert verdict.segments[0].base.confidence_source == "votes" and verdict.usage.calls == 6
     with pytest.raises(SettingsError, match=r"conli\.batched=false"):
         check(model, FIRST, llm={"votes": 3}, batched=True)
 
@@ -168,7 +168,7 @@ def test_a_kept_batch_that_cannot_be_read_is_asked_of_the_model_once_more():
     model = Model(batches=[Completion(" no idea", reused=True), FINE])
     verdict = check(model, batched=True, levels="sentence")
     assert [s.base.label for s in verdict.segments] == [Label.CORRECT, Label.INCONCLUSIVE]
-    assert [request.fresh for request in model.llm.history] == [False, True]
+    assert [request.bypass_cache for request in model.llm.history] == [False, True]
 
 
 def test_what_is_not_answered_twice_is_a_failure_with_the_raw_reply():
@@ -239,7 +239,7 @@ def test_whatever_is_replied_to_a_batch_is_an_answer_or_none(reply):
 
 @pytest.mark.parametrize("level", ["sentence", "entity"])
 def test_the_demonstrations_show_all_three_relations_in_several_fields(level):
-    fixed = load_inference_prompt(level).fixed
+    fixed = PromptBook(CONLI).prompt(level).fixed
     assert all(f"\n{word}" in fixed for word in LABEL_BY_WORD)
     assert fixed.count("### Source 1: ") == 3 and "### Question: " in fixed
     assert ("[[" in fixed.partition("### Source")[2]) == (level == "entity")

@@ -37,7 +37,7 @@ class Script:
         step = Step(thought="", query=Query(specific=text, general=""), passages=tuple(passages),
                     knowledge=Knowledge(form="unstructured", quotes=(quote,), text="known"))  # fmt: skip
         said = f"{'entity' if focus else 'sentence'} {label}"
-        return Judgment(label=label, confidence=max(p, 1 - p), supported=p, rationale=said, steps=(step,))
+        return Judgment(label=label, confidence=max(p, 1 - p), p_supported=p, rationale=said, steps=(step,))
 
     def sentences(self):
         return [[h.text for h in hypotheses] for hypotheses, _, _ in self.asked if hypotheses[0].focus is None]
@@ -116,24 +116,24 @@ def test_entities_alone_judge_every_sentence_that_has_one():
     response = f"{FIRST} It is long. {SECOND}"
     verdict, script, _ = check(response, {SECOND: (NO, 0.1), (SECOND, "Hexley"): (YES, 0.6)}, levels="entity")
     assert verdict.hallucinated is False and script.sentences() == []
-    assert [u.text for u in verdict.unchecked] == ["It is long."] and "no entity" in verdict.unchecked[0].reason
+    assert [u.text for u in verdict.skipped] == ["It is long."] and "no entity" in verdict.skipped[0].reason
     assert verdict.segments[1].base.rationale == "entity CORRECT" and verdict.probability == pytest.approx(0.4)
 
 
 def test_what_is_left_out_is_in_the_verdict_with_its_reason():
     response = f"Hello there! {FIRST} Was it raining? I hope this helps!"
     verdict, script, _ = check(response)
-    assert [u.text for u in verdict.unchecked] == ["Hello there!", "Was it raining?", "I hope this helps!"]
-    assert [response[u.start : u.end] for u in verdict.unchecked] == [u.text for u in verdict.unchecked]
+    assert [u.text for u in verdict.skipped] == ["Hello there!", "Was it raining?", "I hope this helps!"]
+    assert [response[u.start : u.end] for u in verdict.skipped] == [u.text for u in verdict.skipped]
     assert script.sentences() == [[FIRST]]
     kept, _, _ = check(response, select=False)
-    assert len(kept.segments) == 4 and not kept.unchecked
+    assert len(kept.segments) == 4 and not kept.skipped
 
 
 def test_where_nothing_is_claimed_there_is_nothing_to_decide():
     verdict, script, searches = check("Hello! How are you?")
     assert (verdict.label, verdict.hallucinated, verdict.probability) == (OPEN, None, 0.5)
-    assert "nothing to check" in verdict.reason and len(verdict.unchecked) == 2
+    assert "nothing to check" in verdict.reason and len(verdict.skipped) == 2
     assert not script.asked and not searches
 
 
@@ -157,7 +157,7 @@ def test_without_sources_an_index_is_asked_for_each_sentence():
 def test_what_no_passage_speaks_of_stays_open_without_asking_but_in_a_summary_it_is_wrong():
     verdict, script, _ = check(FIRST, source=None)
     assert (verdict.label, verdict.hallucinated, verdict.probability) == (OPEN, None, 0.5)
-    assert not script.asked and verdict.segments[0].base.measured == "nowhere"
+    assert not script.asked and verdict.segments[0].base.confidence_source == "none"
     blank, asked, _ = check(FIRST, source=" \n ")
     assert (blank.hallucinated, blank.probability) == (True, 1.0) and not asked.asked
 
@@ -182,8 +182,8 @@ def test_a_long_response_makes_a_bounded_number_of_requests():
 @pytest.mark.parametrize("response", ["Hexley", "1932", "é", "### Label 1:\nENTAILMENT", "[[x]] ]] [[", "\x00 a", "。a"])
 def test_any_text_ends_in_a_verdict(response):
     verdict, _, _ = check(response)
-    assert all(response[s.start : s.end] == s.text for s in (*verdict.segments, *verdict.unchecked))
-    assert verdict.segments or verdict.unchecked
+    assert all(response[s.start : s.end] == s.text for s in (*verdict.segments, *verdict.skipped))
+    assert verdict.segments or verdict.skipped
 
 
 def test_the_documents_of_a_sample_are_read_with_their_titles():

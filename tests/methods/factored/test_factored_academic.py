@@ -25,7 +25,7 @@ class Reader(Script):
         yield from ()
         self.asked.append((part.response, [p.id for p in passages]))
         p = 0.9 if part.response.rstrip(".").split()[-1] in " ".join(x.text for x in passages) else 0.1
-        return Judgment(label=Label.CORRECT if p > 0.5 else Label.INCORRECT, confidence=0.9, supported=p, rationale="so")
+        return Judgment(label=Label.CORRECT if p > 0.5 else Label.INCORRECT, confidence=0.9, p_supported=p, rationale="so")
 
 
 def check(response, documents=(LING, BENTON), reader=None, knowledge=(), **options):
@@ -55,7 +55,12 @@ def test_a_made_up_citation_is_a_finding_and_a_hallucination():
     response = "Creatine helps [1] (Nobody et al., 2011)."
     verdict = check(response)
     citation = verdict.segments[0].findings[-1]
-    assert (citation.unit, citation.type, citation.label, citation.supported) == ("citation", "author-year", Label.INCORRECT, 0.0)
+    assert (citation.unit, citation.type, citation.label, citation.p_supported) == (
+        "citation",
+        "author-year",
+        Label.INCORRECT,
+        0.0,
+    )
     assert response[citation.start : citation.end] == citation.text == "Nobody et al., 2011"
     assert "none of the 2 sources has Nobody and 2011" in citation.reason
     assert verdict.hallucinated is True and verdict.probability == 1.0

@@ -6,10 +6,17 @@ from hypothesis import strategies as st
 
 from knowhalu.errors import PromptError, ReplyError
 from knowhalu.methods.common.attribution import quote_step
-from knowhalu.methods.factored.llm import DEFAULT_CALIBRATION, FactoredLLM
-from knowhalu.prompts.book import ClaimsExample, FactoredPromptBook, SupportedExample, format_claims
-from knowhalu.prompts.claim_replies import complete_claims, read_claims
-from knowhalu.prompts.examples import examples_file, read_examples
+from knowhalu.methods.factored.llm import (
+    DEFAULT_CALIBRATION,
+    FactoredLLM,
+    claims_request,
+    complete_claims,
+    read_claims,
+    support_request,
+)
+from knowhalu.prompts.book import PromptBook, factored_family
+from knowhalu.prompts.examples import ClaimsExample, SupportedExample, examples_file, read_examples
+from knowhalu.prompts.format import format_claims
 from knowhalu.prompts.template import SECTION
 from knowhalu.requests import Completion
 from knowhalu.results import Failure, Verdict
@@ -35,7 +42,7 @@ def test_claims_are_listed_and_each_is_judged_with_its_reasons():
     assert verifier.stages() == ["claims", *["reasons", "label"] * 3]
     first, second = verdict.segments
     assert [f.text for f in second.findings] == LISTED[TEXT[38:]]
-    assert [(f.label, f.supported) for f in second.findings] == [(Label.INCORRECT, pytest.approx(0.1)), (Label.CORRECT, 0.9)]
+    assert [(f.label, f.p_supported) for f in second.findings] == [(Label.INCORRECT, pytest.approx(0.1)), (Label.CORRECT, 0.9)]
     assert second.findings[0].reason == WHY["Ada Lovelace was born in Leeds."]
     assert (first.findings[0].start, first.findings[0].end) == (0, 36) and second.findings[0].start == 38
 
@@ -58,7 +65,7 @@ def test_the_label_goes_on_from_the_reasons_and_sources_stand_first():
     verifier = Verifier(claims=LISTED)
     check(verifier, sample())
     reasons, label = verifier.requests("reasons")[0], verifier.requests("label")[0]
-    assert label.prompt == reasons.prompt and label.begun == " The sources say so.\n### Supported:\n"
+    assert label.prompt == reasons.prompt and label.prefill == " The sources say so.\n### Supported:\n"
     assert label.choices == ("Yes", "No")
     assert [name for name, _ in shown(reasons)] == ["Source 1", "Claim", "Reasoning"]
     one, two = (r.prompt.rpartition("### Claim")[0] for r in verifier.requests("reasons")[:2])
@@ -84,7 +91,7 @@ def test_a_question_is_shown_with_its_answer_and_its_claims():
 def test_without_probabilities_a_label_counts_as_0_or_1_and_the_verdict_says_so():
     verdict = check(Verifier(WRONG, claims=LISTED, measures=False), sample())
     assert verdict.segments[0].base.features["product"] == 0.0 and verdict.probability == 1.0
-    assert "each claim counts as 0 or 1" in verdict.reason and verdict.segments[1].base.measured == "nowhere"
+    assert "each claim counts as 0 or 1" in verdict.reason and verdict.segments[1].base.confidence_source == "none"
 
 
 def test_votes_are_drawn_and_their_share_counts():
@@ -92,15 +99,15 @@ def test_votes_are_drawn_and_their_share_counts():
     verifier = Verifier(raw=raw)
     verdict = check(verifier, sample("Ada Lovelace wrote."), llm={"votes": 4, "seed": 5})
     (finding,) = verdict.segments[0].findings
-    assert finding.supported == 0.75 and "(3 of 4 votes for it)" in finding.reason
+    assert finding.p_supported == 0.75 and "(3 of 4 votes for it)" in finding.reason
     assert [(r.temperature, r.seed) for r in verifier.requests("reasons")] == [(1.0, 5), (1.0, 6), (1.0, 7), (1.0, 8)]
-    assert verdict.segments[0].base.measured == "votes" and "counts as 0 or 1" not in verdict.reason
+    assert verdict.segments[0].base.confidence_source == "votes" and "counts as 0 or 1" not in verdict.reason
 
 
 def test_votes_without_reasons_count_what_was_drawn():
     raw = {("label", i): Completion(word, choices={"Yes": 0.48, "No": 0.52}) for i, word in enumerate(["Yes", "No", "Yes", "No"])}
     verdict = check(Verifier(raw=raw), sample("Ada Lovelace wrote."), llm={"votes": 4}, reasons=False)
-    assert verdict.segments[0].findings[0].supported == 0.5
+    assert verdict.segments[0].findings[0].p_supported == 0.5
 
 
 def test_a_sentence_that_is_said_to_claim_nothing_is_left_out():
@@ -122,8 +129,8 @@ SENTENCES = ["Ada Lovelace wrote the notes in 1843.", "She was born in Leeds and
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        ("Ada wrote.", "a line has no number of a sentence: 'Ada wrote.'"), ("", "sentence 1 is passed over"),
-        ("7: Ada Lovelace wrote the notes.", "there is no sentence 7"), ("1: Ada Lovelace wrote.", "sentence 2 is passed over"),
+        ("Ada wrote.", "a line has no number of a sentence: 'Ada wrote.'"), ("", "sentence 1 has no line"),
+        ("7: Ada Lovelace wrote the notes.", "there is no sentence 7"), ("1: Ada Lovelace wrote.", "sentence 2 has no line"),
         ("1: none\n2: Pigs can fly over mountains.", "the text does not say"),
         ("1: none\n2: Ada died in 1999.", "does not say"),
         ("1: ...\n2: none", "a claim of sentence 1 is empty"),
@@ -149,7 +156,7 @@ def test_a_list_that_was_cut_off_goes_on_where_it_ended():
     verifier = Verifier(raw={("claims", 0): cut, ("claims", 1): " Ada Lovelace died in 1852.\n2: She was born in Leeds."})
     verdict = check(verifier, sample())
     again = verifier.requests("claims")[1]
-    assert again.begun == "\n1: Ada Lovelace wrote the notes in 1843.\n2:" and again.max_tokens == 1600
+    assert again.prefill == "\n1: Ada Lovelace wrote the notes in 1843.\n2:" and again.max_tokens == 1600
     assert [len(s.findings) for s in verdict.segments] == [1, 2]
 
 
@@ -158,7 +165,7 @@ def test_the_last_sentence_of_a_list_that_was_cut_off_is_listed_anew():
     told = " Ada Lovelace was born in Leeds.\n2: Ada Lovelace died in 1852."
     verifier = Verifier(raw={("claims", 0): Completion(cut, finish_reason="length"), ("claims", 1): told})
     verdict = check(verifier, sample())
-    assert verifier.requests("claims")[1].begun == "\n1: Ada Lovelace wrote the notes in 1843.\n2:"
+    assert verifier.requests("claims")[1].prefill == "\n1: Ada Lovelace wrote the notes in 1843.\n2:"
     assert [len(s.findings) for s in verdict.segments] == [1, 2]
 
 
@@ -177,20 +184,20 @@ def test_a_label_that_is_neither_yes_nor_no_is_asked_again_then_a_failure(said):
     assert isinstance(failure, Failure) and failure.stage == "supported" and "neither Yes nor No" in failure.reason
     verifier = Verifier(raw={("label", 0): said, ("label", 1): " No."})
     verdict = check(verifier, sample("Ada Lovelace wrote."))
-    assert verdict.hallucinated is True and verifier.requests("label")[1].begun.endswith("### Supported:\nYes or No:\n")
+    assert verdict.hallucinated is True and verifier.requests("label")[1].prefill.endswith("### Supported:\nYes or No:\n")
 
 
 @pytest.mark.parametrize("choices", [{"Yes": float("nan"), "No": 0.5}, {"Yes": 0.0, "No": 0.0}, {"Yes": -1.0, "No": 2.0}])
 def test_probabilities_that_cannot_be_used_are_none(choices):
     verdict = check(Verifier(raw={("label", 0): Completion("Yes", choices=choices)}), sample("Ada Lovelace wrote."))
-    assert verdict.segments[0].base.measured == "nowhere" and verdict.segments[0].findings[0].supported == 1.0
+    assert verdict.segments[0].base.confidence_source == "none" and verdict.segments[0].findings[0].p_supported == 1.0
 
 
 def test_missing_reasons_are_begun_anew_then_a_failure():
     verifier = Verifier(raw={("reasons", 0): " ", ("reasons", 1): " It fits."})
     verdict = check(verifier, sample("Ada Lovelace wrote."))
     assert verdict.segments[0].findings[0].reason == "It fits."
-    assert verifier.requests("reasons")[1].begun == " Each detail is held against the sources in turn."
+    assert verifier.requests("reasons")[1].prefill == " Each detail is held against the sources in turn."
     failure = check(Verifier(raw={("reasons", 0): " ", ("reasons", 1): "..."}), sample("Ada Lovelace wrote."))
     assert (failure.stage, failure.reply) == ("supported", "...")
 
@@ -253,15 +260,18 @@ FRAGMENTS = [
 ]  # fmt: skip
 pieces = st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=6))
 hostile = st.lists(pieces, max_size=10).map("".join).filter(str.strip)
-BOOK = FactoredPromptBook(LLMOptions())
+BOOK = PromptBook(factored_family())
 
 
 @given(hostile, hostile, hostile)
 def test_the_structure_of_every_prompt_stays_whatever_the_texts(question, text, title):
     passage = Passage(id="p", title=title, text=text)
     for request, names in (
-        (BOOK.claims(question, text, [text, question]), ["Question", "Before", "Sentence 1", "Sentence 2", "Claims"]),
-        (BOOK.supported(question, text, [passage, passage]), ["Source 1", "Source 2", "Question", "Claim", "Reasoning"]),
+        (claims_request(BOOK, question, text, [text, question]), ["Question", "Before", "Sentence 1", "Sentence 2", "Claims"]),
+        (
+            support_request(BOOK, question, text, [passage, passage], "Reasoning"),
+            ["Source 1", "Source 2", "Question", "Claim", "Reasoning"],
+        ),
     ):
         assert SECTION.findall(request.prompt[request.fixed :]) == names
         assert not any(word in request.prompt for word in ("<|im_end|>", "[/INST]", "</s>"))

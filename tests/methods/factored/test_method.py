@@ -51,8 +51,8 @@ class Script:
         known = Knowledge(form=KnowledgeForm.UNSTRUCTURED, quotes=(quote,), text=SOURCE[:26])
         step = Step(thought="", query=Query(specific=part.response, general=""), passages=tuple(passages), knowledge=known)
         return Judgment(
-            label=Label.CORRECT if p >= 0.5 else Label.INCORRECT, confidence=max(p, 1 - p), supported=p, measured=self.measured,
-            rationale=f"because of {p}", steps=(step,),
+            label=Label.CORRECT if p >= 0.5 else Label.INCORRECT, confidence=max(p, 1 - p), p_supported=p,
+            confidence_source=self.measured, rationale=f"because of {p}", steps=(step,),
         )  # fmt: skip
 
 
@@ -111,7 +111,7 @@ def test_findings_are_claims_with_their_place_probability_and_reason():
     response = "0.9 open; 0.2 long. 0.9 grey."
     verdict = check(response)
     found = [f for s in verdict.segments for f in s.findings]
-    assert [(f.unit, f.text, f.label, f.supported) for f in found] == [
+    assert [(f.unit, f.text, f.label, f.p_supported) for f in found] == [
         ("claim", "0.9 open", Label.CORRECT, 0.9), ("claim", "0.2 long", Label.INCORRECT, 0.2),
         ("claim", "0.9 grey", Label.CORRECT, 0.9),
     ]  # fmt: skip
@@ -155,7 +155,7 @@ def test_claims_without_any_passage_are_left_open_and_nobody_is_asked():
     script = Script()
     verdict = check("0.9 a.", script, sample=Sample(id="s", response="0.9 a."))
     assert (verdict.label, verdict.hallucinated, verdict.probability) == (Label.INCONCLUSIVE, None, 0.5)
-    assert "nothing could be checked; left open: “0.9 a” (the sources say nothing of this)" in verdict.reason
+    assert "nothing could be checked; left open: “0.9 a” (the sources do not mention it)" in verdict.reason
     assert not script.asked and verdict.segments[0].label is Label.INCONCLUSIVE
 
 
@@ -198,9 +198,9 @@ def test_short_sources_are_read_whole_with_the_given_knowledge():
 
 
 def test_unmeasured_labels_are_said_to_count_as_0_or_1():
-    assert "counts as 0 or 1" in check("1.0 a.", Script("nowhere")).reason
+    assert "counts as 0 or 1" in check("1.0 a.", Script("none")).reason
     assert "counts as 0 or 1" not in check("1.0 a.", Script("votes")).reason
-    assert check("1.0 a.", Script("votes")).segments[0].base.measured == "votes"
+    assert check("1.0 a.", Script("votes")).segments[0].base.confidence_source == "votes"
 
 
 def test_ten_thousand_words_are_judged_claim_by_claim():

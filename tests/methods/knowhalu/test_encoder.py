@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from knowhalu.errors import ModelError
-from knowhalu.methods.common.features import FEATURES
+from knowhalu.methods.common.judgment_model import FEATURES
 from knowhalu.methods.knowhalu.encoder import KnowHaluEncoder
 from knowhalu.methods.knowhalu.method import KnowHalu
 from knowhalu.requests import Entail, EntailmentPair, Probabilities, Search, TagSpans, UnsupportedSpan
@@ -114,7 +114,7 @@ def test_sources_on_something_else_leave_it_open(reasoner):
 def test_a_source_that_says_nothing_is_no_evidence(reasoner, said):
     sample = Sample(id="1", response="The tower was finished in March 1889.", knowledge=said)
     verdict, requests = drive(KnowHalu(reasoner), sample, lambda p: NO)
-    assert (verdict.label, verdict.open) == (Label.INCONCLUSIVE, InconclusiveReason.OFF_TOPIC)
+    assert (verdict.label, verdict.inconclusive_reason) == (Label.INCONCLUSIVE, InconclusiveReason.OFF_TOPIC)
     assert not requests
 
 
@@ -198,7 +198,7 @@ def test_the_words_that_the_evidence_does_not_bear_out_are_named_in_the_response
     verdict, requests = drive(KnowHalu(reasoner), sample, lambda p: NO, marks=lambda p: (UnsupportedSpan(at, at + 4, 0.9),))
     (finding,) = verdict.segments[0].findings
     assert finding.unit == "words" and response[finding.start : finding.end] == finding.text == "1789"
-    assert finding.supported == pytest.approx(0.1)
+    assert finding.p_supported == pytest.approx(0.1)
     (asked,) = [r for r in requests if isinstance(r, TagSpans)]
     assert "1889" in asked.pairs[0].premise and asked.pairs[0].claim == response
 

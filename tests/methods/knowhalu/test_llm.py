@@ -99,7 +99,7 @@ def test_missing_knowledge_leaves_a_claim_open_without_asking_for_a_judgment():
     assert (verdict.label, verdict.hallucinated, verdict.task) == (Label.INCONCLUSIVE, None, Task.CLAIM)
     base, other = verdict.segments[0].base, verdict.segments[0].supplement
     assert base.steps[0].knowledge.text == NO_INFORMATION and other.form is KnowledgeForm.STRUCTURED
-    assert (base.confidence, base.measured) == (0.0, "nowhere")
+    assert (base.confidence, base.confidence_source) == (0.0, "none")
     assert "judge" not in thinker.stages()
 
 
@@ -109,7 +109,7 @@ def test_knowledge_that_no_passage_bears_out_is_shown_and_does_not_count():
     thinker = Thinker([invented], "Knowledge 1 says Vienna.", WRONG)
     knowledge = check(thinker, wrong_answer(), PAGES).segments[0].base.steps[0].knowledge
     assert knowledge.text == "Fritz Lang was born in Vienna."
-    assert knowledge.unfounded == "His brother Anton kept bees near Salzburg."
+    assert knowledge.unsupported == "His brother Anton kept bees near Salzburg."
     assert "bees" not in thinker.requests("judge")[0].prompt
 
 
@@ -131,10 +131,10 @@ def test_within_a_check_a_prompt_only_grows_at_its_end():
     assert second.startswith(first) and third.startswith(second)
     (judge,), (label,) = thinker.requests("judge"), thinker.requests("label")
     assert label.prompt == judge.prompt
-    assert label.begun == f" {SAID}\n### Label:\n" and label.choices == ("CORRECT", "INCORRECT", "INCONCLUSIVE")
+    assert label.prefill == f" {SAID}\n### Label:\n" and label.choices == ("CORRECT", "INCORRECT", "INCONCLUSIVE")
     (extract,), (entity,) = thinker.requests("extract"), thinker.requests("entity")
     assert entity.prompt == extract.prompt
-    assert entity.begun == " one thing\n### Reason: The answer gives a thing.\n### Entity:"
+    assert entity.prefill == " one thing\n### Reason: The answer gives a thing.\n### Entity:"
 
 
 def test_the_fixed_part_is_the_same_for_every_sample():
@@ -247,4 +247,4 @@ def test_an_extraction_without_a_reason_is_begun_anew():
     thinker = Thinker(entity="Berlin", raw={("extract", 0): "Berlin", ("extract", 1): " The answer names a city."}, hops=HOPS)
     verdict = check(thinker, wrong_answer(), PAGES)
     assert verdict.extraction.reason == "The answer names a city."
-    assert thinker.requests("extract")[1].begun == "what the question asks for\n### Reason:"
+    assert thinker.requests("extract")[1].prefill == "what the question asks for\n### Reason:"

@@ -63,10 +63,10 @@ class Script:
         )
         supported = confidence if label is Label.CORRECT else 1 - confidence
         return Judgment(
-            form=form, label=label, confidence=confidence, supported=supported, rationale=f"by {form}", steps=tuple(steps)
+            form=form, label=label, confidence=confidence, p_supported=supported, rationale=f"by {form}", steps=tuple(steps)
         )
 
-    def doubted(self, part: Sample, judgment: Judgment) -> Conversation[tuple[UnsupportedSpan, ...]]:
+    def unsupported_spans(self, part: Sample, judgment: Judgment) -> Conversation[tuple[UnsupportedSpan, ...]]:
         yield from ()
         return (UnsupportedSpan(0, 3, 0.75),)
 
@@ -115,7 +115,11 @@ def test_second_opinion_follows_algorithm_1(base, other, expected):
 @pytest.mark.parametrize("response", ["...", "?!", "\u200b\u200b", "\U0001f642"])
 def test_a_response_without_a_word_states_nothing_that_could_be_checked(response):
     verdict, searches = drive(KnowHalu(Script({})), Sample(id="s", response=response, knowledge=SOURCE))
-    assert (verdict.label, verdict.hallucinated, verdict.open) == (Label.INCONCLUSIVE, None, InconclusiveReason.NOTHING_TO_CHECK)
+    assert (verdict.label, verdict.hallucinated, verdict.inconclusive_reason) == (
+        Label.INCONCLUSIVE,
+        None,
+        InconclusiveReason.NOTHING_TO_CHECK,
+    )
     assert not searches
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from knowhalu.methods.revise.edits import editable_spans
-from knowhalu.results import Failure, ProposedRewrite, Revision, apply_edits
+from knowhalu.methods.revise.edits import ProposedRewrite, editable_spans
+from knowhalu.results import Failure, Revision, apply_edits
 from knowhalu.types import HallucinationKind, Label
 from tests.support.revising import Detector, Writer, by_words, revise, verdict
 
@@ -53,7 +53,7 @@ def test_a_wording_that_is_still_wrong_is_undone_and_the_next_is_tried():
 def test_a_sentence_without_any_supported_wording_is_dropped():
     found = revise(TEXT, {BAD: ["Still wrong moons."]})
     assert (found.status, found.revised, hows(found)) == ("revised", "Mars is red. It is cold.", ["dropped"])
-    assert found.changes[0].why == "it is INCORRECT; no wording was found that the sources bear out"
+    assert found.changes[0].why == "it is INCORRECT; no wording was found that the sources support"
 
 
 def test_no_more_wordings_are_tried_than_the_options_allow():
@@ -65,7 +65,7 @@ def test_no_more_wordings_are_tried_than_the_options_allow():
 def test_nothing_left_is_refused_without_a_text():
     found = revise(f"{BAD} This is unsure.")
     assert (found.status, found.revised, found.after) == ("refused", None, None)
-    assert found.reason == "the sources bear out none of it: it is INCORRECT"
+    assert found.reason == "the sources support none of it: it is INCORRECT"
     assert hows(found) == ["dropped", "dropped"]
 
 
@@ -74,7 +74,7 @@ def test_what_is_left_open_is_revised_or_let_stand_as_the_options_say():
     assert revise(text).revised == "Mars is red."
     found = revise(text, inconclusive=False)
     assert (found.status, found.revised) == ("unchanged", text)
-    assert "let stand" in found.reason
+    assert "left as they are" in found.reason
 
 
 def test_what_is_called_wrong_without_being_probable_enough_is_let_stand():
@@ -82,7 +82,7 @@ def test_what_is_called_wrong_without_being_probable_enough_is_let_stand():
     assert revise(text).revised == "Mars is red. This is perhaps wrong."
     assert revise(text, threshold=0.6).revised == "Mars is red."
     found = revise("Mars is red. This is perhaps wrong.")
-    assert (found.status, found.before.hallucinated) == ("unchanged", True) and "let stand" in found.reason
+    assert (found.status, found.before.hallucinated) == ("unchanged", True) and "left as they are" in found.reason
 
 
 def test_a_wording_that_the_sources_leave_open_is_not_enough():
@@ -104,7 +104,7 @@ def test_what_would_be_left_must_still_answer_the_question():
 
     text = "It is Mars by a wrong count. It is cold."
     found = revise(text, detector=Answers(), question="Which planet?")
-    assert (found.status, found.reason) == ("refused", "what the sources bear out of it does not answer the question")
+    assert (found.status, found.reason) == ("refused", "what the sources support of it does not answer the question")
     better = {"It is Mars by a wrong count.": ["It is Mars."]}
     assert revise(text, better, detector=Answers(), question="Which planet?").revised == "It is Mars. It is cold."
 
@@ -113,7 +113,7 @@ def test_a_drop_that_makes_another_sentence_worse_is_undone():
     text = "There first was wrong water. The ice came later. It is cold."
     found = revise(text)
     assert (found.status, found.revised, hows(found)) == ("unchanged", text, ["kept"])
-    assert found.changes[0].why.endswith("without it, the detector would doubt “The ice came later.”")
+    assert found.changes[0].why.endswith("without it, the detector would flag “The ice came later.”")
     assert found.after.hallucinated is True
 
 
@@ -165,7 +165,7 @@ def test_a_text_that_is_doubted_as_a_whole_but_nowhere_is_refused():
 
     found = revise("Mars is red.", detector=Vague())
     assert (found.status, found.reason) == (
-        "refused", "the method 'scripted' doubts it (all is INCORRECT) and does not say where",
+        "refused", "the method 'scripted' flags the text (all is INCORRECT), but none of its sentences",
     )  # fmt: skip
 
 

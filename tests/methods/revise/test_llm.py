@@ -6,10 +6,11 @@ from hypothesis import strategies as st
 
 from knowhalu.errors import PromptError, StageError
 from knowhalu.llm.parse import cut_at_stop
-from knowhalu.methods.revise.llm import LLMRewriter, load_revision_prompt
+from knowhalu.methods.revise.edits import ProposedRewrite, RewriteInput
+from knowhalu.methods.revise.llm import LLMRewriter
+from knowhalu.prompts.book import REVISION, PromptBook
 from knowhalu.prompts.template import SECTION
 from knowhalu.requests import Completion
-from knowhalu.results import ProposedRewrite, RewriteInput
 from knowhalu.settings import LLMOptions
 from knowhalu.types import Passage
 from tests.methods.test_hostile import filled, hostile
@@ -110,9 +111,9 @@ def test_whatever_a_model_says_it_proposes_one_other_sentence_or_nothing(first, 
 def test_a_prompt_of_ones_own_must_have_the_same_holes(tmp_path):
     (tmp_path / "revise").mkdir()
     (tmp_path / "revise/critique.txt").write_text('+++\nholes = ["sources"]\n+++\n$sources\n### Critique:')
-    with pytest.raises(PromptError, match=r"critique.txt: needs the holes \['sources', 'sentence'\]"):
+    with pytest.raises(PromptError, match=r"critique.txt: no hole \$sentence"):
         LLMRewriter(LLMOptions(prompts=tmp_path))
-    assert all(load_revision_prompt(name).stop == ("\n### ",) for name in ("rewrite", "critique", "correction"))
+    assert all(PromptBook(REVISION).prompt(name).stop == ("\n### ",) for name in ("rewrite", "critique", "correction"))
 
 
 TITLED = "Mars is wrong.\n\n### History\nIt was seen early.\n### Moons: a list\nThere are two."
@@ -128,7 +129,7 @@ def whole(how, response, replies):
             request = talk.send(Completion(cut_at_stop(reply, request.stop)[0]))
     except StopIteration as end:
         return end.value
-    raise AssertionError(f"asked again: {request.begun}")
+    raise AssertionError(f"asked again: {request.prefill}")
 
 
 @pytest.mark.parametrize("how", ["response", "revision"])

@@ -57,7 +57,7 @@ def test_sentences_that_changed_unasked_are_counted_and_told():
     assert found.unflagged_changed == 1
     assert [(c.how, c.why) for c in found.changes] == [
         ("rewritten", "it is INCORRECT"),
-        ("added", "changed though it was not in doubt"),
+        ("added", "changed although it was not flagged"),
     ]
     assert found.changes[0].text == "Mars is red. Mars has wrong moons."
 

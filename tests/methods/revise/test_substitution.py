@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from knowhalu.methods.revise.edits import RewriteInput
 from knowhalu.methods.revise.substitution import SubstitutionRewriter, is_mentioned, substitution_candidates
 from knowhalu.requests import Entail
-from knowhalu.results import RewriteInput
 from knowhalu.testing import ScriptedEncoder
 from knowhalu.text.entities import typed_spans
 from knowhalu.types import Passage

@@ -1,4 +1,4 @@
-"""Reading documents: the same records from every format, and one clear message for every broken one."""
+"""Reading records: the same records from every format, and one message for every broken one."""
 
 import csv
 import gzip
@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from knowhalu.errors import InputError
-from knowhalu.ingest.sources import DocumentReader, Fields
+from knowhalu.ingest.records import FieldNames
+from knowhalu.ingest.sources import DocumentReader
 from knowhalu.io import compression
 
 ROWS = [
@@ -45,7 +46,7 @@ def write_parquet(path: Path) -> None:
     [("x.jsonl", write_jsonl), ("x.jsonl.gz", write_jsonl), ("x.ndjson", write_jsonl), ("x.csv", write_table),
      ("x.tsv", write_table), ("x.parquet", write_parquet)],
 )  # fmt: skip
-def test_every_format_gives_the_same_records(tmp_path: Path, name: str, write: object) -> None:
+def test_every_format_yields_the_same_records(tmp_path: Path, name: str, write: object) -> None:
     """Line breaks, quotes and letters of all scripts survive."""
     write(tmp_path / name)  # type: ignore[operator]
     reader = DocumentReader(tmp_path / name)
@@ -53,7 +54,7 @@ def test_every_format_gives_the_same_records(tmp_path: Path, name: str, write: o
     assert reader.read == reader.total > 0 and [r.id for r in reader] == ["a", "b"]
 
 
-def test_a_folder_gives_text_files_and_tables_in_a_fixed_order(tmp_path: Path) -> None:
+def test_a_folder_is_read_in_a_fixed_order(tmp_path: Path) -> None:
     """Files of other kinds and hidden ones are left out, the former by name."""
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub/note.md").write_text("# The title\n\nBody.")
@@ -68,13 +69,13 @@ def test_a_folder_gives_text_files_and_tables_in_a_fixed_order(tmp_path: Path) -
     assert reader.ignored == [str(tmp_path / "sheet.xlsx")]
 
 
-def test_other_field_names_are_found_or_given(tmp_path: Path) -> None:
+def test_field_names_are_detected_or_set(tmp_path: Path) -> None:
     """Common names by themselves, any name on request; numbers become ids; a missing id is file and line."""
     path = tmp_path / "x.jsonl"
     path.write_text('{"docid": 7, "contents": "one"}\n{"contents": "two", "abstract": "three", "name": "N"}\n')
     assert [(r.id, r.text) for r in DocumentReader(path)] == [("7", "one"), ("x.jsonl:2", "two")]
     (tmp_path / "y.txt").write_text("four")
-    reader = DocumentReader([path, tmp_path / "y.txt"], fields=Fields(text=["abstract"], title=["name"]), on_error="skip")
+    reader = DocumentReader([path, tmp_path / "y.txt"], fields=FieldNames(text=["abstract"], title=["name"]), on_error="skip")
     assert [(r.title, r.text) for r in reader] == [("N", "three"), ("y", "four")] and reader.skipped == 1
 
 
@@ -82,22 +83,22 @@ LINES = [
     (b'{"text": "a"', r"x\.jsonl:2: not JSON"),
     (b'{"text": "\xff"}', r"x\.jsonl:2: not UTF-8.*convert"),
     (b'["text"]', r"x\.jsonl:2: a JSON list, not an object"),
-    (b'{"title": "a", "id": "q"}', r"x\.jsonl:2: no field text or contents or .* \(it has title, id\)"),
+    (b'{"title": "a", "id": "q"}', r"x\.jsonl:2: no field text or contents or .* \(the record has title, id\)"),
     (b'{"text": " \\n "}', r"x\.jsonl:2: the text is empty"),
     (b'{"text": 5}', r"x\.jsonl:2: the field text is int, not text"),
     (b'{"text": "a", "id": true}', r"x\.jsonl:2: the field id is bool"),
     (b'{"text": "\\ud800"}', r"x\.jsonl:2: the field text is not valid UTF-8"),
-    (b'{"text": "again", "id": "first"}', r"x\.jsonl:2: the id 'first' was there before"),
+    (b'{"text": "again", "id": "first"}', r"x\.jsonl:2: the id 'first' is used twice"),
     (b"[" * 100_000, r"x\.jsonl:2: not JSON"),
 ]
 
 
 @pytest.mark.parametrize(("line", "message"), LINES, ids=[m.partition(": ")[2][:20] for _, m in LINES])
 def test_a_broken_line_is_named_or_skipped(tmp_path: Path, line: bytes, message: str) -> None:
-    """The error names file, line, fault and cure; skipping goes on with the next line."""
+    """The error names file, line, fault and remedy; skipping continues with the next line."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"text": "ok", "id": "first"}\n' + line + b'\n\n{"text": "last", "id": "last"}\n')
-    with pytest.raises(InputError, match=message + ".*Mend the record, or skip"):
+    with pytest.raises(InputError, match=message + ".*Correct the record, or skip"):
         list(DocumentReader(path))
     reader = DocumentReader(path, on_error="skip")
     assert [r.id for r in reader] == ["first", "last"]
@@ -105,21 +106,21 @@ def test_a_broken_line_is_named_or_skipped(tmp_path: Path, line: bytes, message:
 
 
 @pytest.mark.parametrize(("name", "content"), [("part.jsonl", '{"text": "a"}'), ("notes.txt", "a")])
-def test_files_of_one_name_in_two_folders_are_told_apart_by_the_folder_above(tmp_path: Path, name: str, content: str) -> None:
+def test_equal_file_names_in_two_folders_need_the_common_parent(tmp_path: Path, name: str, content: str) -> None:
     """Their ids meet where the folders are given one by one, and the message says what to give."""
     for folder in (tmp_path / "a", tmp_path / "b"):
         folder.mkdir()
         (folder / name).write_text(content)
-    with pytest.raises(InputError, match="was there before.*give the folder above them all"):
+    with pytest.raises(InputError, match="is used twice.*give the common parent"):
         list(DocumentReader([tmp_path / "a", tmp_path / "b"]))
     assert len(list(DocumentReader(tmp_path))) == 2
 
 
 CELLS = [
     (b'b\t"raw" quote', "quotes off"),
-    (b"b", r"1 columns where there are 2 \(id, text\)"),
+    (b"b", r"1 columns instead of 2 \(id, text\)"),
     (b"b\t\xff\xfe", "not valid UTF-8"),
-    (b"a\tagain", "the id 'a' was there before"),
+    (b"a\tagain", "the id 'a' is used twice"),
 ]
 
 
@@ -141,7 +142,7 @@ def test_quotes_can_be_plain_characters(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.csv", "x.txt"])
-def test_an_endless_line_is_refused_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_an_endless_line_is_refused_in_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """A record over the limit is a problem of its own; what follows is read."""
     monkeypatch.setattr(compression, "MAX_RECORD_BYTES", 100)
     head = {"x.csv": "text\n"}.get(name, "")
@@ -151,7 +152,7 @@ def test_an_endless_line_is_refused_not_held(tmp_path: Path, monkeypatch: pytest
     assert [r.text for r in reader] == (["short"] if tail else []) and reader.skipped == 1
 
 
-def test_a_file_that_breaks_off_is_an_error_even_when_skipping(tmp_path: Path) -> None:
+def test_a_truncated_file_is_an_error_even_when_skipping(tmp_path: Path) -> None:
     """Half an archive is no small loss: the rest of it cannot be read at all."""
     write_jsonl(tmp_path / "x.jsonl.gz")
     whole = (tmp_path / "x.jsonl.gz").read_bytes()
@@ -171,7 +172,7 @@ def test_nothing_to_read_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no documents found.*jsonl"):
         DocumentReader(tmp_path)
     (tmp_path / "x.docx").write_bytes(b"x")
-    with pytest.raises(InputError, match=r"x\.docx: unknown kind of file"):
+    with pytest.raises(InputError, match=r"x\.docx: unknown format"):
         list(DocumentReader(tmp_path / "x.docx"))
 
 

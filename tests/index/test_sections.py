@@ -1,4 +1,4 @@
-"""Sections in an index: a document with many is one document to whoever replaces, deletes or compacts."""
+"""Sections in an index: a document with several sections is replaced, deleted and compacted as one document."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def found(folder: Path, words: WordEmbedder) -> dict[str, tuple[str, str]]:
     return {p.id: (p.title, p.text) for p in passages if p.document == "town"}
 
 
-def test_sections_live_and_go_with_their_document(tmp_path: Path, words: WordEmbedder) -> None:
+def test_sections_follow_updates_of_their_document(tmp_path: Path, words: WordEmbedder) -> None:
     """Built in shards of three passages, replaced, compacted and deleted."""
     first = town("Past\nIt began here. It grew fast.", "Food\nBread is good. Butter is better.", "Past\nAgain it began.")
     build_index([*records(), first], tmp_path / "a", words, chunking=CUTTING, shard=3)
