@@ -53,7 +53,7 @@ NOT_WHOLE = [
 @pytest.mark.parametrize("bad", NOT_WHOLE)
 def test_an_incomplete_added_row_is_reported_with_its_line(file, bad):
     file.write_text(file.read_text() + bad + "\n")
-    with pytest.raises(InputError, match=r'mine\.jsonl:41: a row to train on needs "source", "claim" and "label" \(supported'):
+    with pytest.raises(InputError, match=r'mine\.jsonl:41: a training row needs "source", "claim" and "label" \(supported'):
         check_added(file)
 
 
@@ -62,7 +62,7 @@ def test_half_a_character_and_an_empty_file_are_refused(file):
     with pytest.raises(InputError, match=r"mine\.jsonl:1: a text holds half a character"):
         check_added(file)
     file.write_text("")
-    with pytest.raises(InputError, match=r"mine\.jsonl: no rows"):
+    with pytest.raises(InputError, match=r"mine\.jsonl: there are no rows"):
         check_added(file)
 
 
@@ -72,5 +72,5 @@ def test_added_rows_are_read_by_their_own_label():
 
 
 def test_added_shares_that_take_all_draws_are_refused(file):
-    with pytest.raises(InputError, match="leave something to the recipes"):
+    with pytest.raises(InputError, match="sum is below 1"):
         choose_recipes(added=((str(file), 0.6), (str(file), 0.4)))

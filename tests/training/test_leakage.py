@@ -75,7 +75,7 @@ def test_evaluation_files_of_another_format_are_refused(name, tmp_path):
     (tmp_path / "a.jsonl").write_text(json.dumps({"source": TEXT}))
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("source,claim\n")
-    with pytest.raises(InputError, match=rf"{name}: .* make it JSON lines"):
+    with pytest.raises(InputError, match=rf"{name}: .* convert the file to JSON lines"):
         Leakage.of_folder(tmp_path)
 
 

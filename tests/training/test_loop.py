@@ -135,7 +135,7 @@ def test_a_change_of_another_run_or_without_its_record_is_refused(mpnet, data, t
     longer = Trainer(mpnet, data, tmp_path / "longer", replace(LONG, tokens=10 * LONG.tokens), continue_from=change)
     assert longer.progress.share(longer.settings) == pytest.approx(read_change(change).about["progress"]["tokens"] / 400_000)
     write_change(tmp_path / "bare.safetensors", whole.model, mpnet)
-    with pytest.raises(ResumeError, match="does not say where its run stood"):
+    with pytest.raises(ResumeError, match="has no record of its run"):
         Trainer(mpnet, data, tmp_path / "other", LONG, continue_from=tmp_path / "bare.safetensors")
 
 

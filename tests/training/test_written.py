@@ -27,7 +27,7 @@ def test_a_passage_is_held_out_with_its_text(data):
 
 def test_a_text_missing_from_all_files_is_an_error(data):
     here, gone = ({"id": f"p{n}", "of": text_key(text), "start": 0, "end": 4} for n, text in enumerate((document(1), "gone")))
-    with pytest.raises(InputError, match=r"p1: its text \w{16} is not in mix.jsonl.gz; take the files"):
+    with pytest.raises(InputError, match=r"p1: its text \w{16} is not in mix.jsonl.gz; use the unchanged files"):
         next(join_texts([here, gone], [data / "train/mix.jsonl.gz"]))
 
 
