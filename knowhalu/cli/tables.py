@@ -54,7 +54,7 @@ def show_scores(console: Console, scores: Mapping[str, Score], length: Threshold
     console.print("TPR: share of hallucinated rows that were flagged; TNR: of faithful rows that passed; Avg Acc: their mean.")
     console.print("An abstention is correct in neither (+: among hallucinated rows, -: among faithful rows).")
     if length is not None:
-        console.print("'length alone' is fitted on these very rows, so its score is an upper bound.")
+        console.print("'length alone' is fitted on these very rows: an upper bound of what length gives here.")
 
 
 def format_share(value: float | None) -> str:
