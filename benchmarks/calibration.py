@@ -20,15 +20,15 @@ from knowhalu.calibration.calibrate import Calibration, calibrate, read_tunable
 from knowhalu.calibration.cascade import TunableCascade
 from knowhalu.calibration.measures import MEASURE_TITLES, MEASURES, estimate_ratio, measures_with_intervals
 from knowhalu.calibration.objectives import Goal
-from knowhalu.calibration.outcomes import read_verdict_lines
-from knowhalu.calibration.report import UNSCALED_MEASURES, as_json, format_measure
+from knowhalu.calibration.report import UNSCALED_MEASURES, as_json
 from knowhalu.calibration.run_settings import ask_all_settings
+from knowhalu.calibration.tunable import read_verdict_lines
 from knowhalu.calibration.tuning import decide_predictions
 from knowhalu.errors import InputError
 from knowhalu.evaluation.bootstrap import Estimate
 from knowhalu.evaluation.labelled_rows import LabelledRows, read_labelled_rows
 from knowhalu.evaluation.metrics import Predictions
-from knowhalu.evaluation.tables import format_percent
+from knowhalu.evaluation.tables import format_number, format_percent
 from knowhalu.load_settings import load_settings
 from knowhalu.methods.common.calibrated import ScalingKind
 from knowhalu.text.sentences import word_count
@@ -77,7 +77,7 @@ def on_test(found: Calibration, rows: LabelledRows, outcomes: Path) -> Predictio
     profile = found.profile
     settings = load_settings(pairs=[f"method={profile.method}"])
     tuned = read_tunable(settings, read_verdict_lines(outcomes, rows), rows.gold, Goal("risk", 0.05))
-    return decide_predictions(tuned.said(profile.settings), profile.decision)
+    return decide_predictions(tuned.predict(profile.settings), profile.decision)
 
 
 def told(said: Predictions, rows: LabelledRows, matched: np.ndarray[Any, Any]) -> dict[str, dict[str, Estimate]]:
@@ -99,7 +99,7 @@ def goals(val: Path, test: LabelledRows, outcomes: Path, work: Path, matched: An
         fields = as_json(found)
         if number == 0:
             said = read_tunable(load_settings(), read_verdict_lines(outcomes, test), test.gold, goal)
-            plain = told(said.said({"knowhalu": {"base_form": "unstructured", "delta1": 0.0, "delta2": 1.0}}), test, matched)
+            plain = told(said.predict({"knowhalu": {"base_form": "unstructured", "delta1": 0.0, "delta2": 1.0}}), test, matched)
             yield "base form alone", {"test": plain["test"], "matched": plain["matched"]}
         yield name, {
             "settings": fields["profile"]["settings"], "decision": fields["profile"]["decision"],
@@ -121,7 +121,7 @@ def cascades(val: Path, test: LabelledRows, outcomes: Path, work: Path) -> Itera
         )
         assert isinstance(tuned, TunableCascade)
         settings = found.profile.settings
-        said, stage = tuned.said(settings), tuned.stage(settings)
+        said, stage = tuned.predict(settings), tuned.stage(settings)
         decides = stage != ""
         yield f"{risk:g}", {
             "settings": settings,
@@ -170,7 +170,7 @@ def markdown(found: Mapping[str, Any]) -> str:
 
 
 def _cell(name: str, figure: Estimate) -> str:
-    return format_measure(figure) if name in UNSCALED_MEASURES else format_percent(figure)
+    return format_number(figure, digits=3) if name in UNSCALED_MEASURES else format_percent(figure)
 
 
 def main() -> None:
@@ -195,7 +195,7 @@ def main() -> None:
 
 
 def _matched(path: Path) -> Any:
-    from knowhalu.calibration.outcomes import read_set_names
+    from knowhalu.calibration.tunable import read_set_names
 
     return np.array(read_set_names(path)) == "length-matched"
 

@@ -14,10 +14,10 @@ from charts import draw_method_intervals
 
 from knowhalu.datasets.loading import open_dataset
 from knowhalu.evaluation.dataset import DatasetEvaluation, evaluate_dataset
-from knowhalu.evaluation.dataset_tables import as_json
 from knowhalu.evaluation.method_specs import parse_specs
+from knowhalu.evaluation.result_tables import as_json
 from knowhalu.evaluation.subsets import LENGTH_MATCHED
-from knowhalu.evaluation.tables import format_p_value, format_percent, result_title
+from knowhalu.evaluation.tables import format_p_value, format_percent
 from knowhalu.registry import METHODS
 
 SPECS = (
@@ -67,7 +67,7 @@ def run(data: Path, name: str, work: Path, limit: int | None, pairs: list[str]) 
 
 def overview(found: Mapping[str, DatasetEvaluation]) -> str:
     """Lay out methods against sets and their length-matched rows, for each figure that is shown."""
-    results = {name: {r.name: (result_title(r), r.figures) for r in e.comparison.results} for name, e in found.items()}
+    results = {name: {r.name: (r.title, r.figures) for r in e.comparison.results} for name, e in found.items()}
     for name, e in found.items():
         matched = [s for s in e.subsets if s.name == LENGTH_MATCHED and s.rows < e.comparison.rows]
         results |= {f"{name}, {s.name}": {r.name: (r.name, r.figures) for r in s.results} for s in matched}

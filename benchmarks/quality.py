@@ -31,7 +31,7 @@ from verifier import scores
 
 from knowhalu.api import Checker
 from knowhalu.encoder.backend import EncoderBackend
-from knowhalu.io.records import parse_outcome
+from knowhalu.io.outcomes import parse_outcome
 from knowhalu.load_settings import load_settings
 from knowhalu.results import Failure, Outcome, Verdict
 from knowhalu.types import Label

@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 from knowhalu.api import Checker, Reviser
 from knowhalu.errors import InputError, KnowHaluError, ResumeError
-from knowhalu.evaluation.scores import Score, ThresholdRule, fit_threshold_rule, score_labels
+from knowhalu.evaluation.metrics import Score, ThresholdRule, fit_threshold_rule, score_labels
 from knowhalu.io.journal import RESTART_HINT, JournalEntry, OutcomeJournal
-from knowhalu.io.records import InputHashes, format_outcome, hash_id, read_samples
+from knowhalu.io.outcomes import format_outcome
+from knowhalu.io.samples import InputHashes, hash_id, read_samples
 from knowhalu.results import Failure, Outcome, Revision
 from knowhalu.text.sentences import word_count
 from knowhalu.types import Sample

@@ -8,12 +8,13 @@ from typing import Any
 import knowhalu
 from knowhalu.encoder.backend import PACKAGED_VERIFIER, EncoderBackend
 from knowhalu.encoder.score_cache import ScoreCache
-from knowhalu.engine.engine import Backends, Engine, Method, R
+from knowhalu.engine.engine import Backends, Engine, R
 from knowhalu.engine.search_backend import SearchBackend
 from knowhalu.errors import SettingsError
 from knowhalu.io.fitted_files import HASHED_FILES, file_hash
 from knowhalu.llm.reply_cache import model_identity, with_reply_cache
 from knowhalu.methods.common.calibrated import CalibratedMethod, PerSetMethod
+from knowhalu.methods.common.protocol import Method
 from knowhalu.profiles import Profile, read_profile, settings_for_set
 from knowhalu.prompts.examples import prompt_family_hash
 from knowhalu.registry import METHODS, REASONERS, REVISION_FAMILY, REWRITERS, import_object, llm_backend, method_card

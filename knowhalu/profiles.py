@@ -48,7 +48,7 @@ class CalibrationData(Record):
         return text
 
     def shared(self, contents: Iterable[str]) -> int:
-        """Count the rows, by the hashes of their contents (`knowhalu.io.records.hash_sample`), that it was fitted on."""
+        """Count the rows, by the hashes of their contents (`knowhalu.io.samples.hash_sample`), that it was fitted on."""
         data = base64.b64decode(self.hashes)
         known = [data[i : i + HASH_BYTES] for i in range(0, len(data), HASH_BYTES)]
 

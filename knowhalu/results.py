@@ -1,24 +1,15 @@
 """Results: verdicts with segments and evidence, revisions with their changes, and failures with their reasons."""
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NamedTuple, NoReturn, Self
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from pydantic import AliasChoices, Field, model_validator
 
 from knowhalu.errors import CheckFailed
 from knowhalu.io.notebook import render_html, revision_html, verdict_html
-from knowhalu.types import (
-    INCONCLUSIVE_REASON_NAMES,
-    Extraction,
-    HallucinationKind,
-    InconclusiveReason,
-    Judgment,
-    Label,
-    Record,
-    Relation,
-    Task,
-)
+from knowhalu.text.edits import TextEdit, apply_edits
+from knowhalu.types import Extraction, HallucinationKind, Judgment, Label, OptionalReason, Record, Relation, Task
 
 RELATION_PHRASES: Mapping[Relation, str] = {
     Relation.CONTRADICTION: "contradicted by the sources", Relation.NEUTRAL: "not supported by the sources",
@@ -75,19 +66,31 @@ class Finding(Record):
     reason: str
 
 
-def _reason_phrase(reason: InconclusiveReason | None, relation: Relation | None) -> str:
-    return reason.description if reason is not None else RELATION_PHRASES[relation] if relation is not None else ""
+class _Explained(Record):
+    """The base of segments and verdicts: a label, and the reasons for it, which outcomes of older versions lack."""
+
+    if TYPE_CHECKING:
+        label: Label
+        inconclusive_reason: OptionalReason
+        relation: Relation | None
+
+    @model_validator(mode="after")
+    def _has_fitting_reasons(self) -> Self:
+        if self.inconclusive_reason is not None and self.label is not Label.INCONCLUSIVE:
+            raise ValueError(f"only an INCONCLUSIVE text has an inconclusive_reason, and this one is {self.label}")
+        if self.relation is not None and (self.label is not Label.INCORRECT or self.relation is Relation.ENTAILMENT):
+            raise ValueError("only an INCORRECT text has a relation, and it is a contradiction or neutral")
+        return self
+
+    @property
+    def why(self) -> str:
+        """Return in words why it is inconclusive, or the relation of the sources to an error; empty where unknown."""
+        if self.inconclusive_reason is not None:
+            return self.inconclusive_reason.description
+        return RELATION_PHRASES[self.relation] if self.relation is not None else ""
 
 
-def _check_reasons(label: Label, why: InconclusiveReason | None, relation: Relation | None) -> None:
-    """Raise ValueError for a reason that contradicts the label; outcomes of older versions have no reasons."""
-    if why is not None and label is not Label.INCONCLUSIVE:
-        raise ValueError(f"only an INCONCLUSIVE text has an inconclusive_reason, and this one is {label}")
-    if relation is not None and (label is not Label.INCORRECT or relation is Relation.ENTAILMENT):
-        raise ValueError("only an INCORRECT text has a relation, and it is a contradiction or neutral")
-
-
-class Segment(Record):
+class Segment(_Explained):
     """A part of the response and its judgments: `text == response[start:end]`.
 
     `inconclusive_reason` and `relation` are as in the verdict.
@@ -97,23 +100,13 @@ class Segment(Record):
     end: int
     text: str
     label: Label
-    inconclusive_reason: InconclusiveReason | None = Field(None, validation_alias=INCONCLUSIVE_REASON_NAMES)
+    inconclusive_reason: OptionalReason = None
     relation: Relation | None = None
     probability: float
     base: Judgment
     supplement: Judgment | None = None
     findings: tuple[Finding, ...] = ()
     evidence: tuple[Evidence, ...] = ()
-
-    @model_validator(mode="after")
-    def _has_fitting_reasons(self) -> "Segment":
-        _check_reasons(self.label, self.inconclusive_reason, self.relation)
-        return self
-
-    @property
-    def why(self) -> str:
-        """Return in words why it is inconclusive, or the relation of the sources to an error; empty where unknown."""
-        return _reason_phrase(self.inconclusive_reason, self.relation)
 
     @property
     def forms_agree(self) -> bool | None:
@@ -154,7 +147,7 @@ class Usage(Record):
     completion_tokens: int = 0
 
 
-class Verdict(_Result):
+class Verdict(_Explained, _Result):
     """The result of a check, with every step that led to it.
 
     `probability` is that of the text being hallucinated, combined from its segments; `reason` explains it in words.
@@ -168,7 +161,7 @@ class Verdict(_Result):
     method: str
     label: Label
     hallucinated: bool | None
-    inconclusive_reason: InconclusiveReason | None = Field(None, validation_alias=INCONCLUSIVE_REASON_NAMES)
+    inconclusive_reason: OptionalReason = None
     relation: Relation | None = None
     kind: HallucinationKind | None
     probability: float = Field(ge=0.0, le=1.0)
@@ -181,16 +174,6 @@ class Verdict(_Result):
     stages: tuple[CascadeStage, ...] = ()
     usage: Usage = Usage()
     seconds: dict[str, float] = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _has_fitting_reasons(self) -> "Verdict":
-        _check_reasons(self.label, self.inconclusive_reason, self.relation)
-        return self
-
-    @property
-    def why(self) -> str:
-        """Return in words why it is inconclusive, or the relation of the sources to an error; empty where unknown."""
-        return _reason_phrase(self.inconclusive_reason, self.relation)
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
@@ -264,14 +247,6 @@ RevisionStrategy = Literal["guarded", "conli", "factored", "self-correction"]
 """Strategies of revision: the guarded one of this project, and three published ones."""
 
 
-class TextEdit(NamedTuple):
-    """Characters of a text, and their replacement."""
-
-    start: int
-    end: int
-    new: str
-
-
 class Change(Record):
     """Characters of the original, `text == original[start:end]`, and their replacement `new`, "" where they were dropped.
 
@@ -343,14 +318,3 @@ class Revision(_Result):
 
 
 RevisionOutcome = Revision | Failure
-
-
-def apply_edits(text: str, edits: Iterable[TextEdit]) -> str:
-    """Apply edits to a text; raises ValueError where two of them overlap."""
-    parts, at = [], 0
-    for edit in sorted(edits):
-        if edit.start < at:
-            raise ValueError(f"two changes overlap at character {edit.start}")
-        parts += [text[at : edit.start], edit.new]
-        at = edit.end
-    return "".join([*parts, text[at:]])

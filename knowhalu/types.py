@@ -21,40 +21,40 @@ class InconclusiveReason(StrEnum):
     @property
     def description(self) -> str:
         """Return the reason in words."""
-        return _DESCRIPTIONS[self]
+        return _REASONS[self][0]
 
     @property
     def next_action(self) -> str:
         """Return the next step for the user, in one sentence."""
-        return _NEXT_ACTIONS[self]
+        return _REASONS[self][1]
 
 
-_DESCRIPTIONS: Mapping[InconclusiveReason, str] = {
-    InconclusiveReason.NOTHING_RETRIEVED: "no evidence was retrieved",
-    InconclusiveReason.OFF_TOPIC: "the sources do not cover the topic",
-    InconclusiveReason.CONFLICTING: "one source supports the text and another contradicts it",
-    InconclusiveReason.UNSURE: "the model is not certain",
-    InconclusiveReason.FORMS_DISAGREE: "the two forms of knowledge disagree",
-    InconclusiveReason.NOTHING_TO_CHECK: "the text makes no claim that can be checked",
-}
-_NEXT_ACTIONS: Mapping[InconclusiveReason, str] = {
+_REASONS: Mapping[InconclusiveReason, tuple[str, str]] = {
     InconclusiveReason.NOTHING_RETRIEVED: (
-        "Add sources on the topic (--knowledge, --document, or documents for the index), or retrieve more passages a query."
+        "no evidence was retrieved",
+        "Add sources on the topic (--knowledge, --document, or documents for the index), or retrieve more passages a query.",
     ),
     InconclusiveReason.OFF_TOPIC: (
-        "Look at the retrieved passages: if none covers the topic, add sources that do, or retrieve more passages a query."
+        "the sources do not cover the topic",
+        "Look at the retrieved passages: if none covers the topic, add sources that do, or retrieve more passages a query.",
     ),
-    InconclusiveReason.CONFLICTING: "Compare the evidence on both sides, and remove the source that is not reliable.",
+    InconclusiveReason.CONFLICTING: (
+        "one source supports the text and another contradicts it",
+        "Compare the evidence on both sides, and remove the source that is not reliable.",
+    ),
     InconclusiveReason.UNSURE: (
-        "Use a stronger model (--reasoner llm, a larger model or another method), or fit the thresholds to labelled rows of your "
-        "own (knowhalu calibrate)."
+        "the model is not certain",
+        "Use a stronger model (--reasoner llm, a larger model or another method), or fit thresholds to your own labelled rows.",
     ),
     InconclusiveReason.FORMS_DISAGREE: (
-        "Compare the two judgments and their evidence, or let knowhalu calibrate fit when the second form overrides the first."
+        "the two forms of knowledge disagree",
+        "Compare the two judgments and their evidence, or let knowhalu calibrate fit when the second form overrides the first.",
     ),
-    InconclusiveReason.NOTHING_TO_CHECK: "If the text states facts, write them as whole sentences and check it again.",
+    InconclusiveReason.NOTHING_TO_CHECK: (
+        "the text makes no claim that can be checked",
+        "If the text states facts, write them as whole sentences and check it again.",
+    ),
 }
-
 
 NO_INFORMATION = "No specific information is available."
 META_GROUP, META_PAIR, META_SET, META_PART = "group", "pair", "set", "part"
@@ -110,12 +110,11 @@ class Record(BaseModel):
 
 
 def _check_unicode(value: Any) -> Any:
-    if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            remedy = "read the text again as UTF-8, or replace the character"
-            raise ValueError(f"character {error.start + 1} is half a character (a lone surrogate): {remedy}") from error
+    try:
+        value.encode() if isinstance(value, str) else None
+    except UnicodeEncodeError as error:
+        remedy = "read the text again as UTF-8, or replace the character"
+        raise ValueError(f"character {error.start + 1} is half a character (a lone surrogate): {remedy}") from error
     return value
 
 
@@ -132,22 +131,17 @@ class Document(Record):
 
 
 def _as_documents(value: Any) -> Any:
-    if isinstance(value, str):
-        value = [value]
+    value = [value] if isinstance(value, str) else value
     if isinstance(value, list | tuple):
         value = [{"text": v} if isinstance(v, str) else v for v in value]
-        taken = {name for v in value if isinstance(name := _id_of(v), str)}
+        taken = {name for v in value if isinstance(name := dict(v).get("id") if isinstance(v, Mapping | Document) else None, str)}
         return tuple(_with_id(v, i, taken) for i, v in enumerate(value, 1))
     return value
 
 
-def _id_of(document: Any) -> Any:
-    return document.get("id") if isinstance(document, Mapping) else getattr(document, "id", None)
-
-
 def _with_id(document: Any, number: int, taken: set[str]) -> Any:
     """Return a document with an id: the given one, or the first free number from its place on."""
-    if _id_of(document) or not isinstance(document, Mapping | Document):
+    if not isinstance(document, Mapping | Document) or dict(document).get("id"):
         return document
     name = next(f"document-{n}" for n in count(number) if f"document-{n}" not in taken)
     taken.add(name)
@@ -176,8 +170,7 @@ class Sample(Record):
 
     @model_validator(mode="after")
     def _not_blank(self) -> "Sample":
-        for name in ("response", "question"):
-            value = getattr(self, name)
+        for name, value in (("response", self.response), ("question", self.question)):
             if value is not None and not value.strip():
                 raise ValueError(f"{name} is empty")
         return self
@@ -185,9 +178,8 @@ class Sample(Record):
     @property
     def task(self) -> Task:
         """Return the task that follows from the given fields."""
-        if self.question:
-            return Task.RAG if self.documents else Task.QA
-        return Task.SUMMARY if self.documents else Task.CLAIM
+        with_documents, without = (Task.RAG, Task.QA) if self.question else (Task.SUMMARY, Task.CLAIM)
+        return with_documents if self.documents else without
 
 
 class Passage(Record):
@@ -282,12 +274,14 @@ class Step(Record):
     knowledge: Knowledge
 
 
-INCONCLUSIVE_REASON_NAMES = AliasChoices("inconclusive_reason", "open")
-"""The field's names in stored outcomes: today's, and that of older versions."""
+OptionalReason = Annotated[InconclusiveReason | None, Field(validation_alias=AliasChoices("inconclusive_reason", "open"))]
+"""The field `inconclusive_reason`, which older versions wrote as `open`."""
 ConfidenceSource = Annotated[
-    Literal["probability", "votes", "none"], BeforeValidator(lambda value: "none" if value == "nowhere" else value)
+    Literal["probability", "votes", "none"],
+    BeforeValidator(lambda value: "none" if value == "nowhere" else value),
+    Field(validation_alias=AliasChoices("confidence_source", "measured")),
 ]
-"""Where a confidence comes from: a probability, the share of equal votes, or nothing. Older versions wrote "nowhere"."""
+"""The source of a confidence: a probability, the share of equal votes, or none. Older versions wrote `measured`, "nowhere"."""
 
 
 class Judgment(Record):
@@ -303,9 +297,9 @@ class Judgment(Record):
     confidence: float = Field(ge=0.0, le=1.0)
     p_supported: float = Field(0.5, ge=0.0, le=1.0, validation_alias=AliasChoices("p_supported", "supported"))
     rationale: str
-    inconclusive_reason: InconclusiveReason | None = Field(None, validation_alias=INCONCLUSIVE_REASON_NAMES)
+    inconclusive_reason: OptionalReason = None
     relation: Relation | None = None
-    confidence_source: ConfidenceSource = Field("probability", validation_alias=AliasChoices("confidence_source", "measured"))
+    confidence_source: ConfidenceSource = "probability"
     kind: HallucinationKind | None = None
     steps: tuple[Step, ...] = ()
     features: dict[str, float] = Field(default_factory=dict)

@@ -16,9 +16,10 @@ from knowhalu.batch import RunSummary, detect
 from knowhalu.cli.show import make_console, show_item
 from knowhalu.cli.tables import PlainProgress, format_duration, show_scores
 from knowhalu.errors import IndexFormatError, KnowHaluError
-from knowhalu.evaluation.scores import Score, score_labels
+from knowhalu.evaluation.metrics import Score, score_labels
 from knowhalu.index.open import read_index_info, verify_index
-from knowhalu.io.records import parse_outcome, read_samples
+from knowhalu.io.outcomes import parse_outcome
+from knowhalu.io.samples import read_samples
 from knowhalu.results import Outcome, Verdict
 from knowhalu.settings import RetrievalOptions, Settings
 from knowhalu.text.sentences import sanitize

@@ -11,11 +11,13 @@ import pytest
 import knowhalu
 from knowhalu import api
 from knowhalu.api import Checker
+from knowhalu.calibration.tunable import read_verdict_lines
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import CheckFailed, InputError, MissingExtra, SettingsError
+from knowhalu.evaluation.labelled_rows import read_labelled_rows
 from knowhalu.io.frames import outcome_row, read_rows, to_df
-from knowhalu.io.records import parse_outcome
-from knowhalu.results import Failure
+from knowhalu.io.outcomes import REASONS, parse_outcome, read_outcome_table
+from knowhalu.results import Failure, Finding, SkippedSpan
 from knowhalu.settings import LLMOptions, RetrievalOptions, Settings
 from knowhalu.types import Document, Sample
 from tests.support.revising import revise
@@ -261,22 +263,48 @@ def test_a_data_frame_has_a_row_for_each_outcome():
     assert isinstance(frame, pandas.DataFrame) and list(frame["id"]) == ["1", "2"]
 
 
-OLD_LINE = """{"id":"1","task":"claim","method":"m","label":"INCONCLUSIVE","hallucinated":null,"open":"unsure","kind":null,
-"probability":0.5,"reason":"-","unchecked":[{"start":2,"end":3,"text":"y","reason":"-"}],"segments":[{"start":0,"end":1,"text":"x",
-"label":"INCONCLUSIVE","open":"unsure","probability":0.5,"findings":[{"unit":"claim","start":0,"end":1,"text":"x",
-"label":"CORRECT","supported":0.7,"reason":"-"}],"base":{"label":"INCONCLUSIVE","confidence":0.0,"supported":0.4,"rationale":"-",
-"open":"unsure","measured":"nowhere","steps":[{"thought":"","query":{"specific":"","general":""},"passages":[],
-"knowledge":{"form":"structured","unfounded":"z"}}]}}]}"""
+OLD_NAMES = {
+    "inconclusive_reason": "open", "p_supported": "supported", "confidence_source": "measured", "unsupported": "unfounded",
+    "skipped": "unchecked",
+}  # fmt: skip
 
 
-def test_outcomes_with_the_field_names_of_older_versions_are_read_and_written_with_todays():
-    verdict = parse_outcome(OLD_LINE)
-    segment = verdict.segments[0]
-    assert verdict.inconclusive_reason is segment.inconclusive_reason is segment.base.inconclusive_reason is not None
-    assert (segment.base.p_supported, segment.base.confidence_source, segment.findings[0].p_supported) == (0.4, "none", 0.7)
-    assert (segment.base.steps[0].knowledge.unsupported, verdict.skipped[0].text) == ("z", "y")
-    written = json.dumps(verdict.to_dict())
-    assert not any(f'"{name}":' in written for name in ("open", "measured", "unfounded", "unchecked", "supported"))
+def as_written_before(value):
+    """Return plain data with the field names of older versions."""
+    if isinstance(value, dict):
+        return {OLD_NAMES.get(name, name): as_written_before(item) for name, item in value.items()}
+    return [as_written_before(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.fixture
+def old(tmp_path):
+    """Return a verdict, and a file that holds it in the form of older versions."""
+    found = ScriptedChecker().check(claim="unsure", id="1", knowledge="k")
+    base = found.segments[0].base.model_copy(update={"confidence_source": "none", "p_supported": 0.4})
+    finding = Finding(unit="claim", start=0, end=1, text="u", label="CORRECT", p_supported=0.7, reason="-")
+    segment = found.segments[0].model_copy(update={"findings": (finding,), "base": base})
+    skipped = (SkippedSpan(start=0, end=1, text="u", reason="-"),)
+    verdict = found.model_copy(update={"segments": (segment,), "skipped": skipped})
+    line = json.dumps(as_written_before(verdict.to_dict())).replace('"measured": "none"', '"measured": "nowhere"')
+    assert all(f'"{name}":' in line for name in OLD_NAMES.values()) and '"nowhere"' in line
+    file = tmp_path / "out.jsonl"
+    file.write_text(json.dumps({"run": {"version": "1"}}) + f"\n{line}\n")
+    return verdict, file
+
+
+def test_verdicts_of_older_versions_are_read_and_written_with_todays_field_names(old):
+    verdict, file = old
+    read = parse_outcome(file.read_text().splitlines()[1])
+    assert read == verdict and not set(OLD_NAMES.values()) & {*read.to_dict(), *read.to_dict()["segments"][0]["base"]}
+
+
+def test_files_of_older_versions_are_read_for_reports_and_for_calibration(old, tmp_path):
+    verdict, file = old
+    assert [REASONS[why] for why in read_outcome_table(file, None).why] == [verdict.inconclusive_reason]
+    rows = tmp_path / "in.jsonl"
+    rows.write_text('{"id": "1", "claim": "unsure", "knowledge": "k", "label": "faithful"}\n')
+    ((place, fields),) = read_verdict_lines(file, read_labelled_rows(rows))
+    assert (place, fields["segments"][0]["base"]["p_supported"]) == (0, 0.4)
 
 
 NAMES = [

@@ -10,7 +10,7 @@ from knowhalu import batch
 from knowhalu.api import Reviser
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import ResumeError
-from knowhalu.io.records import parse_revision
+from knowhalu.io.outcomes import parse_revision
 from knowhalu.methods.revise.guarded import GuardedRevision
 from tests.support.revising import Detector, Writer
 from tests.support.scripted_checks import Plain, write

@@ -10,7 +10,8 @@ from knowhalu.api import Checker
 from knowhalu.batch import detect
 from knowhalu.build import build_method, fingerprint
 from knowhalu.errors import InputError, SettingsError
-from knowhalu.io.records import hash_sample, parse_outcome
+from knowhalu.io.outcomes import parse_outcome
+from knowhalu.io.samples import hash_sample
 from knowhalu.load_settings import load_settings
 from knowhalu.methods.common.calibrated import DecisionRule, ProbabilityScaling
 from knowhalu.profiles import (

@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from knowhalu.errors import InputError
-from knowhalu.io.records import format_outcome, parse_outcome, parse_revision
+from knowhalu.io.outcomes import format_outcome, parse_outcome, parse_revision
 from knowhalu.methods.revise.edits import make_unified_diff
-from knowhalu.results import Failure, TextEdit, apply_edits
+from knowhalu.results import Failure
+from knowhalu.text.edits import TextEdit, apply_edits
 from tests.support.revising import revise
 
 FOUND = revise("Mars is red. It is wrong.\u2028")

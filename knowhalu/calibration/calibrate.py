@@ -1,4 +1,4 @@
-"""Calibration of a method on labelled rows: its outcomes, stored or made, what is chosen by them, and the profile of it."""
+"""Calibrate a method on labelled rows: read or make its outcomes, choose thresholds on them, and write a profile."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -15,23 +15,23 @@ from knowhalu.batch import RunProgress, detect
 from knowhalu.calibration.cascade import TunableCascade, read_tunable_cascade
 from knowhalu.calibration.measures import estimate_ratio, measures_with_intervals
 from knowhalu.calibration.objectives import Goal
-from knowhalu.calibration.outcomes import (
+from knowhalu.calibration.run_settings import ask_all_settings, stored_run_settings, tunable_options
+from knowhalu.calibration.tunable import (
     RowIndices,
     Tunable,
     VerdictLines,
     read_fixed_predictions,
-    read_run_header,
     read_set_names,
+    read_tunable_theta,
     read_verdict_lines,
 )
-from knowhalu.calibration.run_settings import ask_all_settings, stored_run_settings, tunable_options
-from knowhalu.calibration.theta import read_tunable_theta
 from knowhalu.calibration.tuning import TunedValues, Tuner, TuningResult, join_predictions
 from knowhalu.calibration.two_forms import ThresholdGrid, TunableForms, read_tunable_forms
 from knowhalu.errors import InputError
 from knowhalu.evaluation.bootstrap import Estimate
 from knowhalu.evaluation.labelled_rows import LabelledRows, read_labelled_rows
 from knowhalu.evaluation.metrics import Flags, Predictions
+from knowhalu.io.outcomes import read_run_header
 from knowhalu.io.output_files import check_output_path
 from knowhalu.methods.cascade import ENCODER_STAGE, LLM_STAGE, RULES_STAGE
 from knowhalu.methods.common.calibrated import ScalingKind
@@ -40,14 +40,14 @@ from knowhalu.settings import Settings
 
 Measures = dict[str, Estimate]
 FIGURES_START = '{\n "profile": {'
-"""How the file beside a profile begins; see `knowhalu.calibration.report`."""
+"""The beginning of the file of figures of a profile; see `knowhalu.calibration.report`."""
 PROFILE_PARTS = ("verifier", "prompts", "index")
 DEFAULT_RISK = 0.05
 
 
 @dataclass(frozen=True)
 class StageShare:
-    """What a stage of a cascade calls one label: how many rows, which share of all, and its error rate, also cross-validated."""
+    """The rows to which a stage of a cascade gives one label: number, share of all, and error rate, also cross-validated."""
 
     name: str
     label: str
@@ -59,9 +59,9 @@ class StageShare:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was chosen, and how good it is: before, on the fitted rows, and on rows held out; `on` are the same for sets.
+    """The chosen settings and their measures: before, on the fitted rows, and on held-out rows; `on` has the same by set.
 
-    `sent_on` is the share of rows that a cascade's encoder leaves undecided, by set; "" is all of them.
+    `sent_on` is the share of rows that the encoder of a cascade leaves undecided, by set; "" stands for all rows.
     """
 
     profile: Profile
@@ -90,9 +90,9 @@ def calibrate(
 ) -> Calibration:
     """Choose thresholds and scaling for a method on the labelled rows of `input`, and write the profile to `output`.
 
-    The outcomes come from `outcomes`, a file of `knowhalu detect` on the same rows, or else are made beside the profile; started
-    again, it checks only what has no verdict yet. Raises InputError for rows and for goals out of reach, SettingsError for
-    settings, ResumeError where the outcomes beside the profile are of another run.
+    The outcomes are read from `outcomes`, a file of `knowhalu detect` on the same rows, or else written next to the profile; a
+    second call checks only rows without a verdict. Raises InputError for rows and for goals out of reach, SettingsError for
+    settings, ResumeError where the outcomes next to the profile belong to another run.
     """
     _refuse_outputs(output, [input, *([outcomes] if outcomes else [])])
     rows = read_labelled_rows(input)
@@ -112,15 +112,17 @@ def calibrate(
 
 
 def _refuse_outputs(output: Path, inputs: Sequence[Path]) -> None:
-    """Refuse a name by which the profile, or what is written beside it, would take the place of something else."""
+    """Raise InputError where the profile, or the file of its figures, would replace another file."""
     if output.suffix != ".toml":
-        raise InputError(f"{output}: is no name for a profile. Let it end in .toml; its figures are written beside it, in .json.")
+        raise InputError(
+            f"{output}: is no name for a profile. Use the suffix .toml; the figures are written to a .json file of the same name."
+        )
     check_output_path(output, FILE_HEADER, "a profile", inputs)
     check_output_path(report_path(output), FIGURES_START, "the figures of a profile", inputs)
 
 
 def _goal(given: Goal | None, settings: Settings, scaling: ScalingKind) -> Goal:
-    """Return the goal, or what is usual for the method; raises InputError where a method has no such goal."""
+    """Return the goal, or the default of the method; raises InputError where a method has no such goal."""
     if settings.method != "cascade":
         if given is not None and given.aim == "risk":
             raise InputError("--max-risk is the goal of a cascade alone. Add --method cascade, or give another goal.")
@@ -149,22 +151,25 @@ def _calibrate_rows(
     named = [sets[place] for place in places] if sets else []
     chooser = Tuner(tuned, gold, groups, goal, scaling, tuple(named) if by_set else None)
     choice = chooser.choose(np.arange(len(gold)))
-    said = chooser.said(choice)
+    predictions = chooser.predict(choice)
     notes = _notes(rows, places, named if by_set else None, choice)
     try:
         crossed = chooser.crossed()
     except InputError as error:
         crossed = []
         notes.append(f"Not cross-validated: with a part of the rows held out, {error}")
-    held = join_predictions([(mask, chooser.said(other)) for mask, other in crossed]) if crossed else None
-    fitted, on_held = measures_with_intervals(said, groups), measures_with_intervals(held, groups) if held is not None else None
+    held = join_predictions([(mask, chooser.predict(other)) for mask, other in crossed]) if crossed else None
+    fitted, on_held = (
+        measures_with_intervals(predictions, groups),
+        measures_with_intervals(held, groups) if held is not None else None,
+    )
     return Calibration(
         profile=_profile(rows, settings, head, goal, choice, fitted, on_held),
         groups=len(np.unique(groups)),
         before=measures_with_intervals(_uncalibrated_predictions(tuned, lines, gold), groups),
         fitted=fitted,
         held=on_held,
-        on=_measures_by_set(said, held, groups, named),
+        on=_measures_by_set(predictions, held, groups, named),
         **(_stage_shares(tuned, chooser, choice, crossed, named) if isinstance(tuned, TunableCascade) else {}),
         grids=_grids(tuned, chooser),
         notes=tuple(notes),
@@ -172,7 +177,7 @@ def _calibrate_rows(
 
 
 def read_tunable(settings: Settings, lines: VerdictLines, gold: Flags, goal: Goal) -> Tunable:
-    """Read of stored verdicts what can be chosen of their method."""
+    """Return the stored verdicts with what can be tuned in their method."""
     if settings.method == "cascade":
         return read_tunable_cascade(lines, gold, goal.value)
     if settings.method == "knowhalu":
@@ -183,21 +188,21 @@ def read_tunable(settings: Settings, lines: VerdictLines, gold: Flags, goal: Goa
 
 
 def _uncalibrated_predictions(tuned: Tunable, lines: VerdictLines, gold: Flags) -> Predictions:
-    """Return what the method says without a profile."""
+    """Return the predictions of the method without a profile."""
     if not isinstance(tuned, TunableCascade):
         return read_fixed_predictions(lines, gold).all
     usual = Settings().model_dump(mode="json", include={"cascade", "lexical"})
-    return tuned.said(usual)
+    return tuned.predict(usual)
 
 
 def _measures_by_set(
-    said: Predictions, held: Predictions | None, groups: RowIndices, named: Sequence[str]
+    predictions: Predictions, held: Predictions | None, groups: RowIndices, named: Sequence[str]
 ) -> dict[str, tuple[Measures, Measures | None]]:
     found = {}
     for name in sorted(set(named) - {""}):
         there = np.array(named) == name
         own = measures_with_intervals(held.rows(there), groups[there]) if held is not None else None
-        found[name] = (measures_with_intervals(said.rows(there), groups[there]), own)
+        found[name] = (measures_with_intervals(predictions.rows(there), groups[there]), own)
     return found
 
 
@@ -217,17 +222,17 @@ def _stage_shares(
     crossed: Sequence[tuple[Flags, TuningResult]],
     named: Sequence[str],
 ) -> dict[str, Any]:
-    """Count who decides what, and how often wrongly."""
-    stage, said, groups = _deciding_stages(tuned, chooser, choice), chooser.said(choice), chooser.groups
+    """Return the share and the error rate of every stage and label."""
+    stage, predictions, groups = _deciding_stages(tuned, chooser, choice), chooser.predict(choice), chooser.groups
     held, held_said = stage, None
     for mask, other in crossed:
         held = np.where(mask, _deciding_stages(tuned, chooser, other), held)
     if crossed:
-        held_said = join_predictions([(mask, chooser.said(other)) for mask, other in crossed])
+        held_said = join_predictions([(mask, chooser.predict(other)) for mask, other in crossed])
     shares = []
     for name, flagged in [(name, flagged) for name in (RULES_STAGE, ENCODER_STAGE, LLM_STAGE) for flagged in (False, True)]:
-        there = (stage == name) & (said.settled == flagged) & ~said.abstained
-        errors, held_errors = estimate_ratio(~said.right, there, groups), Estimate(None)
+        there = (stage == name) & (predictions.settled == flagged) & ~predictions.abstained
+        errors, held_errors = estimate_ratio(~predictions.right, there, groups), Estimate(None)
         if held_said is not None:
             held_errors = estimate_ratio(
                 ~held_said.right, (held == name) & (held_said.settled == flagged) & ~held_said.abstained, groups

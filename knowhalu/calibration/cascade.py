@@ -1,4 +1,4 @@
-"""A cascade's stored stages, decided anew by any rules and any band, for all rows at once."""
+"""The stored stages of a cascade, decided again with other rules and another band, for all rows at once."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from knowhalu.calibration.measures import error_rate_upper_limit, is_error_rate_bounded
-from knowhalu.calibration.outcomes import RowIndices, VerdictLines, make_predictions
 from knowhalu.calibration.run_settings import ALL_STAGES_FLAGS
+from knowhalu.calibration.tunable import RowIndices, VerdictLines, make_predictions
 from knowhalu.errors import InputError
 from knowhalu.evaluation.metrics import Flags, Floats, Predictions
 from knowhalu.methods.baselines.lexical import rule_for_type
@@ -15,16 +15,16 @@ from knowhalu.methods.cascade import ENCODER_STAGE, LLM_STAGE, RULES_STAGE
 
 RULE_NAMES = ("copied", "dates", "numbers", "names")
 NEVER_FAITHFUL, NEVER_HALLUCINATED = -1.0, 1.0
-"""Borders of a side that decides nothing: no probability is at most the one, or over the other."""
+"""Thresholds of a side that decides nothing: no probability is at most the one, or over the other."""
 RISK_SIZES = 50
-"""Numbers of rows for which the lowest risk is looked for."""
+"""Numbers of rows for which the lowest reachable risk is computed."""
 
 
 class TunableCascade(NamedTuple):
-    """What every stage said of every row; probabilities are NaN where a stage was left out or left the row open.
+    """The results of every stage for every row; probabilities are NaN where a stage did not run or was inconclusive.
 
-    `rules` tells of each of `RULE_NAMES` (rows of the array) whether it decides a row; "copied" finds it faithful, the others
-    hallucinated. `last` is what the language model said, "open" where it took no part or left it open.
+    `rules` has a row for each of `RULE_NAMES`, true where it decides; "copied" decides faithful, the others hallucinated.
+    `last` are the predictions of the language model, an abstention where it did not run or was inconclusive.
     """
 
     gold: Flags
@@ -34,9 +34,9 @@ class TunableCascade(NamedTuple):
     risk: float
 
     def fit(self, rows: RowIndices) -> dict[str, Any]:
-        """Choose the rules and the band that decide as many rows as they can at the stated risk.
+        """Choose the rules and the band that decide as many rows as possible at the stated risk.
 
-        Each rule, and each side of the band, must keep the upper 95 % limit of its error rate under the risk.
+        The upper 95 % limit of the error rate of each rule, and of each side of the band, must be below the risk.
         """
         kept = [name for i, name in enumerate(RULE_NAMES) if self._is_safe(rows[self.rules[i, rows]], faithful=name == "copied")]
         left = rows[~self._by_rules(kept)[rows] & ~np.isnan(self.encoder[rows])]
@@ -47,8 +47,8 @@ class TunableCascade(NamedTuple):
         low, high = NEVER_FAITHFUL if low is None else low, NEVER_HALLUCINATED if high is None else high
         return {"lexical": {"rules": kept}, "cascade": {"low": low, "high": high}}
 
-    def said(self, settings: dict[str, Any]) -> Predictions:
-        """Return what the cascade says of all rows with these rules and this band."""
+    def predict(self, settings: dict[str, Any]) -> Predictions:
+        """Return the predictions of the cascade for all rows with these rules and this band."""
         stage, own = self.stage(settings), settings["cascade"]
         copied = self.rules[RULE_NAMES.index("copied")]
         p = np.nan_to_num(self.encoder, nan=0.5)
@@ -70,12 +70,12 @@ class TunableCascade(NamedTuple):
         return is_error_rate_bounded(self.risk, int((self.gold[rows] == faithful).sum()), len(rows))
 
     def _band(self, ordered: RowIndices) -> tuple[float | None, float | None]:
-        """Return the borders of both sides, rows given by their probability; None for a side that decides nothing.
+        """Return the thresholds of both sides, rows ordered by probability; None for a side that decides nothing.
 
-        Where they cross, one cut near the middle takes the place of both, if either side holds the risk there too; if none does,
-        the side that decides more rows stays.
+        Where they cross, one threshold near the middle replaces both, if both sides keep the risk there; if none does, only the
+        side that decides more rows is kept.
         """
-        low, high = self._border(ordered, faithful=True), self._border(ordered[::-1], faithful=False)
+        low, high = self._threshold(ordered, faithful=True), self._threshold(ordered[::-1], faithful=False)
         if low is None or high is None or low <= high:
             return low, high
         p = self.encoder[ordered]
@@ -87,8 +87,8 @@ class TunableCascade(NamedTuple):
                 return cut, cut
         return (low, None) if (p <= low).sum() >= (p > high).sum() else (None, high)
 
-    def _border(self, ordered: RowIndices, *, faithful: bool) -> float | None:
-        """Return the border of one side, rows given from the surest on: as far as the risk allows."""
+    def _threshold(self, ordered: RowIndices, *, faithful: bool) -> float | None:
+        """Return the threshold of one side, as far as the risk allows; rows are ordered by falling confidence."""
         p, wrong = self.encoder[ordered], self.gold[ordered] == faithful
         errors = np.cumsum(wrong)
         for size in range(len(p), 0, -1):
@@ -98,7 +98,7 @@ class TunableCascade(NamedTuple):
         return None
 
     def _unreachable(self, ordered: RowIndices) -> str:
-        """Say which risk could be held, and by how many rows."""
+        """Return a message with the lowest risk that can be kept, and the number of rows."""
         best = (1.0, 0, "passed")
         for rows, faithful, name in ((ordered, True, "passed"), (ordered[::-1], False, "flagged")):
             errors = np.cumsum(self.gold[rows] == faithful)
@@ -107,13 +107,13 @@ class TunableCascade(NamedTuple):
             best = min([best, *found])
         limit, rows_, name = best
         return (
-            f"no stage can decide any of these rows at a risk of {self.risk:g}: the lowest that can be held is {limit:.3f}, for "
-            f"the {rows_:,} rows that are most surely {name}. Ask for that by --max-risk, or give more rows."
+            f"no stage can decide any of these rows at a risk of {self.risk:g}: the lowest that can be kept is {limit:.3f}, for "
+            f"the {rows_:,} rows that are most surely {name}. Set --max-risk to it, or give more rows."
         )
 
 
 def read_tunable_cascade(lines: VerdictLines, gold: Flags, risk: float) -> TunableCascade:
-    """Read the stages of all verdicts; raises InputError where not all were asked."""
+    """Return the stages of all verdicts; raises InputError where a stage did not run."""
     rules = np.zeros((len(RULE_NAMES), len(lines)), dtype=np.bool_)
     encoder = np.full(len(lines), np.nan)
     p, flagged, open_ = np.full(len(lines), np.nan), np.zeros(len(lines), np.bool_), np.ones(len(lines), np.bool_)
@@ -127,6 +127,10 @@ def read_tunable_cascade(lines: VerdictLines, gold: Flags, risk: float) -> Tunab
         if stages[ENCODER_STAGE]["hallucinated"] is not None:
             encoder[i] = stages[ENCODER_STAGE]["probability"]
         if LLM_STAGE in stages:
-            said = stages[LLM_STAGE]
-            p[i], flagged[i], open_[i] = said["probability"], bool(said["hallucinated"]), said["hallucinated"] is None
+            predictions = stages[LLM_STAGE]
+            p[i], flagged[i], open_[i] = (
+                predictions["probability"],
+                bool(predictions["hallucinated"]),
+                predictions["hallucinated"] is None,
+            )
     return TunableCascade(gold, rules, encoder, Predictions(gold, flagged, open_, p), risk)

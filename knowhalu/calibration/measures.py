@@ -1,6 +1,6 @@
-"""How good a calibration is: shares of right and wrong, and how far probabilities are from how often they are right.
+"""Measures of a calibration: rates of right and wrong verdicts, and errors of the probabilities.
 
-Everything is computed from sums over rows, so that a bootstrap resamples whole groups at once.
+All are computed from sums over rows, so that a bootstrap resamples whole groups at once.
 """
 
 from heapq import heappop, heappush
@@ -8,47 +8,51 @@ from heapq import heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
-from knowhalu.calibration.outcomes import RowIndices
-from knowhalu.evaluation.bootstrap import Estimate, draw_resamples, percentile_interval
-from knowhalu.evaluation.metrics import BIASED_METRICS, Floats, Predictions, metrics_from_counts, row_counts
+from knowhalu.calibration.tunable import RowIndices
+from knowhalu.evaluation.bootstrap import Estimate, draw_resamples, make_estimate, percentile_interval, resample_sums
+from knowhalu.evaluation.metrics import BIASED_METRICS, Floats, Predictions, metrics_from_counts, row_counts, safe_ratio
 
 MEASURES = ("average", "tpr", "tnr", "precision", "rest", "open", "brier", "ece")
 MEASURE_TITLES = {
     "average": "Avg Acc", "tpr": "TPR", "tnr": "TNR", "precision": "precision of flagged", "rest": "Avg Acc of decided",
     "open": "left open", "brier": "Brier", "ece": "ECE",
 }  # fmt: skip
-RESAMPLE_CHUNKS = 10
 
 
-def measures_with_intervals(said: Predictions, groups: RowIndices) -> dict[str, Estimate]:
-    """Return every measure with its 95 % bootstrap interval over groups; what cannot be given is None."""
-    single = row_counts(said)
+def measures_with_intervals(predictions: Predictions, groups: RowIndices) -> dict[str, Estimate]:
+    """Return every measure with its 95 % bootstrap interval over groups; an unknown one has no value."""
+    single = row_counts(predictions)
     whole, drawn = measures_from_counts(single.sum(axis=0)), _resample_sums(single, groups)
     spread = None if drawn is None else measures_from_counts(drawn)
     return {
-        n: _figure(whole[n], *(() if spread is None or n in BIASED_METRICS else percentile_interval(spread[n]))) for n in MEASURES
+        n: make_estimate(whole[n], *(() if spread is None or n in BIASED_METRICS else percentile_interval(spread[n])))
+        for n in MEASURES
     }
 
 
 def measures_from_counts(total: Floats) -> dict[str, Floats]:
-    """Return all measures of added-up counts, an array of shape (..., columns of `row_counts`)."""
+    """Return all measures of summed counts, an array of shape (..., columns of `row_counts`)."""
     known = metrics_from_counts(total)
     positives, negatives, found, passed, open_positives, open_negatives = np.moveaxis(total, -1, 0)[:6]
     alarms = negatives - open_negatives - passed
     return {
         "average": known["average"], "tpr": known["tpr"], "tnr": known["tnr"],
-        "precision": _share(found, found + alarms),
-        "rest": (_share(found, positives - open_positives) + _share(passed, negatives - open_negatives)) / 2,
+        "precision": safe_ratio(found, found + alarms),
+        "rest": (safe_ratio(found, positives - open_positives) + safe_ratio(passed, negatives - open_negatives)) / 2,
         "open": known["inconclusive"], "brier": known["brier"], "ece": known["ece"],
     }  # fmt: skip
 
 
 def estimate_ratio(part: NDArray[np.bool_], whole: NDArray[np.bool_], groups: RowIndices) -> Estimate:
-    """Return which share of the rows `whole` is also in `part`, with its 95 % bootstrap interval over groups."""
+    """Return the share of the rows in `whole` that are also in `part`, with its 95 % bootstrap interval over groups."""
     single = np.stack([part & whole, whole], axis=1).astype(np.float64)
-    found = _share(*single.sum(axis=0))
+    share = safe_ratio(*single.sum(axis=0))
     drawn = _resample_sums(single, groups)
-    return _figure(found) if drawn is None else _figure(found, *percentile_interval(_share(drawn[:, 0], drawn[:, 1])))
+    return (
+        make_estimate(share)
+        if drawn is None
+        else make_estimate(share, *percentile_interval(safe_ratio(drawn[:, 0], drawn[:, 1])))
+    )
 
 
 def _resample_sums(single: Floats, groups: RowIndices) -> Floats | None:
@@ -56,14 +60,11 @@ def _resample_sums(single: Floats, groups: RowIndices) -> Floats | None:
     numbers = np.unique(groups, return_inverse=True)[1]
     if len(numbers) < 2 or numbers.max() == 0:
         return None
-    by_group = np.zeros((int(numbers.max()) + 1, single.shape[1]))
-    np.add.at(by_group, numbers, single)
-    drawn = np.array_split(draw_resamples(len(by_group)), RESAMPLE_CHUNKS)
-    return np.concatenate([part.astype(np.float64) @ by_group for part in drawn])
+    return resample_sums(single, numbers, draw_resamples(int(numbers.max()) + 1))
 
 
 def group_folds(groups: RowIndices, most: int = 5, seed: int = 0) -> list[NDArray[np.bool_]]:
-    """Part rows into folds, each of whole groups, about equally large: of every fold, which rows are in it."""
+    """Divide rows into folds of whole groups and about equal size; return for every fold which rows are in it."""
     numbers, sizes = np.unique(groups, return_counts=True)
     if len(numbers) < 2:
         return []
@@ -86,16 +87,7 @@ def error_rate_upper_limit(errors: int, rows: int, confidence: float = 0.95) -> 
 
 
 def is_error_rate_bounded(rate: float, errors: int, rows: int, confidence: float = 0.95) -> bool:
-    """Tell whether so few errors would be this rare at a higher error rate: the upper limit is not over `rate`."""
+    """Tell whether the upper limit of the error rate is at most `rate`."""
     from scipy.special import bdtr
 
     return rate >= 1 or (rate > 0 and errors < rows and bool(bdtr(errors, rows, rate) <= 1 - confidence))
-
-
-def _share(part: Floats, whole: Floats) -> Floats:
-    missing = np.asarray(whole) == 0
-    return np.where(missing, np.nan, part / np.where(missing, 1.0, whole))
-
-
-def _figure(value: Floats, low: float | None = None, high: float | None = None) -> Estimate:
-    return Estimate(None) if np.isnan(value) else Estimate(float(value), low, high)

@@ -1,21 +1,21 @@
-"""Borders of P(hallucinated) for a stated goal, and what is reachable where the goal is not."""
+"""Choose thresholds of P(hallucinated) for a goal, and report the reachable value where the goal is out of reach."""
 
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from knowhalu.calibration.outcomes import RowIndices
+from knowhalu.calibration.tunable import RowIndices
 from knowhalu.errors import InputError
 from knowhalu.evaluation.metrics import Floats, Predictions
 
 Aim = Literal["labels", "average", "precision", "abstain", "risk"]
 MIN_FLAGGED = 10
-"""Rows that a precision must be of, at least: one lucky row is none."""
+"""Flagged rows that a precision needs at least."""
 
 
 class Goal(NamedTuple):
-    """What is aimed at: the method's own labels, the best average accuracy, a precision, or a share left open at most."""
+    """A goal: the method's labels, the best average accuracy, a precision, or a limit of abstentions or risk."""
 
     aim: Aim
     value: float = 0.0
@@ -32,16 +32,16 @@ class Goal(NamedTuple):
 
 
 class DecisionThresholds(NamedTuple):
-    """P of at most `low` is faithful, over `high` hallucinated, else left open."""
+    """P of at most `low` is faithful, over `high` hallucinated, and inconclusive between."""
 
     low: float
     high: float
 
 
 class CutPoints(NamedTuple):
-    """The places where decided rows in order of their P can be parted, and counts over and under each: arrays of equal length.
+    """The possible thresholds of decided rows ordered by P, with counts on both sides: arrays of equal length.
 
-    At `at[i]`, `size[i]` rows are under; of these `passed[i]` are faithful, and of those over it `found[i]` are hallucinated.
+    `size[i]` rows are under `at[i]`; of these `passed[i]` are faithful, and of those over it `found[i]` are hallucinated.
     """
 
     at: Floats
@@ -50,40 +50,40 @@ class CutPoints(NamedTuple):
     found: RowIndices
 
 
-def cut_points(said: Predictions) -> CutPoints:
-    """Order the rows that are not left open and find all places between two different P, and at both ends."""
-    decided = said.rows(~said.abstained)
+def cut_points(predictions: Predictions) -> CutPoints:
+    """Return all thresholds between different P of the decided rows, and at both ends."""
+    decided = predictions.rows(~predictions.abstained)
     order = np.argsort(decided.probability, kind="stable")
     p, gold = decided.probability[order], decided.gold[order]
     size = np.r_[0, np.flatnonzero(p[1:] > p[:-1]) + 1, len(p)].astype(np.intp)
     size = np.unique(size)
-    under = np.r_[-1.0 if len(p) and p[0] == 0 else 0.0, p][size]  # of a P of 0, nothing but -1 is under
+    under = np.r_[-1.0 if len(p) and p[0] == 0 else 0.0, p][size]  # only -1 is under a P of 0
     over = np.r_[p, 1.0][size]
     hallucinated = np.r_[0, np.cumsum(gold)]
     return CutPoints((under + over) / 2, size, size - hallucinated[size], hallucinated[-1] - hallucinated[size])
 
 
-def fit_decision_thresholds(goal: Goal, said: Predictions) -> DecisionThresholds | None:
-    """Return the borders that reach a goal on these rows, None where labels are left as they are.
+def fit_decision_thresholds(goal: Goal, predictions: Predictions) -> DecisionThresholds | None:
+    """Return the thresholds that reach a goal on these rows, None where the labels stay as they are.
 
-    Raises InputError, saying what is reachable, where none do.
+    Raises InputError with the reachable value where none do.
     """
     if goal.aim not in _FITTERS:
         return None
-    if said.gold.all() or not said.gold.any():
-        raise InputError("borders need rows of both labels. Give more rows.")
-    if said.abstained.all():
-        raise InputError("the method left all rows open, so no border can be chosen. Give rows that have sources.")
-    return _FITTERS[goal.aim](goal.value, said, cut_points(said))
+    if predictions.gold.all() or not predictions.gold.any():
+        raise InputError("thresholds need rows of both labels. Give more rows.")
+    if predictions.abstained.all():
+        raise InputError("the method was inconclusive on all rows, so no threshold can be chosen. Give rows that have sources.")
+    return _FITTERS[goal.aim](goal.value, predictions, cut_points(predictions))
 
 
-def _average(value: float, said: Predictions, at: CutPoints) -> DecisionThresholds:
-    reached = at.found / said.gold.sum() + at.passed / (~said.gold).sum()
+def _average(value: float, predictions: Predictions, at: CutPoints) -> DecisionThresholds:
+    reached = at.found / predictions.gold.sum() + at.passed / (~predictions.gold).sum()
     best = _nearest_to_half(at.at, reached >= reached.max() - 1e-12)
     return DecisionThresholds(best, best)
 
 
-def _precision(value: float, said: Predictions, at: CutPoints) -> DecisionThresholds:
+def _precision(value: float, predictions: Predictions, at: CutPoints) -> DecisionThresholds:
     flagged = int(at.size[-1]) - at.size
     known = flagged >= MIN_FLAGGED
     if not known.any():
@@ -95,22 +95,22 @@ def _precision(value: float, said: Predictions, at: CutPoints) -> DecisionThresh
         best = int(reached.argmax())
         raise InputError(
             f"a precision of {value:g} cannot be reached on these rows: the highest is {reached[best]:.3f}, of {flagged[best]:,} "
-            f"flagged rows, which finds {at.found[best] / said.gold.sum():.1%} of the hallucinated. Ask for that, or for less."
+            f"flagged rows, and {at.found[best] / predictions.gold.sum():.1%} of the hallucinated are among them. Lower it."
         )
     first = int(np.flatnonzero(reached >= value)[0])
     return DecisionThresholds(float(at.at[first]), float(at.at[first]))
 
 
-def _abstain(value: float, said: Predictions, at: CutPoints) -> DecisionThresholds:
-    """Leave open the run of neighbouring rows without which the others are decided best, as many as may be."""
-    room = int(np.floor(value * len(said.gold) + 1e-9)) - int(said.abstained.sum())
+def _abstain(value: float, predictions: Predictions, at: CutPoints) -> DecisionThresholds:
+    """Abstain on the neighbouring rows without which the others are decided best, as many as are allowed."""
+    room = int(np.floor(value * len(predictions.gold) + 1e-9)) - int(predictions.abstained.sum())
     if room < 0:
         raise InputError(
-            f"the method itself leaves {said.abstained.mean():.1%} of these rows open, more than {value:.1%}. "
+            f"the method itself leaves {predictions.abstained.mean():.1%} of these rows open, more than {value:.1%}. "
             "Allow more by --max-abstain, or take another goal."
         )
     ends = np.searchsorted(at.size, at.size + room, side="right") - 1
-    decided = said.gold[~said.abstained]
+    decided = predictions.gold[~predictions.abstained]
     positives, negatives = int(decided.sum()), int((~decided).sum())
     flagged = at.found[ends]
     open_positives = at.found - flagged
@@ -129,7 +129,7 @@ def _best(at: Floats, reached: Floats, ends: RowIndices) -> int:
 
 
 def _nearest_to_half(at: Floats, among: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float:
-    """Return that of equally good borders which is nearest to 0.5: the least surprise."""
+    """Return the threshold nearest to 0.5 among equally good ones."""
     ok = at[among]
     return float(ok[np.abs(ok - 0.5).argmin()])
 

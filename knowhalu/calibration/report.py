@@ -1,4 +1,4 @@
-"""A calibration as tables and as plain fields."""
+"""A calibration as tables, notes and plain fields."""
 
 import json
 from pathlib import Path
@@ -9,8 +9,9 @@ import numpy as np
 from knowhalu.calibration.calibrate import Calibration, Measures
 from knowhalu.calibration.measures import MEASURE_TITLES, MEASURES
 from knowhalu.calibration.two_forms import QUANTILES, ThresholdGrid
-from knowhalu.evaluation.bootstrap import RESAMPLES, Estimate
-from knowhalu.evaluation.tables import ResultTable, format_percent
+from knowhalu.evaluation.bootstrap import RESAMPLES
+from knowhalu.evaluation.tables import ResultTable, as_json_text, as_plain, format_number, format_percent
+from knowhalu.io.output_files import write_text
 from knowhalu.profiles import report_path
 
 UNSCALED_MEASURES = ("brier", "ece")
@@ -19,23 +20,23 @@ STAGE_TITLES = {"rules": "rules", "encoder": "encoder", "llm": "language model"}
 
 
 def describe_choice(found: Calibration) -> list[str]:
-    """Say in lines what was chosen, for all rows and for sets."""
+    """Return lines with the chosen values, for all rows and by set."""
     profile = found.profile
     parts = [("", profile.settings, profile.decision), *((n, f.settings, f.decision) for n, f in profile.sets.items())]
     lines = [f"goal: {profile.goal}"]
     for name, settings, decision in parts:
-        said = [f"{k} = {_short(v)}" for branch in settings.values() if isinstance(branch, dict) for k, v in branch.items()]
+        values = [f"{k} = {_short(v)}" for branch in settings.values() if isinstance(branch, dict) for k, v in branch.items()]
         if decision.low is not None:
-            borders = [f"over {decision.high:.4g} hallucinated", f"at most {decision.low:.4g} faithful"]
-            said.append("P(hallucinated) " + ", ".join(borders if decision.low != decision.high else borders[:1]))
+            limits = [f"over {decision.high:.4g} hallucinated", f"at most {decision.low:.4g} faithful"]
+            values.append("P(hallucinated) " + ", ".join(limits if decision.low != decision.high else limits[:1]))
         if decision.scaling.kind != "none":
-            said.append(f"{decision.scaling.kind} scaling")
-        lines.append(f"{f'set {name}' if name else 'chosen'}: {'; '.join(said) or 'nothing'}")
+            values.append(f"{decision.scaling.kind} scaling")
+        lines.append(f"{f'set {name}' if name else 'chosen'}: {'; '.join(values) or 'nothing'}")
     return lines
 
 
 def make_tables(found: Calibration) -> list[ResultTable]:
-    """Lay out how good it is, and of a cascade who decides what."""
+    """Return the measures, and for a cascade the share of every stage."""
     data = found.profile.data
     rows = [("as it was, uncalibrated", found.before), ("on the fitted rows (too good)", found.fitted)]
     rows += [("cross-validated", found.held)] if found.held is not None else []
@@ -59,7 +60,7 @@ def make_tables(found: Calibration) -> list[ResultTable]:
 
 
 def make_notes(found: Calibration) -> list[str]:
-    """Return what the columns mean, and what must be known of these figures."""
+    """Return what the columns mean, and what a reader must know of the figures."""
     return [
         f"In percent but Brier and ECE, with 95 % bootstrap intervals: {RESAMPLES:,} resamples of groups of rows that share a "
         "source, question or pair.",
@@ -70,9 +71,9 @@ def make_notes(found: Calibration) -> list[str]:
 
 
 def write_calibration(found: Calibration, profile: Path) -> Path:
-    """Write all figures and the grid beside a profile; return the path."""
+    """Write all figures and the grid to the file next to a profile; return its path."""
     path = report_path(profile)
-    path.write_text(json.dumps(as_json(found), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_text(path, as_json_text(as_json(found)))
     return path
 
 
@@ -84,32 +85,21 @@ def _short(value: Any) -> str:
 
 def _cells(figures: Measures) -> tuple[str, ...]:
     return tuple(
-        format_measure(figures[name]) if name in UNSCALED_MEASURES else format_percent(figures[name]) for name in MEASURES
+        format_number(figures[name], digits=3) if name in UNSCALED_MEASURES else format_percent(figures[name])
+        for name in MEASURES
     )
-
-
-def format_measure(figure: Estimate) -> str:
-    """Write a figure that is no share, with its interval where it has one."""
-    if figure.value is None:
-        return "-"
-    interval = "" if figure.low is None or figure.high is None else f" [{figure.low:.3f}, {figure.high:.3f}]"
-    return f"{figure.value:.3f}{interval}"
 
 
 def as_json(found: Calibration) -> dict[str, Any]:
     """Return a calibration as plain fields; a figure is {value, low, high}, a grid has its quantiles and average accuracies."""
-
-    def told(figures: Measures | None) -> dict[str, Any] | None:
-        return figures and {name: f._asdict() for name, f in figures.items()}
-
     grids = {name: _grid(grid) for name, grid in found.grids.items()}
     return {
         "profile": json.loads(found.profile.model_dump_json(exclude={"data": {"hashes"}})),
         "groups": found.groups,
-        "figures": {"before": told(found.before), "fitted": told(found.fitted), "cross_validated": told(found.held)},
-        "sets": {name: {"fitted": told(own), "cross_validated": told(held)} for name, (own, held) in found.on.items()},
-        "stages": [{**vars(s), **{n: getattr(s, n)._asdict() for n in ("share", "errors", "held")}} for s in found.stages],
-        "sent_on": {name or "all": f._asdict() for name, f in found.sent_on.items()},
+        "figures": {"before": as_plain(found.before), "fitted": as_plain(found.fitted), "cross_validated": as_plain(found.held)},
+        "sets": {name: {"fitted": as_plain(own), "cross_validated": as_plain(held)} for name, (own, held) in found.on.items()},
+        "stages": as_plain(found.stages),
+        "sent_on": {name or "all": as_plain(figure) for name, figure in found.sent_on.items()},
         **({"grid": grids.pop("")} if "" in grids else {}),
         "grids": grids,
         "notes": list(found.notes),

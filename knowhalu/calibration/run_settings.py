@@ -1,4 +1,4 @@
-"""The run that a calibration needs: everything asked that could be chosen between, and read back from stored outcomes."""
+"""The settings of the run that a calibration needs, and their check in stored outcomes."""
 
 import json
 from pathlib import Path
@@ -15,17 +15,17 @@ TUNED_OPTIONS: dict[str, set[str]] = {
     "knowhalu": {"second_opinion", "base_form", "delta1", "delta2"}, "factored": {"theta"},
     "cascade": {"ask", "low", "high"}, "lexical": {"rules"},
 }  # fmt: skip
-"""Options of the methods that are chosen here, or that say what is asked."""
+"""Options of the methods that are tuned, or that decide which stages run."""
 LLM_RESULT_OPTIONS = {"backend", "model", "style", "constrain", "system", "votes", "seed", "precision"}
-"""Options of a language model that decide what it says."""
+"""Options of a language model that decide its answers."""
 ALL_STAGES_FLAGS = "--set cascade.ask=always --set cascade.low=0.5 --set cascade.high=0.5"
 TUNABLE_FIRST_STAGES = ("lexical", "")
-"""First stages of a cascade that a calibration knows how to choose of."""
+"""First stages of a cascade that a calibration can tune."""
 ALL_RULES = LexicalOptions(rules=("copied", "dates", "numbers", "names"))
 
 
 def ask_all_settings(settings: Settings) -> Settings:
-    """Return the settings of a run in which nothing is left out for the thresholds that there are; raises SettingsError."""
+    """Return the settings of a run in which no check is skipped because of thresholds; raises SettingsError."""
     if settings.profile is not None:
         raise SettingsError("calibrate makes a profile, so it cannot use one. Leave out the profile")
     own = getattr(settings, method_card(settings.method).options)
@@ -46,26 +46,28 @@ def ask_all_settings(settings: Settings) -> Settings:
 
 
 def stored_run_settings(head: dict[str, str], wanted: Settings, path: Path) -> Settings:
-    """Return the settings of stored outcomes; raises InputError where they are not such as can be chosen by."""
+    """Return the settings of stored outcomes; raises InputError where they cannot be used for tuning."""
     if "profile" in head:
-        raise InputError(f"{path}: was made by a profile, so what the method itself says is not in it. Make it anew without.")
+        raise InputError(
+            f"{path}: was made with a profile, so it lacks the verdicts of the method itself. Make it again without a profile."
+        )
     try:
         settings = Settings.model_validate(json.loads(head["settings"]))
     except (KeyError, ValueError, ValidationError) as error:
-        raise InputError(f"{path}: its first line does not tell its settings. Make it anew by `knowhalu detect`.") from error
+        raise InputError(f"{path}: its first line does not tell its settings. Make it again with `knowhalu detect`.") from error
     for name in ("method", "reasoner"):
         given, there = getattr(wanted, name), getattr(settings, name)
         if name in wanted.model_fields_set and given != there:
             raise InputError(f"{path}: is of {name} {there!r}, not {given!r}. Leave out --{name}, or give other outcomes.")
     if settings.method == "cascade" and settings.cascade != ask_all_settings(settings).cascade:
-        raise InputError(f"{path}: not every stage was asked what it says of every row. Run it with {ALL_STAGES_FLAGS}.")
+        raise InputError(f"{path}: not every stage checked every row. Run it with {ALL_STAGES_FLAGS}.")
     return settings
 
 
 def tunable_options(settings: Settings, *, all: bool = False) -> dict[str, Any]:
-    """Return what a method has that is chosen here; with `all`, what a run of it must have in common with its profile.
+    """Return the options of a method that are tuned; with `all`, the settings that a run must share with its profile.
 
-    A cascade's encoder is the same whether a language model follows or not, so its profile is for both.
+    The encoder of a cascade is the same whether or not a language model follows, so its profile is valid for both.
     """
     runs = [settings, *stage_settings(settings).values()]
     branches = dict.fromkeys(method_card(run.method).options for run in runs)

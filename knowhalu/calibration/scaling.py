@@ -1,4 +1,4 @@
-"""Fitting the curve that turns a method's P(hallucinated) into one that says how often it is right."""
+"""Fit the scaling that calibrates the P(hallucinated) of a method."""
 
 import numpy as np
 
@@ -29,9 +29,9 @@ def fit_scaling(kind: ScalingKind, probability: Floats, gold: Flags) -> Probabil
 
 
 def fit_logistic(z: Floats, gold: Flags, *, shifts: bool) -> tuple[float, float]:
-    """Return slope and shift of the likeliest sigmoid(slope x z + shift), by Newton's method.
+    """Return slope and shift of the maximum-likelihood sigmoid(slope x z + shift), by Newton's method.
 
-    The targets are drawn in a little from 0 and 1, so that classes that do not overlap have an answer (Platt 1999, section 2.2).
+    The targets are slightly inside 0 and 1, so that separable classes have a solution (Platt 1999, section 2.2).
     """
     positives, negatives = gold.sum(), (~gold).sum()
     target = np.where(gold, (positives + 1) / (positives + 2), 1 / (negatives + 2))
@@ -48,10 +48,10 @@ def fit_logistic(z: Floats, gold: Flags, *, shifts: bool) -> tuple[float, float]
 
 
 def fit_isotonic(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Return the ends of the level pieces of the nearest curve that never falls (pool adjacent violators)."""
+    """Return the ends of the constant pieces of the isotonic regression (pool adjacent violators)."""
     from scipy.optimize import isotonic_regression
 
     values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
-    found = isotonic_regression(np.bincount(inverse, weights=y) / counts, weights=counts)
-    ends = np.unique(np.r_[found.blocks[:-1], found.blocks[1:] - 1])
-    return values[ends], found.x[ends]
+    fit = isotonic_regression(np.bincount(inverse, weights=y) / counts, weights=counts)
+    ends = np.unique(np.r_[fit.blocks[:-1], fit.blocks[1:] - 1])
+    return values[ends], fit.x[ends]

@@ -1,4 +1,4 @@
-"""KnowHalu's stored judgments by both forms of knowledge, joined anew under any thresholds, for all rows at once.
+"""The stored judgments of KnowHalu by both forms of knowledge, joined again with other thresholds, for all rows at once.
 
 The thresholds are chosen as in the paper (appendix E.3): delta1 at a quantile q1 of the base's confidences, delta2 at a quantile
 q2 >= q1 of the supplement's, the pair with the best average accuracy; the base is the form that is better alone.
@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from knowhalu.calibration.outcomes import RowIndices, VerdictLines, make_predictions
+from knowhalu.calibration.tunable import RowIndices, VerdictLines, make_predictions
 from knowhalu.errors import InputError
 from knowhalu.evaluation.metrics import Flags, Floats, Predictions
 from knowhalu.methods.common.combine import Thresholds, soft_max_probability
 from knowhalu.types import Judgment, KnowledgeForm, Label, Task
 
 LABEL_RANKS = {Label.CORRECT: 0, Label.INCONCLUSIVE: 1, Label.INCORRECT: 2}
-"""Of several segments the one of the highest rank decides."""
+"""Ranks of labels: of several segments, the one with the highest rank decides."""
 INCONCLUSIVE_RANK, INCORRECT_RANK = LABEL_RANKS[Label.INCONCLUSIVE], LABEL_RANKS[Label.INCORRECT]
 FORMS = (KnowledgeForm.UNSTRUCTURED, KnowledgeForm.STRUCTURED)
 QUANTILES: Floats = np.arange(1, 20) / 20
@@ -25,7 +25,7 @@ BOTH_FORMS_FLAG = "--set knowhalu.second_opinion=always"
 
 
 class ThresholdGrid(NamedTuple):
-    """Average accuracy at every pair of quantiles, NaN where q2 < q1; `never` is that of doubting no base judgment."""
+    """Average accuracy at every pair of quantiles, NaN where q2 < q1; `never` is that of replacing no base judgment."""
 
     base: KnowledgeForm
     delta1: Floats
@@ -35,7 +35,7 @@ class ThresholdGrid(NamedTuple):
 
     @property
     def best(self) -> Thresholds:
-        """Return the first of the best pairs; none is doubted where no pair is better than that."""
+        """Return the first of the best pairs, or thresholds that replace no judgment where no pair is better than that."""
         i, j = np.unravel_index(int(np.nanargmax(self.average)), self.average.shape)
         if not self.average[i, j] > self.never:
             return Thresholds(0.0, 1.0)
@@ -45,8 +45,8 @@ class ThresholdGrid(NamedTuple):
 class TunableForms(NamedTuple):
     """Judgments of segments by both forms, in arrays of shape (2, segments), the unstructured form first.
 
-    `row` has the row of each segment, `strict` tells where what is left open counts as wrong (summaries). Rows without segments
-    (off target, or a refusal) stand with their rank and probability in `rank_alone` and `p_alone`.
+    `row` has the row of each segment, `strict` marks segments where inconclusive counts as incorrect (summaries). Rows without
+    segments (off target, or a refusal) have their rank and probability in `rank_alone` and `p_alone`.
     """
 
     gold: Flags
@@ -65,8 +65,8 @@ class TunableForms(NamedTuple):
         delta1, delta2 = found.best
         return {"knowhalu": {"base_form": str(found.base), "delta1": delta1, "delta2": delta2}}
 
-    def said(self, settings: dict[str, Any]) -> Predictions:
-        """Return what KnowHalu says of all rows under these thresholds (Algorithm 1)."""
+    def predict(self, settings: dict[str, Any]) -> Predictions:
+        """Return the predictions of KnowHalu for all rows with these thresholds (Algorithm 1)."""
         own = settings["knowhalu"]
         return self.concluded(FORMS.index(KnowledgeForm(own["base_form"])), Thresholds(own["delta1"], own["delta2"]))
 
@@ -87,8 +87,8 @@ class TunableForms(NamedTuple):
         return int(np.argmax(alone))
 
     def concluded(self, base: int, thresholds: Thresholds) -> Predictions:
-        """Join the judgments of every segment and let the worst segment of every row decide."""
-        taken = self._doubted(base, thresholds.delta1) & self._believed(base, thresholds)
+        """Join the judgments of every segment; the worst segment of every row decides."""
+        taken = self._is_replaceable(base, thresholds.delta1) & self._is_preferred(base, thresholds)
         rank = self._settled(np.where(taken, self.rank[1 - base], self.rank[base]))
         p_segment = 1 - np.where(taken, self.supported[1 - base], self.supported[base])
         worst, p = self.rank_alone.copy(), self.p_alone.copy()
@@ -109,8 +109,8 @@ class TunableForms(NamedTuple):
         delta1, delta2 = (np.quantile(self.sure[form], QUANTILES) for form in (base, 1 - base))
         average = np.full((len(QUANTILES), len(QUANTILES)), np.nan)
         for i, first in enumerate(delta1):
-            doubted, is_open = self._doubted(base, first), self.rank[base] == INCONCLUSIVE_RANK
-            taken = doubted & (is_open | (self.sure[1 - base] > delta2[i:, None]))
+            replaceable, is_open = self._is_replaceable(base, first), self.rank[base] == INCONCLUSIVE_RANK
+            taken = replaceable & (is_open | (self.sure[1 - base] > delta2[i:, None]))
             average[i, i:] = self._average(np.where(taken, self.rank[1 - base], self.rank[base]))
         never = self._average(np.where(self.rank[base] == INCONCLUSIVE_RANK, self.rank[1 - base], self.rank[base])[None])[0]
         return ThresholdGrid(FORMS[base], delta1, delta2, average, float(never))
@@ -119,11 +119,11 @@ class TunableForms(NamedTuple):
     def _starts(self) -> RowIndices:
         return np.flatnonzero(np.r_[True, self.row[1:] != self.row[:-1]])
 
-    def _doubted(self, base: int, delta1: float) -> Flags:
+    def _is_replaceable(self, base: int, delta1: float) -> Flags:
         found: Flags = (self.rank[base] == INCONCLUSIVE_RANK) | (self.sure[base] < delta1)
         return found
 
-    def _believed(self, base: int, thresholds: Thresholds) -> Flags:
+    def _is_preferred(self, base: int, thresholds: Thresholds) -> Flags:
         found: Flags = (self.rank[base] == INCONCLUSIVE_RANK) | (self.sure[1 - base] > thresholds.delta2)
         return found
 
@@ -142,7 +142,7 @@ class TunableForms(NamedTuple):
 
 
 def read_tunable_forms(lines: VerdictLines, gold: Flags) -> TunableForms:
-    """Read the judgments of all verdicts; raises InputError where a segment was judged by one form only."""
+    """Return the judgments of all verdicts; raises InputError where a segment was judged by one form only."""
     rank_alone = np.zeros(len(lines), dtype=np.int8)
     p_alone = np.zeros(len(lines))
     row, strict, judged = [], [], []
@@ -172,7 +172,7 @@ def read_tunable_forms(lines: VerdictLines, gold: Flags) -> TunableForms:
 
 
 def make_tunable_forms(judged: Iterable[tuple[Judgment, Judgment, bool]]) -> TunableForms:
-    """Take pairs of judgments (unstructured, structured, whether the text is supported) as rows of one segment each."""
+    """Make rows of one segment each from judgments by both forms and whether the text is supported."""
     rows = list(judged)
     values = [[(LABEL_RANKS[j.label], j.confidence, j.p_supported) for j in both] for *both, _ in rows]
     rank, sure, supported = np.array(values, dtype=float).reshape(-1, 2, 3).transpose(2, 1, 0)

@@ -11,8 +11,9 @@ from knowhalu.api import Checker
 from knowhalu.cli.options import make_settings, with_cache, with_index, with_method, with_profile, with_settings, with_text
 from knowhalu.cli.show import make_console, show_outcome
 from knowhalu.errors import InputError
-from knowhalu.io.records import BYTE_ORDER_MARK, decode_utf8, format_outcome, read_single_sample
-from knowhalu.io.samples import parse_sample
+from knowhalu.io.outcomes import format_outcome
+from knowhalu.io.rows import BYTE_ORDER_MARK, decode_utf8
+from knowhalu.io.samples import parse_sample, read_single_sample
 from knowhalu.results import Failure, Outcome
 from knowhalu.types import Sample
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from knowhalu.batch import RunProgress
     from knowhalu.cli.tables import PlainProgress
-    from knowhalu.evaluation.compare import Comparison, MethodResult
+    from knowhalu.evaluation.runs import Comparison, MethodResult
     from knowhalu.evaluation.tables import ResultTable
 
 MAX_WIDTH = 10_000
@@ -77,7 +77,7 @@ def compare(
     from knowhalu.cli.show import make_console
     from knowhalu.evaluation.compare import compare as run_comparison
     from knowhalu.evaluation.method_specs import parse_specs
-    from knowhalu.evaluation.tables import write_comparison
+    from knowhalu.evaluation.result_tables import write_results
 
     console = make_console()
     folder = folder or Path(f"{input.name.removesuffix('.gz').removesuffix('.jsonl').removesuffix('.json')}.compare")
@@ -92,14 +92,14 @@ def compare(
     except KeyboardInterrupt as error:
         click.echo(f"interrupted: finished outcomes are kept in {folder}. The same command resumes the run.", err=True)
         raise Exit(EXIT_INTERRUPTED) from error
-    paths = write_comparison(comparison, folder)
+    paths = write_results(comparison, folder)
     show_comparison(console, comparison, all_figures=all_figures)
     click.echo(f"written: {', '.join(map(str, paths))}")
 
 
 def show_comparison(console: "Console", comparison: "Comparison", *, all_figures: bool = False) -> None:
     """Print the tables of a comparison, the commonest failures, and notes on the figures."""
-    from knowhalu.evaluation.tables import make_notes, make_tables
+    from knowhalu.evaluation.result_tables import make_notes, make_tables
 
     show_tables(console, make_tables(comparison), comparison.results, all_figures=all_figures)
     for line in make_notes(comparison):

@@ -2,13 +2,15 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from knowhalu.cli.options import FILE_PATH, F, with_cache, with_fitted, with_index, with_restart, with_settings
-from knowhalu.datasets.card import DatasetCard
-from knowhalu.datasets.catalog import DATASETS, dataset_card
+from knowhalu.datasets.catalog import dataset_card, dataset_titles, is_card_path
+
+if TYPE_CHECKING:
+    from knowhalu.datasets.card import DatasetCard
 
 OUTPUT_SUFFIXES = (".md", ".json")
 EXTRA_COMMANDS = {
@@ -22,25 +24,25 @@ class DatasetGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of the catalogue."""
-        return [*EXTRA_COMMANDS, *DATASETS]
+        return [*EXTRA_COMMANDS, *dataset_titles()]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command:
         """Return a command; raises SettingsError with the nearest name for an unknown one."""
-        name = name.replace("_", "-")
+        name = name if is_card_path(name) else name.replace("_", "-")
         extra = {"all": evaluate_all, "paper": paper}
-        return extra[name] if name in extra else make_command(name, dataset_card(name))
+        return extra[name] if name in extra else make_command(dataset_card(name))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List all commands from the catalogue."""
         with formatter.section("Commands"):
             formatter.write_dl(list(EXTRA_COMMANDS.items()))
         with formatter.section("Data sets"):
-            formatter.write_dl([(name, card.about) for name, card in DATASETS.items()])
+            formatter.write_dl(list(dataset_titles().items()))
 
 
 @click.group(cls=DatasetGroup)
 def evaluate() -> None:
-    """Evaluate methods on a data set on your disk; nothing is downloaded.
+    """Evaluate methods on a data set on your disk, or on one that your TOML file describes; nothing is downloaded.
 
     Try: knowhalu eval ragtruth --data RAGTruth/dataset -m knowhalu,conli --limit 500 -o runs
     """
@@ -76,19 +78,19 @@ def with_evaluation(command: F) -> F:
     return command
 
 
-def make_command(name: str, card: DatasetCard) -> click.Command:
+def make_command(card: "DatasetCard") -> click.Command:
     """Return the command of a data set; its help is its card."""
 
     @with_evaluation
     def run(**given: Any) -> None:
         from knowhalu.cli.eval_run import EvaluationJob, evaluate_one
 
-        evaluate_one(name, EvaluationJob(**given))
+        evaluate_one(card, EvaluationJob(**given))
 
-    about = f"{card.about[:1].upper()}{card.about[1:]}."
+    about = f"{card.about[:1].upper()}{card.about[1:]}." if card.about else f"The data set {card.name}."
     forms = "; or ".join(", ".join(layout.fields) for layout in card.layouts)
     text = f"{about}\n\nLabels. {card.labels}.\n\nFields. {forms}.\n\nLicence: {card.licence}."
-    return click.command(name, help=text)(run)
+    return click.command(card.name, help=text)(run)
 
 
 @click.command("all")

@@ -16,16 +16,17 @@ from knowhalu.cli.compare import ProgressLines, show_tables
 from knowhalu.cli.main import EXIT_ERROR, EXIT_INTERRUPTED
 from knowhalu.cli.options import setting_pairs
 from knowhalu.cli.show import make_console, shorten_text
-from knowhalu.datasets.catalog import DATASETS
+from knowhalu.datasets.card import DatasetCard
+from knowhalu.datasets.catalog import dataset_cards
 from knowhalu.datasets.files import data_files, is_saved_dataset, stem_of
 from knowhalu.datasets.loading import open_dataset, recognise_dataset
 from knowhalu.errors import InputError, KnowHaluError
 from knowhalu.evaluation.baselines import BaselineScores
 from knowhalu.evaluation.compare import ReportMethodProgress
 from knowhalu.evaluation.dataset import DatasetEvaluation, FitSource, evaluate_dataset
-from knowhalu.evaluation.dataset_tables import best_rule_cell, make_notes, make_tables, write_evaluation
 from knowhalu.evaluation.method_specs import parse_specs
-from knowhalu.evaluation.tables import ResultTable, format_percent, tables_as_markdown
+from knowhalu.evaluation.result_tables import best_rule_cell, make_notes, make_tables, tables_as_markdown, write_results
+from knowhalu.evaluation.tables import ResultTable, format_percent
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,10 @@ class EvaluationJob:
     settings_file: Path | None
     pairs: tuple[str, ...]
 
-    def run(self, name: str, folder: Path, progress: ReportMethodProgress) -> DatasetEvaluation:
+    def run(self, card: str | DatasetCard, folder: Path, progress: ReportMethodProgress) -> DatasetEvaluation:
         """Evaluate one data set, and write the results into a folder."""
         evaluation = evaluate_dataset(
-            open_dataset(name, self.data, self.split),
+            open_dataset(card, self.data, self.split),
             self.data,
             parse_specs(self.methods),
             folder,
@@ -69,7 +70,7 @@ class EvaluationJob:
                 allow_fitted=self.allow_fitted,
             ),
         )
-        write_evaluation(evaluation, folder)
+        write_results(evaluation, folder)
         return evaluation
 
     def of(self, data: Path) -> "EvaluationJob":
@@ -77,11 +78,11 @@ class EvaluationJob:
         return replace(self, data=data)
 
 
-def evaluate_one(name: str, job: EvaluationJob) -> None:
+def evaluate_one(card: DatasetCard, job: EvaluationJob) -> None:
     """Evaluate one data set, and print and write the results."""
-    folder = job.folder / name
+    folder = job.folder / card.name
     with evaluation_hint_on_interrupt(folder):
-        evaluation = job.run(name, folder, ProgressLines(make_console(stderr=True)))
+        evaluation = job.run(card, folder, ProgressLines(make_console(stderr=True)))
     show_evaluation(make_console(), evaluation)
     click.echo(f"written: {folder / 'comparison.json'}, {folder / 'comparison.md'}")
 
@@ -158,7 +159,7 @@ def _name(path: Path, kind: str, kinds: Mapping[Path, str | None]) -> str:
 
 def _places(folder: Path) -> list[Path]:
     """Return the data files and saved data sets of a folder, without files that only hold texts of others."""
-    beside = {name for card in DATASETS.values() for layout in card.layouts for name in layout.beside}
+    beside = {name for card in dataset_cards().values() for layout in card.layouts for name in layout.beside}
     saved = sorted(f for f in folder.iterdir() if f.is_dir() and is_saved_dataset(f))
     return [*(f for f in data_files(folder) if f.name not in beside), *saved]
 

@@ -15,7 +15,7 @@ from knowhalu.cli.show import make_console
 from knowhalu.cli.show_revision import show_revision
 from knowhalu.cli.tables import show_summary
 from knowhalu.errors import InputError
-from knowhalu.io.records import format_outcome
+from knowhalu.io.outcomes import format_outcome
 from knowhalu.results import Failure, RevisionOutcome
 
 

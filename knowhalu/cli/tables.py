@@ -8,7 +8,7 @@ from rich.table import Table
 
 from knowhalu.batch import RunProgress, RunSummary
 from knowhalu.cli.show import shorten_text
-from knowhalu.evaluation.scores import Score, ThresholdRule
+from knowhalu.evaluation.metrics import Score, ThresholdRule
 
 MAX_REASONS = 8
 

@@ -1,1 +1,1 @@
-"""Data sets with gold labels: which are known, how their files are read, and how their rows become samples."""
+"""Data sets with gold labels: their cards, the files they consist of, and the conversion of rows to samples."""

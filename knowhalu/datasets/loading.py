@@ -1,4 +1,4 @@
-"""Loading a data set: from a name and a path to samples, of one split."""
+"""Load a data set: from its card and a path to the samples of one split."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -9,66 +9,70 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from knowhalu.datasets.card import DatasetCard, Layout
-from knowhalu.datasets.catalog import DATASETS, dataset_card
+from knowhalu.datasets.catalog import dataset_card, dataset_cards
 from knowhalu.datasets.files import ALL, TEST, choose_files, matches_card, matching_split, saved_files, stem_of
-from knowhalu.datasets.formats import read_dataset_rows, suffix_of
+from knowhalu.datasets.mapping import row_converter
 from knowhalu.errors import InputError
-from knowhalu.io.records import JSONRow, hash_id
+from knowhalu.io.rows import Row, read_rows, row_suffix
+from knowhalu.io.samples import hash_id
 from knowhalu.registry import import_object
 from knowhalu.types import META_PART, META_SET, Sample
 
 SHARD_SUFFIXES = (".arrow", ".parquet")
-"""Suffixes of files that may be pieces of one table."""
-RowConverter = Callable[[JSONRow], Iterable[Sample]]
+"""Suffixes of files that may be shards of one table."""
 
 
 class DatasetSource(NamedTuple):
-    """A data set on disk: its card, the form of its rows, the files that are read, and the split that is taken of them.
+    """A data set on disk: its card, the layout of its rows, the files to read, and the split to take.
 
-    `split` is "all" where rows have splits and all are taken, None where there are none; `there` counts the rows of each.
+    `split` is "all" where rows have splits and all are taken, None where there are none; `split_rows` counts the rows of each.
     """
 
-    name: str
     card: DatasetCard
     layout: Layout
     files: tuple[Path, ...]
     split: str | None
-    there: dict[str, int]
+    split_rows: dict[str, int]
+
+    @property
+    def name(self) -> str:
+        """Return the name of the data set."""
+        return self.card.name
 
 
-def open_dataset(name: str, path: Path, split: str | None = None) -> DatasetSource:
-    """Find the files of a data set and its split: the one that is asked for, or else "test", or all rows where there is none.
+def open_dataset(name: str | DatasetCard, path: Path, split: str | None = None) -> DatasetSource:
+    """Find the files of a data set and its split: the given one, or else "test", or all rows where there is none.
 
-    Raises InputError where the files are of another form, or have no such split; SettingsError for an unknown name.
+    Raises InputError where the files have another layout, or no such split; SettingsError for an unknown name.
     """
-    card = dataset_card(name)
-    files, told = choose_files(path, card, split, lambda file: _has_form(card, file))
+    card = dataset_card(name) if isinstance(name, str) else name
+    files, file_split = choose_files(path, card, split, lambda file: _has_layout(card, file))
     first = _first(files)
     if first is None:
-        raise InputError(f"{path}: holds no rows. Check the path.")
-    layout = _layout(name, card, first)
-    if told is not None:
-        return DatasetSource(name, card, layout, tuple(files), told, {})
-    there = _splits(files, card.split)
-    return DatasetSource(name, card, layout, tuple(files), _choose_split(path, card, split, there), there)
+        raise InputError(f"{path}: has no rows. Check the path.")
+    layout = _layout(card, first)
+    if file_split is not None:
+        return DatasetSource(card, layout, tuple(files), file_split, {})
+    split_rows = _count_splits(files, card.split)
+    return DatasetSource(card, layout, tuple(files), _choose_split(path, card, split, split_rows), split_rows)
 
 
 def load_samples(source: DatasetSource) -> Iterator[Sample]:
-    """Yield the samples of a data set, each with its set in `meta`, its label, and an id of its own.
+    """Yield the samples of a data set, each with the name of the set in `meta`, a label, and a unique id.
 
     Raises InputError naming file, line and field at the first row that cannot be used.
     """
-    make: RowConverter = import_object(source.layout.load)
-    taken = source.split if source.there and source.split != ALL else None
+    convert = row_converter(source.layout)
+    taken = source.split if source.split_rows and source.split != ALL else None
     seen: set[bytes] = set()
     for part, row in _rows(source):
-        if taken is not None and not _is_of(row, source.card.split, taken):
+        if taken is not None and not _is_of_split(row, source.card.split, taken):
             continue
         for name in source.layout.fields:
             if name not in row.fields:
                 raise InputError(f"{row.place}, field {name!r}: is missing. Other rows have it; add it, or leave the row out.")
         try:
-            samples = list(make(row))
+            samples = list(convert(row))
         except ValidationError as error:
             first = error.errors()[0]
             raise InputError(f"{row.place}, field {'.'.join(map(str, first['loc']))!r}: {first['msg']}") from error
@@ -78,18 +82,18 @@ def load_samples(source: DatasetSource) -> Iterator[Sample]:
                     f"{row.place}, field 'label': is missing. A row without a label cannot be evaluated; leave it out."
                 )
             yield sample.model_copy(
-                update={"id": _own_id(sample.id, row, seen), "meta": {META_SET: source.name, **part, **sample.meta}}
+                update={"id": _unique_id(sample.id, row, seen), "meta": {META_SET: source.name, **part, **sample.meta}}
             )
 
 
 def recognise_dataset(path: Path) -> str | None:
-    """Return the name of the data set that a file or saved folder is, by its name and its fields; None for no known form."""
+    """Return the name of the data set of a file or saved folder, by its name and fields; None for no known layout."""
     files = [f for some in saved_files(path).values() for f in some] if path.is_dir() else [path]
     first = _first(files)
     if first is None:
         return None
-    fitting = {name: layout for name, card in DATASETS.items() if (layout := _matching_fields(card, first)) is not None}
-    named = [name for name in fitting if matches_card(DATASETS[name], path)]
+    fitting = {name: layout for name, card in dataset_cards().items() if (layout := _matching_fields(card, first)) is not None}
+    named = [name for name in fitting if matches_card(dataset_cards()[name], path)]
     own = sorted((n for n, layout in fitting.items() if not layout.common), key=lambda n: -len(fitting[n].fields))
     common = [n for n in ("claims", "qa-pairs", "summary-pairs", "samples") if n in fitting]
     return next(iter([*named, *own, *common]), None)
@@ -97,8 +101,8 @@ def recognise_dataset(path: Path) -> str | None:
 
 def hash_files(files: Iterable[Path]) -> str:
     """Return the SHA-256 of a file, or of the hashes of several in order."""
-    found = [_sha256(file) for file in files]
-    return found[0] if len(found) == 1 else sha256("".join(found).encode()).hexdigest()
+    hashes = [_sha256(file) for file in files]
+    return hashes[0] if len(hashes) == 1 else sha256("".join(hashes).encode()).hexdigest()
 
 
 def _sha256(path: Path) -> str:
@@ -109,26 +113,26 @@ def _sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _rows(source: DatasetSource) -> Iterator[tuple[dict[str, str], JSONRow]]:
-    """Yield the rows of all files; of several that are no splits and no shards, each is a part of the set."""
-    read: Callable[[Path], Iterator[JSONRow]] = import_object(source.layout.rows)
-    are_splits = source.split is not None and not source.there
+def _rows(source: DatasetSource) -> Iterator[tuple[dict[str, str], Row]]:
+    """Yield the rows of all files; several files that are neither splits nor shards are parts of the set."""
+    read: Callable[[Path], Iterator[Row]] = import_object(source.layout.rows)
+    are_splits = source.split is not None and not source.split_rows
     for file in source.files:
-        is_part = len(source.files) > 1 and not are_splits and suffix_of(file) not in SHARD_SUFFIXES
+        is_part = len(source.files) > 1 and not are_splits and row_suffix(file) not in SHARD_SUFFIXES
         for row in read(file):
             alone = row if len(source.files) == 1 else row._replace(default_id=f"{file.stem}-{row.default_id}")
             yield ({META_PART: stem_of(file)} if is_part else {}), alone
 
 
-def _is_of(row: JSONRow, field: str, split: str) -> bool:
-    found = row.fields.get(field)
-    if not isinstance(found, str) or not found:
-        raise InputError(f"{row.place}, field {field!r}: names no split, but other rows do. Add it, or take all by --split all.")
-    return found == split
+def _is_of_split(row: Row, field: str, split: str) -> bool:
+    value = row.fields.get(field)
+    if not isinstance(value, str) or not value:
+        raise InputError(f"{row.place}, field {field!r}: names no split, but other rows do. Add it, or use --split all.")
+    return value == split
 
 
-def _own_id(name: str, row: JSONRow, seen: set[bytes]) -> str:
-    """Return the id, or where another row has it already, the same with the row's place."""
+def _unique_id(name: str, row: Row, seen: set[bytes]) -> str:
+    """Return the id, with the place of the row where another row has the same id."""
     given, number = name, 1
     while (digest := hash_id(given)) in seen:
         given = f"{name}#{row.default_id}" if number == 1 else f"{name}#{row.default_id}#{number}"
@@ -137,11 +141,11 @@ def _own_id(name: str, row: JSONRow, seen: set[bytes]) -> str:
     return given
 
 
-def _first(files: Iterable[Path]) -> JSONRow | None:
-    return next((row for file in files for row in read_dataset_rows(file)), None)
+def _first(files: Iterable[Path]) -> Row | None:
+    return next((row for file in files for row in read_rows(file)), None)
 
 
-def _has_form(card: DatasetCard, file: Path) -> bool:
+def _has_layout(card: DatasetCard, file: Path) -> bool:
     try:
         first = _first([file])
     except InputError:
@@ -149,35 +153,36 @@ def _has_form(card: DatasetCard, file: Path) -> bool:
     return first is not None and _matching_fields(card, first) is not None
 
 
-def _matching_fields(card: DatasetCard, row: JSONRow) -> Layout | None:
+def _matching_fields(card: DatasetCard, row: Row) -> Layout | None:
     return next((layout for layout in card.layouts if all(name in row.fields for name in layout.fields)), None)
 
 
-def _layout(name: str, card: DatasetCard, row: JSONRow) -> Layout:
-    """Return the form of a data set that a row has; the error says what is missing, and of which other set it looks like."""
-    if (found := _matching_fields(card, row)) is not None:
-        return found
+def _layout(card: DatasetCard, row: Row) -> Layout:
+    """Return the layout of a data set that a row has; the error names a missing field, and another set with this layout."""
+    if (layout := _matching_fields(card, row)) is not None:
+        return layout
     nearest = min(card.layouts, key=lambda layout: sum(field not in row.fields for field in layout.fields))
     missing = next(field for field in nearest.fields if field not in row.fields)
-    alike = [(n, f) for n, c in DATASETS.items() if (f := _matching_fields(c, row)) is not None]
+    alike = [(n, f) for n, c in dataset_cards().items() if (f := _matching_fields(c, row)) is not None]
     alike.sort(key=lambda pair: (pair[1].common, -len(pair[1].fields)))
     hint = f" This looks like {alike[0][0]}: knowhalu eval {alike[0][0]}." if alike else ""
     needs = " or ".join(", ".join(layout.fields) for layout in card.layouts)
-    raise InputError(f"{row.place}, field {missing!r}: is missing. Rows of {name} have {needs}.{hint}")
+    raise InputError(f"{row.place}, field {missing!r}: is missing. Rows of {card.name} have {needs}.{hint}")
 
 
-def _splits(files: Iterable[Path], field: str) -> dict[str, int]:
-    found = (row.fields.get(field) for file in files for row in read_dataset_rows(file))
-    return dict(Counter(value for value in found if isinstance(value, str) and value))
+def _count_splits(files: Iterable[Path], field: str) -> dict[str, int]:
+    values = (row.fields.get(field) for file in files for row in read_rows(file))
+    return dict(Counter(value for value in values if isinstance(value, str) and value))
 
 
-def _choose_split(path: Path, card: DatasetCard, split: str | None, there: dict[str, int]) -> str | None:
+def _choose_split(path: Path, card: DatasetCard, split: str | None, split_rows: dict[str, int]) -> str | None:
     if split in (None, ALL):
-        return (TEST if TEST in there and split is None else next(iter(there)) if len(there) == 1 else ALL) if there else None
-    if not there:
+        usual = next(iter(split_rows)) if len(split_rows) == 1 else ALL
+        return (TEST if TEST in split_rows and split is None else usual) if split_rows else None
+    if not split_rows:
         raise InputError(f"{path}: no row names a split in a field {card.split!r}. Leave --split out.")
-    found = matching_split(str(split), there)
-    if found is None:
-        told = ", ".join(f"{name!r:.40} ({count:,})" for name, count in sorted(there.items()))
-        raise InputError(f"{path}: no row is of the split {split!r}; there are {told}. Choose one of them by --split.")
-    return found
+    name = matching_split(str(split), split_rows)
+    if name is None:
+        known = ", ".join(f"{name!r:.40} ({count:,})" for name, count in sorted(split_rows.items()))
+        raise InputError(f"{path}: no row is of the split {split!r}; there are {known}. Choose one of them with --split.")
+    return name

@@ -1,34 +1,35 @@
-"""One row, read field by field, and made into a sample; what is not as expected is an error that names place and field."""
+"""Read one row field by field and make a sample of it; every error names the place and the field."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any, NoReturn
 
 from knowhalu.errors import InputError
 from knowhalu.io import samples as fields
-from knowhalu.io.records import JSONRow
+from knowhalu.io.rows import Row, read_rows
 from knowhalu.types import META_GROUP, META_PAIR, HallucinationKind, Sample
 
 MIN_DOCUMENT_WORDS = 120
-"""Words from which a source is searched chunk by chunk as a document; a shorter one is read whole, as knowledge."""
+"""Words above which a source is a document, searched chunk by chunk; a shorter one is knowledge, read whole."""
 
 
 class RowReader:
     """The fields of one row."""
 
-    def __init__(self, row: JSONRow, fields: Mapping[str, Any] | None = None, within: str = "") -> None:
+    def __init__(self, row: Row, fields: Mapping[str, Any] | None = None, within: str = "") -> None:
         self.row, self.within = row, within
         self.fields = row.fields if fields is None else fields
 
     def __contains__(self, name: str) -> bool:
         return self.fields.get(name) is not None
 
-    def fault(self, name: str, what: str, cure: str) -> NoReturn:
-        """Raise the error that names the place, the field, what is wrong with it and the cure."""
-        raise InputError(f"{self.row.place}, field {self.within + name!r}: {what}. {cure}.")
+    def fault(self, name: str, problem: str, remedy: str) -> NoReturn:
+        """Raise an InputError that names the place, the field, the problem and the remedy."""
+        raise InputError(f"{self.row.place}, field {self.within + name!r}: {problem}. {remedy}.")
 
     def text(self, name: str) -> str:
-        """Return a text that holds something."""
+        """Return a text that is not blank; raises InputError for anything else."""
         if name not in self:
             self.fault(name, "is missing", "Add it, or leave the row out")
         return fields.check_text(self.fields[name], self.row.place, self.within + name)
@@ -54,31 +55,31 @@ class RowReader:
 
     def inner(self, name: str, value: Any = None) -> "RowReader":
         """Return the reader of an object within this row."""
-        found = self.fields.get(name) if value is None else value
-        if not isinstance(found, Mapping):
+        inner = self.fields.get(name) if value is None else value
+        if not isinstance(inner, Mapping):
             self.fault(name, "is not an object", "Write {...}, or leave the row out")
-        return RowReader(self.row, found, f"{self.within}{name}.")
+        return RowReader(self.row, inner, f"{self.within}{name}.")
 
     def is_hallucinated(self, name: str, faithful: Iterable[str], hallucinated: Iterable[str]) -> bool:
-        """Tell what a label means; labels are compared without case, and numbers as they are written."""
+        """Tell whether a label means hallucinated; labels are compared without case, and numbers as they are written."""
         if name not in self:
             self.fault(name, "is missing", "A row without a label cannot be evaluated; leave it out")
         value = self.word(name)
         if value not in {*faithful, *hallucinated}:
-            told = f"faithful: {', '.join(sorted(faithful))}; hallucinated: {', '.join(sorted(hallucinated))}"
-            self.fault(name, f"{self.fields[name]!r:.80} is no label of this set", f"Its labels are {told}")
+            known = f"faithful: {', '.join(sorted(faithful))}; hallucinated: {', '.join(sorted(hallucinated))}"
+            self.fault(name, f"{self.fields[name]!r:.80} is no label of this set", f"Its labels are {known}")
         return value in set(hallucinated)
 
     def word(self, name: str) -> str:
-        """Return a label or the like in lower case, a number as its digits; empty where there is none."""
+        """Return a label or another word in lower case, a number as its digits; empty where there is none."""
         value = self.fields.get(name)
         whole = isinstance(value, float) and value.is_integer()
         return "" if value is None else str(int(value) if whole else value).strip().casefold()
 
     def id(self, names: Iterable[str] = ("id",)) -> str:
-        """Return the row's own id, or else its place in the file."""
-        found = (self.own_id(name) for name in names)
-        return next((name for name in found if name is not None), self.row.default_id)
+        """Return the first id that the row has, or else its place in the file."""
+        ids = (self.own_id(name) for name in names)
+        return next((id for id in ids if id is not None), self.row.default_id)
 
     def own_id(self, name: str) -> str | None:
         """Return an id, a text or a whole number; None where there is none."""
@@ -88,17 +89,17 @@ class RowReader:
         return integer_id(value)
 
     def key(self, name: str) -> str:
-        """Return the id by which rows of two files are put together."""
-        found = self.own_id(name)
-        if found is None:
-            what = f"{self.fields[name]!r:.40} is no id" if name in self else "is missing"
-            self.fault(name, what, "Write a text or a whole number: the rows of two files are put together by it")
-        return found
+        """Return the id by which the rows of two files are joined; raises InputError where there is none."""
+        key = self.own_id(name)
+        if key is None:
+            problem = f"{self.fields[name]!r:.40} is no id" if name in self else "is missing"
+            self.fault(name, problem, "Write a text or a whole number: the rows of two files are joined by it")
+        return key
 
     def kept(self, names: Iterable[str]) -> dict[str, Any]:
-        """Return plain values that are kept as they are."""
-        found = {n: self.fields[n] for n in names if isinstance(self.fields.get(n), str | int | float)}
-        return {n: self.text(n) if isinstance(v, str) and v.strip() else v for n, v in found.items()}
+        """Return the texts and numbers of some fields as they are."""
+        values = {n: self.fields[n] for n in names if isinstance(self.fields.get(n), str | int | float)}
+        return {n: self.text(n) if isinstance(v, str) and v.strip() else v for n, v in values.items()}
 
     def sample(
         self,
@@ -113,11 +114,11 @@ class RowReader:
         claim: bool = False,
         meta: Mapping[str, Any] | None = None,
     ) -> Sample:
-        """Make a sample, in whose `meta` nothing is null.
+        """Make a sample; null values of `meta` are left out.
 
-        Sources of over `MIN_DOCUMENT_WORDS` words are documents, unless `documents` says what they are. The sample's group is its
-        sources, or else its question: rows of one group are not independent of one another. A `claim` may
-        stand against several sources, so rows of one claim are a group as well.
+        Sources of more than `MIN_DOCUMENT_WORDS` words are documents, unless `documents` decides. The group of a sample is its
+        sources, or else its question: rows of one group are not independent. A `claim` may be checked against several
+        sources, so rows with the same claim are a group as well.
         """
         long = any(len(text.split()) > MIN_DOCUMENT_WORDS for text in sources) if documents is None else documents
         shared = [*sources] or ([question] if question else [])
@@ -144,12 +145,21 @@ def integer_id(number: Any) -> str | None:
     return str(int(number)) if whole or (isinstance(number, int) and not isinstance(number, bool)) else None
 
 
-def pair_meta(row: JSONRow) -> dict[str, Any]:
-    """Return what marks the samples of one row as a pair: its place, since ids may come twice."""
+def pair_meta(row: Row) -> dict[str, Any]:
+    """Return the `meta` that marks the samples of one row as a pair: its place, since ids may not be unique."""
     return {META_PAIR: row.default_id}
 
 
 def find_spans(response: str, wrong: Iterable[str]) -> list[list[int]] | None:
-    """Return where texts stand in a response; None where one of them does not, so that not all is known."""
+    """Return the spans of texts in a response; None where one of them is missing, since not all spans are known then."""
     places = [(response.find(text), len(text)) for text in wrong]
     return None if any(start < 0 for start, _ in places) else sorted([start, start + size] for start, size in places)
+
+
+def read_sibling_rows(path: Path, name: str) -> Iterator[Row]:
+    """Yield the rows of the file `name` next to a file; raises InputError where it is missing."""
+    for sibling in (path.with_name(name), path.with_name(f"{name}.gz")):
+        if sibling.exists():
+            yield from read_rows(sibling)
+            return
+    raise InputError(f"{path}: its texts are in {name}, which is not in the same folder. Put both files into one folder.")

@@ -1,16 +1,27 @@
 """Data sets whose rows need more than a mapping of fields: questions with several answers, claims, dialogues."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-from knowhalu.datasets.mapping import ENTAILED_LABELS, NEUTRAL_LABELS, REFUTED_LABELS, LabelledMapping, PairedMapping
-from knowhalu.datasets.row_reader import RowReader, pair_meta
-from knowhalu.io.records import JSONRow
-from knowhalu.io.samples import FAITHFUL_LABELS, HALLUCINATED_LABELS
-from knowhalu.types import META_SPANS, META_TYPE, Document, Sample
+from knowhalu.datasets.card import ENTAILED_LABELS, NOT_ENTAILED_LABELS, REFUTED_LABELS
+from knowhalu.datasets.row_reader import RowReader, integer_id, pair_meta, read_sibling_rows
+from knowhalu.io.rows import Row, read_rows
+from knowhalu.io.samples import FAITHFUL_LABELS, HALLUCINATED_LABELS, parse_sample
+from knowhalu.types import META_TYPE, Document, Sample
+
+CORPUS_FILE = "corpus.jsonl"
+"""The file of SciFact's abstracts, next to that of its claims."""
+HALLUCINATION_TAG = "hallucination"
 
 
-def truthfulqa_table(row: JSONRow) -> Iterator[Sample]:
-    """Yield the answers of a row of the original table, in which a semicolon parts them."""
+def own_sample(row: Row) -> Iterator[Sample]:
+    """Yield the sample of a row."""
+    yield parse_sample(row.fields, row.place, row.default_id)
+
+
+def truthfulqa_table(row: Row) -> Iterator[Sample]:
+    """Yield the answers of a row of the original table, in which they are separated by semicolons."""
     reader = RowReader(row)
     right, wrong = (_split_answers(reader.text(name)) for name in ("Correct Answers", "Incorrect Answers"))
     yield from _answers(reader, reader.text("Question"), right, wrong, reader.maybe("Category"))
@@ -20,15 +31,15 @@ def _split_answers(text: str) -> list[str]:
     return [answer.strip() for answer in text.split(";") if answer.strip()]
 
 
-def truthfulqa(row: JSONRow) -> Iterator[Sample]:
+def truthfulqa(row: Row) -> Iterator[Sample]:
     """Yield the answers of a row that holds them as two lists."""
     reader = RowReader(row)
     right, wrong = (reader.texts(n) for n in ("correct_answers", "incorrect_answers"))
     yield from _answers(reader, reader.text("question"), right, wrong, reader.maybe("category"))
 
 
-def truthfulqa_choices(row: JSONRow) -> Iterator[Sample]:
-    """Yield the answers of a row of the multiple-choice form, all of which its `mc2_targets` has."""
+def truthfulqa_choices(row: Row) -> Iterator[Sample]:
+    """Yield the answers of a row of the multiple-choice form, from its `mc2_targets`."""
     reader = RowReader(row)
     choices = reader.inner("mc2_targets")
     texts, labels = choices.texts("choices"), choices.items("labels")
@@ -47,19 +58,19 @@ def _answers(
             yield reader.sample(name, answer, hallucinated=hallucinated, question=question, meta={"category": category})
 
 
-def fave(row: JSONRow) -> Iterator[Sample]:
-    """Yield the response that its user added to a row, with the abstracts as documents under authors, year and title."""
+def fave(row: Row) -> Iterator[Sample]:
+    """Yield the response that the user added to a row, with the abstracts as documents titled by authors, year and title."""
     reader = RowReader(row)
     if "response" not in reader:
-        cure = "FaVe holds queries and abstracts only; add the summary to be checked as 'response', and its 'label'"
-        reader.fault("response", "is missing", cure)
+        remedy = "FaVe holds queries and abstracts only; add the summary to be checked as 'response', and its 'label'"
+        reader.fault("response", "is missing", remedy)
     papers = [reader.inner("papers", paper) for paper in reader.items("papers")]
-    made = reader.sample(
+    sample = reader.sample(
         reader.id(), reader.text("response"), hallucinated=reader.is_hallucinated("label", FAITHFUL_LABELS, HALLUCINATED_LABELS),
         sources=[paper.text("summary") for paper in papers], documents=True, question=reader.text("query"),
     )  # fmt: skip
     documents = [Document(id=str(i), title=_title(p), text=p.text("summary")) for i, p in enumerate(papers, 1)]
-    yield made.model_copy(update={"documents": tuple(documents)})
+    yield sample.model_copy(update={"documents": tuple(documents)})
 
 
 def _title(paper: RowReader) -> str:
@@ -67,147 +78,79 @@ def _title(paper: RowReader) -> str:
     return " ".join(filter(None, (", ".join(paper.texts("authors")), f"({year})" if year else "", paper.maybe("title"))))
 
 
-NOT_ENTAILED_LABELS = (*NEUTRAL_LABELS, *REFUTED_LABELS)
-OWN_CLAIMS = LabelledMapping(
-    "claim", ("source",), "label", ("supported",), ("unsupported",), types=("error_type", "label3", "raw_label"),
-    parts=("set", "source_set", "domain"), kept=("question",),
-)  # fmt: skip
-FEVER_NLI = LabelledMapping(
-    "query", ("context",), "label", ENTAILED_LABELS, NOT_ENTAILED_LABELS, ids=("cid", "id"), types=("label",)
-)
-SYMMETRIC = LabelledMapping("claim", ("evidence",), "gold_label", ENTAILED_LABELS, NOT_ENTAILED_LABELS, types=("gold_label",))
-SYMMETRIC_TEST = LabelledMapping("claim", ("evidence_sentence",), "label", ENTAILED_LABELS, NOT_ENTAILED_LABELS, types=("label",))
-FEVEROUS = LabelledMapping(
-    "claim",
-    ("evidence",),
-    "gold",
-    ENTAILED_LABELS,
-    NOT_ENTAILED_LABELS,
-    types=("gold",),
-    joined=True,
-    kept=("challenge", "num_hops"),
-)
-HEALTHVER = LabelledMapping(
-    "claim", ("evidence",), "label", ENTAILED_LABELS, NOT_ENTAILED_LABELS, types=("label",), ids=(), kept=("question",)
-)
-WICE = LabelledMapping(
-    "claim", ("evidence",), "label", ("supported",), ("partially_supported", "not_supported"), types=("label",), joined=True
-)
-_NUMBERS = ("1", "2")
-NLI = LabelledMapping(
-    "hypothesis",
-    ("premise",),
-    "label",
-    (*ENTAILED_LABELS, "0"),
-    (*NOT_ENTAILED_LABELS, *_NUMBERS),
-    ids=("id", "uid", "idx"),
-    skipped=("-", "-1"),
-)
-NLI_GOLD = LabelledMapping(
-    "sentence2",
-    ("sentence1",),
-    "gold_label",
-    ENTAILED_LABELS,
-    NOT_ENTAILED_LABELS,
-    ids=("pairID", "id"),
-    types=("gold_label",),
-    skipped=("-",),
-)
-
-
-def fever(row: JSONRow) -> Iterator[Sample]:
-    """Yield the claim of a row; evidence that is named by page and line is no text, so it is left to an index."""
+def fever(row: Row) -> Iterator[Sample]:
+    """Yield the claim of a row; evidence given by page and line only has no text, so it needs an index."""
     reader = RowReader(row)
-    wrong = reader.is_hallucinated("label", ENTAILED_LABELS, NOT_ENTAILED_LABELS)
+    hallucinated = reader.is_hallucinated("label", ENTAILED_LABELS, NOT_ENTAILED_LABELS)
     given = row.fields.get("evidence")
     named = isinstance(given, list) and any(isinstance(item, list) for item in given)
     texts = [] if named else reader.texts("evidence")
     yield reader.sample(
-        reader.id(("unique_id", "id", "claim_id")), reader.text("claim"), hallucinated=wrong, claim=True,
-        sources=["\n".join(texts)] if texts else [], meta={META_TYPE: reader.word("label") if wrong else None},
+        reader.id(("unique_id", "id", "claim_id")), reader.text("claim"), hallucinated=hallucinated, claim=True,
+        sources=["\n".join(texts)] if texts else [], meta={META_TYPE: reader.word("label") if hallucinated else None},
     )  # fmt: skip
 
 
-def climate_fever(row: JSONRow) -> Iterator[Sample]:
+def climate_fever(row: Row) -> Iterator[Sample]:
     """Yield the claim of a row with all of its evidence."""
     reader = RowReader(row)
-    wrong = reader.is_hallucinated("claim_label", ENTAILED_LABELS, (*NOT_ENTAILED_LABELS, "disputed"))
+    hallucinated = reader.is_hallucinated("claim_label", ENTAILED_LABELS, (*NOT_ENTAILED_LABELS, "disputed"))
     pieces = [reader.inner("evidences", piece).text("evidence") for piece in reader.items("evidences")]
     yield reader.sample(
-        reader.id(("claim_id",)), reader.text("claim"), hallucinated=wrong, claim=True,
+        reader.id(("claim_id",)), reader.text("claim"), hallucinated=hallucinated, claim=True,
         sources=["\n".join(pieces)] if pieces else [],
-        meta={META_TYPE: reader.word("claim_label") if wrong else None},
+        meta={META_TYPE: reader.word("claim_label") if hallucinated else None},
     )  # fmt: skip
 
 
-def fm2(row: JSONRow) -> Iterator[Sample]:
+def fm2(row: Row) -> Iterator[Sample]:
     """Yield the claim of a row with its gold evidence, under the title of its page."""
     reader = RowReader(row)
-    wrong = reader.is_hallucinated("label", ENTAILED_LABELS, NOT_ENTAILED_LABELS)
+    hallucinated = reader.is_hallucinated("label", ENTAILED_LABELS, NOT_ENTAILED_LABELS)
     pieces = [reader.inner("gold_evidence", piece).text("text") for piece in reader.items("gold_evidence")]
     title = f"{page}: " if (page := reader.maybe("wikipedia_page")) else ""
     yield reader.sample(
-        reader.id(), reader.text("text"), hallucinated=wrong, claim=True,
+        reader.id(), reader.text("text"), hallucinated=hallucinated, claim=True,
         sources=[title + " ".join(pieces)] if pieces else [],
-        meta={META_TYPE: reader.word("label") if wrong else None},
+        meta={META_TYPE: reader.word("label") if hallucinated else None},
     )  # fmt: skip
 
 
-def scifact(row: JSONRow) -> Iterator[Sample]:
-    """Yield the claim of a row against each of its abstracts, which were put beside it as `abstracts`."""
+def scifact_rows(path: Path) -> Iterator[Row]:
+    """Yield the rows of SciFact's claims with the texts of their abstracts; raises InputError where one is missing."""
+    corpus = {RowReader(row).key("doc_id"): _abstract(row) for row in read_sibling_rows(path, CORPUS_FILE)}
+    for row in read_rows(path):
+        reader = RowReader(row)
+        names = dict.fromkeys(
+            [*(integer_id(v) or str(v) for v in reader.items("cited_doc_ids")), *reader.inner("evidence").fields]
+        )
+        for name in names:
+            if name not in corpus:
+                reader.fault("cited_doc_ids", f"{name!r:.40} is not in {CORPUS_FILE}", "Take both files from the same release")
+        fields: Mapping[str, Any] = {**row.fields, "abstracts": {name: corpus[name] for name in names}}
+        yield row._replace(fields=fields)
+
+
+def _abstract(row: Row) -> str:
+    reader = RowReader(row)
+    return "\n".join(filter(None, (reader.maybe("title"), " ".join(reader.texts("abstract")))))
+
+
+def scifact(row: Row) -> Iterator[Sample]:
+    """Yield the claim of a row against each of its abstracts, which `scifact_rows` added as `abstracts`."""
     reader = RowReader(row)
     evidence = reader.inner("evidence")
     for name, abstract in reader.inner("abstracts").fields.items():
         rationales = evidence.items(name) if name in evidence else []
-        said = [reader.inner("evidence", one).is_hallucinated("label", ENTAILED_LABELS, REFUTED_LABELS) for one in rationales]
-        wrong = not said or any(said)
+        refuted = [reader.inner("evidence", r).is_hallucinated("label", ENTAILED_LABELS, REFUTED_LABELS) for r in rationales]
+        hallucinated = not refuted or any(refuted)
         yield reader.sample(
-            f"{reader.id()}-{name}", reader.text("claim"), hallucinated=wrong, claim=True, sources=[abstract],
-            meta={META_TYPE: None if not wrong else "contradict" if said else "no evidence"},
+            f"{reader.id()}-{name}", reader.text("claim"), hallucinated=hallucinated, claim=True, sources=[abstract],
+            meta={META_TYPE: None if not hallucinated else "contradict" if refuted else "no evidence"},
         )  # fmt: skip
 
 
-def wice_tokens(row: JSONRow) -> Iterator[Sample]:
-    """Yield the claim of a row with the characters of the words that its page does not support."""
-    reader = RowReader(row)
-    tokens, flags = [str(t) for t in reader.items("claim_tokens")], reader.items("non_supported_spans")
-    if len(tokens) != len(flags):
-        reader.fault("non_supported_spans", f"{len(flags)} marks of {len(tokens)} words", "Write the file again")
-    for sample in WICE(row):
-        yield sample.model_copy(update={"meta": {**sample.meta, **flagged_piece_spans(sample.response, tokens, flags)}})
-
-
-def flagged_piece_spans(text: str, pieces: list[str], flags: list[object]) -> dict[str, list[list[int]]]:
-    """Return the characters of the marked pieces, which stand in the text one after the other; nothing where one does not."""
-    spans: list[list[int]] = []
-    end, before = 0, False
-    for piece, flag in zip(pieces, flags, strict=True):
-        start = text.find(piece, end)
-        if start < 0:
-            return {}
-        end = start + len(piece)
-        if flag and before:
-            spans[-1][1] = end
-        elif flag:
-            spans.append([start, end])
-        before = bool(flag)
-    return {META_SPANS: spans}
-
-
-HALUEVAL_DIALOGUE_PAIRS = PairedMapping(
-    "right_response", "hallucinated_response", ("knowledge",), documents=False, kept=("dialogue_history",)
-)
-LABELLED_DIALOGUES = LabelledMapping(
-    "response", ("knowledge",), "hallucination", ("no",), ("yes",), documents=False, kept=("dialogue_history",)
-)
-BEGIN = LabelledMapping(
-    "response", ("knowledge",), "begin_label", ("fully attributable",), ("not fully attributable", "generic"),
-    types=("begin_label",), parts=("data_source",), kept=("message", "model_name"),
-)  # fmt: skip
-HALLUCINATION_TAG = "hallucination"
-
-
-def faithdial(row: JSONRow) -> Iterator[Sample]:
+def faithdial(row: Row) -> Iterator[Sample]:
     """Yield the replies of a dialogue."""
     reader = RowReader(row)
     for number, turn in enumerate(reader.items("utterances")):
@@ -215,7 +158,7 @@ def faithdial(row: JSONRow) -> Iterator[Sample]:
         yield from _turn(inner, f"{row.default_id}-{number}")
 
 
-def faithdial_turn(row: JSONRow) -> Iterator[Sample]:
+def faithdial_turn(row: Row) -> Iterator[Sample]:
     """Yield the replies of a row that is one turn."""
     yield from _turn(RowReader(row), row.default_id)
 

@@ -1,4 +1,4 @@
-"""Bootstrap intervals: groups of rows that belong together are drawn again, and every metric is computed of each draw."""
+"""Bootstrap intervals: groups of dependent rows are resampled, and every metric is computed for each resample."""
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -21,11 +21,11 @@ from knowhalu.types import META_GROUP, META_PAIR, Sample
 RESAMPLES, SEED = 2000, 0
 PERCENTILES = (2.5, 97.5)
 MAX_CELLS = 1_000_000
-"""Numbers of a resample held at a time, at most."""
+"""Numbers of resamples held in memory at a time, at most."""
 
 
 class Estimate(NamedTuple):
-    """A value with its 95 % bootstrap interval; what cannot be given is None."""
+    """A value with its 95 % bootstrap interval; unknown numbers are None."""
 
     value: float | None
     low: float | None = None
@@ -33,43 +33,46 @@ class Estimate(NamedTuple):
 
 
 def draw_resamples(groups: int, *, times: int = RESAMPLES, seed: int = SEED) -> NDArray[np.uint8]:
-    """Draw as many groups as there are, with replacement: how often each one came, in an array of shape (times, groups)."""
+    """Draw as many groups as there are, with replacement; return how often each was drawn, of shape (times, groups)."""
     rng = np.random.default_rng(seed)
-    found = np.empty((times, groups), dtype=np.uint8)
-    for drawn in found:
+    counts = np.empty((times, groups), dtype=np.uint8)
+    for drawn in counts:
         drawn[:] = np.bincount(rng.integers(0, groups, groups), minlength=groups)
-    return found
+    return counts
 
 
 def metrics_with_intervals(
-    said: Predictions, groups: NDArray[np.intp], drawn: NDArray[np.uint8], names: Sequence[str] = METRICS
+    predictions: Predictions, groups: NDArray[np.intp], drawn: NDArray[np.uint8], names: Sequence[str] = METRICS
 ) -> dict[str, Estimate]:
-    """Return figures of some rows, each with its percentile interval.
+    """Return metrics of some rows, each with its percentile interval.
 
-    `groups` has the group number of each row, `drawn` how often each group came; with less than two groups among the rows there
-    is no interval, nor is there one for the `BIASED_METRICS`.
+    `groups` has the group number of each row, `drawn` how often each group was drawn. With fewer than two groups among the rows
+    there is no interval, nor is there one for the `BIASED_METRICS`.
     """
     by_order = [name for name in names if name in RANKING_METRICS]
-    whole = {**metrics_from_counts(row_counts(said).sum(axis=0)), **ranking_metrics(said, names=by_order)}
+    whole = {**metrics_from_counts(row_counts(predictions).sum(axis=0)), **ranking_metrics(predictions, names=by_order)}
     present, numbers = np.unique(groups, return_inverse=True)
     if len(present) < 2:
-        return {name: Estimate(_number(whole[name])) for name in names}
+        return {name: make_estimate(whole[name]) for name in names}
     times = drawn if len(present) == drawn.shape[1] else drawn[:, present]
-    spread = {**resample_metrics(said, numbers, times), **_resample_ranking_metrics(said, numbers, times, by_order)}
-    return {n: Estimate(_number(whole[n]), *(percentile_interval(spread[n]) if n not in BIASED_METRICS else ())) for n in names}
+    spread = {**resample_metrics(predictions, numbers, times), **_resample_ranking_metrics(predictions, numbers, times, by_order)}
+    return {n: make_estimate(whole[n], *(percentile_interval(spread[n]) if n not in BIASED_METRICS else ())) for n in names}
 
 
-def resample_metrics(said: Predictions, groups: NDArray[np.intp], drawn: NDArray[np.uint8]) -> dict[str, Floats]:
-    """Return the figures of every resample that follow from counts."""
-    single = row_counts(said)
-    by_group = np.zeros((drawn.shape[1], single.shape[1]))
-    np.add.at(by_group, groups, single)
-    total = np.concatenate([part.astype(np.float64) @ by_group for part in _batches_of_draws(drawn, drawn.shape[1])])
-    return metrics_from_counts(total)
+def resample_metrics(predictions: Predictions, groups: NDArray[np.intp], drawn: NDArray[np.uint8]) -> dict[str, Floats]:
+    """Return the metrics of every resample that follow from counts."""
+    return metrics_from_counts(resample_sums(row_counts(predictions), groups, drawn))
+
+
+def resample_sums(columns: Floats, groups: NDArray[np.intp], drawn: NDArray[np.uint8]) -> Floats:
+    """Return the sums over the rows of every resample, of shape (draws, columns); `columns` has shape (rows, columns)."""
+    by_group = np.zeros((drawn.shape[1], columns.shape[1]))
+    np.add.at(by_group, groups, columns)
+    return np.concatenate([part.astype(np.float64) @ by_group for part in _batches_of_draws(drawn, drawn.shape[1])])
 
 
 def percentile_interval(values: Floats) -> tuple[float | None, float | None]:
-    """Return the ends of the 95 % interval; resamples of which a figure cannot be given are left out."""
+    """Return the ends of the 95 % interval; resamples without a value (NaN) are left out."""
     known = values[~np.isnan(values)]
     if not len(known):
         return None, None
@@ -78,9 +81,11 @@ def percentile_interval(values: Floats) -> tuple[float | None, float | None]:
 
 
 def _resample_ranking_metrics(
-    said: Predictions, groups: NDArray[np.intp], drawn: NDArray[np.uint8], names: Sequence[str]
+    predictions: Predictions, groups: NDArray[np.intp], drawn: NDArray[np.uint8], names: Sequence[str]
 ) -> dict[str, Floats]:
-    found = [ranking_metrics(said, part[:, groups], names) for part in _batches_of_draws(drawn, len(groups))] if names else []
+    found = (
+        [ranking_metrics(predictions, part[:, groups], names) for part in _batches_of_draws(drawn, len(groups))] if names else []
+    )
     return {name: np.concatenate([part[name] for part in found]) for name in names}
 
 
@@ -89,12 +94,13 @@ def _batches_of_draws(drawn: NDArray[np.uint8], rows: int) -> Iterator[NDArray[n
     return (drawn[i : i + step] for i in range(0, len(drawn), step))
 
 
-def _number(value: Floats) -> float | None:
-    return None if np.isnan(value) else float(value)
+def make_estimate(value: Floats | float, low: float | None = None, high: float | None = None) -> Estimate:
+    """Return an estimate, without a value or an interval where the value is NaN."""
+    return Estimate(None) if np.isnan(value) else Estimate(float(value), low, high)
 
 
 def group_numbers(keys: Iterable[Sequence[Hashable]]) -> NDArray[np.intp]:
-    """Return a group number for every row, from 0 on: rows that share a key, also by way of others, are one group."""
+    """Return a group number for every row, from 0 on: rows that share a key, directly or through others, are one group."""
     parent: list[int] = []
     first: dict[Hashable, int] = {}
     for row, names in enumerate(keys):
@@ -107,7 +113,7 @@ def group_numbers(keys: Iterable[Sequence[Hashable]]) -> NDArray[np.intp]:
 
 
 def group_keys(sample: Sample) -> list[Hashable]:
-    """Return what a row may share with others: its own groups, or else its pair, its question and each of its sources."""
+    """Return the keys that a row may share with others: its groups, or else its pair, its question and each of its sources."""
     if (given := sample.meta.get(META_GROUP)) is not None:
         return [hash((META_GROUP, str(name))) for name in (given if isinstance(given, list | tuple) else [given])]
     pair = [str(sample.meta[META_PAIR])] if sample.meta.get(META_PAIR) is not None else []

@@ -1,9 +1,7 @@
-"""Several methods over the same labelled rows: figures with intervals, cost, and tests of each against the first."""
+"""Compare several methods on the same labelled rows: metrics with intervals, cost, and tests of each against the first."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,76 +10,35 @@ from knowhalu.api import Checker
 from knowhalu.batch import RunProgress
 from knowhalu.build import BackendPool, reasoner_of
 from knowhalu.errors import InputError, SettingsError
-from knowhalu.evaluation.bootstrap import Estimate, draw_resamples, metrics_with_intervals, percentile_interval, resample_metrics
-from knowhalu.evaluation.fitted_rules import fit_rules, read_validation_rows
+from knowhalu.evaluation.baselines import RESPONSE_ONLY, fit_rules, read_validation_rows, run_response_only
+from knowhalu.evaluation.bootstrap import (
+    draw_resamples,
+    make_estimate,
+    metrics_with_intervals,
+    percentile_interval,
+    resample_metrics,
+)
 from knowhalu.evaluation.labelled_rows import LabelledRows, limit_rows, read_labelled_rows
 from knowhalu.evaluation.method_specs import MethodSpec
 from knowhalu.evaluation.metrics import Floats, metrics_from_counts, row_counts
-from knowhalu.evaluation.response_only import RESPONSE_ONLY, run_response_only
-from knowhalu.evaluation.runs import RunResult, TimedChecker, run_method
+from knowhalu.evaluation.runs import (
+    SAME_ROWS,
+    Comparison,
+    MethodResult,
+    MethodRun,
+    PairedTest,
+    RunResult,
+    TimedChecker,
+    run_method,
+)
 from knowhalu.evaluation.significance import holm, mcnemar
-from knowhalu.evaluation.slices import ROW_TRAITS, VERDICT_TRAITS, Breakdown, Slicing, make_breakdowns, slice_names
+from knowhalu.evaluation.slices import ROW_TRAITS, VERDICT_TRAITS, Slicing, make_breakdowns, slice_names
 from knowhalu.load_settings import read_settings
 from knowhalu.methods.baselines.trivial import TRIVIAL_RULES
 from knowhalu.profiles import read_profile
 from knowhalu.settings import Settings, TrivialOptions
 
 ReportMethodProgress = Callable[[str, RunProgress], None]
-SAME_ROWS = "the same rows"
-"""What a rule is fitted on where there are no other rows."""
-
-
-class MethodRun(NamedTuple):
-    """A method that takes part, with its settings; `fitted` says on which rows a baseline was fitted, if it was here."""
-
-    spec: MethodSpec
-    settings: Settings
-    fitted: str | None = None
-
-
-@dataclass(frozen=True)
-class MethodResult:
-    """What one method got: on the rows of which it has a verdict, with costs per such row."""
-
-    name: str
-    method: str
-    reasoner: str
-    settings: tuple[str, ...]
-    rows: int
-    failures: dict[str, int]
-    figures: dict[str, Estimate]
-    cost: dict[str, float | None]
-    fitted: str | None = None
-
-
-@dataclass(frozen=True)
-class PairedTest:
-    """A method against the first one, on the rows of which both have a verdict.
-
-    `difference` is that of Avg Acc, the first's taken off; `p` is McNemar's, `holm` the same corrected for the number of tests.
-    """
-
-    name: str
-    rows: int
-    first_only: int
-    other_only: int
-    p: float
-    holm: float
-    difference: Estimate
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """All results, the first method's before others', and what a reader must know of them."""
-
-    input: str
-    rows: int
-    hallucinated: int
-    groups: int
-    results: tuple[MethodResult, ...]
-    tests: tuple[PairedTest, ...]
-    notes: tuple[str, ...]
-    breakdowns: tuple[Breakdown, ...] = ()
 
 
 def compare(
@@ -96,9 +53,9 @@ def compare(
     restart: bool = False,
     progress: ReportMethodProgress | None = None,
 ) -> Comparison:
-    """Run every method over the labelled rows of `input` and compare what they said; outcomes stay in `folder`.
+    """Run every method on the labelled rows of `input` and compare their verdicts; the outcomes stay in `folder`.
 
-    Started again with the same folder, it checks only what has no verdict yet. The trivial rules always take part, fitted on the
+    A second call with the same folder checks only rows without a verdict. The trivial rules always take part, fitted on the
     rows of `fit`, or else on the compared rows. Raises InputError for rows, SettingsError for methods, ResumeError where the
     folder holds outcomes of other settings.
     """
@@ -114,10 +71,10 @@ def make_method_runs(
 ) -> tuple[list[MethodRun], Settings]:
     """Return the methods with their settings, and those of the trivial rules.
 
-    Raises SettingsError naming the method, and for a profile that is for none of them.
+    Raises SettingsError naming the method, and for a profile of another method.
     """
     chosen, profile = [MethodRun(spec, spec.settings(file, pairs)) for spec in specs], read_settings(file, pairs).profile
-    if profile is not None and not any(entrant.settings.profile for entrant in chosen):
+    if profile is not None and not any(method_run.settings.profile for method_run in chosen):
         made = read_profile(profile).method
         raise SettingsError(f"{profile}: is for {made}, which is not compared. Add it to the methods, or leave out the profile")
     return chosen, MethodSpec("trivial", "trivial-length").settings(file, pairs, profiled=False)
@@ -134,26 +91,28 @@ def run_methods(
     responses: bool = False,
     progress: ReportMethodProgress | None = None,
 ) -> list[tuple[MethodRun, RunResult]]:
-    """Run every method and the trivial rules over rows, and return what each said; outcomes stay in `folder`.
+    """Run every method and the trivial rules on rows, and return their results; the outcomes stay in `folder`.
 
-    With `responses`, what the words of the responses alone give away is learned too, where scikit-learn is installed.
+    With `responses`, the response-only baseline takes part, too.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    kept, basis = BackendPool(), read_validation_rows(fit, rows) if fit is not None else rows
-    told: list[tuple[MethodRun, RunResult]] = []
+    pool, basis = BackendPool(), read_validation_rows(fit, rows) if fit is not None else rows
+    results: list[tuple[MethodRun, RunResult]] = []
     _refuse_rows_without_sources(rows, chosen)
-    for entrant in chosen:
-        Checker(entrant.settings).refuse_fitted(rows.contents, str(rows.path))
-    for entrant in _with_trivial(chosen, basis, rows, folder, plain, kept):
-        output, report = folder / f"{entrant.spec.name}.jsonl", progress and _progress_of(progress, entrant.spec.name)
-        if entrant.fitted is not None:
-            output.unlink(missing_ok=True)  # fitted anew, it costs nothing to ask again
-        found = run_method(TimedChecker(entrant.settings, kept), rows, output, restart=restart, progress=report)
-        told.append((entrant, found))
+    for method_run in chosen:
+        Checker(method_run.settings).refuse_fitted(rows.contents, str(rows.path))
+    for method_run in _with_trivial(chosen, basis, rows, folder, plain, pool):
+        output, report = folder / f"{method_run.spec.name}.jsonl", progress and _progress_of(progress, method_run.spec.name)
+        if method_run.fitted is not None:
+            output.unlink(missing_ok=True)  # fitted again, and its checks cost nothing
+        result = run_method(TimedChecker(method_run.settings, pool), rows, output, restart=restart, progress=report)
+        results.append((method_run, result))
     if responses and not rows.missing:
         learned = run_response_only(rows, basis, folder / f"{RESPONSE_ONLY}.jsonl")
-        told += [(MethodRun(MethodSpec(RESPONSE_ONLY, RESPONSE_ONLY), plain, learned.fitted), learned.told)] if learned else []
-    return told
+        results += (
+            [(MethodRun(MethodSpec(RESPONSE_ONLY, RESPONSE_ONLY), plain, learned.fitted), learned.result)] if learned else []
+        )
+    return results
 
 
 def _progress_of(progress: ReportMethodProgress, name: str) -> Callable[[RunProgress], None]:
@@ -161,37 +120,37 @@ def _progress_of(progress: ReportMethodProgress, name: str) -> Callable[[RunProg
 
 
 def _refuse_rows_without_sources(rows: LabelledRows, chosen: Sequence[MethodRun]) -> None:
-    """Refuse rows without sources for a method that needs some, before others spend hours on them."""
-    for entrant in chosen:
-        if rows.bare and Checker(entrant.settings).needs_sources:
-            what = f"{entrant.spec.name} needs sources. Rows with neither documents nor knowledge: {rows.bare:,}"
+    """Raise InputError for rows without sources and a method that needs some, before other methods spend hours on them."""
+    for method_run in chosen:
+        if rows.bare and Checker(method_run.settings).needs_sources:
+            what = f"{method_run.spec.name} needs sources. Rows with neither documents nor knowledge: {rows.bare:,}"
             raise InputError(f"{rows.path}: {what}. Add them to the rows, or an index: --index FOLDER.")
 
 
 def _with_trivial(
-    chosen: list[MethodRun], basis: LabelledRows, rows: LabelledRows, folder: Path, settings: Settings, kept: BackendPool
+    chosen: list[MethodRun], basis: LabelledRows, rows: LabelledRows, folder: Path, settings: Settings, pool: BackendPool
 ) -> list[MethodRun]:
-    """Give every trivial rule that has no border one that is fitted on `basis`, and add those that do not take part so.
+    """Fit a threshold on `basis` for every trivial rule without one, and add the rules that were not requested.
 
     Rules that look at the sources are not added where there are rows without any.
     """
     there = {e.spec.method for e in chosen if _has_no_threshold(e)} | {e.spec.name for e in chosen}
     usual = settings.trivial if settings.trivial.rule else TrivialOptions()
-    entrants = chosen + [
+    method_runs = chosen + [
         MethodRun(MethodSpec(name, name), settings.model_copy(update={"method": name, "trivial": usual}))
         for name, rule in TRIVIAL_RULES.items()
         if name not in there and not (rule.reads and _lacks_sources(settings, rows, basis))
     ]
-    if not any(map(_has_no_threshold, entrants)):
-        return entrants
+    if not any(map(_has_no_threshold, method_runs)):
+        return method_runs
     if basis.missing:
-        return [e for e in entrants if not _has_no_threshold(e)]
-    names = dict.fromkeys(e.spec.method for e in entrants if _has_no_threshold(e))
-    rule = TrivialOptions(rule=fit_rules(names, basis, settings, folder, kept))
+        return [e for e in method_runs if not _has_no_threshold(e)]
+    names = dict.fromkeys(e.spec.method for e in method_runs if _has_no_threshold(e))
+    rule = TrivialOptions(rule=fit_rules(names, basis, settings, folder, pool))
     on = SAME_ROWS if basis is rows else str(basis.path)
     return [
         e._replace(settings=e.settings.model_copy(update={"trivial": rule}), fitted=on) if _has_no_threshold(e) else e
-        for e in entrants
+        for e in method_runs
     ]
 
 
@@ -199,58 +158,58 @@ def _lacks_sources(settings: Settings, *parts: LabelledRows) -> bool:
     return not settings.retrieval.has_source and any(rows.bare for rows in parts)
 
 
-def _has_no_threshold(entrant: MethodRun) -> bool:
-    options = entrant.settings.trivial
-    return entrant.spec.method in TRIVIAL_RULES and options.border is None and options.rule is None
+def _has_no_threshold(method_run: MethodRun) -> bool:
+    options = method_run.settings.trivial
+    return method_run.spec.method in TRIVIAL_RULES and options.border is None and options.rule is None
 
 
-def compare_results(rows: LabelledRows, told: Sequence[tuple[MethodRun, RunResult]], fit: Path | None = None) -> Comparison:
-    """Compare what the methods said of the rows; `fit` says where the rules were fitted, if elsewhere."""
+def compare_results(rows: LabelledRows, results: Sequence[tuple[MethodRun, RunResult]], fit: Path | None = None) -> Comparison:
+    """Compare the results of methods on the same rows; `fit` is the file on which the rules were fitted, if it is another."""
     drawn = draw_resamples(int(rows.groups.max()) + 1)
-    tests = [_paired_test(rows, told[0][1], entrant, other, drawn) for entrant, other in told[1:]]
+    tests = [_paired_test(rows, results[0][1], method_run, other, drawn) for method_run, other in results[1:]]
     corrected = holm([test.p for test in tests])
     return Comparison(
         input=str(rows.path),
         rows=len(rows.gold),
         hallucinated=int(rows.gold.sum()),
         groups=drawn.shape[1],
-        results=tuple(_method_result(entrant, found, rows, drawn) for entrant, found in told),
+        results=tuple(_method_result(method_run, result, rows, drawn) for method_run, result in results),
         tests=tuple(PairedTest(**{**vars(t), "holm": p}) for t, p in zip(tests, corrected, strict=True)),
-        notes=tuple(_notes(rows, told, fit)),
-        breakdowns=make_breakdowns(_slicings(rows, told), drawn),
+        notes=tuple(_notes(rows, results, fit)),
+        breakdowns=make_breakdowns(_slicings(rows, results), drawn),
     )
 
 
-def _method_result(entrant: MethodRun, found: RunResult, rows: LabelledRows, drawn: NDArray[np.uint8]) -> MethodResult:
+def _method_result(method_run: MethodRun, result: RunResult, rows: LabelledRows, drawn: NDArray[np.uint8]) -> MethodResult:
     return MethodResult(
-        name=entrant.spec.name,
-        method=entrant.spec.method,
-        reasoner=reasoner_of(entrant.settings),
-        settings=entrant.spec.pairs,
-        rows=len(found.places),
-        failures=found.failures,
-        figures=metrics_with_intervals(found.said, rows.groups[found.places], drawn),
-        cost=found.cost,
-        fitted=entrant.fitted,
+        name=method_run.spec.name,
+        method=method_run.spec.method,
+        reasoner=reasoner_of(method_run.settings),
+        settings=method_run.spec.pairs,
+        rows=len(result.places),
+        failures=result.failures,
+        figures=metrics_with_intervals(result.predictions, rows.groups[result.places], drawn),
+        cost=result.cost,
+        fitted=method_run.fitted,
     )
 
 
 def _paired_test(
-    rows: LabelledRows, first: RunResult, entrant: MethodRun, other: RunResult, drawn: NDArray[np.uint8]
+    rows: LabelledRows, first: RunResult, method_run: MethodRun, other: RunResult, drawn: NDArray[np.uint8]
 ) -> PairedTest:
     places, ours, theirs = np.intersect1d(first.places, other.places, return_indices=True)
-    one, two = first.said.rows(ours), other.said.rows(theirs)
+    one, two = first.predictions.rows(ours), other.predictions.rows(theirs)
     test = mcnemar(one.right, two.right)
     groups = rows.groups[places]
     spread: Floats = resample_metrics(two, groups, drawn)["average"] - resample_metrics(one, groups, drawn)["average"]
     a, b = (float(metrics_from_counts(row_counts(said).sum(axis=0))["average"]) for said in (one, two))
     low, high = percentile_interval(spread) if len(np.unique(groups)) > 1 else (None, None)
-    difference = Estimate(None) if np.isnan(b - a) else Estimate(b - a, low, high)
-    return PairedTest(entrant.spec.name, len(places), test.first_only, test.other_only, test.p, test.p, difference)
+    difference = make_estimate(b - a, low, high)
+    return PairedTest(method_run.spec.name, len(places), test.first_only, test.other_only, test.p, test.p, difference)
 
 
-def _notes(rows: LabelledRows, told: Sequence[tuple[MethodRun, RunResult]], fit: Path | None) -> list[str]:
-    """Say what a reader of the figures must know."""
+def _notes(rows: LabelledRows, results: Sequence[tuple[MethodRun, RunResult]], fit: Path | None) -> list[str]:
+    """Return the notes that a reader of the figures needs."""
     notes = []
     if rows.missing:
         rate = "TNR" if rows.missing == "faithful" else "TPR"
@@ -258,22 +217,22 @@ def _notes(rows: LabelledRows, told: Sequence[tuple[MethodRun, RunResult]], fit:
             f"No row is {rows.missing}: {rate}, Avg Acc, balanced accuracy, macro F1 and ROC-AUC cannot be given"
             + ("" if fit else ", and no trivial rule can be fitted") + "."
         )  # fmt: skip
-    elif any(entrant.fitted == SAME_ROWS for entrant, _ in told):
+    elif any(method_run.fitted == SAME_ROWS for method_run, _ in results):
         notes.append(
             "The trivial rules are fitted on the compared rows: an upper bound of what they get. --fit fits them elsewhere."
         )
-    shared = [entrant.spec.name for entrant, _ in told if reasoner_of(entrant.settings) == "encoder"]
-    if len(shared) > 1 and any(entrant.settings.encoder.remember for entrant, _ in told):
+    shared = [method_run.spec.name for method_run, _ in results if reasoner_of(method_run.settings) == "encoder"]
+    if len(shared) > 1 and any(method_run.settings.encoder.remember for method_run, _ in results):
         notes.append(
-            "What the verifier had said of a pair for one method it was not asked again for the next, so seconds depend on the "
-            "order. --set encoder.remember=0 times each method alone."
+            "Scores of the verifier are reused from one method to the next, so seconds depend on the order. "
+            "--set encoder.remember=0 times each method alone."
         )
     if int(rows.groups.max()) == 0 and len(rows.gold) > 1:
         notes.append("All rows share a source, a question or a group, so there are no intervals.")
-    absent = [name for name in TRIVIAL_RULES if name not in {entrant.spec.method for entrant, _ in told}]
+    absent = [name for name in TRIVIAL_RULES if name not in {method_run.spec.method for method_run, _ in results}]
     if absent and not rows.missing:
         notes.append(f"{' and '.join(absent)} left out: there are rows without sources.")
-    failed = {entrant.spec.name: sum(found.failures.values()) for entrant, found in told if found.failures}
+    failed = {method_run.spec.name: sum(result.failures.values()) for method_run, result in results if result.failures}
     if failed:
         counted = ", ".join(f"{name} {n:,}" for name, n in failed.items())
         notes.append(
@@ -282,13 +241,13 @@ def _notes(rows: LabelledRows, told: Sequence[tuple[MethodRun, RunResult]], fit:
     return notes
 
 
-def _slicings(rows: LabelledRows, told: Sequence[tuple[MethodRun, RunResult]]) -> list[Slicing]:
-    """Name the part of every row and verdict by every key."""
+def _slicings(rows: LabelledRows, results: Sequence[tuple[MethodRun, RunResult]]) -> list[Slicing]:
+    """Return the slice of every row and verdict by every key."""
     of_rows = {key: slice_names(key, [getattr(t, key) for t in rows.traits]) for key in ROW_TRAITS}
     return [
-        Slicing(entrant.spec.name, found.said, rows.groups[found.places], {
-            **{key: [names[place] for place in found.places] for key, names in of_rows.items()},
-            **{key: slice_names(key, [getattr(t, key) for t in found.traits]) for key in VERDICT_TRAITS},
+        Slicing(method_run.spec.name, result.predictions, rows.groups[result.places], {
+            **{key: [names[place] for place in result.places] for key, names in of_rows.items()},
+            **{key: slice_names(key, result.traits[key]) for key in VERDICT_TRAITS},
         })
-        for entrant, found in told
+        for method_run, result in results
     ]  # fmt: skip

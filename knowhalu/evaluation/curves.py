@@ -1,6 +1,6 @@
-"""Curves of said against gold labels, as numbers: ROC, risk and coverage, reliability, and the distribution of times.
+"""Curves of predictions against gold labels, as numbers: ROC, risk and coverage, reliability, and the distribution of times.
 
-Whoever draws them computes nothing. Probabilities are those of being hallucinated; a hallucination is a positive.
+Probabilities are those of being hallucinated; a hallucination is a positive.
 """
 
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from knowhalu.evaluation.metrics import Flags, Floats
 
 CURVE_BINS = 10
 MAX_POINTS = 300
-"""Points of a curve that are drawn at most."""
+"""Points of a drawn curve, at most."""
 
 
 class Curve(NamedTuple):
@@ -36,31 +36,31 @@ class ReliabilityBins(NamedTuple):
 
 
 def make_roc_curve(gold: Flags, probability: Floats) -> Curve | None:
-    """Return the share of hallucinated that is found over the share of faithful that is accused, one point for each border.
+    """Return the true positive rate over the false positive rate, one point for each threshold.
 
-    Rows of one probability cross the border together. None where one of the labels is missing.
+    Rows of equal probability share a point. None where one of the labels is missing.
     """
     if gold.all() or not gold.any():
         return None
     order = np.argsort(-probability, kind="stable")
     last = np.flatnonzero(np.r_[np.diff(probability[order]) != 0, True])
-    found, accused = np.cumsum(gold[order])[last], np.cumsum(~gold[order])[last]
-    return _corners(Curve(np.r_[0.0, accused / accused[-1]], np.r_[0.0, found / found[-1]]))
+    hits, alarms = np.cumsum(gold[order])[last], np.cumsum(~gold[order])[last]
+    return _corners(Curve(np.r_[0.0, alarms / alarms[-1]], np.r_[0.0, hits / hits[-1]]))
 
 
-def make_risk_coverage_curve(right: Flags, abstained: Flags, sureness: Floats) -> Curve | None:
-    """Return the share of wrong verdicts among the surest ones, over the share of rows that these are.
+def make_risk_coverage_curve(right: Flags, abstained: Flags, confidence: Floats) -> Curve | None:
+    """Return the error rate of the most confident verdicts over their share of all rows.
 
-    Sureness is larger for a surer verdict; equally sure ones come together. An abstention is no verdict, so the line ends at the
-    share of rows that have one. None without any. (El-Yaniv and Wiener 2010, section 2.)
+    Verdicts of equal confidence share a point. An abstention is no verdict, so the curve ends at the share of rows that have
+    one. None without any. (El-Yaniv and Wiener 2010, section 2.)
     """
-    said = ~abstained
-    if not said.any():
+    decided = ~abstained
+    if not decided.any():
         return None
-    order = np.argsort(-sureness[said], kind="stable")
-    last = np.flatnonzero(np.r_[np.diff(sureness[said][order]) != 0, True])
-    wrong = np.cumsum(~right[said][order])[last]
-    return Curve((last + 1) / len(said), wrong / (last + 1))
+    order = np.argsort(-confidence[decided], kind="stable")
+    last = np.flatnonzero(np.r_[np.diff(confidence[decided][order]) != 0, True])
+    wrong = np.cumsum(~right[decided][order])[last]
+    return Curve((last + 1) / len(decided), wrong / (last + 1))
 
 
 def reliability_bins(gold: Flags, probability: Floats, bins: int = CURVE_BINS) -> ReliabilityBins:

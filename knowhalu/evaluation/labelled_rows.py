@@ -1,4 +1,4 @@
-"""The labelled rows of a comparison: what is gold, which rows belong together, and a part of them where all are too many."""
+"""The labelled rows of a comparison: gold labels, groups of dependent rows, and a limited selection of them."""
 
 import os
 from collections.abc import Hashable, Iterable, Iterator, Set
@@ -13,23 +13,23 @@ from knowhalu.evaluation.bootstrap import SEED, group_keys, group_numbers
 from knowhalu.evaluation.metrics import Flags
 from knowhalu.evaluation.slices import RowTraits, row_traits
 from knowhalu.evaluation.spans import Spans, gold_spans
-from knowhalu.io.records import InputHashes, hash_id, hash_sample, read_samples
+from knowhalu.io.outcomes import RowIndex
+from knowhalu.io.samples import hash_id, hash_sample, read_samples
 from knowhalu.types import META_SPANS, Sample
 
 LABELS_HINT = 'Give every row a label, "faithful" or "hallucinated", or check rows without labels by knowhalu detect.'
 
 
 class LabelledRows(NamedTuple):
-    """A file of labelled samples: the place of every id, gold (true: hallucinated), group numbers, and hashes.
+    """The rows of a file: their index, gold labels (true: hallucinated), group numbers and further columns, in their order.
 
-    `bare` counts those that have neither documents nor knowledge. `spans` are the gold spans of each row, None where they are
-    not known; `traits` is what each row says of itself.
+    `labelled` tells which rows have a gold label. `contents` maps the hash of a row's content to its id. `bare` counts the rows
+    with neither documents nor knowledge. `spans` are the gold spans of each row, None where they are not known.
     """
 
-    path: Path
-    places: dict[bytes, int]
-    inputs: InputHashes
+    row_index: RowIndex
     gold: Flags
+    labelled: Flags
     groups: NDArray[np.intp]
     contents: dict[str, str]
     bare: int
@@ -37,16 +37,28 @@ class LabelledRows(NamedTuple):
     traits: tuple[RowTraits, ...] = ()
 
     @property
+    def path(self) -> Path:
+        """Return the file of the rows."""
+        return self.row_index.path
+
+    @property
+    def places(self) -> dict[bytes, int]:
+        """Return the place of every row by the hash of its id."""
+        return self.row_index.places
+
+    @property
     def missing(self) -> str | None:
         """Return the label that no row has, if there is one."""
         return None if self.gold.any() and not self.gold.all() else "faithful" if self.gold.all() else "hallucinated"
 
 
-def read_labelled_rows(path: Path) -> LabelledRows:
-    """Read and validate all rows; raises InputError at the first that cannot be used or has no label."""
-    places: dict[bytes, int] = {}
-    inputs = InputHashes()
-    gold: list[bool] = []
+def read_labelled_rows(path: Path, *, require_labels: bool = True) -> LabelledRows:
+    """Read and validate all rows; raises InputError at the first that cannot be used or lacks a required label.
+
+    Gold spans are read only where labels are required.
+    """
+    index = RowIndex(path)
+    labels: list[str | None] = []
     contents: dict[str, str] = {}
     spans: list[Spans | None] = []
     traits: list[RowTraits] = []
@@ -56,25 +68,26 @@ def read_labelled_rows(path: Path) -> LabelledRows:
         nonlocal bare, has_spans
         bare += not sample.documents and not sample.knowledge
         has_spans |= META_SPANS in sample.meta
-        if sample.label is None:
+        if require_labels and sample.label is None:
             raise InputError(f"{path}, sample {sample.id!r}: has no label to compare with. {LABELS_HINT}")
-        places[hash_id(sample.id)] = len(gold)
-        gold.append(sample.label == "hallucinated")
+        index.add(sample)
+        labels.append(sample.label)
         contents[hash_sample(sample)] = sample.id
-        inputs.add(sample)
-        spans.append(gold_spans(sample, str(path)))
+        spans.append(gold_spans(sample, str(path)) if require_labels else None)
         traits.append(row_traits(sample))
         return group_keys(sample)
 
     groups = group_numbers(keys(sample) for sample in read_samples(path))
+    gold = np.array([label == "hallucinated" for label in labels], dtype=np.bool_)
+    labelled = np.array([label is not None for label in labels], dtype=np.bool_)
     known = tuple(spans) if has_spans else (None,) * len(spans)
-    return LabelledRows(path, places, inputs, np.array(gold, dtype=np.bool_), groups, contents, bare, known, tuple(traits))
+    return LabelledRows(index, gold, labelled, groups, contents, bare, known, tuple(traits))
 
 
 def limit_rows(rows: LabelledRows, limit: int | None, folder: Path) -> LabelledRows:
-    """Return at most `limit` rows, in a file of their own: group by group in an order drawn once, so that more only adds.
+    """Return at most `limit` rows, written to a file: group by group in a fixed random order, so a higher limit only adds rows.
 
-    Raises InputError where that file is the input, or holds anything but rows of it.
+    Raises InputError where that file is the input, or has lines that are not rows of it.
     """
     if limit is None or limit >= len(rows.gold):
         return rows
@@ -86,12 +99,12 @@ def limit_rows(rows: LabelledRows, limit: int | None, folder: Path) -> LabelledR
 
 
 def write_samples(samples: Iterable[Sample], path: Path) -> Path:
-    """Write samples as rows of our own form, all or nothing; return the path."""
+    """Write samples as rows for `read_samples`, all or none; return the path."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.tmp")
-    with beside.open("w", encoding="utf-8") as file:
+    temporary = path.with_name(f".{path.name}.tmp")
+    with temporary.open("w", encoding="utf-8") as file:
         file.writelines(map(_line, samples))
-    os.replace(beside, path)
+    os.replace(temporary, path)
     return path
 
 
@@ -100,17 +113,17 @@ def _line(sample: Sample) -> str:
 
 
 def _refuse_other_rows(path: Path, input: Path) -> None:
-    """Refuse to write over the input, and over lines that are not such as would be written of its rows."""
+    """Raise InputError where the file is the input, or has lines that are not rows of the input."""
     if path.resolve() == input.resolve():
         raise InputError(
-            f"{path}: is the input, of which --limit would leave only a part. It was left as it is. Give another folder."
+            f"{path}: is the input, of which --limit would keep only some rows. Nothing was changed. Give another folder."
         )
     if not path.exists():
         return
-    ours = {hash_id(_line(sample)) for sample in read_samples(input)}
+    expected = {hash_id(_line(sample)) for sample in read_samples(input)}
     with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
-        if any(hash_id(line) not in ours for line in file):
-            raise InputError(f"{path}: holds what is not in {input}. It was left as it is. Give another folder, or delete it.")
+        if any(hash_id(line) not in expected for line in file):
+            raise InputError(f"{path}: has rows that are not in {input}. Nothing was changed. Give another folder, or delete it.")
 
 
 def _select_places(path: Path, places: Set[int]) -> Iterator[Sample]:

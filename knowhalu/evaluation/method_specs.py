@@ -1,4 +1,4 @@
-"""What to compare, in words: `conli`, `conli:llm`, `strict=factored:encoder[theta=0.7]`."""
+"""Specifications of methods to compare: `conli`, `conli:llm`, `strict=factored:encoder[theta=0.7]`."""
 
 import json
 import re
@@ -15,13 +15,13 @@ from knowhalu.settings import Settings
 
 SPEC_SYNTAX = "[NAME=]METHOD[:REASONER][[SETTING=VALUE,...]], such as conli:llm or strict=factored[theta=0.7]"
 RUN_SETTINGS = ("profile", "allow_fitted")
-"""Settings without a dot that are of the whole run, and not of a method."""
+"""Settings without a dot that belong to the whole run, not to a method."""
 _COMMA = re.compile(r",(?![^\[]*\])")
 _SPEC = re.compile(r"(?:([\w.-]+)=)?([\w-]+)(?::([\w-]+))?(?:\[(.*)\])?", re.DOTALL)
 
 
 class MethodSpec(NamedTuple):
-    """A method that takes part in a comparison, who thinks in it, and the settings (`a.b=c`) that it has of its own."""
+    """A method of a comparison, its reasoner, and its own settings (`a.b=c`)."""
 
     name: str
     method: str
@@ -29,9 +29,9 @@ class MethodSpec(NamedTuple):
     pairs: tuple[str, ...] = ()
 
     def settings(self, file: Path | None, pairs: Iterable[str], *, profiled: bool = True) -> Settings:
-        """Return the settings of its run: its own ones win; raises SettingsError naming the method.
+        """Return the settings of its run, its own taking precedence; raises SettingsError naming the method.
 
-        A profile among the settings of all is used where it was made for this method, and nowhere if not `profiled`.
+        A profile in the common settings is used if it was made for this method, and never if not `profiled`.
         """
         reasoner = (f"reasoner={json.dumps(self.reasoner)}",) if self.reasoner else ()
         try:
@@ -43,7 +43,7 @@ class MethodSpec(NamedTuple):
         return made
 
     def _is_for(self, profile: Path | None) -> bool:
-        """Tell whether a profile is this method's own, or one given for all methods that it was made for."""
+        """Tell whether a profile is this method's own, or a common one that was made for it."""
         if profile is None or any(pair.startswith("profile=") for pair in self.pairs):
             return True
         made = read_profile(profile)
@@ -51,16 +51,16 @@ class MethodSpec(NamedTuple):
 
 
 def parse_specs(texts: Iterable[str]) -> list[MethodSpec]:
-    """Read methods, parted by commas; raises SettingsError for what is no method, and for two of one name."""
-    found = [_spec(text.strip()) for several in texts for text in _COMMA.split(several) if text.strip()]
-    if not found:
+    """Parse methods separated by commas; raises SettingsError for an invalid one, and for two with one name."""
+    specs = [_spec(text.strip()) for several in texts for text in _COMMA.split(several) if text.strip()]
+    if not specs:
         raise SettingsError(f"no method is named. Write them as {SPEC_SYNTAX}")
-    for spec in found:
+    for spec in specs:
         if spec.name in METHODS and spec.name != spec.method:
-            raise SettingsError(f"{spec.name!r} is a method itself. Call {spec.method} otherwise")
-        if sum(other.name.casefold() == spec.name.casefold() for other in found) > 1:
+            raise SettingsError(f"{spec.name!r} is the name of a method. Give {spec.method} another name")
+        if sum(other.name.casefold() == spec.name.casefold() for other in specs) > 1:
             raise SettingsError(f"two methods would be called {spec.name!r}. Name one of them: other={spec.method}")
-    return found
+    return specs
 
 
 def _spec(text: str) -> MethodSpec:

@@ -1,11 +1,13 @@
 """Metrics of predictions against gold labels, for all rows at once or for every resample of a bootstrap.
 
-A hallucination is a positive. TPR, TNR and accuracy count an abstention as neither found nor passed. Balanced accuracy and F1
-settle an abstention by its probability; ECE and Brier look at the probabilities alone. A figure is NaN where what it needs
-is missing: a class, or what only some rows know. Those that need an order of the rows are in `ranking_metrics`.
+A hallucination is a positive. TPR, TNR and accuracy count an abstention as an error of neither kind, and as no hit. Balanced
+accuracy and F1 decide an abstention by its probability; ECE and Brier use the probabilities alone. A metric is NaN where its
+input is missing, such as a class. Metrics of the order of the rows are in `ranking_metrics`.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -14,24 +16,24 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 ECE_BINS = 10
-"""Bins of equal width that ECE parts the probabilities into (Naeini et al. 2015)."""
+"""Bins of equal width for the expected calibration error (Naeini et al. 2015)."""
 ADDITIVE_METRICS = ("tpr", "tnr", "average", "balanced", "macro_f1", "arp", "arn", "inconclusive", "accuracy", "f1_hallucinated",
            "f1_faithful", "ece", "brier", "span_precision", "span_recall", "span_f1", "wrong_hallucinated",
            "wrong_faithful")  # fmt: skip
-"""Figures that follow from counts added up over rows."""
+"""Metrics that follow from counts summed over rows."""
 RANKING_METRICS = ("auc", "pr_auc", "coverage_area")
-"""Figures that follow from an order of the rows; see `ranking_metrics`."""
+"""Metrics of the order of the rows; see `ranking_metrics`."""
 METRICS = (*ADDITIVE_METRICS, *RANKING_METRICS)
 BIASED_METRICS = ("ece",)
-"""Figures that chance alone makes larger, in a resample more than in the rows: a bootstrap interval would not hold the truth."""
+"""Metrics that noise increases, in a resample more than in the rows: a bootstrap interval would miss the true value."""
 
 
 class Predictions(NamedTuple):
-    """What one method said of some rows: arrays of equal length.
+    """The predictions of one method for some rows: arrays of equal length.
 
-    `gold` and `settled` are true for hallucinated, `abstained` where the verdict left it open, `settled` says what then counts.
-    `wrong` counts what a verdict found wrong in its text. `characters`, of shape (rows, 3), counts the characters that it marked
-    rightly, that it marked, and that are marked in the gold spans. Both may be left out.
+    `gold` and `settled` are true for hallucinated; `abstained` marks inconclusive verdicts, which `settled` decides by their
+    probability. `wrong` counts the errors that a verdict found. `characters`, of shape (rows, 3), counts the characters flagged
+    correctly, flagged, and in the gold spans. Both may be None.
     """
 
     gold: Flags
@@ -47,19 +49,19 @@ class Predictions(NamedTuple):
 
     @property
     def right(self) -> Flags:
-        """Tell of every row whether its verdict is right; an abstention is not."""
-        found: Flags = (self.gold == self.settled) & ~self.abstained
-        return found
+        """Return which verdicts are right; an abstention is not."""
+        flags: Flags = (self.gold == self.settled) & ~self.abstained
+        return flags
 
 
-def row_counts(said: Predictions) -> Floats:
-    """Return what is added up to get figures, of every single row: an array of shape (rows, 14 + BINS)."""
-    gold, settled, open_, p = said.gold, said.settled, said.abstained, said.probability
+def row_counts(predictions: Predictions) -> Floats:
+    """Return the counts of every row, whose sums give the metrics: an array of shape (rows, 14 + ECE_BINS)."""
+    gold, settled, open_, p = predictions.gold, predictions.settled, predictions.abstained, predictions.probability
     labels = (gold, ~gold, gold & settled & ~open_, ~gold & ~settled & ~open_, gold & open_, ~gold & open_, gold & settled,
               ~gold & settled)  # fmt: skip
     unknown = np.full(len(gold), np.nan)
-    wrong = unknown if said.wrong is None else said.wrong
-    characters = np.stack([unknown] * 3, axis=1) if said.characters is None else said.characters
+    wrong = unknown if predictions.wrong is None else predictions.wrong
+    characters = np.stack([unknown] * 3, axis=1) if predictions.characters is None else predictions.characters
     surplus = np.zeros((len(gold), ECE_BINS))
     surplus[np.arange(len(gold)), bin_numbers(p)] = p - gold
     singly = np.stack([*labels, (p - gold) ** 2, np.where(gold, wrong, 0 * wrong), np.where(gold, 0 * wrong, wrong)], axis=1)
@@ -67,51 +69,52 @@ def row_counts(said: Predictions) -> Floats:
 
 
 def metrics_from_counts(total: Floats) -> dict[str, Floats]:
-    """Return the `ADDITIVE_METRICS` figures of added-up counts, an array of shape (..., 14 + BINS)."""
+    """Return the `ADDITIVE_METRICS` of summed counts, an array of shape (..., 14 + ECE_BINS)."""
     columns = np.moveaxis(total, -1, 0)
     positives, negatives, found, passed, arp, arn, hits, alarms, squares, wrong_positives, wrong_negatives = columns[:11]
     misses, quiet, rows = positives - hits, negatives - alarms, positives + negatives
-    tpr, tnr = _share(found, positives), _share(passed, negatives)
+    tpr, tnr = safe_ratio(found, positives), safe_ratio(passed, negatives)
     f1, f0 = _f1(hits, misses + alarms, positives), _f1(quiet, misses + alarms, negatives)
     return {
         "tpr": tpr, "tnr": tnr, "average": (tpr + tnr) / 2,
-        "balanced": (_share(hits, positives) + _share(quiet, negatives)) / 2, "macro_f1": (f1 + f0) / 2,
-        "arp": _share(arp, positives), "arn": _share(arn, negatives), "inconclusive": _share(arp + arn, rows),
-        "accuracy": _share(found + passed, rows), "f1_hallucinated": f1, "f1_faithful": f0,
-        "ece": _share(np.abs(columns[14:]).sum(axis=0), rows), "brier": _share(squares, rows),
+        "balanced": (safe_ratio(hits, positives) + safe_ratio(quiet, negatives)) / 2, "macro_f1": (f1 + f0) / 2,
+        "arp": safe_ratio(arp, positives), "arn": safe_ratio(arn, negatives), "inconclusive": safe_ratio(arp + arn, rows),
+        "accuracy": safe_ratio(found + passed, rows), "f1_hallucinated": f1, "f1_faithful": f0,
+        "ece": safe_ratio(np.abs(columns[14:]).sum(axis=0), rows), "brier": safe_ratio(squares, rows),
         **_span_figures(*columns[11:14]),
-        "wrong_hallucinated": _share(wrong_positives, positives), "wrong_faithful": _share(wrong_negatives, negatives),
+        "wrong_hallucinated": safe_ratio(wrong_positives, positives), "wrong_faithful": safe_ratio(wrong_negatives, negatives),
     }  # fmt: skip
 
 
 def bin_numbers(probability: Floats) -> NDArray[np.intp]:
-    """Return the number of the bin of each probability, from 0; a bin has its lower end, the last also 1."""
+    """Return the bin of each probability, from 0; a bin includes its lower end, the last also 1."""
     return np.minimum((probability * ECE_BINS).astype(np.intp), ECE_BINS - 1)
 
 
 def _span_figures(both: Floats, marked: Floats, gold: Floats) -> dict[str, Floats]:
     return {
-        "span_precision": _share(both, marked),
-        "span_recall": _share(both, gold),
+        "span_precision": safe_ratio(both, marked),
+        "span_recall": safe_ratio(both, gold),
         "span_f1": _f1(both, marked + gold - 2 * both, gold),
     }
 
 
-def _share(part: Floats, whole: Floats) -> Floats:
+def safe_ratio(part: Floats, whole: Floats) -> Floats:
+    """Return part / whole, NaN where the whole is 0."""
     missing = np.asarray(whole) == 0
     return np.where(missing, np.nan, part / np.where(missing, 1.0, whole))
 
 
 def _f1(right: Floats, wrong: Floats, members: Floats) -> Floats:
-    """Return the F1 of a class; NaN where the class has no member, whatever was said."""
-    return np.where(members == 0, np.nan, _share(2 * right, 2 * right + wrong))
+    """Return the F1 of a class; NaN where the class has no member."""
+    return np.where(members == 0, np.nan, safe_ratio(2 * right, 2 * right + wrong))
 
 
 Weights = NDArray[np.number]
 
 
 class RankingSteps(NamedTuple):
-    """An order, step by step: rows of the step, those of them that are marked, and both so far; arrays of shape (..., steps)."""
+    """An order in steps of equal value: rows of the step, marked rows of it, and both cumulated; arrays of shape (..., steps)."""
 
     size: Floats
     gain: Floats
@@ -120,29 +123,31 @@ class RankingSteps(NamedTuple):
 
 
 def ranking_metrics(
-    said: Predictions, weights: Weights | None = None, names: Collection[str] = RANKING_METRICS
+    predictions: Predictions, weights: Weights | None = None, names: Collection[str] = RANKING_METRICS
 ) -> dict[str, Floats]:
-    """Return the `RANKING_METRICS` figures of these names, for whole row weights of shape (..., rows); 1 each without."""
-    w = np.ones(len(said.gold), dtype=np.uint8) if weights is None else weights
-    if not len(said.gold):
+    """Return these `RANKING_METRICS` for integer row weights of shape (..., rows); without weights, each row counts once."""
+    w = np.ones(len(predictions.gold), dtype=np.uint8) if weights is None else weights
+    if not len(predictions.gold):
         return {name: np.full(w.shape[:-1], np.nan) for name in names}
-    found = {}
+    metrics = {}
     if "auc" in names or "pr_auc" in names:
-        by_probability = _steps(-said.probability, said.gold, w)
-        found = {"auc": _auc(by_probability), "pr_auc": _average_precision(by_probability)}
+        by_probability = _steps(-predictions.probability, predictions.gold, w)
+        metrics = {"auc": _auc(by_probability), "pr_auc": _average_precision(by_probability)}
     if "coverage_area" in names:
-        found["coverage_area"] = _coverage_area(_steps(-prediction_confidence(said), said.gold == said.settled, w))
-    return {name: value for name, value in found.items() if name in names}
+        metrics["coverage_area"] = _coverage_area(
+            _steps(-prediction_confidence(predictions), predictions.gold == predictions.settled, w)
+        )
+    return {name: value for name, value in metrics.items() if name in names}
 
 
-def prediction_confidence(said: Predictions) -> Floats:
-    """Return how sure each verdict is: the distance of its probability from 0.5, and less than any where it abstains."""
-    found: Floats = np.where(said.abstained, -1.0, np.abs(said.probability - 0.5))
-    return found
+def prediction_confidence(predictions: Predictions) -> Floats:
+    """Return the confidence of each verdict: the distance of its probability from 0.5, and -1 where it abstains."""
+    confidence: Floats = np.where(predictions.abstained, -1.0, np.abs(predictions.probability - 0.5))
+    return confidence
 
 
 def _steps(value: Floats, marked: Flags, weights: Weights) -> RankingSteps:
-    """Add up weights in the order of a value, and those of the marked rows."""
+    """Sum the weights of all rows and of the marked rows in the order of a value."""
     order = np.argsort(value, kind="stable")
     ordered = value[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
@@ -154,19 +159,19 @@ def _steps(value: Floats, marked: Flags, weights: Weights) -> RankingSteps:
 
 
 def _auc(found: RankingSteps) -> Floats:
-    """Count the pairs in which the marked row comes first, a tie as half a pair."""
+    """Return the share of pairs in which the marked row comes first, a tie counting half."""
     positives, total = found.marked[..., -1], found.rows[..., -1]
     first = _product(found.size - found.gain, found.marked) - _product(found.size - found.gain, found.gain) / 2
-    return _ratio(first, positives * (total - positives))
+    return safe_ratio(first, positives * (total - positives))
 
 
 def _average_precision(found: RankingSteps) -> Floats:
-    """Add up precision times the gain in recall, without interpolation."""
-    return _ratio(_product(found.gain, found.marked / np.maximum(found.rows, 1)), found.marked[..., -1])
+    """Return the sum of precision times the gain in recall, without interpolation."""
+    return safe_ratio(_product(found.gain, found.marked / np.maximum(found.rows, 1)), found.marked[..., -1])
 
 
 def _coverage_area(right: RankingSteps) -> Floats:
-    """Average the accuracy of the k surest verdicts over all k; inside a tie, over all its orders.
+    """Return the mean accuracy of the k most confident verdicts over all k; inside a tie, over all its orders.
 
     With a rows (r of them right) before a tie and b after it, of which a share s is right, the expected accuracies of its
     k = a+1 ... b add up to (r - a s) (H(b) - H(a)) + (b - a) s, H being the harmonic numbers.
@@ -176,7 +181,7 @@ def _coverage_area(right: RankingSteps) -> Floats:
     after, before = right.rows.astype(np.intp), (right.rows - right.size).astype(np.intp)
     share = right.gain / np.maximum(right.size, 1)
     offset = right.marked - right.gain - before * share
-    return _ratio(_product(offset, harmonic[after] - harmonic[before]) + right.marked[..., -1], total)
+    return safe_ratio(_product(offset, harmonic[after] - harmonic[before]) + right.marked[..., -1], total)
 
 
 def _product(one: Floats, other: Floats) -> Floats:
@@ -184,6 +189,93 @@ def _product(one: Floats, other: Floats) -> Floats:
     return found
 
 
-def _ratio(part: Floats, whole: Floats) -> Floats:
-    missing = np.asarray(whole) == 0
-    return np.where(missing, np.nan, part / np.where(missing, 1.0, whole))
+@dataclass(frozen=True)
+class Score:
+    """Counts of verdicts on labelled rows; a hallucination is a positive, and an abstention is neither label.
+
+    Rates are None where no row of that gold label has a verdict.
+    """
+
+    positives: int = 0
+    negatives: int = 0
+    found: int = 0
+    passed: int = 0
+    abstained_positives: int = 0
+    abstained_negatives: int = 0
+
+    @property
+    def tpr(self) -> float | None:
+        """Return the share of hallucinated rows with the verdict hallucinated."""
+        return _rate(self.found, self.positives)
+
+    @property
+    def tnr(self) -> float | None:
+        """Return the share of faithful rows with the verdict faithful."""
+        return _rate(self.passed, self.negatives)
+
+    @property
+    def average(self) -> float | None:
+        """Return the mean of TPR and TNR (the papers' Avg Acc)."""
+        return None if self.tpr is None or self.tnr is None else (self.tpr + self.tnr) / 2
+
+    @property
+    def arp(self) -> float | None:
+        """Return the share of hallucinated rows with an abstention."""
+        return _rate(self.abstained_positives, self.positives)
+
+    @property
+    def arn(self) -> float | None:
+        """Return the share of faithful rows with an abstention."""
+        return _rate(self.abstained_negatives, self.negatives)
+
+
+@dataclass(frozen=True)
+class ThresholdRule:
+    """The best rule "hallucinated if the value is over (or under) `at`" on some rows, and its score on them."""
+
+    at: float
+    over: bool
+    score: Score
+
+
+def score_labels(rows: Iterable[tuple[bool, bool | None]]) -> Score:
+    """Score pairs of a gold label and a verdict: true for hallucinated, None for an abstention."""
+    counts = dict.fromkeys(((g, s) for g in (True, False) for s in (True, False, None)), 0)
+    for row in rows:
+        counts[row] += 1
+    return Score(
+        positives=sum(n for (gold, _), n in counts.items() if gold),
+        negatives=sum(n for (gold, _), n in counts.items() if not gold),
+        found=counts[True, True],
+        passed=counts[False, False],
+        abstained_positives=counts[True, None],
+        abstained_negatives=counts[False, None],
+    )
+
+
+def fit_threshold_rule(rows: Iterable[tuple[bool, float]]) -> ThresholdRule | None:
+    """Fit the best threshold to pairs of a gold label (true: hallucinated) and a value; its score is an upper bound.
+
+    Return None where one of the two gold labels is missing.
+    """
+    ordered = sorted((value, gold) for gold, value in rows)
+    positives = sum(gold for _, gold in ordered)
+    negatives = len(ordered) - positives
+    if not positives or not negatives:
+        return None
+    best = (-1.0, 0.0, True)
+    lower_positives = lower_negatives = 0
+    for value, group in groupby(ordered, key=lambda row: row[0]):
+        # both rules call a text with exactly the threshold faithful
+        under = (lower_positives / positives + 1 - lower_negatives / negatives) / 2
+        golds = [gold for _, gold in group]
+        lower_positives += sum(golds)
+        lower_negatives += len(golds) - sum(golds)
+        over = (1 - lower_positives / positives + lower_negatives / negatives) / 2
+        best = max(best, (over, value, True), (under, value, False), key=lambda rule: rule[0])
+    _, at, is_over = best
+    return ThresholdRule(at, is_over, score_labels((g, v > at if is_over else v < at) for v, g in ordered))
+
+
+def _rate(part: int, whole: int) -> float | None:
+    return part / whole if whole else None

@@ -1,4 +1,4 @@
-"""The tables of the papers with rows of ours below the published ones: from comparisons made before, never from a guess."""
+"""The tables of the papers, with rows of our own from earlier comparisons below the published ones."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,24 +16,23 @@ from knowhalu.evaluation.published import (
     PublishedTable,
     read_published,
 )
-from knowhalu.evaluation.tables import escape_cell as cell_of
-from knowhalu.evaluation.tables import format_number
+from knowhalu.evaluation.tables import format_number, rows_as_markdown
 from knowhalu.registry import method_card
 
 PUBLISHED, OURS = "published", "ours"
 LENGTH_RULE = "trivial-length"
-"""A rule that looks at nothing but the number of words: no row of ours stands without it."""
+"""A rule on the number of words, which is shown with every row of ours."""
 FITTED_SETTINGS = ("delta1", "delta2", "theta")
 """Settings that may differ: the papers fit them on validation rows."""
 FORM_SETTINGS = ("base_form", "second_opinion")
-"""Settings of KnowHalu that say which form of knowledge is looked at."""
+"""Settings of KnowHalu that choose the form of knowledge."""
 NEEDED_MODEL = "a 7B model"
 BOTH_FORMS = "knowhalu[second_opinion=always]"
-"""A run that gives each form of knowledge alone, and what they give together."""
+"""A run with the results of each form of knowledge alone, and of both together."""
 
 
 class PaperCell(NamedTuple):
-    """A number, as printed or in percent, or why there is none; where it is ours, with its interval, its set and its rows."""
+    """A number, as printed or in percent, or the reason why it is missing; ours with interval, set and rows."""
 
     figure: Estimate = Estimate(None)
     missing: str = ""
@@ -42,7 +41,7 @@ class PaperCell(NamedTuple):
 
 
 class PaperRow(NamedTuple):
-    """A row: its labels, who made it ("published", "encoder", "llm:MODEL", "rule"), and a cell for each column."""
+    """A row: its labels, its origin ("published", "encoder", "llm:MODEL", "rule"), and a cell for each column."""
 
     labels: tuple[str, ...]
     by: str
@@ -50,14 +49,14 @@ class PaperRow(NamedTuple):
 
 
 class FormResult(NamedTuple):
-    """A result of ours, and its figures, or those of one form of knowledge in it."""
+    """A result of ours with its metrics, or with those of one form of knowledge."""
 
     result: PastResult
     figures: Mapping[str, Estimate]
 
 
 class PaperTable(NamedTuple):
-    """A table with all its rows, and the commands that would run what was not run and can be."""
+    """A table with all its rows, and the commands that would produce the missing results."""
 
     table: PublishedTable
     rows: tuple[PaperRow, ...]
@@ -65,7 +64,7 @@ class PaperTable(NamedTuple):
 
 
 def make_paper_table(table: PublishedTable, runs: Path, data: str = "DATA") -> PaperTable:
-    """Put our rows below the published ones, from the comparisons `runs`/SET; `data` is where the data sets lie.
+    """Add our rows, from the comparisons `runs`/SET, below the published ones; `data` is the folder of the data sets.
 
     Raises InputError where a comparison cannot be read.
     """
@@ -88,7 +87,7 @@ def _read_past_run(name: str, runs: Path) -> PastRun | None:
 
 
 def _rows(table: PublishedTable, wanted: OwnRow, read: Mapping[str, PastRun | None]) -> list[tuple[PaperRow, list[OwnRow]]]:
-    """Return one row for each who made a figure of it, or one row of reasons; with each, what of it could be run."""
+    """Return one row for each origin of a result, or one row of reasons; each with the results that are missing."""
     asked = [wanted.model_copy(update={"method": wanted.method or c.method, "set": wanted.set or c.set}) for c in table.columns]
     timed = any(column.metric in UNSCALED_METRICS for column in table.columns)
     given = {ours: _form_result(ours, read[ours.set], timed=timed) for ours in asked}
@@ -102,7 +101,7 @@ def _rows(table: PublishedTable, wanted: OwnRow, read: Mapping[str, PastRun | No
 
 
 def _form_result(wanted: OwnRow, run: PastRun | None, *, timed: bool) -> list[FormResult]:
-    """Return the results of a run that are what is wanted; one that judged more than it had to says nothing of time."""
+    """Return the results of a run that match a row; a result that judged more than necessary has no valid time."""
     matching = _matching(wanted, run) if run else []
     exact = [r for r in matching if not timed or (r.whole and r.settings.get("second_opinion") != "always")]
     figures = [(r, _figures(run, r, wanted)) for r in exact] if run else []
@@ -110,7 +109,7 @@ def _form_result(wanted: OwnRow, run: PastRun | None, *, timed: bool) -> list[Fo
 
 
 def _matching(wanted: OwnRow, run: PastRun) -> list[PastResult]:
-    """Return the results of a method with the settings that are wanted, all others being the usual ones."""
+    """Return the results of a method with the settings of a row and defaults for all others."""
     (spec,) = parse_specs([wanted.method])
     results = [r for r in run.results if r.method == spec.method]
     if spec.method == LENGTH_RULE:
@@ -135,7 +134,7 @@ def _cell(column: PublishedColumn, wanted: OwnRow, given: FormResult | None, run
 
 
 def _figures(run: PastRun, result: PastResult, wanted: OwnRow) -> Mapping[str, Estimate] | None:
-    """Return the figures of a result, or of one form of knowledge in it; None where it has not judged as is wanted."""
+    """Return the metrics of a result, or of one form of knowledge in it; None where it has not judged that way."""
     base, second = (result.settings.get(name) for name in FORM_SETTINGS)
     if wanted.form is None:
         return None if second == "never" else result.figures
@@ -157,7 +156,7 @@ def _by_model(wanted: OwnRow) -> bool:
 
 
 def _commands(missing: Iterable[Sequence[OwnRow]], read: Mapping[str, PastRun | None], runs: Path, data: str) -> Iterator[str]:
-    """Write for each set one command that adds what the encoder can do, and one that adds what needs a model."""
+    """Yield for each set one command for the missing results of the encoder, and one for those of a language model."""
     todo: dict[tuple[str, bool], list[str]] = {}
     for wanted in (ours for several in missing for ours in several if ours.method != LENGTH_RULE):
         known = read_published().sets[wanted.set]
@@ -172,7 +171,7 @@ def _commands(missing: Iterable[Sequence[OwnRow]], read: Mapping[str, PastRun | 
 
 
 def _spec(wanted: OwnRow) -> str:
-    """Write a method as `knowhalu eval` takes it."""
+    """Return the specification of a method for `knowhalu eval`."""
     (spec,) = parse_specs([wanted.method])
     pairs = [*(p.partition(".")[2] for p in spec.pairs), *(["second_opinion=always"] if wanted.form else [])]
     inside = f"[{','.join(pairs)}]" if pairs else ""
@@ -188,14 +187,13 @@ def _printed(value: float | str) -> PaperCell:
 
 
 def as_markdown(laid: PaperTable) -> str:
-    """Write a table as Markdown, with the reasons of what was not run below it."""
+    """Return a table in Markdown, with the reasons for missing results below."""
     table, reasons = laid.table, _reasons(laid)
     paper = read_published().papers[table.paper]
     title = f"**{paper.title}** ({paper.edition}), table {table.number}: {table.about}"
     head = [*table.labels, "by", *(c.name for c in table.columns)]
-    rule = "|" + "---|" * (len(table.labels) + 1) + "---:|" * len(table.columns)
-    lines = [_line(_texts(table, row, reasons)) for row in laid.rows]
-    return "\n\n".join([title, "\n".join([_line(head), rule, *lines]), *_remarks(laid, reasons)]) + "\n"
+    rows = rows_as_markdown(head, [_texts(table, row, reasons) for row in laid.rows], names=len(table.labels) + 1)
+    return "\n\n".join([title, rows, *_remarks(laid, reasons)]) + "\n"
 
 
 def as_json(laid: PaperTable) -> dict[str, Any]:
@@ -231,17 +229,17 @@ def _cell_text(cell: PaperCell, metric: str, by: str, reasons: Sequence[str]) ->
 
 
 def _remarks(laid: PaperTable, reasons: Sequence[str]) -> list[str]:
-    """Say what a reader must know of the numbers: how ours came about, and why some are missing."""
+    """Return the notes that a reader needs: how our numbers were obtained, and why some are missing."""
     table = laid.table
     sizes = {(cell.set, cell.rows) for row in laid.rows for cell in row.cells if cell.rows is not None}
     counted = ", ".join(f"{name} {rows:,}" for name, rows in sorted(sizes))
-    said = [f"Ours with 95 % bootstrap intervals, on so many rows: {counted}."] if counted else []
+    remarks = [f"Ours with 95 % bootstrap intervals, on so many rows: {counted}."] if counted else []
     if any(c.missing == ILLEGIBLE for r in laid.rows for c in r.cells):
-        said.append("?: not legible in the edition of the paper that was read.")
-    said += [table.note] if table.note else []
-    said += [f"Ours are not run: they need {table.needs}."] if table.needs else []
-    said += ["\n".join(f"- ({i}) {reason}" for i, reason in enumerate(reasons, 1))] if reasons else []
-    return [*said, "\n".join(f"    {command}" for command in laid.commands)] if laid.commands else said
+        remarks.append("?: not legible in the edition of the paper that was read.")
+    remarks += [table.note] if table.note else []
+    remarks += [f"Ours are not run: they need {table.needs}."] if table.needs else []
+    remarks += ["\n".join(f"- ({i}) {reason}" for i, reason in enumerate(reasons, 1))] if reasons else []
+    return [*remarks, "\n".join(f"    {command}" for command in laid.commands)] if laid.commands else remarks
 
 
 def _fields(cell: PaperCell) -> dict[str, Any]:
@@ -249,7 +247,3 @@ def _fields(cell: PaperCell) -> dict[str, Any]:
     if cell.missing:
         return {"not_run" if cell.set and not made else "missing": cell.missing, **made}
     return {**cell.figure._asdict(), **made} if made else {"value": cell.figure.value}
-
-
-def _line(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(map(cell_of, cells)) + " |"

@@ -1,7 +1,7 @@
-"""Comparisons that were made before, read back from their folders: who made them by which settings, and their figures."""
+"""Earlier comparisons, read from their folders: the reasoner and settings of every result, and its metrics."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,9 +9,9 @@ import numpy as np
 
 from knowhalu.errors import InputError
 from knowhalu.evaluation.bootstrap import Estimate, draw_resamples, metrics_with_intervals
-from knowhalu.evaluation.labelled_rows import LabelledRows, read_labelled_rows
-from knowhalu.evaluation.metrics import Predictions
-from knowhalu.io.records import hash_id, parse_outcome
+from knowhalu.evaluation.labelled_rows import read_labelled_rows
+from knowhalu.evaluation.metrics import Flags, Predictions
+from knowhalu.io.outcomes import read_outcome_table, read_run_header
 from knowhalu.methods.common.verdict import (
     deciding_segment,
     error_relation,
@@ -25,15 +25,15 @@ from knowhalu.results import Segment, Verdict
 from knowhalu.types import Judgment, KnowledgeForm, Task
 
 LENGTH_MATCHED = "length-matched"
-"""The subset that stands beside figures of sets which length gives away."""
+"""The subset that is reported for sets in which length predicts the label."""
 PAST_RUN_HINT = "Run `knowhalu compare` again, or name another folder"
 
 
 class PastResult(NamedTuple):
-    """What one method got in an earlier comparison; `maker` is "encoder", "llm:MODEL", or "rule" where nobody thinks.
+    """The result of one method in an earlier comparison; `maker` is "encoder", "llm:MODEL", or "rule" without a reasoner.
 
-    `spec` writes it as `knowhalu compare` takes it; it is empty for a rule, which takes part by itself. `settings` are those that
-    decide the result. A result that is not `whole` is that of the length-matched rows alone, which its maker says too.
+    `spec` is its specification for `knowhalu compare`, empty for a rule, which always takes part. `settings` are those that
+    decide the result. A result that is not `whole` is that of the length-matched rows, as its maker tells.
     """
 
     name: str
@@ -49,7 +49,7 @@ class PastResult(NamedTuple):
 
 
 class PastRun(NamedTuple):
-    """An earlier comparison: its folder, the file of its rows, and what each method got."""
+    """An earlier comparison: its folder, the file of its rows, and the result of each method."""
 
     folder: Path
     input: Path
@@ -57,7 +57,7 @@ class PastRun(NamedTuple):
 
 
 def read_past_run(folder: Path) -> PastRun:
-    """Read a comparison's folder; raises InputError naming the file where it is none."""
+    """Read the folder of a comparison; raises InputError naming the file that cannot be read."""
     path = folder / "comparison.json"
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
@@ -67,34 +67,38 @@ def read_past_run(folder: Path) -> PastRun:
         return PastRun(folder, _input(folder, fields["input"]), (*whole, *matched))
     except OSError as error:
         raise InputError(f"{error.filename}: cannot be read ({error.strerror}). {PAST_RUN_HINT}.") from error
-    except (ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"{path}: not a comparison of this version ({type(error).__name__}: {error}). {PAST_RUN_HINT}."
         ) from error
 
 
 def metrics_by_form(run: PastRun, result: PastResult, form: KnowledgeForm) -> dict[str, Estimate] | None:
-    """Return what KnowHalu gets by one form of knowledge alone, from the judgments that a run has kept.
+    """Return the metrics of KnowHalu with one form of knowledge alone, from the stored judgments of a run.
 
-    None where the run has not judged every segment by this form. Raises InputError where the rows of the run are gone, or others.
+    None where the run has not judged every segment by this form. Raises InputError where the rows are missing or have changed.
     """
     rows = read_labelled_rows(run.input)
-    places, verdicts = [], []
-    for verdict in _verdicts(result.outcomes):
-        alone = verdict_by_form(verdict, form)
-        if hash_id(verdict.id) not in rows.places:
-            raise InputError(f"{result.outcomes}: sample {verdict.id!r} is not among the rows of {run.input}. {PAST_RUN_HINT}.")
-        if alone is None:
-            return None
-        places.append(rows.places[hash_id(verdict.id)])
-        verdicts.append(alone)
-    return metrics_with_intervals(
-        _predictions(rows, places, verdicts), rows.groups[places], draw_resamples(int(rows.groups.max()) + 1)
-    )
+    alone: dict[int, Verdict | None] = {}
+
+    def visit(place: int, fields: dict[str, Any]) -> None:
+        if "stage" not in fields:
+            alone[place] = verdict_by_form(Verdict.model_validate(fields), form)
+
+    try:
+        read_outcome_table(result.outcomes, rows.row_index, visit)
+    except InputError as error:
+        raise InputError(f"{error} {PAST_RUN_HINT}.") from error
+    verdicts = [verdict for verdict in alone.values() if verdict is not None]
+    if len(verdicts) < len(alone):
+        return None
+    places = np.array(list(alone), dtype=np.intp)
+    predictions = _predictions(rows.gold[places], verdicts)
+    return metrics_with_intervals(predictions, rows.groups[places], draw_resamples(int(rows.groups.max()) + 1))
 
 
 def verdict_by_form(verdict: Verdict, form: KnowledgeForm) -> Verdict | None:
-    """Return the verdict that one form of knowledge alone leads to; None where a segment was not judged by it."""
+    """Return the verdict of one form of knowledge alone; None where a segment was not judged by it."""
     if not verdict.segments:
         return verdict
     judged = [_judgment_by_form(s, form) for s in verdict.segments]
@@ -102,9 +106,9 @@ def verdict_by_form(verdict: Verdict, form: KnowledgeForm) -> Verdict | None:
     if len(segments) < len(judged):
         return None
     worst = deciding_segment(segments)
-    said = {"label": worst.label, "hallucinated": is_hallucinated(worst.label), "probability": text_probability(segments),
+    decided = {"label": worst.label, "hallucinated": is_hallucinated(worst.label), "probability": text_probability(segments),
             "inconclusive_reason": worst.inconclusive_reason, "relation": worst.relation}  # fmt: skip
-    return verdict.model_copy(update={**said, "segments": tuple(segments)})
+    return verdict.model_copy(update={**decided, "segments": tuple(segments)})
 
 
 def _single_form_segment(segment: Segment, judgment: Judgment, task: Task) -> Segment:
@@ -125,29 +129,16 @@ def _judgment_by_form(segment: Segment, form: KnowledgeForm) -> Judgment | None:
     return next((j for j in (segment.base, segment.supplement) if j is not None and j.form is form), None)
 
 
-def _verdicts(path: Path) -> Iterator[Verdict]:
-    with path.open(encoding="utf-8") as lines:
-        next(lines, None)
-        for number, line in enumerate(lines, 2):
-            try:
-                outcome = parse_outcome(line)
-            except InputError as error:
-                raise InputError(f"{path}, line {number}: {error}. {PAST_RUN_HINT}.") from error
-            if isinstance(outcome, Verdict):
-                yield outcome
-
-
-def _predictions(rows: LabelledRows, places: Sequence[int], verdicts: Sequence[Verdict]) -> Predictions:
+def _predictions(gold: Flags, verdicts: Sequence[Verdict]) -> Predictions:
     probability = np.array([v.probability for v in verdicts], dtype=np.float64)
     abstained = np.array([v.hallucinated is None for v in verdicts], dtype=np.bool_)
-    settled_so = np.array([v.hallucinated is True for v in verdicts], dtype=np.bool_) | (abstained & (probability > 0.5))
-    return Predictions(rows.gold[np.array(places, dtype=np.intp)], settled_so, abstained, probability)
+    hallucinated = np.array([v.hallucinated is True for v in verdicts], dtype=np.bool_)
+    return Predictions(gold, hallucinated | (abstained & (probability > 0.5)), abstained, probability)
 
 
 def _result(folder: Path, fields: dict[str, Any]) -> PastResult:
     outcomes = folder / f"{fields['name']}.jsonl"
-    with outcomes.open(encoding="utf-8") as lines:
-        settings = json.loads(json.loads(next(lines))["run"]["settings"])
+    settings = json.loads(read_run_header(outcomes)["settings"])
     reasoner, branch = fields["reasoner"], method_card(fields["method"]).options
     rule = "rule (upper bound)" if fields["fitted"] == "the same rows" else "rule"
     maker = rule if not reasoner else f"llm:{settings['llm']['model'] or 'unnamed'}" if reasoner == "llm" else reasoner
@@ -159,7 +150,7 @@ def _result(folder: Path, fields: dict[str, Any]) -> PastResult:
 
 
 def _part(result: PastResult, share: dict[str, Any]) -> PastResult:
-    """Return what a method got on a part of the rows."""
+    """Return the result of a method on the length-matched rows."""
     return result._replace(
         maker=f"{result.maker}, {LENGTH_MATCHED}", rows=share["rows"], figures=_figures(share), seconds=None, spec="", whole=False
     )
@@ -175,7 +166,7 @@ def _spec(fields: dict[str, Any]) -> str:
 
 
 def _input(folder: Path, named: str) -> Path:
-    """Return the file of the rows: as it was named, or the file of that name, or the only one, in the folder's `input`."""
-    there = sorted((folder / "input").glob("*.jsonl*"))
-    beside = [p for p in there if p.name == Path(named).name] or (there if len(there) == 1 else [])
-    return beside[0] if beside else Path(named)
+    """Return the file of the rows: that of this name in the folder `input`, or the only one there, or the path as given."""
+    files = sorted((folder / "input").glob("*.jsonl*"))
+    matching = [p for p in files if p.name == Path(named).name] or (files if len(files) == 1 else [])
+    return matching[0] if matching else Path(named)

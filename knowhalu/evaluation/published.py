@@ -1,4 +1,4 @@
-"""Published numbers: the tables of the three papers as data (published.toml), looked up by set and figure."""
+"""Published numbers: the tables of the three papers as data (published.toml), looked up by set and metric."""
 
 import tomllib
 from collections.abc import Iterator
@@ -13,20 +13,20 @@ from knowhalu.types import KnowledgeForm, Record
 
 PUBLISHED_FILE = "published.toml"
 DASH, ILLEGIBLE = "-", "?"
-"""What stands in place of a number: a dash in the paper, or what cannot be read in the edition at hand."""
+"""Marks in place of a number: a dash in the paper, or a number that is not legible in the edition at hand."""
 UNSCALED_METRICS = {"seconds", "hallucinations"}
-"""Metrics that are no shares; all others are in percent."""
+"""Metrics that are not shares; all others are in percent."""
 
 
 class Paper(Record):
-    """A paper, and the edition that its figures were read from."""
+    """A paper, and the edition from which its numbers were taken."""
 
     title: str
     edition: str
 
 
 class PaperDataset(Record):
-    """A set of rows that a paper reports on: names of folders that hold our runs on it, and what it takes beyond this package.
+    """A data set of a paper: the names of folders with our runs on it, and its needs beyond this package.
 
     `dataset` is its name for `knowhalu eval`, where it has one.
     """
@@ -38,7 +38,7 @@ class PaperDataset(Record):
 
 
 class PublishedColumn(Record):
-    """A column: the figure that it shows, on which set, and the method that it is of where rows do not name one."""
+    """A column: its metric, its data set, and its method where the rows do not name one."""
 
     name: str
     metric: str
@@ -47,9 +47,9 @@ class PublishedColumn(Record):
 
 
 class OwnRow(Record):
-    """A row that we can add: its labels (but the model's), our method as `knowhalu compare` takes it, one form alone or both.
+    """A row that we can add: its labels without that of the model, the specification of our method, and the form of knowledge.
 
-    `set` stands for that of the columns, where the row is of another.
+    `set` replaces that of the columns where the row is of another data set.
     """
 
     labels: tuple[str, ...]
@@ -107,7 +107,7 @@ class PublishedTables(Record):
 
 
 class PublishedNumber(NamedTuple):
-    """One published number: where it stands, what it is of, and its value as printed (shares in percent)."""
+    """One published number: its place, its data set and metric, and its value as printed (shares in percent)."""
 
     paper: str
     table: int
@@ -135,10 +135,10 @@ def published_tables(paper: str) -> tuple[PublishedTable, ...]:
 
 def published_table(paper: str, number: int) -> PublishedTable:
     """Return one table; raises SettingsError with the known ones."""
-    found = {t.number: t for t in published_tables(paper)}
-    if number not in found:
-        raise SettingsError(f"table {number} of {paper} is not known. Known: {', '.join(map(str, found))}")
-    return found[number]
+    tables = {t.number: t for t in published_tables(paper)}
+    if number not in tables:
+        raise SettingsError(f"table {number} of {paper} is not known. Known: {', '.join(map(str, tables))}")
+    return tables[number]
 
 
 def published_numbers(

@@ -1,4 +1,4 @@
-"""McNemar's test: whether, of the rows on which two methods differ, one is right more often than by chance."""
+"""McNemar's test of two methods on the same rows, and Holm's correction for several tests."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from knowhalu.evaluation.metrics import Flags
 
 
 class McNemar(NamedTuple):
-    """Rows on which only the first, or only the other was right, and the two-sided p of such a difference by chance."""
+    """The rows on which only the first or only the other was right, and the two-sided p of the difference."""
 
     first_only: int
     other_only: int
@@ -27,8 +27,8 @@ def mcnemar(first: Flags, other: Flags) -> McNemar:
 
 def holm(values: Sequence[float]) -> list[float]:
     """Return the p-values corrected for their number (Holm 1979), in the order given."""
-    found, largest = [0.0] * len(values), 0.0
+    corrected, largest = [0.0] * len(values), 0.0
     for rank, i in enumerate(sorted(range(len(values)), key=values.__getitem__)):
         largest = max(largest, min(1.0, (len(values) - rank) * values[i]))
-        found[i] = largest
-    return found
+        corrected[i] = largest
+    return corrected

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from knowhalu.evaluation.bootstrap import Estimate, metrics_with_intervals
 from knowhalu.evaluation.metrics import Flags, Predictions
-from knowhalu.results import Verdict
+from knowhalu.io.outcomes import OutcomeTable
 from knowhalu.types import META_SET, META_TYPE, Sample
 
 SLICE_METRICS = ("tpr", "tnr", "average", "balanced", "auc", "inconclusive")
@@ -17,7 +17,7 @@ SLICE_METRICS = ("tpr", "tnr", "average", "balanced", "auc", "inconclusive")
 
 @dataclass(frozen=True)
 class Slice:
-    """The rows of one part that a method has a verdict of, and its figures there: `SLICE_METRICS`, by name."""
+    """The rows of one slice with a verdict of a method, and its metrics there (`SLICE_METRICS`)."""
 
     name: str
     rows: int
@@ -27,7 +27,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class MethodSlices:
-    """What one method got in each part."""
+    """The slices of one method."""
 
     method: str
     parts: tuple[Slice, ...]
@@ -35,9 +35,9 @@ class MethodSlices:
 
 @dataclass(frozen=True)
 class Breakdown:
-    """Every method's figures in parts by one key of `traits.TITLES`.
+    """The metrics of every method in slices by one key of `BREAKDOWN_TITLES`.
 
-    By a key of the row, all methods have the same parts; by one of the verdict, each method has its own.
+    By a trait of the row, all methods have the same slices; by one of the verdict, each method has its own.
     """
 
     key: str
@@ -46,87 +46,90 @@ class Breakdown:
 
 
 class Slicing(NamedTuple):
-    """What one method said, the group number of each of its rows, and by key the name of the part that each row is in."""
+    """The predictions of one method, the group number of each row, and by key the name of the slice of each row."""
 
     method: str
-    said: Predictions
+    predictions: Predictions
     groups: NDArray[np.intp]
     names: dict[str, list[str | None]]
 
 
-def make_breakdowns(partings: Sequence[Slicing], drawn: NDArray[np.uint8]) -> tuple[Breakdown, ...]:
-    """Give the figures by every key by which the rows of some method fall into two parts or more.
+def make_breakdowns(
+    slicings: Sequence[Slicing], drawn: NDArray[np.uint8], metrics: Sequence[str] = SLICE_METRICS
+) -> tuple[Breakdown, ...]:
+    """Compute the metrics of every slice, by every key that divides the rows of some method into two slices or more.
 
-    `drawn` says how often each group came in each resample, as for `metrics_with_intervals`.
+    `drawn` counts how often each group came in each resample, as for `metrics_with_intervals`.
     """
-    found = (Breakdown(key, title, tuple(_method_slices(partings, key, drawn))) for key, title in BREAKDOWN_TITLES.items())
-    return tuple(b for b in found if b.results)
+    breakdowns = (
+        Breakdown(key, title, tuple(_method_slices(slicings, key, drawn, metrics))) for key, title in BREAKDOWN_TITLES.items()
+    )
+    return tuple(breakdown for breakdown in breakdowns if breakdown.results)
 
 
-def _method_slices(partings: Sequence[Slicing], key: str, drawn: NDArray[np.uint8]) -> Iterable[MethodSlices]:
-    for parting in partings:
-        names = np.array([name or "" for name in parting.names[key]])
+def _method_slices(
+    slicings: Sequence[Slicing], key: str, drawn: NDArray[np.uint8], metrics: Sequence[str]
+) -> Iterable[MethodSlices]:
+    for slicing in slicings:
+        names = np.array([name or "" for name in slicing.names.get(key, ())])
         order = sorted(set(names.tolist()) - {""}, key=slice_sort_key)
         if len(order) > 1:
-            yield MethodSlices(parting.method, tuple(_slice(name, parting, names == name, drawn) for name in order))
+            slices = (_slice(name, slicing, names == name, drawn, metrics) for name in order)
+            yield MethodSlices(slicing.method, tuple(slices))
 
 
-def _slice(name: str, parting: Slicing, chosen: Flags, drawn: NDArray[np.uint8]) -> Slice:
-    said = parting.said.rows(chosen)
-    shown = metrics_with_intervals(said, parting.groups[chosen], drawn, SLICE_METRICS)
-    return Slice(name, len(said.gold), int(said.gold.sum()), shown)
+def _slice(name: str, slicing: Slicing, chosen: Flags, drawn: NDArray[np.uint8], metrics: Sequence[str]) -> Slice:
+    predictions = slicing.predictions.rows(chosen)
+    figures = metrics_with_intervals(predictions, slicing.groups[chosen], drawn, metrics)
+    return Slice(name, len(predictions.gold), int(predictions.gold.sum()), figures)
 
 
 def slice_sort_key(name: str) -> tuple[bool, int, str]:
-    """Put numbers before names, by their size, and what was put together last."""
+    """Return a key that sorts numbers by size before names, and the combined rest last."""
     first = name.split()[0]
     return name == OTHER_SLICES, int(first) if first.isdecimal() else -1, name
 
 
 ROW_TRAITS = {"type": "Type of error", "set": "Set", "words": "Words of the text"}
 VERDICT_TRAITS = {"steps": "Steps of the check", "segments": "Segments of the text", "forms": "Forms of knowledge"}
+FORMS_AGREEMENT = {1: "agree", 0: "disagree", -1: "only one was judged by"}
+"""Names of the values of the column `agree` of an `OutcomeTable`."""
 BREAKDOWN_TITLES: Mapping[str, str] = {**ROW_TRAITS, **VERDICT_TRAITS}
-"""Keys of breakdowns, and what they are called."""
+"""Keys of breakdowns with their titles."""
 MAX_SLICES = 20
-"""Parts of one key at most; the rarest beyond are put together."""
+"""Slices of one key at most; the rarest ones are combined."""
 OTHER_SLICES = "others"
 
 
 class RowTraits(NamedTuple):
-    """What a row says of itself: `meta.type` and `meta.set`, where it has them, and the number of words of its response."""
+    """The traits of a row: `meta.type` and `meta.set`, where it has them, the words of its response, and its gold kind."""
 
     type: str | None
     set: str | None
     words: int
-
-
-class VerdictTraits(NamedTuple):
-    """What a verdict looks like: its steps of both forms, its segments, and whether both forms of knowledge agree."""
-
-    steps: int
-    segments: int
-    forms: str
+    kind: str | None = None
 
 
 def row_traits(sample: Sample) -> RowTraits:
     """Return the traits of a row."""
     named = (sample.meta.get(name) for name in (META_TYPE, META_SET))
     kind, group = (str(value) if isinstance(value, str | int) and str(value).strip() else None for value in named)
-    return RowTraits(kind, group, len(sample.response.split()))
+    return RowTraits(kind, group, len(sample.response.split()), sample.kind)
 
 
-def verdict_traits(verdict: Verdict) -> VerdictTraits:
-    """Return the traits of a verdict."""
-    judgments = [j for s in verdict.segments for j in (s.base, s.supplement) if j is not None]
-    agree = {s.forms_agree for s in verdict.segments} - {None}
-    forms = "disagree" if False in agree else "agree" if agree else "only one was judged by"
-    return VerdictTraits(sum(len(j.steps) for j in judgments), len(verdict.segments), forms)
+def verdict_traits(table: OutcomeTable) -> dict[str, list[Hashable]]:
+    """Return the traits of every outcome by key: steps of both forms, segments, and whether both forms of knowledge agree."""
+    return {
+        "steps": table.all_steps.tolist(),
+        "segments": table.segments.tolist(),
+        "forms": [FORMS_AGREEMENT[agree] for agree in table.agree.tolist()],
+    }
 
 
 def slice_names(key: str, values: Sequence[Hashable]) -> list[str | None]:
-    """Return the name of the part that each value belongs to; None where it has none.
+    """Return the name of the slice of each value; None for no value.
 
-    Words are parted in thirds, numbers of steps and segments at fixed borders.
+    Numbers of words are divided into thirds, those of steps and segments at fixed limits.
     """
     if key == "words":
         return _thirds([int(str(v)) for v in values])
@@ -134,8 +137,8 @@ def slice_names(key: str, values: Sequence[Hashable]) -> list[str | None]:
         return [_step_group(int(str(v))) for v in values]
     known = [None if v is None else str(v) for v in values]
     names, sizes = np.unique([v for v in known if v is not None] or [""], return_counts=True)
-    kept = {str(names[i]) for i in np.argsort(-sizes, kind="stable")[:MAX_SLICES]}
-    return [v if v is None or v in kept else OTHER_SLICES for v in known]
+    frequent = {str(names[i]) for i in np.argsort(-sizes, kind="stable")[:MAX_SLICES]}
+    return [v if v is None or v in frequent else OTHER_SLICES for v in known]
 
 
 def _thirds(numbers: Sequence[int]) -> list[str | None]:

@@ -1,4 +1,4 @@
-"""What a verdict holds against single characters of its text, beside the gold spans, and how much it found wrong."""
+"""The characters of a text that a verdict flags, compared with gold spans, and the number of errors it found."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,17 +11,16 @@ Spans = Sequence[tuple[int, int]]
 
 
 def flagged_spans(verdict: Verdict) -> list[tuple[int, int]]:
-    """Return the characters of the response that a verdict holds to be unsupported: parted stretches in their order.
+    """Return the spans of the response that a verdict flags as unsupported: disjoint, in their order.
 
-    Of an INCORRECT segment these are the words that were marked; without marks its INCORRECT findings, or else all of it, and of
-    either only what evidence contradicts, where it names that. A text that was not cut into segments (an off-target answer) has
-    no marks.
+    Of an INCORRECT segment these are its flagged words; without those its INCORRECT findings, or else all of it, and of either
+    only the characters that evidence contradicts, where it names some. A text without segments (an off-target answer) has none.
     """
-    return merge_spans(stretch for segment in verdict.segments for stretch in _of_segment(segment))
+    return merge_spans(span for segment in verdict.segments for span in _of_segment(segment))
 
 
 def count_errors(verdict: Verdict) -> int:
-    """Count what a verdict found wrong: INCORRECT findings, segments that are INCORRECT without one, or an off-target answer."""
+    """Count the errors of a verdict: INCORRECT findings, INCORRECT segments without one, or an off-target answer."""
     if not verdict.segments:
         return int(verdict.label is Label.INCORRECT)
     return sum(
@@ -30,7 +29,7 @@ def count_errors(verdict: Verdict) -> int:
 
 
 def span_overlap(found: Spans, gold: Spans) -> tuple[int, int, int]:
-    """Count characters that are in both, in the first, and in the second; each has parted stretches in their order."""
+    """Count the characters in both, in the first, and in the second of two lists of disjoint, sorted spans."""
     both = i = j = 0
     while i < len(found) and j < len(gold):
         both += max(0, min(found[i][1], gold[j][1]) - max(found[i][0], gold[j][0]))
@@ -42,9 +41,9 @@ def span_overlap(found: Spans, gold: Spans) -> tuple[int, int, int]:
 
 
 def gold_spans(sample: Sample, place: str) -> list[tuple[int, int]] | None:
-    """Return a sample's gold spans, or None where it has none; raises InputError for what are no spans of its response.
+    """Return the gold spans of a sample, None where they are not known; raises InputError for invalid spans.
 
-    A faithful sample has nothing to mark.
+    A faithful sample without spans has an empty list.
     """
     value = sample.meta.get(META_SPANS)
     if value is None:
@@ -57,15 +56,15 @@ def gold_spans(sample: Sample, place: str) -> list[tuple[int, int]] | None:
     return merge_spans((start, end) for start, end in value)
 
 
-def merge_spans(stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Put stretches in order and join those that touch; empty ones are left out."""
-    found: list[tuple[int, int]] = []
-    for start, end in sorted(s for s in stretches if s[0] < s[1]):
-        if found and start <= found[-1][1]:
-            found[-1] = found[-1][0], max(end, found[-1][1])
+def merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Sort spans and join those that touch; empty ones are left out."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(s for s in spans if s[0] < s[1]):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
         else:
-            found.append((start, end))
-    return found
+            merged.append((start, end))
+    return merged
 
 
 def _of_segment(segment: Segment) -> Iterable[tuple[int, int]]:

@@ -1,1 +1,1 @@
-"""Indexes on disk: built, changed, verified and opened."""
+"""Indexes on disk: build, change, verify and open them."""

@@ -25,10 +25,10 @@ T = TypeVar("T")
 
 
 class StreamPosition(NamedTuple):
-    """A position in the stream: records, pieces of the last record, and a hash of all records up to it."""
+    """A position in the stream: records, passages of the last record, and a hash of all records up to it."""
 
     records: int = 0
-    pieces: int = 0
+    passages: int = 0
     chain: str = ""
 
 
@@ -65,7 +65,7 @@ def stream_passages(records: Iterable[SourceRecord], chunking: Chunking, after: 
             continue
         if count == after.records and chain != after.chain:
             raise SourcesChanged
-        done = after.pieces if count == after.records else -1
+        done = after.passages if count == after.records else -1
         yield from _record_passages(record, chunking, count, chain, done)
     if count < after.records:
         raise SourcesChanged

@@ -44,10 +44,10 @@ class IndexTransaction:
         """Return the finished steps of this job; clear the folder where it is of another job."""
         job_line, steps = _read_journal(self.folder / JOURNAL_FILE)
         if steps and "publish" in steps[-1]:
-            made = Manifest.model_validate_json(steps[-1]["publish"])
-            self._roll_forward(made, steps[-1]["moves"])
+            manifest = Manifest.model_validate_json(steps[-1]["publish"])
+            self._roll_forward(manifest, steps[-1]["moves"])
             self.job = job()
-            self.published, job_line = made if job_line == self.job else None, None
+            self.published, job_line = manifest if job_line == self.job else None, None
         else:
             self.job = job()
         self._command = (job_line or self.job)["command"]

@@ -222,10 +222,10 @@ def _publish_change(
     return manifest
 
 
-def count_joinable_shards(manifest: Manifest, made: ShardSummary) -> int:
+def count_joinable_shards(manifest: Manifest, summary: ShardSummary) -> int:
     """Return how many of the last shards are joined with a new one; never those that a FAISS file covers."""
     starts = list(accumulate((s.rows for s in manifest.shards), initial=0))
-    size, count = made.passages + made.documents + made.echoes, 0
+    size, count = summary.passages + summary.documents + summary.echoes, 0
     for entry, start in zip(reversed(manifest.shards), reversed(starts[:-1]), strict=True):
         other = _shard_size(entry)
         if other > 2 * size or size + other > manifest.shard or start < manifest.search.rows:

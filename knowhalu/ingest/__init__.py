@@ -1,1 +1,1 @@
-"""Documents of any format as a stream of records."""
+"""Read documents of any format as a stream of records."""

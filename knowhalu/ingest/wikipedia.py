@@ -86,13 +86,13 @@ class _DumpReader:
             else:
                 yield from ((number, part) for part in re.split(rb"(?<=</page>)", line) if part.strip())
 
-    def _outside(self, number: int, piece: bytes) -> bool:
+    def _outside(self, number: int, text: bytes) -> bool:
         """Read namespaces outside of pages, refuse declarations, and return whether the dump ends here."""
-        if _DECLARATION.search(piece):
+        if _DECLARATION.search(text):
             raise InputError(f"{self._path}:{number}: declares a document type or an entity, which a Wikipedia dump must not")
-        names = {m[2].decode(errors="replace").strip().lower() for m in _NAMESPACE.finditer(piece)}
+        names = {m[2].decode(errors="replace").strip().lower() for m in _NAMESPACE.finditer(text)}
         self.unlinked |= names
-        return b"</mediawiki>" in piece
+        return b"</mediawiki>" in text
 
 
 def parse_pages(pages: list[_Page], file: SourceFile, unlinked: frozenset[str]) -> list[SourceRow]:

@@ -1,4 +1,4 @@
-"""Opening files that may be packed (.gz, .bz2, .xz, .zst), and reading their lines in bounded memory."""
+"""Open files that may be compressed (.gz, .bz2, .xz, .zst), and read their lines in bounded memory."""
 
 import bz2
 import gzip
@@ -13,7 +13,7 @@ from typing import IO, Any
 from knowhalu.errors import InputError, MissingExtra
 
 MAX_RECORD_BYTES = 64 * 2**20
-"""Bytes of the longest record that is read; more is a broken file, not a document."""
+"""Bytes of the longest record that is read; a longer one is taken for a damaged file."""
 
 
 PositionCallback = Callable[[int], None]
@@ -22,45 +22,46 @@ PositionCallback = Callable[[int], None]
 
 COMPRESSED_SUFFIXES = frozenset({".gz", ".bz2", ".xz", ".zst"})
 _BLOCK_BYTES = 2**18
+_GZIP_START = b"\x1f\x8b"
 READ_ERRORS: tuple[type[Exception], ...] = (EOFError, zlib.error, lzma.LZMAError, OSError)
-"""What a damaged or vanished file raises."""
+"""Exceptions raised by a damaged or vanished file."""
 
 
 def uncompressed_name(path: Path) -> str:
-    """Return the name of a file in small letters, without the ending of its packing."""
+    """Return the name of a file in lower case, without the suffix of its compression."""
     name = path.name.lower()
     return name.removesuffix(Path(name).suffix) if Path(name).suffix in COMPRESSED_SUFFIXES else name
 
 
 class _ConcatenatedStreams(io.RawIOBase):
-    """All streams of a .bz2 or .xz file; unlike the library's own it takes nothing for the end in silence."""
+    """All streams of a .bz2 or .xz file; unlike the readers of the library, an incomplete stream is an error."""
 
     def __init__(self, raw: IO[bytes], make: type[bz2.BZ2Decompressor] | type[lzma.LZMADecompressor]) -> None:
         self._raw, self._make = raw, make
         self._stream, self._fresh = make(), True
 
     def readable(self) -> bool:
-        """Tell that this is for reading."""
+        """Return True: the stream is for reading."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer with what was unpacked; 0 at the end of the last stream."""
+        """Fill the buffer with decompressed bytes; return their number, 0 at the end of the last stream."""
         while True:
-            given = b""
+            data = b""
             if self._stream.eof:
-                given = self._stream.unused_data
+                data = self._stream.unused_data
                 self._stream, self._fresh = self._make(), True
-            if self._stream.needs_input and not given:
-                given = self._raw.read(_BLOCK_BYTES)
-                if not given and self._fresh:
+            if self._stream.needs_input and not data:
+                data = self._raw.read(_BLOCK_BYTES)
+                if not data and self._fresh:
                     return 0
-                if not given:
+                if not data:
                     raise EOFError("it ends within a stream")
             self._fresh = False
-            found = self._stream.decompress(given, len(buffer))
-            if found:
-                buffer[: len(found)] = found
-                return len(found)
+            block = self._stream.decompress(data, len(buffer))
+            if block:
+                buffer[: len(block)] = block
+                return len(block)
 
 
 @contextmanager
@@ -81,10 +82,10 @@ def _open_zstandard(raw: IO[bytes]) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def open_uncompressed(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """Open a file by the ending of its name; give its content and the file itself, whose position tells the progress."""
+    """Open a file, compressed or not; yield its content, and the file itself, whose position tells the progress."""
     kind = path.suffix.lower()
     with path.open("rb") as raw:
-        if kind == ".gz":
+        if kind == ".gz" or (kind not in COMPRESSED_SUFFIXES and _starts_as_gzip(raw)):
             yield gzip.open(raw), raw  # type: ignore[misc]
         elif kind in {".bz2", ".xz"}:
             make = bz2.BZ2Decompressor if kind == ".bz2" else lzma.LZMADecompressor
@@ -96,17 +97,24 @@ def open_uncompressed(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
             yield raw, raw
 
 
+def _starts_as_gzip(raw: IO[bytes]) -> bool:
+    """Tell whether a file without the suffix is compressed all the same; its position stays at the start."""
+    start = raw.read(len(_GZIP_START))
+    raw.seek(0)
+    return start == _GZIP_START
+
+
 @contextmanager
 def raise_as_input_error(path: Path) -> Iterator[None]:
-    """Turn what a damaged or vanished file raises into an InputError."""
+    """Raise an InputError for the exceptions of a damaged or vanished file."""
     try:
         yield
     except READ_ERRORS as error:
-        raise InputError(f"{path}: cannot be read to its end ({error}). Copy or pack the file again") from error
+        raise InputError(f"{path}: cannot be read to its end ({error}). Copy or compress the file again") from error
 
 
 def read_file_lines(path: Path, note: PositionCallback) -> Iterator[tuple[int, bytes | None]]:
-    """Yield the numbered lines of a file, packed or not; None stands for a line longer than any record."""
+    """Yield the numbered lines of a file, compressed or not; None stands for a line longer than any record."""
     with raise_as_input_error(path), open_uncompressed(path) as (file, raw):
         number = 0
         while line := file.readline(MAX_RECORD_BYTES + 1):
@@ -119,7 +127,7 @@ def read_file_lines(path: Path, note: PositionCallback) -> Iterator[tuple[int, b
 
 
 def read_document_bytes(path: Path) -> bytes | None:
-    """Read a file that holds one document; None for one that is longer than any record."""
+    """Return the bytes of a file with one document; None for a file longer than any record."""
     with open_uncompressed(path) as (file, _):
         data = file.read(MAX_RECORD_BYTES + 1)
     return data if len(data) <= MAX_RECORD_BYTES else None

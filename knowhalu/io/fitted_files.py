@@ -1,4 +1,4 @@
-"""What was fitted to a verifier's weights holds for these only, so a fit names them by their hash."""
+"""Files fitted to the weights of a verifier: each names these weights by their hash, and is valid for them only."""
 
 import hashlib
 from collections.abc import Mapping
@@ -9,19 +9,19 @@ from typing import Any
 from knowhalu.errors import ModelError
 
 WEIGHTS_HASH_FIELD = "fitted_to"
-"""The field of a fit that holds the hash of the weights."""
+"""The field of a fitted file that holds the hash of the weights."""
 WEIGHTS_FILE = "model.safetensors"
 FITTED_FILES = ("judgment.json", "factored.json", "marks.json")
 HASHED_FILES = (WEIGHTS_FILE, "config.json", "tokenizer.json", *FITTED_FILES)
-"""The files that make a verifier: its weights, its shape, its tokens, and what was fitted to the weights."""
+"""The files of a verifier: its weights, its configuration, its tokenizer, and the files fitted to the weights."""
 
 
 def file_hash(path: Path) -> str:
-    """Return the first 16 hexadecimal digits of a file's sha256; "missing" where there is none."""
+    """Return the first 16 hexadecimal digits of the SHA-256 of a file; "missing" where there is none."""
     if not path.is_file():
         return "missing"
-    at = path.stat()
-    return _hash_contents(path.resolve(), at.st_size, at.st_mtime_ns)
+    status = path.stat()
+    return _hash_contents(path.resolve(), status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=64)
@@ -36,7 +36,9 @@ def weights_hash(folder: Path) -> str:
 
 
 def check_fitted_weights(path: Path, fit: Mapping[str, Any], script: str) -> None:
-    """Raise ModelError where a fit belongs to other weights than those in its folder; one that names none is taken as it is."""
-    known = fit.get(WEIGHTS_HASH_FIELD)
-    if known is not None and known != (found := weights_hash(path.parent)):
-        raise ModelError(f"{path}: fitted to other weights ({known}) than those beside it ({found}); fit anew with {script}")
+    """Raise ModelError where a fitted file names other weights than those in its folder; one that names none is accepted."""
+    named = fit.get(WEIGHTS_HASH_FIELD)
+    if named is not None and named != (actual := weights_hash(path.parent)):
+        raise ModelError(
+            f"{path}: was fitted to other weights ({named}) than those in its folder ({actual}). Run {script} again."
+        )

@@ -1,8 +1,7 @@
-"""The ledger: a batch's output file, which survives being killed at any moment.
+"""The journal: the output file of a batch, which survives a kill at any moment.
 
-The first line says which run it belongs to; every further line is one outcome. Lines are only ever appended; a line that was
-torn by a kill is cut off when the run goes on; superseded lines are dropped at the very end, by writing a new file beside the
-old one and renaming it.
+The first line identifies the run; every further line is one outcome. Lines are only appended; an incomplete line left by a kill
+is cut off when the run continues; superseded lines are dropped at the end, by writing a new file and renaming it over the old.
 """
 
 import errno
@@ -20,12 +19,12 @@ from knowhalu.errors import InputError, ResumeError
 HEAD_PREFIX = b'{"run":'
 FSYNC_SECONDS = 1.0
 LLM_IDENTITY_FIELD = "llm"
-"""The name in the first line of what `sign` adds to it."""
-RESTART_HINT = "Nothing was changed. Give another -o, or --restart to begin anew (the old file is kept beside it)."
+"""The field of the first line that `sign` adds."""
+RESTART_HINT = "Nothing was changed. Give another -o, or --restart to start over (the old file is kept under another name)."
 
 
 class JournalEntry(NamedTuple):
-    """An outcome that was written before: its fields, and where its line starts, in bytes."""
+    """An outcome of an earlier run: its place, its fields, and the offset of its line in bytes."""
 
     place: str
     fields: dict[str, Any]
@@ -33,7 +32,7 @@ class JournalEntry(NamedTuple):
 
 
 class OutcomeJournal:
-    """An output file, locked for this process from opening to closing."""
+    """An output file, locked by this process from opening to closing."""
 
     def __init__(self, path: Path, run: Mapping[str, str], *, restart: bool = False) -> None:
         """Open or create the file.
@@ -58,7 +57,7 @@ class OutcomeJournal:
         self.close()
 
     def entries(self) -> Iterator[JournalEntry]:
-        """Yield the outcomes of earlier runs, and cut off a torn last line; call it once, before `append`."""
+        """Yield the outcomes of earlier runs, and cut off an incomplete last line; call it once, before `append`."""
         offset = self._first
         with self.path.open("rb") as reader:
             reader.seek(offset)
@@ -68,20 +67,22 @@ class OutcomeJournal:
                 if fields is not None:
                     yield JournalEntry(place, fields, offset)
                 if not line.endswith(b"\n"):
-                    self._mend(offset, whole=fields is not None)
+                    self._end_last_line(offset, whole=fields is not None)
                     return
                 if fields is None:
-                    raise ResumeError(f"{place}: not an outcome of KnowHalu; something else changed this file. {RESTART_HINT}")
+                    raise ResumeError(
+                        f"{place}: not an outcome of KnowHalu; the file was changed by another program. {RESTART_HINT}"
+                    )
                 offset += len(line)
 
-    def sign(self, who: str) -> None:
-        """Say in the first line which language model answers, which only it can tell, if any; call it after `entries`.
+    def sign(self, identity: str) -> None:
+        """Write the identity of the language model, if there is one, into the first line; call it after `entries`.
 
-        Raises ResumeError where the outcomes that are there are another's.
+        Raises ResumeError where the file has outcomes of another model.
         """
-        signed = {**self.run, LLM_IDENTITY_FIELD: who}
+        signed = {**self.run, LLM_IDENTITY_FIELD: identity}
         changes = list(_describe_changes(self.run, signed))
-        if not who or not changes:
+        if not identity or not changes:
             return
         if os.fstat(self._file.fileno()).st_size > self._first:
             raise ResumeError(f"{self.path}: belongs to another run ({'; '.join(changes)}). {RESTART_HINT}")
@@ -89,7 +90,7 @@ class OutcomeJournal:
         self._first = self._begin()
 
     def append(self, line: str) -> int:
-        """Write one line so that it survives a kill of this process; return where it starts, in bytes."""
+        """Write one line so that it survives a kill of this process; return its offset in bytes."""
         offset = self._file.seek(0, os.SEEK_END)
         _write_all(self._file, line.encode("utf-8") + b"\n")
         if time.monotonic() - self._synced >= FSYNC_SECONDS:
@@ -98,9 +99,9 @@ class OutcomeJournal:
         return offset
 
     def compact(self, offsets: Iterable[int]) -> None:
-        """Keep only the lines that start at `offsets`, in this order; a kill leaves either the old file or the new one."""
-        beside = self.path.with_name(f".{self.path.name}.compact.tmp")
-        new = _open_locked(beside)
+        """Keep only the lines at `offsets`, in this order; a kill leaves either the old file or the new one."""
+        temporary = self.path.with_name(f".{self.path.name}.compact.tmp")
+        new = _open_locked(temporary)
         try:
             new.truncate(0)
             _write_all(new, _format_head(self.run))
@@ -109,18 +110,18 @@ class OutcomeJournal:
                     reader.seek(offset)
                     _write_all(new, reader.readline())
             os.fsync(new.fileno())
-            os.chmod(beside, stat.S_IMODE(os.fstat(self._file.fileno()).st_mode))
-            os.replace(beside, self.path)
+            os.chmod(temporary, stat.S_IMODE(os.fstat(self._file.fileno()).st_mode))
+            os.replace(temporary, self.path)
         except BaseException:
             new.close()
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
         self._file.close()
         self._file = new
         _sync_folder(self.path.parent)
 
     def close(self) -> None:
-        """Force everything to disk and let go of the file."""
+        """Write everything to disk and close the file."""
         if not self._file.closed:
             os.fsync(self._file.fileno())
             self._file.close()
@@ -137,16 +138,14 @@ class OutcomeJournal:
             raise ResumeError(
                 f"{self.path}: exists and is not an output of `knowhalu detect` or `knowhalu revise`. {RESTART_HINT}"
             )
-        signed = {
-            name: who for name, who in run.items() if name == LLM_IDENTITY_FIELD
-        }  # which `sign` compares, where somebody is asked
+        signed = {name: value for name, value in run.items() if name == LLM_IDENTITY_FIELD}  # `sign` compares it
         if changes := list(_describe_changes(run, self.run | signed)):
-            if not self._file.read(1):  # a run whose parts could not be built left no outcome that could get lost
+            if not self._file.read(1):  # a run that failed before its first outcome has nothing to lose
                 return self._begin()
             raise ResumeError(f"{self.path}: belongs to another run ({'; '.join(changes)}). {RESTART_HINT}")
         self.run |= signed
         if not line.endswith(b"\n"):
-            self._mend(0, whole=True)
+            self._end_last_line(0, whole=True)
             return len(line) + 1
         return len(line)
 
@@ -158,8 +157,8 @@ class OutcomeJournal:
         os.fsync(self._file.fileno())
         return self._file.tell()
 
-    def _mend(self, offset: int, *, whole: bool) -> None:
-        """End a whole last line, or cut off a torn one."""
+    def _end_last_line(self, offset: int, *, whole: bool) -> None:
+        """End a whole last line, or cut off an incomplete one."""
         if whole:
             self._file.seek(0, os.SEEK_END)
             _write_all(self._file, b"\n")
@@ -194,14 +193,14 @@ def _open_locked(path: Path) -> IO[bytes]:
             if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
                 raise InputError(f"{path}: cannot be locked ({error.strerror}). Give an -o on a local disk.") from error
             raise ResumeError(f"{path}: another process is writing this file. Wait for it, or give another -o.") from error
-        # whoever held the lock may have renamed another file over this one while we opened it
+        # the process that held the lock may have renamed another file over this one meanwhile
         if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
             return file
         file.close()
 
 
 def _write_all(file: IO[bytes], data: bytes) -> None:
-    """Write all of the data: without a buffer, one write may take only a part."""
+    """Write all of the data: without a buffer, one write may write only some of it."""
     view = memoryview(data)
     while view:
         view = view[file.write(view) :]
@@ -212,7 +211,7 @@ def _format_head(run: Mapping[str, str]) -> bytes:
 
 
 def _is_torn_head(line: bytes) -> bool:
-    """Tell whether this is what a kill leaves of a first line, and not somebody else's file."""
+    """Tell whether this may be the incomplete first line that a kill left, and not the file of another program."""
     return line.startswith(HEAD_PREFIX) or HEAD_PREFIX.startswith(line) or not line.strip(b"\0")
 
 
@@ -225,7 +224,7 @@ def _parse_fields(line: bytes) -> dict[str, Any] | None:
 
 
 def _describe_changes(old: Mapping[str, Any], new: Mapping[str, Any], above: str = "") -> Iterator[str]:
-    """Name what differs; values that are JSON objects, such as all settings in one text, are compared leaf by leaf."""
+    """Yield a description of each difference; values that are JSON objects, such as the settings, are compared leaf by leaf."""
     for name in sorted({*old, *new}):
         before, after = _parse_nested(old.get(name)), _parse_nested(new.get(name))
         if isinstance(before, dict) and isinstance(after, dict):

@@ -1,4 +1,4 @@
-"""Keys: 16 bytes that stand for a text, and a compact set of them."""
+"""Keys: hashes of texts in 16 bytes each, and a compact set of them."""
 
 import hashlib
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 KEY_TYPE = np.dtype("S16")
 MAX_PENDING_KEYS = 2**16
-"""Keys that wait in a Python set before they are sorted in."""
+"""Keys that are collected in a Python set before they are merged into the sorted arrays."""
 
 Keys = NDArray[np.bytes_]
 
@@ -18,23 +18,23 @@ def make_key(*parts: str) -> bytes:
 
 
 class KeySet:
-    """A set of keys that takes 16 bytes for each: 320 MB for 20 million (and about 10 MB for what is not yet sorted in).
+    """A set of keys in 16 bytes for each: 320 MB for 20 million (and about 10 MB for keys not yet merged in).
 
-    The keys lie sorted in 256 arrays by their first byte; new ones wait and are merged in together.
+    The keys are sorted in 256 arrays by their first byte; new ones are collected and merged in together.
     """
 
     def __init__(self) -> None:
         self._sorted: list[Keys] = [np.zeros(0, KEY_TYPE)] * 256
-        self._waiting: set[bytes] = set()
+        self._pending: set[bytes] = set()
 
     def add(self, key: bytes) -> bool:
-        """Add a key and tell whether it is new."""
-        if key in self._waiting or self._holds(key):
+        """Add a key; return whether it is new."""
+        if key in self._pending or self._contains(key):
             return False
-        self._waiting.add(key)
-        if len(self._waiting) >= MAX_PENDING_KEYS:
-            waiting, self._waiting = np.array(list(self._waiting), KEY_TYPE), set()
-            self.load(waiting)
+        self._pending.add(key)
+        if len(self._pending) >= MAX_PENDING_KEYS:
+            pending, self._pending = np.array(list(self._pending), KEY_TYPE), set()
+            self.load(pending)
         return True
 
     def load(self, keys: Keys) -> None:
@@ -46,21 +46,21 @@ class KeySet:
             if start < end:
                 self._sorted[i] = np.insert(self._sorted[i], self._sorted[i].searchsorted(keys[start:end]), keys[start:end])
 
-    def _holds(self, key: bytes) -> bool:
-        there = self._sorted[key[0]]
-        at = int(there.searchsorted(np.array([key], KEY_TYPE))[0])
-        # as an item, a key would lose the zeros at its end
-        return at < len(there) and there[at : at + 1].tobytes() == key
+    def _contains(self, key: bytes) -> bool:
+        keys = self._sorted[key[0]]
+        at = int(keys.searchsorted(np.array([key], KEY_TYPE))[0])
+        # an item of the array would lose the zeros at its end
+        return at < len(keys) and keys[at : at + 1].tobytes() == key
 
 
 def find_keys(keys: Keys, wanted: Keys) -> NDArray[np.intp]:
-    """Return the places in `keys` whose key is among the sorted `wanted`, rising; two passes over 8 bytes of each at most."""
+    """Return the places in `keys`, in rising order, whose key is among the sorted `wanted`."""
     if not len(wanted) or not len(keys):
         return np.zeros(0, np.intp)
     # the first halves as numbers are many times faster to compare than 16 bytes
     halves = np.frombuffer(keys.tobytes() if not keys.flags.c_contiguous else keys, "<u8")[::2]
-    asked = np.sort(np.frombuffer(wanted.tobytes(), "<u8")[::2])
-    at = np.minimum(np.searchsorted(asked, halves), len(asked) - 1)
-    likely = np.flatnonzero(asked[at] == halves)
+    wanted_halves = np.sort(np.frombuffer(wanted.tobytes(), "<u8")[::2])
+    at = np.minimum(np.searchsorted(wanted_halves, halves), len(wanted_halves) - 1)
+    likely = np.flatnonzero(wanted_halves[at] == halves)
     exact = np.isin(keys[likely], wanted) if len(likely) else np.zeros(0, bool)
     return likely[exact]

@@ -1,29 +1,96 @@
-"""Fields: turn one row of a user's file into a Sample, or say what is wrong with which field and how to mend it."""
+"""Samples: read from the rows of a user's file, with errors that name field and remedy, and identified by their content."""
 
-from collections.abc import Mapping
+import json
+from array import array
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from knowhalu.errors import InputError
-from knowhalu.types import HallucinationKind, Sample
+from knowhalu.io.rows import BYTE_ORDER_MARK, decode_utf8, is_json_object, parse_json, read_json_rows
+from knowhalu.types import META_SAMPLES, META_SET, HallucinationKind, Sample
 
 RESPONSE_FIELDS = ("response", "answer", "summary", "claim")
 SOURCE_FIELDS = ("documents", "document", "context")
 DOCUMENT_FIELDS = ("id", "title", "text")
 META_FIELDS = ("split", "origin", "source")
-"""Fields of common data sets that are kept in `meta` as they are."""
+"""Fields of common data sets that are copied to `meta`."""
 
 SAMPLE_FIELDS = ("id", "question", *RESPONSE_FIELDS, *SOURCE_FIELDS, "knowledge", "label", "kind", "meta", *META_FIELDS)
 FAITHFUL_LABELS = frozenset({"faithful", "correct", "right", "supported", "no", "0", "false"})
 HALLUCINATED_LABELS = frozenset({"hallucinated", "incorrect", "wrong", "unsupported", "yes", "1", "true"})
 
 
-def parse_sample(row: Any, place: str, default_id: str) -> Sample:
-    """Read a sample from the fields of a row; fields that are null count as absent.
+def read_samples(path: Path) -> Iterator[Sample]:
+    """Yield the samples of a file: JSON Lines, one JSON object, or a JSON array of objects, also compressed.
 
-    Raises InputError naming `place`, the field and the cure.
+    JSON Lines are read line by line, and only hashes of the ids are held. Raises InputError naming file, line, field and
+    remedy.
+    """
+    seen: dict[bytes, str] = {}
+    for place, default_id, fields in read_json_rows(path):
+        sample = parse_sample(fields, place, default_id)
+        first = seen.setdefault(hash_id(sample.id), place)
+        if first is not place:
+            where = first.removeprefix(f"{path}, ")
+            raise InputError(f"{place}, field 'id': {sample.id!r} is also the id of {where}. Give every row its own id, or none.")
+        yield sample
+    if not seen:
+        raise InputError(f'{path}: holds no samples. Write one JSON object on each line, such as {{"response": "..."}}.')
+
+
+def read_single_sample(data: bytes, name: str) -> Sample:
+    """Parse a text with exactly one sample; raises InputError where there is none, or more than one."""
+    content = decode_utf8(data.removeprefix(BYTE_ORDER_MARK), name)
+    if not content.strip():
+        raise InputError(f'{name}: holds nothing. Write one JSON object, such as {{"response": "..."}}.')
+    lines = [line for line in content.split("\n") if line.strip()]
+    item = parse_json(lines[0] if is_json_object(lines[0]) else content, name)
+    rows = item if isinstance(item, list) else lines if is_json_object(lines[0]) else [item]
+    if len(rows) != 1:
+        raise InputError(f"{name}: holds {len(rows)} samples, not one. For many: knowhalu detect IN -o OUT.")
+    return parse_sample(item[0] if isinstance(item, list) else item, name, "item")
+
+
+def hash_id(name: str) -> bytes:
+    """Return a 16-byte hash of an id, to hold many."""
+    return blake2b(name.encode("utf-8"), digest_size=16).digest()
+
+
+def hash_sample(sample: Sample) -> str:
+    """Return a short hash of the fields of a sample that are checked."""
+    content = sample.model_dump_json(include={"question", "response", "documents", "knowledge"})
+    return blake2b(content.encode("utf-8"), digest_size=8).hexdigest()
+
+
+class InputHashes:
+    """Hashes of many samples, as their outcomes name them: of the checked fields, and of the `meta` that decides a verdict."""
+
+    def __init__(self) -> None:
+        self.contents, self._metas = array("Q"), array("I")
+
+    def add(self, sample: Sample) -> None:
+        """Add the next sample."""
+        meta = json.dumps([sample.meta.get(name) for name in (META_SET, META_SAMPLES)], sort_keys=True, default=str)
+        self.contents.append(int(hash_sample(sample), 16))
+        self._metas.append(int(blake2b(meta.encode(), digest_size=4).hexdigest(), 16))
+
+    def __getitem__(self, place: int) -> str:
+        return f"{self.contents[place]:016x}-{self._metas[place]:08x}"
+
+    def is_same(self, place: int, named: Any) -> bool:
+        """Tell whether the hash `named` by an outcome is that of this sample; older versions hash no `meta`."""
+        return named in (self[place], f"{self.contents[place]:016x}")
+
+
+def parse_sample(row: Any, place: str, default_id: str) -> Sample:
+    """Make a sample of the fields of a row; fields that are null count as absent.
+
+    Raises InputError naming `place`, the field and the remedy.
     """
     if not isinstance(row, Mapping):
         raise InputError(f'{place}: {_type_name(row)} where an object is needed, such as {{"response": "..."}}')
@@ -31,7 +98,7 @@ def parse_sample(row: Any, place: str, default_id: str) -> Sample:
     for name in given:
         if name not in SAMPLE_FIELDS:
             raise _field_error(
-                place, name, "unknown field", f"{_suggest_name(name, SAMPLE_FIELDS)}Put what is not to be checked into 'meta'"
+                place, name, "unknown field", f"{_suggest_name(name, SAMPLE_FIELDS)}Put fields that are not checked into 'meta'"
             )
     response = _single_field(given, RESPONSE_FIELDS, place)
     if response is None:
@@ -54,7 +121,7 @@ def parse_sample(row: Any, place: str, default_id: str) -> Sample:
 
 
 def check_text(value: Any, place: str, field: str, *, blank: bool = False) -> str:
-    """Return the value where it is a text that can be written and, unless `blank`, holds something."""
+    """Return a text that can be encoded and, unless `blank` is allowed, is not blank; raises InputError for anything else."""
     if not isinstance(value, str):
         raise _field_error(place, field, f"{_type_name(value)} where a text is needed", "Put it in quotes")
     if not blank and not value.strip():
@@ -64,13 +131,13 @@ def check_text(value: Any, place: str, field: str, *, blank: bool = False) -> st
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:
-        cure = "Write the file again from the original text"
-        raise _field_error(place, field, f"holds half a character (a lone surrogate) at position {error.start}", cure) from error
+        problem = f"has half a character (a lone surrogate) at position {error.start}"
+        raise _field_error(place, field, problem, "Write the file again from the original text") from error
     return value
 
 
-def _field_error(place: str, field: str, what: str, cure: str) -> InputError:
-    return InputError(f"{place}, field {field!r}: {what}. {cure}.")
+def _field_error(place: str, field: str, problem: str, remedy: str) -> InputError:
+    return InputError(f"{place}, field {field!r}: {problem}. {remedy}.")
 
 
 def _type_name(value: Any) -> str:
@@ -84,10 +151,10 @@ def _suggest_name(name: str, known: tuple[str, ...]) -> str:
 
 
 def _single_field(given: Mapping[str, Any], names: tuple[str, ...], place: str) -> str | None:
-    found = [n for n in names if n in given]
-    if len(found) > 1:
-        raise _field_error(place, found[1], f"is given beside {found[0]!r}, and both mean the same", "Keep one of them")
-    return found[0] if found else None
+    present = [n for n in names if n in given]
+    if len(present) > 1:
+        raise _field_error(place, present[1], f"is given beside {present[0]!r}, and both mean the same", "Keep one of them")
+    return present[0] if present else None
 
 
 def _parse_id(value: Any, place: str, field: str) -> str:
@@ -103,11 +170,11 @@ def _parse_documents(value: Any, place: str, field: str) -> list[dict[str, str]]
         raise _field_error(
             place, field, f"{_type_name(value)} where texts are needed", "Write a text or a list of texts or {title, text}"
         )
-    found = [_parse_document(v, place, f"{field}[{i}]") for i, v in enumerate(value)]
-    ids = [d["id"] for d in found if "id" in d]
+    documents = [_parse_document(v, place, f"{field}[{i}]") for i, v in enumerate(value)]
+    ids = [d["id"] for d in documents if "id" in d]
     if len(set(ids)) < len(ids):
         raise _field_error(place, field, "two documents have the same id", "Give each its own, or none")
-    return found
+    return documents
 
 
 def _parse_document(value: Any, place: str, field: str) -> dict[str, str]:
@@ -123,12 +190,12 @@ def _parse_document(value: Any, place: str, field: str) -> dict[str, str]:
             )
     if "text" not in given:
         raise _field_error(place, f"{field}.text", "is missing", "Give the document's text")
-    found = {"text": check_text(given["text"], place, f"{field}.text")}
+    document = {"text": check_text(given["text"], place, f"{field}.text")}
     if "title" in given:
-        found["title"] = check_text(given["title"], place, f"{field}.title", blank=True)
+        document["title"] = check_text(given["title"], place, f"{field}.title", blank=True)
     if "id" in given:
-        found["id"] = _parse_id(given["id"], place, f"{field}.id")
-    return found
+        document["id"] = _parse_id(given["id"], place, f"{field}.id")
+    return document
 
 
 def _parse_knowledge(value: Any, place: str) -> tuple[str, ...]:
@@ -145,8 +212,10 @@ def _parse_label(value: Any, place: str) -> str:
         return "faithful"
     if word in HALLUCINATED_LABELS:
         return "hallucinated"
-    cure = f"Write 'faithful' ({', '.join(sorted(FAITHFUL_LABELS))}) or 'hallucinated' ({', '.join(sorted(HALLUCINATED_LABELS))})"
-    raise _field_error(place, "label", f"{value!r} is no label", cure)
+    remedy = (
+        f"Write 'faithful' ({', '.join(sorted(FAITHFUL_LABELS))}) or 'hallucinated' ({', '.join(sorted(HALLUCINATED_LABELS))})"
+    )
+    raise _field_error(place, "label", f"{value!r} is no label", remedy)
 
 
 def _parse_kind(value: Any, place: str) -> HallucinationKind:
@@ -162,8 +231,8 @@ def _parse_meta(given: Mapping[str, Any], place: str) -> dict[str, Any]:
     meta = given.get("meta", {})
     if not isinstance(meta, Mapping):
         raise _field_error(place, "meta", f"{_type_name(meta)} where an object is needed", 'Write {"name": value}')
-    kept = {name: given[name] for name in META_FIELDS if name in given}
-    for name in kept:
+    common = {name: given[name] for name in META_FIELDS if name in given}
+    for name in common:
         if name in meta:
             raise _field_error(place, name, "is given beside 'meta' and within it", "Keep one of them")
-    return {**meta, **kept}
+    return {**meta, **common}

@@ -3,8 +3,9 @@
 import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
 
 import httpx2
 import tenacity
@@ -33,11 +34,31 @@ class RequestRefused(BackendError):
         self.status, self.message = status, message
 
 
-class _ConnectionPool(NamedTuple):
-    """The connections of one event loop, and a semaphore that bounds the requests in flight."""
+class _ConnectionPool:
+    """The connections of one event loop, one for each request in flight, at most `llm.concurrency`.
 
-    client: httpx2.AsyncClient
-    slots: asyncio.Semaphore
+    Each connection is a client of its own: the pool inside a client examines all its connections at every request.
+    """
+
+    def __init__(self, options: LLMOptions) -> None:
+        key = read_api_key(options)
+        self._options = http.client_options(options.timeout, {"Authorization": f"Bearer {key}"} if key else {})
+        self._slots = asyncio.Semaphore(options.concurrency)
+        self._idle: list[httpx2.AsyncClient] = []
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[httpx2.AsyncClient]:
+        """Lend the client that was used last, when a request may be sent."""
+        async with self._slots:
+            client = self._idle.pop() if self._idle else httpx2.AsyncClient(**self._options)
+            try:
+                yield client
+            finally:
+                self._idle.append(client)
+
+    async def close(self) -> None:
+        while self._idle:
+            await self._idle.pop().aclose()
 
 
 class JsonClient:
@@ -69,7 +90,7 @@ class JsonClient:
     async def close(self) -> None:
         """Close the connections of the running event loop."""
         if pool := self._pools.pop(asyncio.get_running_loop(), None):
-            await pool.client.aclose()
+            await pool.close()
 
     async def _send(self, method: str, path: str, body: bytes | None, read: ReplyParser[T]) -> T:
         url, options = self.url + path, self.options
@@ -81,10 +102,9 @@ class JsonClient:
             raise BackendError("generate", f"{url}: {reason}", reply=fault.reply) from fault
 
     async def _send_once(self, method: str, url: str, body: bytes | None, read: ReplyParser[T]) -> T:
-        pool = self._pool()
         try:
-            async with pool.slots:
-                reply = await http.send_async(pool.client, method, url, body, self._exchange)
+            async with self._pool().client() as client:
+                reply = await http.send_async(client, method, url, body, self._exchange)
         except http.ReplyTooLong as error:
             reason = f"{url}: the reply is longer than {self._exchange.max_bytes // 2**20} MB"
             raise ReplyError("generate", reason, reply=error.start.decode("utf-8", "replace")) from error
@@ -114,10 +134,7 @@ class JsonClient:
                 http.split_address(self.url)
             except ValueError as error:
                 raise SettingsError(f"llm.url: {self.url!r} is not an address; write it as http://HOST:PORT/v1") from error
-            key = read_api_key(self.options)
-            headers = {"Authorization": f"Bearer {key}"} if key else {}
-            client = httpx2.AsyncClient(**http.client_options(self.options.timeout, headers))
-            self._pools[loop] = _ConnectionPool(client, asyncio.Semaphore(self.options.concurrency))
+            self._pools[loop] = _ConnectionPool(self.options)
         return self._pools[loop]
 
 

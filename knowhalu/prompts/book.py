@@ -25,26 +25,14 @@ from knowhalu.prompts.examples import (
     read_examples,
 )
 from knowhalu.prompts.format import (
-    ASKED_FOR,
     CLAIM,
     CLAIMS,
-    END_OF_QUERIES,
-    ENTITY,
     JUDGMENT,
-    KNOWLEDGE,
     LABEL,
-    NO,
-    NO_CLAIM_WORD,
-    REASON,
-    REASONING,
-    SUPPORTED,
     THOUGHT,
-    YES,
     Formulation,
-    JudgedClaim,
     format_fields,
     format_passages,
-    query_headings,
 )
 from knowhalu.prompts.generate import make_request
 from knowhalu.prompts.template import Prompt, PromptText, join_sections, load_prompt, section, shield
@@ -158,8 +146,8 @@ def _extractions(folder: Path | None, task: Task, form: KnowledgeForm, formulati
     """Demonstrate the off-target check."""
     return _join_blocks(
         join_sections([
-            format_fields(Task.QA, example.fields(Task.QA)), section(ASKED_FOR, extraction.asked_for),
-            section(REASON, extraction.reason), section(ENTITY, extraction.entity),
+            format_fields(Task.QA, example.fields(Task.QA)), section(layout.ASKED_FOR, extraction.asked_for),
+            section(layout.REASON, extraction.reason), section(layout.ENTITY, extraction.entity),
         ])
         for example in load_examples(task, folder) if (extraction := example.extraction) is not None
     )  # fmt: skip
@@ -172,7 +160,7 @@ def _queries(folder: Path | None, task: Task, form: KnowledgeForm, formulation: 
             format_fields(task, example.fields(task)),
             *layout.format_steps_with_thoughts(_example_steps(example, form), formulation),
             section(f"{THOUGHT} {len(example.steps) + 1}", example.finish),
-            section(f"{query_headings(formulation)[0]} {len(example.steps) + 1}", END_OF_QUERIES),
+            section(f"{layout.query_headings(formulation)[0]} {len(example.steps) + 1}", layout.END_OF_QUERIES),
         ])
         for example in load_examples(task, folder) if example.steps
     )  # fmt: skip
@@ -183,7 +171,7 @@ def _knowledge(folder: Path | None, task: Task, form: KnowledgeForm, formulation
     return _join_blocks(
         join_sections([
             *format_passages(step.passages), *layout.format_query(step.query, formulation),
-            section(KNOWLEDGE, step.knowledge.text),
+            section(layout.KNOWLEDGE, step.knowledge.text),
         ])
         for example in load_examples(task, folder) for step in _example_steps(example, form)
     )  # fmt: skip
@@ -229,7 +217,7 @@ def _from_memory(example: JudgedExample, task: Task, *, reasons: bool = False) -
 
 
 def _judged_claims(example: JudgedExample, task: Task) -> Iterator[PromptText]:
-    lines = layout.format_judged_claims(JudgedClaim(c.text.rstrip("."), c.label) for c in example.claims)
+    lines = layout.format_judged_claims(layout.JudgedClaim(c.text.rstrip("."), c.label) for c in example.claims)
     fields = format_fields(task, example.fields(task))
     yield join_sections([*_passages(example), fields, section(CLAIMS), lines, section(LABEL), PromptText(example.label)])
 
@@ -279,7 +267,7 @@ def _titled(sources: Iterable[ExampleSource]) -> PromptText:
 def _split_texts(folder: Path | None) -> PromptText:
     blocks = []
     for example in read_examples(examples_file("claims", folder, "factored"), ClaimsExample):
-        lines = [(i, claim) for i, claims in enumerate(example.claims, 1) for claim in claims or (NO_CLAIM_WORD,)]
+        lines = [(i, claim) for i, claims in enumerate(example.claims, 1) for claim in claims or (layout.NO_CLAIM_WORD,)]
         text = layout.format_sentences(example.question, example.before, example.sentences)
         blocks.append(join_sections([text, PromptText(layout.format_claims(lines))]))
     return _join_blocks(blocks)
@@ -288,9 +276,11 @@ def _split_texts(folder: Path | None) -> PromptText:
 def _supported_claims(reasons: bool, folder: Path | None) -> PromptText:
     blocks = []
     for example in read_examples(examples_file("supported", folder, "factored"), SupportedExample):
-        why = [section(REASONING, example.reasoning)] if reasons else []
-        label = PromptText(YES if example.supported else NO)
-        blocks.append(join_sections([_titled(example.sources), section(CLAIM, example.claim), *why, section(SUPPORTED), label]))
+        why = [section(layout.REASONING, example.reasoning)] if reasons else []
+        label = PromptText(layout.YES if example.supported else layout.NO)
+        blocks.append(
+            join_sections([_titled(example.sources), section(CLAIM, example.claim), *why, section(layout.SUPPORTED), label])
+        )
     return _join_blocks(blocks)
 
 

@@ -18,13 +18,14 @@ from knowhalu.evaluation.curves import (
     reliability_bins,
     thin_curve,
 )
+from knowhalu.evaluation.labelled_rows import LabelledRows
 from knowhalu.evaluation.metrics import Floats
-from knowhalu.report.outcomes import OutcomeTable
-from knowhalu.report.run_files import RowFacts
+from knowhalu.evaluation.runs import table_predictions
+from knowhalu.io.outcomes import OutcomeTable
 
 
 class SecondsHistogram(NamedTuple):
-    """Seconds from the start of a check to its verdict: the share of rows in each bin of common limits, and two quantiles."""
+    """Seconds from the start of a check to its verdict: the share of rows in each bin, and two quantiles."""
 
     edges: Floats
     share: Floats
@@ -33,7 +34,7 @@ class SecondsHistogram(NamedTuple):
 
 
 class ChartData(NamedTuple):
-    """Curves by method; a method of which one cannot be given is left out of it."""
+    """Curves by method; a method without the data for a curve is left out."""
 
     roc: dict[str, Curve]
     risk: dict[str, Curve]
@@ -41,10 +42,12 @@ class ChartData(NamedTuple):
     seconds: dict[str, SecondsHistogram]
 
 
-def make_chart_data(outcomes: Mapping[str, OutcomeTable], main: Mapping[str, OutcomeTable], texts: RowFacts | None) -> ChartData:
-    """Compute what is drawn; without gold labels, only times.
+def make_chart_data(
+    outcomes: Mapping[str, OutcomeTable], main: Mapping[str, OutcomeTable], texts: LabelledRows | None
+) -> ChartData:
+    """Compute the data of all charts; without gold labels, only times.
 
-    Probabilities and times are those of the `main` methods: trivial rules only put texts in order, and take no time.
+    Reliability and times are those of the `main` methods: trivial rules only rank texts, and take no time.
     """
     rocs: dict[str, Curve] = {}
     risks: dict[str, Curve] = {}
@@ -52,11 +55,11 @@ def make_chart_data(outcomes: Mapping[str, OutcomeTable], main: Mapping[str, Out
     for name, found in outcomes.items():
         if texts is None:
             break
-        entries, said = found.against(texts.gold)
+        entries, said = table_predictions(found, texts)
         if not len(entries):
             continue
         curve = make_roc_curve(said.gold, said.probability)
-        risk = make_risk_coverage_curve(said.right, said.abstained, found.sureness[entries])
+        risk = make_risk_coverage_curve(said.right, said.abstained, found.confidence[entries])
         rocs |= {name: thin_curve(curve)} if curve is not None else {}
         risks |= {name: thin_curve(risk)} if risk is not None else {}
         bins |= {name: reliability_bins(said.gold, said.probability)} if name in main else {}
@@ -95,12 +98,12 @@ class AccuracyGrid(NamedTuple):
 
     @property
     def equals(self) -> int:
-        """Count the pairs that got as much as the best."""
+        """Return the number of pairs that are as good as the best."""
         return int((self.average == np.nanmax(self.average)).sum()) if self.best is not None else 0
 
 
 def read_grids(path: Path) -> dict[str, AccuracyGrid]:
-    """Read the grids in the JSON file beside a profile, of all rows and of sets of their own.
+    """Read the grids in the JSON file of a profile, of all rows and of single sets.
 
     A grid is {"q1": [...], "q2": [...], "average": [[...]]}; the file has one as "grid" and more as "grids", by set, or is one.
     Raises InputError for anything else.

@@ -1,4 +1,4 @@
-"""The content of a report: all that a page, its Markdown or its JSON shows, computed once and in plain numbers."""
+"""The content of a report for the page, Markdown and JSON: computed once, in plain numbers."""
 
 import json
 from collections import Counter
@@ -9,18 +9,21 @@ from typing import Any
 
 import knowhalu
 from knowhalu.errors import InputError
-from knowhalu.evaluation.compare import Comparison
-from knowhalu.report.breakdowns import BreakdownRates, compute_breakdowns, read_breakdowns
+from knowhalu.evaluation.labelled_rows import LabelledRows, read_labelled_rows
+from knowhalu.evaluation.runs import Comparison
+from knowhalu.io.outcomes import HALLUCINATED, INCONCLUSIVE, REASONS, OutcomeTable, read_outcome_table
 from knowhalu.report.chart_data import AccuracyGrid, ChartData, make_chart_data
 from knowhalu.report.items import ITEM_STATES, ReportItem, choose_items, item_states, read_items
-from knowhalu.report.outcomes import OUTCOME_HALLUCINATED, OUTCOME_INCONCLUSIVE, REASONS, OutcomeTable, read_outcome_table
-from knowhalu.report.run_files import COMPARISON_FILE, RowFacts, RunFiles, read_row_facts
+from knowhalu.report.run_files import COMPARISON_FILE, RunFiles
 from knowhalu.report.stored_results import (
+    BreakdownRates,
     DatasetNotes,
     PublishedScore,
     check_unchanged,
     compare_outcomes,
+    compute_breakdowns,
     published_scores,
+    read_breakdowns,
     read_comparison,
     read_dataset_notes,
 )
@@ -28,22 +31,20 @@ from knowhalu.report.stored_results import (
 DEFAULT_ITEMS, MAX_TITLE_NAMES = 300, 4
 
 NO_LABELS_WARNING = "No row has a gold label, so nothing is scored."
-NO_ROWS_WARNING = (
-    "The rows are not known, and with them their questions, gold labels and whole responses: --rows names their file."
-)
+NO_ROWS_WARNING = "The rows are not known, nor their questions, gold labels and whole responses. Name their file with --rows."
 
 
 def is_trivial(method: str) -> bool:
-    """Tell whether a method is a rule that knows nothing of truth."""
+    """Tell whether a method is a baseline that sees no evidence."""
     return method.startswith("trivial-") or method == "response-only"
 
 
 @dataclass(frozen=True)
 class MethodSummary:
-    """A method of a run: what decided its results, what it said and why, and why it said nothing of some rows.
+    """A method of a run: its settings and parts, counts of its verdicts and their reasons, and of its failures.
 
-    `why` counts texts left open by their reason, and hallucinated ones by how the sources stand to them; "open" and
-    "hallucinated" are those of which that is not known.
+    `why` counts inconclusive texts by their reason, and hallucinated ones by the relation of the sources; "open" and
+    "hallucinated" count those without a known one.
     """
 
     name: str
@@ -57,7 +58,7 @@ class MethodSummary:
 
 @dataclass(frozen=True)
 class RunSection:
-    """One run: its methods, its comparison where there are gold labels, its parts, what is drawn of it, and some items."""
+    """One run: its methods, its comparison where there are gold labels, its slices, the data of its charts, and some items."""
 
     name: str
     input: str
@@ -74,7 +75,7 @@ class RunSection:
 
 @dataclass(frozen=True)
 class Report:
-    """All of it. `outcomes` are those that could have been shown as items."""
+    """A report on several runs; `outcomes` counts those that could have been shown as items."""
 
     title: str
     version: str
@@ -92,15 +93,16 @@ class Report:
 def make_report(
     runs: Sequence[RunFiles], *, title: str = "", grids: Mapping[str, AccuracyGrid] | None = None, items: int = DEFAULT_ITEMS
 ) -> Report:
-    """Read all runs, one after the other, and compute what is shown; `items` of them all are shown singly.
+    """Read all runs, one after the other, and compute the content of a report with at most `items` items.
 
     Raises InputError for what cannot be read, and where rows or outcomes have changed since they were compared.
     """
     shares = [items // len(runs) + (i < items % len(runs)) for i in range(len(runs))]
     sections, total = [], 0
     for run, share in zip(runs, shares, strict=True):
-        texts = read_row_facts(run.rows) if run.rows is not None else None
-        outcomes = {name: read_outcome_table(path, texts) for name, path in run.files.items()}
+        texts = read_labelled_rows(run.rows, require_labels=False) if run.rows is not None else None
+        index = texts.row_index if texts is not None else None
+        outcomes = {name: read_outcome_table(path, index, allow_torn=True) for name, path in run.files.items()}
         shown = _without_trivial(outcomes)
         total += sum(len(found.place) for found in shown.values())
         sections.append(_section(run, texts, outcomes, shown, share))
@@ -114,13 +116,13 @@ def _title(names: Sequence[str]) -> str:
 
 
 def _section(
-    run: RunFiles, texts: RowFacts | None, outcomes: dict[str, OutcomeTable], shown: dict[str, OutcomeTable], items: int
+    run: RunFiles, texts: LabelledRows | None, outcomes: dict[str, OutcomeTable], shown: dict[str, OutcomeTable], items: int
 ) -> RunSection:
     comparison = _comparison(run, texts, outcomes)
     dataset = read_dataset_notes(run.comparison or {}, f"{run.name}/{COMPARISON_FILE}")
     labelled = texts if comparison is not None else None
     chosen = {
-        name: choose_items(item_states(found, texts), found.sureness, items // len(shown) + (i < items % len(shown)))
+        name: choose_items(item_states(found, texts), found.confidence, items // len(shown) + (i < items % len(shown)))
         for i, (name, found) in enumerate(shown.items())
     }
     rows = len(texts.gold) if texts is not None else max(len(found.place) for found in outcomes.values())
@@ -135,11 +137,11 @@ def _section(
 
 
 def _without_trivial(outcomes: dict[str, OutcomeTable]) -> dict[str, OutcomeTable]:
-    """Leave out trivial rules, which give no evidence, unless there is nothing else."""
+    """Return the outcomes without those of trivial rules, which give no evidence, unless there are no others."""
     return {name: found for name, found in outcomes.items() if not is_trivial(found.method)} or outcomes
 
 
-def _comparison(run: RunFiles, texts: RowFacts | None, outcomes: dict[str, OutcomeTable]) -> Comparison | None:
+def _comparison(run: RunFiles, texts: LabelledRows | None, outcomes: dict[str, OutcomeTable]) -> Comparison | None:
     if texts is None:
         return None
     if run.comparison is None:
@@ -151,7 +153,7 @@ def _comparison(run: RunFiles, texts: RowFacts | None, outcomes: dict[str, Outco
     return comparison
 
 
-def _breakdowns(run: RunFiles, texts: RowFacts | None, outcomes: dict[str, OutcomeTable]) -> list[BreakdownRates]:
+def _breakdowns(run: RunFiles, texts: LabelledRows | None, outcomes: dict[str, OutcomeTable]) -> list[BreakdownRates]:
     if texts is None:
         return []
     if run.comparison is not None and run.comparison.get("breakdowns"):
@@ -159,7 +161,7 @@ def _breakdowns(run: RunFiles, texts: RowFacts | None, outcomes: dict[str, Outco
     return compute_breakdowns(texts, outcomes)
 
 
-def _method_summary(name: str, found: OutcomeTable, texts: RowFacts | None) -> MethodSummary:
+def _method_summary(name: str, found: OutcomeTable, texts: LabelledRows | None) -> MethodSummary:
     parts = {key: value for key, value in found.run.items() if key not in ("settings", "version")}
     states = Counter(item_states(found, texts).tolist())
     method, why = found.method or _method_of(found), _reason_counts(found)
@@ -167,18 +169,16 @@ def _method_summary(name: str, found: OutcomeTable, texts: RowFacts | None) -> M
 
 
 def _reason_counts(found: OutcomeTable) -> dict[str, int]:
-    """Count what is open or hallucinated by why, in the order of `REASONS`, and what does not say why last."""
-    counted = Counter(zip(found.said.tolist(), found.why.tolist(), strict=True))
+    """Count inconclusive and hallucinated texts by reason, in the order of `REASONS`, those without a reason last."""
+    counted = Counter(zip(found.label.tolist(), found.why.tolist(), strict=True))
     known = {
         REASONS[at]: counted[said, at]
         for at in range(1, len(REASONS))
-        for said in (OUTCOME_HALLUCINATED, OUTCOME_INCONCLUSIVE)
+        for said in (HALLUCINATED, INCONCLUSIVE)
         if counted[said, at]
     }
     return known | {
-        name: counted[said, 0]
-        for said, name in ((OUTCOME_HALLUCINATED, "hallucinated"), (OUTCOME_INCONCLUSIVE, "open"))
-        if counted[said, 0]
+        name: counted[said, 0] for said, name in ((HALLUCINATED, "hallucinated"), (INCONCLUSIVE, "open")) if counted[said, 0]
     }
 
 
@@ -199,20 +199,22 @@ def _settings_of(found: OutcomeTable) -> str:
 
 
 def _warnings(rows: int, outcomes: dict[str, OutcomeTable], comparison: Comparison | None, *, labels: bool) -> list[str]:
-    """Say what a reader must know before the figures."""
-    told = []
+    """Return the warnings that a reader needs before the figures."""
+    warnings = []
     for name, found in outcomes.items():
         if found.torn:
-            told.append(f"{name}: the last line of {found.path.name} broke off, as a kill leaves it. The run has not finished.")
+            warnings.append(f"{name}: the last line of {found.path.name} is incomplete. The run has not finished.")
         if len(found.place) < rows:
-            told.append(f"{name}: {rows - len(found.place):,} of {rows:,} rows have no outcome yet. The run has not finished.")
+            warnings.append(
+                f"{name}: {rows - len(found.place):,} of {rows:,} rows have no outcome yet. The run has not finished."
+            )
         if found.failures:
             (reason, count), *more = found.failures.items()
             others = f", and {len(more):,} other reasons" if more else ""
-            told.append(f"{name}: {sum(found.failures.values()):,} rows have no verdict: {count:,} x {reason}{others}")
-    return [*told, *(comparison.notes if comparison is not None else [NO_LABELS_WARNING if labels else NO_ROWS_WARNING])]
+            warnings.append(f"{name}: {sum(found.failures.values()):,} rows have no verdict: {count:,} x {reason}{others}")
+    return [*warnings, *(comparison.notes if comparison is not None else [NO_LABELS_WARNING if labels else NO_ROWS_WARNING])]
 
 
 def input_paths(runs: Sequence[RunFiles]) -> list[Path]:
-    """Name every file that a report of these runs reads."""
+    """Return every file that a report on these runs reads."""
     return [path for run in runs for path in (*run.files.values(), *([run.rows] if run.rows is not None else []))]

@@ -1,4 +1,4 @@
-"""The response in pieces: what each segment was judged to be, and which words a source supports or contradicts."""
+"""Divide a response into pieces: segments with their labels, and words that a source supports or contradicts."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -7,12 +7,12 @@ from knowhalu.results import Evidence, Segment, Verdict
 from knowhalu.types import Label
 
 MAX_RESPONSE_CHARS = 20_000
-"""Characters of a response that are shown."""
+"""Characters of a response that are shown at most."""
 SUPPORTED, CONTRADICTED, INCONCLUSIVE = "supported", "contradicted", "open"
 
 
 class HighlightedText(NamedTuple):
-    """Characters of the response that are marked alike; `evidence` are the numbers, from 1, of evidence that ends with them."""
+    """Characters of the response with one mark; `evidence` are the numbers, from 1, of the evidence that ends with them."""
 
     text: str
     mark: str
@@ -20,7 +20,7 @@ class HighlightedText(NamedTuple):
 
 
 class HighlightedSegment(NamedTuple):
-    """A segment in pieces, with its label; what stands between segments has none."""
+    """A segment in pieces, with its label; text between segments has none."""
 
     label: Label | None
     probability: float | None
@@ -28,9 +28,9 @@ class HighlightedSegment(NamedTuple):
 
 
 def highlight_segments(response: str, verdict: Verdict) -> list[HighlightedSegment]:
-    """Cut a response at its segments, and each of them where highlights begin and end; say what exceeds `MAX_RESPONSE_CHARS`.
+    """Divide a response into its segments, and these where highlights begin and end; it is cut off at `MAX_RESPONSE_CHARS`.
 
-    A response that was judged without being cut into segments (an off-target answer) is one stretch.
+    A response without segments (an off-target answer) is one piece.
     """
     shown, at = response[:MAX_RESPONSE_CHARS], 0
     found: list[HighlightedSegment] = []

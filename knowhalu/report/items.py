@@ -1,4 +1,4 @@
-"""Single items: which are shown, in which order, and what of each."""
+"""Single items of a report: their choice, their order, and their content."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,30 +7,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from knowhalu.report.highlight import HighlightedSegment, highlight_segments
-from knowhalu.report.outcomes import (
-    OUTCOME_FAILED,
-    OUTCOME_FAITHFUL,
-    OUTCOME_HALLUCINATED,
-    OUTCOME_INCONCLUSIVE,
+from knowhalu.evaluation.labelled_rows import LabelledRows
+from knowhalu.io.outcomes import (
+    FAILED,
+    FAITHFUL,
+    HALLUCINATED,
+    INCONCLUSIVE,
     OutcomeTable,
     read_outcomes_at,
 )
-from knowhalu.report.run_files import HALLUCINATED, NO_LABEL, RowFacts, read_samples_at
+from knowhalu.report.highlight import HighlightedSegment, highlight_segments
+from knowhalu.report.run_files import read_samples_at
 from knowhalu.results import Outcome, Verdict
 from knowhalu.types import Sample
 
 ITEM_STATES = ("wrong", "abstained", "failed", "right", "hallucinated", "faithful")
-"""How an item stands to its gold label; where it has none, what was said of it."""
+"""States of items: the verdict compared with the gold label, or, without a label, the verdict itself."""
 STATE_SHARES = {"wrong": 4, "abstained": 2, "failed": 1, "right": 1, "hallucinated": 4, "faithful": 1}
-"""Parts of the sample that each state may fill; what it does not fill, others do, in the order of `ITEM_STATES`."""
+"""Shares of the items for each state; what a state does not use goes to the others, in the order of `ITEM_STATES`."""
 MAX_OUTCOME_BYTES = 100_000
-"""Bytes of an outcome up to which its steps are shown."""
+"""Size in bytes up to which an outcome is shown with its steps."""
 
 
 @dataclass(frozen=True)
 class ReportItem:
-    """One outcome as it is shown. `others` is what further methods said of the row; `place` says where the whole outcome is."""
+    """One outcome as it is shown; `others` are the verdicts of further methods, `place` is that of the whole outcome."""
 
     run: str
     method: str
@@ -49,31 +50,29 @@ class ReportItem:
 
     @property
     def why(self) -> str:
-        """Return why the text was left open, or how the sources stand to a hallucinated one."""
+        """Return the reason of an inconclusive verdict, or the relation of the sources to a hallucinated text."""
         return str((self.verdict.inconclusive_reason or self.verdict.relation or "") if self.verdict is not None else "")
 
     @property
     def type(self) -> str:
-        """Return the kind of hallucination that the verdict names."""
+        """Return the kind of hallucination named by the verdict."""
         return str(self.verdict.kind) if self.verdict is not None and self.verdict.kind is not None else ""
 
 
-def item_states(found: OutcomeTable, texts: RowFacts | None) -> NDArray[np.str_]:
-    """Name the state of every outcome."""
-    gold = texts.gold[found.place] if texts is not None else np.full(len(found.place), NO_LABEL)
-    said_wrong, said = (
-        found.said == OUTCOME_HALLUCINATED,
-        np.where(found.said == OUTCOME_HALLUCINATED, "hallucinated", "faithful"),
-    )
-    judged = np.where(said_wrong == (gold == HALLUCINATED), "right", "wrong")
-    decided = np.where(gold == NO_LABEL, said, judged)
-    return np.where(found.said == OUTCOME_FAILED, "failed", np.where(found.said == OUTCOME_INCONCLUSIVE, "abstained", decided))
+def item_states(found: OutcomeTable, texts: LabelledRows | None) -> NDArray[np.str_]:
+    """Return the state of every outcome."""
+    hallucinated = found.label == HALLUCINATED
+    decided = np.where(hallucinated, "hallucinated", "faithful")
+    if texts is not None:
+        judged = np.where(hallucinated == texts.gold[found.place], "right", "wrong")
+        decided = np.where(texts.labelled[found.place], judged, decided)
+    return np.where(found.label == FAILED, "failed", np.where(found.label == INCONCLUSIVE, "abstained", decided))
 
 
 def choose_items(states: NDArray[np.str_], sureness: NDArray[np.float64], most: int) -> list[int]:
-    """Choose at most so many outcomes: wrong ones first, then unsure ones, then others; within a state as `_ranked` puts them.
+    """Choose at most so many outcomes: wrong ones first, then abstentions, then others; within a state in the order of `_ranked`.
 
-    No state takes more than its share while others have some left, so that each can be looked at.
+    No state exceeds its share while others have outcomes left, so that every state is shown.
     """
     ranked = {state: _ranked(state, states, sureness) for state in ITEM_STATES}
     total = sum(STATE_SHARES[state] for state in ITEM_STATES if ranked[state])
@@ -87,16 +86,16 @@ def choose_items(states: NDArray[np.str_], sureness: NDArray[np.float64], most: 
 
 
 def _ranked(state: str, states: NDArray[np.str_], sureness: NDArray[np.float64]) -> list[int]:
-    """Put outcomes of a state in order: surely wrong ones first, of the others those that were least sure."""
+    """Order the outcomes of a state: the most confident wrong ones first, of other states the least confident ones."""
     members = np.flatnonzero(states == state)
     by = -sureness[members] if state in ("wrong", "hallucinated") else sureness[members]
     return [int(i) for i in members[np.argsort(by, kind="stable")]]
 
 
 def read_items(
-    run: str, texts: RowFacts | None, outcomes: Mapping[str, OutcomeTable], chosen: Mapping[str, Sequence[int]]
+    run: str, texts: LabelledRows | None, outcomes: Mapping[str, OutcomeTable], chosen: Mapping[str, Sequence[int]]
 ) -> list[ReportItem]:
-    """Read the chosen outcomes and their rows once more, in the order in which they are shown."""
+    """Read the chosen outcomes and their rows again, in the order in which they are shown."""
     places = {int(outcomes[m].place[i]) for m, entries in chosen.items() for i in entries}
     samples = dict(read_samples_at(texts.path, places)) if texts is not None else {}
     said = {m: _labels_at(found, places) for m, found in outcomes.items()}
@@ -127,13 +126,13 @@ def _item(
 
 def _labels_at(found: OutcomeTable, places: set[int]) -> dict[int, str]:
     names = {
-        OUTCOME_FAITHFUL: "faithful",
-        OUTCOME_HALLUCINATED: "hallucinated",
-        OUTCOME_INCONCLUSIVE: "abstained",
-        OUTCOME_FAILED: "no verdict",
+        FAITHFUL: "faithful",
+        HALLUCINATED: "hallucinated",
+        INCONCLUSIVE: "abstained",
+        FAILED: "no verdict",
     }
     there = np.flatnonzero(np.isin(found.place, list(places)))
-    return {int(found.place[i]): _label_text(names[int(found.said[i])], float(found.probability[i])) for i in there}
+    return {int(found.place[i]): _label_text(names[int(found.label[i])], float(found.probability[i])) for i in there}
 
 
 def _label_text(said: str, probability: float) -> str:
@@ -141,7 +140,7 @@ def _label_text(said: str, probability: float) -> str:
 
 
 def item_as_json(item: ReportItem) -> dict[str, Any]:
-    """Return an item as plain fields; texts that stand in the row are given once."""
+    """Return an item as plain fields, without the sources."""
     return {
         "run": item.run, "method": item.method, "state": item.state,
         "sample": None if item.sample is None else item.sample.model_dump(mode="json", exclude={"documents", "knowledge"}),

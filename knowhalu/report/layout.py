@@ -1,19 +1,19 @@
-"""The tables of a report, alike for the page and for Markdown."""
+"""The tables of a report, for the page and for Markdown."""
 
 from collections.abc import Sequence
 
 from knowhalu.evaluation.bootstrap import Estimate
-from knowhalu.evaluation.compare import Comparison
 from knowhalu.evaluation.metrics import METRICS
-from knowhalu.evaluation.tables import COST_COLUMNS, QUALITY_COLUMNS, ResultTable, format_percent, make_tables, result_title
-from knowhalu.report.breakdowns import BreakdownRates, SliceRates
+from knowhalu.evaluation.result_tables import COST_COLUMNS, QUALITY_COLUMNS, make_tables
+from knowhalu.evaluation.runs import Comparison
+from knowhalu.evaluation.tables import ResultTable, format_cost, format_percent
 from knowhalu.report.content import Report, RunSection, is_trivial
-from knowhalu.report.stored_results import PublishedScore
+from knowhalu.report.stored_results import BreakdownRates, PublishedScore, SliceRates
 from knowhalu.types import InconclusiveReason
 
 COST_TITLE = "Cost"
 LEADING_METRICS = ("average", "balanced", "macro_f1")
-"""Figures by which published systems are ordered: the first of them that they have, or else any other."""
+"""Metrics by which published systems are ordered: the first that they have, or else any other."""
 MAX_PUBLISHED = 5
 """Published figures in the chart at most; the table has all."""
 OVERVIEW_TITLE = "Avg Acc of all sets"
@@ -28,7 +28,7 @@ LEGEND = "TPR / TNR in percent (rows): the share of the hallucinated that was fo
 
 
 def metric_tables(section: RunSection) -> list[ResultTable]:
-    """Lay out the comparison's own tables, but for cost."""
+    """Return the tables of the comparison except that of cost."""
     if section.comparison is None:
         return [_counts(section)]
     found = [sheet for sheet in make_tables(section.comparison) if not sheet.title.startswith(COST_TITLE)]
@@ -36,14 +36,12 @@ def metric_tables(section: RunSection) -> list[ResultTable]:
 
 
 def published_scores_table(section: RunSection, most: int | None = None) -> ResultTable | None:
-    """Put published figures beside ours, of the `most` best systems where it is given; None where none is known."""
+    """Return published figures next to ours, of the `most` best systems if given; None where none is known."""
     if section.comparison is None or not section.published:
         return None
     given = {p.figure for p in section.published}
     names = [name for name in (*LEADING_METRICS, *(f for f in METRICS if f not in LEADING_METRICS)) if name in given]
-    ours = [
-        (result_title(r), "", *(_value(r.figures.get(n)) for n in names), "measured here") for r in section.comparison.results
-    ]
+    ours = [(r.title, "", *(_value(r.figures.get(n)) for n in names), "measured here") for r in section.comparison.results]
     systems = _systems(section.published, names[0])[:most]
     known = {(p.system, p.source, p.figure): f"{100 * p.value:.1f}" for p in section.published}
     theirs = [(s, "published", *(known.get((s, source, n), "-") for n in names), source) for s, source in systems]
@@ -52,7 +50,7 @@ def published_scores_table(section: RunSection, most: int | None = None) -> Resu
 
 
 def _systems(given: Sequence[PublishedScore], figure: str) -> list[tuple[str, str]]:
-    """Return systems with their sources, those that are best by a figure first."""
+    """Return systems with their sources, the best by a metric first."""
     best: dict[tuple[str, str], float] = {}
     for p in given:
         key = p.system, p.source
@@ -61,14 +59,14 @@ def _systems(given: Sequence[PublishedScore], figure: str) -> list[tuple[str, st
 
 
 def breakdown_table(breakdown: BreakdownRates) -> ResultTable:
-    """Lay out a breakdown: parts by methods."""
+    """Return a breakdown: slices (rows) by methods (columns)."""
     methods = list(dict.fromkeys(m for part in breakdown.parts.values() for m in part))
     rows = [(name, *(_part(part.get(m)) for m in methods)) for name, part in breakdown.parts.items()]
     return ResultTable(breakdown.title, ("", *methods), rows)
 
 
 def cost_table(section: RunSection) -> ResultTable | None:
-    """Lay out what a row costs with every method, and how long it takes; None where nothing is known."""
+    """Return cost and time of a row with every method; None where nothing is known."""
     results = section.comparison.results if section.comparison is not None else ()
     costs = {result.name: result.cost for result in results}
     used = [n for n in COST_COLUMNS if any(cost.get(n) for cost in costs.values())]
@@ -76,7 +74,7 @@ def cost_table(section: RunSection) -> ResultTable | None:
     if not used and not times:
         return None
     names = [e.name for e in section.entrants if e.name in costs or e.name in times]
-    columns = {"": names, **{COST_COLUMNS[n]: [_amount(n, costs.get(m, {}).get(n)) for m in names] for n in used}}
+    columns = {"": names, **{COST_COLUMNS[n]: [format_cost(n, costs.get(m, {}).get(n)) for m in names] for n in used}}
     if "cached_tokens" in used:
         columns["cached share"] = [_cached(costs.get(m, {})) for m in names]
     if times:
@@ -86,9 +84,9 @@ def cost_table(section: RunSection) -> ResultTable | None:
 
 
 def overview_tables(report: Report) -> list[ResultTable]:
-    """Lay out Avg Acc, sets by methods, beside the best trivial rule of each set; nothing for a single set.
+    """Return Avg Acc, sets by methods, next to the best trivial rule of each set; no table for a single set.
 
-    Many methods are shared out among several tables, so that none runs off the page.
+    Many methods are divided among several tables, so that each fits the page.
     """
     compared = [(s.name, s.comparison) for s in report.sections if s.comparison is not None]
     if len(compared) < 2:
@@ -109,16 +107,16 @@ def overview_tables(report: Report) -> list[ResultTable]:
 
 
 def run_table(section: RunSection) -> ResultTable:
-    """Lay out what decided the results of every method: hashes of its parts."""
+    """Return the hashes of the parts that decided the results of every method."""
     keys = list(dict.fromkeys(key for e in section.entrants for key in e.parts))
     rows = [(e.name, e.method, *(e.parts.get(key, "-")[:16] for key in keys)) for e in section.entrants]
     return ResultTable("What ran", ("", "method", *keys), rows)
 
 
 def reasons_table(section: RunSection) -> ResultTable | None:
-    """Count what every method left open by the reason, and what it found hallucinated by how the sources stand to it.
+    """Return counts of inconclusive verdicts by reason, and of hallucinated ones by the relation of the sources.
 
-    Returns None where no outcome says either.
+    None where no outcome has a reason or relation.
     """
     names = [name for name in REASON_TITLES if any(name in e.why for e in section.entrants)]
     if not set(names) - {"open", "hallucinated"}:
@@ -133,7 +131,7 @@ def interval_values(section: RunSection) -> list[tuple[str, Estimate]]:
     """Return the Avg Acc of every method with its interval, then the published ones."""
     if section.comparison is None:
         return []
-    ours = [(result_title(r), r.figures["average"]) for r in section.comparison.results]
+    ours = [(r.title, r.figures["average"]) for r in section.comparison.results]
     return [*ours, *((f"{p.system} (published)", Estimate(p.value)) for p in published_averages(section))]
 
 
@@ -161,10 +159,6 @@ def _value(figure: Estimate | None) -> str:
     return "-" if figure is None else format_percent(figure)
 
 
-def _amount(name: str, value: float | None) -> str:
-    return "-" if value is None else f"{value:,.4f}" if name == "seconds" else f"{value:,.1f}"
-
-
 def _cached(cost: dict[str, float | None]) -> str:
     prompt, cached = cost.get("prompt_tokens"), cost.get("cached_tokens")
     return f"{100 * (cached or 0.0) / prompt:.1f} %" if prompt else "-"
@@ -179,12 +173,12 @@ def _best_rule(comparison: Comparison) -> str:
     best = max(rules, key=lambda r: r.figures["average"].value or 0.0, default=None)
     if best is None:
         return "-"
-    bound = ", upper bound" if result_title(best) != best.name else ""
+    bound = ", upper bound" if best.title != best.name else ""
     return f"{_share(best.figures['average'].value)} ({best.name}{bound})"
 
 
 def split_cells(row: Sequence[str]) -> list[tuple[str, str]]:
-    """Part every cell of a row into its value and the interval or number that follows."""
+    """Split every cell of a row into its value and the interval or number that follows."""
     return [(value, f"{mark}{rest}") for value, mark, rest in (_split_cell(cell) for cell in row)]
 
 

@@ -1,9 +1,10 @@
-"""The report as Markdown: the same tables and sentences, and of each item what was said and the best evidence."""
+"""The report as Markdown: the same tables and sentences as the page, and for each item the verdict and the best evidence."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from knowhalu.evaluation.tables import ResultTable, make_notes
+from knowhalu.evaluation.result_tables import make_notes
+from knowhalu.evaluation.tables import ResultTable, table_as_markdown
 from knowhalu.report import layout
 from knowhalu.report import phrases as say
 from knowhalu.report.chart_data import AccuracyGrid
@@ -18,7 +19,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$-])")
 
 
 def report_as_markdown(report: Report) -> str:
-    """Write the report as Markdown; what a text holds of Markdown or HTML is shown, not obeyed."""
+    """Return the report in Markdown; Markdown and HTML inside texts are escaped."""
     parts = [f"{MARKDOWN_START} {report.version} -->", f"# {escape_markdown(report.title)}"]
     parts += map(_table, layout.overview_tables(report))
     for section in report.sections:
@@ -37,7 +38,7 @@ def _grid(name: str, grid: AccuracyGrid) -> str:
 
 
 def escape_markdown(text: str, most: int = 600) -> str:
-    """Return a text on one line that Markdown shows as it is."""
+    """Return a text on one line, escaped so that Markdown shows it as it is."""
     line = _SPACE.sub(" ", sanitize(text)).strip()
     line = line if len(line) <= most else f"{line[: most - 1]}…"
     return _SPECIAL.sub(r"\\\1", line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
@@ -64,13 +65,8 @@ def _section(section: RunSection) -> Iterator[str]:
     yield from map(_table, [*([cost] if cost is not None else []), layout.run_table(section)])
 
 
-def _table(sheet: ResultTable) -> str:
-    lines = [_line(sheet.head), "|---|" + "---:|" * (len(sheet.head) - 1), *map(_line, sheet.rows)]
-    return f"**{escape_markdown(sheet.title)}**\n\n" + "\n".join(lines)
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(map(escape_markdown, cells)) + " |"
+def _table(table: ResultTable) -> str:
+    return table_as_markdown(table, escape_markdown)
 
 
 def _item(item: ReportItem) -> str:

@@ -1,4 +1,4 @@
-"""The page: one HTML file without a network. Every text in it is escaped, and nothing but its own script and style may run."""
+"""The report as one HTML page that needs no network; all texts are escaped, and only its own script and style may run."""
 
 import base64
 import hashlib
@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from knowhalu.errors import MissingExtra
-from knowhalu.evaluation.tables import make_notes, result_title
+from knowhalu.evaluation.result_tables import make_notes
 from knowhalu.report import charts, layout
 from knowhalu.report import phrases as say
 from knowhalu.report.content import Report, RunSection
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 GENERATOR_TAG = "KnowHalu report"
 HTML_START = f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="generator" content="{GENERATOR_TAG}'
-"""How every page begins: a file that begins otherwise is not overwritten."""
+"""The beginning of every page: a file with another beginning is not overwritten."""
 STATE_SIGNS = {"wrong": "✗", "abstained": "?", "failed": "!", "right": "✓", "hallucinated": "✗", "faithful": "✓"}
 LABEL_SIGNS = {"CORRECT": ("✓", "correct"), "INCORRECT": ("✗", "incorrect"), "INCONCLUSIVE": ("?", "open")}
 KIND_TITLES = {"factual": "factual error", "off_target": "off target"}
@@ -37,7 +37,7 @@ CHART_CAPTIONS = {
 
 
 class Chart(NamedTuple):
-    """A picture, and how it is to be read."""
+    """A picture with a caption that explains it."""
 
     svg: str
     caption: str
@@ -45,7 +45,7 @@ class Chart(NamedTuple):
 
 
 def report_as_html(report: Report) -> str:
-    """Write the report as one page; raises MissingExtra where matplotlib or jinja2 is not installed."""
+    """Return the report as one page; raises MissingExtra where matplotlib or jinja2 is not installed."""
     environment = _environment()
     parts = {name: _asset(name) for name in ("page.css", "page.js")}
     quiet = say.trivial_names(report)
@@ -75,7 +75,7 @@ def _charts(key: str, section: RunSection, styles: dict[str, charts.MethodStyle]
     drawn, found = section.drawn, []
     if section.comparison is not None:
         values = layout.interval_values(section)
-        names = {result_title(r): styles[r.name] for r in section.comparison.results if r.name in styles}
+        names = {r.title: styles[r.name] for r in section.comparison.results if r.name in styles}
         marked = len(layout.published_averages(section))
         title = f"Avg Acc on {sanitize(section.name)}"
         caption = f"{CHART_CAPTIONS['average']} {CHART_CAPTIONS['published']}" if marked else CHART_CAPTIONS["average"]
@@ -105,12 +105,12 @@ def _environment() -> "Environment":
 
 
 def _safe_value(value: Any) -> Any:
-    """Replace what a browser would obey in a text; what is markup of our own stays as it is."""
+    """Return a text without control characters; markup of the page itself stays as it is."""
     return sanitize(value) if type(value) is str else value
 
 
 def clip_text(text: str, most: int = 800) -> str:
-    """Return the text, shortened at its end where it is too long, which is said."""
+    """Return the text, shortened where it is too long, with the number of omitted characters."""
     return text if len(text) <= most else f"{text[:most]} … [{len(text) - most:,} more characters]"
 
 

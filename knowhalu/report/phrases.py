@@ -1,9 +1,9 @@
-"""What a report says in sentences: of a run, of its sample of items, and of one item."""
+"""The sentences of a report: on a run, on the choice of items, and on one item."""
 
 import re
 
-from knowhalu.evaluation.compare import MethodResult
-from knowhalu.evaluation.tables import format_percent, result_title
+from knowhalu.evaluation.runs import MethodResult
+from knowhalu.evaluation.tables import format_percent
 from knowhalu.report.content import Report, RunSection, is_trivial
 from knowhalu.report.items import ReportItem
 from knowhalu.types import InconclusiveReason
@@ -12,21 +12,21 @@ _SPACE = re.compile(r"\s+")
 
 
 def headlines(section: RunSection) -> list[str]:
-    """Return what the first method got, and whether any method clears the trivial rules."""
+    """Return the result of the first method, and whether any method is clearly above the trivial rules."""
     results = section.comparison.results if section.comparison is not None else ()
     known = [r for r in results if r.figures["average"].value is not None]
     ours = [r for r in known if not is_trivial(r.method)]
     if not ours:
         return []
-    said = [f"{ours[0].name}: Avg Acc {format_percent(ours[0].figures['average'])} %."]
+    lines = [f"{ours[0].name}: Avg Acc {format_percent(ours[0].figures['average'])} %."]
     rules = [r for r in known if is_trivial(r.method)]
     if not rules:
-        return said
+        return lines
     best = max(rules, key=_average)
     clear = [r.name for r in ours if (low := r.figures["average"].low) is not None and low > _average(best)]
-    rule = f"{result_title(best)}, gets {100 * _average(best):.1f} %"
+    rule = f"{best.title}, gets {100 * _average(best):.1f} %"
     verdict = f"Clearly above it: {', '.join(clear)}." if clear else "No method here is clearly above it."
-    return [*said, f"The best trivial rule, {rule}. {verdict}"]
+    return [*lines, f"The best trivial rule, {rule}. {verdict}"]
 
 
 def trivial_names(report: Report) -> list[str]:
@@ -47,7 +47,7 @@ def failure_count(report: Report) -> int:
 
 
 def sample_note(report: Report) -> str:
-    """Say which items are shown, of how many."""
+    """Return a sentence on the choice of the items and their number."""
     shown = len(report.items)
     if shown == report.outcomes:
         return f"All {shown:,} outcomes, wrong ones first, then unsure ones, then others."
@@ -59,7 +59,7 @@ def sample_note(report: Report) -> str:
 
 
 def shared_warnings(report: Report) -> list[tuple[str, str]]:
-    """Return every warning of several runs once, with the names of the runs that it is about."""
+    """Return every warning of several runs once, with the names of these runs."""
     about: dict[str, list[str]] = {}
     for section in report.sections if len(report.sections) > 1 else ():
         for line in section.warnings:
@@ -68,7 +68,7 @@ def shared_warnings(report: Report) -> list[tuple[str, str]]:
 
 
 def item_filters(report: Report) -> list[tuple[str, str, list[str]]]:
-    """Return what items can be filtered by, where there is more than one value: field, title, values."""
+    """Return the filters of items with more than one value: field, title, values."""
     fields = (("run", "Set", "run"), ("method", "Method", "method"), ("kind", "Kind said", "type"), ("why", "Why", "why"))
     found = [(name, title, list(dict.fromkeys(getattr(i, attribute) for i in report.items))) for name, title, attribute in fields]
     return [(name, title, sorted(v for v in values if v)) for name, title, values in found if len(values) > 1]
@@ -82,7 +82,7 @@ def snippet(item: ReportItem) -> str:
 
 
 def verdict_text(item: ReportItem) -> str:
-    """Return what was said of an item, in words, with the probability of being hallucinated."""
+    """Return the verdict of an item in words, with the probability of being hallucinated."""
     verdict = item.verdict
     if verdict is None:
         return "no verdict"
@@ -91,18 +91,18 @@ def verdict_text(item: ReportItem) -> str:
 
 
 def reason_text(item: ReportItem) -> str:
-    """Return in words why a text was left open, or how the sources stand to a wrong one; nothing where that is not known."""
+    """Return in words the reason of an inconclusive verdict, or the relation of the sources; empty where not known."""
     return item.verdict.why if item.verdict is not None else ""
 
 
 def next_actions(section: RunSection) -> list[tuple[str, str]]:
-    """Return every reason for which a method left a text open, in words, with what to do next."""
+    """Return every reason of inconclusive verdicts in words, with the next action."""
     found = {name for entrant in section.entrants for name in entrant.why}
     return [(reason.description, reason.next_action) for reason in InconclusiveReason if reason in found]
 
 
 def item_cost_line(item: ReportItem) -> str:
-    """Return what a check cost, and where the whole outcome is."""
+    """Return the cost of a check, and the place of the whole outcome."""
     verdict = item.verdict
     counts = [f"{n:,} {name.replace('_', ' ')}" for name, n in verdict.usage.model_dump().items() if n] if verdict else []
     total = verdict.seconds.get("total") if verdict else None

@@ -1,26 +1,20 @@
-"""Runs on disk: which outcome files and rows belong to a folder or file, and the rows of each."""
+"""Find the runs at given paths: their outcome files, their rows and their comparison."""
 
 import json
-from array import array
-from collections.abc import Hashable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from knowhalu.errors import InputError
-from knowhalu.evaluation.bootstrap import group_keys, group_numbers
-from knowhalu.io.records import InputHashes, hash_id, read_samples
-from knowhalu.text.sentences import word_count
-from knowhalu.types import META_TYPE, Sample
+from knowhalu.io.samples import read_samples
+from knowhalu.types import Sample
 
 COMPARISON_FILE = "comparison.json"
 RUN_PATH_HINT = "Give a folder of `knowhalu compare`, a folder of such folders, or an outcome file of `knowhalu detect`."
 
 
 class RunFiles(NamedTuple):
-    """What is known of a run before it is read: its outcome files by method, its rows and its comparison, if there are any."""
+    """The files of a run: its outcomes by method, its rows and the fields of its comparison, where there are any."""
 
     name: str
     files: dict[str, Path]
@@ -29,18 +23,18 @@ class RunFiles(NamedTuple):
 
 
 def find_runs(paths: Sequence[Path], rows: Path | None = None) -> list[RunFiles]:
-    """Find the runs that lie at the paths; `rows` names the texts of a single one.
+    """Find the runs at the paths; `rows` is the file of the rows of a single run.
 
-    Raises InputError for what is no run, and where the rows that were compared are not to be found.
+    Raises InputError for a path without a run, and where the compared rows are missing.
     """
-    found = [run for path in paths for run in _runs(path, rows)]
-    if rows is not None and len(found) > 1:
-        raise InputError(f"--rows {rows}: there are {len(found)} runs. It can only name the rows of a single one.")
-    names = [run.name for run in found]
+    runs = [run for path in paths for run in _runs(path, rows)]
+    if rows is not None and len(runs) > 1:
+        raise InputError(f"--rows {rows}: there are {len(runs)} runs. It can only name the rows of a single one.")
+    names = [run.name for run in runs]
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"two runs are called {name!r}. Rename the folder or file of one of them.")
-    return found
+    return runs
 
 
 def _runs(path: Path, rows: Path | None) -> list[RunFiles]:
@@ -72,7 +66,7 @@ def _compared_run(folder: Path, rows: Path | None) -> RunFiles:
 
 
 def _rows_of(folder: Path, given: Path) -> Path:
-    """Find the compared rows: where they were, or beside the outcomes if all was moved together."""
+    """Return the file of the compared rows: as given, or next to the outcomes if all files were moved together."""
     places = (given, folder / "input" / given.name, folder / given.name, folder.parent / given.name)
     found = next((place for place in places if place.is_file()), None)
     if found is None:
@@ -80,54 +74,6 @@ def _rows_of(folder: Path, given: Path) -> Path:
     return found
 
 
-NO_LABEL, FAITHFUL, HALLUCINATED = -1, 0, 1
-
-
-class RowFacts(NamedTuple):
-    """What is held of every row, in the order of the file, whatever the length of its text."""
-
-    path: Path
-    places: dict[bytes, int]
-    gold: NDArray[np.int8]
-    words: NDArray[np.int64]
-    groups: NDArray[np.intp]
-    inputs: InputHashes
-    types: list[str | None]
-
-    def place(self, name: str, content: str, where: str) -> int:
-        """Return the place of a row; raises InputError where it is gone, or is not what it was when it was checked."""
-        place = self.places.get(hash_id(name))
-        if place is None:
-            raise InputError(f"{where}: the row {name!r} is not in {self.path}. Name the file that was checked: --rows FILE.")
-        if content and not self.inputs.is_same(place, content):
-            raise InputError(f"{where}: the row {name!r} has changed in {self.path} since then. Check it again first.")
-        return place
-
-
-def read_row_facts(path: Path) -> RowFacts:
-    """Read and validate all rows; raises InputError at the first that cannot be used."""
-    places: dict[bytes, int] = {}
-    gold, words, inputs = array("b"), array("q"), InputHashes()
-    types: list[str | None] = []
-
-    def keys(sample: Sample) -> list[Hashable]:
-        places[hash_id(sample.id)] = len(gold)
-        gold.append({None: NO_LABEL, "faithful": FAITHFUL, "hallucinated": HALLUCINATED}[sample.label])
-        words.append(word_count(sample.response))
-        inputs.add(sample)
-        types.append(_type(sample))
-        return group_keys(sample)
-
-    groups = group_numbers(keys(sample) for sample in read_samples(path))
-    numbers = np.array(gold, dtype=np.int8), np.array(words, dtype=np.int64)
-    return RowFacts(path, places, *numbers, groups, inputs, types)
-
-
 def read_samples_at(path: Path, places: Set[int]) -> Iterator[tuple[int, Sample]]:
-    """Yield some rows with their places."""
+    """Yield the rows at some places."""
     return ((place, sample) for place, sample in enumerate(read_samples(path)) if place in places)
-
-
-def _type(sample: Sample) -> str | None:
-    named = sample.meta.get(META_TYPE)
-    return str(named) if named is not None else sample.kind

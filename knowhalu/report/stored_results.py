@@ -1,4 +1,4 @@
-"""Comparisons and evaluations read back from their files, and the published figures shown beside them."""
+"""Comparisons and evaluations read from their files, and the published figures to show with them."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,17 +11,37 @@ import numpy as np
 from knowhalu.errors import InputError
 from knowhalu.evaluation import published as book
 from knowhalu.evaluation.bootstrap import Estimate, draw_resamples, metrics_with_intervals
-from knowhalu.evaluation.compare import Comparison, MethodResult, PairedTest
-from knowhalu.evaluation.metrics import METRICS, Predictions, metrics_from_counts, row_counts
-from knowhalu.evaluation.scores import fit_threshold_rule
-from knowhalu.evaluation.tables import ResultTable, format_percent
+from knowhalu.evaluation.labelled_rows import LabelledRows
+from knowhalu.evaluation.metrics import METRICS, Predictions, fit_threshold_rule, metrics_from_counts, row_counts
+from knowhalu.evaluation.result_tables import subset_tables
+from knowhalu.evaluation.runs import Comparison, MethodResult, PairedTest, table_predictions
+from knowhalu.evaluation.slices import Slicing, make_breakdowns, slice_names, verdict_traits
+from knowhalu.evaluation.subsets import Subset, SubsetResult
+from knowhalu.evaluation.tables import ResultTable, as_plain
+from knowhalu.io.outcomes import OutcomeTable
 from knowhalu.methods.baselines.trivial import threshold_probability
-from knowhalu.report.outcomes import OutcomeTable
-from knowhalu.report.run_files import HALLUCINATED, NO_LABEL, RowFacts
 
 T = TypeVar("T", PairedTest, Comparison, MethodResult)
 RERUN_HINT = "Run the same `knowhalu compare` again; its outcomes are kept."
 LENGTH_RULE = "trivial-length"
+RATES = ("tpr", "tnr")
+REPORT_TRAITS = ("steps", "forms")
+"""Traits of verdicts by which outcomes that were not compared are divided."""
+
+
+class SliceRates(NamedTuple):
+    """The rows of a slice with a verdict of a method, and its TPR and TNR there."""
+
+    rows: int
+    tpr: float | None
+    tnr: float | None
+
+
+class BreakdownRates(NamedTuple):
+    """The rates of every method in every slice: `parts[slice][method]`."""
+
+    title: str
+    parts: dict[str, dict[str, SliceRates]]
 
 
 def read_comparison(given: dict[str, Any], path: Path) -> Comparison:
@@ -29,7 +49,7 @@ def read_comparison(given: dict[str, Any], path: Path) -> Comparison:
     try:
         results = tuple(_result(result) for result in given["results"])
         tests = tuple(_from_fields(PairedTest, {**t, "difference": Estimate(**t["difference"])}) for t in given["tests"])
-        # breakdowns are read apart: knowhalu.report.breakdowns
+        # `read_breakdowns` reads the breakdowns
         return _from_fields(
             Comparison, {**given, "results": results, "tests": tests, "notes": tuple(given["notes"]), "breakdowns": ()}
         )
@@ -37,40 +57,41 @@ def read_comparison(given: dict[str, Any], path: Path) -> Comparison:
         raise InputError(f"{path}: not a comparison of KnowHalu ({type(error).__name__}: {error}). {RERUN_HINT}") from error
 
 
-def check_unchanged(comparison: Comparison, outcomes: dict[str, OutcomeTable], texts: RowFacts, path: Path) -> None:
-    """Compare the figures of a file with its outcomes; raises InputError where these have changed since it was written."""
+def check_unchanged(comparison: Comparison, outcomes: dict[str, OutcomeTable], texts: LabelledRows, path: Path) -> None:
+    """Raise InputError where the outcomes of a comparison have changed since its file was written."""
     for result in comparison.results:
-        entries, said = outcomes[result.name].against(texts.gold)
+        entries, said = table_predictions(outcomes[result.name], texts)
         now = metrics_from_counts(row_counts(said).sum(axis=0))
         same = all(np.isclose(now[name], _number(result.figures[name].value), equal_nan=True) for name in ("tpr", "tnr"))
         if len(entries) != result.rows or not same:
             raise InputError(f"{path}: is older than the outcomes of {result.name}. {RERUN_HINT}")
 
 
-def compare_outcomes(name: str, found: OutcomeTable, texts: RowFacts) -> Comparison | None:
-    """Compare one method with gold labels, beside the best rule on length for the same rows; None where no row has a label."""
-    entries, said = found.against(texts.gold)
+def compare_outcomes(name: str, found: OutcomeTable, texts: LabelledRows) -> Comparison | None:
+    """Compare one method and the best length rule on the same rows with gold labels; None where no row has a label."""
+    entries, said = table_predictions(found, texts)
     if not len(entries):
         return None
     places = found.place[entries]
     drawn = draw_resamples(int(texts.groups.max()) + 1)
-    used = {k: n / max(1, int(found.verdicts.sum())) for k, n in found.usage.items()}
+    used = {k: n / max(1, int(found.has_verdict.sum())) for k, n in found.usage.items()}
     cost: dict[str, float | None] = {**used, "seconds": None}
     own = MethodResult(
         name, found.method, "", (), len(entries), found.failures, metrics_with_intervals(said, texts.groups[places], drawn), cost
     )
-    length = _length_rule_result(said, texts.words[places])
+    words = np.array([traits.words for traits in texts.traits])[places]
+    length = _length_rule_result(said, words)
     notes = []
     rules: list[MethodResult] = []
     if length is not None:
         rule = metrics_with_intervals(length, texts.groups[places], drawn)
         rules = [MethodResult(LENGTH_RULE, LENGTH_RULE, "", (), len(entries), {}, rule, dict.fromkeys(cost), "the same rows")]
         notes.append(f"{LENGTH_RULE} is fitted on these very rows: an upper bound of what length alone gets.")
-    known = texts.gold[texts.gold != NO_LABEL]
-    if len(known) < len(texts.gold):
-        notes.append(f"Figures are of the {len(known):,} rows with a gold label; {len(texts.gold) - len(known):,} have none.")
-    hallucinated, groups = int((known == HALLUCINATED).sum()), len(np.unique(texts.groups[texts.gold != NO_LABEL]))
-    return Comparison(str(texts.path), len(known), hallucinated, groups, (own, *rules), (), tuple(notes))
+    known = int(texts.labelled.sum())
+    if known < len(texts.gold):
+        notes.append(f"Figures are of the {known:,} rows with a gold label; {len(texts.gold) - known:,} have none.")
+    hallucinated, groups = int(texts.gold.sum()), len(np.unique(texts.groups[texts.labelled]))
+    return Comparison(str(texts.path), known, hallucinated, groups, (own, *rules), (), tuple(notes))
 
 
 def _length_rule_result(said: Predictions, words: np.ndarray[Any, np.dtype[np.int64]]) -> Predictions | None:
@@ -82,13 +103,49 @@ def _length_rule_result(said: Predictions, words: np.ndarray[Any, np.dtype[np.in
     return Predictions(said.gold, distance > 0, np.zeros(len(words), dtype=np.bool_), p)
 
 
+def compute_breakdowns(rows: LabelledRows, outcomes: Mapping[str, OutcomeTable]) -> list[BreakdownRates]:
+    """Compute the rates of slices for outcomes that were not compared before."""
+    types = slice_names("type", [traits.type or traits.kind for traits in rows.traits])
+    words = slice_names("words", [traits.words for traits in rows.traits])
+    slicings = []
+    for method, table in outcomes.items():
+        entries, predictions = table_predictions(table, rows)
+        traits = {**verdict_traits(table), "steps": table.steps.tolist()}
+        names = {key: slice_names(key, values) for key, values in traits.items() if key in REPORT_TRAITS}
+        slicings.append(
+            Slicing(method, predictions, np.zeros(len(entries), dtype=np.intp), {
+                **{key: [column[place] for place in table.place[entries]] for key, column in (("type", types), ("words", words))},
+                **{key: [column[i] for i in entries] for key, column in names.items()},
+            })
+        )  # fmt: skip
+    breakdowns = make_breakdowns(slicings, np.zeros((0, 1), dtype=np.uint8), RATES)
+    return [_breakdown_rates(as_plain(breakdown)) for breakdown in breakdowns]
+
+
+def read_breakdowns(given: Sequence[Any], place: str) -> list[BreakdownRates]:
+    """Read the breakdowns of a comparison's file; raises InputError where they are none."""
+    try:
+        return [_breakdown_rates(fields) for fields in given]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{place}: its breakdowns cannot be read ({type(error).__name__}: {error}). Compare again.") from error
+
+
+def _breakdown_rates(fields: Mapping[str, Any]) -> BreakdownRates:
+    slices: dict[str, dict[str, SliceRates]] = {}
+    for result in fields["results"]:
+        for part in result["parts"]:
+            rates = (part["figures"][name]["value"] for name in RATES)
+            slices.setdefault(str(part["name"]), {})[str(result["method"])] = SliceRates(int(part["rows"]), *rates)
+    return BreakdownRates(str(fields["title"]), slices)
+
+
 def _result(given: dict[str, Any]) -> MethodResult:
     figures_of = {name: Estimate(None) for name in METRICS} | {k: Estimate(**v) for k, v in given["figures"].items()}
     return _from_fields(MethodResult, {**given, "settings": tuple(given["settings"]), "figures": figures_of})
 
 
 def _from_fields(kind: type[T], given: dict[str, Any]) -> T:
-    """Make a record of the fields that it has; a file of another version may hold more."""
+    """Make a record of its known fields; a file of another version may have more."""
     return kind(**{f.name: given[f.name] for f in fields(kind) if f.name in given})
 
 
@@ -96,13 +153,8 @@ def _number(value: float | None) -> float:
     return float("nan") if value is None else value
 
 
-LENGTH_MATCHED = "length-matched"
-"""The rows of which length tells nothing; they have a table of their own."""
-SUBSET_METRICS = {"average": "Avg Acc", "balanced": "balanced", "auc": "ROC-AUC"}
-
-
 class DatasetNotes(NamedTuple):
-    """A data set in words, what a reader is warned of, and the tables of its parts; all empty for rows that are of none."""
+    """The facts, warnings and tables of a data set; all empty for rows of none."""
 
     name: str = ""
     facts: tuple[str, ...] = ()
@@ -111,11 +163,12 @@ class DatasetNotes(NamedTuple):
 
 
 def read_dataset_notes(fields: Mapping[str, Any], place: str) -> DatasetNotes:
-    """Take what an evaluation wrote beside its comparison; raises InputError where it cannot be read."""
+    """Return the notes that an evaluation added to its comparison; raises InputError where they cannot be read."""
     try:
         about = fields.get("dataset") or {}
+        tables = subset_tables([_subset(given) for given in fields.get("subsets", ())], count_mean=True)
         warnings = tuple(str(line) for line in fields.get("warnings", ()))
-        return DatasetNotes(str(about.get("name", "")), tuple(_facts(about)), warnings, tuple(_tables(fields.get("subsets", ()))))
+        return DatasetNotes(str(about.get("name", "")), tuple(_facts(about)), warnings, tuple(tables))
     except (AttributeError, KeyError, TypeError) as error:
         raise InputError(f"{place}: not an evaluation of KnowHalu ({type(error).__name__}: {error}). Run it again.") from error
 
@@ -125,32 +178,18 @@ def _facts(about: Mapping[str, Any]) -> list[str]:
     return [f"{title}: {about[name]}" if title else str(about[name]) for name, title in names.items() if about.get(name)]
 
 
-def _tables(subsets: Sequence[Mapping[str, Any]]) -> list[ResultTable]:
-    matched = [_table(subset) for subset in subsets if subset["name"] == LENGTH_MATCHED]
-    parts = [subset for subset in subsets if subset["name"] != LENGTH_MATCHED]
-    return [*matched, *([_join_tables(parts)] if parts else [])]
-
-
-def _table(subset: Mapping[str, Any]) -> ResultTable:
-    rows = [(str(r["name"]), f"{r['rows']:,}", *(_figure(r, name) for name in SUBSET_METRICS)) for r in subset["results"]]
-    return ResultTable(f"{subset['name']}: {subset['about']}", ("", "rows", *SUBSET_METRICS.values()), rows)
-
-
-def _join_tables(parts: Sequence[Mapping[str, Any]]) -> ResultTable:
-    """Put the balanced accuracy of several parts side by side."""
-    of = [{str(r["name"]): _figure(r, "balanced") for r in part["results"]} for part in parts]
-    names = dict.fromkeys(name for found in of for name in found)
-    head = ("", *(f"{part['name']} ({part['rows']:,})" for part in parts))
-    return ResultTable("Balanced accuracy by part", head, [(name, *(found.get(name, "-") for found in of)) for name in names])
-
-
-def _figure(result: Mapping[str, Any], name: str) -> str:
-    given = result["figures"].get(name)
-    return "-" if given is None else format_percent(Estimate(**given))
+def _subset(given: Mapping[str, Any]) -> Subset:
+    """Make a subset from the fields of its file; metrics of another version are unknown."""
+    unknown = dict.fromkeys(METRICS, Estimate(None))
+    results = (
+        SubsetResult(str(r["name"]), r["rows"], unknown | {name: Estimate(**figure) for name, figure in r["figures"].items()})
+        for r in given["results"]
+    )
+    return Subset(given["name"], given["about"], given["rows"], given.get("hallucinated", 0), tuple(results))
 
 
 class PublishedScore(NamedTuple):
-    """What others reported for a set: the system, the figure's name, its value as a share, and where it was published."""
+    """A published result on a data set: the system, the metric, its value as a share, and the source."""
 
     system: str
     figure: str
@@ -159,7 +198,7 @@ class PublishedScore(NamedTuple):
 
 
 def published_scores(name: str) -> tuple[PublishedScore, ...]:
-    """Return what others reported for the set of this name, or of this run folder; nothing where no figure is known."""
+    """Return the published results on the data set of this name, or of this run folder; empty where none is known."""
     known = book.read_published()
     keys = [key for key, about in known.sets.items() if name == key or name in about.folders]
     found = [n for key in keys for n in book.published_numbers(set=key) if n.metric in METRICS]
@@ -173,7 +212,7 @@ def published_scores(name: str) -> tuple[PublishedScore, ...]:
 
 
 def _system(number: book.PublishedNumber, *, alone: bool) -> str:
-    """Name the row of a published table, and its column too where the row has several of one figure."""
+    """Return the name of a row of a published table, with the column where the row has several of one metric."""
     return ", ".join(filter(None, (*number.labels, "" if alone else number.column)))
 
 

@@ -1,1 +1,1 @@
-"""Where evidence comes from: indexes on disk, a sample's own documents, memory."""
+"""Retrieval of evidence: dense, lexical, late-interaction, hybrid and remote search, and search in given documents."""

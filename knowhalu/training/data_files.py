@@ -1,17 +1,15 @@
 """Training files: labelled rows in JSON lines, the held-out eighth of all sources, and helpers of the scripts."""
 
 import argparse
-import gzip
 import hashlib
-import json
 import sys
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from knowhalu.errors import InputError, KnowHaluError
+from knowhalu.errors import KnowHaluError
 from knowhalu.io.fitted_files import file_hash
+from knowhalu.io.rows import read_rows
 
 TrainingRow = dict[str, Any]
 
@@ -33,22 +31,8 @@ def hash_training_files(paths: Iterable[Path]) -> str:
 
 
 def read_training_rows(path: Path) -> Iterator[TrainingRow]:
-    """Read JSON lines, plain or gzipped; raises InputError with file and line."""
-    opener = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opener(path, "rt", encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                try:
-                    row = json.loads(line)
-                except ValueError as error:
-                    raise InputError(f"{path}:{number}: not a JSON object ({error})") from error
-                if not isinstance(row, dict):
-                    raise InputError(
-                        f"{path}:{number}: not a JSON object but {type(row).__name__}; write one object on each line"
-                    )
-                yield row
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-        raise InputError(f"{path}: cannot read the training data ({error})") from error
+    """Yield the rows of a file in any format of `read_rows`; raises InputError with file and line."""
+    return (row.fields for row in read_rows(path))
 
 
 def text_of(row: TrainingRow) -> str:

@@ -1,4 +1,4 @@
-"""Calibration end to end, by scripted methods and rules that need no model: files, resuming, profiles in use, and refusals."""
+"""Calibration end to end with scripted methods and rules that need no model: files, resuming, profiles and refusals."""
 
 import json
 from functools import cached_property
@@ -48,7 +48,7 @@ def written(folder, rows, name="rows.jsonl"):
     return path
 
 
-def test_a_border_is_chosen_used_and_as_good_on_new_rows_as_cross_validation_says(job, tmp_path):
+def test_chosen_threshold_generalises_as_cross_validation_estimates(job, tmp_path):
     found = job(scaling="platt")
     assert found.before["average"].value == pytest.approx((1 + 10 / 39) / 2)  # over one word
     assert found.fitted["average"].value == pytest.approx((40 / 41 + 1) / 2)  # over four
@@ -60,7 +60,7 @@ def test_a_border_is_chosen_used_and_as_good_on_new_rows_as_cross_validation_say
     assert checked.results[0].figures["average"].value == 1.0
 
 
-def test_the_profile_says_where_it_comes_from_and_the_report_holds_all_figures(job, tmp_path):
+def test_profile_names_its_data_and_the_report_has_all_figures(job, tmp_path):
     found = job()
     profile = read_profile(tmp_path / "p.toml")
     assert profile == found.profile
@@ -78,7 +78,7 @@ def test_the_profile_says_where_it_comes_from_and_the_report_holds_all_figures(j
     assert "over" in describe_choice(found)[1] and "2,000 resamples" in make_notes(found)[0]
 
 
-def test_it_goes_on_where_it_was_and_another_goal_asks_nothing_again(job, tmp_path, monkeypatch):
+def test_calibration_continues_and_another_goal_checks_nothing_again(job, tmp_path, monkeypatch):
     job()
     outcomes = (tmp_path / "p.outcomes.jsonl").read_bytes()
     (tmp_path / "p.outcomes.jsonl").write_bytes(b"".join(outcomes.splitlines(keepends=True)[:30]))
@@ -99,7 +99,7 @@ def _noted(samples, checked):
         yield sample
 
 
-def test_stored_outcomes_say_themselves_what_they_are_of(job, tmp_path):
+def test_stored_outcomes_decide_method_and_rows(job, tmp_path):
     job()
     found = job(Settings(), outcomes=tmp_path / "p.outcomes.jsonl", name="q.toml")
     assert found.profile.settings == read_profile(tmp_path / "p.toml").settings
@@ -109,7 +109,7 @@ def test_stored_outcomes_say_themselves_what_they_are_of(job, tmp_path):
         job(rows=[*ROWS, OTHERS[0]], outcomes=tmp_path / "p.outcomes.jsonl")
     with pytest.raises(InputError, match="line 2: the sample 'r0' has changed"):
         job(rows=[{**ROWS[0], "claim": "new"}, *ROWS[1:]], outcomes=tmp_path / "p.outcomes.jsonl")
-    with pytest.raises(InputError, match="not outcomes of"):
+    with pytest.raises(InputError, match="line 1: does not say which run this is"):
         job(outcomes=tmp_path / "rows.jsonl")
 
 
@@ -123,13 +123,13 @@ def test_stored_outcomes_say_themselves_what_they_are_of(job, tmp_path):
          "cannot be reached on these rows: the highest is"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_refused_and_no_profile_is_left(job, tmp_path, options, said):
+def test_impossible_calibration_is_refused_without_a_profile(job, tmp_path, options, said):
     with pytest.raises(InputError, match=said):
         job(**options)
     assert not (tmp_path / "p.toml").exists()
 
 
-def test_rows_without_a_verdict_are_counted_and_none_with_one_is_refused(job, tmp_path):
+def test_rows_without_a_verdict_are_counted_and_all_without_are_refused(job, tmp_path):
     job()
     kept = tmp_path / "p.outcomes.jsonl"
     lines = kept.read_text().splitlines(keepends=True)
@@ -145,7 +145,7 @@ def test_rows_without_a_verdict_are_counted_and_none_with_one_is_refused(job, tm
         job(Settings(), outcomes=kept, name="q.toml")
 
 
-def test_a_profile_is_not_calibrated_by_a_profile(job, tmp_path):
+def test_calibration_with_a_profile_is_refused(job, tmp_path):
     job()
     with pytest.raises(SettingsError, match="cannot use one"):
         job(load_settings(pairs=[f"profile={tmp_path / 'p.toml'}"]), name="q.toml")
@@ -153,7 +153,7 @@ def test_a_profile_is_not_calibrated_by_a_profile(job, tmp_path):
     from knowhalu.batch import detect
 
     detect(used, tmp_path / "rows.jsonl", tmp_path / "used.jsonl")
-    with pytest.raises(InputError, match="was made by a profile"):
+    with pytest.raises(InputError, match="was made with a profile"):
         job(Settings(), outcomes=tmp_path / "used.jsonl", name="q.toml")
 
 
@@ -174,16 +174,16 @@ def test_a_cascade_is_calibrated_from_stored_stages_for_either_reasoner(job, tmp
         job(load_settings(pairs=["method=cascade"]), rows=rows, scaling="platt", name="c.toml")
 
 
-def test_stored_stages_that_were_not_all_asked_are_refused(job, tmp_path):
+def test_incomplete_stored_stages_are_refused(job, tmp_path):
     from knowhalu.batch import detect
 
     path = written(tmp_path, ROWS[:4])
     detect(Checker(load_settings(pairs=["method=cascade"])), path, tmp_path / "usual.jsonl")
-    with pytest.raises(InputError, match="not every stage was asked.*cascade.ask=always"):
+    with pytest.raises(InputError, match="not every stage checked.*cascade.ask=always"):
         job(Settings(), rows=ROWS[:4] + ROWS[4:8], outcomes=tmp_path / "usual.jsonl")
 
 
-def test_a_cascade_that_begins_with_other_rules_is_refused_before_and_after_it_ran(job, tmp_path):
+def test_cascade_with_other_first_rules_is_refused(job, tmp_path):
     from knowhalu.batch import detect
 
     asked = load_settings(pairs=["method=cascade", "cascade.rules=trivial-length", "trivial.border=1"])
@@ -197,7 +197,7 @@ def test_a_cascade_that_begins_with_other_rules_is_refused_before_and_after_it_r
         job(Settings(), rows=ROWS[2:6], outcomes=stored)
 
 
-def test_sets_are_chosen_for_by_themselves_where_they_are_large_enough(job):
+def test_large_sets_get_their_own_values(job):
     rows = [{**r, "meta": {"set": "few" if i < 3 else "a" if i % 2 else "b"}} for i, r in enumerate(ROWS)]
     found = job(rows=rows, by_set=True)
     assert set(found.profile.sets) == {"a", "b"} and set(found.on) == {"a", "b", "few"}
@@ -222,7 +222,7 @@ class Both:
         )  # fmt: skip
 
 
-def test_knowhalus_thresholds_are_chosen_with_both_forms_asked_and_the_grid_is_kept(job, tmp_path, monkeypatch):
+def test_knowhalu_thresholds_are_chosen_on_both_forms_with_the_grid(job, tmp_path, monkeypatch):
     asked = []
 
     class Scripted(Checker):
@@ -247,7 +247,7 @@ def test_knowhalus_thresholds_are_chosen_with_both_forms_asked_and_the_grid_is_k
     assert isinstance(build_method(load_settings(pairs=[f"profile={tmp_path / 'p.toml'}"])), CalibratedMethod)
 
 
-def test_a_profile_for_all_methods_is_used_by_those_it_was_made_for(job, tmp_path):
+def test_common_profile_applies_to_its_method_only(job, tmp_path):
     job()
     (one, other) = parse_specs(["trivial-length", "trivial-overlap"])
     pair = f"profile={tmp_path / 'p.toml'}"

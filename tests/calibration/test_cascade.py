@@ -1,4 +1,4 @@
-"""A cascade's band: stored stages decided anew are what the cascade says, and a risk is held or refused."""
+"""Calibration of a cascade: replayed stages equal the cascade, and the risk is kept or refused."""
 
 import numpy as np
 import pytest
@@ -55,7 +55,7 @@ drawn = st.lists(st.tuples(st.sampled_from(TEXTS), told, told), min_size=1, max_
 
 
 @given(drawn, st.booleans(), st.sets(st.sampled_from(ALL)), shares, shares)
-def test_stages_decided_anew_are_what_the_cascade_says(rows, with_llm, rules, one, other):
+def test_replayed_stages_equal_the_cascade(rows, with_llm, rules, one, other):
     samples = [
         Sample(id=str(i), response=text, knowledge=SOURCE, meta={"encoder": encoder, "llm": llm})
         for i, (text, encoder, llm) in enumerate(rows)
@@ -63,7 +63,7 @@ def test_stages_decided_anew_are_what_the_cascade_says(rows, with_llm, rules, on
     low, high = sorted((one, other))
     settings = {"lexical": {"rules": sorted(rules)}, "cascade": {"low": low, "high": high}}
     tuned = stored(samples, [True] * len(rows), with_llm)
-    said, stage = tuned.said(settings), tuned.stage(settings)
+    said, stage = tuned.predict(settings), tuned.stage(settings)
     for i, verdict in enumerate(run(samples, tuple(sorted(rules)), with_llm, low=low, high=high)):
         assert stage[i] == next((s.name for s in verdict.stages if s.decided), "")
         assert said.abstained[i] == (verdict.hallucinated is None)
@@ -76,7 +76,7 @@ def rows_of(p, text="It was a mill."):
     return [Sample(id=str(i), response=text, knowledge=SOURCE, meta={"encoder": (float(v), False)}) for i, v in enumerate(p)]
 
 
-def test_the_band_decides_as_many_as_the_risk_allows_on_either_side():
+def test_band_decides_as_many_rows_as_the_risk_allows():
     rng = np.random.default_rng(0)
     p = np.linspace(0.001, 0.999, 2000)
     gold = np.where(p < 0.3, rng.random(2000) < 0.01, np.where(p > 0.8, rng.random(2000) > 0.01, rng.random(2000) < 0.5))
@@ -88,7 +88,7 @@ def test_the_band_decides_as_many_as_the_risk_allows_on_either_side():
         assert error_rate_upper_limit(int((wrong & there).sum()), int(there.sum())) <= 0.05
 
 
-def test_an_encoder_that_is_always_right_leaves_no_band():
+def test_perfect_encoder_leaves_no_band():
     p = np.linspace(0.0, 1.0, 400)
     settings = stored(rows_of(p), p > 0.6, False).fit(np.arange(400))
     assert settings["cascade"]["low"] == settings["cascade"]["high"] == pytest.approx(0.6, abs=0.02)
@@ -96,7 +96,7 @@ def test_an_encoder_that_is_always_right_leaves_no_band():
 
 @given(st.lists(st.tuples(st.integers(0, 10), st.booleans()), min_size=1, max_size=40), st.sampled_from([0.3, 0.5, 0.7]))
 @example([(1, False)] * 40 + [(6, True)] * 5 + [(8, False), (9, True)] * 2 + [(10, False)], 0.3)  # what is held overlaps
-def test_each_side_of_the_band_holds_the_risk_that_was_asked_for(rows, risk):
+def test_each_side_of_the_band_keeps_the_risk(rows, risk):
     p, gold = np.array([n / 10 for n, _ in rows]), np.array([wrong for _, wrong in rows])
     nobody = Predictions(gold, np.zeros_like(gold), np.ones_like(gold), np.full(len(rows), np.nan))
     tuned = TunableCascade(gold, np.zeros((len(ALL), len(rows)), dtype=bool), p, nobody, risk)
@@ -104,13 +104,13 @@ def test_each_side_of_the_band_holds_the_risk_that_was_asked_for(rows, risk):
         settings = tuned.fit(np.arange(len(rows)))
     except InputError:
         return
-    decided, said = tuned.stage(settings) == "encoder", tuned.said(settings).settled
+    decided, said = tuned.stage(settings) == "encoder", tuned.predict(settings).settled
     assert decided.any() and CascadeOptions(**settings["cascade"])
     for side, wrong in ((decided & ~said, gold), (decided & said, ~gold)):
         assert not side.any() or is_error_rate_bounded(risk, int((side & wrong).sum()), int(side.sum()))
 
 
-def test_a_rule_is_used_where_it_is_right_often_enough():
+def test_rule_is_used_if_its_error_rate_is_low_enough():
     samples = [s.model_copy(update={"id": f"r{s.id}"}) for s in rows_of([0.5] * 200, "It stood until 1903.")]
     always = stored(samples, [True] * 200, False)
     assert always.fit(np.arange(200))["lexical"]["rules"] == ["dates"]
@@ -118,15 +118,15 @@ def test_a_rule_is_used_where_it_is_right_often_enough():
         stored(samples, [True] * 150 + [False] * 50, False).fit(np.arange(200))
 
 
-def test_too_few_rows_hold_no_small_risk():
+def test_too_few_rows_cannot_bound_a_small_risk():
     p = np.array([0.01] * 20 + [0.99] * 20)
     tuned = stored(rows_of(p), p > 0.5, False, risk=0.05)
-    with pytest.raises(InputError, match=r"lowest that can be held is 0.139, for the 20 rows that are most surely"):
+    with pytest.raises(InputError, match=r"lowest that can be kept is 0.139, for the 20 rows that are most surely"):
         tuned.fit(np.arange(40))
     assert tuned._replace(risk=0.14).fit(np.arange(40))["cascade"]["low"] == pytest.approx(0.5)
 
 
-def test_outcomes_of_no_cascade_are_refused_with_the_cure():
+def test_outcomes_without_stages_are_refused_with_a_remedy():
     verdict = run(rows_of([0.5]), ALL, False)[0].model_copy(update={"stages": ()})
     with pytest.raises(InputError, match="'0' was not checked by every stage.*cascade.ask=always"):
         read_tunable_cascade([(0, verdict.model_dump(mode="json"))], np.array([True]), 0.05)

@@ -1,4 +1,4 @@
-"""Goals: reached as well as any border can, or refused with what is reachable."""
+"""Goals: reached as well as any threshold can, or refused with the reachable value."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ LINES = [-1.0, 0.05, 0.2, 0.4, 0.6, 0.9, 1.0]
 
 
 @given(rows)
-def test_no_border_has_a_better_average_accuracy(drawn):
+def test_threshold_has_the_best_average_accuracy(drawn):
     told = made(drawn)
     low, high = fit_decision_thresholds(Goal("average"), told)
     assert low == high
@@ -44,7 +44,7 @@ def test_no_border_has_a_better_average_accuracy(drawn):
 
 @settings(max_examples=30)
 @given(rows, st.sampled_from([0.0, 0.25, 0.5]))
-def test_no_band_of_as_few_open_rows_decides_the_others_better(drawn, most):
+def test_abstention_band_is_optimal(drawn, most):
     told = made(drawn)
     assume(told.abstained.mean() <= most)
     bands = [(a, b) for a in LINES for b in LINES if a <= b and figure(told, a, b, "open") <= most + 1e-9]
@@ -69,14 +69,14 @@ MANY = said(np.linspace(0, 1, 100), [i >= 50 and i != 70 for i in range(100)])
 """The faithful up to 0.5, the hallucinated over it, and one faithful row at 0.7."""
 
 
-def test_a_precision_is_reached_by_flagging_as_many_as_may_be():
+def test_precision_goal_flags_as_many_rows_as_possible():
     low, high = fit_decision_thresholds(Goal("precision", 1.0), MANY)
     assert low == high == pytest.approx(0.71, abs=0.01)
     low, _ = fit_decision_thresholds(Goal("precision", 0.97), MANY)
     assert low == pytest.approx(0.5, abs=0.01)
 
 
-def test_a_precision_out_of_reach_is_refused_with_the_best_that_there_is():
+def test_unreachable_precision_is_refused_with_the_highest():
     wrong = said([0.9] * 20 + [0.1] * 20, [1, 1, 1, 0] * 5 + [0] * 20)
     with pytest.raises(InputError, match=r"precision of 0.9 cannot be reached on these rows: the highest is 0.750, of 20"):
         fit_decision_thresholds(Goal("precision", 0.9), wrong)
@@ -84,14 +84,14 @@ def test_a_precision_out_of_reach_is_refused_with_the_best_that_there_is():
         fit_decision_thresholds(Goal("precision", 0.9), said([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1]))
 
 
-def test_a_method_that_leaves_more_open_itself_is_refused():
+def test_method_that_abstains_more_than_the_goal_is_refused():
     with pytest.raises(InputError, match="the method itself leaves 50.0% of these rows open, more than 10.0%"):
         fit_decision_thresholds(Goal("abstain", 0.1), said([0.1, 0.9, 0.2, 0.8], [0, 1, 0, 1], open_=[0, 1]))
 
 
-def test_what_has_nothing_to_part_is_refused_and_own_labels_need_no_border():
+def test_single_label_is_refused_and_own_labels_need_no_threshold():
     with pytest.raises(InputError, match="both labels"):
         fit_decision_thresholds(Goal("average"), said([0.1, 0.9], [1, 1]))
-    with pytest.raises(InputError, match="left all rows open"):
+    with pytest.raises(InputError, match="was inconclusive on all rows"):
         fit_decision_thresholds(Goal("average"), said([0.1, 0.9], [0, 1], open_=[0, 1]))
     assert fit_decision_thresholds(Goal("labels"), MANY) is None

@@ -1,4 +1,4 @@
-"""Scalings: against scikit-learn where it has them, and what cannot be fitted is refused."""
+"""Scalings against scikit-learn, and refusals."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def test_platt_finds_slope_and_shift_and_a_temperature_the_slope():
     assert fit_scaling("temperature", *drawn(shift=0.0)).slope == pytest.approx(0.5, abs=0.05)
 
 
-def test_the_likeliest_curve_is_that_of_scikit_learn():
+def test_logistic_fit_agrees_with_scikit_learn():
     from sklearn.linear_model import LogisticRegression
 
     p, gold = drawn(500)
@@ -39,7 +39,7 @@ def test_the_likeliest_curve_is_that_of_scikit_learn():
 
 
 @given(st.lists(st.tuples(levels, st.booleans()), min_size=1, max_size=40))
-def test_isotonic_is_that_of_scikit_learn(rows):
+def test_isotonic_fit_agrees_with_scikit_learn(rows):
     from sklearn.isotonic import IsotonicRegression
 
     x, y = np.array([x for x, _ in rows]), np.array([float(y) for _, y in rows])
@@ -50,13 +50,13 @@ def test_isotonic_is_that_of_scikit_learn(rows):
 
 @pytest.mark.parametrize("kind", ["temperature", "platt", "isotonic"])
 @pytest.mark.parametrize("gold", [[0, 0, 1, 1], [0, 1, 0, 1]])
-def test_a_fitted_scaling_never_falls_also_where_the_labels_do_not_overlap(kind, gold):
+def test_fitted_scaling_is_monotone_for_separable_labels(kind, gold):
     curve = fit_scaling(kind, np.array([0.0, 0.4, 0.6, 1.0]), np.array(gold, dtype=bool))
     assert np.all(np.diff(curve(np.linspace(0, 1, 50))) >= 0)
 
 
 @pytest.mark.parametrize("kind", ["temperature", "platt"])
-def test_probabilities_that_are_the_wrong_way_round_and_one_label_are_refused(kind):
+def test_reversed_probabilities_and_a_single_label_are_refused(kind):
     with pytest.raises(InputError, match="no higher where rows are hallucinated.*--scaling none"):
         fit_scaling(kind, np.array([0.1, 0.2, 0.8, 0.9]), np.array([True, True, False, False]))
     with pytest.raises(InputError, match="rows of both labels"):

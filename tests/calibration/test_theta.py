@@ -1,11 +1,11 @@
-"""Factored Verification's theta: stored texts decided anew are those that the method itself would decide so."""
+"""Theta of Factored Verification: replayed verdicts equal those of the method."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.calibration.theta import hallucination_probabilities, read_tunable_theta
+from knowhalu.calibration.tunable import hallucination_probabilities, read_tunable_theta
 from knowhalu.errors import InputError
 from knowhalu.methods.common.combine import CombinationCalibration, hallucination_probability
 from knowhalu.methods.common.verdict import NO_EVIDENCE
@@ -35,9 +35,9 @@ def verdict(values, theta, rule):
 
 
 @given(st.lists(claims, min_size=1, max_size=5), st.floats(0.001, 1), st.sampled_from(["product", "minimum"]))
-def test_deciding_anew_is_what_the_method_says_under_that_theta(texts, theta, rule):
+def test_replayed_theta_equals_the_method(texts, theta, rule):
     lines = [(i, verdict(values, 0.5, rule).model_dump(mode="json")) for i, values in enumerate(texts)]
-    found = read_tunable_theta(lines, np.ones(len(texts), bool), rule).said({"factored": {"theta": theta}})
+    found = read_tunable_theta(lines, np.ones(len(texts), bool), rule).predict({"factored": {"theta": theta}})
     for i, values in enumerate(texts):
         own = verdict(values, theta, rule)
         assert found.abstained[i] == (own.hallucinated is None)
@@ -46,7 +46,7 @@ def test_deciding_anew_is_what_the_method_says_under_that_theta(texts, theta, ru
 
 
 @given(st.lists(shares, min_size=1), shares)
-def test_doubts_are_each_ones_doubt(values, theta):
+def test_vectorised_probabilities_equal_the_scalar_ones(values, theta):
     assert hallucination_probabilities(np.array(values), theta).tolist() == [hallucination_probability(v, theta) for v in values]
 
 

@@ -1,4 +1,4 @@
-"""Choosing on some rows and measuring on others: folds of whole groups, sets, and limits of error rates."""
+"""Tuning and cross-validation: folds of whole groups, sets, and limits of error rates."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ from tests.support.stored_runs import fixed, said
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=60))
-def test_folds_part_whole_groups_and_each_row_is_in_one(groups):
+def test_folds_divide_rows_by_whole_groups(groups):
     groups = np.array(groups)
     parts = group_folds(groups)
     kinds = len(np.unique(groups))
@@ -31,7 +31,7 @@ def test_folds_part_whole_groups_and_each_row_is_in_one(groups):
 
 
 @given(st.integers(1, 300), st.data())
-def test_the_upper_limit_is_that_of_clopper_and_pearson(rows, data):
+def test_upper_limit_is_that_of_clopper_and_pearson(rows, data):
     errors = data.draw(st.integers(0, rows))
     expected = stats.beta.ppf(0.95, errors + 1, rows - errors) if errors < rows else 1.0
     assert error_rate_upper_limit(errors, rows) == pytest.approx(expected, abs=1e-6)
@@ -39,34 +39,34 @@ def test_the_upper_limit_is_that_of_clopper_and_pearson(rows, data):
         assert is_error_rate_bounded(risk, errors, rows) == (expected <= risk)
 
 
-def test_no_row_holds_no_risk():
+def test_no_rows_bound_no_risk():
     assert error_rate_upper_limit(0, 0) == 1.0 and not is_error_rate_bounded(0.5, 0, 0)
 
 
-def test_what_is_held_out_is_not_chosen_on():
+def test_held_out_rows_are_not_tuned_on():
     """Noise is fitted perfectly by a scaling of as many steps as rows, and not at all where rows are held out."""
     rng = np.random.default_rng(0)
     p, gold = rng.random(400), rng.random(400) < 0.5
     chooser = Tuner(fixed(p, gold), gold, np.arange(400), Goal("average"), "isotonic")
     everything = np.arange(400)
-    inside = measures_with_intervals(chooser.said(chooser.choose(everything)), everything)
-    held = join_predictions([(mask, chooser.said(choice)) for mask, choice in chooser.crossed()])
+    inside = measures_with_intervals(chooser.predict(chooser.choose(everything)), everything)
+    held = join_predictions([(mask, chooser.predict(choice)) for mask, choice in chooser.crossed()])
     assert measures_with_intervals(held, everything)["average"].value < 0.5 + 0.06 < inside["average"].value + 0.06
     assert measures_with_intervals(held, everything)["brier"].value > 0.25 > inside["brier"].value
     assert inside["ece"].value < 1e-5 < 0.03 < measures_with_intervals(held, everything)["ece"].value
 
 
-def test_sets_with_rows_enough_get_borders_of_their_own():
+def test_sets_with_enough_rows_get_their_own_thresholds():
     p = np.r_[np.linspace(0, 1, 40), np.linspace(0, 1, 40), [0.2, 0.9]]
     gold = np.r_[np.linspace(0, 1, 40) > 0.25, np.linspace(0, 1, 40) > 0.75, [True, True]]
     sets = ("low",) * 40 + ("high",) * 40 + ("few",) * 2
     chooser = Tuner(fixed(p, gold), gold, np.arange(82), Goal("average"), "none", sets)
     choice = chooser.choose(np.arange(82))
     assert {name: round(chosen.decision.low, 2) for name, chosen in choice.sets.items()} == {"low": 0.24, "high": 0.76}
-    assert chooser.said(choice).right[:80].all()
+    assert chooser.predict(choice).right[:80].all()
 
 
-def test_a_set_out_of_reach_is_named():
+def test_set_with_an_unreachable_goal_is_named():
     gold = np.array([True, False] * 30)
     sets = ("a",) * 30 + ("b",) * 30
     p = np.where(np.arange(60) < 30, gold * 0.9, 0.5)

@@ -1,4 +1,4 @@
-"""KnowHalu's thresholds: joining stored judgments anew is Algorithm 1, row by row, and the grid finds what was planted."""
+"""Thresholds of KnowHalu: the vectorised join equals Algorithm 1, and the grid finds planted thresholds."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def pair(one, two, turned):
 
 
 @given(rows, shares, shares, st.sampled_from([0, 1]))
-def test_joining_all_rows_at_once_is_the_algorithm_one_by_one(drawn, delta1, delta2, base):
+def test_vectorised_join_equals_the_algorithm_row_by_row(drawn, delta1, delta2, base):
     lines = [(i, fields_of([segment(*pair(*s), task) for s in parts], task)) for i, (task, parts) in enumerate(drawn)]
     gold = np.arange(len(lines)) % 2 == 0
     limits = Thresholds(delta1, delta2)
@@ -92,13 +92,13 @@ def one_by_one(pairs):
     return max(tried, key=lambda t: average_accuracy((aggregate_judgments(b, s, t).label, good) for b, s, good in pairs))
 
 
-def test_the_grid_is_the_algorithm_tried_at_every_pair_of_quantiles():
+def test_grid_equals_the_algorithm_at_every_pair_of_quantiles():
     drawn = planted()[:200]
     pairs = [(judgment(UNSTRUCTURED, *a), judgment(STRUCTURED, *b), not gold) for a, b, gold in drawn]
     assert forms(drawn).grid(0).best == make_tunable_forms(pairs).grid(0).best == pytest.approx(one_by_one(pairs))
 
 
-def test_the_grid_lets_a_sure_supplement_overrule_an_unsure_base():
+def test_confident_supplement_overrules_an_unsure_base():
     sure_right = (judgment(UNSTRUCTURED, Label.CORRECT, 0.95), judgment(STRUCTURED, Label.INCORRECT, 0.6), True)
     unsure_wrong = (judgment(UNSTRUCTURED, Label.CORRECT, 0.55), judgment(STRUCTURED, Label.INCORRECT, 0.95), False)
     pairs = [sure_right, unsure_wrong] * 20
@@ -113,14 +113,14 @@ def test_the_base_is_the_form_that_is_better_alone():
     assert forms(rows).fit(np.arange(10)) == {"knowhalu": {"base_form": "structured", "delta1": 0.0, "delta2": 1.0}}
 
 
-def test_some_rows_are_those_rows_only():
+def test_subset_of_rows_has_those_rows_only():
     told = forms(planted()[:50])
     chosen = np.array([40, 3, 7])
     whole, part = told.concluded(0, Thresholds(0.6, 0.8)), told.some(chosen).concluded(0, Thresholds(0.6, 0.8))
     assert part.probability.tolist() == whole.probability[chosen].tolist() and part.gold.tolist() == whole.gold[chosen].tolist()
 
 
-def test_one_form_alone_is_refused_with_the_cure():
+def test_single_form_is_refused_with_a_remedy():
     lines = [(0, fields_of([segment(judgment(UNSTRUCTURED, Label.CORRECT, 0.9), None)]))]
     with pytest.raises(InputError, match=r"'1' was judged by one form.*knowhalu.second_opinion=always"):
         read_tunable_forms(lines, np.array([True]))

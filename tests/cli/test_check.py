@@ -6,7 +6,7 @@ import pytest
 
 from knowhalu.api import Checker
 from knowhalu.cli.show import highlight_response, make_console, show_outcome
-from knowhalu.io.records import parse_outcome
+from knowhalu.io.outcomes import parse_outcome
 from knowhalu.methods.common.verdict import span_finding
 from knowhalu.requests import UnsupportedSpan
 from knowhalu.results import Finding, Segment, SkippedSpan, Verdict

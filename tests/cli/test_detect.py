@@ -6,7 +6,7 @@ import pytest
 
 from knowhalu.batch import RunProgress
 from knowhalu.cli.tables import PlainProgress, format_duration, progress_line
-from knowhalu.io.records import parse_outcome
+from knowhalu.io.outcomes import parse_outcome
 
 ROWS = [("right", "faithful"), ("wrong", "hallucinated"), ("broken", "faithful"), ("wrong and long enough", None)]
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from knowhalu.cli.eval import EXTRA_COMMANDS
 from knowhalu.cli.eval_run import find_known_files
 from knowhalu.cli.main import main
-from knowhalu.datasets.catalog import DATASETS
+from knowhalu.datasets.catalog import dataset_cards
 
 SHORT = ("-m", "a=trivial-length[border=3],b=trivial-length[border=5]")
 HELP = """
@@ -53,7 +53,7 @@ def run(monkeypatch, tmp_path):
 
 def test_help_lists_every_data_set_and_imports_nothing_heavy(run):
     output = " ".join(run("eval", "--help").output.split())
-    for name, card in DATASETS.items():
+    for name, card in dataset_cards().items():
         assert f"{name} " in output and card.about[:18] in output
     assert all(f"{name} {line[:20]}" in output for name, line in EXTRA_COMMANDS.items())
     found = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True, check=True)

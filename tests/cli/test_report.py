@@ -32,10 +32,10 @@ def test_report_writes_html_markdown_and_json_and_replaces_them(knowhalu, files,
     (("-o", "mine.txt"), "mine.txt: exists and is not a report of KnowHalu as html. Nothing was changed"),
     (("-o", "r.html", "--json", "r.html"), "r.html: is named for two forms"),
     (("-o", "r.html", "--profile", "mine.txt"), "mine.txt: not the figures of a calibration"),
-    (("-o", "x.md"), "x.md: --out writes an HTML page, which is not what the name says. For Markdown: --markdown x.md."),
-    (("-o", "x.JSON"), "x.JSON: --out writes an HTML page, which is not what the name says. For JSON: --json x.JSON."),
+    (("-o", "x.md"), "x.md: --out writes an HTML page, which does not fit the suffix. For Markdown: --markdown x.md."),
+    (("-o", "x.JSON"), "x.JSON: --out writes an HTML page, which does not fit the suffix. For JSON: --json x.JSON."),
     (("-o", "r.html", "--markdown", "x.html"), "For an HTML page: --out x.html. For Markdown, give --markdown a file of another"),
-    (("-o", "r.html", "--json", "x.md"), "x.md: --json writes JSON, which is not what the name says. For Markdown: --markdown"),
+    (("-o", "r.html", "--json", "x.md"), "x.md: --json writes JSON, which does not fit the suffix. For Markdown: --markdown"),
 ])  # fmt: skip
 def test_report_overwrites_no_input(knowhalu, files, tmp_path, args, said):
     (tmp_path / "mine.txt").write_text("my notes")

@@ -1,4 +1,4 @@
-"""Rows in every file format, sound and broken."""
+"""Rows in every file format, valid and damaged."""
 
 import gzip
 import json
@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.datasets.formats import read_dataset_rows
 from knowhalu.errors import InputError
+from knowhalu.io.rows import read_rows
 
 ROWS = [{"id": "a", "text": 'He said "no", twice.', "label": "0"}, {"id": "b", "text": "Zwei\nZeilen, ü", "label": "1"}]
 
 
 def fields(path):
-    return [row.fields for row in read_dataset_rows(path)]
+    return [row.fields for row in read_rows(path)]
 
 
 def parquet(path, rows, metadata=None):
@@ -40,7 +40,7 @@ def saved(folder, rows, features=None, files=1, state=None):
 
 
 @pytest.mark.parametrize("name", ["d.jsonl", "d.jsonl.gz", "d.json", "d.json.gz"])
-def test_json(tmp_path, name):
+def test_json_rows_are_read(tmp_path, name):
     text = json.dumps(ROWS) if ".json." in f"{name}." and "jsonl" not in name else "".join(json.dumps(r) + "\n" for r in ROWS)
     path = tmp_path / name
     path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
@@ -48,7 +48,7 @@ def test_json(tmp_path, name):
 
 
 @pytest.mark.parametrize(("name", "delimiter"), [("d.csv", ","), ("d.tsv", "\t"), ("d.csv.gz", ",")])
-def test_tables(tmp_path, name, delimiter):
+def test_csv_and_tsv_rows_are_read(tmp_path, name, delimiter):
     import csv
     import io
 
@@ -60,15 +60,15 @@ def test_tables(tmp_path, name, delimiter):
     path = tmp_path / name
     path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     assert fields(path) == [*ROWS, {"id": "c", "text": "x", "label": None}]
-    assert [row.place.rpartition(", ")[2] for row in read_dataset_rows(path)] == ["line 2", "line 3", "line 5"]
+    assert [row.place.rpartition(", ")[2] for row in read_rows(path)] == ["line 2", "line 3", "line 5"]
 
 
-def test_parquet_and_arrow(tmp_path):
+def test_parquet_and_arrow_rows_are_read(tmp_path):
     assert fields(parquet(tmp_path / "d.parquet", ROWS)) == ROWS
     assert fields(next(saved(tmp_path / "s", ROWS).glob("*.arrow"))) == ROWS
 
 
-def test_class_labels_get_their_names(tmp_path):
+def test_class_labels_are_replaced_by_their_names(tmp_path):
     features = {"label": {"names": ["SUPPORTS", "REFUTES"], "_type": "ClassLabel"}, "id": {"dtype": "string", "_type": "Value"}}
     rows, named = [{"label": 1}, {"label": 0}, {"label": None}, {"label": -1}], ["REFUTES", "SUPPORTS", None, -1]
     head = {"huggingface": json.dumps({"info": {"features": features}})}
@@ -89,7 +89,7 @@ def test_class_labels_get_their_names(tmp_path):
     ("d.jsonl", b"1\n", "line 1: not an object with named fields"),
     ("d.jsonl", b'{"a": 1}\n{"a": \n', "line 2: not JSON"),
 ])  # fmt: skip
-def test_broken_files_are_one_clear_error(tmp_path, name, data, said):
+def test_damaged_file_is_one_clear_error(tmp_path, name, data, said):
     if name.endswith(("parquet", "arrow")):
         pytest.importorskip("pyarrow")
     path = tmp_path / name
@@ -100,11 +100,11 @@ def test_broken_files_are_one_clear_error(tmp_path, name, data, said):
 
 
 @given(st.binary(max_size=200), st.sampled_from([".csv", ".tsv", ".jsonl", ".json", ".csv.gz", ".parquet", ".arrow"]))
-def test_no_bytes_make_anything_but_rows_or_an_input_error(tmp_path_factory, data, suffix):
+def test_arbitrary_bytes_give_rows_or_an_input_error(tmp_path_factory, data, suffix):
     pytest.importorskip("pyarrow")
     path = tmp_path_factory.mktemp("b") / f"d{suffix}"
     path.write_bytes(data)
     try:
-        assert all(isinstance(row.fields, dict) for row in read_dataset_rows(path))
+        assert all(isinstance(row.fields, dict) for row in read_rows(path))
     except InputError as error:
         assert str(path) in str(error)

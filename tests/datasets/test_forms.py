@@ -1,10 +1,10 @@
-"""Every form of every data set: a tiny file of it, and the samples that it means, worked out by hand."""
+"""Every layout of every data set: a small file of it, and the expected samples."""
 
 import json
 
 import pytest
 
-from knowhalu.datasets.catalog import DATASETS
+from knowhalu.datasets.catalog import dataset_cards
 from knowhalu.datasets.loading import load_samples, open_dataset, recognise_dataset
 from knowhalu.errors import InputError
 from knowhalu.evaluation.bootstrap import group_keys, group_numbers
@@ -170,7 +170,7 @@ def sources(sample):
 
 
 @pytest.mark.parametrize(("name", "row", "expected"), FORMS)
-def test_a_row_means_these_samples(file, name, row, expected):
+def test_row_becomes_the_expected_samples(file, name, row, expected):
     found = read(name, file(row))
     assert [(s.label, s.response, sources(s), s.question) for s in found] == [e[:4] for e in expected]
     for sample, (*_, meta) in zip(found, expected, strict=True):
@@ -179,32 +179,32 @@ def test_a_row_means_these_samples(file, name, row, expected):
     assert len({s.id for s in found}) == len(found)
 
 
-def test_every_form_of_every_set_has_a_row_here():
+def test_every_layout_of_every_set_has_a_row_here():
     met = {(name, open_fields(name, row)) for name, row, _ in FORMS} | {("scifact", 0)}
-    assert met == {(name, i) for name, card in DATASETS.items() for i in range(len(card.layouts))}
+    assert met == {(name, i) for name, card in dataset_cards().items() for i in range(len(card.layouts))}
 
 
 def open_fields(name, row):
-    return next(i for i, layout in enumerate(DATASETS[name].layouts) if all(field in row for field in layout.fields))
+    return next(i for i, layout in enumerate(dataset_cards()[name].layouts) if all(field in row for field in layout.fields))
 
 
 LABELS = ("label", "hallucination", "gold_label", "begin_label", "claim_label", "gold")
 
 
 @pytest.mark.parametrize(("name", "row", "label"), [(n, r, f) for n, r, _ in FORMS for f in LABELS if f in r])
-def test_a_label_that_a_set_does_not_have_is_refused_with_those_that_it_has(file, name, row, label):
+def test_unknown_label_is_refused_with_the_known_ones(file, name, row, label):
     with pytest.raises(InputError, match=rf"data.jsonl, line 2, field '{label}': 'perhaps' is no label.*[fF]aithful"):
         read(name, file(row, {**row, label: "perhaps"}))
 
 
 @pytest.mark.parametrize(("name", "row", "expected"), FORMS)
-def test_a_row_that_lacks_a_field_which_others_have_is_refused(file, name, row, expected):
-    for field in DATASETS[name].layouts[open_fields(name, row)].fields:
+def test_row_without_a_required_field_is_refused(file, name, row, expected):
+    for field in dataset_cards()[name].layouts[open_fields(name, row)].fields:
         with pytest.raises(InputError, match=rf"data.jsonl, line 2, field '{field}': is missing"):
             read(name, file(row, {n: v for n, v in row.items() if n != field}))
 
 
-def test_a_long_source_is_a_document_and_a_short_one_knowledge_unless_the_form_says_which(file):
+def test_long_source_is_a_document_and_short_one_knowledge_unless_the_layout_decides(file):
     short, long = read("claims", file(CLAIM, {**CLAIM, "id": "c2", "source": LONG}))
     assert (len(short.documents), len(short.knowledge), len(long.documents)) == (0, 1, 1)
     assert read("summary-pairs", file(SUMMARIES))[0].documents
@@ -222,7 +222,7 @@ def test_rows_of_one_source_and_rows_of_one_claim_are_one_group(file):
     assert list(group_numbers(map(group_keys, rows))) == [0, 0, 0, 1]
 
 
-def test_scifact_takes_abstracts_from_the_corpus_beside_it(file):
+def test_scifact_takes_abstracts_from_the_corpus_file(file):
     file({"doc_id": 7, "title": "T", "abstract": ["One.", "Two."]}, {"doc_id": 8, "title": "U", "abstract": ["Three."]},
          name="corpus.jsonl")  # fmt: skip
     evidence = {"7": [{"sentences": [0], "label": "SUPPORT"}]}
@@ -234,10 +234,10 @@ def test_scifact_takes_abstracts_from_the_corpus_beside_it(file):
         read("scifact", file({**row, "cited_doc_ids": [9]}, name="claims_dev.jsonl"))
 
 
-def test_ragtruth_takes_sources_from_the_file_beside_it(file, tmp_path):
+def test_ragtruth_takes_sources_from_the_source_file(file, tmp_path):
     row = {"id": "1", "source_id": "s", "model": "m", "labels": [], "response": "R", "split": "test"}
     path = file(row, {**row, "id": "2", "split": "train"}, name="response.jsonl")
-    with pytest.raises(InputError, match="its texts are in source_info.jsonl, which is not beside it"):
+    with pytest.raises(InputError, match="its texts are in source_info.jsonl, which is not in the same folder"):
         read("ragtruth", path)
     file({"source_id": "s", "task_type": "Data2txt", "source_info": {"name": "Subway"}}, name="source_info.jsonl")
     (sample,) = read("ragtruth", tmp_path)
@@ -246,7 +246,7 @@ def test_ragtruth_takes_sources_from_the_file_beside_it(file, tmp_path):
         read("ragtruth", file({**row, "source_id": "t"}, name="response.jsonl"))
 
 
-def test_ids_that_join_two_files_are_read_as_whole_numbers_or_refused(file, tmp_path):
+def test_keys_that_join_two_files_are_whole_numbers_or_refused(file, tmp_path):
     rows = [{"id": str(i), "source_id": float(i), "model": "m", "labels": [], "response": f"R{i}"} for i in (8, 7)]
     file(*rows, name="response.jsonl")
     sources = [{"source_id": i, "task_type": "Summary", "source_info": f"Source {i}."} for i in (7, 8)]
@@ -259,37 +259,37 @@ def test_ids_that_join_two_files_are_read_as_whole_numbers_or_refused(file, tmp_
 
 
 @pytest.mark.parametrize("rating", [float("nan"), 0, 5.5, True, "5"])
-def test_a_rating_that_is_none_is_refused(file, rating):
+def test_invalid_rating_is_refused(file, rating):
     row = {"id": "d", "text": "T", "machine_summaries": ["S"], "consistency": [rating]}
     with pytest.raises(InputError, match=r"line 1, field 'consistency': .* is no rating. Write a number from 1 to 5"):
         read("summeval", file(row))
 
 
 @pytest.mark.parametrize("start", [-1, 6, 99, None, "3"])
-def test_marked_characters_must_stand_in_the_response(file, start):
+def test_marked_characters_outside_the_response_are_refused(file, start):
     row = next(r for n, r, _ in FORMS if n == "ragtruth")
     with pytest.raises(InputError, match=r"line 1, field 'labels.start': .* is no stretch of a response of 8 characters"):
         read("ragtruth", file({**row, "labels": [{**MARK, "start": start}]}))
 
 
-def test_characters_of_a_piece_that_is_not_in_the_response_are_unknown_and_not_none(file):
+def test_spans_of_a_piece_that_is_not_in_the_response_are_unknown(file):
     row = next(r for n, r, _ in FORMS if n == "halueval-general")
     assert "spans" not in read("halueval-general", file({**row, "hallucination_spans": ["Incomplete answer"]}))[0].meta
 
 
-def test_rows_of_one_id_are_pairs_of_their_own(file):
+def test_rows_with_the_same_id_are_separate_pairs(file):
     samples = read("qa-pairs", file({**QA, "id": "same"}, {**QA, "id": "same", "question": "R?"}))
     assert [s.meta["pair"] for s in samples] == ["line-1", "line-1", "line-2", "line-2"]
     assert [s.id for s in samples][::2] == ["same-right", "same-right#line-2"]
 
 
-def test_aggrefact_names_its_split_in_a_field_of_its_own(file):
+def test_aggrefact_names_its_split_in_another_field(file):
     row = next(r for n, r, _ in FORMS if n == "aggrefact")
     path = file(row, {**row, "cut": "val"})
     assert (len(read("aggrefact", path)), len(read("aggrefact", path, "val")), len(read("aggrefact", path, "all"))) == (1, 1, 2)
 
 
-def test_fave_without_responses_says_what_to_add(file):
+def test_fave_without_responses_is_refused_with_the_missing_fields(file):
     with pytest.raises(InputError, match="FaVe holds queries and abstracts only; add the summary to be checked as 'response'"):
         read("fave", file({"query": "Q?", "papers": [PAPER]}))
     row = next(r for n, r, _ in FORMS if n == "fave")
@@ -297,13 +297,13 @@ def test_fave_without_responses_says_what_to_add(file):
 
 
 @pytest.mark.parametrize(("name", "row", "expected"), FORMS)
-def test_a_form_that_belongs_to_one_set_is_recognised(file, name, row, expected):
-    layout = DATASETS[name].layouts[open_fields(name, row)]
+def test_layout_of_a_single_set_is_recognised(file, name, row, expected):
+    layout = dataset_cards()[name].layouts[open_fields(name, row)]
     if not layout.common:
         assert recognise_dataset(file(row)) == name
 
 
-def test_the_name_of_a_file_tells_forms_apart_that_are_alike(file):
+def test_file_name_distinguishes_sets_with_the_same_layout(file):
     assert recognise_dataset(file(QA, name="knowhalu_qa_pairs.jsonl")) == "knowhalu-qa"
     assert recognise_dataset(file(QA, name="qa_data.json")) == "halueval-qa"
     assert recognise_dataset(file(QA)) == "qa-pairs"

@@ -1,4 +1,4 @@
-"""From a name and a path to samples: splits, folders, ids, what a file looks like, and hostile fields."""
+"""Loading data sets: splits, folders, ids, recognition of files, and hostile fields."""
 
 import json
 import os
@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.datasets.catalog import DATASETS
+from knowhalu.datasets.catalog import dataset_cards
 from knowhalu.datasets.loading import hash_files, load_samples, open_dataset, recognise_dataset
 from knowhalu.errors import InputError, SettingsError
-from knowhalu.evaluation.length_matching import matched_pairs, matching_features
+from knowhalu.evaluation.subsets import matched_pairs, matching_features
 from tests.datasets.test_formats import saved
 from tests.datasets.test_forms import CLAIM, FORMS, QA
 
@@ -36,7 +36,7 @@ def ids(name, path, split=None):
     return [s.id for s in load_samples(open_dataset(name, path, split))]
 
 
-def test_the_test_split_is_taken_where_there_is_one_and_all_rows_where_there_is_none(write):
+def test_default_split_is_test_or_else_all_rows(write):
     path = write("d.jsonl", claims("val", "test", "test"))
     assert ids("claims", path) == ["c1", "c2"]
     assert ids("claims", path, "val") == ids("claims", path, "validation") == ["c0"]
@@ -46,7 +46,7 @@ def test_the_test_split_is_taken_where_there_is_one_and_all_rows_where_there_is_
     assert open_dataset("claims", write("g.jsonl", [CLAIM])).split is None
 
 
-def test_a_split_that_is_not_there_is_told_from_those_that_are(write):
+def test_missing_split_is_refused_with_the_available_ones(write):
     with pytest.raises(InputError, match=r"no row is of the split 'dev'; there are 'test' \(2\), 'val' \(1\)"):
         ids("claims", write("d.jsonl", claims("val", "test", "test")), "dev")
     with pytest.raises(InputError, match="no row names a split in a field 'split'"):
@@ -55,7 +55,7 @@ def test_a_split_that_is_not_there_is_told_from_those_that_are(write):
         ids("claims", write("h.jsonl", claims("test", None)))
 
 
-def test_files_of_a_folder_are_splits_where_their_names_say_so(write, tmp_path):
+def test_file_names_of_a_folder_tell_the_splits(write, tmp_path):
     write("d/wice_test.jsonl", claims(None))
     write("d/wice_dev.jsonl", claims(None, None))
     write("d/README.md", [])
@@ -66,21 +66,21 @@ def test_files_of_a_folder_are_splits_where_their_names_say_so(write, tmp_path):
     (tmp_path / "d/wice_test.jsonl").unlink()
     assert ids("wice", tmp_path / "d") == ["c0", "c1"]
     write("d/wice_test.jsonl", claims(None))
-    with pytest.raises(InputError, match="holds no split 'val', but 'dev', 'test'"):
+    with pytest.raises(InputError, match="has no split 'val'; its splits are 'dev', 'test'"):
         ids("wice", tmp_path / "d", "val")
 
 
-def test_of_a_folder_without_the_names_of_a_set_the_files_of_its_form_are_taken(write, tmp_path):
+def test_files_with_a_layout_of_the_set_are_taken_where_no_name_matches(write, tmp_path):
     write("d/mine.jsonl", claims(None))
     write("d/pairs.jsonl", [QA])
     (tmp_path / "d/torn.json").write_text("{")
     assert ids("claims", tmp_path / "d") == ["c0"]
     assert ids("qa-pairs", tmp_path / "d") == ["line-1-right", "line-1-hallucinated"]
-    with pytest.raises(InputError, match="holds no file with rows of this set, which have document, right_summary"):
+    with pytest.raises(InputError, match="has no file with rows of this set, which have the fields document, right_summary"):
         ids("bump", tmp_path / "d")
 
 
-def test_files_of_a_folder_that_name_no_split_are_read_together_with_ids_of_their_own(write, tmp_path):
+def test_files_without_a_split_are_read_together_with_unique_ids(write, tmp_path):
     row = next(r for n, r, _ in FORMS if n == "qags")
     for name in ("mturk_cnndm", "mturk_xsum"):
         write(f"d/{name}.jsonl", [row])
@@ -89,7 +89,7 @@ def test_files_of_a_folder_that_name_no_split_are_read_together_with_ids_of_thei
     assert [s.meta["part"] for s in found] == ["mturk_cnndm", "mturk_cnndm", "mturk_xsum", "mturk_xsum"]
 
 
-def test_folders_that_the_datasets_library_saved(tmp_path):
+def test_folder_saved_by_the_datasets_library_is_read(tmp_path):
     rows = [{**CLAIM, "id": f"c{i}"} for i in range(5)]
     assert sorted(ids("claims", saved(tmp_path / "one", rows, files=2))) == [f"c{i}" for i in range(5)]
     assert not any("part" in s.meta for s in load_samples(open_dataset("claims", tmp_path / "one")))
@@ -106,12 +106,12 @@ def test_folders_that_the_datasets_library_saved(tmp_path):
         ids("claims", tmp_path / "one")
 
 
-def test_ids_that_come_twice_get_their_place_and_stay_the_same_every_time(write):
+def test_repeated_ids_get_their_place_and_are_stable(write):
     path = write("d.jsonl", [CLAIM, CLAIM, {**CLAIM, "id": "c1#line-2"}])
     assert ids("claims", path) == ids("claims", path) == ["c1", "c1#line-2", "c1#line-2#line-3"]
 
 
-def test_a_file_of_another_set_is_told_which_it_looks_like(write):
+def test_file_of_another_set_is_refused_with_its_likely_set(write):
     row = next(r for n, r, _ in FORMS if n == "ragtruth")
     with pytest.raises(
         InputError, match=r"line 1, field 'summary_sentences': is missing.*This looks like ragtruth: knowhalu eval"
@@ -125,9 +125,9 @@ def test_a_file_of_another_set_is_told_which_it_looks_like(write):
         open_dataset("ragtruh", write("g.jsonl", [row]))
 
 
-def test_nothing_there_is_said(write, tmp_path):
+def test_empty_or_missing_data_is_refused(write, tmp_path):
     (tmp_path / "empty").mkdir()
-    for path, said in ((write("d.jsonl", []), "holds no rows"), (tmp_path / "no", "no such file or folder"),
+    for path, said in ((write("d.jsonl", []), "has no rows"), (tmp_path / "no", "no such file or folder"),
                        (tmp_path / "empty", "holds no .jsonl")):  # fmt: skip
         with pytest.raises(InputError, match=said):
             open_dataset("claims", path)
@@ -135,7 +135,7 @@ def test_nothing_there_is_said(write, tmp_path):
         ids("samples", write("e.jsonl", [{"claim": "x", "label": "no"}, {"claim": "x", "label": None}]))
 
 
-def test_the_fingerprint_is_that_of_the_bytes(write):
+def test_file_hash_depends_on_bytes_and_order(write):
     one, two = write("a.jsonl", [CLAIM]), write("b.jsonl", [QA])
     assert hash_files([one]) == hash_files([write("c.jsonl", [CLAIM])]) != hash_files([two])
     assert hash_files([one, two]) != hash_files([two, one])
@@ -151,7 +151,7 @@ JSON = st.recursive(
 
 
 @given(st.sampled_from(FORMS), st.data())
-def test_hostile_fields_make_samples_or_one_clear_error(tmp_path_factory, form, data):
+def test_hostile_fields_give_samples_or_one_clear_error(tmp_path_factory, form, data):
     name, row, _ = form
     for field in data.draw(st.lists(st.sampled_from(sorted(row)), min_size=1, max_size=3)):
         row = {**row, field: data.draw(JSON)}
@@ -167,7 +167,7 @@ def test_hostile_fields_make_samples_or_one_clear_error(tmp_path_factory, form, 
 
 def test_the_documentation_lists_every_data_set_as_its_card_has_it():
     text = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text()
-    for name, card in DATASETS.items():
+    for name, card in dataset_cards().items():
         assert f"| `{name}` | {card.about} | {card.labels} | {card.licence} |" in text
 
 
@@ -189,7 +189,7 @@ def test_the_evaluation_files_are_recognised_and_whole():
     assert files.keys() == SIZES.keys()
     for name, file in files.items():
         known = recognise_dataset(file)
-        assert known in DATASETS
+        assert known in dataset_cards()
         labels = Counter(sample.label for sample in load_samples(open_dataset(known, file)))
         assert (labels.total(), labels["hallucinated"]) == SIZES[name], name
 
@@ -197,6 +197,6 @@ def test_the_evaluation_files_are_recognised_and_whole():
 @pytest.mark.data
 @pytest.mark.skipif(DATA is None, reason="set KNOWHALU_DATA to the folder with eval/*.jsonl.gz")
 @pytest.mark.parametrize(("name", "file", "pairs"), [("knowhalu-qa", "qa", 101), ("knowhalu-summarization", "summ", 92)])
-def test_so_many_pairs_of_the_paper_are_length_matched(name, file, pairs):
+def test_length_matched_pairs_of_the_paper_are_counted(name, file, pairs):
     source = open_dataset(name, Path(DATA or "") / "eval" / f"knowhalu_{file}_pairs.jsonl.gz")
     assert len(matched_pairs(matching_features(load_samples(source)), source.card.near)) == 2 * pairs

@@ -1,4 +1,4 @@
-"""Intervals: groups are drawn as a whole, the same in every run, and they are as wide as theory says."""
+"""Bootstrap intervals: resampling of groups, reproducibility and coverage."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def coins(n, seed=0):
     return Predictions(gold, settled, np.zeros(n, dtype=bool), settled.astype(float))
 
 
-def test_the_interval_of_a_share_is_as_wide_as_its_standard_error_says():
+def test_interval_of_a_share_has_the_width_of_its_standard_error():
     said = coins(2000)
     found = metrics_with_intervals(said, np.arange(2000), draw_resamples(2000))["tpr"]
     error = np.sqrt(found.value * (1 - found.value) / 1000)
@@ -25,7 +25,7 @@ def test_the_interval_of_a_share_is_as_wide_as_its_standard_error_says():
     assert found.low < found.value < found.high
 
 
-def test_rows_of_one_group_tell_no_more_than_one_of_them():
+def test_rows_of_one_group_count_as_one_observation():
     said = coins(200)
     many = said.rows(np.repeat(np.arange(200), 10))
     alone = metrics_with_intervals(said, np.arange(200), draw_resamples(200))
@@ -35,14 +35,14 @@ def test_rows_of_one_group_tell_no_more_than_one_of_them():
     assert loose["average"].high - loose["average"].low < 0.5 * (grouped["average"].high - grouped["average"].low)
 
 
-def test_the_same_draws_come_in_every_run_and_another_seed_gives_others():
+def test_resamples_depend_on_the_seed_alone():
     assert (draw_resamples(50) == draw_resamples(50)).all()
     assert (draw_resamples(50).sum(axis=1) == 50).all()
     assert draw_resamples(50).shape == (2000, 50)
     assert not (draw_resamples(50, seed=1) == draw_resamples(50)).all()
 
 
-def test_intervals_hold_the_truth_as_often_as_they_say():
+def test_intervals_have_their_nominal_coverage():
     """Scores are normal and shared within pairs, so the truth is known: TPR and Avg Acc are P(z < 0.75), AUC is P(z < 1.06)."""
     rng, pairs, shift = np.random.default_rng(0), 80, 1.5
     truth = {"tpr": ndtr(shift / 2), "average": ndtr(shift / 2), "accuracy": ndtr(shift / 2), "auc": ndtr(shift / np.sqrt(2))}
@@ -68,7 +68,7 @@ def test_one_group_has_no_interval():
     assert found.value is not None and (found.low, found.high) == (None, None)
 
 
-def test_rows_that_share_a_source_a_question_or_a_pair_are_one_group_also_by_way_of_others():
+def test_rows_that_share_a_source_question_or_pair_are_one_group_transitively():
     rows = [
         Sample(response="a", documents="D"), Sample(response="b", documents="E"),
         Sample(response="c", knowledge="D", question="q"),

@@ -1,4 +1,4 @@
-"""Comparisons end to end, by rules that need no model: rows, resuming, fitting, failures, tests and what is refused."""
+"""Comparisons end to end with rules that need no model: rows, resuming, fitting, failures, tests and refusals."""
 
 import json
 
@@ -9,8 +9,15 @@ from knowhalu.evaluation import runs as running
 from knowhalu.evaluation.compare import compare
 from knowhalu.evaluation.method_specs import parse_specs
 from knowhalu.evaluation.metrics import METRICS
-from knowhalu.evaluation.tables import PROBABILITY_COLUMNS, QUALITY_COLUMNS, SPAN_COLUMNS, as_json, as_markdown, write_comparison
-from knowhalu.io.records import parse_outcome
+from knowhalu.evaluation.result_tables import (
+    PROBABILITY_COLUMNS,
+    QUALITY_COLUMNS,
+    SPAN_COLUMNS,
+    as_json,
+    as_markdown,
+    write_results,
+)
+from knowhalu.io.outcomes import parse_outcome
 
 LENGTH = "short=trivial-length[border=3]"
 
@@ -40,7 +47,7 @@ def job(tmp_path):
     return run
 
 
-def test_a_method_is_scored_against_the_labels_beside_every_trivial_rule(job):
+def test_method_is_scored_together_with_every_trivial_rule(job):
     found = job(LENGTH)
     assert [r.name for r in found.results] == ["short", "trivial-length", "trivial-overlap", "trivial-novelty"]
     short = found.results[0]
@@ -52,7 +59,7 @@ def test_a_method_is_scored_against_the_labels_beside_every_trivial_rule(job):
     assert short.cost["seconds"] > 0
 
 
-def test_rules_without_a_border_are_fitted_on_the_compared_rows_and_said_to_be_an_upper_bound(job):
+def test_rules_without_a_threshold_are_fitted_on_the_compared_rows_as_an_upper_bound(job):
     found = job(LENGTH)
     assert found.results[1].figures["average"].value == found.results[0].figures["average"].value
     assert {r.fitted for r in found.results[1:]} == {"the same rows"}
@@ -60,7 +67,7 @@ def test_rules_without_a_border_are_fitted_on_the_compared_rows_and_said_to_be_a
     assert "fitted on the compared rows" in " ".join(found.notes)
 
 
-def test_with_validation_rows_they_are_fitted_there_and_only_there(job, tmp_path):
+def test_rules_are_fitted_on_validation_rows_only(job, tmp_path):
     turned = [{**r, "label": "faithful" if r["label"] == "hallucinated" else "hallucinated"} for r in OTHERS]
     found = job(LENGTH, fit=turned)
     rule = json.loads((tmp_path / "out/trivial.json").read_text())["trivial-length"]
@@ -69,14 +76,14 @@ def test_with_validation_rows_they_are_fitted_there_and_only_there(job, tmp_path
     assert found.results[1].fitted.endswith("fit.jsonl") and not found.notes
 
 
-def test_rows_that_are_compared_cannot_be_fitted_on(job):
+def test_fitting_on_compared_rows_is_refused(job):
     with pytest.raises(InputError, match=r"fit.jsonl: 1 of its rows are compared too \(sample 'mine' is one\)"):
         job(LENGTH, fit=[*OTHERS, {**ROWS[3], "id": "mine"}])
     with pytest.raises(InputError, match=r"fit.jsonl: no row is faithful"):
         job(LENGTH, fit=[r for r in OTHERS if r["label"] == "hallucinated"])
 
 
-def test_mcnemar_looks_at_rows_on_which_they_differ_and_is_corrected_for_all_tests(job):
+def test_mcnemar_uses_discordant_rows_and_is_corrected_for_all_tests(job):
     found = job(LENGTH, "never=trivial-length[border=99]")
     never = found.tests[0]
     assert (never.name, never.rows, never.first_only, never.other_only) == ("never", 20, 12, 0)
@@ -86,7 +93,7 @@ def test_mcnemar_looks_at_rows_on_which_they_differ_and_is_corrected_for_all_tes
     assert never.difference.low <= never.difference.value <= never.difference.high < 0
 
 
-def test_nothing_is_checked_twice_and_the_time_of_all_runs_counts(job, monkeypatch):
+def test_no_row_is_checked_twice_and_times_of_all_runs_are_summed(job, monkeypatch):
     first = job(LENGTH).results[0]
 
     def unused(*args):
@@ -104,7 +111,7 @@ def test_other_settings_under_the_same_name_are_refused(job):
     assert job("short=trivial-length[border=4]", restart=True).results[0].figures["tpr"].value == pytest.approx(8 / 13)
 
 
-def test_a_limit_takes_the_same_rows_every_time_whole_groups_at_once_and_more_only_adds(job, tmp_path):
+def test_limit_selects_whole_groups_and_a_higher_limit_only_adds_rows(job, tmp_path):
     rows = [{**r, "meta": {"pair": i // 2}} for i, r in enumerate(ROWS)]
 
     def ids():
@@ -117,7 +124,7 @@ def test_a_limit_takes_the_same_rows_every_time_whole_groups_at_once_and_more_on
     assert set(few) < set(ids())
 
 
-def test_a_limit_takes_no_rows_out_of_the_input_itself(tmp_path):
+def test_limit_does_not_write_to_the_input(tmp_path):
     path = tmp_path / "out/input/rows.jsonl"
     path.parent.mkdir(parents=True)
     path.write_text(before := "".join(json.dumps(r) + "\n" for r in ROWS))
@@ -127,22 +134,22 @@ def test_a_limit_takes_no_rows_out_of_the_input_itself(tmp_path):
 
 
 @pytest.mark.parametrize("there", [json.dumps({**ROWS[0], "meta": {"note": "by hand"}}), "no rows at all"])
-def test_a_limit_is_not_written_over_what_it_did_not_take_of_the_input(job, tmp_path, there):
+def test_limit_does_not_overwrite_other_rows(job, tmp_path, there):
     job(LENGTH, limit=6)
     job(LENGTH, limit=6)
     path = tmp_path / "out/input/rows.jsonl"
     path.write_text(there)
-    with pytest.raises(InputError, match=r"rows.jsonl: holds what is not in .*in.jsonl.*Give another folder, or delete it"):
+    with pytest.raises(InputError, match=r"rows.jsonl: has rows that are not in .*in.jsonl.*Give another folder, or delete it"):
         job(LENGTH, limit=6)
     assert path.read_text() == there
 
 
-def test_rows_without_a_label_are_refused_with_the_cure(job):
+def test_rows_without_a_label_are_refused_with_a_remedy(job):
     with pytest.raises(InputError, match=r"in.jsonl, sample 'r20': has no label.*Give every row a label.*knowhalu detect"):
         job(LENGTH, rows=[*ROWS, {**row(20, 3, None)}])
 
 
-def test_rules_that_read_sources_are_left_out_where_rows_have_none_and_other_methods_refuse_at_once(job, tmp_path):
+def test_rows_without_sources_exclude_rules_that_read_them_and_refuse_methods_that_need_them(job, tmp_path):
     rows = [*ROWS[:-1], {n: value for n, value in ROWS[-1].items() if n != "knowledge"}]
     found = job(LENGTH, rows=rows)
     assert [r.name for r in found.results] == ["short", "trivial-length"]
@@ -152,14 +159,14 @@ def test_rules_that_read_sources_are_left_out_where_rows_have_none_and_other_met
     assert not (tmp_path / "out/other.jsonl").exists()
 
 
-def test_rows_of_one_label_say_which_figures_cannot_be_given(job):
+def test_rows_of_one_label_note_the_undefined_metrics(job):
     found = job(LENGTH, rows=[r for r in ROWS if r["label"] == "hallucinated"])
     assert [r.name for r in found.results] == ["short"]
     assert found.notes[0].startswith("No row is faithful: TNR, Avg Acc, balanced accuracy, macro F1 and ROC-AUC cannot be given")
     assert (found.results[0].figures["tpr"].value, found.results[0].figures["average"].value) == (pytest.approx(12 / 13), None)
 
 
-def test_failures_move_no_figure_and_are_counted(job):
+def test_failures_are_counted_and_change_no_metric(job):
     found = job("selfcheck:encoder", LENGTH, rows=ROWS[:6])  # of a claim no other responses can be drawn
     broken, short = found.results[:2]
     assert (broken.rows, sum(broken.failures.values()), short.rows) == (0, 6, 6)
@@ -169,19 +176,19 @@ def test_failures_move_no_figure_and_are_counted(job):
     assert "no verdict" in as_markdown(found)
 
 
-def test_one_source_for_all_gives_no_intervals(job):
+def test_single_group_gives_no_intervals(job):
     found = job(LENGTH, rows=[{**r, "knowledge": "one"} for r in ROWS])
     assert found.results[0].figures["tpr"].low is None
     assert any("no intervals" in note for note in found.notes)
 
 
-def test_every_figure_stands_in_some_table():
+def test_every_metric_has_a_table():
     assert {*QUALITY_COLUMNS, *PROBABILITY_COLUMNS, *SPAN_COLUMNS} == set(METRICS)
 
 
-def test_the_report_reads_back(job, tmp_path):
+def test_comparison_survives_writing_and_reading(job, tmp_path):
     found = job(LENGTH)
-    places = write_comparison(found, tmp_path)
+    places = write_results(found, tmp_path)
     fields = json.loads(places[0].read_text())
     assert fields == json.loads(json.dumps(as_json(found)))
     assert set(fields["results"][0]["figures"]["auc"]) == {"value", "low", "high"}
@@ -208,7 +215,7 @@ def test_marked_spans_and_types_of_error_are_measured_where_rows_have_them(job):
     assert parts[1].figures["tnr"].value is None
 
 
-def test_spans_that_are_none_are_refused_before_anything_is_run(job, tmp_path):
+def test_invalid_spans_are_refused_before_any_check(job, tmp_path):
     with pytest.raises(InputError, match=r"in.jsonl, sample 'r2', field 'meta.spans'"):
         job(LENGTH, rows=[{**r, **({"meta": {"spans": [[0, 999]]}} if r["id"] == "r2" else {})} for r in ROWS])
     assert not (tmp_path / "out").exists()

@@ -28,7 +28,7 @@ def arrays(rows):
 
 
 @given(rows)
-def test_roc_is_that_of_scikit_learn(rows):
+def test_roc_agrees_with_scikit_learn(rows):
     gold, p = arrays(rows)
     if len(set(gold)) < 2:
         assert make_roc_curve(gold, p) is None
@@ -41,14 +41,14 @@ def test_roc_is_that_of_scikit_learn(rows):
     assert set(zip(mine.x.round(12), mine.y.round(12), strict=True)) <= points
 
 
-def test_roc_by_hand_leaves_out_what_lies_on_a_line():
+def test_roc_omits_collinear_points():
     gold, p = np.array([True, True, False, True, False]), np.array([0.9, 0.8, 0.5, 0.5, 0.1])
     found = make_roc_curve(gold, p)
     assert found.x.tolist() == [0, 0, 0.5, 1]
     assert found.y.tolist() == [0, 2 / 3, 1, 1]
 
 
-def test_the_surest_come_first_ties_come_together_and_abstentions_never():
+def test_risk_coverage_orders_by_confidence_and_excludes_abstentions():
     right = np.array([True, False, True, True, False, False])
     abstained = np.array([False, False, False, False, False, True])
     sure = np.array([0.9, 0.6, 0.8, 0.8, 0.7, 0.99])
@@ -59,7 +59,7 @@ def test_the_surest_come_first_ties_come_together_and_abstentions_never():
 
 
 @given(rows)
-def test_reliability_is_that_of_scikit_learn(rows):
+def test_reliability_agrees_with_scikit_learn(rows):
     gold, p = arrays(rows)
     found = reliability_bins(gold, p)
     if len(set(gold)) == 2:
@@ -70,7 +70,7 @@ def test_reliability_is_that_of_scikit_learn(rows):
     assert ((found.low <= found.probability + 1e-12) & (found.probability <= found.high + 1e-12)).all()
 
 
-def test_the_calibration_error_by_hand():
+def test_calibration_error_of_bins_by_hand():
     found = reliability_bins(np.array([True, True, False, True]), np.array([0.92, 0.98, 0.32, 0.38]))
     assert found.rows.tolist() == [2, 2]
     assert found.ece == pytest.approx(0.5 * abs(0.35 - 0.5) + 0.5 * abs(0.95 - 1))
@@ -80,13 +80,13 @@ def test_the_calibration_error_by_hand():
 
 
 @given(st.lists(st.floats(1e-6, 1e5), min_size=1, max_size=50))
-def test_a_histogram_of_times_holds_every_value(values):
+def test_histogram_includes_every_value(values):
     edges = log_bin_edges(np.array(values))
     assert histogram(np.array(values), edges).sum() == pytest.approx(1.0)
     assert (np.diff(edges) > 0).all()
 
 
-def test_a_thinned_curve_keeps_its_ends():
+def test_thinned_curve_keeps_its_ends():
     long = Curve(np.linspace(0, 1, 10_000), np.linspace(0, 1, 10_000) ** 2)
     short = thin_curve(long, 50)
     assert (len(short.x), short.x[0], short.x[-1], short.y[-1]) == (50, 0, 1, 1)

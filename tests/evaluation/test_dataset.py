@@ -1,4 +1,4 @@
-"""A data set evaluated end to end by rules that need no model: what stands beside every figure, and what is refused."""
+"""Evaluation of data sets end to end with rules that need no model: baselines, subsets, warnings and refusals."""
 
 import json
 
@@ -9,8 +9,8 @@ from knowhalu.cli.show import make_console
 from knowhalu.datasets.loading import open_dataset
 from knowhalu.errors import InputError, KnowHaluError, ResumeError, StageError
 from knowhalu.evaluation.dataset import FitSource, evaluate_dataset
-from knowhalu.evaluation.dataset_tables import as_json, as_markdown, write_evaluation
 from knowhalu.evaluation.method_specs import parse_specs
+from knowhalu.evaluation.result_tables import as_json, as_markdown, write_results
 from knowhalu.methods.baselines.trivial import TrivialBaseline
 from tests.datasets.test_forms import CLAIM
 
@@ -45,7 +45,7 @@ def average(found, name, subset=None):
     return next(r for r in results if r.name == name).figures["average"].value
 
 
-def test_every_figure_has_the_rules_and_the_length_matched_rows_beside_it(job):
+def test_every_figure_is_shown_with_rules_and_length_matched_rows(job):
     found = job("halueval-qa", PAIRS)
     assert [r.name for r in found.comparison.results] == [
         "short", "trivial-length", "trivial-overlap", "trivial-novelty", "response-only"
@@ -59,7 +59,7 @@ def test_every_figure_has_the_rules_and_the_length_matched_rows_beside_it(job):
     assert (beside.length_average.value, beside.matched_average.value) == (pytest.approx(0.8), 0.5)
 
 
-def test_a_halueval_figure_stands_nowhere_without_the_length_rule_and_the_matched_rows(job, tmp_path):
+def test_halueval_figures_are_never_shown_without_length_rule_and_matched_rows(job, tmp_path):
     found = job("halueval-qa", PAIRS)
     fields = as_json(found)
     for result in fields["results"]:
@@ -72,7 +72,7 @@ def test_a_halueval_figure_stands_nowhere_without_the_length_rule_and_the_matche
     assert "HaluEval, whose wrong responses were generated" in " ".join(found.warnings)
 
 
-def test_halueval_rows_without_a_length_matched_pair_are_refused_before_anything_runs(job, tmp_path):
+def test_halueval_rows_without_a_length_matched_pair_are_refused_before_any_check(job, tmp_path):
     with pytest.raises(InputError, match="among 12 rows none are length-matched, and a figure of HaluEval is not given without"):
         job("halueval-qa", PAIRS[:6])
     assert not (tmp_path / "out" / "short.jsonl").exists()
@@ -80,7 +80,7 @@ def test_halueval_rows_without_a_length_matched_pair_are_refused_before_anything
     assert any("No pair of these rows is length-matched" in warning for warning in found.warnings)
 
 
-def test_a_halueval_figure_of_a_method_without_verdicts_on_matched_rows_is_withheld(job, monkeypatch):
+def test_halueval_figures_without_verdicts_on_matched_rows_are_withheld(job, monkeypatch):
     """A method that fails on all rows of which length tells nothing would otherwise be given by the others alone."""
     usual = TrivialBaseline.check
 
@@ -98,7 +98,7 @@ def test_a_halueval_figure_of_a_method_without_verdicts_on_matched_rows_is_withh
     assert average(job("qa-pairs", PAIRS, restart=True), "short") == 1.0
 
 
-def test_halueval_rows_that_are_no_pairs_are_matched_over_all_rows(job):
+def test_unpaired_halueval_rows_are_matched_over_all_rows(job):
     rows = [
         {"question": f"q{i}", "answer": "w " * (1 + i % 4), "knowledge": f"k{i}", "hallucination": ["no", "yes"][i % 2]}
         for i in range(12)
@@ -108,7 +108,7 @@ def test_halueval_rows_that_are_no_pairs_are_matched_over_all_rows(job):
     assert found.beside["short"].matched_average.value is not None
 
 
-def test_rules_are_fitted_on_the_validation_split_where_there_is_one(job, tmp_path):
+def test_rules_are_fitted_on_the_validation_split_if_there_is_one(job, tmp_path):
     validation = [pair(i, 8, 2, "val") for i in range(4)]
     found = job("qa-pairs", [*PAIRS, *validation])
     assert {r.fitted.rpartition("/")[2] for r in found.comparison.results[1:]} == {"validation.jsonl"}
@@ -116,13 +116,13 @@ def test_rules_are_fitted_on_the_validation_split_where_there_is_one(job, tmp_pa
     assert len((tmp_path / "out/input/validation.jsonl").read_text().splitlines()) == 8
 
 
-def test_rows_that_are_compared_too_are_not_fitted_on(job, tmp_path):
+def test_compared_rows_are_excluded_from_fitting(job, tmp_path):
     twin = {**PAIRS[0], "id": "twin", "split": "val"}
     job("qa-pairs", [*PAIRS, twin, pair(1, 2, 8, "val")], fit=FitSource(split="val"))
     assert len((tmp_path / "out/input/validation.jsonl").read_text().splitlines()) == 2
 
 
-def test_rules_may_be_fitted_on_a_file_of_the_same_or_another_form(job, tmp_path):
+def test_rules_are_fitted_on_a_file_of_the_same_or_another_layout(job, tmp_path):
     other = tmp_path / "other.jsonl"
     other.write_text("".join(json.dumps(pair(i, 2, 8, "val")) + "\n" for i in range(3)))
     assert average(job("qa-pairs", PAIRS, fit=FitSource(other)), "trivial-length") == pytest.approx(0.8)
@@ -131,21 +131,21 @@ def test_rules_may_be_fitted_on_a_file_of_the_same_or_another_form(job, tmp_path
     assert average(job("qa-pairs", PAIRS, fit=FitSource(other)), "trivial-length") == pytest.approx(0.8)
 
 
-def test_warnings_name_rules_that_solve_a_set_and_methods_that_do_not_clear_them(job):
+def test_warnings_name_rules_that_solve_a_set_and_methods_below_them(job):
     said = " ".join(job("qa-pairs", PAIRS).warnings)
     assert "Rules that know nothing of truth solve this set: response-only 100.0 %, " in said
     assert "short does not clear response-only: 80.0 % against 100.0 % average accuracy." in said
     assert "The length-matched rows are solved by other rules: response-only 100.0 %" in said
 
 
-def test_a_set_that_no_rule_solves_and_that_brings_sources_is_not_warned_of(job):
+def test_unsolved_set_with_sources_has_no_warnings(job):
     rows = [{"source": f"source {i // 2} says so", "claim": f"claim {i // 2}", "label": ["supported", "unsupported"][i % 2]}
             for i in range(40)]  # fmt: skip
     found = job("claims", rows, "short=trivial-length[border=1]")
     assert [w for w in found.warnings if not w.startswith("short does not")] == []
 
 
-def test_names_of_splits_and_parts_cannot_write_into_a_terminal_or_a_table(job, capsys):
+def test_names_of_splits_and_parts_are_escaped(job, capsys):
     wild = "x\x1b[2J|\n# y"
     rows = [{**CLAIM, "id": str(i), "domain": f"{wild}{i % 2}", "split": wild, "source": f"s{i}"} for i in range(8)]
     rows = [{**row, "label": ["supported", "unsupported"][i // 2 % 2]} for i, row in enumerate(rows)]
@@ -161,7 +161,7 @@ def test_rows_without_sources_are_counted(job):
     assert any(w.startswith("6 rows bring no sources") for w in job("samples", rows).warnings)
 
 
-def test_the_parts_of_a_set_are_given_with_their_mean(job):
+def test_parts_of_a_set_are_reported_with_their_mean(job):
     rows = [{"dataset": "AB"[i % 2], "doc": f"d{i}", "claim": "w " * (1 + i), "label": int(i < 4 + i % 2)} for i in range(12)]
     found = job("llm-aggrefact", rows)
     assert [s.name for s in found.subsets] == ["A", "B", "mean of the parts"]
@@ -170,9 +170,9 @@ def test_the_parts_of_a_set_are_given_with_their_mean(job):
     assert "| mean of the parts |" in as_markdown(found)
 
 
-def test_the_files_of_a_result_are_those_that_others_read(job, tmp_path):
+def test_result_files_have_the_documented_names(job, tmp_path):
     found = job("qa-pairs", PAIRS)
-    write_evaluation(found, tmp_path / "out")
+    write_results(found, tmp_path / "out")
     assert {p.name for p in (tmp_path / "out").iterdir()} == {
         "input", "short.jsonl", "trivial-length.jsonl", "trivial-overlap.jsonl", "trivial-novelty.jsonl", "response-only.jsonl",
         "trivial.json", "seconds.json", "comparison.json", "comparison.md",
@@ -186,7 +186,7 @@ def test_the_files_of_a_result_are_those_that_others_read(job, tmp_path):
     assert first["meta"]["pair"] == "line-1" and first["label"] == "faithful"
 
 
-def test_nothing_is_checked_twice_and_changed_rows_are_refused(job, monkeypatch):
+def test_no_row_is_checked_twice_and_changed_rows_are_refused(job, monkeypatch):
     before = job("qa-pairs", PAIRS)
     asked = []
 
@@ -204,14 +204,14 @@ def test_nothing_is_checked_twice_and_changed_rows_are_refused(job, monkeypatch)
         job("qa-pairs", [{**PAIRS[0], "right_answer": "other"}, *PAIRS[1:]])
 
 
-def test_a_limit_takes_whole_pairs_and_says_of_how_many_rows(job):
+def test_limit_selects_whole_pairs_and_reports_the_total(job):
     found = job("qa-pairs", PAIRS, limit=6)
     assert (found.comparison.rows, found.comparison.hallucinated, found.dataset.rows) == (6, 3, 20)
 
 
-def test_rows_that_lie_where_they_would_be_written_are_left_as_they_are(job, tmp_path):
+def test_data_in_the_output_folder_is_refused_and_unchanged(job, tmp_path):
     path = tmp_path / "out/input/rows.jsonl"
     path.parent.mkdir(parents=True)
-    with pytest.raises(InputError, match="lies where its rows would be written.*Give another folder"):
+    with pytest.raises(InputError, match="is in the folder to which its rows would be written.*Give another folder"):
         job("qa-pairs", PAIRS, data=path, limit=6)
     assert len(path.read_text().splitlines()) == len(PAIRS)

@@ -1,4 +1,4 @@
-"""Figures and their resamples against scikit-learn, and by hand."""
+"""Metrics and their resamples, against scikit-learn and by hand."""
 
 from itertools import permutations
 
@@ -42,7 +42,7 @@ ROWS = [(True, True, 0.9), (True, None, 0.8), (True, False, 0.2), (True, None, 0
         (False, False, 0.1), (False, True, 0.7), (False, None, 0.4), (False, False, 0.2)]  # fmt: skip
 
 
-def test_figures_by_hand():
+def test_metrics_by_hand():
     found = all_figures(said(ROWS))
     assert (found["tpr"], found["tnr"], found["average"]) == (1 / 4, 2 / 4, 3 / 8)
     assert (found["arp"], found["arn"], found["inconclusive"]) == (2 / 4, 1 / 4, 3 / 8)
@@ -74,7 +74,7 @@ few = st.lists(st.tuples(st.booleans(), st.sampled_from([True, False, None]), st
 
 
 @given(rows)
-def test_they_are_those_of_scikit_learn(rows):
+def test_metrics_agree_with_scikit_learn(rows):
     one = said(rows)
     if len(set(one.gold)) < 2:
         return
@@ -98,7 +98,7 @@ def test_calibration_error_is_the_weighted_gap_of_every_bin(rows):
 
 
 @given(few)
-def test_coverage_area_is_the_mean_over_all_orders_of_equally_sure_verdicts(rows):
+def test_coverage_area_is_the_mean_over_all_orders_of_ties(rows):
     def sureness(row):
         return -1 if row[1] is None else abs(row[2] - 0.5)
 
@@ -108,7 +108,7 @@ def test_coverage_area_is_the_mean_over_all_orders_of_equally_sure_verdicts(rows
 
 
 @given(rows, st.integers(0, 99))
-def test_a_resample_has_the_figures_of_its_rows_written_out(rows, seed):
+def test_resample_has_the_metrics_of_its_repeated_rows(rows, seed):
     one, groups = said(rows), np.arange(len(rows)) // 2
     one = one._replace(wrong=np.arange(len(rows)) % 3.0, characters=np.arange(3.0) + np.arange(len(rows))[:, None])
     drawn = draw_resamples(int(groups.max()) + 1, times=3, seed=seed)
@@ -121,7 +121,7 @@ def test_a_resample_has_the_figures_of_its_rows_written_out(rows, seed):
             np.testing.assert_allclose({**quick, **by_order}[name][i], slow[name])
 
 
-def test_one_class_leaves_out_what_needs_the_other():
+def test_single_class_leaves_metrics_of_the_other_undefined():
     one = said([(True, True, 0.9), (True, False, 0.1)])._replace(wrong=np.array([2.0, 1.0]), characters=np.ones((2, 3)))
     found = metrics_with_intervals(one, np.array([0, 1]), draw_resamples(2))
     assert {name for name in METRICS if found[name].value is None} == {
@@ -132,7 +132,7 @@ def test_one_class_leaves_out_what_needs_the_other():
     assert found["wrong_hallucinated"] == Estimate(1.5, 1.0, 2.0)
 
 
-def test_characters_are_added_up_over_texts_and_not_known_where_no_text_has_gold_spans():
+def test_characters_are_summed_over_texts_and_unknown_without_gold_spans():
     one = said([(True, True, 0.9), (True, True, 0.8), (False, True, 0.7)])
     known = one._replace(characters=np.array([[3, 6, 4], [0, 0, 4], [0, 2, 0]]))
     found = all_figures(known)
@@ -141,27 +141,27 @@ def test_characters_are_added_up_over_texts_and_not_known_where_no_text_has_gold
     assert np.isnan([all_figures(one)[name] for name in ("span_precision", "span_recall", "span_f1")]).all()
 
 
-def test_only_the_figures_that_are_asked_for_are_given():
+def test_only_requested_metrics_are_returned():
     found = metrics_with_intervals(said(ROWS), np.arange(8), draw_resamples(8), ("tpr", "auc"))
     whole = metrics_with_intervals(said(ROWS), np.arange(8), draw_resamples(8))
     assert found == {name: whole[name] for name in ("tpr", "auc")}
     assert set(RANKING_METRICS) < set(whole)
 
 
-def test_groups_that_a_part_does_not_have_change_nothing():
+def test_absent_groups_do_not_change_intervals():
     part = np.array([0, 1, 4, 5])
     drawn = draw_resamples(8)
     found = metrics_with_intervals(said(ROWS).rows(part), part, drawn)
     assert found == metrics_with_intervals(said(ROWS).rows(part), np.arange(4), drawn[:, part])
 
 
-def test_resamples_without_a_row_of_the_part_are_left_out():
+def test_resamples_without_rows_of_a_slice_are_left_out():
     found = metrics_with_intervals(
         said(ROWS).rows(np.array([0, 4])), np.array([0, 4]), np.array([[0] * 8, [1] * 8], dtype=np.uint8)
     )
     assert found["coverage_area"] == found["auc"] == found["accuracy"] == Estimate(1.0, 1.0, 1.0)
 
 
-def test_no_rows_have_no_figures():
+def test_no_rows_give_no_metrics():
     nothing = Predictions(*(np.zeros(0, dtype=t) for t in (bool, bool, bool, float)))
     assert set(metrics_with_intervals(nothing, np.zeros(0, dtype=int), draw_resamples(3)).values()) == {Estimate(None)}

@@ -1,4 +1,4 @@
-"""A paper's tables with ours: from runs of the right settings, one form alone from what was judged, and reasons for the rest."""
+"""Tables of papers with our rows: matching runs, single forms of knowledge, and reasons for missing numbers."""
 
 import json
 
@@ -11,7 +11,7 @@ from knowhalu.evaluation.metrics import METRICS
 from knowhalu.evaluation.paper import as_json, as_markdown, make_paper_table
 from knowhalu.evaluation.past_runs import read_past_run, verdict_by_form
 from knowhalu.evaluation.published import published_table
-from knowhalu.io.records import format_outcome
+from knowhalu.io.outcomes import format_outcome
 from knowhalu.results import Segment, Verdict
 from knowhalu.settings import Settings
 from knowhalu.types import Judgment, KnowledgeForm, Task
@@ -81,7 +81,7 @@ def row(laid, label, by="encoder"):
     return found
 
 
-def test_without_runs_every_row_of_ours_says_what_it_takes_and_none_is_guessed(runs, tmp_path):
+def test_rows_without_runs_give_their_needs_and_no_numbers(runs, tmp_path):
     laid = runs(3)
     assert [r.by for r in laid.rows] == ["published"] * 22 + ["-"] * 8
     shown = as_markdown(laid)
@@ -91,7 +91,7 @@ def test_without_runs_every_row_of_ours_says_what_it_takes_and_none_is_guessed(r
     assert "needs an index of Wikipedia, and a 7B model" in as_markdown(runs(2))
 
 
-def test_commands_run_what_can_be_and_keep_what_is_there(runs, tmp_path):
+def test_commands_produce_missing_results_and_keep_existing_ones(runs, tmp_path):
     first, second = runs(3).commands
     assert first == f'knowhalu eval {SET} --data DATA -m "knowhalu[second_opinion=always]" -o {tmp_path / "runs"}'
     assert '-m "zero-shot-cot:llm,selfcheck:llm,halueval:llm,halueval-cot:llm,self-consistency:llm"' in second
@@ -101,7 +101,7 @@ def test_commands_run_what_can_be_and_keep_what_is_there(runs, tmp_path):
     assert not runs(4).commands  # without an index of Wikipedia there is nothing to run
 
 
-def test_a_run_of_the_usual_settings_gives_the_row_its_figures_with_who_made_it(runs):
+def test_run_with_default_settings_fills_the_row_with_its_origin(runs):
     laid = runs(3, made("a", "knowhalu"), made("b", "knowhalu", reasoner="llm", value=0.75, llm={"model": "Qwen"}))
     cells = row(laid, "KnowHalu (Aggregation)").cells
     assert [(c.figure.value, c.figure.low, c.rows) for c in cells] == [(25.0, 15.0, 4)] * 3
@@ -110,7 +110,7 @@ def test_a_run_of_the_usual_settings_gives_the_row_its_figures_with_who_made_it(
     assert f"on so many rows: {SET} 4." in as_markdown(laid)
 
 
-def test_a_run_that_judged_more_than_it_had_to_says_nothing_of_time(runs, tmp_path):
+def test_run_that_judged_more_than_necessary_gives_no_time(runs, tmp_path):
     (tmp_path / "runs" / SET).rename(tmp_path / "runs" / "knowhalu-qa")
     folder = tmp_path / "runs" / "knowhalu-qa"
     for second, seconds in (("always", None), ("needed", 0.125)):
@@ -120,7 +120,7 @@ def test_a_run_that_judged_more_than_it_had_to_says_nothing_of_time(runs, tmp_pa
         assert cell.figure.value == seconds
 
 
-def test_a_comparison_of_an_earlier_version_is_said_to_lack_what_it_lacks(runs, tmp_path):
+def test_comparison_of_an_earlier_version_reports_missing_metrics(runs, tmp_path):
     runs(3, made("a", "knowhalu"))
     path = tmp_path / "runs" / SET / "comparison.json"
     fields = json.loads(path.read_text())
@@ -130,7 +130,7 @@ def test_a_comparison_of_an_earlier_version_is_said_to_lack_what_it_lacks(runs, 
     assert [c.missing[:14] for c in cells] == ["", "the comparison", ""]
 
 
-def test_runs_of_other_settings_do_not_count_but_their_thresholds_may_differ(runs):
+def test_runs_with_other_settings_do_not_count_except_for_thresholds(runs):
     other = made("a", "knowhalu", knowhalu={"passages": 4})
     assert row(runs(3, other), "KnowHalu (Aggregation)", "-").cells[0].missing
     laid = runs(20, other, made("b", "knowhalu", value=0.5, knowhalu={"delta1": 0.9}))
@@ -139,7 +139,7 @@ def test_runs_of_other_settings_do_not_count_but_their_thresholds_may_differ(run
     assert by[("K = 1", "KnowHalu (Unstructured)")] == "-"
 
 
-def test_one_form_alone_follows_from_its_own_judgments_where_all_were_made(runs):
+def test_single_form_results_follow_from_complete_judgments(runs):
     always = made("a", "knowhalu", said=SAID, knowhalu={"second_opinion": "always"})
     laid = runs(3, always)
     assert [c.figure.value for c in row(laid, "KnowHalu (Unstructured)").cells] == [50.0, 100.0, 75.0]
@@ -150,16 +150,16 @@ def test_one_form_alone_follows_from_its_own_judgments_where_all_were_made(runs)
     assert row(laid, "KnowHalu (Structured)", "-").cells[0].missing == "the encoder can, but has not been run"
 
 
-def test_outcomes_of_other_rows_or_torn_ones_are_one_clear_error(runs, tmp_path):
-    with pytest.raises(InputError, match=r"a.jsonl: sample 'other' is not among the rows of .*rows.jsonl"):
+def test_outcomes_of_other_rows_or_incomplete_ones_are_refused(runs, tmp_path):
+    with pytest.raises(InputError, match=r"a.jsonl, line 2: the sample 'other' is not in .*rows.jsonl"):
         runs(3, made("a", "knowhalu", said=[verdict("other", ("CORRECT",))]))
     path = tmp_path / "runs" / SET / "a.jsonl"
     path.write_text(path.read_text().splitlines()[0] + '\n{"id": "h1", "ta')
-    with pytest.raises(InputError, match=r"a.jsonl, line 2: not an outcome"):
+    with pytest.raises(InputError, match=r"a.jsonl, line 2: is incomplete"):
         runs(3)
 
 
-def test_a_run_of_one_form_is_that_form_and_not_the_aggregation(runs):
+def test_run_of_one_form_is_not_the_aggregation(runs):
     laid = runs(3, made("a", "knowhalu", knowhalu={"second_opinion": "never", "base_form": "structured"}))
     assert row(laid, "KnowHalu (Structured)").cells[0].figure.value == 25.0
     for other in ("KnowHalu (Unstructured)", "KnowHalu (Aggregation)"):
@@ -173,13 +173,13 @@ def test_one_form_alone_leaves_off_target_answers_and_needs_a_judgment_of_every_
     assert (alone.hallucinated, alone.probability) == (True, pytest.approx(0.2))  # in a summary, what is left open is wrong
 
 
-def test_what_length_alone_gets_stands_beside_ours(runs):
+def test_length_rule_is_shown_with_our_rows(runs):
     laid = runs(3, made("a", "knowhalu"), made("l", "trivial-length", reasoner="", fitted="the same rows", trivial={"border": 3}))
     assert laid.rows[-1].labels == ("ours", "trivial-length")
     assert laid.rows[-1].by == "rule (upper bound)"
 
 
-def test_length_matched_rows_stand_beside_ours_where_the_comparison_has_them(runs, tmp_path):
+def test_length_matched_results_are_shown_where_the_comparison_has_them(runs, tmp_path):
     runs(3, made("a", "knowhalu"), made("trivial-length", "trivial-length", reasoner="", trivial={"border": 3}))
     path = tmp_path / "runs" / SET / "comparison.json"
     fields = json.loads(path.read_text())
@@ -205,7 +205,7 @@ def test_the_json_has_the_same_cells(runs):
     assert rule["labels"] == ["ours", "trivial-length"] and "not_run" in rule["cells"][0]
 
 
-def test_a_folder_that_is_no_comparison_is_one_clear_error(tmp_path):
+def test_folder_without_a_comparison_is_refused(tmp_path):
     (tmp_path / "comparison.json").write_text('{"results": [{"method": "conli"}]}')
     with pytest.raises(InputError, match=r"comparison.json: not a comparison of this version \(KeyError: 'name'\)"):
         read_past_run(tmp_path)

@@ -1,4 +1,4 @@
-"""Published numbers: tables are whole, values in their range, and as the papers print them."""
+"""Published numbers: complete tables, values in range and as printed."""
 
 import pytest
 from pydantic import ValidationError
@@ -12,7 +12,7 @@ ODD = 48.15
 """The paper prints this mean of 44.1 and 55.2."""
 
 
-def test_every_table_that_is_promised_is_there_once():
+def test_every_promised_table_exists_once():
     there = [(t.paper, t.number) for t in read_published().table]
     assert there == [
         *(("knowhalu", n) for n in (2, 3, 4, 5, 6, 7, 17, 18, 19, 20)), *(("conli", n) for n in (2, 3, 4, 5)),
@@ -20,7 +20,7 @@ def test_every_table_that_is_promised_is_there_once():
     ]  # fmt: skip
 
 
-def test_every_row_is_there_once_and_every_value_in_its_range():
+def test_rows_are_unique_and_values_in_range():
     for table in read_published().table:
         labels = [table.labels_of(row) for row in table.rows]
         assert len(labels) == len(set(labels)), table.number
@@ -62,7 +62,7 @@ def test_average_accuracy_is_the_mean_of_both_rates():
         ("factored", 3, ("GPT-4", "GPT-4", "GPT-4"), "% with any", 29.5),
     ],
 )
-def test_numbers_are_as_printed(paper, number, labels, column, value):
+def test_numbers_equal_the_printed_ones(paper, number, labels, column, value):
     found = [n for n in published_numbers(paper=paper) if (n.table, n.labels, n.column) == (number, labels, column)]
     assert [n.value for n in found] == [value]
 
@@ -74,12 +74,12 @@ def test_numbers_are_found_by_set_and_metric():
     assert {n.metric for n in published_numbers(set="halueval-summarization")} == {"accuracy"}
 
 
-def test_what_could_not_be_read_is_no_number():
+def test_illegible_cells_are_not_numbers():
     assert not list(published_numbers(paper="conli"))
     assert not [n for n in published_numbers(metric="arp") if n.table == 4]
 
 
-def test_our_methods_are_methods_and_our_metrics_are_figures():
+def test_own_rows_name_known_methods_and_metrics():
     for table in read_published().table:
         for ours in table.ours:
             assert len(table.labels) - len(ours.labels) in (0, 1)
@@ -90,7 +90,7 @@ def test_our_methods_are_methods_and_our_metrics_are_figures():
         assert table.ours or table.needs
 
 
-def test_unknown_tables_and_rows_that_are_not_whole_are_refused():
+def test_unknown_tables_and_incomplete_rows_are_refused():
     with pytest.raises(SettingsError, match="table 9 of factored is not known. Known: 1, 2, 3"):
         published_table("factored", 9)
     with pytest.raises(SettingsError, match="no tables of 'other' are known. Papers: knowhalu, conli, factored"):

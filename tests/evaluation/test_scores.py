@@ -1,12 +1,12 @@
-"""Scores against a slow and obvious way to compute them."""
+"""Scores and threshold rules against a simple, slow computation."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowhalu.evaluation.scores import fit_threshold_rule, score_labels
+from knowhalu.evaluation.metrics import fit_threshold_rule, score_labels
 
 
-def test_an_abstention_is_neither_found_nor_passed():
+def test_abstention_counts_as_neither_label():
     found = score_labels([(True, True), (True, None), (False, False), (False, True), (False, None), (False, False)])
     assert (found.tpr, found.tnr, found.arp, found.arn) == (1 / 2, 2 / 4, 1 / 2, 1 / 4)
 
@@ -18,7 +18,7 @@ def test_rates_without_rows_are_none():
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 8)), max_size=30))
-def test_no_border_beats_the_one_that_is_found(rows):
+def test_fitted_threshold_is_optimal(rows):
     if len({gold for gold, _ in rows}) < 2:
         return
     rule = fit_threshold_rule(rows)

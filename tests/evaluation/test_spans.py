@@ -1,4 +1,4 @@
-"""Which characters a verdict marks, how many mistakes it counts, and how marks meet gold spans."""
+"""Spans that a verdict flags, the number of its errors, and the overlap with gold spans."""
 
 import pytest
 from hypothesis import given
@@ -35,24 +35,24 @@ def verdict(*segments, label="INCORRECT"):
     )  # fmt: skip
 
 
-def test_a_wrong_segment_is_marked_as_a_whole_and_a_right_one_is_not():
+def test_incorrect_segment_is_flagged_as_a_whole():
     found = verdict(segment(0, 21, "CORRECT", evidence=(against(16, 20),)), segment(22, 45))
     assert (flagged_spans(found), count_errors(found)) == ([(22, 45)], 1)
 
 
-def test_evidence_that_contradicts_marks_its_own_characters_only():
+def test_contradicting_evidence_flags_its_characters_only():
     found = verdict(segment(0, 21, evidence=(against(16, 20), against(0, 7, "supports"))), segment(22, 45))
     assert (flagged_spans(found), count_errors(found)) == ([(16, 20), (22, 45)], 2)
 
 
-def test_wrong_findings_mark_what_they_speak_of_each_by_the_evidence_inside_it():
+def test_incorrect_findings_flag_their_contradicted_characters():
     found = verdict(
         segment(0, 45, findings=(finding(0, 21), finding(22, 45), finding(25, 29, "CORRECT")), evidence=(against(34, 36),))
     )
     assert (flagged_spans(found), count_errors(found)) == ([(0, 21), (34, 36)], 2)
 
 
-def test_an_off_target_answer_is_one_mistake_without_marks_and_what_is_left_open_is_none():
+def test_off_target_answer_is_one_error_without_spans_and_inconclusive_is_none():
     assert (flagged_spans(verdict()), count_errors(verdict())) == ([], 1)
     open_ = verdict(segment(0, 45, "INCONCLUSIVE", findings=(finding(0, 4, "INCONCLUSIVE"),)), label="INCONCLUSIVE")
     assert (flagged_spans(open_), count_errors(open_)) == ([], 0)

@@ -1,4 +1,4 @@
-"""A judgment, or thetas, of other weights are refused."""
+"""Fitted files: a judgment or thetas of other weights are refused."""
 
 import json
 import shutil
@@ -23,7 +23,7 @@ def folder(tmp_path):
 
 
 @pytest.mark.parametrize(("load", "script"), [(JudgmentModel, "fit_judgment.py"), (load_combination_calibration, "fit_theta.py")])
-def test_a_fit_is_read_beside_its_own_weights_only(load, script, folder):
+def test_fitted_file_is_read_with_its_own_weights_only(load, script, folder):
     load(folder)
     (folder / "model.safetensors").unlink()
     (folder / "model.safetensors").write_bytes(b"other weights")
@@ -31,7 +31,7 @@ def test_a_fit_is_read_beside_its_own_weights_only(load, script, folder):
         load(folder)
 
 
-def test_a_file_that_was_written_anew_has_another_hash(tmp_path):
+def test_rewritten_file_has_another_hash(tmp_path):
     path = tmp_path / "a"
     assert file_hash(path) == "missing"
     path.write_bytes(b"1")

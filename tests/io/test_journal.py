@@ -1,4 +1,4 @@
-"""The output file of a job: killed anywhere and started again, it ends with one line for each sample, and loses nothing."""
+"""The output file of a job: after a kill at any place it is continued, has one line for each sample, and loses nothing."""
 
 import multiprocessing
 import os
@@ -12,7 +12,7 @@ import pytest
 from knowhalu.batch import RunProgress, detect
 from knowhalu.errors import InputError, ResumeError
 from knowhalu.io.journal import OutcomeJournal
-from knowhalu.io.records import parse_outcome
+from knowhalu.io.outcomes import parse_outcome
 from knowhalu.types import Sample
 from tests.support.hanging import HANG
 from tests.support.scripted_checks import ROWS, Plain, Scripted, ScriptedChecker, outcomes, write
@@ -25,7 +25,7 @@ def job(tmp_path) -> tuple[Path, Path]:
     return source, tmp_path / "out.jsonl"
 
 
-def test_killed_at_any_byte_it_ends_with_the_same_file(job, monkeypatch):
+def test_run_killed_at_any_byte_ends_with_the_same_file(job, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: None)
     source, output = job
     detect(Plain(), source, output)
@@ -40,7 +40,7 @@ def test_killed_at_any_byte_it_ends_with_the_same_file(job, monkeypatch):
         assert not {i for i in finished if i != "c"} & set(checker.method.checked), kept
 
 
-def test_a_tail_of_zeros_after_a_power_cut_is_cut_off(job):
+def test_trailing_zeros_of_a_power_cut_are_removed(job):
     source, output = job
     detect(Plain(), source, output)
     whole = output.read_bytes()
@@ -50,7 +50,7 @@ def test_a_tail_of_zeros_after_a_power_cut_is_cut_off(job):
 
 
 @pytest.mark.parametrize("content", [b"my notes", b"my notes\n", b'{"id":"a"}\n', b'["run"]', b"\n", b"\xff\xfe"])
-def test_a_file_that_is_not_ours_is_refused_and_untouched(job, content):
+def test_foreign_file_is_refused_and_unchanged(job, content):
     source, output = job
     output.write_bytes(content)
     with pytest.raises(ResumeError, match="not an output of `knowhalu detect`"):
@@ -58,14 +58,14 @@ def test_a_file_that_is_not_ours_is_refused_and_untouched(job, content):
     assert output.read_bytes() == content
 
 
-def test_a_run_that_left_no_outcome_does_not_stand_in_the_way_of_another(job):
+def test_run_without_outcomes_does_not_block_another_run(job):
     source, output = job
     output.write_bytes(b'{"run":{"version":"0"}}\n')
     detect(Plain(), source, output)
     assert [o.id for o in outcomes(output)] == [row["id"] for row in ROWS]
 
 
-def test_damage_within_the_file_is_refused_and_untouched(job):
+def test_damaged_file_is_refused_and_unchanged(job):
     source, output = job
     detect(Plain(), source, output)
     lines = output.read_bytes().split(b"\n")
@@ -93,7 +93,7 @@ def test_two_processes_cannot_write_one_file(job):
     detect(Plain(), source, output)
 
 
-def test_who_opened_the_file_before_it_was_replaced_does_not_write_into_the_old_one(job, monkeypatch):
+def test_file_replaced_while_opening_is_opened_again(job, monkeypatch):
     source, output = job
     detect(Plain(), source, output)
     stale, real_open = [output.read_bytes()], os.open
@@ -113,7 +113,7 @@ def test_who_opened_the_file_before_it_was_replaced_does_not_write_into_the_old_
     assert output.read_bytes().endswith(b'{"id":"late"}\n')
 
 
-def test_a_kill_while_compacting_leaves_the_old_file(job, monkeypatch):
+def test_kill_while_compacting_leaves_the_old_file(job, monkeypatch):
     source, output = job
     detect(Plain(), source, output)
     with monkeypatch.context() as patch:
@@ -125,7 +125,7 @@ def test_a_kill_while_compacting_leaves_the_old_file(job, monkeypatch):
     assert [o.id for o in outcomes(output)] == [r["id"] for r in ROWS]
 
 
-def test_a_full_disk_ends_the_run_and_keeps_what_was_written(job, monkeypatch):
+def test_full_disk_ends_the_run_and_keeps_written_outcomes(job, monkeypatch):
     source, output = job
     checker, real = ScriptedChecker(), OutcomeJournal.append
 
@@ -143,7 +143,7 @@ def test_a_full_disk_ends_the_run_and_keeps_what_was_written(job, monkeypatch):
     assert [o.id for o in outcomes(output)] == [r["id"] for r in ROWS]
 
 
-def test_the_output_may_not_be_the_input_a_folder_or_gzip(job, tmp_path):
+def test_output_that_is_the_input_a_folder_or_gzip_is_refused(job, tmp_path):
     source, _ = job
     (tmp_path / "link.jsonl").symlink_to(source)
     for output, said in ((source, "is the input"), (tmp_path / "link.jsonl", "is the input"), (tmp_path, "cannot be written"),
@@ -165,7 +165,7 @@ def stop_after_sixty(source: Path, output: Path, reached: Connection) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_a_real_kill_and_a_new_start(job, how):
+def test_killed_process_is_continued_by_a_new_one(job, how):
     source, output = job
     write(source, [{"id": str(i), "claim": "wrong" if i % 3 else "right", "knowledge": "k"} for i in range(150)])
     context = multiprocessing.get_context("spawn")
@@ -198,7 +198,7 @@ class Interrupted(Scripted):
         return (yield from super().check(sample))
 
 
-def test_ctrl_c_while_a_check_is_under_way_ends_the_run_cleanly():
+def test_ctrl_c_during_a_check_ends_the_run_cleanly():
     checker = ScriptedChecker()
     checker.method = Interrupted()
 

@@ -1,4 +1,4 @@
-"""Samples from users' files: what is read, and what each mistake is told to be."""
+"""Samples and outcomes of files: reading, and the error of every faulty row."""
 
 import gzip
 import json
@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.errors import InputError
-from knowhalu.io.records import format_outcome, hash_sample, parse_outcome, read_samples, read_single_sample
+from knowhalu.io.outcomes import format_outcome, parse_outcome
+from knowhalu.io.samples import hash_sample, read_samples, read_single_sample
 from knowhalu.results import Failure, Segment, Verdict
 from knowhalu.types import HallucinationKind, Judgment, KnowledgeForm, Label, Sample, Task
 
@@ -36,12 +37,12 @@ def test_aliases_meta_and_labels_become_the_fields_of_a_sample(tmp_path):
 
 
 @pytest.mark.parametrize("word", ["faithful", "correct", "right", "supported", "no", "0", "false", 0, False])
-def test_words_for_faithful(tmp_path, word):
+def test_labels_that_mean_faithful(tmp_path, word):
     assert samples_of(tmp_path, rows({"claim": "x", "label": word}))[0].label == "faithful"
 
 
 @pytest.mark.parametrize("word", ["hallucinated", "incorrect", "WRONG", "unsupported", "yes", "1", "true", 1, True])
-def test_words_for_hallucinated(tmp_path, word):
+def test_labels_that_mean_hallucinated(tmp_path, word):
     assert samples_of(tmp_path, rows({"claim": "x", "label": word}))[0].label == "hallucinated"
 
 
@@ -96,7 +97,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("data", "said"), BAD.values(), ids=BAD.keys())
-def test_a_mistake_is_told_with_file_place_and_cure(tmp_path, data, said):
+def test_faulty_row_is_refused_with_file_place_and_remedy(tmp_path, data, said):
     with pytest.raises(InputError) as caught:
         samples_of(tmp_path, data)
     for part in ("in.jsonl", *said):
@@ -104,7 +105,7 @@ def test_a_mistake_is_told_with_file_place_and_cure(tmp_path, data, said):
     assert "\n" not in str(caught.value)
 
 
-def test_files_that_cannot_be_read_are_told(tmp_path):
+def test_unreadable_file_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"no\.jsonl: no such file"):
         list(read_samples(tmp_path / "no.jsonl"))
     with pytest.raises(InputError, match="gzip data ends early"):
@@ -113,12 +114,12 @@ def test_files_that_cannot_be_read_are_told(tmp_path):
         list(read_samples(tmp_path))
 
 
-def test_a_bad_row_of_an_array_is_named_by_its_number(tmp_path):
+def test_faulty_row_of_an_array_is_named_by_its_number(tmp_path):
     with pytest.raises(InputError, match="in.json, item 2, field 'claim': is empty"):
         samples_of(tmp_path, b'[{"claim": "x"}, {"claim": ""}]', "in.json")
 
 
-def test_one_item_is_read_from_any_layout_and_several_are_refused():
+def test_single_sample_is_read_from_any_layout_and_several_are_refused():
     assert read_single_sample(b'\xef\xbb\xbf{\n "claim": "x"\n}\n', "stdin").response == "x"
     assert read_single_sample(b'[{"claim": "x"}]', "stdin").response == "x"
     for several in (b'{"claim": "x"}\n{"claim": "y"}\n', b'[{"claim": "x"}, {"claim": "y"}]'):
@@ -128,7 +129,7 @@ def test_one_item_is_read_from_any_layout_and_several_are_refused():
         read_single_sample(b" \n", "stdin")
 
 
-def test_outcomes_of_versions_that_did_not_tell_why_are_read():
+def test_outcomes_of_versions_without_reasons_are_read():
     """A line as it was written before verdicts had `open` and `relation`."""
     judgment = (
         '{"form":null,"label":"INCONCLUSIVE","confidence":0.0,"supported":0.5,"rationale":"-","measured":"nowhere","kind":null,'
@@ -146,7 +147,7 @@ def test_outcomes_of_versions_that_did_not_tell_why_are_read():
     assert parse_outcome(format_outcome(verdict)) == verdict and verdict.why == ""
 
 
-def test_the_content_hash_changes_with_what_is_checked_and_not_with_labels():
+def test_content_hash_depends_on_checked_fields_and_not_on_labels():
     base = Sample(id="a", response="x", question="q")
     assert hash_sample(base) == hash_sample(base.model_copy(update={"id": "b", "label": "faithful"}))
     others = [Sample(response="x"), Sample(response="y", question="q"), Sample(response="x", question="q", knowledge="k")]
@@ -159,7 +160,7 @@ hostile = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sa
 
 
 @given(name=hostile, reason=hostile, text=hostile, number=st.floats(), content=st.sampled_from(["", "00ff"]))
-def test_every_outcome_comes_back_from_its_one_line(name, reason, text, number, content):
+def test_outcomes_survive_formatting_and_parsing(name, reason, text, number, content):
     judgment = Judgment(
         form=KnowledgeForm.STRUCTURED, label=Label.CORRECT, confidence=0.1, rationale=text, features={text: number}
     )
@@ -175,6 +176,6 @@ def test_every_outcome_comes_back_from_its_one_line(name, reason, text, number, 
 
 
 @pytest.mark.parametrize("line", ['{"run":{}}', "[]", "3", "{", '{"id":"a","label":"CORRECT"}', b"\xff"])
-def test_what_is_no_outcome_is_refused(line):
+def test_invalid_outcome_is_refused(line):
     with pytest.raises(InputError, match="not an outcome"):
         parse_outcome(line)

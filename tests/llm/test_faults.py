@@ -9,7 +9,7 @@ import pytest
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import ReplyError
 from knowhalu.io import http
-from knowhalu.io.records import format_outcome, parse_outcome
+from knowhalu.io.outcomes import format_outcome, parse_outcome
 from knowhalu.llm import client
 from knowhalu.llm.server_backend import ServerBackend
 from knowhalu.requests import Generate

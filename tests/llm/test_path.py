@@ -5,7 +5,7 @@ import pytest
 from knowhalu.api import Checker
 from knowhalu.batch import detect
 from knowhalu.errors import BackendError, ResumeError
-from knowhalu.io.records import parse_outcome
+from knowhalu.io.outcomes import parse_outcome
 from knowhalu.results import Failure, Verdict
 from knowhalu.settings import KnowHaluOptions, LLMOptions, Settings
 from knowhalu.types import HallucinationKind, Label, Sample

@@ -43,7 +43,7 @@ def test_the_context_follows_the_options(vllm, model_folder):
 
 def test_batch_invariant_kernels_are_set_before_vllm_is_imported(vllm, model_folder, monkeypatch):
     options = LLMOptions(model=str(model_folder()), deterministic=True)
-    with pytest.raises(SettingsError, match="too late"):
+    with pytest.raises(SettingsError, match="no effect"):
         VLLMBackend(options)
     monkeypatch.setenv("VLLM_BATCH_INVARIANT", "1")
     VLLMBackend(options)

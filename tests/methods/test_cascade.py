@@ -1,4 +1,4 @@
-"""The cascade by scripted stages: which stage decides, what is asked, and what is said of it; and its rules."""
+"""The cascade with scripted stages: which stage decides, which requests are made, and the reported reasons."""
 
 import pytest
 
@@ -70,28 +70,28 @@ def run(method, stages, fails=False):
         ((0.5, None), (0.6, True), None, None, None, "rules encoder"),
     ],
 )
-def test_the_first_stage_that_is_sure_decides_and_no_later_one_is_asked(rules, encoder, llm, by, hallucinated, asked):
+def test_the_first_confident_stage_decides_and_no_later_one_runs(rules, encoder, llm, by, hallucinated, asked):
     method, stages = cascade(rules, encoder, llm)
     verdict = run(method, stages)
     assert [n for n, s in stages.items() if s.asked] == asked.split()
     assert [s.name for s in verdict.stages] == asked.split()
     assert [s.name for s in verdict.stages if s.decided] == [by] * (by is not None)
     assert (verdict.method, verdict.hallucinated, verdict.label) == ("cascade", hallucinated, LABELS[hallucinated])
-    assert (f"decided by {by}" if by else "--reasoner llm would ask on") in verdict.reason
+    assert (f"decided by {by}" if by else "(--reasoner llm) could decide") in verdict.reason
     assert (verdict.usage.pairs, verdict.usage.calls) == ("encoder" in asked, "llm" in asked)
 
 
-def test_the_band_says_what_the_encoders_probability_means_not_its_own_label():
+def test_the_thresholds_decide_by_the_encoders_probability_not_its_label():
     method, stages = cascade(encoder=(0.4, False), low=0.1, high=0.3)
     assert run(method, stages).hallucinated is True
 
 
-def test_why_a_stage_before_did_not_decide_is_said():
+def test_the_reason_of_an_undecided_stage_is_reported():
     method, stages = cascade(encoder=(0.6, True), llm=(0.1, False))
     assert "encoder before: encoder says so (P(hallucinated) is 0.600, between 0.200 and 0.800" in run(method, stages).reason
 
 
-def test_all_stages_are_asked_where_that_is_wanted_and_the_first_still_decides():
+def test_all_stages_run_on_request_and_the_first_still_decides():
     method, stages = cascade((0.95, True), (0.6, True), (0.1, False), ask="always")
     verdict = run(method, stages)
     assert [(s.name, s.probability, s.decided) for s in verdict.stages] == [
@@ -120,7 +120,7 @@ def test_a_terminal_shows_every_stage_and_which_one_decides(capsys):
     assert [line.endswith("decides") for line in lines[:3]] == [False, False, True]
 
 
-def test_who_thinks_follows_from_the_reasoner_and_what_decides_is_in_the_fingerprint():
+def test_stages_follow_from_the_reasoner_and_thresholds_are_in_the_fingerprint():
     encoder, both = load_settings(pairs=["method=cascade"]), load_settings(pairs=["method=cascade", "reasoner=llm"])
     assert (reasoners_of(encoder), reasoners_of(both)) == ({"", "encoder"}, {"", "encoder", "llm"})
     assert list(build_method(both).stages) == ["rules", "encoder", "llm"]
@@ -138,7 +138,7 @@ def test_who_thinks_follows_from_the_reasoner_and_what_decides_is_in_the_fingerp
      ("cascade.encoder=halueval", "halueval cannot think with reasoner 'encoder'"), ("cascade.llm=nothing", "unknown method"),
      ("cascade.low=0.9", "cascade.low is over cascade.high")],
 )  # fmt: skip
-def test_stages_that_cannot_be_had_are_refused_with_the_cure(pair, said):
+def test_missing_stages_are_refused_with_the_remedy(pair, said):
     with pytest.raises(SettingsError, match=said):
         build_method(load_settings(pairs=["method=cascade", "reasoner=llm", pair]))
 
@@ -169,7 +169,7 @@ def test_rules_decide_by_words_alone(response, rules, found):
     assert all(response[f.start : f.end] == f.text for f in verdict.segments[0].findings)
 
 
-def test_an_answer_that_stands_in_its_source_may_still_be_wrong_and_an_index_is_never_all_there_is():
+def test_copied_answers_and_passages_of_an_index_decide_nothing():
     method = LexicalBaseline(LexicalRules(), LexicalOptions(rules=ALL))
     samples = [Sample(id="1", question="Until when?", response="Mara Quill owned it for 12 years.", knowledge=MILL),
                Sample(id="2", response="It stood until 1903.")]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The contract of every method in the table, with everyone who can think in it: one verdict or one failure, whatever comes."""
+"""The contract of every method with each of its reasoners: one verdict or one failure for any input."""
 
 import hashlib
 from functools import cache
@@ -10,7 +10,7 @@ from knowhalu.build import build_method
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.engine.search_backend import SearchBackend
 from knowhalu.errors import BackendError
-from knowhalu.io.records import format_outcome, parse_outcome
+from knowhalu.io.outcomes import format_outcome, parse_outcome
 from knowhalu.load_settings import load_settings
 from knowhalu.registry import METHODS, method_card
 from knowhalu.requests import Completion
@@ -129,7 +129,7 @@ def _needs_more_than_a_source(outcomes):
 
 
 @every_method
-def test_without_any_source_a_failure_names_the_cure(name, who):
+def test_without_any_source_a_failure_names_the_remedy(name, who):
     outcomes, _ = run(name, who, BARE)
     for sample, outcome in zip(BARE, outcomes, strict=True):
         if isinstance(outcome, Failure):
@@ -192,7 +192,7 @@ def test_a_backend_that_does_not_answer_is_a_failure_and_never_a_label(name, who
 
 @pytest.mark.parametrize("name", [n for n, w in EVERYONE if w == "llm"])
 @pytest.mark.parametrize("reply", [garbage, nothing, cut_off])
-def test_what_a_model_says_in_no_form_at_all_is_a_failure_and_never_a_label(name, reply):
+def test_an_unreadable_reply_is_a_failure_and_never_a_label(name, reply):
     outcomes, asked = run(name, "llm", FEW, llm=reply)
     for sample, outcome in zip(FEW, outcomes, strict=True):
         assert isinstance(outcome, Failure) or not outcome.usage.calls, f"{sample.id}: {outcome}"

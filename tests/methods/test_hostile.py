@@ -1,4 +1,4 @@
-"""Hostile text from users, sources and models never changes a prompt's structure, and is read or a ReplyError."""
+"""Hostile text from users, sources and models never changes the structure of a prompt; replies are read or a ReplyError."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -72,7 +72,7 @@ def test_passages_open_no_section(texts, title, query):
 
 
 @given(hostile, hostile)
-def test_what_a_model_said_can_neither_open_a_section_nor_a_turn_in_the_reply_that_is_begun(rationale, reason):
+def test_earlier_replies_open_no_section_or_turn_in_a_given_beginning(rationale, reason):
     text = reply_prefix(rationale, rationale, ("Reason", reason or "x"), then="Label")
     assert SECTION.findall(text) == ["Reason", "Label"]
     assert "<|im_end|>" not in text and text.endswith("### Label:")
@@ -97,7 +97,7 @@ def test_a_reply_is_read_or_a_reply_error(text):
 
 @given(st.lists(hostile, min_size=1, max_size=12), st.booleans())
 @settings(max_examples=60)
-def test_whatever_a_model_says_a_check_ends_in_a_verdict_or_a_failure_of_its_stage(replies, cut):
+def test_any_reply_ends_in_a_verdict_or_a_failure_of_its_stage(replies, cut):
     said = iter(replies * 20)
 
     def reply(request):

@@ -1,4 +1,4 @@
-"""The prompts of the baselines and their judged examples: balanced, true to their passages, and read as they are written."""
+"""The prompts of the baselines and their judged examples: balanced, consistent with their passages, and readable."""
 
 from collections import Counter
 
@@ -60,7 +60,7 @@ def test_the_label_of_an_example_follows_from_its_claims(task, example):
 
 
 @pytest.mark.parametrize(("task", "example"), EVERY)
-def test_what_an_example_calls_correct_stands_in_its_passages(task, example):
+def test_correct_claims_of_an_example_are_in_its_passages(task, example):
     told = {w for p in example.passages for w in content_words(f"{p.title} {p.text}")}
     for claim in (c for c in example.claims if c.label is Label.CORRECT):
         wanted = set(content_words(claim.text))
@@ -70,7 +70,7 @@ def test_what_an_example_calls_correct_stands_in_its_passages(task, example):
 
 
 @pytest.mark.parametrize(("task", "example"), EVERY)
-def test_lists_of_claims_like_those_of_the_examples_are_read_so(task, example):
+def test_lists_of_claims_of_the_examples_are_read(task, example):
     claims = [JudgedClaim(c.text.rstrip("."), c.label) for c in example.claims]
     assert read_judged_claims(Completion(f"\n{format_judged_claims(claims)}")) == claims
     plain = "\n".join(f"{i}. {c.text}" for i, c in enumerate(example.claims, 1))
@@ -103,7 +103,7 @@ def test_numbers_may_be_bold():
     "It is old.\n2. It is new.", "2. It is new.", "1. It is old.\n2 It is new.\n3. It won.", "1. It is old.\n2. -\n3. It won.",
     "1. It is old.\n1. It is new.",
 ])  # fmt: skip
-def test_a_list_that_has_lost_a_claim_is_no_list(text):
+def test_a_list_that_lacks_a_number_is_refused(text):
     with pytest.raises(ReplyError, match=r"has number \d where \d is due"):
         read_claim_list(Completion(text))
 
@@ -117,7 +117,7 @@ def test_every_request_ends_in_its_open_section_and_keeps_its_examples_fixed():
         assert "$" not in request.prompt
 
 
-def test_a_prompt_or_examples_of_ones_own_win_and_a_faulty_one_is_refused_when_loaded(tmp_path):
+def test_a_users_prompts_override_the_packaged_ones_and_faulty_ones_are_refused_when_loaded(tmp_path):
     (tmp_path / "baselines/examples").mkdir(parents=True)
     (tmp_path / "baselines/few_shot.txt").write_text('+++\nholes = ["sample"]\n+++\nMine.\n$sample\n### Label:')
     book = PromptBook(BASELINES, LLMOptions(prompts=tmp_path), ("few_shot",))

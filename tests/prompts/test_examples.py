@@ -1,4 +1,4 @@
-"""Demonstrations: what the packaged ones must hold, how files of one's own are refused, and what the hash covers."""
+"""Worked examples: the required cases, faulty files of a user, and the hash."""
 
 from functools import partial
 from pathlib import Path
@@ -55,7 +55,7 @@ def test_what_an_example_shows_fits_its_label(task, example):
 
 @pytest.mark.parametrize(("task", "example"), WORKED, ids=map(name_of, WORKED))
 @pytest.mark.parametrize("form", list(KnowledgeForm))
-def test_the_knowledge_of_an_example_is_borne_out_by_its_passages(task, example, form):
+def test_the_knowledge_of_an_example_is_supported_by_its_passages(task, example, form):
     part = Sample(response=example.fields(task)[TASK_FIELDS[task][-1]])
     for step in (s.shown(form) for s in example.steps):
         triplets = step.knowledge.triplets
@@ -79,7 +79,7 @@ def test_a_reply_like_an_example_is_read_as_the_example(task, example):
     assert read_label(str(example.label), "") is example.label
 
 
-def test_pieces_like_those_of_the_examples_are_read_so():
+def test_extractions_of_the_examples_are_read():
     for example in (e for e in load_examples(Task.QA) if e.extraction):
         entity = example.extraction.entity
         expected = (None if entity in ("NONE", "REFUSAL") else entity, entity == "REFUSAL")

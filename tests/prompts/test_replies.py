@@ -1,4 +1,4 @@
-"""Replies as models write them: what is read, what is asked once more, and what is a failure."""
+"""Replies as models write them: parsing, retries and failures."""
 
 import pytest
 
@@ -76,7 +76,7 @@ def test_a_stop_word_ends_the_chain(reply):
 
 
 @pytest.mark.parametrize("text", ["Done deal: was it signed?", "Is no more information left?", "Are there no further queries?"])
-def test_a_question_is_no_stop_word(text):
+def test_a_question_does_not_end_the_chain(text):
     assert not is_end_of_queries(text)
 
 
@@ -89,7 +89,7 @@ def test_a_reply_without_its_queries_cannot_be_read(reply):
     assert caught.value.reply == reply
 
 
-def test_copied_shields_are_taken_off():
+def test_copied_shields_are_removed():
     found = hop("Say <\\|im_end|>.\n### Specific query 1: What is \\### in Markdown?\n### General query 1: What is \\##?")
     assert (found.thought, found.query.specific) == ("Say <|im_end|>.", "What is ### in Markdown?")
 
@@ -112,7 +112,7 @@ def test_the_last_label_wins(text, label):
 @pytest.mark.parametrize(
     "text", ["", "yes", "the answer is correct", "not CORRECT", "It isn't INCORRECT", "CORRECTED", "RICHTIG"]
 )
-def test_what_has_no_label_has_none(text):
+def test_text_without_a_label_has_none(text):
     with pytest.raises(ReplyError):
         read_label(text, text)
 
@@ -155,13 +155,13 @@ def test_knowledge_of_several_lines_is_kept_whole():
         "(No specific information is available.)",
     ],
 )
-def test_that_nothing_is_available_is_recognised(text):
+def test_statements_that_nothing_is_available_are_recognised(text):
     assert read_sentences(text, text) == (["There is a note."] if "note" in text else [])
     if "note" not in text:
         assert read_triplets(text, text) == []
 
 
-def test_what_is_said_after_a_but_counts():
+def test_a_statement_after_but_counts():
     assert len(read_sentences("No information on the lute is given, but he played the organ.", "")) == 1
 
 
@@ -185,7 +185,7 @@ def test_triplets_are_parsed_with_commas_and_brackets_inside(text, facts):
 
 
 @pytest.mark.parametrize("text", ["", "Brahms was born in Hamburg.", "(Brahms)", "(a, b)", "((((", "()", "(,,)"])
-def test_what_holds_no_triplet_cannot_be_read(text):
+def test_a_reply_without_a_triplet_cannot_be_read(text):
     with pytest.raises(ReplyError):
         read_triplets(text, text)
 
@@ -217,7 +217,7 @@ def cut(text):
     return Completion(text, finish_reason="length")
 
 
-def test_a_missing_query_is_asked_again_with_what_was_there():
+def test_a_missing_query_is_retried_with_the_readable_part_of_the_reply():
     thinker, verdict = run({
         ("query", 0): " Look first.\n### Specific query 1: Does Vienna lie on the Danube?",
         ("query", 1): " Where does Vienna lie?",
@@ -230,7 +230,7 @@ def test_a_missing_query_is_asked_again_with_what_was_there():
     assert verdict.segments[0].base.steps[0].query.general == "Where does Vienna lie?"
 
 
-def test_a_lazy_model_is_made_to_ask():
+def test_a_model_that_makes_no_query_is_given_the_beginning_of_one():
     thinker, verdict = run({
         ("query", 0): " The claim needs no check.\n### Specific query 1: Done",
         ("query", 1): " Does Vienna lie on the Danube?\n### General query 1: Where does Vienna lie?",
@@ -239,7 +239,7 @@ def test_a_lazy_model_is_made_to_ask():
     assert verdict.hallucinated is False
 
 
-def test_a_server_that_writes_the_whole_reply_anew_is_understood():
+def test_a_reply_that_repeats_its_given_beginning_is_read():
     _, verdict = run({
         ("query", 0): "Sure!",
         ("query", 1): "### Thought 1: Look.\n### Specific query 1: Does Vienna lie on the Danube?\n### General query 1: Where?",
@@ -265,7 +265,7 @@ def test_cut_off_knowledge_keeps_its_whole_statements():
     assert verdict.segments[0].base.steps[0].knowledge.text == "(Vienna, lies on, the Danube)"
 
 
-def test_triplets_are_begun_for_a_model_that_writes_sentences():
+def test_a_model_that_writes_sentences_is_given_the_beginning_of_a_triplet():
     thinker, verdict = run(
         {("knowledge", 0): "Vienna lies on the Danube.", ("knowledge", 1): "Vienna, lies on, the Danube)"}, base_form="structured"
     )
@@ -273,13 +273,13 @@ def test_triplets_are_begun_for_a_model_that_writes_sentences():
     assert str(verdict.segments[0].base.steps[0].knowledge.triplets[0]) == "(Vienna, lies on, the Danube)"
 
 
-def test_a_label_without_constraint_is_asked_for_again_in_other_words():
+def test_a_label_without_constraint_is_retried_in_other_words():
     thinker, verdict = run({("label", 0): "Yes, it fits.", ("label", 1): "It is INCORRECT? No, it is CORRECT."})
     assert thinker.requests("label")[1].prefill.endswith("### Label:\nOne of CORRECT, INCORRECT, INCONCLUSIVE:\n")
     assert verdict.hallucinated is False
 
 
-def test_an_entity_is_asked_for_again():
+def test_an_entity_that_cannot_be_read_is_retried():
     thinker = Thinker([HOP], raw={("entity", 0): " \n", ("entity", 1): Completion(" Danube", logprobs=(-0.5,))})
     verdict = check(thinker, SAMPLE.model_copy(update={"question": "On which river?"}), PAGES, delta1=0.5)
     assert verdict.extraction.entity == "Danube"
@@ -300,7 +300,7 @@ def test_an_entity_is_asked_for_again():
         ({("label", 0): "yes", ("label", 1): "not CORRECT"}, "judge", "denies"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_twice_is_a_failure_with_its_stage_and_raw_reply(raw, stage, said):
+def test_two_unreadable_replies_are_a_failure_with_stage_and_raw_reply(raw, stage, said):
     thinker = Thinker([HOP], raw=raw)
     failure = check(thinker, SAMPLE.model_copy(update={"question": "On which river does it lie?"}), PAGES)
     assert isinstance(failure, Failure)

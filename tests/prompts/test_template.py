@@ -1,4 +1,4 @@
-"""Prompt files: the head, the holes, where they may stand, and that data stays data."""
+"""Prompt files: the head, the order of holes, and shielding of data."""
 
 import re
 from pathlib import Path
@@ -82,14 +82,14 @@ def test_a_hole_at_the_start_of_a_line_is_indented(text):
 
 
 @given(hostile, hostile)
-def test_shown_sections_stand_as_they_are(query, knowledge):
+def test_rendered_sections_fill_holes_unchanged(query, knowledge):
     prompt = made('+++\nholes = ["steps"]\n+++\n$steps\n### Judgment:')
     steps = join_sections([section("Query-1", query), section("Knowledge-1", knowledge)])
     assert isinstance(steps, PromptText)
     assert SECTION.findall(prompt.render(steps=steps)) == ["Query-1", "Knowledge-1", "Judgment"]
 
 
-def test_text_as_people_write_it_is_not_changed():
+def test_ordinary_text_is_not_shielded():
     text = "Is C# a language? Did X [band] do Y [A] [NOTE]? It costs $5 (50%); see <b>this</b> & F#, |x|, [tool] and a[i]."
     assert shield(text) == text
     assert PROMPT.render(source=text, claim="$source").endswith(f"### Source: {text}\n### Claim: $source\n### Judgment:")
@@ -178,7 +178,7 @@ def test_words_are_chosen_by_form_and_become_fixed_text():
         prompt.render(claim="x")
 
 
-def test_holes_filled_for_good_become_fixed_text():
+def test_holes_filled_for_all_samples_become_fixed_text():
     settled = made(HEAD + DEMO + TAIL).settled(source=section("Source", "Snow"))
     assert settled.holes == ("claim",)
     assert settled.fixed.endswith("### Source: ### Source: Snow\n### Claim: ")

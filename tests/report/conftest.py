@@ -1,4 +1,4 @@
-"""What tests of the report share."""
+"""Fixtures of the report tests."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Charts: valid in a strict page, the same bytes every time, no image, and names of methods are no formulas."""
+"""Charts: valid in a strict page, deterministic, without images, and names are no formulas."""
 
 import re
 import xml.etree.ElementTree as Tree
@@ -30,7 +30,7 @@ DRAWN = {
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_a_chart_fits_into_a_strict_page(name):
+def test_chart_obeys_the_policy_of_the_page(name):
     svg = DRAWN[name]()
     assert svg == DRAWN[name]()
     root = Tree.fromstring(svg)
@@ -47,16 +47,16 @@ def test_a_chart_fits_into_a_strict_page(name):
     assert "currentColor" in svg and "#010203" not in svg
 
 
-def test_the_name_of_a_method_is_shown_as_it_is():
+def test_method_names_are_not_interpreted():
     assert "a $x^2$ &lt;b&gt;" in DRAWN["roc"]()
 
 
-def test_no_two_methods_look_alike_also_without_colours():
+def test_methods_are_distinguishable_without_colours():
     styles = charts.method_styles([f"m{i}" for i in range(6)], ["trivial-length", "trivial-overlap", "trivial-novelty"])
     assert len({(str(s.dashes), s.mark) for s in styles.values()}) == 9
 
 
-def test_the_pyplot_state_is_left_alone():
+def test_charts_do_not_change_pyplot():
     import matplotlib
 
     before = dict(matplotlib.rcParams)
@@ -64,7 +64,7 @@ def test_the_pyplot_state_is_left_alone():
     assert dict(matplotlib.rcParams) == before
 
 
-def test_the_best_cell_is_the_best_that_was_tried():
+def test_best_cell_is_the_maximum_of_the_grid():
     assert GRID.best == (1, 1)
     assert AccuracyGrid(Q, Q, np.full((3, 3), np.nan)).best is None
     level = AccuracyGrid(Q, Q, np.array([[0.6, 0.8, 0.7], [np.nan, 0.8, 0.7], [np.nan, np.nan, 0.6]]))
@@ -80,13 +80,13 @@ def test_the_best_cell_is_the_best_that_was_tried():
     ('{"q1": [0.2, 0.1], "q2": [0.1, 0.2], "average": [[1, 2], [3, 4]]}', "must rise"),
     ('{"q1": [0.1, 0.2], "q2": [0.1, 0.2], "average": [[1, 2], [3]]}', "ValueError"),
 ])  # fmt: skip
-def test_what_is_no_grid_is_refused(tmp_path, text, said):
+def test_invalid_grid_is_refused(tmp_path, text, said):
     (tmp_path / "profile.json").write_text(text)
     with pytest.raises(InputError, match=said):
         read_grids(tmp_path / "profile.json")
 
 
-def test_grids_are_read_with_gaps_alone_or_beside_a_profile(tmp_path):
+def test_grids_are_read_from_a_file_or_that_of_a_profile(tmp_path):
     one = '{"q1": [0.1, 0.2], "q2": [0.1, 0.2], "average": [[0.5, 0.6], [null, 0.7]]}'
     (tmp_path / "p.json").write_text(one)
     found = read_grids(tmp_path / "p.json")[ALL_ROWS]
@@ -95,7 +95,7 @@ def test_grids_are_read_with_gaps_alone_or_beside_a_profile(tmp_path):
     assert list(read_grids(tmp_path / "p.toml")) == [ALL_ROWS, "my set"]
 
 
-def test_names_of_any_script_and_of_no_characters_are_drawn():
+def test_names_of_any_script_and_empty_ones_are_drawn():
     name = "模型 \x1b[31m \u202e \ufffe \ud800"
     svg = charts.roc_chart("k", {name: CURVE}, charts.method_styles([name], []))
     assert "模型 \ufffd[31m" in "".join(Tree.fromstring(svg).itertext())
@@ -105,7 +105,7 @@ def test_names_of_any_script_and_of_no_characters_are_drawn():
     charts.seconds_chart("k", {name: TIMES}, charts.method_styles([name], []))
 
 
-def test_a_readers_own_style_does_not_change_the_bytes():
+def test_matplotlib_style_does_not_change_the_bytes():
     import matplotlib
 
     usual = DRAWN["roc"]()

@@ -1,4 +1,4 @@
-"""The response in pieces: nothing is lost, and marks stand where they belong."""
+"""Pieces of a response: every character is shown once, with the right mark."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +27,7 @@ def cut(segment, start, end, **more):
     return segment.model_copy(update={"start": start, "end": end, "text": ONE.response[start:end], **more})
 
 
-def test_evidence_marks_its_words_and_bears_its_number():
+def test_evidence_marks_its_words_with_its_number():
     assert highlight_segments(ONE.response, SAID) == [
         HighlightedSegment(
             Label.INCORRECT,
@@ -37,7 +37,7 @@ def test_evidence_marks_its_words_and_bears_its_number():
     ]
 
 
-def test_a_contradiction_shows_over_support_and_a_finding_that_failed_shows_too():
+def test_contradiction_is_shown_over_support():
     support = EVIDENCE.model_copy(update={"response_start": 0, "response_end": 22, "relation": "supports"})
     finding = Finding(unit="entity", start=10, end=16, text="metres", label=Label.INCONCLUSIVE, p_supported=0.5, reason="open")
     segment = SEGMENT.model_copy(update={"evidence": (support, EVIDENCE), "findings": (finding,)})
@@ -48,7 +48,7 @@ def test_a_contradiction_shows_over_support_and_a_finding_that_failed_shows_too(
     ]  # fmt: skip
 
 
-def test_what_is_between_segments_has_no_label():
+def test_text_between_segments_has_no_label():
     found = highlight_segments(ONE.response, with_segments(cut(SEGMENT, 0, 5, evidence=()), cut(SEGMENT, 10, 22, evidence=())))
     assert [(s.label, "".join(p.text for p in s.pieces)) for s in found] == [
         (Label.INCORRECT, "It is"), (None, " 300 "), (Label.INCORRECT, "metres high."),
@@ -65,18 +65,18 @@ def test_a_response_without_segments_is_judged_as_a_whole():
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=4),
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=4),
 )
-def test_no_character_is_lost_or_shown_twice_whatever_the_offsets(segments, marks):
+def test_every_character_is_shown_once_for_any_offsets(segments, marks):
     evidence = tuple(EVIDENCE.model_copy(update={"response_start": a, "response_end": b}) for a, b in marks)
     made = with_segments(*(cut(SEGMENT, a, b, evidence=evidence) for a, b in segments))
     assert "".join(p.text for s in highlight_segments(ONE.response, made) for p in s.pieces) == ONE.response
 
 
-def test_a_response_that_is_too_long_says_how_much_is_missing():
+def test_long_response_tells_the_omitted_characters():
     found = highlight_segments("x" * (MAX_RESPONSE_CHARS + 1234), with_segments())
     assert "1,234 more characters are not shown" in found[0].pieces[0].text
 
 
-def test_without_the_row_the_response_is_put_together_from_its_segments():
+def test_response_is_rebuilt_from_segments_without_the_row():
     assert SAID.response == ONE.response
     parted = with_segments(cut(SEGMENT, 0, 5), cut(SEGMENT, 10, 22))
     assert parted.response == "It is …   metres high."

@@ -1,4 +1,4 @@
-"""The page: figures are those of the run, texts stay texts, nothing is asked of a network, and its size has a bound."""
+"""The page: figures of the run, escaped texts, no network, and a bounded size."""
 
 import base64
 import hashlib
@@ -11,13 +11,14 @@ import pytest
 from knowhalu.errors import InputError
 from knowhalu.evaluation.compare import compare
 from knowhalu.evaluation.method_specs import parse_specs
-from knowhalu.evaluation.tables import format_percent, write_comparison
+from knowhalu.evaluation.result_tables import write_results
+from knowhalu.evaluation.tables import format_percent
 from knowhalu.report import layout
-from knowhalu.report.as_json import report_as_json
 from knowhalu.report.content import make_report
 from knowhalu.report.markdown import report_as_markdown
 from knowhalu.report.page import report_as_html
 from knowhalu.report.run_files import find_runs
+from knowhalu.report.write import report_as_json
 from tests.support.report_runs import Page, failure, labelled, sample, verdict, write_outcomes, write_rows
 
 HOSTILE = (
@@ -33,11 +34,11 @@ def compared(folder, prefix="", n=20, **more):
         for i in range(n)
     ]
     found = compare(write_rows(folder / "rows.jsonl", rows), parse_specs([SHORT]), folder)
-    write_comparison(found, folder)
+    write_results(found, folder)
     return found
 
 
-def test_figures_are_those_of_the_comparison(tmp_path):
+def test_report_has_the_figures_of_the_comparison(tmp_path):
     found = compared(tmp_path / "set")
     report = make_report(find_runs([tmp_path / "set"]))
     text, fields = report_as_html(report), json.loads(report_as_json(report))
@@ -101,7 +102,7 @@ def test_the_overview_of_many_sets_and_methods_has_sets_as_lines_and_no_table_is
     assert Page(report_as_html(report)).text().count("Avg Acc of all sets, ") == 2
 
 
-def test_without_items_nothing_speaks_of_them(reported):
+def test_report_without_items_does_not_mention_them(reported):
     report = reported(items=0)
     page = Page(report_as_html(report))
     assert "Items" not in page.text() and "to look at" not in page.text() and not page.all("section", id="items")
@@ -111,7 +112,7 @@ def test_without_items_nothing_speaks_of_them(reported):
     assert fields["items"] == [] and fields["sample"] is None
 
 
-def test_hostile_texts_stay_texts(reported):
+def test_hostile_texts_are_escaped(reported):
     one = sample(0, f"It is 300 {HOSTILE}", meta={"note": HOSTILE, "type": HOSTILE}).model_copy(
         update={"question": HOSTILE, "id": HOSTILE}
     )
@@ -130,7 +131,7 @@ def test_hostile_texts_stay_texts(reported):
     assert json.loads(report_as_json(report))["title"] == HOSTILE
 
 
-def test_half_characters_do_not_stop_the_page(reported, tmp_path):
+def test_lone_surrogates_do_not_stop_the_page(reported, tmp_path):
     samples, outcomes = labelled(4)
     reported(samples, [*outcomes[:3], failure(samples[3], "REASON")])
     path = tmp_path / "said.jsonl"
@@ -140,7 +141,7 @@ def test_half_characters_do_not_stop_the_page(reported, tmp_path):
         assert "half" in text and text.encode("utf-8")
 
 
-def test_nothing_may_run_but_its_own_script_and_nothing_is_loaded(reported):
+def test_page_runs_its_own_script_only_and_loads_nothing(reported):
     text = report_as_html(reported())
     page = Page(text)
     (policy,) = [a["content"] for a in page.all("meta") if a.get("http-equiv") == "Content-Security-Policy"]
@@ -158,7 +159,7 @@ def test_nothing_may_run_but_its_own_script_and_nothing_is_loaded(reported):
     assert {a["href"][1:] for a in page.all("a")} <= set(ids)
 
 
-def test_the_response_is_marked_and_its_number_leads_to_the_evidence(reported):
+def test_marked_response_links_to_its_evidence(reported):
     text = report_as_html(reported([sample(0), sample(1, label="faithful")], [verdict(sample(0), 0.9), verdict(sample(1), 0.2)]))
     assert '<b class="flag">✗</b>It is <span class="contradicted">300</span><sup><a href="#i2e1">1</a></sup> metres high.' in text
     evidence = text[text.index('id="i2e1"') :][:600]
@@ -217,25 +218,25 @@ def test_rows_that_are_partly_labelled_are_scored_where_they_are_and_this_is_sai
     assert report.sections[0].comparison.results[1].fitted == "the same rows"
 
 
-def test_a_run_that_has_not_finished_says_so(reported, tmp_path):
+def test_unfinished_run_has_a_warning(reported, tmp_path):
     samples, outcomes = labelled(6)
     path = write_outcomes(tmp_path / "part.jsonl", samples[:4], outcomes[:4])
     report = make_report(find_runs([path], write_rows(tmp_path / "all.jsonl", samples)))
     assert "part: 2 of 6 rows have no outcome yet. The run has not finished." in report.sections[0].warnings
 
 
-def test_the_same_run_gives_the_same_bytes(reported):
+def test_report_is_deterministic(reported):
     for form in (report_as_html, report_as_markdown, report_as_json):
         assert form(reported()) == form(reported())
 
 
-def test_the_size_of_the_page_does_not_grow_with_the_run(reported):
+def test_page_size_is_bounded(reported):
     few, many = (report_as_html(reported(*labelled(n), items=50)) for n in (500, 5000))
     assert len(many) < 1.2 * len(few) + 20_000
     assert "50 of 5,000 outcomes" in many
 
 
-def test_breakdowns_are_the_comparisons_own_where_it_has_any(tmp_path):
+def test_breakdowns_of_the_comparison_take_precedence(tmp_path):
     compared(tmp_path, meta={"type": "date"})
     path = tmp_path / "comparison.json"
     fields = json.loads(path.read_text())
@@ -250,7 +251,7 @@ def test_breakdowns_are_the_comparisons_own_where_it_has_any(tmp_path):
         make_report(find_runs([tmp_path]))
 
 
-def test_an_evaluated_data_set_brings_its_facts_warnings_and_parts(tmp_path):
+def test_evaluated_data_set_is_shown_with_facts_warnings_and_parts(tmp_path):
     compared(tmp_path)
     path = tmp_path / "comparison.json"
     figure = {"value": 0.614, "low": 0.5, "high": 0.7}

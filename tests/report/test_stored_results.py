@@ -1,4 +1,4 @@
-"""Published figures: taken from the package's book of them, in shares, marked and with their source, beside ours."""
+"""Published figures in the report: taken from the package, as shares, with their source."""
 
 from types import SimpleNamespace
 
@@ -24,7 +24,7 @@ def book(monkeypatch):
     monkeypatch.setattr(here.book, "published_numbers", lambda set: [n for n in numbers if n.set == set])
 
 
-def test_a_row_that_has_several_columns_of_one_figure_names_them(book):
+def test_published_row_with_several_columns_of_one_metric_names_them(book):
     assert here.published_scores("my-set") == here.published_scores("said") == (
         ("Ours, 7B", "average", 0.807, "A Paper, table 1"), ("Them, GPT", "average", 0.7, "A Paper, table 1"),
         ("Them, Llama", "average", 0.6, "A Paper, table 1"), ("Them", "tpr", 0.75, "A Paper, table 1"),
@@ -32,7 +32,7 @@ def test_a_row_that_has_several_columns_of_one_figure_names_them(book):
     assert here.published_scores("another") == ()
 
 
-def test_they_stand_beside_ours_and_are_marked(book, reported):
+def test_published_figures_are_shown_next_to_ours(book, reported):
     report = reported()
     page = Page(report_as_html(report))
     for part in ("Beside published figures", "measured here", "published", "80.7", "A Paper, table 1", "Ours, 7B (published)"):
@@ -40,5 +40,5 @@ def test_they_stand_beside_ours_and_are_marked(book, reported):
     assert "| Them | published | - | 75.0 | A Paper, table 1 |" in report_as_markdown(report).replace("\\", "")
 
 
-def test_the_figures_of_the_papers_stand_beside_runs_on_their_sets():
+def test_paper_figures_are_shown_for_runs_on_their_sets():
     assert ("average", 0.8070) in {(p.figure, round(p.value, 4)) for p in here.published_scores("knowhalu-qa")}

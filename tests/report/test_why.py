@@ -1,15 +1,15 @@
-"""Why texts are open or wrong, as the report counts and shows it."""
+"""Reasons of inconclusive and hallucinated verdicts in the report."""
 
 import json
 
-from knowhalu.report.as_json import report_as_json
 from knowhalu.report.markdown import report_as_markdown
 from knowhalu.report.page import report_as_html
+from knowhalu.report.write import report_as_json
 from knowhalu.types import InconclusiveReason, Relation
 from tests.support.report_runs import Page, sample, verdict
 
 
-def test_why_texts_are_open_or_wrong_is_counted_shown_and_filtered_by(reported):
+def test_reasons_are_counted_shown_and_filtered(reported):
     samples = [sample(i, label=None) for i in range(4)]
     told = [
         verdict(samples[0], 0.9).model_copy(update={"relation": Relation.NEUTRAL}),

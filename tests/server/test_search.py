@@ -67,14 +67,14 @@ def test_a_reply_has_the_format_of_colberts_server(serve):
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "said"),
     [
-        ("GET", "/search", None, 400, "give a query"),
+        ("GET", "/search", None, 400, "the query is missing"),
         ("GET", "/search?query=x&k=0", None, 400, "from 1 to 1000"),
         ("GET", "/search?query=x&k=many", None, 400, "from 1 to 1000"),
         ("GET", "/search?query=x&k=1001", None, 400, "from 1 to 1000"),
         ("GET", "/elsewhere", None, 404, "no such page"),
         ("POST", "/search", b"not json", 400, "not JSON"),
-        ("POST", "/search", b"[1]", 400, "give a query"),
-        ("POST", "/search", b'{"query": 3}', 400, "give a query"),
+        ("POST", "/search", b"[1]", 400, "the query is missing"),
+        ("POST", "/search", b'{"query": 3}', 400, "the query is missing"),
         ("POST", "/search", b"[" * 100_000, 400, "not JSON"),
         ("POST", "/elsewhere", b"{}", 404, "no such page"),
     ],

@@ -3,7 +3,8 @@
 import json
 from html.parser import HTMLParser
 
-from knowhalu.io.records import format_outcome, hash_sample
+from knowhalu.io.outcomes import format_outcome
+from knowhalu.io.samples import hash_sample
 from knowhalu.results import Evidence, Failure, Segment, Usage, Verdict
 from knowhalu.types import HallucinationKind, Judgment, Knowledge, KnowledgeForm, Label, Passage, Query, Sample, Step, Triplet
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from knowhalu.api import Checker
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import StageError
-from knowhalu.io.records import parse_outcome
+from knowhalu.io.outcomes import parse_outcome
 from knowhalu.results import Evidence, Failure, Segment, Verdict
 from knowhalu.types import (
     Extraction,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from knowhalu.calibration.outcomes import FixedPredictions, make_predictions
+from knowhalu.calibration.tunable import FixedPredictions, make_predictions
 from knowhalu.methods.common.verdict import resolve_inconclusive
 from knowhalu.results import Segment, Verdict
 from knowhalu.types import Judgment, KnowledgeForm, Label, Task

@@ -1,4 +1,4 @@
-"""Claims by text rules: what is parted, with which subject, and what stays whole."""
+"""Clauses by rules: which sentences are split, with which subject, and which stay whole."""
 
 import pytest
 from hypothesis import given
@@ -71,11 +71,11 @@ def test_every_part_is_a_statement_with_its_subject(sentence, expected):
 
 
 @pytest.mark.parametrize("sentence", WHOLE)
-def test_what_is_not_sure_stays_whole(sentence):
+def test_uncertain_sentences_are_not_split(sentence):
     assert split_clauses(sentence) == [(0, len(sentence), sentence)]
 
 
-def test_a_statement_that_stands_in_the_sentence_names_its_stretch():
+def test_a_statement_that_is_verbatim_in_the_sentence_has_its_exact_span():
     sentence = "Smith scored two goals, Jones saved a penalty, and Leeds won."
     assert [sentence[c.start : c.end] for c in split_clauses(sentence)] == [
         "Smith scored two goals",
@@ -98,7 +98,7 @@ def test_other_sentences_claim_something(sentence):
     assert not claims_nothing(sentence, answers=False)
 
 
-def test_a_hedge_that_goes_on_to_a_claim_claims_something():
+def test_a_hedge_followed_by_a_claim_claims_something():
     assert not claims_nothing("The passage does not state when the bridge opened, but it opened in 1932.", answers=True)
 
 

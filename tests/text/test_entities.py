@@ -1,4 +1,4 @@
-"""Entities by rules, on worked sentences with every span expected, and the adapters to models that a user has."""
+"""Entities by rules on worked sentences with every span expected, and the adapters to models of a user."""
 
 import sys
 from types import ModuleType, SimpleNamespace
@@ -163,7 +163,7 @@ def test_a_long_list_of_numbers_is_no_figure(text):
     assert max(len(e.text) for e in find_entities(text)) <= 30
 
 
-def test_no_figure_begins_within_another():
+def test_no_number_begins_within_another():
     assert [e.text for e in find_entities("1,250 (12 %), 1889, and in Leeds,3 people")] == [
         "1,250",
         "12 %",
@@ -186,7 +186,7 @@ def test_an_unknown_detector_is_a_settings_error(name):
 
 
 @pytest.mark.parametrize("kind", ["spacy", "gliner"])
-def test_a_missing_folder_or_package_is_told_with_its_cure(kind, tmp_path, monkeypatch):
+def test_a_missing_folder_or_package_is_named_with_the_remedy(kind, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, kind, None)
     with pytest.raises(ModelError, match="no such folder"):
         load_detector(f"{kind}:{tmp_path / 'missing'}")

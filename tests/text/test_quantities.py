@@ -1,4 +1,4 @@
-"""Dates and counted things: read in any form, and missed where the source tells others."""
+"""Dates and quantities: read in any form, and missing where the source has others."""
 
 import pytest
 from hypothesis import given
@@ -27,7 +27,7 @@ SOURCE = (
         ("3.0", "3"), ("0.3bn", "300000000"), ("300,000,000", "300000000"), ("word", None), ("a1", None),
     ],
 )  # fmt: skip
-def test_numbers_meet_whatever_their_form(word, value):
+def test_equal_numbers_match_in_any_form(word, value):
     assert number_value(word) == value
 
 
@@ -68,7 +68,7 @@ def test_numbers_of_dates_are_not_counted():
         ("It ends in November 2024.", 1), ("Nothing is dated here.", 0), ("From 3 May to 10 November", 0.5),
     ],
 )  # fmt: skip
-def test_a_date_that_the_source_does_not_tell_is_missing(claim, missing):
+def test_a_date_that_the_source_lacks_is_missing(claim, missing):
     assert missing_date_share(claim, SOURCE) == missing
 
 

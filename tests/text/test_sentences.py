@@ -1,4 +1,4 @@
-"""Text as characters: every span is what stands in the source, nothing but white space is lost, limits hold."""
+"""Sentences, segments, chunks and words: exact offsets, nothing but white space lost, limits kept."""
 
 import multiprocessing
 import resource
@@ -78,7 +78,7 @@ PARAGRAPH = st.lists(st.sampled_from(["The bridge is old.", "It was closed in sp
 
 
 @given(st.lists(PARAGRAPH.map(lambda p: " ".join([*p, "It ends."])), min_size=3, max_size=6), limits)
-def test_paragraphs_around_a_text_move_none_of_its_chunks(paragraphs, limit):
+def test_chunks_do_not_depend_on_surrounding_paragraphs(paragraphs, limit):
     alone = [[c.text for c in chunks(p, limit)] for p in paragraphs]
     assert [c.text for c in chunks("\n\n".join(paragraphs), limit)] == sum(alone, [])
 
@@ -92,7 +92,7 @@ def test_paragraphs_around_a_text_move_none_of_its_chunks(paragraphs, limit):
         ("“One is here.”\n\nThings:\n\n- eggs\n\n- flour", ["“One is here.”", "Things:\n\n- eggs\n\n- flour"]),
     ],
 )
-def test_chunks_begin_anew_after_a_paragraph_but_not_after_a_heading(text, expected):
+def test_chunks_restart_after_a_paragraph_but_not_after_a_heading(text, expected):
     assert [c.text for c in chunks(text, 40)] == expected
 
 
@@ -108,7 +108,7 @@ def test_windows_cover_every_word(text, limit, data):
 
 
 @given(texts)
-def test_words_stand_where_they_say(text):
+def test_words_have_exact_offsets(text):
     found = words(text)
     assert all(text[a:b] == w and w for a, b, w in found)
     assert all(left.end <= right.start for left, right in zip(found, found[1:], strict=False))
@@ -186,7 +186,7 @@ def test_a_long_text_gets_longer_segments_and_not_more_of_them(most):
     assert at_most_segments("One. Two.", 30, most) == segments("One. Two.", 30)
 
 
-def test_of_whole_documents_few_stay_in_memory():
+def test_few_whole_documents_are_cached():
     documents = [f"Document {n}. {'It goes on and on. ' * 600}" for n in range(40)]
     before = sys.getrefcount(documents[0])
     for document in documents:
@@ -208,7 +208,7 @@ def test_inflected_forms_meet():
         assert stem(one) == stem(other), pair
 
 
-def test_many_short_texts_are_remembered_and_few_long_ones():
+def test_many_short_texts_are_cached_and_few_long_ones():
     short, *_ = [sentences(f"{i}. It rains.") for i in range(100)]
     long, *_ = [sentences(f"{i}. {'It rains. ' * MAX_CACHED_CHARS}"[: MAX_CACHED_CHARS + 1]) for i in range(20)]
     assert sentences("0. It rains.") is short

@@ -1,4 +1,4 @@
-"""Triplets from sentences: worked examples, and nothing lost or invented on any text."""
+"""Triplets from sentences: worked examples, and no words lost or invented on any text."""
 
 import pytest
 from hypothesis import given

@@ -153,14 +153,14 @@ def test_every_recipe_makes_examples(recipe, data):
 def test_a_faulty_line_is_reported_with_its_number(line, tmp_path):
     path = tmp_path / "mix.jsonl"
     path.write_text(json.dumps({"a": 1}) + f"\n{line}\n")
-    with pytest.raises(InputError, match=r"mix\.jsonl:2: not a JSON object"):
+    with pytest.raises(InputError, match=r"mix\.jsonl, line 2: not (JSON|an object)"):
         list(read_training_rows(path))
-    with pytest.raises(InputError, match="cannot read"):
+    with pytest.raises(InputError, match="no such file"):
         list(read_training_rows(tmp_path / "none.jsonl"))
     (tmp_path / "cut.jsonl.gz").write_bytes(b"\x1f\x8b\x08\x00")
     (tmp_path / "latin.jsonl").write_bytes(b'{"a": "caf\xe9"}')
     for name in ("cut.jsonl.gz", "latin.jsonl"):
-        with pytest.raises(InputError, match=f"{name}: cannot read"):
+        with pytest.raises(InputError, match=f"{name}.*(cannot be read|not UTF-8)"):
             list(read_training_rows(tmp_path / name))
 
 

@@ -135,7 +135,7 @@ def test_evaluation_ranks_every_passage():
 def test_a_broken_line_is_reported_with_its_number(tmp_path):
     path = tmp_path / "x.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"doc_id": "1", "text": "x"}\nbroken\n'))
-    with pytest.raises(InputError, match="x.jsonl.gz:2: not a JSON"):
+    with pytest.raises(InputError, match="x.jsonl.gz, line 2: not JSON"):
         read_corpus(path)
     with pytest.raises(InputError, match="gone: cannot read"):
         read_corpus(tmp_path / "gone")

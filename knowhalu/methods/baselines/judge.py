@@ -25,10 +25,8 @@ from knowhalu.methods.common.verdict import (
     NO_EVIDENCE,
     RELATION_BY_LABEL,
     combine_segments,
-    error_relation,
     inconclusive_judgment,
-    inconclusive_reason,
-    resolve_inconclusive,
+    judged_segment,
 )
 from knowhalu.prompts.book import BASELINES, BINARY_LABELS, PromptBook
 from knowhalu.prompts.format import LABEL, JudgedClaim, format_judged_claims, format_passages, format_sample
@@ -36,7 +34,7 @@ from knowhalu.prompts.generate import generate_with_retry
 from knowhalu.prompts.replies import read_judged_claims
 from knowhalu.prompts.template import join_sections, section
 from knowhalu.requests import Conversation, Generate
-from knowhalu.results import Finding, Segment, Verdict
+from knowhalu.results import Finding, Verdict
 from knowhalu.settings import BaselineOptions, LLMOptions
 from knowhalu.text.clauses import locate_claim
 from knowhalu.text.sentences import Span, at_most_segments
@@ -84,18 +82,7 @@ class Judge:
         else:
             judgment = inconclusive_judgment(sample.task, NO_EVIDENCE)
         whole = Span(0, len(sample.response), sample.response)
-        label, findings = resolve_inconclusive(judgment.label, sample.task), tuple(_claim_findings(claims, whole))
-        segment = Segment(
-            start=0,
-            end=whole.end,
-            text=whole.text,
-            label=label,
-            inconclusive_reason=inconclusive_reason(label, judgment),
-            relation=error_relation(label, judgment, findings),
-            probability=1 - judgment.p_supported,
-            base=judgment,
-            findings=findings,
-        )
+        segment = judged_segment(whole, judgment, sample.task, tuple(_claim_findings(claims, whole)))
         return combine_segments(sample, (segment,), self.name, kind=None)
 
     def _passages(self, sample: Sample) -> Conversation[tuple[Passage, ...]]:

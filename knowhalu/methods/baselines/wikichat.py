@@ -16,11 +16,9 @@ from knowhalu.methods.common.verdict import (
     NO_EVIDENCE,
     claim_finding,
     combine_segments,
-    error_relation,
     inconclusive_judgment,
-    inconclusive_reason,
+    judged_segment,
     nothing_to_check_verdict,
-    resolve_inconclusive,
 )
 from knowhalu.prompts.book import BASELINES, PromptBook
 from knowhalu.prompts.format import CLAIM, format_passages, format_sample
@@ -91,15 +89,9 @@ def _segment(sample: Sample, piece: Span, claims: dict[str, Judgment]) -> Segmen
     supported = min(j.p_supported for j in claims.values())
     steps = tuple(step for j in claims.values() for step in j.steps)
     base = worst.model_copy(update={"p_supported": supported, "steps": steps})
-    label, findings = (
-        resolve_inconclusive(base.label, sample.task),
-        tuple(claim_finding(claim, j, piece) for claim, j in claims.items()),
-    )
-    return Segment(
-        start=piece.start, end=piece.end, text=piece.text, label=label, inconclusive_reason=inconclusive_reason(label, base),
-        relation=error_relation(label, base, findings), probability=1 - base.p_supported, base=base, findings=findings,
-        evidence=tuple(e for claim, judgment in claims.items() for e in evidence_for(locate_claim(claim, piece), judgment)),
-    )  # fmt: skip
+    findings = tuple(claim_finding(claim, judgment, piece) for claim, judgment in claims.items())
+    evidence = (e for claim, judgment in claims.items() for e in evidence_for(locate_claim(claim, piece), judgment))
+    return judged_segment(piece, base, sample.task, findings, tuple(evidence))
 
 
 class WikiChatLLM:

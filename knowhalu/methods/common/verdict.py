@@ -38,6 +38,18 @@ def inconclusive_judgment(task: Task, why: str) -> Judgment:
     )  # fmt: skip
 
 
+def judged_segment(
+    span: Span, base: Judgment, task: Task, findings: tuple[Finding, ...] = (), evidence: tuple[Evidence, ...] = ()
+) -> Segment:
+    """Make the segment of a span from its only judgment."""
+    label = resolve_inconclusive(base.label, task)
+    return Segment(
+        **span._asdict(), label=label, inconclusive_reason=inconclusive_reason(label, base),
+        relation=error_relation(label, base, findings), probability=1 - base.p_supported, base=base, findings=findings,
+        evidence=evidence,
+    )  # fmt: skip
+
+
 def nothing_to_check_verdict(sample: Sample, method: str, why: str = InconclusiveReason.NOTHING_TO_CHECK.description) -> Verdict:
     """Make the verdict on a text that claims nothing: INCONCLUSIVE whatever its task, as no source can contradict it."""
     return Verdict(

@@ -14,15 +14,15 @@ from knowhalu.methods.common.verdict import (
     RELATION_BY_LABEL,
     error_relation,
     inconclusive_judgment,
-    inconclusive_reason,
     is_hallucinated,
+    judged_segment,
 )
 from knowhalu.methods.conli.hypotheses import HypothesisSelection, select_hypotheses
 from knowhalu.requests import Conversation
 from knowhalu.results import Evidence, Finding, Segment, SkippedSpan, Verdict
 from knowhalu.settings import ConliOptions
 from knowhalu.text.sentences import Span
-from knowhalu.types import Entity, HallucinationKind, InconclusiveReason, Judgment, Label, Passage, Sample, Task
+from knowhalu.types import Entity, HallucinationKind, InconclusiveReason, Judgment, Label, Passage, Sample
 
 NO_CLAIM = "nothing to check: no sentence of the response claims anything"
 NO_ENTITY = "no entity in it to judge"
@@ -82,7 +82,8 @@ class CoNLI:
         words, k = self.options.source_words, self.options.passages
         passages = yield from given_or_retrieved_passages(sample, asked, words=words, k=k)
         if not any(p.text.strip() for p in passages):
-            return [_inconclusive_segment(s, sample.task) for s in group]
+            no_evidence = inconclusive_judgment(sample.task, NO_EVIDENCE)
+            return [judged_segment(s, no_evidence, sample.task) for s in group]
         bases: Sequence[Judgment | None] = [None] * len(group)
         if self.options.levels != "entity":
             bases = yield from self.reasoner.infer(sample, [EntityHypothesis(s.text) for s in group], passages, of)
@@ -100,15 +101,6 @@ class CoNLI:
 
 def _skipped_spans(chosen: HypothesisSelection) -> list[SkippedSpan]:
     return [SkippedSpan(**d.span._asdict(), reason=d.reason) for d in chosen.dropped]
-
-
-def _inconclusive_segment(span: Span, task: Task) -> Segment:
-    """Make the segment of a sentence for which there is no evidence at all."""
-    base = inconclusive_judgment(task, NO_EVIDENCE)
-    return Segment(
-        **span._asdict(), label=base.label, inconclusive_reason=inconclusive_reason(base.label, base), relation=base.relation,
-        probability=1 - base.p_supported, base=base,
-    )  # fmt: skip
 
 
 def _segment(span: Span, base: Judgment | None, judged: Sequence[tuple[Entity, Judgment]]) -> Segment:

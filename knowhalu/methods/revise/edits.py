@@ -7,8 +7,9 @@ from difflib import SequenceMatcher, unified_diff
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from knowhalu.results import Change, Evidence, Revision, RevisionStrategy, Segment, TextEdit, Verdict
+from knowhalu.results import Change, Evidence, Revision, RevisionStrategy, Segment, Verdict
 from knowhalu.settings import ReviseOptions
+from knowhalu.text.edits import TextEdit
 from knowhalu.text.sentences import Span, sentences
 from knowhalu.types import Label, Sample
 

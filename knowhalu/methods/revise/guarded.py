@@ -26,15 +26,9 @@ from knowhalu.methods.revise.edits import (
     unchanged_revision,
 )
 from knowhalu.requests import Conversation
-from knowhalu.results import (
-    Change,
-    Evidence,
-    Revision,
-    TextEdit,
-    Verdict,
-    apply_edits,
-)
+from knowhalu.results import Change, Evidence, Revision, Verdict
 from knowhalu.settings import ReviseOptions
+from knowhalu.text.edits import TextEdit, apply_edits
 from knowhalu.text.sentences import Span
 from knowhalu.types import HallucinationKind, Label, Passage, Sample
 

@@ -23,8 +23,9 @@ from knowhalu.methods.revise.edits import (
     unchanged_revision,
 )
 from knowhalu.requests import Conversation
-from knowhalu.results import Change, Revision, TextEdit, Verdict
+from knowhalu.results import Change, Revision, Verdict
 from knowhalu.settings import ReviseOptions
+from knowhalu.text.edits import TextEdit
 from knowhalu.text.sentences import Span
 from knowhalu.types import HallucinationKind, Passage, Sample
 

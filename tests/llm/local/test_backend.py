@@ -90,7 +90,7 @@ def test_reuse_works_for_other_architectures(model_folder, kind):
 
 @pytest.mark.parametrize(
     ("kind", "why"),
-    [("gemma2", "softcap"), ("mamba", "LinearAttentionLayer"), ("bloom", "cannot be exchanged"), ("gpt_oss", "s_aux")],
+    [("gemma2", "softcap"), ("mamba", "LinearAttentionLayer"), ("bloom", "cannot be replaced"), ("gpt_oss", "s_aux")],
 )
 def test_a_model_without_plain_attention_runs_without_reuse(model_folder, kind, why):
     llm, anew = opened(model_folder(kind)), opened(model_folder(kind), reuse=False)
@@ -201,7 +201,7 @@ def test_logits_that_are_nan_are_an_error(model_folder, reuse):
 
 def test_an_empty_prompt_is_an_error(model_folder):
     llm = opened(model_folder(template=CHAT), style="completion")
-    llm.framing.__dict__["_lead"] = []
+    llm.framing.__dict__["_leading_tokens"] = []
     assert "empty" in llm.answer_many([Generate("")])[0].reason
 
 
@@ -219,7 +219,7 @@ def test_a_missing_shard_is_named(tmp_path):
     folder = write_model(tmp_path)
     index = '{"weight_map": {"a": "model.safetensors", "b": "model-00002-of-00002.safetensors"}}'
     (folder / "model.safetensors.index.json").write_text(index)
-    with pytest.raises(ModelError, match="not whole: model-00002"):
+    with pytest.raises(ModelError, match="incomplete, model-00002"):
         opened(folder)
 
 

@@ -225,9 +225,9 @@ def test_the_chat_style_needs_a_template(build, model_folder, name):
 
 @pytest.mark.parametrize("name", BACKENDS)
 def test_a_folder_without_a_model_is_named_with_the_remedy(build, tmp_path, name):
-    with pytest.raises(ModelError, match=r"set llm\.model to the folder"):
+    with pytest.raises(ModelError, match=r"llm\.model is not set. Set it to the folder"):
         build(name, "")
-    with pytest.raises(ModelError, match=r"nowhere.*Nothing is downloaded"):
+    with pytest.raises(ModelError, match=r"nowhere.*nothing is downloaded"):
         build(name, tmp_path / "nowhere")
     with pytest.raises(ModelError, match=r"no config\.json"):
         build(name, tmp_path)

@@ -1,4 +1,4 @@
-"""Judges by one prompt and self-consistency, by scripted replies: what is shown, what is asked, and what the label means."""
+"""Judges by one prompt and self-consistency with scripted replies: prompts, requests and labels."""
 
 import pytest
 from hypothesis import given
@@ -73,7 +73,7 @@ def test_documents_that_a_text_was_made_from_are_always_shown(name, sample):
 
 
 @pytest.mark.parametrize("name", BY_SOURCES)
-def test_given_knowledge_is_shown_and_without_any_the_index_is_asked_once(name):
+def test_given_knowledge_is_shown_and_without_any_the_index_is_searched_once(name):
     said = model()
     check(name, QA.model_copy(update={"knowledge": ("Lang made it.",)}), said)
     assert "Lang made it." in shown(said)
@@ -84,7 +84,7 @@ def test_given_knowledge_is_shown_and_without_any_the_index_is_asked_once(name):
 
 
 @pytest.mark.parametrize("name", BY_SOURCES)
-def test_without_any_passage_nobody_is_asked(name):
+def test_without_passages_no_request_is_made(name):
     said = model()
     verdict = check(name, CLAIM, said, Shelf())
     assert (verdict.label, verdict.hallucinated, verdict.probability) == (Label.INCONCLUSIVE, None, 0.5)
@@ -92,12 +92,12 @@ def test_without_any_passage_nobody_is_asked(name):
 
 
 @pytest.mark.parametrize(("sample", "expected", "p"), [(RAG, Label.INCONCLUSIVE, 0.5), (SUMMARY, Label.INCORRECT, 0.8)])
-def test_what_is_left_open_counts_against_a_summary_only(sample, expected, p):
+def test_inconclusive_counts_as_incorrect_in_a_summary_only(sample, expected, p):
     verdict = check("few-shot", sample, model(OPEN))
     assert (verdict.label, verdict.probability) == (expected, pytest.approx(p))
 
 
-def test_of_a_long_document_the_nearest_chunks_are_shown():
+def test_a_long_document_is_shown_by_its_nearest_chunks():
     filler = " ".join(f"The town of number {i} has a school and a mill." for i in range(400))
     sample = Sample(response=SUMMARY.response, documents=f"{filler} {PAGE}")
     said = model()
@@ -130,7 +130,7 @@ def test_reasons_come_before_the_label_and_become_the_reason():
 
 
 @pytest.mark.parametrize("name", AT_ONCE)
-def test_where_the_published_judge_gives_no_reasons_none_are_asked_for(name):
+def test_judges_published_without_reasons_request_only_the_label(name):
     said = model()
     assert check(name, RAG, said).reason == "No reasons were asked for."
     assert said.asked[0][1].prefill == "\n"
@@ -177,7 +177,7 @@ def test_a_label_that_was_not_offered_is_refused():
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_a_judge_that_gives_no_probability_says_so_and_votes_measure_it(name):
+def test_a_missing_probability_is_noted_and_votes_measure_it(name):
     verdict = check(name, RAG, model(label="INCORRECT"))
     assert (verdict.probability, verdict.segments[0].base.confidence_source) == (1.0, "none")
     assert "llm.votes" in verdict.reason
@@ -248,7 +248,7 @@ def test_self_consistency_counts_the_labels_that_were_drawn():
         ("few-shot", ["CORRECT", "INCORRECT", "INCORRECT", "CORRECT", "INCONCLUSIVE"], Label.INCORRECT),
     ],
 )
-def test_ties_go_to_the_more_careful_label(by, labels, expected):
+def test_ties_go_to_inconclusive_before_incorrect_before_correct(by, labels, expected):
     assert votes(*labels, votes_by=by)[1].label is expected
 
 

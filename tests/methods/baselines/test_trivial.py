@@ -1,4 +1,4 @@
-"""Trivial rules: what they count, on which side of the border a text falls, and what they refuse."""
+"""Trivial rules: their measures, their decisions by a threshold, and refused settings."""
 
 import json
 
@@ -39,7 +39,7 @@ def test_overlap_is_the_share_of_content_words_that_the_source_has(response, sha
     ("Then came Bert Quill.", 3 / 4),  # two pairs and one of two names are new
     ("granite", 0.0), ("marble", 1.0), ("!!!", 0.0),
 ])  # fmt: skip
-def test_novelty_is_the_share_of_pairs_names_and_numbers_that_stand_in_no_source(response, share):
+def test_novelty_is_the_share_of_pairs_names_and_numbers_that_no_source_has(response, share):
     assert source_novelty(response, SOURCE) == pytest.approx(share)
 
 
@@ -52,7 +52,7 @@ def check(name, sample, **options):
     (3, None, Label.CORRECT), (4, None, Label.CORRECT), (5, None, Label.INCORRECT),
     (3, "under", Label.INCORRECT), (4, "under", Label.CORRECT), (5, "under", Label.CORRECT),
 ])  # fmt: skip
-def test_a_text_at_the_border_is_faithful_and_one_beyond_is_not(words, direction, label):
+def test_a_text_at_the_threshold_is_faithful_and_one_beyond_is_not(words, direction, label):
     verdict = check("trivial-length", Sample(id="1", response=" ".join(["word"] * words)), border=4, direction=direction)
     assert verdict.label is label
     assert verdict.hallucinated is (label is Label.INCORRECT)
@@ -76,14 +76,14 @@ def test_the_question_is_a_source_and_so_are_titles():
     assert check("trivial-overlap", sample, border=0.9).hallucinated is False
 
 
-def test_a_rule_without_a_border_refuses_with_the_cure_before_any_row():
+def test_a_rule_without_a_threshold_fails_with_the_remedy_before_any_row():
     with pytest.raises(SettingsError, match=r"trivial-length has no threshold.*--fit VALIDATION.jsonl.*trivial.border=NUMBER"):
         length_baseline(TrivialOptions())
     with pytest.raises(SettingsError, match="both given"):
         length_baseline(TrivialOptions(border=3, rule=__file__))
 
 
-def test_a_fitted_file_gives_border_and_direction(tmp_path):
+def test_a_fitted_file_gives_threshold_and_direction(tmp_path):
     file = tmp_path / "trivial.json"
     file.write_text(json.dumps({"trivial-length": {"border": 2, "direction": "under"}}))
     settings = load_settings(pairs=["method=trivial-length", f"trivial.rule={file}"])
@@ -104,7 +104,7 @@ def test_a_file_that_holds_no_rule_is_refused_with_its_name(tmp_path, text):
         length_baseline(TrivialOptions(rule=file))
 
 
-def test_without_a_source_a_rule_that_reads_one_fails_with_the_cure():
+def test_a_rule_without_a_source_fails_with_the_remedy():
     engine = build_engine(load_settings(pairs=["method=trivial-overlap", "trivial.border=0.5"]))
     (outcome,) = engine.run([Sample(id="1", response="Mara built it.")])
     assert (outcome.stage, "--index FOLDER" in outcome.reason) == ("retrieval", True)

@@ -1,4 +1,4 @@
-"""WikiChat's check by scripted replies: claims, evidence by claim, verdicts, answer."""
+"""WikiChat's check with scripted replies: claims, evidence for each, verdicts, and their combination."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def test_every_claim_is_judged_by_its_own_evidence():
     assert verdict.probability == pytest.approx(1 - 0.02 - 0.01) and verdict.reason == "Passage 1 says so."
 
 
-def test_findings_and_evidence_stand_where_they_say():
+def test_findings_and_evidence_have_exact_offsets():
     verdict = check("wikichat", QA, model(SURE, WRONG), Shelf(*PAGES), passages=1)
     (segment,) = verdict.segments
     first, second = segment.findings
@@ -57,7 +57,7 @@ def test_findings_and_evidence_stand_where_they_say():
         ((WRONG, SURE), Label.INCORRECT),
     ],
 )
-def test_the_verdicts_make_the_answer(labels, expected):
+def test_verdicts_of_claims_are_combined(labels, expected):
     verdict = check("wikichat", QA, model(*labels), Shelf(*PAGES))
     assert verdict.label is expected
     assert verdict.hallucinated is {Label.CORRECT: False, Label.INCORRECT: True, Label.INCONCLUSIVE: None}[expected]
@@ -69,7 +69,7 @@ def test_not_enough_information_counts_against_a_summary():
     assert (verdict.label, verdict.probability) == (Label.INCORRECT, pytest.approx(0.9))
 
 
-def test_a_claim_without_any_passage_stays_open_and_nobody_is_asked():
+def test_a_claim_without_passages_is_inconclusive_without_a_request():
     said = model()
     verdict = check("wikichat", QA, said, Shelf())
     assert said.stages() == ["claims"]
@@ -77,14 +77,14 @@ def test_a_claim_without_any_passage_stays_open_and_nobody_is_asked():
 
 
 @pytest.mark.parametrize("reply", [" None", "\nNone.", "No claims are made."])
-def test_a_text_without_claims_is_left_open(reply):
+def test_a_text_without_claims_is_inconclusive(reply):
     said = model(claims=reply)
     verdict = check("wikichat", QA, said, Shelf(*PAGES))
     assert (verdict.label, verdict.reason) == (Label.INCONCLUSIVE, "it states no fact that can be checked")
     assert said.stages() == ["claims"] and [u.text for u in verdict.skipped] == [QA.response]
 
 
-def test_a_summary_without_claims_is_left_open_too():
+def test_a_summary_without_claims_is_inconclusive_too():
     verdict = check("wikichat", Sample(id="s", response="I hope it helps.", documents="x"), model(claims="None"))
     assert (verdict.label, verdict.inconclusive_reason, verdict.probability) == (
         Label.INCONCLUSIVE,
@@ -94,7 +94,7 @@ def test_a_summary_without_claims_is_left_open_too():
 
 
 @pytest.mark.parametrize("documents", ["x", ()])
-def test_a_piece_without_claims_does_not_decide_a_text_that_has_some(documents):
+def test_a_piece_without_claims_does_not_decide_a_text_with_claims(documents):
     courtesy = "I am glad to be of any further help to you."
     sample = Sample(id="s", response=" ".join([FIRST] * 16 + [courtesy]), documents=documents)
     said = model(SURE, claims=lambda r: "None" if r.prompt.count(FIRST) < 2 else f"1. {FIRST}")
@@ -113,7 +113,7 @@ def test_claims_that_cannot_be_read_are_asked_for_again_and_then_a_failure(reply
     assert isinstance(failure, Failure) and (failure.stage, failure.reply) == ("claims", reply)
 
 
-def test_a_list_that_was_cut_off_is_asked_for_at_length():
+def test_a_list_that_was_cut_off_is_retried_with_more_tokens():
     said = model(SURE, SURE, claims=[Completion(CLAIMS, finish_reason="length"), CLAIMS])
     assert check("wikichat", QA, said, Shelf(*PAGES)).label is Label.CORRECT
     first, second = said.requests("claims")

@@ -1,4 +1,4 @@
-"""Algorithm 1 of the paper, against a reference written straight from it."""
+"""Algorithm 1 of the paper, against a reference implementation."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,7 +30,7 @@ def reference(base, p_base, other, p_other, delta1, delta2):
 
 
 @given(bases, supplements, thresholds)
-def test_it_is_algorithm_1(base, supplement, t):
+def test_aggregation_follows_algorithm_1(base, supplement, t):
     expected = reference(base.label, base.confidence, supplement.label, supplement.confidence, t.delta1, t.delta2)
     chosen = aggregate_judgments(base, supplement, t)
     assert chosen.label == expected
@@ -44,13 +44,13 @@ def test_a_second_opinion_only_when_needed_changes_nothing(base, supplement, t):
 
 
 @given(bases, supplements, thresholds)
-def test_a_sure_base_stands(base, supplement, t):
+def test_a_confident_base_judgment_is_kept(base, supplement, t):
     if base.label is not Label.INCONCLUSIVE and base.confidence >= t.delta1:
         assert aggregate_judgments(base, supplement, t) == base
         assert not needs_second_opinion(base, t)
 
 
-def test_the_borders_are_strict():
+def test_thresholds_are_strict():
     def judgment(label, confidence):
         return Judgment(form=KnowledgeForm.STRUCTURED, label=label, confidence=confidence, rationale="")
 

@@ -1,4 +1,4 @@
-"""What distilled knowledge rests on: quoted byte for byte, and put aside where no passage bears it out."""
+"""Attribution of knowledge: verbatim quotes, and statements that no passage supports."""
 
 import pytest
 from hypothesis import given
@@ -19,7 +19,7 @@ def made(*statements, passages=PAGES):
     return ground_statements(KnowledgeForm.UNSTRUCTURED, statements, (), PART, QUERY, passages)
 
 
-def test_a_statement_is_quoted_from_the_sentence_that_it_rests_on():
+def test_a_statement_is_quoted_from_the_sentence_that_supports_it():
     knowledge = made("Johannes Brahms completed four symphonies.")
     (quote,) = knowledge.quotes
     assert (quote.passage, quote.text) == ("a", "He completed four symphonies.")
@@ -27,7 +27,7 @@ def test_a_statement_is_quoted_from_the_sentence_that_it_rests_on():
     assert quote.relevance > 0.34 and (quote.supported, quote.contradicted) == (0.0, 0.0)
 
 
-def test_a_statement_may_rest_on_two_sentences():
+def test_a_statement_may_be_supported_by_two_sentences():
     knowledge = made("Brahms, born in Hamburg, completed four symphonies.")
     assert [q.text for q in knowledge.quotes] == ["He completed four symphonies.", "He was born in Hamburg in 1833."]
 
@@ -40,7 +40,7 @@ def test_a_statement_may_rest_on_two_sentences():
         "...",
     ],
 )
-def test_what_no_passage_bears_out_is_put_aside(statement):
+def test_statements_that_no_passage_supports_are_set_apart(statement):
     knowledge = made("Brahms completed four symphonies.", statement)
     assert (knowledge.text, knowledge.unsupported) == ("Brahms completed four symphonies.", statement)
 
@@ -48,17 +48,17 @@ def test_what_no_passage_bears_out_is_put_aside(statement):
 @pytest.mark.parametrize(
     "statement", ["Brahms did not complete nine symphonies, but four.", "Brahms completed 4 symphonies, not 9."]
 )
-def test_a_figure_of_the_query_may_be_repeated(statement):
+def test_a_number_of_the_query_counts_as_given(statement):
     assert made(statement).text == statement
 
 
-def test_without_anything_borne_out_nothing_is_known():
+def test_without_supported_statements_the_knowledge_is_empty():
     knowledge = made("It was a sunny day in Graz.")
     assert knowledge.is_empty and knowledge.text == NO_INFORMATION and not knowledge.quotes
     assert made().is_empty and made("x", passages=[]).unsupported == "x"
 
 
-def test_a_triplet_names_its_quote_and_an_unfounded_one_is_dropped():
+def test_a_triplet_names_its_quote_and_an_unsupported_one_is_dropped():
     facts = [
         Triplet(subject="Brahms", predicate="completed", object="four symphonies"),
         Triplet(subject="Clara Schumann", predicate="admired", object="his piano quartets"),
@@ -74,7 +74,7 @@ def test_a_triplet_names_its_quote_and_an_unfounded_one_is_dropped():
 
 
 @given(st.lists(st.text(max_size=40), max_size=4), st.lists(st.text(min_size=1, max_size=80), min_size=1, max_size=3))
-def test_quotes_stand_byte_for_byte_in_their_passages(statements, texts):
+def test_quotes_are_verbatim_in_their_passages(statements, texts):
     passages = [Passage(id=str(i), text=t) for i, t in enumerate(texts)]
     knowledge = made(*statements, *texts, passages=passages)
     for quote in knowledge.quotes:
@@ -106,7 +106,7 @@ def steps(*quoted):
         ("Knowledge 1 says so.", (False, False, False), []),
     ],
 )
-def test_a_contradiction_is_charged_to_the_knowledge_that_the_rationale_names_last(rationale, quoted, scored):
+def test_a_contradiction_is_attributed_to_the_knowledge_that_the_rationale_names_last(rationale, quoted, scored):
     judgment = Judgment(
         form=KnowledgeForm.UNSTRUCTURED, label=Label.INCORRECT, confidence=0.9, p_supported=0.07, rationale=rationale
     )
@@ -123,6 +123,6 @@ def test_a_sentence_that_is_cited_again_keeps_its_score():
     assert [q.contradicted for s in found for q in s.knowledge.quotes] == [0.9, 0.9]
 
 
-def test_what_is_left_open_bears_nothing_out():
+def test_quotes_of_an_inconclusive_judgment_get_no_score():
     judgment = Judgment(form=KnowledgeForm.UNSTRUCTURED, label=Label.INCONCLUSIVE, confidence=0.9, rationale="-")
     assert assign_quote_scores(steps(True), judgment, contradicted=0.1) == tuple(steps(True))

@@ -1,4 +1,4 @@
-"""The last step around a method, by scripted verdicts."""
+"""Calibrated methods, with scripted verdicts."""
 
 import pytest
 
@@ -30,7 +30,7 @@ class Says:
 @pytest.mark.parametrize(
     ("p", "before", "after"), [(0.4, False, True), (0.2, False, False), (0.25, False, None), (0.9, True, True)]
 )
-def test_the_label_is_decided_anew_by_the_borders(p, before, after):
+def test_the_label_is_decided_by_the_thresholds(p, before, after):
     found = apply_decision_rule(
         verdict(p, before, HallucinationKind.OFF_TARGET if before else None), DecisionRule(low=0.2, high=0.3)
     )
@@ -39,11 +39,11 @@ def test_the_label_is_decided_anew_by_the_borders(p, before, after):
     assert found.reason.startswith("because (P(hallucinated) is ") and found.unscaled is None
 
 
-def test_what_the_method_left_open_stays_open():
+def test_an_inconclusive_verdict_stays_inconclusive():
     assert apply_decision_rule(verdict(0.9, None), DecisionRule(low=0.5, high=0.5)).hallucinated is None
 
 
-def test_the_unscaled_probability_is_kept_and_said_and_labels_without_borders_stand():
+def test_the_unscaled_probability_is_kept_and_without_thresholds_labels_stay():
     found = apply_decision_rule(verdict(0.9, True), DecisionRule(scaling=ProbabilityScaling(kind="temperature", slope=0.5)))
     assert (found.probability, found.unscaled, found.hallucinated) == (pytest.approx(0.75), 0.9, True)
     assert "by temperature scaling of 0.900" in found.reason

@@ -1,4 +1,4 @@
-"""The rules that combine claims, theta, and the probability that a verdict gives."""
+"""The rules that combine claims, theta, and the probability of a verdict."""
 
 import math
 
@@ -72,7 +72,7 @@ def test_one_bad_claim_costs_a_long_text_as_much_as_a_short_one_only_in_the_cali
     assert cost("product", 12) < cost("product", 4) and cost("geometric", 12) > cost("geometric", 4)
 
 
-def test_a_claim_without_any_support_leaves_nothing():
+def test_a_claim_with_zero_support_makes_the_product_zero():
     assert set(combine_probabilities([0.99] * 5 + [0.0], 0.9, 4.0).values()) == {0.0}
 
 
@@ -113,32 +113,32 @@ def test_theta_needs_both_classes(rows):
         fit_theta(rows)
 
 
-def test_worked_example_of_a_softened_text():
+def test_worked_example_of_the_soft_maximum():
     z = 2.0 + math.log((1 + math.exp(-4 * 1.0) + math.exp(-4 * 5.0)) / 3) / 4
     every = [1 / (1 + math.exp(-v)) for v in (2.0, 1.0, -3.0)]
     assert soft_max_probability(every[0], every) == pytest.approx(1 / (1 + math.exp(-z)))
 
 
 @given(claims)
-def test_a_softened_text_is_on_the_side_of_its_worst_segment_and_no_worse(found):
+def test_soft_maximum_is_on_the_side_of_the_worst_segment_and_at_most_its_probability(found):
     worst = max(found)
     said = soft_max_probability(worst, found)
     assert 0.0 <= said <= worst + 1e-9 and (said > 0.5) is (worst > 0.5)
     assert soft_max_probability(worst, [worst] * len(found)) == worst
 
 
-def test_a_text_that_is_barely_doubted_stays_doubted():
+def test_a_text_barely_over_one_half_stays_over_it():
     barely = math.nextafter(0.5, 1)
     assert soft_max_probability(barely, [barely, 0.1]) > 0.5
 
 
 @given(claims, st.integers(0, 11), shares)
-def test_a_softened_text_grows_with_each_segment(found, at, more):
+def test_soft_maximum_grows_with_each_segment(found, at, more):
     at %= len(found)
     worse = [*found[:at], max(found[at], more), *found[at + 1 :]]
     assert soft_max_probability(max(worse), worse) >= soft_max_probability(max(found), found) - 1e-9
 
 
-def test_one_error_shows_among_a_thousand_sure_segments():
+def test_one_error_shows_among_a_thousand_confident_segments():
     assert 0.5 < soft_max_probability(0.7, [0.7] + [0.01] * 999) < 0.7
     assert soft_max_probability(0.999, [0.999] + [0.01] * 999) > 0.99

@@ -1,4 +1,4 @@
-"""The last step's arithmetic: curves that never fall, and borders that part three ways."""
+"""Probability scaling and decision rules: monotone curves, and thresholds with three outcomes."""
 
 import numpy as np
 import pytest
@@ -49,12 +49,12 @@ def test_isotonic_is_straight_between_its_points_and_level_outside():
      {"kind": "isotonic", "x": (0.1, 0.2), "y": (0.5, 0.4)}, {"kind": "isotonic", "x": (0.1,), "y": ()},
      {"x": (0.1,), "y": (0.1,)}],
 )  # fmt: skip
-def test_a_curve_that_falls_or_is_not_whole_is_refused(fields):
+def test_a_scaling_curve_that_falls_or_is_incomplete_is_refused(fields):
     with pytest.raises(ValidationError):
         ProbabilityScaling(**fields)
 
 
-def test_borders_part_three_ways_and_equal_ones_are_a_threshold():
+def test_two_thresholds_give_three_decisions_and_equal_ones_two():
     band, line = DecisionRule(low=0.2, high=0.6), DecisionRule(low=0.4, high=0.4)
     assert [band.says(p) for p in (0.2, 0.3, 0.6, 0.61)] == [False, None, None, True]
     assert [line.says(p) for p in (0.4, 0.41)] == [False, True]

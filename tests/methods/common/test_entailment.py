@@ -1,4 +1,4 @@
-"""The encoder on a statement and passages: a judgment with quotes, and its reading as inference."""
+"""The encoder on a statement and passages: a judgment with quotes, and its relation."""
 
 import pytest
 
@@ -38,6 +38,6 @@ def test_a_statement_is_entailed_contradicted_or_neither(statement, scores, expe
     assert (judgment.p_supported >= 0.5) == (expected is Relation.ENTAILMENT)
 
 
-def test_the_judgment_keeps_the_sentences_it_rests_on():
+def test_the_judgment_keeps_its_supporting_sentences():
     (step,) = judged("The bridge opened in 1932.", (0.96, 0.02, 0.02)).steps
     assert any(TEXT[q.start : q.end] == q.text == "The bridge opened in 1932." for q in step.knowledge.quotes)

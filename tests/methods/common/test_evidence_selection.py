@@ -1,4 +1,4 @@
-"""The stretch that a claim is judged by: found by shared words, unmoved by what is added elsewhere."""
+"""The window that a claim is judged by: chosen by shared words, independent of text elsewhere."""
 
 import pytest
 from hypothesis import given
@@ -19,12 +19,12 @@ def choose(claim, texts, limit, found=None):
     return best_window(claim, [WindowSource(t, s if found else [(0, len(t))]) for t, s in zip(texts, spans, strict=True)], limit)
 
 
-def test_the_stretch_with_most_of_the_words_is_found_in_any_document():
+def test_the_window_with_most_words_is_found_in_any_document():
     number, span = choose(CLAIM, [RAIN, f"{RAIN}\n\n{BRIDGE}\n\n{RAIN}"], 60)
     assert number == 1 and span.text == BRIDGE
 
 
-def test_of_equal_stretches_the_shortest_counts_then_the_first():
+def test_among_equal_windows_the_shortest_is_chosen_then_the_first():
     far = "The harbour was old. Nobody knew how old. Then came the bridge."
     assert choose("A harbour bridge", [far, "A harbour bridge stood there.", "The harbour bridge fell."], 12)[0] == 2
     assert choose("A harbour bridge", ["The harbour bridge stood.", "The harbour bridge fell."], 4)[0] == 0
@@ -43,22 +43,22 @@ def test_neighbours_before_and_after_fill_the_limit(limit, first, last):
     assert span.text.startswith(first) and span.text.endswith(last)
 
 
-def test_a_stretch_without_anything_that_was_found_does_not_count():
+def test_a_window_without_a_retrieved_sentence_is_not_chosen():
     worse = "The bridge has rails."
     _, span = choose(CLAIM, [f"{BRIDGE}\n\n{RAIN}\n\n{worse}"], 60, found=worse)
     assert span.text == worse
 
 
-def test_a_neighbour_of_what_was_found_is_taken_in_for_its_words():
+def test_a_neighbour_of_a_retrieved_sentence_is_chosen_by_its_words():
     _, span = choose(CLAIM, [f"{RAIN}\n\n{BRIDGE}"], 14, found="Nobody had expected that.")
     assert span.text == "It was closed for repairs last spring. Nobody had expected that."
 
 
-def test_sources_without_a_shared_word_have_no_stretch():
+def test_sources_without_a_shared_word_have_no_window():
     assert choose(CLAIM, [], 60) is None and choose(CLAIM, [RAIN, ""], 60) is None and choose("of the", [RAIN], 60) is None
 
 
-def test_a_place_in_one_document_is_none_in_another_of_the_same_id():
+def test_offsets_do_not_match_another_document_with_the_same_id():
     sample = Sample(response=CLAIM, documents=[{"id": "report", "text": RAIN}, {"id": "report", "text": BRIDGE}])
     found = Passage(id="report#1", document="report", text=RAIN[:20], start=0, end=20)
     query, form = Query(specific=CLAIM, general=""), KnowledgeForm.UNSTRUCTURED
@@ -74,13 +74,13 @@ PADDING = st.lists(SENTENCES.map(" ".join), max_size=8).map("\n\n".join)
 
 
 @given(PADDING, PADDING, st.integers(7, 60))
-def test_paragraphs_around_what_was_found_change_nothing(before, after, limit):
+def test_windows_do_not_depend_on_surrounding_paragraphs(before, after, limit):
     _, alone = choose(CLAIM, [BRIDGE], limit, found=BRIDGE)
     _, among = choose(CLAIM, [f"{before}\n\n{BRIDGE}\n\n{after}"], limit, found=BRIDGE)
     assert among.text == alone.text and word_count(alone.text) <= limit
 
 
-def test_many_short_texts_are_remembered_and_few_long_ones():
+def test_many_short_texts_are_cached_and_few_long_ones():
     short, *_ = [window_sentences(f"Hill {i} is high.", 60) for i in range(100)]
     long, *_ = [window_sentences(f"{i}. {'A hill. ' * MAX_CACHED_CHARS}"[: MAX_CACHED_CHARS + 1], 60) for i in range(12)]
     assert window_sentences("Hill 0 is high.", 60) is short

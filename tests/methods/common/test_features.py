@@ -1,4 +1,4 @@
-"""Evidence features: numbers, names, coverage and negation, compared as a careful reader would."""
+"""Evidence features: numbers, names, coverage and negation."""
 
 import pytest
 from hypothesis import given
@@ -29,7 +29,7 @@ def test_a_negation_on_one_side_differs():
     assert features("The bridge is not open.", "The bridge never opened.")["negation_differs"] == 0
 
 
-def test_words_that_stand_there_count_for_little_where_the_source_says_the_contrary():
+def test_covered_words_count_little_where_the_source_contradicts():
     exchanged = Probabilities(0.05, 0.9, 0.05)
     reading = VerifierScores(exchanged, (exchanged,), ("Ann phoned Ben.",), 0.05, exchanged)
     found = claim_features("Ben phoned Ann.", reading, "Ann phoned Ben.")

@@ -1,4 +1,4 @@
-"""Judgments by an LLM: where the confidence comes from, votes, and the second form of knowledge."""
+"""Judgments by an LLM: the source of the confidence, votes, and the second form of knowledge."""
 
 from collections.abc import Iterator
 
@@ -33,7 +33,7 @@ def test_the_most_probable_label_counts_and_not_the_one_that_was_written_first()
 @pytest.mark.parametrize(
     "choices", [{}, {"CORRECT": float("nan")}, {"CORRECT": -1.0, "INCORRECT": 2.0}, {"CORRECT": 0.0}, {"YES": 1.0}]
 )
-def test_without_usable_probabilities_the_other_form_is_asked_and_the_verdict_says_so(choices):
+def test_without_usable_probabilities_the_other_form_is_judged_and_the_verdict_notes_it(choices):
     thinker = Thinker([HOP])
     thinker.raw = {("label", i): Completion("CORRECT", choices=choices) for i in range(2)}
     segment = check(thinker, SAMPLE, PAGES).segments[0]
@@ -70,7 +70,7 @@ def test_the_majority_of_votes_counts_with_its_share():
     ("labels", "expected"),
     [(["CORRECT", "INCORRECT"], Label.INCORRECT), (["CORRECT", "INCONCLUSIVE"], Label.INCONCLUSIVE)],
 )
-def test_a_tie_goes_to_the_more_careful_label(labels, expected):
+def test_a_tie_goes_to_inconclusive_then_incorrect(labels, expected):
     verdict = check(votes(labels), SAMPLE, PAGES, llm={"votes": 2}, second_opinion="never")
     assert verdict.segments[0].base.label is expected
 

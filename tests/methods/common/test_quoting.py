@@ -1,4 +1,4 @@
-"""What an LLM quotes of its sources: whole sentences, byte for byte."""
+"""Quotations in a rationale: whole sentences of the sources, verbatim."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_the_sentences_of_quotations_are_kept(rationale, expected):
     assert step.knowledge.text == (" ".join(expected) or NO_INFORMATION)
 
 
-def test_a_supported_claim_rests_on_the_nearest_sentence_where_nothing_is_quoted():
+def test_a_supported_claim_quotes_the_nearest_sentence_where_the_model_quotes_none():
     (quote,) = quote_step("The bridge opened in 1932.", "So it is.", PASSAGES, 0.9).knowledge.quotes
     assert quote.text == "The bridge opened in 1932." and quote.relevance == 1.0
     assert quote_step("Pigs can fly.", "So it is.", PASSAGES, 0.9).knowledge.is_empty

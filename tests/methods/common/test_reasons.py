@@ -1,4 +1,4 @@
-"""Why a text is left open, and how the sources stand to one that is wrong: by whole checks with scripted models."""
+"""Reasons of inconclusive verdicts and relations of incorrect ones, by whole checks with scripted models."""
 
 import pytest
 from pydantic import ValidationError
@@ -43,14 +43,14 @@ def claim(response, *knowledge):
     return Sample(id="c", response=response, knowledge=knowledge)
 
 
-def test_nothing_retrieved_is_told_from_passages_on_something_else():
+def test_nothing_retrieved_differs_from_off_topic_passages():
     said = Sample(id="m", response="Ilse Brand played the lute.")
     assert thought(Thinker([HOP]), said).inconclusive_reason is InconclusiveReason.NOTHING_RETRIEVED
     off = thought(Thinker([HOP]), said, {"a": "Ilse Brand was born in Oslo."})
     assert off.inconclusive_reason is off.segments[0].inconclusive_reason is InconclusiveReason.OFF_TOPIC
 
 
-def test_the_encoder_tells_sources_on_something_else():
+def test_the_encoder_recognises_off_topic_sources():
     verdict = read(Sample(id="u", question="When was the tower of Ulm built?", response="In 1890.", knowledge="Bees make honey."))
     assert (verdict.label, verdict.inconclusive_reason) == (Label.INCONCLUSIVE, InconclusiveReason.OFF_TOPIC)
 
@@ -62,7 +62,7 @@ def test_the_encoder_tells_sources_on_something_else():
         ((BUILT, BUILT), InconclusiveReason.UNSURE),
     ],
 )
-def test_between_the_borders_quotes_on_both_sides_are_a_conflict_and_else_the_judge_is_unsure(sources, why):
+def test_between_thresholds_opposing_quotes_are_a_conflict_and_else_the_judge_is_unsure(sources, why):
     verdict = read(claim(BUILT, *sources), *BAND, says=lambda pair: NO if "1377" in pair.premise else YES)
     assert (verdict.label, verdict.inconclusive_reason) == (Label.INCONCLUSIVE, why)
 
@@ -76,13 +76,13 @@ def both_forms(base, other):
     return Script({(KnowledgeForm.UNSTRUCTURED, "*"): base, (KnowledgeForm.STRUCTURED, "*"): other})
 
 
-def test_one_form_open_and_the_other_not_is_a_disagreement():
+def test_one_inconclusive_form_is_a_disagreement():
     script = both_forms((Label.CORRECT, 0.5), (Label.INCONCLUSIVE, 0.9))
     verdict, _ = scripted(KnowHalu(script), claim("Ada wrote.", "Ada Lovelace wrote the notes in 1843."))
     assert (verdict.label, verdict.inconclusive_reason) == (Label.INCONCLUSIVE, InconclusiveReason.FORMS_DISAGREE)
 
 
-def test_a_border_between_forms_that_disagree_says_so():
+def test_a_probability_between_thresholds_is_explained_by_disagreeing_forms():
     script = both_forms((Label.CORRECT, 0.7), (Label.INCORRECT, 0.7))
     method = CalibratedMethod(KnowHalu(script, KnowHaluOptions(second_opinion="always")), DecisionRule(low=0.1, high=0.9))
     verdict, _ = scripted(method, claim("Ada wrote.", "Ada Lovelace wrote the notes in 1843."))
@@ -96,7 +96,7 @@ def test_a_text_that_claims_nothing_has_nothing_to_check(method):
 
 
 @pytest.mark.parametrize("method", ["knowhalu", "conli", "factored"])
-def test_what_is_contradicted_is_told_from_what_is_not_in_the_sources(method):
+def test_contradicted_and_unmentioned_texts_have_different_relations(method):
     source = "The tower of Ulm was built in 1377 by Ulrich."
     against = read(claim(BUILT, source), f"method={method}", says=lambda pair: NO)
     silent = read(
@@ -107,13 +107,13 @@ def test_what_is_contradicted_is_told_from_what_is_not_in_the_sources(method):
     assert silent.inconclusive_reason is None and silent.segments[0].relation is Relation.NEUTRAL
 
 
-def test_what_a_summarys_document_leaves_open_is_not_in_the_sources():
+def test_an_inconclusive_detail_of_a_summary_is_neutral():
     sample = Sample(id="s", response=BUILT, documents=BUILT)
     assert asked_once("few-shot", sample, Model(label=OPEN)).relation is Relation.NEUTRAL
     assert asked_once("few-shot", sample, Model(label=WRONG)).relation is Relation.CONTRADICTION
 
 
-def test_a_judge_that_knows_no_third_label_does_not_tell_how_the_sources_stand():
+def test_a_binary_judge_gives_no_relation_to_the_sources():
     sample = Sample(id="s", response=BUILT, knowledge=BUILT)
     verdict = asked_once("halueval-knowledge", sample, Model(label={"CORRECT": 0.2, "INCORRECT": 0.8}))
     assert (verdict.label, verdict.relation) == (Label.INCORRECT, None)

@@ -1,4 +1,4 @@
-"""The sources of a check: all that a sample brings along, the nearest chunks of too much, or an index."""
+"""The sources of a check: given sources, nearest chunks of long ones, or an index."""
 
 from knowhalu.methods.common.sources import given_or_retrieved_passages, given_passages, retrieve_passages
 from knowhalu.requests import Search
@@ -30,13 +30,13 @@ def test_given_texts_are_passages_of_their_own_with_their_titles():
     assert lake.document == "b"
 
 
-def test_what_has_room_is_read_whole_and_nothing_is_searched():
+def test_sources_within_the_limit_are_read_whole_without_a_search():
     asked, passages = run(given_or_retrieved_passages(Sample(response="x", documents=(A, B)), ["x"], words=8))
     assert not asked
     assert [p.document for p in passages] == ["a", "b"]
 
 
-def test_of_too_much_the_nearest_chunks_come_in_the_order_of_the_documents():
+def test_long_sources_are_read_by_nearest_chunks_in_document_order():
     sample = Sample(response="x", documents=(A, B), knowledge=("word " * 200,))
     late, early = found("b", 0, B.text), found("a", 0, A.text)
     asked, passages = run(given_or_retrieved_passages(sample, ["q1", "q2"], words=160), [[late], [early, late]])
@@ -45,7 +45,7 @@ def test_of_too_much_the_nearest_chunks_come_in_the_order_of_the_documents():
     assert passages == (early, late)
 
 
-def test_without_sources_the_index_is_asked():
+def test_without_sources_the_index_is_searched():
     one = found("w", 0, "x")
     asked, passages = run(given_or_retrieved_passages(Sample(response="x"), ["q"], words=100, k=3), [[one]])
     assert asked == [Search(("q",), 3)]

@@ -1,4 +1,4 @@
-"""Claims in words of their own, and where in the response they are made."""
+"""Locating claims in the response."""
 
 import pytest
 
@@ -22,12 +22,12 @@ PIECE = Span(6, 70, TEXT[6:70])
         ("", PIECE.text),
     ],
 )
-def test_a_claim_stands_in_the_sentence_that_is_most_like_it(claim, expected):
+def test_a_claim_is_located_in_the_most_similar_sentence(claim, expected):
     at = locate_claim(claim, PIECE)
     assert at.text == expected == TEXT[at.start : at.end]
 
 
-def test_a_finding_says_how_the_sources_stand_to_a_claim():
+def test_a_finding_has_the_relation_of_the_sources_to_the_claim():
     judgment = Judgment(label=Label.INCORRECT, confidence=0.9, p_supported=0.05, rationale="It says Graz.")
     found = claim_finding("Fritz Lang was born in Vienna.", judgment, PIECE)
     assert (found.relation, found.p_supported, found.reason) == (Relation.CONTRADICTION, 0.05, "It says Graz.")

@@ -1,4 +1,4 @@
-"""CoNLI by the encoder: sentences by the calibrated model, entities by where they stand, with scripted probabilities."""
+"""CoNLI by the encoder: sentences by the calibrated model, entities by their context, with scripted probabilities."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def alone(text, entity, scores=YES, passages=(PAGE,)):
         ("The WTC paid for the paint.", "WTC"), ("Two workers had died in a fall.", "Two workers"),
     ],
 )  # fmt: skip
-def test_what_stands_in_its_place_is_entailed(text, entity):
+def test_an_entity_in_its_context_is_entailed(text, entity):
     judgment, _ = alone(text, entity)
     assert judgment.label is Label.CORRECT and judgment.p_supported > 0.8 and judgment.form is None
     (quote,) = judgment.steps[0].knowledge.quotes
@@ -53,28 +53,28 @@ def test_what_stands_in_its_place_is_entailed(text, entity):
 @pytest.mark.parametrize(
     ("text", "entity", "said"),
     [
-        ("The bridge opened on 12 March 1932.", "12 March 1932", "nowhere"),
-        ("Ilse Brand cut the ribbon.", "Ilse Brand", "nowhere"),
+        ("The bridge opened on 12 March 1932.", "12 March 1932", "do not contain it"),
+        ("Ilse Brand cut the ribbon.", "Ilse Brand", "do not contain it"),
         ("Paul Kovacs paid the workers in Leeds.", "Paul Kovacs", "only 50% of it"),
-        ("Leeds paid for the paint of 1929.", "1929", "not where they speak of this"),
+        ("Leeds paid for the paint of 1929.", "1929", "but in another context"),
     ],
 )
-def test_what_is_missing_or_stands_elsewhere_is_not(text, entity, said):
+def test_an_entity_that_is_missing_or_in_another_context_is_not_supported(text, entity, said):
     judgment, _ = alone(text, entity, NO)
     assert judgment.label is Label.INCORRECT and judgment.p_supported < 0.5 and said in judgment.rationale
 
 
-def test_a_count_that_is_not_in_the_sources_may_have_been_worked_out():
+def test_a_count_that_is_not_in_the_sources_may_be_derived():
     judgment, _ = alone("The bridge opened six years before the paint came.", "six years")
     assert judgment.label is Label.CORRECT and "may follow" in judgment.rationale
 
 
-def test_what_the_sources_neither_have_nor_contradict_is_neutral():
+def test_an_entity_that_sources_neither_have_nor_contradict_is_neutral():
     judgment, _ = alone("The architect was Ilse Brand.", "Ilse Brand", UNSURE)
     assert judgment.label is Label.INCONCLUSIVE and judgment.steps[0].knowledge.quotes[0].contradicted == 0.0
 
 
-def test_the_clause_around_an_entity_is_read_where_it_stands_and_where_its_matter_is():
+def test_the_clause_of_an_entity_is_scored_at_its_place_and_at_its_context():
     text = "The paint came from Leeds in 1998, and the mayor who cut the ribbon was Anna Kovacs."
     _, (request,) = alone(text, "1998")
     assert {p.claim for p in request.pairs} == {"The paint came from Leeds in 1998,"}
@@ -83,7 +83,7 @@ def test_the_clause_around_an_entity_is_read_where_it_stands_and_where_its_matte
     assert clause_of("It opened, in 1932.", find_entities("It opened, in 1932.")[0]) == "It opened, in 1932."
 
 
-def test_without_views_nothing_is_asked():
+def test_without_source_sentences_no_request_is_made():
     judgment, asked = alone("It opened in 1932.", "1932", passages=())
     assert judgment.label is Label.INCONCLUSIVE and judgment.p_supported == 0.0 and not asked
 
@@ -104,7 +104,7 @@ def test_marks_in_a_name_are_looked_for_as_they_stand(entity, share):
     assert entity_match(entity, "a boy band, NSYNC") == share
 
 
-def test_the_place_of_the_matter_is_told_from_that_of_the_entity():
+def test_the_context_of_an_entity_may_differ_from_its_place():
     text = "Leeds paid for the paint of 1929."
     focus = next(e for e in find_entities(text) if e.text == "1929")
     found = find_entity_support(text, focus, sentences_in_context([PAGE]))

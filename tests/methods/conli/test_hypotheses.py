@@ -1,4 +1,4 @@
-"""Which sentences of a response are checked: exact spans, whole sentences, and noise that is named."""
+"""Selection of hypotheses: exact spans, whole sentences, and noise with its reason."""
 
 import pytest
 from hypothesis import given, settings
@@ -44,7 +44,7 @@ def test_every_sentence_is_either_checked_or_named_with_its_reason(text, answers
         ("  \n ", []),
     ],
 )  # fmt: skip
-def test_speech_brackets_numbers_and_wrapped_lines_stay_with_their_sentence(text, expected):
+def test_speech_brackets_numbers_and_wrapped_lines_stay_in_their_sentence(text, expected):
     assert [s.text for s in split_response(text)] == expected
 
 
@@ -72,7 +72,7 @@ def test_noise_is_left_out_and_named(noise, reason):
      "Thanks to the rain, the river rose.", "1889.", "Hope sank when the mine shut.", 
      "In 1990 it had two parts: a nave and a tower.", "- **Cost**: four million", "Welcome rain fell on Monday."],
 )  # fmt: skip
-def test_what_claims_something_is_kept(claim):
+def test_sentences_with_claims_are_kept(claim):
     assert len(select_hypotheses(f"It is long. \n\n{claim}\n\nIt is old.").hypotheses) == 3
 
 
@@ -87,7 +87,7 @@ def test_one_word_is_checked_where_it_is_the_whole_response_or_answers_a_questio
     assert not select_hypotheses("Hello!").hypotheses
 
 
-def test_all_but_markup_is_kept_where_selection_is_off():
+def test_without_selection_only_markup_is_left_out():
     chosen = select_hypotheses("Hello! Who built it?\n---", keep_all=True)
     assert len(chosen.hypotheses) == 2 and len(chosen.dropped) == 1
 

@@ -1,4 +1,4 @@
-"""CoNLI by an LLM, with scripted replies: single and batched form, what cannot be read, and hostile text."""
+"""CoNLI by an LLM with scripted replies: single and batched form, unreadable replies, and hostile text."""
 
 import pytest
 from hypothesis import given, settings
@@ -81,7 +81,7 @@ def test_the_reason_comes_first_and_the_label_under_constraint():
 
 
 @pytest.mark.parametrize(("shares", "label"), [(WRONG, Label.INCORRECT), (NEITHER, Label.INCONCLUSIVE)])
-def test_contradiction_and_neutral_both_fail_and_are_told_apart(shares, label):
+def test_contradiction_and_neutral_both_fail_with_their_relation(shares, label):
     verdict = check(Model({"1932": shares}), FIRST)
     assert verdict.hallucinated is True and verdict.segments[0].base.label is label and not verdict.segments[0].findings
     assert verdict.probability == pytest.approx(1 - shares["ENTAILMENT"])
@@ -94,13 +94,13 @@ def test_the_sentence_of_the_source_that_the_reason_names_is_quoted():
     assert SOURCE[evidence.document_start :].startswith(evidence.quote)
 
 
-def test_a_question_stands_before_the_hypotheses_and_the_sources_before_it():
+def test_sources_come_before_the_question_and_the_question_before_hypotheses():
     model = Model()
     check(model, "In 1932.", question="When did it open?")
     assert SECTION.findall(tail(model.llm.history[0])) == ["Source 1", "Question", "Hypothesis 1", "Judgment 1"]
 
 
-def test_a_label_without_a_probability_says_so():
+def test_a_label_without_a_probability_is_noted():
     verdict = check(Model({"1932": {}}), FIRST, levels="sentence")
     base = verdict.segments[0].base
     assert (base.confidence_source, base.confidence, base.p_supported) == ("none", 0.0, 1.0)
@@ -157,21 +157,21 @@ def test_only_what_has_no_single_answer_is_asked_again(first):
     assert FIRST not in second.partition("### Hypothesis 1:")[2] and f"### Hypothesis 1: {SECOND}" in second
 
 
-def test_what_a_model_adds_below_a_label_is_not_the_label():
+def test_text_below_a_label_is_ignored():
     read = read_hypothesis_answers(
         FINE + "\n\nIn summary, hypothesis 1 is a CONTRADICTION of the sources.", 2, LABEL_BY_WORD, whole=True
     )
     assert [read[n].label for n in (1, 2)] == [Label.CORRECT, Label.INCONCLUSIVE]
 
 
-def test_a_kept_batch_that_cannot_be_read_is_asked_of_the_model_once_more():
+def test_a_cached_batch_that_cannot_be_read_is_requested_from_the_model():
     model = Model(batches=[Completion(" no idea", reused=True), FINE])
     verdict = check(model, batched=True, levels="sentence")
     assert [s.base.label for s in verdict.segments] == [Label.CORRECT, Label.INCONCLUSIVE]
     assert [request.bypass_cache for request in model.llm.history] == [False, True]
 
 
-def test_what_is_not_answered_twice_is_a_failure_with_the_raw_reply():
+def test_a_hypothesis_without_an_answer_twice_is_a_failure_with_the_raw_reply():
     model = Model(batches=[answers((1, "It did.", "ENTAILMENT")), " no idea"])
     failure = check(model, batched=True, levels="sentence")
     assert isinstance(failure, Failure) and (failure.stage, failure.reply) == ("judge", " no idea")
@@ -190,7 +190,7 @@ def test_a_reply_that_was_cut_off_loses_its_last_reason_only():
     assert set(read_hypothesis_answers(f"### Judgment 1:{FINE}", 2, LABEL_BY_WORD, whole=True)) == {1, 2}
 
 
-def test_marks_are_not_needed_in_a_reply():
+def test_headings_without_marks_are_read():
     assert set(read_hypothesis_answers(FINE.replace("### ", "**").replace(":", ":**"), 2, LABEL_BY_WORD, whole=True)) == {1, 2}
 
 
@@ -232,7 +232,7 @@ HEADINGS = st.sampled_from(["### Judgment 1:", "### Label 1:", "### Label 2: NEU
 
 
 @given(st.lists(st.one_of(HEADINGS, st.text())).map("".join))
-def test_whatever_is_replied_to_a_batch_is_an_answer_or_none(reply):
+def test_any_reply_to_a_batch_is_an_answer_or_none(reply):
     found = read_hypothesis_answers(reply, 2, LABEL_BY_WORD, whole=True)
     assert set(found) <= {1, 2} and all(isinstance(a.label, Label) and a.reason for a in found.values())
 
@@ -256,7 +256,7 @@ def test_the_demonstrations_show_all_three_relations_in_several_fields(level):
          'type = "x"\nreason = "r"\nlabel = "NEUTRAL"\n', "must stand in the text"),
     ],
 )  # fmt: skip
-def test_a_fault_in_a_file_of_ones_own_is_named(tmp_path, file, text, said):
+def test_a_fault_in_a_users_file_is_named(tmp_path, file, text, said):
     path = tmp_path / "conli" / file
     path.parent.mkdir(parents=True)
     path.write_text(text)

@@ -1,4 +1,4 @@
-"""CoNLI's algorithm by a scripted reasoner: both levels, only one, merging, sources, and what is left unchecked."""
+"""CoNLI's algorithm with a scripted reasoner: both levels, one level, merging, sources, and skipped sentences."""
 
 import pytest
 
@@ -76,7 +76,7 @@ def test_a_text_passes_if_all_sentences_and_all_entities_do():
 
 
 @pytest.mark.parametrize(("label", "relation"), [(NO, Relation.CONTRADICTION), (OPEN, Relation.NEUTRAL)])
-def test_contradicted_and_neutral_sentences_are_hallucinated_and_their_entities_are_not_asked(label, relation):
+def test_contradicted_and_neutral_sentences_are_hallucinated_without_checking_entities(label, relation):
     verdict, script, _ = check(f"{FIRST} {SECOND}", {SECOND: (label, 0.2)})
     assert (verdict.label, verdict.hallucinated, verdict.kind) == (NO, True, HallucinationKind.FACTUAL)
     assert [s.label for s in verdict.segments] == [YES, NO]
@@ -97,7 +97,7 @@ def test_one_entity_fails_a_sentence_that_passed_as_a_whole(label, relation):
     assert verdict.reason == f"“Hexley”: entity {label}"
 
 
-def test_the_spans_of_sentences_and_entities_stand_in_the_response():
+def test_sentences_and_entities_have_exact_offsets_in_the_response():
     response = f"  Hello!\n- {FIRST}\n- {SECOND}"
     verdict, _, _ = check(response, {(SECOND, "Hexley"): (NO, 0.1)})
     assert [response[s.start : s.end] for s in verdict.segments] == [FIRST, SECOND] == [s.text for s in verdict.segments]
@@ -120,7 +120,7 @@ def test_entities_alone_judge_every_sentence_that_has_one():
     assert verdict.segments[1].base.rationale == "entity CORRECT" and verdict.probability == pytest.approx(0.4)
 
 
-def test_what_is_left_out_is_in_the_verdict_with_its_reason():
+def test_skipped_sentences_are_in_the_verdict_with_their_reason():
     response = f"Hello there! {FIRST} Was it raining? I hope this helps!"
     verdict, script, _ = check(response)
     assert [u.text for u in verdict.skipped] == ["Hello there!", "Was it raining?", "I hope this helps!"]
@@ -130,7 +130,7 @@ def test_what_is_left_out_is_in_the_verdict_with_its_reason():
     assert len(kept.segments) == 4 and not kept.skipped
 
 
-def test_where_nothing_is_claimed_there_is_nothing_to_decide():
+def test_a_text_without_claims_is_not_decided():
     verdict, script, searches = check("Hello! How are you?")
     assert (verdict.label, verdict.hallucinated, verdict.probability) == (OPEN, None, 0.5)
     assert "nothing to check" in verdict.reason and len(verdict.skipped) == 2
@@ -147,14 +147,14 @@ def test_short_sources_are_read_whole_and_long_ones_by_chunks():
     assert check(FIRST)[2] == []
 
 
-def test_without_sources_an_index_is_asked_for_each_sentence():
+def test_without_sources_an_index_is_searched_for_each_sentence():
     page = Passage(id="p", title="Bridge", text=SOURCE, end=len(SOURCE))
     verdict, _, searches = check(f"{FIRST} {SECOND}", source=None, found=[page], passages=5)
     assert [(s.queries, s.k, s.documents) for s in searches] == [((FIRST,), 5, ()), ((SECOND,), 5, ())]
     assert verdict.hallucinated is False
 
 
-def test_what_no_passage_speaks_of_stays_open_without_asking_but_in_a_summary_it_is_wrong():
+def test_unmentioned_text_is_inconclusive_without_a_request_and_incorrect_in_a_summary():
     verdict, script, _ = check(FIRST, source=None)
     assert (verdict.label, verdict.hallucinated, verdict.probability) == (OPEN, None, 0.5)
     assert not script.asked and verdict.segments[0].base.confidence_source == "none"

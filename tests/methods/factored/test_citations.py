@@ -1,4 +1,4 @@
-"""Citations: what is one, where it stands, and that the parser takes any text."""
+"""Citations in text: which words are one, their offsets, and that the parser accepts any text."""
 
 import pytest
 from hypothesis import given
@@ -59,7 +59,7 @@ def test_numbers(text, expected):
 
 
 @pytest.mark.parametrize("text", NONE)
-def test_what_only_looks_like_a_citation_is_none(text):
+def test_text_that_resembles_a_citation_is_none(text):
     assert find_citations(text) == []
 
 
@@ -78,7 +78,7 @@ texts = st.one_of(st.text(max_size=200), st.lists(pieces, max_size=40).map("".jo
 
 
 @given(texts)
-def test_any_text_is_read_and_every_citation_stands_where_it_says(text):
+def test_citations_of_any_text_have_exact_offsets(text):
     for citation in find_citations(text):
         stretch = text[citation.start : citation.end]
         assert 0 <= citation.opens <= citation.start < citation.end <= citation.closes <= len(text)

@@ -1,4 +1,4 @@
-"""Which sources a citation means, and what a claim says without its citations."""
+"""The sources that a citation refers to, and claims without their citations."""
 
 import pytest
 from hypothesis import given
@@ -60,11 +60,11 @@ def test_a_number_is_that_of_an_id_or_title_or_else_the_place(named, number, ids
     ("text", "said"),
     [
         ("[9]", "no source has the number 9; there are 6"),
-        ("Ling (2012)", "none of the 6 sources has Ling and 2012 in its title or id; Ling is there with 2009"),
+        ("Ling (2012)", "none of the 6 sources has Ling and 2012 in its title or id; Ling is listed with 2009"),
         ("Nobody et al. (2001)", "none of the 6 sources has Nobody and 2001 in its title or id"),
     ],
 )
-def test_the_reason_names_what_was_looked_for(text, said):
+def test_the_reason_of_a_mismatch_names_authors_year_or_number(text, said):
     assert mismatch_reason(find_citations(text)[0], PAPERS) == said
 
 
@@ -94,7 +94,7 @@ PIECES = ["Ling (2009)", "(Smith, 2010)", "[1]", " found that ", "\ufffc", "a"]
 
 
 @given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), max_size=9))
-def test_a_claim_is_never_left_without_a_word(pieces):
+def test_a_claim_without_its_citations_always_has_a_word(pieces):
     claim = "".join(pieces)
     said = strip_citations(claim)
     assert said == claim or any(c.isalpha() for c in said)

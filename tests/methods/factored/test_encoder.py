@@ -36,14 +36,14 @@ def test_each_clause_is_judged_alone():
     assert {p.claim for p in pairs} == {f.text for f in findings}
 
 
-def test_evidence_stands_in_the_source():
+def test_evidence_is_verbatim_in_the_source():
     verdict, _ = check("The bridge was built in 1932.", "nothing")
     assert verdict.hallucinated is False and verdict.evidence
     for e in verdict.evidence:
         assert SOURCE[e.document_start : e.document_start + len(e.quote)] == e.quote
 
 
-def test_a_question_stands_by_an_answer_of_one_claim_only():
+def test_only_an_answer_of_one_claim_is_judged_with_its_question():
     _, alone = check("In 1932.", "x", question="When was the bridge built?")
     _, more = check("It was built in 1932. It is 503 metres long.", "x", question="When was the bridge built?")
     assert any(p.question for p in alone) and not any(p.question for p in more)
@@ -58,7 +58,7 @@ def test_refusals_and_questions_have_nothing_to_check():
     "text", ["", "[]", "{}", '{"thetas": {"product": 0.5}, "typical": 1, "reference": 1}', json.dumps(STANDARD | {"typical": 0}),
              json.dumps(STANDARD | {"thetas": dict.fromkeys(COMBINATION_RULES, 2)}), json.dumps(STANDARD | {"reference": "many"})]
 )  # fmt: skip
-def test_a_damaged_file_of_thetas_is_named_with_its_cure(tmp_path, text):
+def test_a_damaged_file_of_thetas_is_named_with_the_remedy(tmp_path, text):
     (tmp_path / "factored.json").write_text(text)
     with pytest.raises(ModelError, match=r"factored\.json: .*fit them with scripts/fit_theta\.py"):
         load_combination_calibration(tmp_path)

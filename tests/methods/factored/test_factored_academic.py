@@ -1,4 +1,4 @@
-"""Factored Verification of academic text: each sentence by what it cites, and citations that fit nothing."""
+"""Factored Verification of academic text: sentences by their cited sources, and unmatched citations."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def check(response, documents=(LING, BENTON), reader=None, knowledge=(), **optio
     return drive(FactoredAcademic(reader or Reader(), FactoredOptions(**options)), sample)[0]
 
 
-def test_a_sentence_is_held_against_the_cited_source_only_and_without_its_citation():
+def test_a_sentence_is_checked_by_its_cited_source_only_and_without_its_citation():
     reader = Reader()
     verdict = check("Ling (2009) found that creatine helps. It helps vegetarians (Benton, 2010).", reader=reader)
     assert reader.asked == [("Creatine helps", ["ling2009"]), ("It helps vegetarians", ["benton2010"])]
@@ -41,7 +41,7 @@ def test_a_sentence_is_held_against_the_cited_source_only_and_without_its_citati
     assert verdict.segments[0].findings[0].text == "Ling (2009) found that creatine helps"
 
 
-def test_what_another_source_says_does_not_support_it():
+def test_another_source_does_not_support_a_cited_claim():
     assert check("Ling (2009) found that it helps vegetarians.").hallucinated is True
 
 
@@ -51,7 +51,7 @@ def test_all_the_sources_that_a_sentence_cites_are_read_in_their_order():
     assert reader.asked == [("Creatine helps vegetarians", ["ling2009", "benton2010"])]
 
 
-def test_a_made_up_citation_is_a_finding_and_a_hallucination():
+def test_an_unmatched_citation_is_a_finding_and_a_hallucination():
     response = "Creatine helps [1] (Nobody et al., 2011)."
     verdict = check(response)
     citation = verdict.segments[0].findings[-1]
@@ -67,7 +67,7 @@ def test_a_made_up_citation_is_a_finding_and_a_hallucination():
     assert "1 claim and 1 unmatched citation" in verdict.reason
 
 
-def test_a_made_up_citation_alone_leaves_nothing_to_hold_the_claim_against():
+def test_an_unmatched_citation_alone_leaves_its_claim_without_sources():
     reader = Reader()
     verdict = check("Ling (2009) found that creatine helps. Nobody (2011) found that pigs fly.", reader=reader)
     assert len(reader.asked) == 1 and [f.unit for f in verdict.segments[1].findings] == ["citation"]
@@ -75,20 +75,20 @@ def test_a_made_up_citation_alone_leaves_nothing_to_hold_the_claim_against():
 
 
 @pytest.mark.parametrize(("claim", "hallucinated"), [("helps", None), ("harms", True)])
-def test_a_made_up_citation_may_leave_the_text_open(claim, hallucinated):
+def test_an_unmatched_citation_may_make_the_text_inconclusive(claim, hallucinated):
     verdict = check(f"Creatine {claim} [1, 7].", unmatched="inconclusive", theta=0.5)
     assert verdict.hallucinated is hallucinated
     assert verdict.segments[0].findings[-1].label is Label.INCONCLUSIVE
     assert "left open: “7” (no source has the number 7; there are 2)" in verdict.reason
 
 
-def test_only_unmatched_citations_and_the_text_is_open_where_the_option_says_so():
+def test_a_text_of_unmatched_citations_is_inconclusive_by_option():
     verdict = check("Pigs fly [7].", unmatched="inconclusive")
     assert (verdict.label, verdict.probability) == (Label.INCONCLUSIVE, 0.5)
     assert verdict.reason.startswith("nothing could be checked; left open: “7”")
 
 
-def test_an_ambiguous_citation_is_told_and_one_of_its_sources_is_enough():
+def test_an_ambiguous_citation_is_noted_and_one_of_its_sources_suffices():
     twins = (Document(id="ling2009a", text="x"), Document(id="ling2009b", text="Creatine helps."))
     verdict = check("Ling (2009) found that creatine helps.", twins)
     citation = verdict.segments[0].findings[-1]
@@ -106,14 +106,14 @@ def test_an_ambiguous_citation_in_a_sentence_that_claims_nothing_decides_nothing
     assert check(question, twins).label is Label.INCONCLUSIVE
 
 
-def test_sentences_without_citations_are_left_out_and_said_so():
+def test_sentences_without_citations_are_left_out_and_noted():
     reader = Reader()
     verdict = check("Pigs fly. Ling (2009) found that creatine helps. So there.", reader=reader)
     assert len(reader.asked) == 1 and len(verdict.segments) == 1
     assert verdict.reason.endswith("2 sentences cite no source and were not checked (factored.uncited=all checks them too)")
 
 
-def test_sentences_without_citations_can_be_held_against_all_sources():
+def test_sentences_without_citations_can_be_checked_by_all_sources():
     reader = Reader()
     verdict = check("It helps vegetarians. Ling (2009) found that creatine helps.", reader=reader, uncited="all")
     assert reader.asked[0] == ("It helps vegetarians", ["ling2009", "benton2010"]) and verdict.hallucinated is False

@@ -1,4 +1,4 @@
-"""Factored Verification by an LLM, with scripted replies: every stage, what is refused, and what a model cannot be made to do."""
+"""Factored Verification by an LLM with scripted replies: every stage, refused replies, and hostile text."""
 
 import pytest
 from hypothesis import given, settings
@@ -56,12 +56,12 @@ def test_the_quotation_of_the_reasons_is_the_evidence():
     assert any(e.quote.startswith("Ada Lovelace wrote") for e in verdict.evidence)
 
 
-def test_without_a_quotation_what_is_not_supported_is_contradicted_by_nothing():
+def test_an_unsupported_claim_without_a_quotation_has_no_contradicting_quote():
     verdict = check(Verifier(WRONG, {}, LISTED), sample())
     assert all(e.relation == "supports" for e in verdict.evidence)
 
 
-def test_the_label_goes_on_from_the_reasons_and_sources_stand_first():
+def test_the_label_continues_the_reasons_and_sources_come_first():
     verifier = Verifier(claims=LISTED)
     check(verifier, sample())
     reasons, label = verifier.requests("reasons")[0], verifier.requests("label")[0]
@@ -78,7 +78,7 @@ def test_the_label_alone_costs_one_call_a_claim():
     assert verdict.hallucinated is True and verifier.stages() == ["claims", *["label"] * 3]
     request = verifier.requests("label")[0]
     assert request.prompt.endswith("### Supported:") and "### Reasoning" not in request.prompt
-    assert verdict.segments[0].findings[0].reason == "judged without reasons"
+    assert verdict.segments[0].findings[0].reason == "No reasons were asked for."
 
 
 def test_a_question_is_shown_with_its_answer_and_its_claims():
@@ -88,7 +88,7 @@ def test_a_question_is_shown_with_its_answer_and_its_claims():
     assert verdict.hallucinated is True and verdict.segments[0].findings[0].text == "Ada Lovelace was born in Leeds."
 
 
-def test_without_probabilities_a_label_counts_as_0_or_1_and_the_verdict_says_so():
+def test_without_probabilities_a_label_counts_as_0_or_1_and_the_verdict_notes_it():
     verdict = check(Verifier(WRONG, claims=LISTED, measures=False), sample())
     assert verdict.segments[0].base.features["product"] == 0.0 and verdict.probability == 1.0
     assert "each claim counts as 0 or 1" in verdict.reason and verdict.segments[1].base.confidence_source == "none"
@@ -99,7 +99,7 @@ def test_votes_are_drawn_and_their_share_counts():
     verifier = Verifier(raw=raw)
     verdict = check(verifier, sample("Ada Lovelace wrote."), llm={"votes": 4, "seed": 5})
     (finding,) = verdict.segments[0].findings
-    assert finding.p_supported == 0.75 and "(3 of 4 votes for it)" in finding.reason
+    assert finding.p_supported == 0.75 and "(3 of 4 votes)" in finding.reason
     assert [(r.temperature, r.seed) for r in verifier.requests("reasons")] == [(1.0, 5), (1.0, 6), (1.0, 7), (1.0, 8)]
     assert verdict.segments[0].base.confidence_source == "votes" and "counts as 0 or 1" not in verdict.reason
 
@@ -110,14 +110,14 @@ def test_votes_without_reasons_count_what_was_drawn():
     assert verdict.segments[0].findings[0].p_supported == 0.5
 
 
-def test_a_sentence_that_is_said_to_claim_nothing_is_left_out():
+def test_a_sentence_that_the_model_lists_without_claims_is_left_out():
     verifier = Verifier(claims={"I hope this helps!": []})
     verdict = check(verifier, sample("Ada Lovelace wrote the notes. I hope this helps!"))
     assert verdict.hallucinated is False and "1 of 2 sentences claims nothing" in verdict.reason
 
 
 @pytest.mark.parametrize("claims", [[], ["Ada Lovelace was born."]])
-def test_a_figure_or_name_that_no_claim_has_is_checked_with_its_sentence(claims):
+def test_a_number_or_name_that_no_claim_has_is_checked_with_its_sentence(claims):
     sentence = "Ada Lovelace was born in Leeds in 1815."
     verdict = check(Verifier(claims={sentence: claims}), sample(sentence))
     assert [f.text for f in verdict.segments[0].findings] == [*claims, sentence]
@@ -131,8 +131,8 @@ SENTENCES = ["Ada Lovelace wrote the notes in 1843.", "She was born in Leeds and
     [
         ("Ada wrote.", "a line has no number of a sentence: 'Ada wrote.'"), ("", "sentence 1 has no line"),
         ("7: Ada Lovelace wrote the notes.", "there is no sentence 7"), ("1: Ada Lovelace wrote.", "sentence 2 has no line"),
-        ("1: none\n2: Pigs can fly over mountains.", "the text does not say"),
-        ("1: none\n2: Ada died in 1999.", "does not say"),
+        ("1: none\n2: Pigs can fly over mountains.", "the text does not contain"),
+        ("1: none\n2: Ada died in 1999.", "does not contain"),
         ("1: ...\n2: none", "a claim of sentence 1 is empty"),
         ("2: none\n" + "\n".join(f"1: Ada Lovelace wrote{' the notes' * i}." for i in range(17)), "more than 16 claims"),
     ],
@@ -151,7 +151,7 @@ def test_a_list_that_cannot_be_used_twice_is_a_failure(said):
     assert failure.reason.endswith("also when asked again")
 
 
-def test_a_list_that_was_cut_off_goes_on_where_it_ended():
+def test_a_list_that_was_cut_off_is_continued_where_it_ended():
     cut = Completion("\n1: Ada Lovelace wrote the notes in 1843.\n2: Ada Lov", finish_reason="length")
     verifier = Verifier(raw={("claims", 0): cut, ("claims", 1): " Ada Lovelace died in 1852.\n2: She was born in Leeds."})
     verdict = check(verifier, sample())
@@ -160,7 +160,7 @@ def test_a_list_that_was_cut_off_goes_on_where_it_ended():
     assert [len(s.findings) for s in verdict.segments] == [1, 2]
 
 
-def test_the_last_sentence_of_a_list_that_was_cut_off_is_listed_anew():
+def test_the_last_sentence_of_a_list_that_was_cut_off_is_listed_again():
     cut = "\n1: Ada Lovelace wrote the notes in 1843.\n2: Ada Lovelace was born in Leeds.\n2: Ada Lov"
     told = " Ada Lovelace was born in Leeds.\n2: Ada Lovelace died in 1852."
     verifier = Verifier(raw={("claims", 0): Completion(cut, finish_reason="length"), ("claims", 1): told})
@@ -169,7 +169,7 @@ def test_the_last_sentence_of_a_list_that_was_cut_off_is_listed_anew():
     assert [len(s.findings) for s in verdict.segments] == [1, 2]
 
 
-def test_a_server_that_writes_the_whole_list_anew_is_read():
+def test_a_reply_that_repeats_the_whole_list_is_read():
     whole = (
         "Claims:\n1. Ada Lovelace wrote the notes in 1843.\n- [2] : Ada Lovelace was born in Leeds.\n"
         "**2**: Ada Lovelace died in 1852."
@@ -179,7 +179,7 @@ def test_a_server_that_writes_the_whole_list_anew_is_read():
 
 
 @pytest.mark.parametrize("said", ["Maybe", "", "Yes and no", "It is not supported: No"])
-def test_a_label_that_is_neither_yes_nor_no_is_asked_again_then_a_failure(said):
+def test_a_label_that_is_neither_yes_nor_no_is_retried_then_a_failure(said):
     failure = check(Verifier(raw={("label", 0): said, ("label", 1): said}), sample("Ada Lovelace wrote."))
     assert isinstance(failure, Failure) and failure.stage == "supported" and "neither Yes nor No" in failure.reason
     verifier = Verifier(raw={("label", 0): said, ("label", 1): " No."})
@@ -193,7 +193,7 @@ def test_probabilities_that_cannot_be_used_are_none(choices):
     assert verdict.segments[0].base.confidence_source == "none" and verdict.segments[0].findings[0].p_supported == 1.0
 
 
-def test_missing_reasons_are_begun_anew_then_a_failure():
+def test_missing_reasons_are_retried_from_their_beginning_then_a_failure():
     verifier = Verifier(raw={("reasons", 0): " ", ("reasons", 1): " It fits."})
     verdict = check(verifier, sample("Ada Lovelace wrote."))
     assert verdict.segments[0].findings[0].reason == "It fits."
@@ -207,7 +207,7 @@ def test_a_label_within_the_reasons_decides_nothing():
     assert verdict.hallucinated is True
 
 
-def test_what_the_index_finds_is_read_claim_by_claim():
+def test_retrieved_passages_are_read_claim_by_claim():
     verifier = Verifier()
     verdict = check(verifier, Sample(id="s", response="Vienna lies on the Danube."), {"Vienna": "Vienna lies on the Danube."})
     assert verdict.hallucinated is False and verdict.usage.searches == 1
@@ -232,7 +232,7 @@ def test_the_cited_papers_are_shown_with_their_titles():
     assert verdict.hallucinated is False
 
 
-def test_theta_for_an_llm_is_stated_and_the_users_wins():
+def test_theta_for_an_llm_has_a_default_and_the_setting_overrides_it():
     assert set(DEFAULT_CALIBRATION.thetas.values()) == {0.5}
     assert check(Verifier(), sample("Ada wrote."), theta=0.95).hallucinated is True
 
@@ -246,7 +246,7 @@ def test_theta_for_an_llm_is_stated_and_the_users_wins():
         ("examples/supported.toml", "= 1", r"supported\.toml: not TOML"),
     ],
 )
-def test_prompts_of_ones_own_are_refused_with_their_fault(tmp_path, name, text, said):
+def test_faulty_prompts_of_a_user_are_refused_with_the_fault(tmp_path, name, text, said):
     file = tmp_path / "factored" / name
     file.parent.mkdir(parents=True)
     file.write_text(text)
@@ -279,7 +279,7 @@ def test_the_structure_of_every_prompt_stays_whatever_the_texts(question, text, 
 
 @given(st.lists(hostile, min_size=1, max_size=8), hostile, st.booleans())
 @settings(max_examples=60)
-def test_whatever_a_model_says_a_check_ends_in_a_verdict_or_a_failure_of_its_stage(replies, response, cut):
+def test_any_reply_ends_in_a_verdict_or_a_failure_of_its_stage(replies, response, cut):
     said = iter(replies * 60)
     verifier = Verifier()
     verifier.llm.replies = lambda request: Completion(next(said), finish_reason="length" if cut else "stop")

@@ -1,4 +1,4 @@
-"""The encoder as reasoner: hops, reading, judging, with scripted probabilities."""
+"""The encoder as KnowHalu's reasoner: queries, evidence and judgments, with scripted probabilities."""
 
 import json
 from collections.abc import Callable
@@ -59,8 +59,8 @@ def drive(
         return verdict, requests
 
 
-@pytest.mark.parametrize(("read", "said"), [(YES, "supports it (P 0.95)"), (OPEN, "bears it out as a whole only with P 0.10")])
-def test_a_reason_does_not_say_that_evidence_supports_what_the_verifier_doubts(tmp_path, read, said):
+@pytest.mark.parametrize(("read", "said"), [(YES, "supports it (P 0.95)"), (OPEN, "supports it as a whole only with P 0.10")])
+def test_a_reason_does_not_claim_support_that_the_verifier_does_not_see(tmp_path, read, said):
     passing = {"bias": 9.0, "cut": 0.0, "slack": 0.0, "weights": {"joint_supported": 1.0}}
     reasoner = thinking_by({"claim": passing, "answer": passing}, tmp_path)
     sample = Sample(id="1", response="The tower was built in 1889.", knowledge="The tower was built in 1889.")
@@ -94,7 +94,7 @@ def test_a_contradicted_answer_is_incorrect_and_says_by_what(reasoner):
     ("answer", "kind"),
     [("The tower is tall.", HallucinationKind.OFF_TARGET), ("The tower is crooked.", HallucinationKind.FACTUAL)],
 )
-def test_what_is_borne_out_but_beside_the_question_is_off_target(reasoner, answer, kind):
+def test_a_supported_answer_that_misses_the_question_is_off_target(reasoner, answer, kind):
     sample = Sample(
         id="1", question="Who paid for the tower?", response=answer, knowledge="The tower is tall. The king paid for it."
     )
@@ -102,7 +102,7 @@ def test_what_is_borne_out_but_beside_the_question_is_off_target(reasoner, answe
     assert verdict.hallucinated and verdict.kind is kind
 
 
-def test_sources_on_something_else_leave_it_open(reasoner):
+def test_off_topic_sources_make_a_text_inconclusive(reasoner):
     sample = Sample(
         id="1", question="When was the cathedral of Ulm finished?", response="In 1890.", knowledge="Bees make honey from nectar."
     )
@@ -111,7 +111,7 @@ def test_sources_on_something_else_leave_it_open(reasoner):
 
 
 @pytest.mark.parametrize("said", ["N/A", "-", "...", "None.", "\u200b", "null"])
-def test_a_source_that_says_nothing_is_no_evidence(reasoner, said):
+def test_a_source_without_information_is_no_evidence(reasoner, said):
     sample = Sample(id="1", response="The tower was finished in March 1889.", knowledge=said)
     verdict, requests = drive(KnowHalu(reasoner), sample, lambda p: NO)
     assert (verdict.label, verdict.inconclusive_reason) == (Label.INCONCLUSIVE, InconclusiveReason.OFF_TOPIC)
@@ -173,7 +173,7 @@ def test_a_judgment_weighs_just_the_features_that_are_computed(reasoner):
     assert set(verdict.segments[0].base.features) == FEATURES
 
 
-def test_a_fit_that_weighs_statements_is_read_as_the_question_with_its_answer(tmp_path):
+def test_old_feature_names_are_read_as_the_question_with_its_answer(tmp_path):
     earlier = {"asked_supported": 0.5, "stated_supported": 0.25, "stated_contradicted": -1.0}
     fit = {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": earlier}
     reasoner = thinking_by(WEIGHTS | {"answer": fit}, tmp_path)
@@ -191,7 +191,7 @@ def test_a_folder_without_judgment_weights_is_a_clear_error(tmp_path):
         KnowHaluEncoder(tmp_path)
 
 
-def test_the_words_that_the_evidence_does_not_bear_out_are_named_in_the_response(reasoner):
+def test_unsupported_words_of_the_response_are_marked(reasoner):
     response = "It is tall. It was built in 1789."
     sample = Sample(id="1", response=response, knowledge="The tower is tall. It was built in 1889.")
     at = response.index("1789")
@@ -203,14 +203,14 @@ def test_the_words_that_the_evidence_does_not_bear_out_are_named_in_the_response
     assert "1889" in asked.pairs[0].premise and asked.pairs[0].claim == response
 
 
-def test_no_words_are_asked_for_where_nothing_is_wrong(reasoner):
+def test_no_words_are_marked_where_nothing_is_wrong(reasoner):
     sample = Sample(id="1", response="The tower is tall.", knowledge="The tower is tall.")
     verdict, requests = drive(KnowHalu(reasoner), sample, lambda p: YES, marks=lambda p: (UnsupportedSpan(0, 3, 0.9),))
     assert verdict.segments[0].findings == () and not any(isinstance(r, TagSpans) for r in requests)
 
 
 @pytest.mark.parametrize(("evading", "kind"), [(0.95, HallucinationKind.OFF_TARGET), (0.05, None)])
-def test_an_answer_that_evades_is_off_target_and_no_source_is_shown_for_that(tmp_path, reasoner, evading, kind):
+def test_an_answer_that_misses_the_question_is_off_target_without_any_source(tmp_path, reasoner, evading, kind):
     data = json.loads((tmp_path / "judgment.json").read_text())
     (tmp_path / "judgment.json").write_text(json.dumps({**data, "evades": 0.8}))
     sample = Sample(

@@ -55,7 +55,7 @@ def test_a_contradiction_is_quoted_from_the_knowledge_that_decided():
     assert evidence.probability == pytest.approx(0.998)
 
 
-def test_a_confirmed_answer_rests_on_the_knowledge_of_all_steps():
+def test_a_correct_answer_is_supported_by_the_knowledge_of_all_steps():
     right = {"CORRECT": 0.999, "INCORRECT": 0.0005, "INCONCLUSIVE": 0.0005}
     sample = Sample(id="r", question=QUESTION, response="The director of Metropolis was born in Vienna.")
     verdict = check(Thinker(HOPS, "Knowledge 2 says Vienna.", right), sample, PAGES)
@@ -88,12 +88,12 @@ def test_a_refusal_is_no_hallucination():
 
 
 @pytest.mark.parametrize("logprobs", [(), (float("nan"),), (900.0,)])
-def test_an_extraction_without_usable_probabilities_says_so(logprobs):
+def test_an_extraction_without_usable_probabilities_is_noted(logprobs):
     verdict = check(Thinker(entity="NONE", logprobs=logprobs), Sample(id="o", question=QUESTION, response="Somewhere."), PAGES)
     assert verdict.probability == 1.0 and "no probability" in verdict.reason
 
 
-def test_missing_knowledge_leaves_a_claim_open_without_asking_for_a_judgment():
+def test_missing_knowledge_makes_a_claim_inconclusive_without_a_request():
     thinker = Thinker([Hop("Look it up.", "Did Ilse Brand play the lute?", "What did Ilse Brand play?")])
     verdict = check(thinker, Sample(id="m", response="Ilse Brand played the lute."), PAGES)
     assert (verdict.label, verdict.hallucinated, verdict.task) == (Label.INCONCLUSIVE, None, Task.CLAIM)
@@ -103,7 +103,7 @@ def test_missing_knowledge_leaves_a_claim_open_without_asking_for_a_judgment():
     assert "judge" not in thinker.stages()
 
 
-def test_knowledge_that_no_passage_bears_out_is_shown_and_does_not_count():
+def test_unsupported_knowledge_is_kept_apart_and_does_not_count():
     invented = Hop("Look.", "Was Fritz Lang born in Berlin?", "Where was Fritz Lang born?",
                    "Fritz Lang was born in Vienna. His brother Anton kept bees near Salzburg.")  # fmt: skip
     thinker = Thinker([invented], "Knowledge 1 says Vienna.", WRONG)
@@ -124,7 +124,7 @@ def test_the_judge_sees_queries_and_knowledge_and_no_thoughts():
     assert tail.endswith("### Judgment:")
 
 
-def test_within_a_check_a_prompt_only_grows_at_its_end():
+def test_prompts_of_a_check_grow_only_at_the_end():
     thinker = Thinker(HOPS, SAID, WRONG)
     check(thinker, wrong_answer(), PAGES)
     first, second, third = (r.prompt for r in thinker.requests("query"))
@@ -183,7 +183,7 @@ def test_every_task_has_its_own_demonstrations(sample, heading):
     assert prompt.count(f"### {heading}: ") >= 6 and f"### {heading}: {sample.response}" in prompt
 
 
-def test_an_open_detail_of_a_summary_counts_against_it():
+def test_an_inconclusive_detail_of_a_summary_counts_as_incorrect():
     unsure = {"CORRECT": 0.2, "INCORRECT": 0.1, "INCONCLUSIVE": 0.7}
     hop = Hop("Look.", "Does Vienna lie on the Rhine?", "Where does Vienna lie?", "Vienna lies on the Danube.",
               "(Vienna, lies on, the Danube)")  # fmt: skip
@@ -211,7 +211,7 @@ def test_the_system_prompt_of_the_options_reaches_every_request():
     assert {(r.system, r.seed, r.temperature) for r in thinker.llm.history} == {("Be strict.", 7, 0.0)}
 
 
-def test_the_thresholds_fit_the_source_and_the_users_win():
+def test_thresholds_depend_on_the_source_and_settings_override_them():
     unsure = {"CORRECT": 0.9, "INCORRECT": 0.06, "INCONCLUSIVE": 0.04}
     doubted = check(Thinker(HOPS, choices=unsure), wrong_answer(), PAGES)
     trusted = check(Thinker(HOPS, choices=unsure), wrong_answer(), PAGES, delta1=0.8)
@@ -243,7 +243,7 @@ def test_given_knowledge_is_read_as_it_is_at_every_step():
     assert [e.quote for e in verdict.evidence] == ["He was born in Vienna in 1890."]  # the other only says who he is
 
 
-def test_an_extraction_without_a_reason_is_begun_anew():
+def test_an_extraction_without_a_reason_is_retried_from_its_beginning():
     thinker = Thinker(entity="Berlin", raw={("extract", 0): "Berlin", ("extract", 1): " The answer names a city."}, hops=HOPS)
     verdict = check(thinker, wrong_answer(), PAGES)
     assert verdict.extraction.reason == "The answer names a city."

@@ -88,7 +88,7 @@ BASE, OTHER = KnowledgeForm.UNSTRUCTURED, KnowledgeForm.STRUCTURED
 QA = Sample(id="q", question="When were the notes written?", response="In 1843.", knowledge=SOURCE)
 
 
-def test_a_sure_base_judgment_stands_and_the_other_form_is_not_computed():
+def test_a_confident_base_judgment_is_kept_without_the_other_form():
     script = Script({(BASE, "*"): (Label.CORRECT, 0.9)})
     verdict, _ = drive(KnowHalu(script), QA)
     assert (verdict.label, verdict.hallucinated, verdict.kind) == (Label.CORRECT, False, None)
@@ -191,7 +191,7 @@ def test_passages_of_both_formulations_are_merged_and_put_in_document_order():
     assert [p.start for p in verdict.segments[0].base.steps[0].passages] == [0, 100, 200]
 
 
-def test_evidence_quotes_stand_byte_for_byte_in_the_source_and_in_the_response():
+def test_evidence_is_verbatim_in_the_source_and_in_the_response():
     verdict, _ = drive(KnowHalu(Script({(BASE, "*"): (Label.CORRECT, 0.9)})), QA)
     (evidence,) = verdict.evidence
     assert (

@@ -99,7 +99,7 @@ def test_regret_and_advice_beside_a_refusal_claim_nothing(answer):
         "Unknown Pleasures",
     ],
 )
-def test_a_hedge_that_goes_on_to_a_claim_is_no_refusal(answer):
+def test_a_hedge_followed_by_a_claim_is_no_refusal(answer):
     found = extract_entity("What is told of it?", answer)
     assert not found.refusal and not found.is_none
 

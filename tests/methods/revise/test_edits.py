@@ -1,4 +1,4 @@
-"""Drafts: sentences leave or change, every other character stays."""
+"""Edits: sentences are dropped or replaced, and every other character stays."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +11,8 @@ from knowhalu.methods.revise.edits import (
     make_edits,
     spans_after_edits,
 )
-from knowhalu.results import Segment, apply_edits
+from knowhalu.results import Segment
+from knowhalu.text.edits import apply_edits
 from knowhalu.text.sentences import Span
 from knowhalu.types import Judgment, Label, Sample
 from tests.support.revising import verdict
@@ -35,17 +36,17 @@ def without(text, *dropped):
     return apply_edits(text, make_edits(text, editable_spans(text), dict.fromkeys(dropped, "")).values())
 
 
-def test_a_sentence_in_the_middle_takes_one_separator_along():
+def test_dropping_a_middle_sentence_removes_one_separator():
     assert without("One is here. Two is here. Three is here.", 1) == "One is here. Three is here."
 
 
-def test_the_first_and_the_last_leave_no_white_space_behind():
+def test_dropping_the_first_or_last_sentence_leaves_no_white_space():
     text = "One is here. Two is here.\n"
     assert without(text, 0) == "Two is here.\n"
     assert without(text, 1) == "One is here.\n"
 
 
-def test_paragraphs_stay_apart():
+def test_windows_do_not_cross_paragraphs():
     text = "One is here. Two is here.\n\nThree is here. Four is here."
     assert without(text, 1) == "One is here.\n\nThree is here. Four is here."
     assert without(text, 2) == "One is here. Two is here.\n\nFour is here."
@@ -53,17 +54,17 @@ def test_paragraphs_stay_apart():
     assert without("One is here.\n\nTwo is here.\n\nThree is here.", 1) == "One is here.\n\nThree is here."
 
 
-def test_an_item_of_a_list_leaves_with_its_number_or_mark():
+def test_a_dropped_list_item_takes_its_marker_along():
     assert without("1. One is here.\n2. Two is here.\n3. Three is here.", 1) == "1. One is here.\n3. Three is here."
     assert without("Colours:\n- Red is here.\n- Blue is here.\n", 1) == "Colours:\n- Blue is here.\n"
 
 
-def test_everything_dropped_leaves_nothing_to_read():
+def test_dropping_every_sentence_leaves_an_empty_text():
     assert not without(" One is here. Two is here. ", 0, 1).strip()
 
 
 @given(anything, st.data())
-def test_what_is_not_changed_stays_where_it_is_said_to_be(text, data):
+def test_unchanged_sentences_keep_exact_spans_after_edits(text, data):
     spans = editable_spans(text)
     choice = st.sampled_from([None, "", "New words here."])
     new = {i: put for i in range(len(spans)) if (put := data.draw(choice)) is not None}
@@ -78,24 +79,24 @@ def test_what_is_not_changed_stays_where_it_is_said_to_be(text, data):
 
 
 @given(anything, anything)
-def test_differences_make_one_text_of_the_other(old, new):
+def test_differences_turn_one_text_into_the_other(old, new):
     assert apply_edits(old, diff_edits(old, new)) == new
 
 
 @given(texts, texts)
-def test_a_sentence_that_stands_in_both_texts_is_not_among_the_differences(before, after):
+def test_a_sentence_in_both_texts_is_not_among_the_differences(before, after):
     text, new = before + "This very sentence stays. " + after, before + "This very sentence stays. "
     at = text.index("This very")
     assert not [e for e in diff_edits(text, new) if e.start < at + 25 and at < e.end]
 
 
-def test_differences_are_told_sentence_by_sentence():
+def test_differences_are_edits_of_sentences():
     found = diff_edits("One is red. Two is blue. Three is here.", "One is green. Two is blue. Three is here. Four too.")
     assert [(e.start, e.new) for e in found] == [(0, "One is green."), (39, " Four too.")]
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9), st.sampled_from(list(Label))), max_size=8), st.integers(0, 30))
-def test_what_is_said_of_a_place_is_the_worst_of_the_segments_there(given, start):
+def test_the_verdict_on_a_span_is_that_of_its_worst_segment(given, start):
     text = "abcdefghij" * 5
     place = Span(start, start + 6, text[start : start + 6])
     verdict = made_verdict(text, [(a, a + n, label) for a, n, label in given])

@@ -1,4 +1,4 @@
-"""Rewording one sentence with a language model: the prompt, and which replies are a wording."""
+"""Rewording one sentence with a language model: the prompt, and which replies are accepted."""
 
 import pytest
 from hypothesis import given
@@ -66,7 +66,7 @@ def test_none_is_no_proposal_and_not_asked_again(reply):
     "", "...", "Mars has nine moons", "Mars has two moons. Mars is also red.", Completion("Mars has two", finish_reason="length"),
     "### Text: Mars has two moons.",
 ])  # fmt: skip
-def test_what_is_not_one_new_sentence_is_asked_for_once_more_and_then_no_proposal(reply):
+def test_a_reply_that_is_not_one_new_sentence_is_retried_then_no_proposal(reply):
     found, asked = proposed(reply, reply)
     assert found == ()
     assert [(r.temperature, r.max_tokens) for r in asked] == [(0.0, 160), (0.7, 320)]
@@ -102,13 +102,13 @@ def test_texts_open_no_section(sentence, why, context, refused):
 
 
 @given(hostile, hostile)
-def test_whatever_a_model_says_it_proposes_one_other_sentence_or_nothing(first, second):
+def test_any_reply_proposes_one_other_sentence_or_nothing(first, second):
     found, _ = proposed(first, second)
     assert len(found) <= 1
     assert all(p.text.strip() and p.text != FAULT.sentence and "\n" not in p.text for p in found)
 
 
-def test_a_prompt_of_ones_own_must_have_the_same_holes(tmp_path):
+def test_a_users_prompt_with_other_holes_is_refused(tmp_path):
     (tmp_path / "revise").mkdir()
     (tmp_path / "revise/critique.txt").write_text('+++\nholes = ["sources"]\n+++\n$sources\n### Critique:')
     with pytest.raises(PromptError, match=r"critique.txt: no hole \$sentence"):

@@ -1,4 +1,4 @@
-"""The published ways to revise, with scripted replies: what the model is asked, and what comes of its replies."""
+"""The published ways to revise with scripted replies: requests and resulting revisions."""
 
 import pytest
 
@@ -52,7 +52,7 @@ def test_conli_rewrites_the_whole_by_the_reasons_in_one_call():
     assert (found.unflagged_changed, found.before.hallucinated, found.after.hallucinated) == (0, True, False)
 
 
-def test_sentences_that_changed_unasked_are_counted_and_told():
+def test_unflagged_sentences_that_changed_are_counted_and_noted():
     found = revise("conli", Model(text="Mars is green. It is cold. It is far."))
     assert found.unflagged_changed == 1
     assert [(c.how, c.why) for c in found.changes] == [
@@ -79,7 +79,7 @@ def test_factored_joins_one_critique_for_each_unsupported_sentence():
     assert (found.revised, [c.how for c in found.changes]) == ("Mars is red.", ["dropped"])
 
 
-def test_self_correction_is_told_nothing_by_the_detector():
+def test_self_correction_gets_no_findings_of_the_detector():
     model = Model(feedback="It has two moons.", text="Mars is red. Mars has two moons.")
     found = revise("self-correction", model)
     assert [stage for stage, _ in model.asked] == ["feedback", "text"]
@@ -95,19 +95,19 @@ def test_self_correction_that_finds_nothing_changes_nothing():
 
 
 @pytest.mark.parametrize("how", ["conli", "factored"])
-def test_what_the_detector_passes_costs_no_call(how):
+def test_a_text_that_passes_the_detector_costs_no_request(how):
     model = Model()
     found = revise(how, model, "Mars is red.")
     assert (found.status, found.usage.calls) == ("unchanged", 0)
 
 
-def test_a_model_that_leaves_nothing_refuses():
+def test_a_rewrite_that_keeps_nothing_is_a_refused_revision():
     found = revise("conli", Model(text="NONE"))
     assert (found.status, found.revised) == ("refused", None)
 
 
 @pytest.mark.parametrize("how", ["conli", "factored", "self-correction"])
-def test_an_answer_beside_the_point_is_refused(how):
+def test_an_off_target_answer_is_a_refused_revision(how):
     assert revise(how, Model(), "It is beside the point.").status == "refused"
 
 
@@ -121,7 +121,7 @@ def test_a_reply_that_cannot_be_read_fails_with_the_raw_reply(replies, said):
     assert said in found.reason and found.reply is not None
 
 
-def test_a_second_reply_may_mend_the_first():
+def test_a_second_reply_may_complete_the_first():
     model = Model(text=["", "Corrected text: Mars is red."])
     assert revise("conli", model).revised == "Mars is red."
     assert [r.temperature for r in model.llm.history] == [0.0, 0.7]

@@ -1,4 +1,4 @@
-"""Rewording without a language model: stretches of a type, and what takes their place."""
+"""Rewording without a language model: typed spans and their replacements."""
 
 import pytest
 from hypothesis import given
@@ -31,12 +31,12 @@ SOURCES = [Passage(id="1", text=REPORT)]
     ("In Lower Brindle he met Chelsea's Jose Kay.", [("Lower Brindle", "name"), ("Chelsea", "name"), ("Jose Kay", "name")]),
     ("it is one of the others", []),
 ])  # fmt: skip
-def test_stretches_have_a_type(text, found):
+def test_typed_spans_have_a_type(text, found):
     assert [(s.text, s.type) for s in typed_spans(text)] == found
 
 
 @given(st.text(max_size=80))
-def test_stretches_quote_the_text_and_do_not_overlap(text):
+def test_typed_spans_are_verbatim_and_do_not_overlap(text):
     found = typed_spans(text)
     assert all(text[s.start : s.end] == s.text and s.text for s in found)
     assert all(a.end <= b.start for a, b in zip(found, found[1:], strict=False))
@@ -52,11 +52,11 @@ def test_stretches_quote_the_text_and_do_not_overlap(text):
     ("Councillors voted on Friday to close it.", "Councillors voted on Tuesday to close it."),
     ("The vote to close it was led by Ruth Okoro, 31.", "The vote to close it was led by Dana Okoro, 31."),
 ])  # fmt: skip
-def test_what_the_source_says_in_its_place_comes_first(sentence, mended):
+def test_the_replacement_from_the_same_context_comes_first(sentence, mended):
     assert substitution_candidates(sentence, SOURCES)[0].text == mended
 
 
-def test_several_wrong_stretches_are_replaced_together():
+def test_several_wrong_spans_are_replaced_together():
     texts = [c.text for c in substitution_candidates("Councillors in Brindle voted for six months of closure.", SOURCES)]
     assert "Councillors in Hexley voted for eighteen months of closure." in texts
 
@@ -68,11 +68,11 @@ def test_several_wrong_stretches_are_replaced_together():
     ("A Vietnamese girl lives in Ontario.", "A Danish girl lives in Ontario."),  # no name of its own
     ("The film won two prizes in 1999.", "In 1999 the film won two prizes."),  # all of it is told
 ])  # fmt: skip
-def test_what_stands_in_another_place_is_not_put_in(sentence, source):
+def test_a_detail_in_another_context_is_not_substituted(sentence, source):
     assert substitution_candidates(sentence, [Passage(id="1", text=source)]) == []
 
 
-def test_what_the_sources_tell_elsewhere_needs_equal_words_on_both_sides():
+def test_a_detail_that_other_sources_have_needs_equal_words_on_both_sides():
     told = Passage(id="1", text="The inquiry opens on 4 May.")
     near, far = (Passage(id="2", text=f"The closure {w} begins on 3 March at noon.") for w in ("of the bridge", "which"))
     assert [c.text for c in substitution_candidates("The closure begins on 4 May at noon.", [told, near])] == [
@@ -82,11 +82,11 @@ def test_what_the_sources_tell_elsewhere_needs_equal_words_on_both_sides():
 
 
 @pytest.mark.parametrize("sentence", ["The closure begins soon.", "Nothing of it is like the rest on 5 May.", "It is red."])
-def test_where_nothing_can_be_replaced_there_is_no_candidate(sentence):
+def test_a_sentence_without_replaceable_spans_has_no_candidate(sentence):
     assert substitution_candidates(sentence, SOURCES) == []
 
 
-def test_a_date_is_told_by_one_that_agrees():
+def test_a_date_is_confirmed_by_one_that_agrees():
     (date,) = typed_spans("on 3 March")
     assert (
         is_mentioned(date, "It was on March 3, 2020.")
@@ -106,7 +106,7 @@ def propose(score, refused=(), sentence="Councillors voted 12 to 9 on Tuesday.")
         return [p.text for p in end.value]
 
 
-def test_the_verifier_ranks_and_drops_what_is_no_better_than_the_sentence():
+def test_wordings_that_are_no_better_than_the_sentence_are_dropped():
     sentence, likes = "Councillors voted 12 to 8 on Tuesday.", {"14 to 8": 0.6, "14 to 9": 0.9}
 
     def score(pair):
@@ -117,7 +117,7 @@ def test_the_verifier_ranks_and_drops_what_is_no_better_than_the_sentence():
     assert propose(lambda pair: 0.4 if "14" in pair.claim else 0.1) == []
 
 
-def test_what_was_refused_is_not_read_again():
+def test_refused_wordings_are_not_scored_again():
     text = "Councillors voted 14 to 9 on Tuesday."
     assert text not in propose(lambda pair: 0.2 if "12" in pair.claim else 0.7, refused=(text,))
     assert propose(lambda pair: 1.0, sentence="It is red.") == []

@@ -1,0 +1,149 @@
+"""Stored verdicts of labelled rows, and the settings that can be tuned on them without a model."""
+
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knowhalu.errors import InputError
+from knowhalu.evaluation.labelled_rows import LabelledRows
+from knowhalu.evaluation.metrics import Flags, Floats, Predictions
+from knowhalu.io.outcomes import read_outcome_table
+from knowhalu.io.samples import read_samples
+from knowhalu.methods.common.combine import fit_theta
+from knowhalu.settings import CombinationRule
+from knowhalu.types import META_SET, Label
+
+RowIndices = NDArray[np.intp]
+VerdictLines = list[tuple[int, dict[str, Any]]]
+"""Verdicts as the fields of their lines, each with the place of its row."""
+
+
+VERDICT_FIELDS, FORM_FIELDS = ("id", "task", "label", "hallucinated", "probability"), ("base", "supplement")
+JUDGMENT_FIELDS, FINDING_FIELDS = ("form", "label", "confidence", "features"), ("unit", "type", "label")
+
+
+class Tunable(Protocol):
+    """Stored verdicts of a method, with settings that can be tuned without another check; arrays are in their order."""
+
+    def fit(self, rows: RowIndices) -> dict[str, Any]:
+        """Choose settings on some of the rows; raises InputError where they do not suffice."""
+
+    def predict(self, settings: dict[str, Any]) -> Predictions:
+        """Return the predictions of the method for all rows with these settings."""
+
+
+class FixedPredictions(NamedTuple):
+    """The verdicts of a method without tunable settings."""
+
+    all: Predictions
+
+    def fit(self, rows: RowIndices) -> dict[str, Any]:
+        """Return no settings."""
+        return {}
+
+    def predict(self, settings: dict[str, Any]) -> Predictions:
+        """Return the stored predictions."""
+        return self.all
+
+
+def read_verdict_lines(path: Path, rows: LabelledRows) -> VerdictLines:
+    """Return the last verdict of every row that has one, in the order of the rows.
+
+    Raises InputError where an outcome is of no row, or of a row that has changed, and where a row has no outcome at all.
+    """
+    outcomes: dict[int, dict[str, Any]] = {}
+
+    def visit(place: int, fields: dict[str, Any]) -> None:
+        outcomes[place] = _keep_tuning_fields(fields)
+
+    read_outcome_table(path, rows.row_index, visit)
+    if missing := len(rows.gold) - len(outcomes):
+        remedy = f"Finish the run: knowhalu detect {rows.path} -o {path}"
+        raise InputError(f"{path}: {missing:,} rows of {rows.path} have no outcome. {remedy}.")
+    return [(place, fields) for place, fields in sorted(outcomes.items()) if "stage" not in fields]
+
+
+def _keep_tuning_fields(fields: dict[str, Any]) -> dict[str, Any]:
+    """Drop the fields that tuning does not need: the evidence and the steps, which are most of a line."""
+    if "segments" not in fields:
+        return fields
+    slim = [
+        {
+            **{name: segment[name] and _keep_judgment_fields(segment[name]) for name in FORM_FIELDS},
+            "findings": [{k: finding[k] for k in FINDING_FIELDS} for finding in segment["findings"]],
+        }
+        for segment in fields["segments"]
+    ]
+    return {**{k: fields[k] for k in VERDICT_FIELDS}, "stages": fields.get("stages", ()), "segments": slim}
+
+
+def _keep_judgment_fields(judgment: dict[str, Any]) -> dict[str, Any]:
+    supported = judgment["p_supported" if "p_supported" in judgment else "supported"]  # older versions wrote "supported"
+    return {**{k: judgment[k] for k in JUDGMENT_FIELDS}, "p_supported": supported}
+
+
+def read_fixed_predictions(lines: VerdictLines, gold: Flags) -> FixedPredictions:
+    """Return the verdicts of a method as they are; `gold` are the labels of the same rows."""
+    p = np.array([float(fields["probability"]) for _, fields in lines])
+    open_ = np.array([fields["hallucinated"] is None for _, fields in lines], dtype=np.bool_)
+    predictions = np.array([bool(fields["hallucinated"]) for _, fields in lines], dtype=np.bool_)
+    return FixedPredictions(make_predictions(gold, predictions, open_, p))
+
+
+def make_predictions(gold: Flags, hallucinated: Flags, open_: Flags, probability: Floats) -> Predictions:
+    """Make predictions; an abstention is settled by its probability."""
+    return Predictions(gold, np.where(open_, probability > 0.5, hallucinated), open_, probability)
+
+
+def read_set_names(path: Path) -> list[str]:
+    """Return the set (`meta.set`) of every row; "" where it names none."""
+    return [str(sample.meta.get(META_SET, "")) for sample in read_samples(path)]
+
+
+class TunableTheta(NamedTuple):
+    """Combined probabilities by the rule in use, NaN without a judged claim; `left` marks rows with an inconclusive claim."""
+
+    gold: Flags
+    value: Floats
+    left: Flags
+
+    def fit(self, rows: RowIndices) -> dict[str, Any]:
+        """Choose theta: the midpoint of the class means (Factored Verification, section 2.3)."""
+        counted = rows[~np.isnan(self.value[rows])]
+        try:
+            theta = fit_theta((float(self.value[i]), not self.gold[i]) for i in counted)
+        except ValueError as error:
+            raise InputError(f"{error}. Give rows of both labels, each with a claim that could be judged.") from error
+        return {"factored": {"theta": theta}}
+
+    def predict(self, settings: dict[str, Any]) -> Predictions:
+        """Return the predictions of Factored Verification for all rows with this theta."""
+        theta = float(settings["factored"]["theta"])
+        value = np.nan_to_num(self.value, nan=1.0)
+        hallucinated = value < theta
+        open_ = np.isnan(self.value) | (~hallucinated & self.left)
+        return make_predictions(self.gold, hallucinated, open_, np.where(open_, 0.5, hallucination_probabilities(value, theta)))
+
+
+def hallucination_probabilities(value: Floats, theta: float) -> Floats:
+    """Return `knowhalu.methods.common.combine.hallucination_probability` of many values at once."""
+    with np.errstate(over="ignore"):  # a denormal theta
+        under = np.maximum(np.nextafter(0.5, 1.0), 1 - 0.5 * value / (theta or 1.0))
+    over = 0.5 * (1 - value) / (1 - theta) if theta < 1 else np.full(value.shape, 0.5)
+    return np.where(value < theta, under, over)
+
+
+def read_tunable_theta(lines: VerdictLines, gold: Flags, rule: CombinationRule) -> TunableTheta:
+    """Return the combined probabilities of all verdicts."""
+    found = [(_value(fields, rule), _has_open_claim(fields)) for _, fields in lines]
+    return TunableTheta(gold, np.array([v for v, _ in found], dtype=float), np.array([left for _, left in found], dtype=np.bool_))
+
+
+def _value(fields: dict[str, Any], rule: CombinationRule) -> float:
+    return float(fields["segments"][0]["base"]["features"].get(rule, np.nan)) if fields["segments"] else np.nan
+
+
+def _has_open_claim(fields: dict[str, Any]) -> bool:
+    return any(f["label"] == Label.INCONCLUSIVE for segment in fields["segments"] for f in segment["findings"])
