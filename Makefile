@@ -8,7 +8,7 @@ ARGS ?=
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 FRAME := pyproject.toml requirements.lock
-BENCHES ?= benchmarks/embedding.py
+BENCHES ?= benchmarks/index_speed.py
 PYTHONS ?= python3.11 python3.12 python3.13
 
 export HF_HUB_OFFLINE := 1

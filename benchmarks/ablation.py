@@ -14,9 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from eval_rows import EvalRow
-from metrics import Array, auc, redrawn
-from tables import write_results
+from common import Array, EvalRow, auc, redrawn, write_results
 from verifier import SETS, sampled, scores
 
 from knowhalu.encoder.backend import EncoderBackend

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from eval_rows import EvalRow, paper_pairs
+from common import EvalRow, paper_pairs
 
 from knowhalu.api import Checker
 from knowhalu.batch import detect

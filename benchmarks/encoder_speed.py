@@ -19,9 +19,8 @@ from random import Random
 from typing import Any
 
 import torch
-from eval_rows import rows_of
+from common import rows_of, write_results
 from padded_context import FILES
-from tables import write_results
 
 from knowhalu.build import build_method
 from knowhalu.encoder.backend import EncoderBackend

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from metrics import auc, interval
-from tables import write_results
+from common import auc, interval, write_results
 
 from knowhalu.encoder.backend import EncoderBackend
 from knowhalu.requests import EntailmentPair

@@ -1,10 +1,12 @@
 """How an index grows: clustered vectors of 384 numbers through the real builder, from ten thousand to ten million.
 
-Each size is built in one process and searched in another, so that their memory is their own. Writes JSON and a plot.
-Memory is what a process had at most, memory-mapped files included; `own` leaves those out, for the system takes their pages
-back when it needs them.
+The vectors need no model: a text that is a number names a vector, whose coordinates are hashes of the number and the position, so
+that every machine makes the same ones, in any order. Each size is built in one process and searched in another, so that their
+memory can be measured apart. Memory is the peak of a process, memory-mapped files included; `own` leaves those out, because the
+system reclaims their pages when it needs them. Writes JSON, a table and a chart.
 """
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -12,21 +14,68 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import click
 import numpy as np
-from plot import Panel, write_panels
-from synthetic import Synthetic, numbered
-from tables import write_results
+from charts import draw_log_panels
+from common import write_results
+from numpy.typing import NDArray
 
 from knowhalu.index.build import build_index
 from knowhalu.index.container import stream_vectors
 from knowhalu.index.manifest import Chunking, SearchParameters
 from knowhalu.index.open import read_index_info
+from knowhalu.ingest.sources import SourceRecord
 from knowhalu.retrieval.faiss import FaissIndex
+
+SPREAD = 0.7
+"""Length of what is a vector's own, where its cluster's centre has length 1."""
+Floats = NDArray[np.float32]
+
+
+def _noise(numbers: NDArray[np.uint64], dimension: int, salt: int) -> Floats:
+    """Return a hash of each number as a row of about normal coordinates with length 1 on average (splitmix64)."""
+    found = np.empty((len(numbers), dimension), np.float32)
+    for start in range(0, len(numbers), 4096):
+        part = numbers[start : start + 4096, None]
+        mixed = part * np.uint64(dimension) + np.arange(dimension, dtype=np.uint64) + np.uint64(salt << 48)
+        mixed *= np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        halves = mixed.view(np.uint16).reshape(len(part), dimension, 4)
+        # the sum of four even draws is close to a normal one
+        found[start : start + 4096] = (halves.sum(axis=2, dtype=np.int64) - 4 * 32767.5) / 37837.0
+    return found / np.float32(dimension**0.5)
+
+
+class Synthetic:
+    """An embedder of numbers: cluster centre plus noise, normalised; a text "5 again" is a query near vector 5."""
+
+    symmetric = True
+    name = "synthetic"
+
+    def __init__(self, clusters: int, dimension: int = 384) -> None:
+        self.clusters, self.dimension = clusters, dimension
+        self.fingerprint = hashlib.sha256(f"synthetic {clusters} {dimension} {SPREAD}".encode()).hexdigest()
+
+    def encode(self, texts: Sequence[str], *, query: bool = False) -> Floats:
+        """Return the vectors of some numbers."""
+        numbers = np.array([int(t.partition(" ")[0]) for t in texts], np.uint64)
+        found = _noise(numbers % np.uint64(self.clusters), self.dimension, 1) + SPREAD * _noise(numbers, self.dimension, 2)
+        if any(t.endswith("again") for t in texts):
+            found += 0.5 * SPREAD * _noise(numbers, self.dimension, 3)
+        normed: Floats = found / np.linalg.norm(found, axis=1, keepdims=True)
+        return normed
+
+
+def numbered(count: int) -> Iterator[SourceRecord]:
+    """Yield documents whose text is their number."""
+    for i in range(count):
+        yield SourceRecord(f"n{i}", "", str(i), "")
+
 
 SIZES = (10_000, 100_000, 1_000_000)
 LARGE = 10_000_000
@@ -198,7 +247,7 @@ def plot(rows: list[dict], path: Path) -> None:
         "queries per second, in a batch": [r["queries_per_second"] for r in rows],
         "memory of the search, MiB": [r["search_mib"]["all"] for r in rows],
     }
-    write_panels(path, "passages", sizes, [Panel(name, values) for name, values in wanted.items()])
+    draw_log_panels(path, "passages", sizes, wanted)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ other's time divided by ours: 1 is as fast.
 """
 
 import json
+import random
 import statistics
 import tempfile
 import time
@@ -17,15 +18,38 @@ from typing import Any
 
 import click
 import numpy as np
-from embedding import make_passages, seconds_of_builder, seconds_of_embedder
-from synthetic import Synthetic, numbered
+from index_scale import Synthetic, numbered
 
 from knowhalu.encoder.embedder import MiniLMEmbedder
 from knowhalu.index.build import build_index
 from knowhalu.index.manifest import Chunking
+from knowhalu.ingest.sources import SourceRecord
 from knowhalu.retrieval.faiss import FaissIndex
 
 K = 10
+WORDS = "river mountain the of a in and city built year old museum king war found near water people small large first".split()
+
+
+def make_passages(count: int, seed: int = 0) -> list[str]:
+    """Write `count` passages of 15 to 40 words from a small vocabulary."""
+    draw = random.Random(seed)
+    return [" ".join(draw.choices(WORDS, k=draw.randint(15, 40))) + f" {i}." for i in range(count)]
+
+
+def seconds_of_builder(passages: list[str], embedder: MiniLMEmbedder) -> float:
+    """Build an index of the passages and return the seconds it took."""
+    records = (SourceRecord(str(i), "", text, "benchmark") for i, text in enumerate(passages))
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.perf_counter()
+        build_index(records, Path(folder) / "index", embedder, chunking=Chunking(words=100))
+        return time.perf_counter() - started
+
+
+def seconds_of_embedder(passages: list[str], embedder: MiniLMEmbedder) -> float:
+    """Encode the passages in one call and return the seconds it took."""
+    started = time.perf_counter()
+    embedder.encode(passages)
+    return time.perf_counter() - started
 
 
 def throughput(passages: int, rounds: int) -> dict[str, Any]:

@@ -15,10 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from eval_rows import EvalRow, rows_of
-from metrics import Array, auc, balanced
+from common import Array, EvalRow, auc, balanced, rows_of, write_results
 from quality import judged
-from tables import write_results
 from verifier import SETS, gains
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "scripts"))

@@ -16,7 +16,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT)]
 
-from eval_rows import paper_pairs  # noqa: E402
+from common import paper_pairs  # noqa: E402
 from tests.methods.imitating import imitated  # noqa: E402
 from tokenizers import Tokenizer  # noqa: E402
 

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from charts import draw_method_intervals
+
 from knowhalu.datasets.loading import open_dataset
 from knowhalu.evaluation.dataset import DatasetEvaluation, evaluate_dataset
 from knowhalu.evaluation.method_specs import parse_specs
@@ -112,6 +114,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path(".runs/methods"), help="folder for the outcomes")
     parser.add_argument("--set", dest="pairs", action="append", default=[])
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/methods.json"))
+    parser.add_argument("--plot", type=Path, help="SVG file of the chart, such as docs/methods.svg")
     args = parser.parse_args()
     found: dict[str, DatasetEvaluation] = {}
     levels: dict[str, DatasetEvaluation] = {}
@@ -128,6 +131,8 @@ def main() -> None:
             told = told.replace(f'"{folder.as_posix()}/', '"')
         args.out.write_text(f"{told}\n", encoding="utf-8")
         args.out.with_suffix(".md").write_text("\n\n".join(sections) + "\n", encoding="utf-8")
+    if args.plot:
+        draw_method_intervals(args.plot, plain["methods"])
     print(overview(found), ablation(levels), sep="\n\n")
 
 

@@ -16,9 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from eval_rows import read
-from metrics import interval
-from tables import write_results
+from common import interval, read, write_results
 
 from knowhalu.encoder.backend import EncoderBackend
 from knowhalu.encoder.options import PACKAGED_VERIFIER
@@ -28,8 +26,8 @@ from knowhalu.requests import Conversation
 from knowhalu.results import Failure, Verdict
 from knowhalu.text.sentences import content_words
 from knowhalu.training.data_files import text_of
+from knowhalu.training.edits import detokenize
 from knowhalu.training.holdout import HeldOutRows
-from knowhalu.training.paraphrase import detokenize
 from knowhalu.training.questions import DetailQuestion, ask_detail
 from knowhalu.training.recipes import RECIPES
 from knowhalu.types import HallucinationKind, Label, Sample

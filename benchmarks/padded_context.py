@@ -13,9 +13,8 @@ from random import Random
 from typing import NamedTuple
 
 import numpy as np
-from eval_rows import EvalRow, rows_of, source
+from common import EvalRow, rows_of, source, write_results
 from numpy.typing import NDArray
-from tables import write_results
 
 from knowhalu.build import build_method
 from knowhalu.encoder.backend import EncoderBackend, ScoreCache

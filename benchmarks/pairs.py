@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from eval_rows import EvalRow, rows_of, source
-from metrics import Array, interval
+from common import Array, EvalRow, interval, rows_of, source, write_results
 from numpy.typing import NDArray
 from quality import stored
-from tables import write_results
 from verifier import scores
 
 from knowhalu.encoder.backend import EncoderBackend

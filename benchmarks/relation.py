@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from eval_rows import EvalRow, read, rows_of
-from metrics import interval
+from common import EvalRow, interval, read, rows_of, write_results
 from numpy.typing import NDArray
 from quality import judged
-from tables import write_results
 
 from knowhalu.results import Verdict
 from knowhalu.types import InconclusiveReason, Label, Relation

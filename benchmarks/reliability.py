@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from eval_rows import rows_of
-from metrics import Array, interval
+from common import Array, interval, rows_of, write_results
 from numpy.typing import NDArray
 from quality import judged
-from tables import write_results
 from verifier import SETS
 
 from knowhalu.encoder.options import PACKAGED_VERIFIER

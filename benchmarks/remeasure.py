@@ -26,15 +26,14 @@ STEPS = {
     "reliability": "{here}/reliability.py --data {data} --runs {work}/runs",
     "relation": "{here}/relation.py --data {data} --runs {work}/runs",
     "judgment_parts": "{here}/judgment_parts.py --data {data} --training {training} --runs {work}/runs",
-    "seen": "{here}/seen.py --training {training} --limit 300",
+    "seen": "{here}/training_data.py seen --training {training} --limit 300",
     "failures": "{here}/failures.py",
     "failures_inference": "{here}/failures.py --set inference --out {here}/results/failures_inference.json",
     "off_target": "{here}/off_target.py --data {data} --training {training}",
     "spans": "{here}/spans.py --data {data} --training {training}",
     "padded_context": "{here}/padded_context.py --data {data} --rows 100",
     "calibration": "{here}/calibration.py --data {data} --work {work}/calibration",
-    "methods": "{here}/methods.py --data {data} --work {work}/methods",
-    "methods_chart": "{here}/methods_chart.py",
+    "methods": "{here}/methods.py --data {data} --work {work}/methods --plot docs/methods.svg",
     "revision": "{here}/revision.py --data {data}",
 }
 

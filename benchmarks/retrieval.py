@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
-from bars import draw
-from tables import write_results
+from charts import draw_grouped_bars
+from common import write_results
 
 from knowhalu.encoder.embedder import MiniLMEmbedder
 from knowhalu.encoder.late_encoder import CONFIG_FILE, PACKAGED_LATE_ENCODER, load_token_encoder
@@ -29,7 +29,7 @@ from knowhalu.retrieval.hybrid import HybridRetriever
 from knowhalu.retrieval.late import LateInteractionIndex
 from knowhalu.retrieval.options import RetrievalOptions
 from knowhalu.training.data_files import read_training_rows
-from knowhalu.training.late_data import score_rankings
+from knowhalu.training.late import score_rankings
 
 DEPTH = 100
 """Passages of a ranking that are looked at; a right one behind them counts as missed."""
@@ -145,7 +145,7 @@ def main(data: Path, limit: int, only: tuple[str, ...], token_encoder: str | Non
         write_results(out, report, table(report))
     series = list(dict.fromkeys(name for part in report.values() for name in part["found"]))
     groups = {name: {s: v["recall1"] for s, v in part["found"].items()} for name, part in report.items()}
-    draw(out.with_suffix(".svg"), "Right passage at rank 1", groups, series)
+    draw_grouped_bars(out.with_suffix(".svg"), "Right passage at rank 1", groups, series)
     click.echo(f"wrote {out} and {out.with_suffix('.svg')}")
 
 

@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from eval_rows import EvalRow, rows_of
-from metrics import Array, auc, balanced, trivial
+from common import Array, EvalRow, auc, balanced, rows_of, trivial, write_results
 from quality import judged
-from tables import write_results
 from verifier import SETS, gains
 
 STEP = 0.02

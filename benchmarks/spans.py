@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from eval_rows import read
-from metrics import interval
-from tables import write_results
+from common import interval, read, write_results
 
 from knowhalu.encoder.backend import EncoderBackend
 from knowhalu.encoder.spans import DEFAULT_THRESHOLD
@@ -23,7 +21,7 @@ from knowhalu.text.sentences import content_words, words
 from knowhalu.training.examples import CharSpan, changed_spans
 from knowhalu.training.holdout import HeldOutRows
 from knowhalu.training.recipes import WICE_TOKENS_FILE
-from knowhalu.training.span_threshold import wrong_word_flags
+from knowhalu.training.thresholds import wrong_word_flags
 from knowhalu.training.written import unsupported_token_spans, wrong_span
 
 

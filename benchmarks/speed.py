@@ -7,7 +7,7 @@ import statistics
 import time
 from pathlib import Path
 
-from eval_rows import paper_pairs
+from common import paper_pairs
 
 from knowhalu.build import build_engine
 from knowhalu.encoder.backend import EncoderBackend

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from eval_rows import EvalRow, rows_of, source
-from metrics import Array, auc, balanced, interval, redrawn, trivial
-from tables import write_results
+from charts import draw_learning_curve
+from common import Array, EvalRow, auc, balanced, interval, redrawn, rows_of, source, trivial, write_results
 
 from knowhalu.encoder.backend import EncoderBackend
 from knowhalu.requests import EntailmentPair
@@ -138,6 +137,7 @@ def main() -> None:
     parser.add_argument("--training", type=Path, required=True, help="folder with the training files, for the border")
     parser.add_argument("--folder", action="append", default=[], help="NAME=FOLDER of a verifier; default: the shipped one")
     parser.add_argument("--rows", type=int, default=100_000, help="rows taken of a set, the same for every verifier")
+    parser.add_argument("--curve", type=Path, help="SVG file of the learning curve; NAME is then the million tokens seen")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/verifier.json"))
     args = parser.parse_args()
     chosen = dict(f.split("=", 1) for f in args.folder) or {"shipped": None}
@@ -148,6 +148,8 @@ def main() -> None:
         said.append(scored)
     gain = gains(tested, said[0], said[-1]) if len(said) > 1 else {}
     write_results(args.out, {"verifiers": found, "gain": gain}, table(found, gain))
+    if args.curve:
+        draw_learning_curve(args.curve, {float(name): result for name, result in found.items()}, SETS)
 
 
 if __name__ == "__main__":

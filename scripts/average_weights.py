@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Average the weights of verifiers that were trained on from the same start, such as runs of several seeds."""
+"""Average the weights of verifiers trained from the same start, such as runs with several seeds."""
 
 import argparse
 from pathlib import Path
@@ -14,7 +14,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folders", type=Path, nargs="+", help="verifier folders")
     parser.add_argument(
-        "--share", type=float, action="append", default=[], help="weight of each folder, in turn (default: alike)"
+        "--share", type=float, action="append", default=[], help="weight of each folder, in order (default: equal)"
     )
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Build an index: the same as `knowhalu index build`, for use from a checkout."""
+"""Build an index, as `knowhalu index build` does, from a checkout."""
 
 import sys
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Show what KnowHalu does on real text: build an index, check the prepared items, compare with the gold labels."""
+"""Demonstrate KnowHalu: build an index, check the prepared items, and compare the verdicts with the gold labels."""
 
 import shutil
 import subprocess
@@ -29,26 +29,26 @@ from knowhalu.types import Sample
 CORPUS, ITEMS = Path("demo/corpus.jsonl"), Path("demo/items.jsonl")
 INDEX, OUTPUT = Path("indexes/demo"), Path("demo/out/verdicts.jsonl")
 NEXT = """
-What to try next
+Try next:
   {0} check -q "How long did Gagarin's flight last?" -a "48 minutes" --index indexes/demo
   {0} check -q "How long did Gagarin's flight last?" -a "48 minutes" --index indexes/demo --steps
   {0} check --claim "Voyager 2 has flown past Neptune." --index indexes/demo --json
-Your own texts (JSONL, CSV, or a folder of .txt and .md) and your own answers (JSONL)
+With your own documents (JSONL, CSV, or a folder of .txt and .md) and answers (JSONL):
   {0} index build my-texts/ -o indexes/mine
   {0} detect my-answers.jsonl -o verdicts.jsonl --index indexes/mine
-What is installed, and all settings
+Report the installation, and print all settings:
   {0} doctor
   {0} settings"""
 
 
 def main() -> int:
-    """Run the demonstration from the root of a checkout; return 1 where an item got no verdict."""
-    began = time.perf_counter()
+    """Run the demonstration from the root of a checkout; returns 1 if an item has no verdict."""
+    start = time.perf_counter()
     console = make_console()
     _ensure_index(console)
     samples = list(read_samples(ITEMS))
     console.print(f"\nChecking {len(samples)} items of {ITEMS}", style="bold")
-    # a demonstration checks everything anew each time: verdicts of an older model would not show what this one does
+    # every run checks all items again, since stored verdicts may come from another model
     OUTPUT.unlink(missing_ok=True)
     checker = Checker(Settings(retrieval=RetrievalOptions(index=INDEX)))
     summary = detect(checker, ITEMS, OUTPUT, progress=PlainProgress(console))
@@ -59,15 +59,15 @@ def main() -> int:
             show_item(console, sample, outcomes[sample.id])
     console.print()
     _show_scores(console, samples, outcomes, summary)
-    total = format_duration(time.perf_counter() - began)
-    console.print(f"\n{len(samples)} items in {format_duration(summary.seconds)}; with the index {total}")
-    console.print(f"All verdicts, with every step: {OUTPUT}")
+    total = format_duration(time.perf_counter() - start)
+    console.print(f"\nChecked {len(samples)} items in {format_duration(summary.seconds)}; the whole demonstration took {total}.")
+    console.print(f"All verdicts with their steps are in {OUTPUT}.")
     console.print(NEXT.format(_program()))
     return 1 if summary.failed else 0
 
 
 def _ensure_index(console: Console) -> None:
-    """Build the index, unless it is there, intact and not older than the corpus."""
+    """Build the index, unless there is an intact one that is not older than the corpus."""
     try:
         fresh = (INDEX / "manifest.json").stat().st_mtime >= CORPUS.stat().st_mtime
         if fresh and not verify_index(INDEX):
@@ -75,7 +75,7 @@ def _ensure_index(console: Console) -> None:
             console.print(f"{INDEX}: {counts.passages} passages of {counts.documents} documents, intact")
             return
     except (OSError, IndexFormatError):
-        pass  # whatever is wrong with it, it is built anew
+        pass  # a broken index is built again
     console.print(f"Building {INDEX} from {CORPUS}", style="bold")
     command = [sys.executable, "scripts/build_index.py", str(CORPUS), "-o", str(INDEX)]
     subprocess.run([*command, "--force"] if INDEX.exists() else command, check=True)
@@ -83,17 +83,17 @@ def _ensure_index(console: Console) -> None:
 
 def _outcomes() -> dict[str, Outcome]:
     with OUTPUT.open("rb") as file:
-        file.readline()  # the run's own line
-        found = [parse_outcome(line) for line in file]
-    return {outcome.id: outcome for outcome in found}
+        file.readline()  # the header of the run
+        outcomes = [parse_outcome(line) for line in file]
+    return {outcome.id: outcome for outcome in outcomes}
 
 
 def _program() -> str:
-    """Return how the command is called here: a virtual environment need not be active."""
-    beside = Path(sys.executable).with_name("knowhalu")
-    if shutil.which("knowhalu") is not None or not beside.exists():
+    """Return the command to call, also where the virtual environment is not active."""
+    program = Path(sys.executable).with_name("knowhalu")
+    if shutil.which("knowhalu") is not None or not program.exists():
         return "knowhalu"
-    return str(beside.relative_to(Path.cwd())) if beside.is_relative_to(Path.cwd()) else str(beside)
+    return str(program.relative_to(Path.cwd())) if program.is_relative_to(Path.cwd()) else str(program)
 
 
 def _group(sample: Sample) -> str:
@@ -101,16 +101,16 @@ def _group(sample: Sample) -> str:
 
 
 def _show_scores(console: Console, samples: list[Sample], outcomes: dict[str, Outcome], summary: RunSummary) -> None:
-    """Print the score of each group, and of all of them beside the length rule."""
+    """Print the score of each group and of all items, and that of the rule on length."""
     rows: dict[str, list[tuple[bool, bool | None]]] = {}
     for sample in sorted(samples, key=_group):
         outcome = outcomes[sample.id]
         if sample.label is not None and isinstance(outcome, Verdict):
             rows.setdefault(_group(sample), []).append((sample.label == "hallucinated", outcome.hallucinated))
-    scores = {group: score_labels(found) for group, found in rows.items()}
+    scores = {group: score_labels(labels) for group, labels in rows.items()}
     show_scores(console, {**scores, "all": summary.score or Score()}, summary.length)
     if summary.failed:
-        console.print(f"{summary.failed} items got no verdict and are not in the scores.", style="magenta")
+        console.print(f"{summary.failed} items have no verdict and are not in the scores.", style="magenta")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 #!/usr/bin/env python
-"""Fit how the encoder judges an entity alone, print the weights, and with --cut the border that suits them best.
+"""Fit the weights by which the encoder judges a single entity, or with --cut the threshold for these weights, and print them.
 
-The weights go into knowhalu/reasoners/conli_encoder.py. The border is fitted after them, on whole claims: entities are many, and
-one that is doubted fails its sentence.
+The weights belong in knowhalu/methods/conli/encoder.py. The threshold is fitted after them on whole claims, because a claim has
+several entities, and one unsupported entity fails its sentence.
 """
 
 import argparse
@@ -30,16 +30,18 @@ from knowhalu.types import Judgment, Passage
 
 
 def features(rows: list[EntityRow], backend: EncoderBackend) -> list[dict[str, float]]:
-    """Judge every row, many at once, and return what was read."""
-    found: list[dict[str, float]] = []
+    """Judge all rows in batches and return their features."""
+    read: list[dict[str, float]] = []
     for i in range(0, len(rows), 64):
         some = rows[i : i + 64]
-        asked = [judge_entities([(r.text, r.entity)], sentences_in_context([Passage(id="d", text=r.source)])) for r in some]
-        requests: list[Any] = [next(conversation) for conversation in asked]
+        conversations = [
+            judge_entities([(r.text, r.entity)], sentences_in_context([Passage(id="d", text=r.source)])) for r in some
+        ]
+        requests: list[Any] = [next(conversation) for conversation in conversations]
         replies = backend.answer_many(requests)
-        for conversation, reply in zip(asked, replies, strict=True):
-            found.append(_sent(conversation, reply).features)
-    return found
+        for conversation, reply in zip(conversations, replies, strict=True):
+            read.append(_sent(conversation, reply).features)
+    return read
 
 
 def _sent(conversation: Any, reply: Any) -> Judgment:
@@ -48,11 +50,11 @@ def _sent(conversation: Any, reply: Any) -> Judgment:
     except StopIteration as end:
         (judgment,) = end.value
         return judgment  # type: ignore[no-any-return]
-    raise RuntimeError("an entity is judged by one request")
+    raise RuntimeError("the judgment of an entity takes one request")
 
 
 def cut(held: HeldOutRows, folder: Path, threads: int) -> None:
-    """Print the average accuracy of both levels on held-out claims, border by border; that of sentences alone comes first."""
+    """Print the average accuracy of both levels on held-out claims by threshold; the first line uses sentences alone."""
     rows = list(claim_rows(held))
     settings = Settings(method="conli", encoder=EncoderOptions(folder=folder, threads=threads), conli=ConliOptions(select=False))
     found = []
@@ -61,10 +63,10 @@ def cut(held: HeldOutRows, folder: Path, threads: int) -> None:
         passes = all(s.base.p_supported >= 0.5 for s in outcome.segments)
         worst = min((logit(f.p_supported) + ENTITY_WEIGHTS.cut for s in outcome.segments for f in s.findings), default=MAX_LOGIT)
         found.append((passes, worst, row.supported, row.weight))
-    for border in (-MAX_LOGIT, *np.arange(-4.0, 2.01, 0.25)):
-        right = {gold: [(p and w >= border) == gold for p, w, g, _ in found if g is gold] for gold in (True, False)}
+    for threshold in (-MAX_LOGIT, *np.arange(-4.0, 2.01, 0.25)):
+        right = {gold: [(p and w >= threshold) == gold for p, w, g, _ in found if g is gold] for gold in (True, False)}
         shares = [sum(hits) / len(hits) for hits in right.values()]
-        print(f"{border:5.2f}  true {shares[0]:.3f}  false {shares[1]:.3f}  average {sum(shares) / 2:.4f}")
+        print(f"{threshold:5.2f}  true {shares[0]:.3f}  false {shares[1]:.3f}  average {sum(shares) / 2:.4f}")
 
 
 def main() -> None:
@@ -74,7 +76,7 @@ def main() -> None:
     parser.add_argument("--leave-out", type=Path, help="folder of evaluation files: rows that overlap with them are left out")
     parser.add_argument("--folder", type=Path, default=PACKAGED_VERIFIER, help="verifier folder")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--cut", action="store_true", help="fit the border of the weights that are in the code")
+    parser.add_argument("--cut", action="store_true", help="fit the threshold for the weights in the code")
     args = parser.parse_args()
     held = HeldOutRows(args.data, args.leave_out)
     if args.cut:

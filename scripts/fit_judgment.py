@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Fit the judgment over evidence features for a verifier's folder and write its judgment.json."""
+"""Fit the judgment over evidence features for a verifier and write judgment.json into its folder."""
 
 import argparse
 import json
@@ -44,11 +44,11 @@ from knowhalu.types import Judgment
 
 Checked = list[tuple[FitRow, Verdict]]
 FEW = 100
-"""Rows from which a set has its whole weight in the fit; the rows of a smaller one weigh no more than those of such a set."""
+"""Rows from which a set has its full weight in the fit; a row of a smaller set weighs as much as a row of such a set."""
 
 
 def checked(folder: Path, rows: list[FitRow], name: str, *, whole: bool) -> Checked:
-    """Run the pipeline in both forms; `whole` judges a text in one piece, `name` stands beside the bar of progress."""
+    """Run the pipeline in both forms; `whole` judges a text in one piece, and `name` labels the progress bar."""
     options = KnowHaluOptions(second_opinion="always", off_target=False, segment_words=200 if whole else 30)
     checker = Checker(Settings(encoder=EncoderOptions(folder=folder), knowhalu=options))
     found = []
@@ -61,7 +61,7 @@ def checked(folder: Path, rows: list[FitRow], name: str, *, whole: bool) -> Chec
 
 
 def fit_task(name: str, found: Checked) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Fit the weights of one task in both forms, and the temperature of what they say of rows that they were not fitted on."""
+    """Fit the weights of one task in both forms, and the temperature on out-of-fold probabilities."""
     weights: dict[str, Any] = {}
     measured: dict[str, Any] = {}
     for form in FORMS:
@@ -73,7 +73,7 @@ def fit_task(name: str, found: Checked) -> tuple[dict[str, Any], dict[str, Any]]
         features, gold = [j.features for _, j in rows], [r.supported for r, _ in rows]
         groups = [" ".join((*r.sample.knowledge, *(d.text for d in r.sample.documents))) for r, _ in rows]
         said, wrong = 1 - out_of_fold_probabilities(features, gold, importance, groups), ~np.array(gold)
-        even = _even(wrong)  # the weights are fitted as if both labels were as frequent
+        even = _even(wrong)  # the fit gives both labels the same weight
         scaling = fit_scaling("temperature", said[even], wrong[even])
         before, after = reliability_bins(wrong[even], said[even]), reliability_bins(wrong[even], scaling(said[even]))
         model = fit_signed_logistic(features, gold, importance)
@@ -82,13 +82,12 @@ def fit_task(name: str, found: Checked) -> tuple[dict[str, Any], dict[str, Any]]
             "rows": int(even.size), "ece_unscaled": _rounded(before.ece), "ece": _rounded(after.ece),
             "bins": [[int(n), *map(_rounded, pair)] for n, *pair in zip(after.rows, after.probability, after.share, strict=True)],
         }  # fmt: skip
-        said_of = "by weights of the other folds"
-        print(f"{name}.{form}: temperature {1 / scaling.slope:.2f}, ECE {before.ece:.3f} -> {after.ece:.3f} {said_of}")
+        print(f"{name}.{form}: temperature {1 / scaling.slope:.2f}, ECE {before.ece:.3f} -> {after.ece:.3f} (out of fold)")
     return weights, measured
 
 
 def _even(wrong: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Draw as many rows of the one label as there are of the other."""
+    """Sample as many rows of one label as of the other."""
     sides = [np.flatnonzero(wrong), np.flatnonzero(~wrong)]
     most = min(len(side) for side in sides)
     return np.concatenate([np.random.default_rng(0).permutation(side)[:most] for side in sides])
@@ -99,7 +98,7 @@ def _rounded(value: float | None) -> float:
 
 
 def judgments(model: JudgmentModel, task: str, verdict: Verdict) -> tuple[Judgment, Judgment]:
-    """Judge the features of a verdict anew, by the fitted weights: base and supplement."""
+    """Judge the features of a verdict again with the fitted weights: base and supplement."""
     base, other = verdict.segments[0].base, verdict.segments[0].supplement
     found = []
     for judgment in (base, other or base):
@@ -116,7 +115,7 @@ def slack(found: Checked) -> float:
 
 
 def beginning(tasks: Iterable[str]) -> dict[str, Any]:
-    """Return a judgment that believes the verifier, by which everything is measured that can be weighed."""
+    """Return a judgment that follows the verifier, with which the pipeline computes every feature."""
     plain = {"bias": 0.0, "cut": 0.0, "slack": 0.0, "weights": {"joint_supported": 1.0}}
     return {"weights": {f"{t}.{f}": plain for t in tasks for f in FORMS}, "thresholds": {t: [0.0, 1.0] for t in tasks}}
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Fit from which probability on a verifier marks a word, and write the marks.json of its folder."""
+"""Fit the threshold at which a verifier highlights a word, and write marks.json into its folder."""
 
 import argparse
 import json
@@ -11,7 +11,7 @@ from knowhalu.errors import InputError
 from knowhalu.requests import EntailmentPair
 from knowhalu.training.data_files import run_script
 from knowhalu.training.holdout import HeldOutRows
-from knowhalu.training.span_threshold import ClaimWords, draw_wrong_claims, fit_span_threshold, wrong_word_flags
+from knowhalu.training.thresholds import ClaimWords, draw_wrong_claims, fit_span_threshold, wrong_word_flags
 from knowhalu.training.weights import replace_fitted_file
 
 SPLIT = "held-out sources of the training files; no evaluation file was read"
@@ -23,8 +23,8 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="verifier folder; marks.json is written into it")
     parser.add_argument("--data", type=Path, required=True, help="folder of the training files")
     parser.add_argument("--leave-out", type=Path, help="folder of evaluation files: rows that overlap with them are left out")
-    parser.add_argument("--claims", type=int, default=200, help="wrong claims taken of a part")
-    parser.add_argument("--threads", type=int, help="CPU threads; all cores where it is left out")
+    parser.add_argument("--claims", type=int, default=200, help="most wrong claims of a recipe")
+    parser.add_argument("--threads", type=int, help="CPU threads; default: all cores")
     args = parser.parse_args()
     path = args.folder / "marks.json"
     with replace_fitted_file(args.folder, path.name, {"border": DEFAULT_THRESHOLD}) as folder:
@@ -34,18 +34,19 @@ def main() -> int:
             doubts = backend.unsupported_probabilities([EntailmentPair(e.premise, e.claim) for e in claims])
             read = [ClaimWords(wrong_word_flags(e.claim, e.wrong or ()), d) for e, d in zip(claims, doubts, strict=True) if d]
             if not read:
-                raise InputError(f"{args.folder}: trained without marks; there is no border to fit")
+                raise InputError(
+                    f"{args.folder}: the verifier was trained without token targets, so there is no threshold to fit"
+                )
             parts[name] = read
         if not parts:
-            raise InputError(f"{args.data}: no part has enough unseen wrong claims whose wrong words are known")
+            raise InputError(f"{args.data}: no recipe has enough unseen wrong claims whose wrong words are known")
         found = fit_span_threshold(parts) | {"split": SPLIT}
         (folder / path.name).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    border = found["border"]
+    threshold = found["border"]
     for name, part in found["fitted_on"].items():
-        print(
-            f"{name:36} claims {part['claims']:4}  F1 {part[f'f1_at_{DEFAULT_THRESHOLD}']:.3f} -> {part[f'f1_at_{border}']:.3f}"
-        )
-    print(f"wrote {path}: border {border}")
+        f1 = [part[f"f1_at_{t}"] for t in (DEFAULT_THRESHOLD, threshold)]
+        print(f"{name:36} claims {part['claims']:4}  F1 {f1[0]:.3f} -> {f1[1]:.3f}")
+    print(f"wrote {path}: threshold {threshold}")
     return 0
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Fit the thetas of Factored Verification for a verifier's folder and write its factored.json."""
+"""Fit the thetas of Factored Verification for a verifier and write factored.json into its folder."""
 
 import argparse
 import json
@@ -13,22 +13,22 @@ from knowhalu.methods.common.combine import COMBINATION_RULES
 from knowhalu.results import Verdict
 from knowhalu.settings import Settings
 from knowhalu.training.data_files import run_script
-from knowhalu.training.factored import LabelledText, ScoredText, draw_texts, fit_thetas
 from knowhalu.training.holdout import HeldOutRows
+from knowhalu.training.thresholds import LabelledText, ScoredText, draw_texts, fit_thetas
 from knowhalu.training.weights import replace_fitted_file
 
 SPLIT = "held-out sources of the training files; no evaluation file was read"
 
 
 def measured(folder: Path, rows: list[LabelledText], threads: int | None) -> Iterator[ScoredText]:
-    """Judge the claims of every text; those without a claim are left out."""
+    """Yield the scores of the claims of every text; texts without a claim are left out."""
     checker = Checker(Settings(method="factored", encoder=EncoderOptions(folder=folder, threads=threads)))
     for row, outcome in zip(rows, checker.stream(r.sample for r in rows), strict=True):
         if not isinstance(outcome, Verdict):
             raise SystemExit(f"{row.origin}: {outcome}")
-        found = tuple(f.p_supported for s in outcome.segments for f in s.findings)
-        if found:
-            yield ScoredText(found, row.faithful, row.origin)
+        scores = tuple(f.p_supported for s in outcome.segments for f in s.findings)
+        if scores:
+            yield ScoredText(scores, row.faithful, row.origin)
 
 
 def main() -> int:
@@ -37,11 +37,11 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="verifier folder; factored.json is written into it")
     parser.add_argument("--data", type=Path, required=True, help="folder of the training files")
     parser.add_argument("--leave-out", type=Path, help="folder of evaluation files: rows that overlap with them are left out")
-    parser.add_argument("--threads", type=int, help="CPU threads; all cores where it is left out")
+    parser.add_argument("--threads", type=int, help="CPU threads; default: all cores")
     args = parser.parse_args()
 
     path, known = args.folder / "factored.json", list(draw_texts(HeldOutRows(args.data, args.leave_out)))
-    # the method needs thetas to run at all; what is measured here does not depend on them
+    # the method needs some thetas to run; the scores do not depend on them
     start = {"thetas": dict.fromkeys(COMBINATION_RULES, 0.5), "typical": 1.0, "reference": 1.0}
     with replace_fitted_file(args.folder, path.name, start) as folder:
         rows = list(measured(folder, known, args.threads))

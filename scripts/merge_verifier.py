@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Merge a base encoder with the change that a training kept of it into a verifier's folder."""
+"""Merge a base encoder and the stored change of a training into a verifier's folder."""
 
 import argparse
 from pathlib import Path

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Let a verifier pick examples for its next round of training: hard ones, or long premises with its view of their short form."""
+"""Mine examples with a verifier for its next training: hard ones, or long premises with probabilities of their short form."""
 
 import argparse
 import gzip

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Train the token encoder for late interaction from all-MiniLM-L6-v2 within a budget; stopped at any time, it goes on.
+"""Train the token encoder for late interaction from all-MiniLM-L6-v2 within a budget; the same command resumes a stopped run.
 
 Learns from questions on SQuAD's training articles and from SciFact's training claims. The sets that it is measured on
 (SQuAD dev, SciFact dev, and all others) are never trained on.
@@ -15,11 +15,18 @@ from knowhalu.encoder.embedder import packaged_minilm_folder
 from knowhalu.encoder.late_encoder import MiniLMTokenEncoder
 from knowhalu.index.passages import PassageList
 from knowhalu.training.data_files import parse_budget, read_training_rows, run_script
-from knowhalu.training.late import LateProgress, LateSettings, LateTrainer
-from knowhalu.training.late_data import RetrievalQuestion, evaluate_retrieval, mine_hard_negatives, read_corpus
+from knowhalu.training.late import (
+    LateProgress,
+    LateSettings,
+    LateTrainer,
+    RetrievalQuestion,
+    evaluate_retrieval,
+    mine_hard_negatives,
+    read_corpus,
+)
 
 LEARNED = {"squad_sentence_retrieval": "test", "scifact_retrieval": "train"}
-"""Each set and its split to learn from. The `test` split of the first comes from SQuAD's training articles."""
+"""Each set and its training split. The `test` split of the first comes from SQuAD's training articles."""
 MEASURED = {"squad_sentence_retrieval": "dev", "scifact_retrieval": "dev"}
 
 
@@ -34,13 +41,13 @@ def corpus_of(data: Path, name: str) -> PassageList:
 
 
 def unmeasured(corpus: PassageList, measured: list[dict[str, Any]]) -> PassageList:
-    """Leave out the right passages of the measured split: they are not even to be learned from as wrong ones."""
+    """Remove the relevant passages of the evaluation split, so that they are not used as negatives either."""
     right = {str(name) for row in measured for name in row["positives"]}
     return PassageList(p for p in corpus if p.id not in right)
 
 
 def without_measured(rows: list[dict[str, Any]], measured: list[dict[str, Any]], corpus: PassageList) -> list[dict[str, Any]]:
-    """Leave out queries that stand in the measured split too, word for word, or whose right passage has the same text there."""
+    """Remove queries that also occur in the evaluation split, or whose relevant passage has the same text there."""
     texts = {p.id: " ".join(p.text.lower().split()) for p in corpus}
     asked = {" ".join(row["query"].lower().split()) for row in measured}
     right = {texts[str(name)] for row in measured for name in row["positives"] if str(name) in texts}
@@ -53,7 +60,7 @@ def without_measured(rows: list[dict[str, Any]], measured: list[dict[str, Any]],
 
 
 def gathered(data: Path) -> list[list[RetrievalQuestion]]:
-    """Return the questions of every set to learn from, with mined wrong passages."""
+    """Return the training questions of every set, with mined hard negatives."""
     groups = []
     for name, split in LEARNED.items():
         rows, corpus, measured = split_of(data, name, split), corpus_of(data, name), split_of(data, name, MEASURED[name])
@@ -73,9 +80,9 @@ def main() -> int:
     budget.add_argument("--steps", type=partial(parse_budget, int), default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rate", type=float, default=LateSettings.rate)
-    parser.add_argument("--layers", type=int, default=LateSettings.layers, help="layers of MiniLM, from the top, that learn too")
+    parser.add_argument("--layers", type=int, default=LateSettings.layers, help="number of top layers of MiniLM to train")
     parser.add_argument("--temperature", type=float, default=LateSettings.temperature)
-    parser.add_argument("--queries", type=int, default=500, help="queries of each set for the evaluation at the end; 0: none")
+    parser.add_argument("--queries", type=int, default=500, help="queries of each set for the final evaluation; 0: none")
     args = parser.parse_args()
 
     settings = LateSettings(

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Train the verifier from all-MiniLM-L6-v2 or another encoder within a budget; stopped at any time, it goes on where it was."""
+"""Train the verifier from all-MiniLM-L6-v2 or another encoder within a budget; the same command resumes a stopped run."""
 
 import argparse
 from collections.abc import Callable
@@ -19,12 +19,12 @@ from knowhalu.training.recipes import FILES, RECIPES, check_added
 
 
 def whole(file: str) -> str:
-    """Return a file's whole path, by which a resume knows it."""
+    """Return the absolute path of a file, which identifies it for a resumption."""
     return str(Path(file).resolve())
 
 
 def own_rows(text: str) -> tuple[str, float]:
-    """Read FILE=SHARE, and the file through."""
+    """Parse FILE=SHARE and validate the file."""
     file, _, share = text.rpartition("=")
     try:
         part = float(share)
@@ -40,7 +40,7 @@ def own_rows(text: str) -> tuple[str, float]:
 
 
 def options() -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help=f"folder with {', '.join(FILES)}")
     parser.add_argument("--leave-out", type=Path, help="folder of evaluation files: training sources that overlap are left out")
@@ -52,25 +52,25 @@ def options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rate", type=float, default=1e-4)
     parser.add_argument("--warmup", type=float, default=0.03, help="share of the budget in which the rate rises")
-    parser.add_argument("--floor", type=float, default=0.05, help="share of the rate that is left at the end")
-    parser.add_argument("--long", type=float, default=0.0, help="share of the premises that are filled up to 320 to 512 tokens")
-    parser.add_argument("--rank", type=int, default=32, help="rank of the change against the base that is kept (0: none)")
+    parser.add_argument("--floor", type=float, default=0.05, help="share of the rate that remains at the end")
+    parser.add_argument("--long", type=float, default=0.0, help="share of the premises to fill up to between 320 and 512 tokens")
+    parser.add_argument("--rank", type=int, default=32, help="rank of the stored change against the base (0: none)")
     parser.add_argument("--continue-from", type=Path, metavar="FILE", help="change.safetensors of a run on another machine")
     parser.add_argument("--checkpoints", type=float, default=5.0, help="minutes between checkpoints")
-    parser.add_argument("--changes", type=float, default=20.0, help="minutes between changes that are written")
-    parser.add_argument("--snapshots", type=float, default=0.0, help="million tokens between models kept for the learning curve")
+    parser.add_argument("--changes", type=float, default=20.0, help="minutes between stored changes")
+    parser.add_argument("--snapshots", type=float, default=0.0, help="million tokens between models for the learning curve")
     parser.add_argument("--unlicensed", action="store_true", help="also train on sets without a stated licence, to measure them")
     parser.add_argument("--smoothing", type=float, default=0.0, help="label smoothing")
     parser.add_argument("--focus", type=float, default=0.0, help="exponent of the focal loss")
-    parser.add_argument("--layer-decay", type=float, default=1.0, help="rate of a layer in relation to that of the layer above")
-    parser.add_argument("--layers", type=int, default=0, help="keep the lower so many layers of the base (default: all)")
-    parser.add_argument("--portion", type=float, default=1.0, help="train on this part of the sources only, 0 to 1")
+    parser.add_argument("--layer-decay", type=float, default=1.0, help="rate of a layer relative to that of the layer above")
+    parser.add_argument("--layers", type=int, default=0, help="keep this many lower layers of the base (default: all)")
+    parser.add_argument("--portion", type=float, default=1.0, help="share of the sources to train on, 0 to 1")
     parser.add_argument("--dropout", type=float, default=0.0)
-    parser.add_argument("--vary", type=float, default=0.0, help="how often a labelled row is seen in another form, 0 to 1")
-    parser.add_argument("--marking", type=float, default=0.5, help="weight of the loss of marked words")
+    parser.add_argument("--vary", type=float, default=0.0, help="probability of another form of a labelled row, 0 to 1")
+    parser.add_argument("--marking", type=float, default=0.5, help="weight of the token loss")
     parser.add_argument("--without", action="append", default=[], metavar="RECIPE", help="leave a recipe out (see recipes.py)")
     parser.add_argument(
-        "--mined", type=whole, action="append", default=[], metavar="FILE", help="examples by scripts/mine_examples.py"
+        "--mined", type=whole, action="append", default=[], metavar="FILE", help="examples of scripts/mine_examples.py"
     )
     parser.add_argument(
         "--add",
@@ -79,20 +79,20 @@ def options() -> argparse.Namespace:
         action="append",
         default=[],
         metavar="FILE=SHARE",
-        help="own labelled rows, JSON lines",
+        help="your labelled rows, JSON lines",
     )
     return parser.parse_args()
 
 
 def settings_of(args: argparse.Namespace) -> TrainSettings:
-    """Take what decides the result of the run from the options, which have the same names."""
+    """Return the settings of the run from the options of the same names."""
     given = {f.name: getattr(args, f.name) for f in fields(TrainSettings) if f.name in args}
     values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
     return TrainSettings(**values)
 
 
 def reporter(trainer: Trainer, million: float) -> Callable[[TrainProgress], None]:
-    """Print a line every hundred steps, and keep a model every so many million tokens."""
+    """Print a line every hundred steps, and save a model every `--snapshots` million tokens."""
     every = int(1e6 * million)
     kept = trainer.progress.tokens // every if every else 0
 
@@ -113,12 +113,12 @@ def reporter(trainer: Trainer, million: float) -> Callable[[TrainProgress], None
 
 
 def finish(trainer: Trainer, model: Verifier, held: HeldOutRows) -> None:
-    """Write the model, what it does on held-out sources, and its card."""
+    """Write the model, its scores on held-out sources, and its card."""
     folder, parts = trainer.folder / "model", []
     model.save(folder, trainer.vocabulary.tokenizer)
     if trainer.leakage is not None:
         sources, claims = trainer.leakage.left_out
-        print(f"left out, since an evaluation file holds them: {sources} sources, {claims} claims", flush=True)
+        print(f"left out because they overlap with evaluation files: {sources} sources, {claims} claims", flush=True)
     without = trainer.settings.without
     for part in score_recipes(model, trainer.vocabulary, held.of, recipes=[r for r in RECIPES if r.name not in without]):
         print(f"held out  {part.name:36} {part.examples:4}  AUC {part.auc:.3f}  accuracy {part.accuracy:.3f}", flush=True)

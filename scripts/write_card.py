@@ -17,10 +17,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="verifier folder")
     parser.add_argument("--checkpoint", type=Path, required=True, help="checkpoint.safetensors of the run")
-    parser.add_argument("--results", type=Path, help="what benchmarks/quality.py wrote for this very verifier")
+    parser.add_argument("--results", type=Path, help="output of benchmarks/quality.py for this verifier")
     parser.add_argument("--heldout", type=Path, help="heldout.md of the run")
-    parser.add_argument("--failures", type=Path, help="a Markdown section on what it gets wrong")
-    parser.add_argument("--note", default="", help="what else a reader should know of the run")
+    parser.add_argument("--failures", type=Path, help="a Markdown section on its errors")
+    parser.add_argument("--note", default="", help="a note on the run")
     args = parser.parse_args()
     with safe_open(args.checkpoint, "pt") as file:
         about = file.metadata()

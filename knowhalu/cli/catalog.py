@@ -1,4 +1,4 @@
-"""`knowhalu methods` and `knowhalu settings`: what there is to choose from."""
+"""`knowhalu methods` and `knowhalu settings`: list the methods and the settings."""
 
 import json
 from collections.abc import Mapping
@@ -18,14 +18,14 @@ from knowhalu.profiles import toml_value
 from knowhalu.registry import MethodCard, all_methods, method_card
 from knowhalu.settings import Settings
 
-NO_REASONER = "nobody: a rule"
+NO_REASONER = "none: a rule"
 
 
 @click.command()
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def methods(name: str | None, as_json: bool) -> None:
-    """List the methods: what each does, who can think in it, what it needs and costs; with NAME, all of one."""
+    """List the methods: what each one does, its reasoners, needs and cost; with NAME, all about one method."""
     cards, errors = all_methods() if name is None else ({name: method_card(name)}, [])
     if as_json:
         fields = {n: _fields(n, card) for n, card in cards.items()}
@@ -40,21 +40,23 @@ def methods(name: str | None, as_json: bool) -> None:
 
 def _show_table(console: Console, cards: Mapping[str, MethodCard]) -> None:
     table = Table(box=None, pad_edge=False, row_styles=("", "dim"))
-    for head in ("method", "does", "who thinks", "needs", "cost of a text"):
+    for head in ("method", "does", "reasoner", "needs", "cost of a text"):
         table.add_column(head, overflow="fold", no_wrap=head == "method")
     for name, card in cards.items():
         table.add_row(name, card.about, _reasoners(card), card.needs, card.cost)
     console.print(table)
-    console.print("\nOne of them: knowhalu methods NAME. Use it: knowhalu check --method NAME, knowhalu detect --method NAME.")
+    console.print(
+        "\nAbout one method: knowhalu methods NAME. To use it: knowhalu check --method NAME, knowhalu detect --method NAME."
+    )
 
 
 def describe_method(name: str, card: MethodCard) -> str:
-    """Return all that is to be known of a method: its card, its options as TOML, and commands to begin with."""
+    """Describe a method: its card, example commands, and its options as TOML."""
     group = Settings().method_options(card)
     lines = [
         f"{name}: {card.about}",
         "",
-        f"who thinks: {_reasoners(card)}",
+        f"reasoner: {_reasoners(card)}",
         f"needs: {card.needs}",
         f"cost of a text: {card.cost}",
     ]
@@ -64,14 +66,14 @@ def describe_method(name: str, card: MethodCard) -> str:
 
 
 def _commands(name: str, card: MethodCard) -> list[str]:
-    border = " --set trivial.border=NUMBER" if card.options == "trivial" else ""
-    some = f" --reasoner {next(iter(card.reasoners))}" if card.reasoners and Settings().reasoner not in card.reasoners else ""
+    threshold = " --set trivial.border=NUMBER" if card.options == "trivial" else ""
+    reasoner = f" --reasoner {next(iter(card.reasoners))}" if card.reasoners and Settings().reasoner not in card.reasoners else ""
+    other = f"knowhalu,{name}{':' + reasoner.split()[-1] if reasoner else ''}"
     return [
-        f'knowhalu check --method {name}{some}{border} --claim "Mars is blue." --knowledge "Mars is red."',
-        f"knowhalu detect IN.jsonl -o OUT.jsonl --method {name}{some}{border}",
-        f"knowhalu compare LABELLED.jsonl --methods knowhalu,{name}{':' + some.split()[-1] if some else ''}" if name != "knowhalu"
-        else "knowhalu compare LABELLED.jsonl --methods knowhalu:encoder,knowhalu:llm",
-    ]  # fmt: skip
+        f'knowhalu check --method {name}{reasoner}{threshold} --claim "Mars is blue." --knowledge "Mars is red."',
+        f"knowhalu detect IN.jsonl -o OUT.jsonl --method {name}{reasoner}{threshold}",
+        f"knowhalu compare LABELLED.jsonl --methods {other if name != 'knowhalu' else 'knowhalu:encoder,knowhalu:llm'}",
+    ]
 
 
 def _reasoners(card: MethodCard) -> str:
@@ -90,15 +92,15 @@ def _fields(name: str, card: MethodCard) -> dict[str, Any]:
 @click.command()
 @with_settings
 def settings(settings_file: Path | None, pairs: tuple[str, ...]) -> None:
-    """Print all settings with their meanings, as a TOML file to begin with.
+    """Print all settings with their descriptions, as a TOML file to start from.
 
-    With --settings or --set, the values are those that a run would have.
+    With --settings or --set, the values are those of a run with these options.
     """
     click.echo(render_settings(make_settings(settings_file, pairs)), nl=False)
 
 
 def render_settings(tree: Settings) -> str:
-    """Return the tree as TOML with comments; a setting without a value is commented out."""
+    """Return all settings as TOML with comments; a setting without a value is commented out."""
     values = [name for name in type(tree).model_fields if not isinstance(getattr(tree, name), BaseModel)]
     groups = [*(name for name in type(tree).model_fields if name not in values), *(tree.model_extra or ())]
     parts = [settings_as_toml(tree, values)]
@@ -110,7 +112,7 @@ def render_settings(tree: Settings) -> str:
 
 
 def settings_as_toml(group: BaseModel, names: list[str]) -> str:
-    """Return settings of a group as TOML lines, each with what it means."""
+    """Return settings of a group as TOML lines, each with its description."""
     lines = []
     for name in names:
         note = _note(type(group).model_fields[name])
@@ -122,7 +124,7 @@ def settings_as_toml(group: BaseModel, names: list[str]) -> str:
 
 
 def _note(field: FieldInfo) -> str:
-    """Return the field's description, what it may be, and within which bounds."""
+    """Return the description, choices and bounds of a field."""
     choices = _choices(field.annotation)
     bounds = [f"{word} {getattr(rule, attribute)}" for rule in field.metadata
               for attribute, word in (("ge", "at least"), ("gt", "over"), ("le", "at most"), ("lt", "under"))

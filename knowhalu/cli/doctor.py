@@ -1,4 +1,4 @@
-"""`knowhalu doctor`: what is installed and found on this machine, and how to get what is missing."""
+"""`knowhalu doctor`: report what is installed on this machine, and how to install what is missing."""
 
 import asyncio
 import os
@@ -48,7 +48,7 @@ STATUS_SIGNS = {GOOD: ("ok  ", "green"), BAD: ("MISS", "bold red"), OPTIONAL: ("
 
 
 class DoctorLine(NamedTuple):
-    """One line of the report; `good` is False where the run of these settings would fail."""
+    """One line of the report; `good` is False where a run with these settings would fail, None for an optional part."""
 
     name: str
     good: bool | None
@@ -58,9 +58,9 @@ class DoctorLine(NamedTuple):
 @click.command()
 @with_settings
 def doctor(settings_file: Path | None, pairs: tuple[str, ...]) -> None:
-    """Show what is installed and found, and how to get what is missing.
+    """Report what is installed, and how to install what is missing.
 
-    Exit code: 0 if a run with these settings works on this machine, 1 if something that it needs is missing.
+    Exit code: 0 if a run with these settings works on this machine, 1 if a part that it needs is missing.
     """
     settings = make_settings(settings_file, pairs)
     console = make_console()
@@ -69,13 +69,13 @@ def doctor(settings_file: Path | None, pairs: tuple[str, ...]) -> None:
         sign, style = STATUS_SIGNS[finding.good]
         console.print(Text.assemble((sign, style), f" {finding.name:<14} {shorten_text(finding.text, 400)}"))
         good = good and finding.good is not BAD
-    last = "A run with these settings works here." if good else "Something that a run needs is missing: see MISS."
+    last = "A run with these settings works on this machine." if good else "A run needs the parts marked MISS."
     console.print(Text(last, style="bold"))
     raise Exit(0 if good else 1)
 
 
 def examine_installation(settings: Settings) -> Iterator[DoctorLine]:
-    """Look at everything that a run with these settings needs, and at what it could have."""
+    """Examine every part that a run with these settings needs, and the optional ones."""
     yield DoctorLine("knowhalu", GOOD, f"{knowhalu.__version__} in {Path(knowhalu.__file__).parent}")
     enough = sys.version_info >= (3, 11)
     yield DoctorLine("python", enough, platform.python_version() + ("" if enough else ": 3.11 or newer is needed"))
@@ -124,7 +124,7 @@ def _bf16() -> tuple[bool | None, str]:
 
 
 def _verifier(folder: Path | None) -> DoctorLine:
-    """Look for the model: in the folder of the settings, else where the package has it."""
+    """Examine the verifier of the settings, or the packaged one."""
     import hashlib
 
     try:
@@ -134,8 +134,8 @@ def _verifier(folder: Path | None) -> DoctorLine:
     home = verifier_folder(EncoderOptions(folder=folder))
     missing = [name for name in VERIFIER_FILES if not (home / name).is_file()]
     if missing:
-        cure = "Install a released wheel, or train one: python scripts/train_verifier.py --help"
-        return DoctorLine("verifier", BAD, f"{home}: {', '.join(missing)} missing. {cure}")
+        remedy = "Install a released wheel, or train one: python scripts/train_verifier.py --help"
+        return DoctorLine("verifier", BAD, f"{home}: {', '.join(missing)} missing. {remedy}")
     weights = home / "model.safetensors"
     with weights.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -143,7 +143,7 @@ def _verifier(folder: Path | None) -> DoctorLine:
 
 
 def _embedder(name: str) -> DoctorLine:
-    """Look for the embedder's folder without loading it."""
+    """Examine the folder of the embedder without loading it."""
     if name == "minilm":
         spec = util.find_spec(EMBEDDER_PACKAGE)
         folder = Path(spec.origin).parent / "model" if spec is not None and spec.origin else None
@@ -152,7 +152,7 @@ def _embedder(name: str) -> DoctorLine:
         return DoctorLine("embedder", GOOD, f"minilm in {folder}")
     folder = Path(name.removeprefix("flag:"))
     if not (folder / "config.json").is_file():
-        return DoctorLine("embedder", BAD, f"{folder}: no model here (config.json is missing). Give a model's folder")
+        return DoctorLine("embedder", BAD, f"{folder}: there is no model (config.json is missing). Give the folder of a model")
     return DoctorLine("embedder", GOOD, str(folder))
 
 
@@ -162,7 +162,7 @@ def _indexes(wanted: Path | None) -> Iterator[DoctorLine]:
     if wanted is not None and wanted not in folders:
         folders.insert(0, wanted)
     if not folders:
-        yield DoctorLine("index", OPTIONAL, "none in ./indexes. To make one: knowhalu index build FILE -o indexes/NAME")
+        yield DoctorLine("index", OPTIONAL, "none in ./indexes. Build one: knowhalu index build FILE -o indexes/NAME")
     for folder in folders:
         needed = folder == wanted
         try:
@@ -177,34 +177,34 @@ def _indexes(wanted: Path | None) -> Iterator[DoctorLine]:
 
 
 def _folders(options: RetrievalOptions) -> Iterator[DoctorLine]:
-    """Look for the folders of the models that a search loads beside the embedder's."""
+    """Examine the folders of the reranker and of the token encoder."""
     reranker = options.reranker if options.has_source else None
     encoder = options.token_encoder if options.mode == "late" else None
     for name, folder in (("reranker", reranker), ("token encoder", encoder)):
         if folder is None or folder in ("verifier", "minilm-late"):
             continue
-        there = Path(folder).is_dir()
-        yield DoctorLine(name, there, folder if there else f"{folder}: no such folder. Give a model's folder")
+        exists = Path(folder).is_dir()
+        yield DoctorLine(name, exists, folder if exists else f"{folder}: there is no such folder. Give the folder of a model")
 
 
 def _reasoner_lines(settings: Settings) -> Iterator[DoctorLine]:
-    """Say who thinks in the method, and look for the language model where one does."""
+    """Report the reasoners of the method, and examine the language model if it is one of them."""
     try:
         from knowhalu.build import reasoners_of
 
-        who = reasoners_of(settings)
+        reasoners = reasoners_of(settings)
     except SettingsError as error:
         yield DoctorLine("method", BAD, str(error))
     except (ImportError, OSError) as error:
         yield DoctorLine("method", BAD, f"its code cannot be imported ({error})")
     else:
-        yield DoctorLine("method", GOOD, f"{settings.method}, by {' and '.join(sorted(who - {''})) or 'rules alone'}")
-        if "llm" in who:
+        yield DoctorLine("method", GOOD, f"{settings.method}, with {' and '.join(sorted(reasoners - {''})) or 'rules alone'}")
+        if "llm" in reasoners:
             yield _server(settings.llm) if settings.llm.backend == "server" else _in_process(settings.llm)
 
 
 def _in_process(options: LLMOptions) -> DoctorLine:
-    """Look for the package and the folder of a language model in this process, without loading it."""
+    """Examine the package and the folder of an in-process language model, without loading it."""
     from knowhalu.llm.local.loading import check_model_folder
     from knowhalu.registry import llm_backend
 
@@ -213,25 +213,25 @@ def _in_process(options: LLMOptions) -> DoctorLine:
         folder = check_model_folder(options.model)
     except KnowHaluError as error:
         return DoctorLine("llm.model", BAD, str(error))
-    version = _version(options.backend)  # the package that bears the backend's name
+    version = _version(options.backend)  # backend and package share a name
     if version is None:
         return DoctorLine("llm.model", BAD, f"{options.backend} is not installed. Run: pip install 'knowhalu[{options.backend}]'")
     return DoctorLine("llm.model", GOOD, f"{folder} by {options.backend} {version}")
 
 
 def _server(options: LLMOptions) -> DoctorLine:
-    """Ask the server of the settings for its models: once, for a few seconds at most."""
+    """Request the model list of the server, once, with a timeout of a few seconds."""
     try:
         about = asyncio.run(_server_reply(options.model_copy(update={"retries": 0})))
     except TimeoutError:
-        cure = "Is it still loading its model? Look at its log"
-        return DoctorLine("llm.url", BAD, f"{options.url}: no reply within {SERVER_SECONDS:g} s. {cure}")
+        remedy = "It may still be loading its model; see its log"
+        return DoctorLine("llm.url", BAD, f"{options.url}: no reply within {SERVER_SECONDS:g} s. {remedy}")
     except KnowHaluError as error:
         return DoctorLine("llm.url", BAD, error.reason if isinstance(error, StageError) else str(error))
     listed = f"{options.url} is {about.kind} with {', '.join(about.models) or 'no list of models'}"
-    if about.models and about.model not in about.models:  # some servers know a model by further names
+    if about.models and about.model not in about.models:  # some servers have aliases for a model
         return DoctorLine("llm.url", OPTIONAL, f"{listed}; llm.model {about.model!r} is not in its list")
-    return DoctorLine("llm.url", GOOD, f"{listed}; {about.model} is asked")
+    return DoctorLine("llm.url", GOOD, f"{listed}; {about.model} is used")
 
 
 async def _server_reply(options: LLMOptions) -> "ServerInfo":
@@ -247,17 +247,17 @@ async def _server_reply(options: LLMOptions) -> "ServerInfo":
 
 def _extras() -> dict[str, list[str]]:
     """Return the packages of every extra, from the installed metadata or from the checkout's pyproject.toml."""
-    found: dict[str, list[str]] = {}
+    extras: dict[str, list[str]] = {}
     try:
         for line in metadata.requires("knowhalu") or []:
             if match := re.search(r"""extra == ['"]([\w-]+)['"]""", line):
-                found.setdefault(match.group(1), []).append(_package(line))
+                extras.setdefault(match.group(1), []).append(_package(line))
     except metadata.PackageNotFoundError:
         file = Path(knowhalu.__file__).parent.parent / "pyproject.toml"
         if file.is_file():
             project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
-            found = {k: [_package(line) for line in v] for k, v in project.get("optional-dependencies", {}).items()}
-    return found
+            extras = {k: [_package(line) for line in v] for k, v in project.get("optional-dependencies", {}).items()}
+    return extras
 
 
 def _package(requirement: str) -> str:

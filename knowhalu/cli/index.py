@@ -1,4 +1,4 @@
-"""The `index` commands: plan, build and change an index; those that inspect and search it are added here."""
+"""The `index` commands that plan, build and change an index; those that inspect and search it are registered here."""
 
 import time
 from pathlib import Path
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 @with_options(CHUNKING_OPTIONS, READING_OPTIONS, STORAGE_OPTIONS, MODEL_OPTIONS)
 def plan(sources: tuple[Path, ...], embedder: str, exact: bool, as_json: bool, **given: Any) -> None:
-    """Say what an index would take; build nothing.
+    """Estimate the cost of an index without building it.
 
     Prints documents, passages, disk, memory and time of an index of SOURCES.
     """
@@ -56,7 +56,7 @@ def show_plan(
     exact: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Make the plan of a build and print it."""
+    """Plan a build and print the plan."""
     import json
 
     from knowhalu.index.faiss_file import choose_factory
@@ -82,9 +82,9 @@ def _lines(made: "BuildPlan", embedder: str) -> list[tuple[str, str]]:
 
     about = "" if made.exact else "about "
     times = [("reading", made.reading), (f"embedding ({made.rate:,.0f} passages per second)", made.embedding)]
-    times += [("the search structure", made.searching)] if made.searching else []
-    says = "all of the sources were read" if made.exact else (
-        f"{made.sampled:,} documents were read; the rest is taken to be like them, byte for byte"
+    times += [("search structure", made.searching)] if made.searching else []
+    basis = "all sources were read" if made.exact else (
+        f"{made.sampled:,} documents were read, and the rest is assumed to resemble them byte for byte"
     )  # fmt: skip
     return [
         ("documents", f"{about}{made.documents:,}"),
@@ -97,13 +97,13 @@ def _lines(made: "BuildPlan", embedder: str) -> list[tuple[str, str]]:
             + ", ".join(f"{_format_seconds(t)} {what}" for what, t in times),
         ),
         ("factory", f"{made.factory}, embedder {embedder}"),
-        ("assumed", f"{says}; no passage is there twice; this machine stays as busy as it is now"),
-        *([("broken", f"{made.problems:,} of the records read cannot be used")] if made.problems else []),
+        ("assumed", f"{basis}; no passage is a duplicate; the load of this machine stays the same"),
+        *([("broken", f"{made.problems:,} of the records cannot be used")] if made.problems else []),
     ]
 
 
 def _format_seconds(seconds: float) -> str:
-    """Write a time in the two largest units that matter."""
+    """Return a duration in its two largest units."""
     whole = round(seconds)
     if whole < 120:
         return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
@@ -114,10 +114,10 @@ def _format_seconds(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
-FORCE_OPTION = click.option("--force", is_flag=True, help="Drop unfinished work of another kind on this index.")
+FORCE_OPTION = click.option("--force", is_flag=True, help="Discard unfinished work of another kind on this index.")
 BUILD_OPTIONS = (
     *STORAGE_OPTIONS,
-    click.option("--shard", default=100_000, show_default=True, type=click.IntRange(1), help="Passages of a shard."),
+    click.option("--shard", default=100_000, show_default=True, type=click.IntRange(1), help="Passages in a shard."),
     click.option("--ray", is_flag=True, help="Embed the shards on all machines and GPUs of a Ray cluster."),
 )
 
@@ -136,14 +136,13 @@ for command in (plan, info, verify, search, extend, serve):
 @click.option("--out", "-o", required=True, type=click.Path(path_type=Path), help="Folder of the new index.")
 @click.option("--embedder", default="minilm", show_default=True, help="minilm, a model folder, or flag:<folder>.")
 @with_options(CHUNKING_OPTIONS, READING_OPTIONS, BUILD_OPTIONS)
-@click.option("--force", is_flag=True, help="Replace an index that is there, and drop unfinished work of another kind.")
-@click.option("--plan", "only_plan", is_flag=True, help="Print what it would take, and build nothing (see `index plan`).")
+@click.option("--force", is_flag=True, help="Replace an existing index, and discard unfinished work of another kind.")
+@click.option("--plan", "only_plan", is_flag=True, help="Print the estimated cost and build nothing (see `index plan`).")
 @with_options(MODEL_OPTIONS)
 def build(sources: tuple[Path, ...], out: Path, embedder: str, force: bool, only_plan: bool, **given: Any) -> None:
     """Build an index of files and folders.
 
-    SOURCES are of the formats below.
-    A build that is stopped goes on from its last finished shard when the same command is given again.
+    SOURCES have one of the formats below. The same command resumes a stopped build from its last finished shard.
     """
     from knowhalu.cli.index_options import progress_bar, refresh_bm25
     from knowhalu.encoder.embedder import load_embedder
@@ -181,16 +180,16 @@ def _on_ray(embedder: str, choice: dict[str, Any]) -> Any:
 @index.command(cls=FormatsCommand)
 @FOLDER_ARGUMENT
 @SOURCES_ARGUMENT
-@click.option("--embedder", help="The model that built the index, where it is not the shipped one.")
+@click.option("--embedder", help="The model that built the index, if it is not the packaged one.")
 @with_options(READING_OPTIONS)
-@click.option("--replace", is_flag=True, help="Let records without an id replace those of the same file name and line.")
+@click.option("--replace", is_flag=True, help="Records without an id replace those of the same file name and line.")
 @FORCE_OPTION
 @with_options(MODEL_OPTIONS)
 def add(folder: Path, sources: tuple[Path, ...], embedder: str | None, replace: bool, force: bool, **given: Any) -> None:
     """Add or replace documents of an index.
 
-    The documents of SOURCES go into the index in FOLDER; one whose id is there already is replaced.
-    An addition that is stopped goes on where it was when the same command is given again.
+    Adds the documents of SOURCES to the index in FOLDER, replacing documents of the same id. The same command resumes a stopped
+    addition.
     """
     from knowhalu.cli.index_options import index_summary, load_index_embedder, progress_bar, refresh_bm25
     from knowhalu.index.update import add_documents
@@ -208,7 +207,7 @@ def add(folder: Path, sources: tuple[Path, ...], embedder: str | None, replace: 
 @index.command()
 @FOLDER_ARGUMENT
 @click.argument("ids", nargs=-1)
-@click.option("--file", type=click.Path(path_type=Path), help="File of ids, one to a line.")
+@click.option("--file", type=click.Path(path_type=Path), help="File of ids, one on each line.")
 @FORCE_OPTION
 def delete(folder: Path, ids: tuple[str, ...], file: Path | None, force: bool) -> None:
     """Delete documents by their ids."""
@@ -221,9 +220,9 @@ def delete(folder: Path, ids: tuple[str, ...], file: Path | None, force: bool) -
 @FOLDER_ARGUMENT
 @FORCE_OPTION
 def compact(folder: Path, force: bool) -> None:
-    """Take all changes into an index.
+    """Rewrite an index with all its changes.
 
-    The index in FOLDER is rewritten as a build of its documents would, without embedding them again.
+    The index in FOLDER becomes what a build of its documents would be; they are not embedded again.
     """
     from knowhalu.cli.index_options import run_compact
 

@@ -1,4 +1,4 @@
-"""What the `index` commands share: options of reading documents, progress, and the summary of a change."""
+"""Options, progress and summaries that the `index` commands share."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -18,31 +18,31 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 MAX_SHOWN = 20
 MIN_PARALLEL_BYTES = 64 * 2**20
-"""Bytes of sources from which on parsing is worth other processes."""
+"""Bytes of sources from which parsing in several processes pays."""
 MAX_WORKERS = 16
-"""The processes that are taken unless more are asked for."""
+"""Most processes, unless --workers gives a number."""
 FOLDER_ARGUMENT = click.argument("folder", type=click.Path(path_type=Path))
 SOURCES_ARGUMENT = click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path))
 READING_OPTIONS = (
-    click.option("--format", "form", default="", help="Read all files as this format; see the list of formats below."),
-    click.option("--text-field", multiple=True, help="Field that holds the text (else text, contents, passage, body ...)."),
-    click.option("--title-field", multiple=True, help="Field that holds the title (else title)."),
-    click.option("--id-field", multiple=True, help="Field that holds the id (else id, _id or docid; else file and line)."),
-    click.option("--no-quotes", is_flag=True, help="Take quotation marks in TSV and CSV for plain characters."),
+    click.option("--format", "form", default="", help="Read all files as this format of the list below."),
+    click.option("--text-field", multiple=True, help="Field with the text (default: text, contents, passage, body ...)."),
+    click.option("--title-field", multiple=True, help="Field with the title (default: title)."),
+    click.option("--id-field", multiple=True, help="Field with the id (default: id, _id or docid, or else file and line)."),
+    click.option("--no-quotes", is_flag=True, help="Read quotation marks in TSV and CSV as plain characters."),
     click.option("--on-error", type=click.Choice(["raise", "skip"]), default="raise", show_default=True,
-                 help="Stop at a broken record, or leave it out and list it."),
+                 help="Stop at a broken record, or skip and list it."),
     click.option("--workers", type=click.IntRange(0), default=0, show_default=True,
-                 help="Processes that parse Wikipedia, HTML and PDF; 0 takes as many as there are cores for large sources."),
+                 help="Processes that parse Wikipedia, HTML and PDF; 0: one for each core for large sources."),
 )  # fmt: skip
 CHUNKING_OPTIONS = (
     click.option("--words", default=100, show_default=True, type=click.IntRange(0),
-                 help="Longest passage; 0 keeps documents whole."),
+                 help="Most words of a passage; 0 keeps documents whole."),
     click.option("--overlap", default=0, show_default=True, type=click.IntRange(0),
-                 help="Words that a passage may share with the one before, as whole sentences."),
+                 help="Words, in whole sentences, that a passage may share with the previous one."),
     click.option("--sections/--no-sections", default=True, show_default=True,
-                 help="End passages at headings, and put the path of the section after the title."),
+                 help="End passages at headings, and add the section path to the title."),
     click.option("--titles/--no-titles", default=True, show_default=True,
-                 help="Put the title before a passage's text for embedding."),
+                 help="Embed passages with their title."),
 )  # fmt: skip
 MODEL_OPTIONS = (
     click.option("--precision", type=click.Choice(["auto", "fp32", "bf16"]), default="auto", show_default=True),
@@ -50,31 +50,34 @@ MODEL_OPTIONS = (
 )
 STORAGE_OPTIONS = (
     click.option(
-        "--factory", default="auto", show_default=True, help="FAISS factory such as Flat, HNSW32 or IVF4096,PQ48; auto: by size."
+        "--factory",
+        default="auto",
+        show_default=True,
+        help="FAISS factory such as Flat, HNSW32 or IVF4096,PQ48; auto: by size.",
     ),
     click.option(
         "--storage",
         type=click.Choice(["float32", "float16"]),
         default="float32",
         show_default=True,
-        help="How vectors lie on disk; float16 takes half the space.",
+        help="Format of stored vectors; float16 takes half the space.",
     ),
 )
 
 
 class FormatsCommand(click.Command):
-    """A command whose help ends with the list of formats."""
+    """A command whose help ends with the list of document formats."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list."""
+        """Write the list of formats."""
         from knowhalu.ingest.sources import FORMATS
 
-        with formatter.section("Formats, known by the names of the files or given with --format"):
+        with formatter.section("Formats, recognised by file name or given with --format"):
             formatter.write_dl([(name, known.about) for name, known in FORMATS.items()])
 
 
 def with_options(*groups: tuple[Any, ...]) -> "Callable[[F], F]":
-    """Give a command the options of these groups, in their order."""
+    """Add the options of these groups to a command, in their order."""
 
     def decorate(command: F) -> F:
         for option in reversed([option for group in groups for option in group]):
@@ -85,25 +88,25 @@ def with_options(*groups: tuple[Any, ...]) -> "Callable[[F], F]":
 
 
 def make_reader(sources: tuple[Path, ...], given: dict[str, Any]) -> "DocumentReader":
-    """Make the reader that the options of `READING_OPTIONS` describe, and take them out of `given`."""
+    """Make the reader of the options `READING_OPTIONS`, and remove them from `given`."""
     import os
 
     from knowhalu.ingest.records import FieldNames
     from knowhalu.ingest.sources import DocumentReader
 
-    usual = FieldNames()
+    default = FieldNames()
     names = [given.pop(f"{name}_field") for name in ("text", "title", "id")]
-    fields = FieldNames(names[0] or usual.text, names[1] or usual.title, names[2] or usual.id)
+    fields = FieldNames(names[0] or default.text, names[1] or default.title, names[2] or default.id)
     reader = DocumentReader(
         sources, fields=fields, on_error=given.pop("on_error"), quotes=not given.pop("no_quotes"), format=given.pop("form")
     )
-    asked = given.pop("workers")
-    reader.workers = asked or (min(os.cpu_count() or 1, MAX_WORKERS) if reader.total > MIN_PARALLEL_BYTES else 1)
+    workers = given.pop("workers")
+    reader.workers = workers or (min(os.cpu_count() or 1, MAX_WORKERS) if reader.total > MIN_PARALLEL_BYTES else 1)
     return reader
 
 
 def make_chunking(given: dict[str, Any]) -> "Chunking":
-    """Make the chunking that the options of `CHUNKING_OPTIONS` describe, and take them out of `given`."""
+    """Make the chunking of the options `CHUNKING_OPTIONS`, and remove them from `given`."""
     from knowhalu.index.chunking import check_chunk_limits
     from knowhalu.index.manifest import Chunking
 
@@ -113,18 +116,18 @@ def make_chunking(given: dict[str, Any]) -> "Chunking":
 
 
 def describe_chunking(chunking: "Chunking") -> str:
-    """Say how documents were cut."""
+    """Describe how documents are split into passages."""
     if not chunking.words:
         return "whole documents" + (", titles embedded" if chunking.titles else "")
-    said = f"at most {chunking.words} words" + (f", {chunking.overlap} of them shared" if chunking.overlap else "")
-    return said + (", by sections" if chunking.sections else "") + (", titles embedded" if chunking.titles else "")
+    text = f"at most {chunking.words} words" + (f", {chunking.overlap} of them shared" if chunking.overlap else "")
+    return text + (", by sections" if chunking.sections else "") + (", titles embedded" if chunking.titles else "")
 
 
 def report_skipped(reader: "DocumentReader") -> None:
-    """Say which files and records were left out, and why."""
+    """Print the files and records that were left out, with the reasons."""
     if reader.ignored:
         click.echo(f"{len(reader.ignored):,} left out: files of other kinds, such as {reader.ignored[0]}", err=True)
-    for reason, count in sorted(reader.left_out.items(), key=lambda found: -found[1]):
+    for reason, count in sorted(reader.left_out.items(), key=lambda item: -item[1]):
         click.echo(f"{count:,} left out: {reason}", err=True)
     for problem in reader.problems[:MAX_SHOWN]:
         click.echo(f"skipped {problem}", err=True)
@@ -134,9 +137,9 @@ def report_skipped(reader: "DocumentReader") -> None:
 
 @contextmanager
 def progress_bar(reader: "DocumentReader | None" = None) -> "Iterator[Callable[[BuildProgress], None]]":
-    """Show stage, passages, rate, memory and the time that is left; nothing where nobody watches.
+    """Show stage, passages, rate, memory and remaining time on a terminal; elsewhere nothing.
 
-    While sources are read, the bar is the share of their bytes.
+    While sources are read, the bar shows the share of their bytes.
     """
     from rich.console import Console
     from rich.filesize import decimal
@@ -167,13 +170,13 @@ def _duration(seconds: float) -> str:
 
 
 def index_summary(folder: Path, made: "Manifest") -> str:
-    """Return what an index holds in one line."""
+    """Summarise an index in one line."""
     counts = made.counts
     return f"{folder}: {counts.passages:,} passages of {counts.documents:,} documents, generation {made.generation}"
 
 
 def refresh_bm25(folder: Path) -> None:
-    """Bring the part for words up to date with a changed index; say where the one for tokens, which needs its model, is not."""
+    """Update the BM25 part of a changed index; report a late-interaction part that is out of date, since it needs its model."""
     from knowhalu.index.bm25_part import build_lexical_part, is_lexical_part_current
     from knowhalu.index.extension import extend_index, open_stored_passages, part_states
 
@@ -189,19 +192,19 @@ def refresh_bm25(folder: Path) -> None:
 
 
 def load_index_embedder(folder: Path, embedder: str | None, **model: Any) -> Any:
-    """Load the embedder of an index; raises IndexFormatError where only the user knows its folder."""
+    """Load the embedder of an index; raises IndexFormatError if it is not the packaged one and --embedder is missing."""
     from knowhalu.encoder.embedder import DEFAULT_EMBEDDER, load_embedder
     from knowhalu.errors import IndexFormatError
     from knowhalu.index.open import read_index_info
 
     made = read_index_info(folder).embedder
     if embedder is None and made.name != DEFAULT_EMBEDDER:
-        raise IndexFormatError(f"{folder}: was built with the embedder {made.name!r}. Name its folder with --embedder")
+        raise IndexFormatError(f"{folder}: the index was built with the embedder {made.name!r}. Give its folder with --embedder")
     return load_embedder(embedder or DEFAULT_EMBEDDER, **model)
 
 
 def run_delete(folder: Path, ids: tuple[str, ...], file: Path | None, force: bool) -> None:
-    """Delete documents by the ids given and those in a file, one to a line."""
+    """Delete documents by the given ids and those of a file, one on each line."""
     from knowhalu.errors import InputError
     from knowhalu.index.update import delete_documents
 
@@ -210,9 +213,9 @@ def run_delete(folder: Path, ids: tuple[str, ...], file: Path | None, force: boo
         try:
             names += [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
         except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{file}: cannot be read ({error}). Give a UTF-8 file with one id to a line") from error
+            raise InputError(f"{file}: cannot be read ({error}). Give a UTF-8 file with one id on each line") from error
     if not names:
-        raise InputError("no document named. Give ids, or a file of ids with --file")
+        raise InputError("no document is named. Give ids, or a file of ids with --file")
     click.echo(index_summary(folder, delete_documents(names, folder, force=force)))
     refresh_bm25(folder)
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @FOLDER_ARGUMENT
-@click.option("--json", "as_json", is_flag=True, help="Print the manifest, and what there is of parts, as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the manifest and the parts as JSON.")
 def info(folder: Path, as_json: bool) -> None:
-    """Show what an index holds and how it can be searched."""
+    """Show the content of an index and its search modes."""
     import json
 
     from knowhalu.index.extension import open_stored_passages, part_states
@@ -52,11 +52,11 @@ def _lines(made: "Manifest") -> Iterator[tuple[str, str]]:
 
 def _search_words(made: "Manifest") -> str:
     if made.factory == "Flat":
-        return "Flat: all vectors are compared"
-    asked, later = made.search.parameters, made.rows - made.search.rows
-    width = f"nprobe {asked.nprobe}" if "IVF" in made.factory else f"ef_search {asked.ef_search}"
-    added = f"; {later:,} passages added since are compared one by one, `index compact` takes them in" if later else ""
-    return f"{made.factory}, {width}, refine {asked.refine}{added}"
+        return "Flat: exact, compares all vectors"
+    parameters, later = made.search.parameters, made.rows - made.search.rows
+    width = f"nprobe {parameters.nprobe}" if "IVF" in made.factory else f"ef_search {parameters.ef_search}"
+    added = f"; {later:,} passages added later are compared one by one until `index compact`" if later else ""
+    return f"{made.factory}, {width}, refine {parameters.refine}{added}"
 
 
 def _part_words(part: "PartState", made: "Manifest", folder: Path) -> str:
@@ -64,52 +64,58 @@ def _part_words(part: "PartState", made: "Manifest", folder: Path) -> str:
 
     if part.problem:
         return part.problem
-    said = f"up to date, {decimal(part.size)}" + (f", {part.encoder}" if part.encoder else "")
+    state = f"up to date, {decimal(part.size)}" + (f", {part.encoder}" if part.encoder else "")
     if part.covered == made.rows:
-        return said
-    cure = f"`knowhalu index extend {folder} --{part.kind}` brings it up to date"
-    return f"covers {part.covered:,} of {made.rows:,} stored passages and cannot be searched, {decimal(part.size)}; {cure}"
+        return state
+    remedy = f"`knowhalu index extend {folder} --{part.kind}` brings it up to date"
+    return f"covers {part.covered:,} of {made.rows:,} stored passages and cannot be searched, {decimal(part.size)}; {remedy}"
 
 
 @click.command()
 @FOLDER_ARGUMENT
 def verify(folder: Path) -> None:
-    """Check every byte of an index and of its parts."""
+    """Verify the checksums of an index and of its parts."""
     from knowhalu.errors import IndexFormatError
     from knowhalu.index.open import verify_index as problems_of
 
     if problems := problems_of(folder):
         for problem in problems:
             click.echo(problem)
-        found = f"{len(problems)} problem{'s' * (len(problems) != 1)} found"
-        raise IndexFormatError(f"{folder}: {found}. Copy the index again, or rebuild it")
+        count = f"{len(problems)} problem{'s' * (len(problems) != 1)} found"
+        raise IndexFormatError(f"{folder}: {count}. Copy the index again, or rebuild it")
     click.echo(f"{folder}: intact")
 
 
 SEARCH_MODES = ("dense", "lexical", "hybrid", "late")
 SEARCH_OPTIONS = (
     click.option(
-        "--mode", type=click.Choice(SEARCH_MODES), default="dense", show_default=True, help="Vectors, words, both, tokens."
+        "--mode",
+        type=click.Choice(SEARCH_MODES),
+        default="dense",
+        show_default=True,
+        help="Vectors, words, both, or tokens.",
     ),
-    click.option("--embedder", help="The model that built the index, where it is not the shipped one."),
-    click.option("--query-prefix", help="Instruction that stands before a query, as some models want it."),
-    click.option("--token-encoder", default="minilm-late", show_default=True, help="The model of --mode late."),
-    click.option("--fusion", type=click.Choice(["scores", "ranks"]), default="scores", show_default=True, help="Of a hybrid."),
-    click.option("--lexical-weight", type=click.FloatRange(0), help="Weight of words beside 1 of vectors in a hybrid."),
+    click.option("--embedder", help="The model that built the index, if it is not the packaged one."),
+    click.option("--query-prefix", help="Instruction before each query, which some models need."),
+    click.option("--token-encoder", default="minilm-late", show_default=True, help="Model of --mode late."),
+    click.option(
+        "--fusion", type=click.Choice(["scores", "ranks"]), default="scores", show_default=True, help="In a hybrid search."
+    ),
+    click.option("--lexical-weight", type=click.FloatRange(0), help="Weight of BM25 in a hybrid search; vectors have 1."),
     click.option(
         "--search",
         "width",
         default="",
         metavar="NAME=NUMBER,...",
-        help="How widely vectors are searched, such as nprobe=64,refine=8; else as the index was built for.",
+        help="Search width, such as nprobe=64,refine=8; default: that of the index.",
     ),
-    click.option("--reranker", help='"verifier" or a cross-encoder\'s folder: orders what was found anew.'),
-    click.option("--rerank", default=20, show_default=True, type=click.IntRange(1), help="Passages that a reranker reads."),
+    click.option("--reranker", help="Reranker: verifier, or the folder of a cross-encoder."),
+    click.option("--rerank", default=20, show_default=True, type=click.IntRange(1), help="Passages to rerank."),
 )
 
 
 def _open(folder: Path, mode: str, embedder: str | None, query_prefix: str | None, **given: Any) -> "Retriever":
-    """Open an index as the options say; only what the mode needs is loaded."""
+    """Open an index with the options; only the models of the mode are loaded."""
     from knowhalu.engine.retriever_factory import open_retriever
 
     chosen = {name: given[name] for name in ("token_encoder", "fusion", "lexical_weight", "reranker", "rerank")}
@@ -145,8 +151,8 @@ def _checked(given: dict[str, Any]) -> "RetrievalOptions":
 @with_options(SEARCH_OPTIONS, MODEL_OPTIONS)
 def search(folder: Path, queries: tuple[str, ...], k: int, as_json: bool, **given: Any) -> None:
     """Search an index for each of QUERIES."""
-    found = _open(folder, **given).search(queries, k)
-    for query, passages in zip(queries, found, strict=True):
+    rankings = _open(folder, **given).search(queries, k)
+    for query, passages in zip(queries, rankings, strict=True):
         if as_json:
             row = {"query": query, "passages": [p.model_dump(mode="json") for p in passages]}
             click.echo(json.dumps(row, ensure_ascii=False))
@@ -161,15 +167,21 @@ def search(folder: Path, queries: tuple[str, ...], k: int, as_json: bool, **give
 
 @click.command()
 @FOLDER_ARGUMENT
-@click.option("--lexical", is_flag=True, help="Make it searchable by words (modes lexical and hybrid).")
-@click.option("--late", is_flag=True, help="Make it searchable by late interaction (mode late).")
+@click.option("--lexical", is_flag=True, help="Add BM25 for the modes lexical and hybrid.")
+@click.option("--late", is_flag=True, help="Add late interaction for the mode late.")
 @click.option("--token-encoder", default="minilm-late", show_default=True, help="minilm-late, or a ColBERT or PyLate folder.")
-@click.option("--bits", type=click.Choice(["1", "2", "4", "8"]), default="4", show_default=True, help="Of a number of a token.")
+@click.option(
+    "--bits",
+    type=click.Choice(["1", "2", "4", "8"]),
+    default="4",
+    show_default=True,
+    help="Bits of a vector component.",
+)
 @with_options(MODEL_OPTIONS)
 def extend(folder: Path, lexical: bool, late: bool, token_encoder: str, bits: str, **model: Any) -> None:
-    """Add ways to search an index, or update them.
+    """Add search modes to an index, or update them.
 
-    Run it again after a change of the index in FOLDER: what is up to date already is left as it is.
+    Run it again after a change of the index in FOLDER; parts that are up to date stay unchanged.
     """
     from functools import partial
 
@@ -177,7 +189,7 @@ def extend(folder: Path, lexical: bool, late: bool, token_encoder: str, bits: st
     from knowhalu.index.extension import open_stored_passages
 
     if not lexical and not late:
-        raise click.UsageError("say what to add: --lexical, --late, or both")
+        raise click.UsageError("give --lexical, --late, or both")
     stored = open_stored_passages(folder)
     if lexical:
         from knowhalu.index.bm25_part import build_lexical_part, is_lexical_part_current
@@ -203,16 +215,21 @@ def _report(folder: Path, built: int) -> None:
 
 @click.command()
 @FOLDER_ARGUMENT
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; others than this machine's are open.")
-@click.option("--port", default=8893, show_default=True, type=click.IntRange(0, 65535), help="0 takes any free port.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on; others than this machine's are open.",
+)
+@click.option("--port", default=8893, show_default=True, type=click.IntRange(0, 65535), help="0 chooses a free port.")
 @with_options(SEARCH_OPTIONS, MODEL_OPTIONS)
 def serve(folder: Path, host: str, port: int, **given: Any) -> None:
     """Serve searches of an index over HTTP.
 
-    The index in FOLDER is asked by GET /search?query=...&k=3, as ColBERT's server does; it shows the state that the index had
-    when the server was started.
+    GET /search?query=...&k=3 searches the index in FOLDER, with the interface of ColBERT's server. Changes of the index take
+    effect when the server is restarted.
 
-    There is no login: keep it on this machine or in a network that you trust. Ends with Ctrl-C.
+    There is no login: keep the server on this machine or in a trusted network. Stop it with Ctrl-C.
     """
     from knowhalu.index.open import read_index_info
     from knowhalu.server.search import SearchServer
@@ -223,5 +240,5 @@ def serve(folder: Path, host: str, port: int, **given: Any) -> None:
     with SearchServer(_open(folder, **given), host, port, info=info) as server:
         click.echo(f"{counts.passages:,} passages ({given['mode']}) at {server.url}")
         if host not in ("127.0.0.1", "localhost", "::1"):
-            click.echo("warning: anyone who reaches this address may search", err=True)
+            click.echo("warning: anyone who can reach this address can search the index", err=True)
         server.serve_forever()

@@ -1,4 +1,4 @@
-"""The entry point: which commands there are, and how errors end them. A command's module is imported when it is called."""
+"""The entry point: the table of commands, and their errors. The module of a command is imported when it is called."""
 
 import sys
 import traceback
@@ -14,36 +14,36 @@ from knowhalu.errors import KnowHaluError
 
 COMMANDS = {
     "check": ("knowhalu.cli.check:check", "Check one answer, summary or claim, and show the evidence."),
-    "detect": ("knowhalu.cli.detect:detect", "Check every row of a file; goes on where it was stopped."),
-    "revise": ("knowhalu.cli.revise:revise", "Mend what the sources do not bear out, in one text or in every row of a file."),
-    "compare": ("knowhalu.cli.compare:compare", "Run several methods over the same labelled rows, with intervals and tests."),
-    "eval": ("knowhalu.cli.eval:evaluate", "Evaluate methods on published data sets, beside rules that know nothing of truth."),
-    "report": ("knowhalu.cli.report:report", "Show finished runs as one page: figures, curves, cost and items with evidence."),
-    "calibrate": ("knowhalu.cli.calibrate:calibrate", "Choose thresholds on labelled rows of your own, into a profile."),
-    "methods": ("knowhalu.cli.catalog:methods", "List the methods: what each does, needs and costs."),
-    "index": ("knowhalu.cli.index:index", "Build, show, search and verify indexes of your own texts."),
-    "prompts": ("knowhalu.cli.prompts:prompts", "Show what a language model is asked, and check prompts of your own."),
-    "serve-model": ("knowhalu.cli.serve:serve_model", "Serve a language model on this machine's GPU by vLLM."),
-    "doctor": ("knowhalu.cli.doctor:doctor", "Show what is installed and found, and how to get what is missing."),
-    "settings": ("knowhalu.cli.catalog:settings", "Print all settings with their meanings, as a TOML file."),
+    "detect": ("knowhalu.cli.detect:detect", "Check every row of a file; resumes a stopped run."),
+    "revise": ("knowhalu.cli.revise:revise", "Correct what the sources do not support, in one text or in every row of a file."),
+    "compare": ("knowhalu.cli.compare:compare", "Compare several methods on the same labelled rows, with intervals and tests."),
+    "eval": ("knowhalu.cli.eval:evaluate", "Evaluate methods on published data sets, with trivial rules for comparison."),
+    "report": ("knowhalu.cli.report:report", "Write finished runs as one page: figures, curves, cost and items with evidence."),
+    "calibrate": ("knowhalu.cli.calibrate:calibrate", "Choose thresholds on your labelled rows and write them to a profile."),
+    "methods": ("knowhalu.cli.catalog:methods", "List the methods: what each one does, needs and costs."),
+    "index": ("knowhalu.cli.index:index", "Build, inspect, search and verify indexes of your documents."),
+    "prompts": ("knowhalu.cli.prompts:prompts", "Print the prompts that a language model receives, and validate your own."),
+    "serve-model": ("knowhalu.cli.serve:serve_model", "Serve a language model on the GPU of this machine with vLLM."),
+    "doctor": ("knowhalu.cli.doctor:doctor", "Report what is installed, and how to install what is missing."),
+    "settings": ("knowhalu.cli.catalog:settings", "Print all settings with their descriptions, as a TOML file."),
 }
 EXIT_ERROR, EXIT_INTERRUPTED = 2, 130
-"""Exit codes beside those of `check`. An error never exits with 1, which `check` uses for "hallucinated"."""
+"""Exit codes of errors and of Ctrl-C. An error never exits with 1, which `check` uses for "hallucinated"."""
 
 
 class UserError(click.ClickException):
-    """An error as the user sees it: one line, no traceback."""
+    """An error that is printed as one line without a traceback."""
 
     exit_code = EXIT_ERROR
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Print the line to standard error."""
+        """Print the error to standard error."""
         line = " ".join(self.message.split("\n"))
         click.echo(f"{click.style('error:', fg='red', bold=True)} {line}", file=file or sys.stderr)
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands by name and imports only the one that is called."""
+    """A group that imports only the command that is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of the table."""
@@ -58,15 +58,15 @@ class LazyGroup(click.Group):
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; an unknown one gets the nearest known one as a hint."""
+        """Return the command; raises UserError with the nearest name for an unknown one."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             near = get_close_matches(args[0], COMMANDS, 1)
             hint = f"Did you mean {near[0]!r}? " if near else ""
-            raise UserError(f"no command {args[0]!r}. {hint}Commands: {', '.join(COMMANDS)}.")
+            raise UserError(f"there is no command {args[0]!r}. {hint}Commands: {', '.join(COMMANDS)}.")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands from the table, so that help imports none of them."""
+        """List the commands from the table, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
@@ -79,7 +79,7 @@ class LazyGroup(click.Group):
         except KeyboardInterrupt as error:
             click.echo("interrupted", err=True)
             raise Exit(EXIT_INTERRUPTED) from error
-        except Exception as error:  # noqa: BLE001 - whatever happens must not exit with 1, a verdict's code
+        except Exception as error:  # noqa: BLE001 - no error may exit with 1, the code of a verdict
             _end(error, shows_all=ctx.params["traceback"])
 
 
@@ -92,15 +92,15 @@ def _end(error: Exception, *, shows_all: bool) -> NoReturn:
     elif isinstance(error, OSError):
         message = f"{error.filename}: {error.strerror}" if error.filename else str(error)
     else:
-        message = f"a fault in KnowHalu itself ({type(error).__name__}: {error}); please report the lines above"
+        message = f"an error in KnowHalu itself ({type(error).__name__}: {error}). Please report the lines above"
     raise UserError(message) from error
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="knowhalu %(version)s")
-@click.option("--traceback", is_flag=True, help="Show where in the program an error came from.")
+@click.option("--traceback", is_flag=True, help="Print the traceback of an error.")
 def main(traceback: bool) -> None:
-    """Tell whether what a language model wrote is true, with evidence, on your own machines.
+    """Check whether what a language model wrote is true, with evidence, on your own machines.
 
     Try: knowhalu check -q "Who wrote Dracula?" -a "Mary Shelley." --knowledge "Dracula is a novel by Bram Stoker."
     """

@@ -1,73 +1,78 @@
-"""Options that several commands share, and the settings that they make."""
+"""Options that several commands share, and the settings that they make. Help imports nothing but click."""
 
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from knowhalu.errors import SettingsError
-from knowhalu.profiles import load_settings
-from knowhalu.settings import Settings
+if TYPE_CHECKING:
+    from knowhalu.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 FILE_PATH = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 def with_settings(command: F) -> F:
-    """Add --settings and --set; the command gets `settings_file` and `pairs`."""
+    """Add --settings and --set; the command receives `settings_file` and `pairs`."""
     about = "Change one setting, such as engine.batch=16; may be repeated."
     command = click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help=about)(command)
-    about = "A TOML file of settings; see `knowhalu settings`."
+    about = "A TOML file of settings; `knowhalu settings` prints one."
     return click.option("--settings", "settings_file", type=FILE_PATH, help=about)(command)
 
 
 def with_text(command: F) -> F:
-    """Add the options that give one text and its sources; the command gets them as keywords, for `sample_of`."""
+    """Add the options for one text and its sources; the command receives them as keywords, for `sample_of`."""
     for decorate in (
-        click.option("--knowledge", multiple=True, metavar="TEXT|@FILE", help="Knowledge to check by; may be repeated."),
+        click.option("--knowledge", multiple=True, metavar="TEXT|@FILE", help="A passage to check against; may be repeated."),
         click.option(
-            "--document", "documents", multiple=True, metavar="FILE|-", help="A text file to check by; may be repeated."
+            "--document", "documents", multiple=True, metavar="FILE|-", help="A text file to check against; may be repeated."
         ),
         click.option("--claim", help="The claim to check."),
         click.option("--summary", help="The summary to check; give its source with --document."),
         click.option("--answer", "-a", help="The answer to check."),
-        click.option("--question", "-q", help="The question that was asked."),
+        click.option("--question", "-q", help="The question of the answer."),
     ):
         command = decorate(command)
     return command
 
 
 def with_index(command: F) -> F:
-    """Add --index; the command gets `index`."""
+    """Add --index; the command receives `index`."""
     kind = click.Path(file_okay=False, path_type=Path)
-    return click.option("--index", type=kind, help="Index folder to search where a text brings no sources of its own.")(command)
+    return click.option("--index", type=kind, help="Index folder to search for texts that bring no sources.")(command)
 
 
 def with_cache(command: F) -> F:
-    """Add --no-cache; the command gets `no_cache`."""
-    about = "Ask the language model anew, whatever it said before; keep nothing."
+    """Add --no-cache; the command receives `no_cache`."""
+    about = "Neither use nor store cached replies of the language model."
     return click.option("--no-cache", is_flag=True, help=about)(command)
 
 
+def with_restart(command: F) -> F:
+    """Add --restart; the command receives `restart`."""
+    about = "Start again instead of resuming; the old outcomes are kept under another name."
+    return click.option("--restart", is_flag=True, help=about)(command)
+
+
 def with_profile(command: F) -> F:
-    """Add --profile; the command gets `profile`."""
-    about = "What `knowhalu calibrate` left: its method, thresholds and scaling."
+    """Add --profile; the command receives `profile`."""
+    about = "A profile of `knowhalu calibrate`: its method, thresholds and scaling."
     return click.option("--profile", type=FILE_PATH, help=about)(command)
 
 
 def with_fitted(command: F) -> F:
-    """Add --profile and --allow-fitted; the command gets `profile` and `allow_fitted`."""
-    about = "Use the profile also on rows that it was fitted on."
+    """Add --profile and --allow-fitted; the command receives `profile` and `allow_fitted`."""
+    about = "Use the profile even on rows that it was fitted on."
     return with_profile(click.option("--allow-fitted", is_flag=True, help=about)(command))
 
 
 def with_method(command: F) -> F:
-    """Add --method and --reasoner; the command gets `method` and `reasoner`."""
-    about = "Who thinks in the method: encoder or llm."
+    """Add --method and --reasoner; the command receives `method` and `reasoner`."""
+    about = "The model that decides within the method: encoder or llm."
     command = click.option("--reasoner", metavar="NAME", help=about)(command)
-    about = "How to check; see `knowhalu methods`."
+    about = "The checking method; `knowhalu methods` lists them."
     return click.option("--method", "-m", metavar="NAME", help=about)(command)
 
 
@@ -81,7 +86,9 @@ def setting_pairs(
     profile: Path | None = None,
     allow_fitted: bool = False,
 ) -> tuple[str, ...]:
-    """Write a command's options as pairs like those of --set; raises SettingsError where two of them contradict each other."""
+    """Return a command's options as pairs like those of --set; raises SettingsError where two of them contradict each other."""
+    from knowhalu.errors import SettingsError
+
     for name, value in (("method", method), ("reasoner", reasoner)):
         if value is None:
             continue
@@ -101,6 +108,8 @@ def setting_pairs(
     return pairs
 
 
-def make_settings(file: Path | None, pairs: tuple[str, ...], index: Path | None = None, **given: Any) -> Settings:
-    """Read the settings that a command was called with, `given` its other options as in `setting_pairs`; raises SettingsError."""
+def make_settings(file: Path | None, pairs: tuple[str, ...], index: Path | None = None, **given: Any) -> "Settings":
+    """Load the settings of a command from a file, pairs, and options as in `setting_pairs`; raises SettingsError."""
+    from knowhalu.profiles import load_settings
+
     return load_settings(file, setting_pairs(pairs, index, **given))

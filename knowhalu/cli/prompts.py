@@ -1,4 +1,4 @@
-"""`knowhalu prompts`: what a language model is asked, and whether a folder of prompts can be used."""
+"""`knowhalu prompts`: print the prompts that a language model receives, and validate a folder of prompts."""
 
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -32,20 +32,20 @@ DEFAULT_SAMPLES = {
     Task.SUMMARY: Sample(response="The pool opens at 7.", documents=(Document(text="The pool opens at 8. It closes at 6."),)),
     Task.CLAIM: Sample(response="Dracula is a novel by Mary Shelley."),
 }
-"""What is checked where nothing is given."""
+"""The sample that is rendered where the command has none."""
 
 
 @click.group()
 def prompts() -> None:
-    """Show what a language model is asked, and check prompts of your own."""
+    """Print the prompts that a language model receives, and validate your own."""
 
 
 def _check_name(ctx: click.Context, param: click.Parameter, value: str) -> str:
-    """Return family/name of a prompt; those of KnowHalu need no family's name."""
+    """Return family/name of a prompt; the family may be left out for those of KnowHalu."""
     name = value if "/" in value else f"{KNOWHALU_FAMILY}/{value}"
     if name not in prompt_names():
         raise click.BadParameter(
-            f"{value!r} is no prompt. Known: {', '.join(map(repr, [*knowhalu_family().prompts, *prompt_names()]))}"
+            f"{value!r} is no prompt. The prompts are: {', '.join(map(repr, [*knowhalu_family().prompts, *prompt_names()]))}"
         )
     return name
 
@@ -57,13 +57,13 @@ def _check_name(ctx: click.Context, param: click.Parameter, value: str) -> str:
     "--form", type=click.Choice([str(form) for form in KnowledgeForm]), default=str(KnowledgeForm.UNSTRUCTURED), show_default=True
 )
 @click.option("--formulation", type=click.Choice(FORMULATIONS), default="combined", show_default=True)
-@click.option("--prompts", "folder", type=FOLDER_PATH, help="Your folder of prompts; its files win over the packaged ones.")
+@click.option("--prompts", "folder", type=FOLDER_PATH, help="Your folder of prompts; its files replace the packaged ones.")
 def show(name: str, form: str, formulation: str, folder: Path | None, **given: Any) -> None:
-    """Print the prompt NAME (extract, query, knowledge or judge) as a model gets it for the text that is given.
+    """Print the prompt NAME (extract, query, knowledge or judge) as a model receives it for the given text.
 
-    Without a text, one is made up; so are the steps of a check, which only a run can know. What the prompt comes from, and how
-    much of it is the same for every text, is told on standard error. Prompts of other methods (such as conli/sentence) are
-    printed with their holes.
+    Without a text, an example is used; the steps of a check, which only a run knows, are placeholders. The files of the prompt
+    and the length of its fixed part are printed to standard error. Prompts of other methods (such as conli/sentence) are printed
+    with their placeholders.
     """
     family, _, name = name.rpartition("/")
     if family != KNOWHALU_FAMILY:
@@ -85,13 +85,13 @@ def show(name: str, form: str, formulation: str, folder: Path | None, **given: A
     stops = " ".join(repr(s) for s in request.stop)
     click.echo(
         f"{request.fixed:,} of {len(request.prompt):,} characters are the same for every text; "
-        f"at most {request.max_tokens} tokens, until {stops}",
+        f"at most {request.max_tokens} tokens, up to {stops}",
         err=True,
     )
 
 
 def render_request(book: KnowHaluPromptBook, name: str, sample: Sample, form: KnowledgeForm) -> Generate:
-    """Render one request for a sample; passages are the first of its own, a step stands for those of a run."""
+    """Render one request for a sample, with the sample's first passages and a placeholder for the steps of a run."""
     passages = _passages(sample)
     if name == "extract":
         return book.extract(sample.question or DEFAULT_SAMPLES[Task.QA].question or "", sample.response)
@@ -106,11 +106,11 @@ def render_request(book: KnowHaluPromptBook, name: str, sample: Sample, form: Kn
 def _passages(sample: Sample) -> tuple[Passage, ...]:
     known = [Passage(id=str(i), text=text) for i, text in enumerate(sample.knowledge, 1)]
     found = [Passage(id=f"{d.id}#{c.start}", text=c.text, title=d.title) for d in sample.documents for c in chunks(d.text)]
-    return (*known, *found[:3]) or (Passage(id="1", title="(title)", text="(a passage that was found)"),)
+    return (*known, *found[:3]) or (Passage(id="1", title="(title)", text="(a retrieved passage)"),)
 
 
 class PromptFault(NamedTuple):
-    """A file that cannot be used, or one that nothing uses, and what to do."""
+    """A prompt file that cannot be used or that nothing uses, with a remedy."""
 
     text: str
 
@@ -118,20 +118,20 @@ class PromptFault(NamedTuple):
 @prompts.command()
 @click.argument("folder", required=False, type=FOLDER_PATH)
 def check(folder: Path | None) -> None:
-    """Check every prompt and every file of examples, those in FOLDER in place of the packaged ones.
+    """Validate every prompt and every file of examples; those in FOLDER replace the packaged ones.
 
-    Exit code: 0 if all can be used, 1 if not.
+    Exit code: 0 if all are valid, 1 if not.
     """
     faults = 0
-    for found in examine_prompts(folder):
-        faults += isinstance(found, PromptFault)
-        word, text = ("FAULT", found.text) if isinstance(found, PromptFault) else ("ok   ", found)
+    for result in examine_prompts(folder):
+        faults += isinstance(result, PromptFault)
+        word, text = ("FAULT", result.text) if isinstance(result, PromptFault) else ("ok   ", result)
         click.echo(f"{word} {sanitize(text)}")
     raise Exit(1 if faults else 0)
 
 
 def examine_prompts(folder: Path | None) -> Iterator[str | PromptFault]:
-    """Look at all files on their own, then at what the prompts of each family make together."""
+    """Validate every file alone, and then the prompts of each family together."""
     faulty: set[str] = set()
     for name in prompt_names():
         try:
@@ -146,7 +146,7 @@ def examine_prompts(folder: Path | None) -> Iterator[str | PromptFault]:
         except PromptError as error:
             faulty.add(KNOWHALU_FAMILY)
             yield PromptFault(str(error))
-    yield from (_family(name, thinkers, folder) for name, thinkers in _families().items() if name not in faulty)
+    yield from (_family(name, reasoners, folder) for name, reasoners in _families().items() if name not in faulty)
     if folder is not None:
         yield from _unused(folder)
     if KNOWHALU_FAMILY not in faulty:
@@ -154,7 +154,7 @@ def examine_prompts(folder: Path | None) -> Iterator[str | PromptFault]:
 
 
 def _families() -> dict[str, set[str]]:
-    """Return who thinks by the prompts of each family but KnowHalu's own, of which more is checked."""
+    """Return the reasoners that use each family of prompts, except KnowHalu's, which is rendered in full."""
     found = {REVISION_FAMILY: {REWRITERS["llm"]}}
     for card in METHODS.values():
         if "llm" in card.reasoners and card.options != KNOWHALU_FAMILY and not card.stages:
@@ -162,11 +162,11 @@ def _families() -> dict[str, set[str]]:
     return dict(sorted(found.items()))
 
 
-def _family(family: str, thinkers: set[str], folder: Path | None) -> str | PromptFault:
-    """Let all who think by the prompts of a family load them and their examples, as they do before a run."""
+def _family(family: str, reasoners: set[str], folder: Path | None) -> str | PromptFault:
+    """Load the prompts and examples of a family with all of its reasoners, as before a run."""
     try:
-        for thinker in sorted(thinkers):
-            import_object(thinker)(LLMOptions(prompts=folder))
+        for reasoner in sorted(reasoners):
+            import_object(reasoner)(LLMOptions(prompts=folder))
     except PromptError as error:
         return PromptFault(str(error))
     return f"all prompts of {family} load with their examples"
@@ -196,5 +196,5 @@ def _unused(folder: Path) -> Iterator[PromptFault]:
         name = file.relative_to(folder).as_posix()
         if name not in known:
             near = get_close_matches(name, known, 1, cutoff=0.5)
-            cure = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}."
-            yield PromptFault(f"{file}: nothing uses a file of this name. {cure}")
+            remedy = f"Did you mean {near[0]}?" if near else f"The names are: {', '.join(known)}."
+            yield PromptFault(f"{file}: nothing uses a file of this name. {remedy}")

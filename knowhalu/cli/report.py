@@ -1,4 +1,4 @@
-"""`knowhalu report`: finished runs as one page."""
+"""`knowhalu report`: write finished runs as one page."""
 
 from pathlib import Path
 
@@ -11,13 +11,13 @@ OUTPUT_PATH = click.Path(dir_okay=False, path_type=Path)
 
 @click.command()
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("--out", "-o", "output", required=True, type=OUTPUT_PATH, help="HTML file for the page; it needs no network.")
-@click.option("--rows", type=FILE_PATH, help="The rows that were checked, where RUN is an outcome file or they have moved.")
-@click.option("--profile", type=FILE_PATH, help="A profile of `knowhalu calibrate`; the grid beside it is drawn.")
-@click.option("--items", type=click.IntRange(min=0), default=300, show_default=True, help="Outcomes shown one by one.")
+@click.option("--out", "-o", "output", required=True, type=OUTPUT_PATH, help="HTML file of the page.")
+@click.option("--rows", type=FILE_PATH, help="The checked rows, if RUN is an outcome file or the rows have moved.")
+@click.option("--profile", type=FILE_PATH, help="A profile of `knowhalu calibrate`, whose grid is drawn.")
+@click.option("--items", type=click.IntRange(min=0), default=300, show_default=True, help="Number of outcomes shown in full.")
 @click.option("--title", default="", help="Title of the page; default: the names of the runs.")
-@click.option("--markdown", type=OUTPUT_PATH, help="Write the same content as Markdown too.")
-@click.option("--json", "as_json", type=OUTPUT_PATH, help="Write the same content as JSON too.")
+@click.option("--markdown", type=OUTPUT_PATH, help="Also write the content as Markdown.")
+@click.option("--json", "as_json", type=OUTPUT_PATH, help="Also write the content as JSON.")
 def report(
     runs: tuple[Path, ...],
     output: Path,
@@ -28,10 +28,10 @@ def report(
     markdown: Path | None,
     as_json: Path | None,
 ) -> None:
-    """Show finished runs as one page: figures, curves, cost, and items with their evidence.
+    """Write finished runs as one page: figures, curves, cost, and items with their evidence.
 
-    RUN is a folder of `knowhalu compare`, a folder of such folders, or an outcome file of `knowhalu detect`. The page is one file
-    that works from a disk without a network. Figures are of all rows; single items are a sample, wrong ones first.
+    RUN is a folder of `knowhalu compare`, a folder of such folders, or an outcome file of `knowhalu detect`. The page is a single
+    file that needs no network. Figures cover all rows; the items are a sample that begins with wrong verdicts.
     """
     from knowhalu.report.chart_data import read_grids
     from knowhalu.report.content import input_paths, make_report
@@ -40,8 +40,8 @@ def report(
 
     outputs = {"html": output, "markdown": markdown, "json": as_json}
     given = {form: path for form, path in outputs.items() if path is not None}
-    found = find_runs(runs, rows)
-    check_outputs(given, [*input_paths(found), *([profile] if profile is not None else [])])
+    finished = find_runs(runs, rows)
+    check_outputs(given, [*input_paths(finished), *([profile] if profile is not None else [])])
     grids = read_grids(profile) if profile is not None else {}
-    write_reports(make_report(found, title=title, grids=grids, items=items), given)
+    write_reports(make_report(finished, title=title, grids=grids, items=items), given)
     click.echo(f"written: {', '.join(map(str, given.values()))}")

@@ -1,4 +1,4 @@
-"""Tables and progress lines of big jobs."""
+"""Tables and progress lines of runs over many rows."""
 
 import time
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ MAX_REASONS = 8
 
 
 def show_summary(console: Console, summary: RunSummary, did: str = "checked") -> None:
-    """Print what a run found: counts, failures by reason, and the scores where there were gold labels."""
+    """Print the counts of a run, its failures by reason, and the scores if there were gold labels."""
     table = Table(title=f"{summary.samples:,} samples", title_justify="left", box=None, show_header=False, pad_edge=False)
     table.add_column()
     table.add_column(justify="right")
@@ -30,7 +30,7 @@ def show_summary(console: Console, summary: RunSummary, did: str = "checked") ->
         console.print(f"  {count:,} x {shorten_text(reason, 160)}", style="magenta")
     if len(summary.failures) > MAX_REASONS:
         console.print(f"  and {len(summary.failures) - MAX_REASONS} other reasons")
-    kept = f"; {summary.kept:,} were there from before" if summary.kept else ""
+    kept = f"; {summary.kept:,} were finished before" if summary.kept else ""
     console.print(f"{summary.samples - summary.kept:,} {did} in {format_duration(summary.seconds)} ({summary.rate:.1f}/s){kept}")
     if summary.score is not None:
         console.print()
@@ -40,7 +40,7 @@ def show_summary(console: Console, summary: RunSummary, did: str = "checked") ->
 
 
 def show_scores(console: Console, scores: Mapping[str, Score], length: ThresholdRule | None) -> None:
-    """Print the score of every group beside what length alone gives on the same rows."""
+    """Print the score of every group, and that of a rule on length alone on the same rows."""
     table = Table(title="Against the gold labels", title_justify="left", box=None, pad_edge=False)
     table.add_column("")
     for name in ("hallucinated", "faithful", "TPR", "TNR", "Avg Acc", "abstained +", "abstained -"):
@@ -51,10 +51,10 @@ def show_scores(console: Console, scores: Mapping[str, Score], length: Threshold
         rule = f"{'more' if length.over else 'fewer'} than {length.at:g} words"
         table.add_row(f"length alone: {rule}", *_cells(length.score), style="dim")
     console.print(table)
-    console.print("TPR: share of the hallucinated that was found; TNR: of the faithful that was passed; Avg Acc: their mean.")
-    console.print("An abstention counts as neither (+: among hallucinated, -: among faithful).")
+    console.print("TPR: share of hallucinated rows that were flagged; TNR: of faithful rows that passed; Avg Acc: their mean.")
+    console.print("An abstention is correct in neither (+: among hallucinated rows, -: among faithful rows).")
     if length is not None:
-        console.print("'length alone' is fitted on these same rows: an upper bound of what length gives here.")
+        console.print("'length alone' is fitted on these very rows: an upper bound of what length gives here.")
 
 
 def format_share(value: float | None) -> str:
@@ -63,7 +63,7 @@ def format_share(value: float | None) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Return a time as a person would say it."""
+    """Return a duration in words, such as `3 min 20 s`."""
     if round(seconds, 1) < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -72,22 +72,22 @@ def format_duration(seconds: float) -> str:
 
 
 class PlainProgress:
-    """Progress for a log: one line every few seconds, and one at the end."""
+    """Progress in a log: one line every few seconds, and one at the end."""
 
     def __init__(self, console: Console, every: float = 5.0, before: str = "") -> None:
         self.console, self.every, self.before = console, every, before
-        self._said = time.monotonic()
+        self._printed = time.monotonic()
 
     def __call__(self, progress: RunProgress) -> None:
-        """Print a line if the last is long enough ago."""
+        """Print a line, unless the last one is recent."""
         now = time.monotonic()
-        if now - self._said >= self.every or progress.done == progress.total:
-            self._said = now
+        if now - self._printed >= self.every or progress.done == progress.total:
+            self._printed = now
             self.console.print(f"{self.before}{progress_line(progress)}")
 
 
 def progress_line(progress: RunProgress) -> str:
-    """Return how far a run is, how fast, how long it still takes, and how many failed."""
+    """Return the progress of a run: rows, rate, remaining time and failures."""
     left = (progress.total - progress.done) / progress.rate if progress.rate > 0 else 0.0
     eta = f", {format_duration(left)} left" if progress.done < progress.total else ""
     failed = f", {progress.failed:,} without a verdict" if progress.failed else ""

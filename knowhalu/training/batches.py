@@ -1,6 +1,6 @@
 """Fixed-shape batches: draws are gathered in pools, sorted into length buckets, cut into batches and shuffled.
 
-The order depends only on the seed, so the place in it is two numbers (pool, batch) and a run resumes exactly.
+The order depends on the seed alone, so two numbers (pool, batch) give the position, and a run resumes exactly.
 """
 
 import math
@@ -15,26 +15,25 @@ import torch
 from torch import Tensor
 
 from knowhalu.encoder.verifier import EncodedPair, PairTokenizer
-from knowhalu.training.augment import vary_example
 from knowhalu.training.data_files import TrainingRow, text_of
-from knowhalu.training.examples import TrainingExample
+from knowhalu.training.examples import TrainingExample, vary_example
 from knowhalu.training.leakage import Leakage
+from knowhalu.training.loss import pad_targets, token_targets
 from knowhalu.training.recipes import RECIPES, SYNTHETIC_RECIPES, Recipe, draw_rows
-from knowhalu.training.spans import pad_targets, token_targets
 
 BUCKETS = tuple((length, round(3072 / length)) for length in (32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256))
-"""(tokens, rows) of each batch shape: about 3,072 tokens a step, an eighth of them padding (of half as many shapes a fifth)."""
+"""(tokens, rows) of each batch shape: about 3,072 tokens a step, an eighth of them padding (a fifth with half as many shapes)."""
 LONG = tuple((length, round(3072 / length)) for length in (320, 384, 448, 512))
 """The shapes of batches with long premises."""
 MAX_QUESTION_TOKENS, MAX_CLAIM_TOKENS = 60, 150
-"""Tokens of a question and of a claim that are read; what is longer is cut."""
+"""Tokens at which a question and a claim are cut."""
 POOL_SIZE = 8192
 NO_SOFT_TARGET = (math.nan,) * 3
 """The soft target of an example that has none."""
 
 
 class TrainingBatch(NamedTuple):
-    """Model inputs and marks `(rows, length)`, targets `(rows,)`, soft ones `(rows, 3)`, the place after which a run goes on."""
+    """Model inputs and token targets `(rows, length)`, targets `(rows,)`, soft targets `(rows, 3)`, and the position."""
 
     ids: Tensor
     mask: Tensor
@@ -52,9 +51,9 @@ class TrainingBatch(NamedTuple):
 
 
 def tokenize(examples: list[TrainingExample], vocabulary: PairTokenizer, long: float = 0.0, seed: str = "") -> list[EncodedPair]:
-    """Turn examples into inputs of at most the largest bucket; only premises are shortened, over-long claims are cut.
+    """Turn examples into inputs of at most the largest bucket; premises are shortened, and long claims are cut.
 
-    A share `long` of those that have a premise is filled up to 320 to 512 tokens: the premise then stands among those of others.
+    A share `long` of the inputs with a premise is filled up to between 320 and 512 tokens with premises of other examples.
     """
     premises, questions, claims = (vocabulary.pieces([getattr(e, f) for e in examples]) for f in ("premise", "question", "claim"))
     rows: list[EncodedPair] = []
@@ -69,7 +68,7 @@ def tokenize(examples: list[TrainingExample], vocabulary: PairTokenizer, long: f
 
 
 def _among(premise: list[int], others: list[list[int]], room: int, rng: random.Random) -> list[int]:
-    """Put a premise at any place among others, drawn by chance, so that all have `room` tokens."""
+    """Insert a premise at a random place among randomly drawn others, `room` tokens in all."""
     more: list[int] = []
     while len(more) < room - len(premise):
         more += rng.choice(others)
@@ -79,7 +78,7 @@ def _among(premise: list[int], others: list[list[int]], room: int, rng: random.R
 
 
 def _pool_batches(rows: list[EncodedPair], targets: list[int], rng: random.Random) -> list[tuple[int, list[int]]]:
-    """Sort row numbers into buckets and cut them into full batches; a short last batch is filled from its own bucket."""
+    """Sort row numbers into buckets and cut them into full batches; the last of a bucket is filled from that bucket."""
     batches: list[tuple[int, list[int]]] = []
     smaller = 0
     for length, size in BUCKETS + LONG:
@@ -104,9 +103,9 @@ def training_batches(
     vary: float = 0.0,
     long: float = 0.0,
 ) -> Iterator[TrainingBatch]:
-    """Yield training batches for ever, from the place `start` (pool, batch) on; rows of labelled sets are varied.
+    """Yield training batches without end, from the position `start` (pool, batch) on.
 
-    `long` is the share of draws whose premise is long.
+    `vary` is the probability of showing a row of a labelled set in another form, `long` the share of long premises.
     """
     stream = draw_rows(folder, seed, recipes, leakage)
     pool = 0
@@ -126,15 +125,15 @@ def training_batches(
 
 
 def make_example(recipe: Recipe, row: TrainingRow, other: TrainingRow, vary: float, rng: random.Random) -> TrainingExample:
-    """Make the example of a draw; rows that are read as they are, again and again, are varied."""
+    """Make the example of a draw; rows of labelled sets, which are read repeatedly, are varied."""
     example = recipe.make(row, other, rng)
     return vary_example(example, text_of(other), vary, rng) if vary and recipe.name not in SYNTHETIC_RECIPES else example
 
 
 def prefetch(stream: Iterator[TrainingBatch], size: int = 128) -> Generator[TrainingBatch, None, None]:
-    """Make batches in a thread of their own, so that the model does not wait for them; order and errors are the same.
+    """Make batches in another thread, so that the model does not wait for them; order and errors stay the same.
 
-    The thread ends when the generator is closed: one that still computes while Python ends would abort the process.
+    The thread ends when the generator is closed: one that still computes at the exit of Python would abort the process.
     """
     ready: queue.Queue[TrainingBatch | BaseException] = queue.Queue(size)
     done = threading.Event()

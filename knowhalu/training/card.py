@@ -1,4 +1,4 @@
-"""The model card: what the verifier was trained on, under which licences, with which settings, and how well it does."""
+"""Write the model card: training data, licences, settings and results of a verifier."""
 
 import json
 import math
@@ -60,7 +60,7 @@ relative to that of the classes. {marks}
 
 `judgment.json` holds one logistic regression for each task (claim, answer) and form of knowledge; weights apply to the raw
 features, a positive weight speaks for the text. Signs were constrained in the fit. *Slack* times the logarithm of the number of
-segments relaxes the threshold for texts of several segments, of which the worst looks doubtful by chance. *Temperature* was
+segments relaxes the threshold for texts of several segments, of which the worst looks unsupported by chance. *Temperature* was
 fitted on rows of held-out sources by weights fitted on the others (5 folds); ECE is that of P(hallucinated) on them.
 
 {weights}
@@ -80,7 +80,7 @@ fitted on rows of held-out sources by weights fitted on the others (5 folds); EC
 {failures}
 ## Intended use
 
-To sort texts by how doubtful they are, to show where to look, and to settle the easy part of large jobs. Not to decide alone
+To rank texts by P(hallucinated), to show where to look, and to settle the easy part of large jobs. Not to decide alone
 where a wrong word does harm: a verdict comes with its evidence so that a person can look, and a stronger reasoner can be asked
 for the undecided (`--method cascade`).
 """
@@ -89,9 +89,9 @@ for the undecided (`--method cascade`).
 def write_card(
     folder: Path, settings: TrainSettings, progress: TrainProgress, results: str, *, note: str = "", failures: str = ""
 ) -> None:
-    """Write `README.md` into a verifier's folder, from the run's own records and the weights that lie there.
+    """Write `README.md` into a verifier's folder, from the records of its run and the files of the folder.
 
-    `failures` is a section on what it gets wrong, as Markdown.
+    `failures` is a section on its errors, as Markdown.
     """
     recipes = choose_recipes(unlicensed=settings.unlicensed, without=settings.without, mined=settings.mined, added=settings.added)
     total = sum(r.share for r in recipes)
@@ -141,8 +141,8 @@ def _weights(path: Path) -> str:
     for name in names:
         values = (data["weights"][c]["weights"].get(name) for c in columns)
         rows.append(f"| {name} | " + " | ".join("" if v is None else f"{v:+.2f}" for v in values) + " |")
-    borders = (data["weights"][c]["cut"] - data["weights"][c]["bias"] for c in columns)
-    rows.append("| decision threshold | " + " | ".join(f"{b:+.2f}" for b in borders) + " |")
+    thresholds = (data["weights"][c]["cut"] - data["weights"][c]["bias"] for c in columns)
+    rows.append("| decision threshold | " + " | ".join(f"{t:+.2f}" for t in thresholds) + " |")
     rows.append("| slack | " + " | ".join(f"{data['weights'][c]['slack']:+.2f}" for c in columns) + " |")
     slopes = [f"{1 / data['weights'][c].get('slope', 1.0):.2f}" for c in columns]
     rows.append(f"| temperature | {' | '.join(slopes)} |")
@@ -159,15 +159,15 @@ def _span_threshold_text(path: Path) -> str:
         return f"A word is highlighted from {DEFAULT_THRESHOLD:g} on (no other threshold was fitted: scripts/fit_marks.py)."
     data: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     parts = ", ".join(f"{name} ({part['claims']})" for name, part in data["fitted_on"].items())
-    border = data["border"]
+    threshold = data["border"]
     return (
-        f"A word is highlighted from {border:g} on, where the mean F1 over the words of wrong claims is best; the claims are of "
-        f"{data['split']}: {parts}. Reported probabilities are shifted so that the threshold is one half."
+        f"A word is highlighted from {threshold:g} on, where the mean F1 over the words of wrong claims is best; the claims come "
+        f"from {data['split']}: {parts}. Reported probabilities are shifted so that the threshold is one half."
     )
 
 
 def _reliability(path: Path) -> str:
-    """Lay out predicted probabilities and observed shares of held-out rows in bins."""
+    """Return the table of predicted probabilities and observed shares of held-out rows in bins."""
     data: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     known = {name.split(".")[0]: part for name, part in data.get("reliability", {}).items() if name.endswith(".unstructured")}
     if not known:

@@ -1,4 +1,4 @@
-"""Training files: rows of labelled JSON lines, the held-out eighth of all sources, and the frame of the scripts."""
+"""Training files: labelled rows in JSON lines, the held-out eighth of all sources, and helpers of the scripts."""
 
 import argparse
 import hashlib
@@ -15,33 +15,33 @@ TrainingRow = dict[str, Any]
 
 
 def is_held_out(key: str, share: int = 8) -> bool:
-    """Tell whether a source belongs to the eighth that the encoder never sees (used to fit and test the judgment)."""
+    """Return whether a source belongs to the held-out eighth, on which judgments are fitted and verifiers measured."""
     return hashlib.sha256(key.encode()).digest()[0] % share == 0
 
 
 def is_in_portion(key: str, portion: float) -> bool:
-    """Tell whether a source belongs to the portion of all sources, 0 to 1; a larger portion holds a smaller one."""
+    """Return whether a source belongs to a portion of all sources, 0 to 1; a larger portion contains a smaller one."""
     return int.from_bytes(hashlib.sha256(key.encode()).digest()[1:5]) < portion * 2**32
 
 
 def hash_training_files(paths: Iterable[Path]) -> str:
-    """Return a hash over the names and contents of files; one that is not there counts as such."""
+    """Return a hash over the names and contents of files; a missing file changes it, too."""
     known = sorted((p.name, file_hash(p)) for p in paths)
     return hashlib.sha256(repr(known).encode()).hexdigest()[:16]
 
 
 def read_training_rows(path: Path) -> Iterator[TrainingRow]:
-    """Yield the rows of a file in any format of `read_rows`; raises InputError naming file and line."""
+    """Yield the rows of a file in any format of `read_rows`; raises InputError with file and line."""
     return (row.fields for row in read_rows(path))
 
 
 def text_of(row: TrainingRow) -> str:
-    """Return a row's source text, under whichever name it stands."""
+    """Return the source text of a row, from whichever field holds it."""
     return str(row.get("source") or row.get("document") or row.get("knowledge") or row["text"])
 
 
 def run_script(main: Callable[[], int | None]) -> None:
-    """Run a script and exit; an error that this library raises on purpose is one line and no traceback."""
+    """Run a script and exit; an error of this library is printed as one line without a traceback."""
     try:
         sys.exit(main())
     except KnowHaluError as error:
@@ -49,11 +49,11 @@ def run_script(main: Callable[[], int | None]) -> None:
 
 
 def parse_budget(kind: Callable[[str], float], text: str) -> float:
-    """Read a budget."""
+    """Parse a budget of the command line."""
     try:
         value = kind(text)
     except ValueError:
         value = 0
     if not value > 0:
-        raise argparse.ArgumentTypeError(f"{text!r}: a budget is a number above 0")
+        raise argparse.ArgumentTypeError(f"{text!r}: give a number above 0")
     return value

@@ -1,7 +1,8 @@
-"""Entities with gold labels, to fit how the encoder judges one alone: from written claims, edited summaries and own sentences.
+"""Draw entities with gold labels, to fit the encoder's judgment of single entities.
 
-Only held-out sources are read that overlap with nothing the verifier has seen. What an edit changed, or a writer marked as wrong,
-is not borne out; the entities of true statements are. Of other entities of false statements that is not known; they are left out.
+They come from written claims, edited summaries and own sentences of held-out sources that overlap with nothing the verifier has
+seen. Entities that an edit changed or a writer marked as wrong are unsupported, those of true statements are supported, and other
+entities of false statements are left out.
 """
 
 import random
@@ -12,19 +13,18 @@ from typing import NamedTuple
 from knowhalu.text.entities import find_entities
 from knowhalu.text.sentences import sentences
 from knowhalu.training.data_files import TrainingRow, read_training_rows, text_of
-from knowhalu.training.edits import find_details, swap_listed, swap_name, swap_number, swap_roles
+from knowhalu.training.edits import detokenize, find_details, rephrase, swap_listed, swap_name, swap_number, swap_roles
 from knowhalu.training.holdout import HeldOutRows
-from knowhalu.training.paraphrase import detokenize, rephrase
 from knowhalu.training.recipes import CLAIMS_FILE, SYNTHETIC_PAIRS_FILE, WIKIPEDIA_FILE, locate_file
 from knowhalu.types import Entity
 
 ENTITY_SWAPS = (swap_number, swap_listed, swap_name, swap_name, swap_roles)
 SENTENCES_PER_DOCUMENT = 4
-"""Own sentences taken of a document."""
+"""Sentences sampled from a document."""
 
 
 class EntityRow(NamedTuple):
-    """An entity of a sentence, the source, and whether the source bears it out."""
+    """An entity of a sentence, its source, and whether the source supports it."""
 
     source: str
     text: str
@@ -34,7 +34,7 @@ class EntityRow(NamedTuple):
 
 
 def entity_rows(held: HeldOutRows, seed: int = 0, documents: int = 250) -> Iterator[EntityRow]:
-    """Yield the labelled entities of all parts, each once."""
+    """Yield the distinct labelled entities of all parts."""
     yield from dict.fromkeys(_rows(held, seed, documents))
 
 
@@ -72,7 +72,7 @@ def _edited_summary(row: TrainingRow) -> Iterator[EntityRow]:
 
 
 def _own_sentences(document: str, rng: random.Random) -> Iterator[EntityRow]:
-    """Take some sentences of a document, said otherwise, half of them with one detail changed."""
+    """Yield entities of paraphrased sentences of a document, half of them with one detail changed."""
     pieces = [s.text for s in sentences(document) if 5 <= len(s.text.split()) <= 40]
     for piece in rng.sample(pieces, min(SENTENCES_PER_DOCUMENT, len(pieces))):
         text = rephrase(piece, rng)

@@ -1,6 +1,6 @@
-"""Training examples: how a row becomes (premise, question, claim, target).
+"""Training examples: how a row becomes (premise, question, claim, target), and how an example is varied.
 
-What an example is made of depends only on the row, the row before it and a random number, so a run can be taken up anywhere.
+An example depends only on the row, the row before it and a random generator, so a run can be resumed anywhere.
 """
 
 import random
@@ -9,12 +9,22 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from knowhalu.text.sentences import content_words, sentences, windows
+from knowhalu.text.triplets import extract_triplets, triplets_to_text
 from knowhalu.training.data_files import TrainingRow, text_of
-from knowhalu.training.edits import NEUTRAL_EDITS, FalsifyingEdit, find_details, random_edit
-from knowhalu.training.paraphrase import detokenize, rephrase
+from knowhalu.training.edits import (
+    NEUTRAL_EDITS,
+    FalsifyingEdit,
+    detokenize,
+    find_details,
+    random_edit,
+    rephrase,
+    rewrite_date,
+    rewrite_number,
+    swap_synonym,
+)
 
 SUPPORTED, CONTRADICTED, NEUTRAL, UNSUPPORTED = range(4)
-"""Targets; UNSUPPORTED means contradicted or neutral, the data does not say which."""
+"""Targets; UNSUPPORTED means contradicted or neutral, where the data does not distinguish them."""
 TARGETS = {
     "supported": SUPPORTED,
     "contradicted": CONTRADICTED,
@@ -22,20 +32,20 @@ TARGETS = {
     "not_in_source": NEUTRAL,
     "unsupported": UNSUPPORTED,
 }
-"""The target of each label that rows have."""
+"""The target of each label of the rows."""
 
 
 MIN_EDIT_OVERLAP = 0.7
-"""Share of words in common from which a statement counts as an edit of another."""
+"""The least share of common words at which a statement counts as an edit of another."""
 CharSpan = tuple[int, int]
-"""Start and end of some characters."""
+"""Start and end of a span, in characters."""
 
 
 class TrainingExample(NamedTuple):
     """One training example; `question` is empty for a plain statement.
 
-    `wrong` are the stretches of the claim that the premise does not bear out; None where they are not known. In a supported
-    claim there are none. `soft` are probabilities of the three classes that a verifier gave another view of the same.
+    `wrong` are the spans of the claim that the premise does not support, None where they are unknown; a supported claim has none.
+    `soft` are the probabilities of the three classes that a verifier gave for another form of the example.
     """
 
     premise: str
@@ -47,12 +57,12 @@ class TrainingExample(NamedTuple):
 
     @property
     def marks(self) -> tuple[CharSpan, ...] | None:
-        """Return what is known of the wrong stretches."""
+        """Return the wrong spans: none of a supported claim, None where they are unknown."""
         return () if self.target == SUPPORTED else self.wrong
 
 
 def cut_near_claim(document: str, claim: str, rng: random.Random) -> str:
-    """Cut from a document what a retriever would find for the claim: the best window, or its best two to four sentences."""
+    """Cut a document to what a retriever would return for the claim: the best window, or the best two to four sentences."""
     wanted = set(content_words(claim))
     whole = rng.random() < 0.65
     pieces = windows(document, 150, 50) if whole else sentences(document)
@@ -62,26 +72,26 @@ def cut_near_claim(document: str, claim: str, rng: random.Random) -> str:
 
 
 def labelled_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
-    """Take a labelled (source, claim) row as it is, long sources cut near the claim."""
+    """Return a labelled (source, claim) row as an example, a long source cut near the claim."""
     source = row["source"] if len(row["source"]) < 900 else cut_near_claim(row["source"], row["claim"], rng)
     return TrainingExample(source, "", row["claim"], TARGETS[row.get("label3") or row["label"]])
 
 
 def user_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
-    """Take a labelled row of a user's own, with a question or without one."""
+    """Return a labelled row of a user, with or without a question, as an example."""
     known = {name: row[name] for name in ("source", "claim", "label")}
     return labelled_example(known, other, rng)._replace(question=row.get("question") or "")
 
 
 def mined_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
-    """Take an example that a verifier picked as it is."""
+    """Return a mined example."""
     wrong = None if row["wrong"] is None else tuple((a, b) for a, b in row["wrong"])
     soft = tuple(row["soft"]) if row["soft"] else None
     return TrainingExample(row["source"], row["question"], row["claim"], row["target"], wrong, soft)
 
 
 def fever_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
-    """Take an encyclopedic claim, or make the neutral, the edited and the yes-or-no rows that such sets lack."""
+    """Return an encyclopedic claim, or make the neutral, edited and yes-or-no examples that such sets lack."""
     plain = labelled_example(row, other, rng)
     roll = rng.random()
     if roll < 0.2:
@@ -99,7 +109,7 @@ def fever_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> T
 
 
 def edit_example(example: TrainingExample, names: list[str], rng: random.Random) -> TrainingExample:
-    """Make a supported example false by one edit, in the claim or in the premise, so that neither alone tells."""
+    """Falsify a supported example by one edit, in the claim or in the premise, so that neither alone reveals the label."""
     if rng.random() < 0.5 or example.question:
         changed = random_edit(example.claim, rng, names)
         return example if changed is None else falsify_example(example, changed)
@@ -113,7 +123,7 @@ def edit_example(example: TrainingExample, names: list[str], rng: random.Random)
 
 
 def falsify_example(example: TrainingExample, changed: FalsifyingEdit) -> TrainingExample:
-    """Put an edit into a supported claim: the changed characters are those that are wrong."""
+    """Put an edit into a supported claim, with the changed characters as its wrong span."""
     return example._replace(claim=changed.text, target=_edited_target(changed.kind), wrong=((changed.start, changed.end),))
 
 
@@ -127,7 +137,7 @@ def _touches(before: str, after: str, wanted: set[str]) -> bool:
 
 
 def own_sentence_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
-    """Make a claim of a document's own sentences: said otherwise, made false by an edit, or missing from the premise."""
+    """Make a claim of a document's own sentences: paraphrased, falsified by an edit, or missing from the premise."""
     document = detokenize(text_of(row))
     views = windows(document, 140, 40)
     view = rng.choice(views[:6]).text if views else document
@@ -152,7 +162,7 @@ def own_sentence_example(row: TrainingRow, other: TrainingRow, rng: random.Rando
 
 
 def summary_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
-    """Take one side of a pair of summaries, whole or its telling sentence."""
+    """Return one side of a pair of summaries, whole or only a sentence in which they differ."""
     right, wrong = (
         [detokenize(s) for s in row[k].split("</t>") if detokenize(s)] for k in ("right_summary", "hallucinated_summary")
     )
@@ -173,10 +183,62 @@ def _shared_words(one: str, two: str) -> int:
 
 
 def changed_spans(before: str, after: str) -> tuple[CharSpan, ...] | None:
-    """Return the stretches of `after` that an edit of `before` put there; None where one is hardly an edit of the other."""
+    """Return the spans of `after` that differ from `before`; None where the texts share too little to be an edit."""
     old, new = before.split(), list(re.finditer(r"\S+", after))
     matcher = SequenceMatcher(None, old, [m.group() for m in new], autojunk=False)
     if matcher.ratio() < MIN_EDIT_OVERLAP:
         return None
     changes = [(j, k) for tag, _, _, j, k in matcher.get_opcodes() if tag in ("replace", "insert")]
     return tuple((new[j].start(), new[k - 1].end()) for j, k in changes) or None
+
+
+MAX_WORD_OVERLAP = 0.5
+"""Sentences of another source with this share of the claim's words may support it, and are not used as distractors."""
+REWORDINGS = (swap_synonym, swap_synonym, rewrite_number, rewrite_date)
+"""Paraphrases that omit nothing, because an omitted detail may have been the wrong one."""
+
+
+TRIPLET_SHARE = 0.3
+"""Share of the reworded texts that become triplets."""
+
+
+def vary_example(example: TrainingExample, other: str, share: float, rng: random.Random) -> TrainingExample:
+    """Reword the premise, reword the claim, and add sentences of another source, each with probability `share`.
+
+    Claims with known wrong spans, claims with a question, and examples without a premise stay unchanged.
+    """
+    if not example.premise:
+        return example
+    if rng.random() < share:
+        example = example._replace(premise=_reword(example.premise, rng))
+    if rng.random() < share and not example.wrong and not example.question:
+        example = example._replace(claim=_reword(example.claim, rng))
+    return _add_distractors(example, other, rng) if rng.random() < share else example
+
+
+def as_triplets(text: str) -> str | None:
+    """Return a text as triplets, the form of structured knowledge; None where a word would be lost or nothing changes."""
+    facts = [fact for s in sentences(text) for fact in extract_triplets(s.text)]
+    rewritten = triplets_to_text(facts)
+    whole = set(content_words(text)) <= set(content_words(rewritten)) and all(f.predicate != "states" for f in facts)
+    return rewritten if whole and rewritten.rstrip(".") != text.rstrip(".") else None
+
+
+def _reword(text: str, rng: random.Random) -> str:
+    if rng.random() < TRIPLET_SHARE and (triplets := as_triplets(text)) is not None:
+        return triplets
+    for way in rng.sample(REWORDINGS, 2):
+        text = way(text, rng)
+    return text
+
+
+def _add_distractors(example: TrainingExample, other: str, rng: random.Random) -> TrainingExample:
+    """Add one or two sentences of another source before or after the premise."""
+    pieces = [s.text for s in sentences(detokenize(other)) if len(s.text.split()) <= 40]
+    start = rng.randrange(max(1, len(pieces)))
+    beside = " ".join(pieces[start : start + rng.randint(1, 2)])
+    wanted = set(content_words(f"{example.question} {example.claim}"))
+    if not beside or len(wanted.intersection(content_words(beside))) >= MAX_WORD_OVERLAP * len(wanted):
+        return example
+    before = rng.random() < 0.5
+    return example._replace(premise=f"{beside} {example.premise}" if before else f"{example.premise} {beside}")

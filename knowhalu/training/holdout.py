@@ -1,4 +1,4 @@
-"""What a trained verifier scores on held-out rows that it has not seen in any form."""
+"""Measure a trained verifier on held-out rows that overlap with nothing it was trained on."""
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,7 +24,7 @@ from knowhalu.training.recipes import RECIPES, Recipe, read_recipe_rows
 
 @torch.inference_mode()
 def predict_probabilities(model: Verifier, vocabulary: PairTokenizer, examples: Sequence[TrainingExample]) -> Tensor:
-    """Score examples as a training reads them, in its fixed shapes: `(examples, 3)`, the three classes."""
+    """Return the class probabilities `(examples, 3)` of examples, batched in the fixed shapes of the training."""
     rows: list[EncodedPair] = tokenize(list(examples), vocabulary)
     device = next(model.parameters()).device
     found = torch.zeros(len(rows), 3)
@@ -40,16 +40,16 @@ def predict_probabilities(model: Verifier, vocabulary: PairTokenizer, examples: 
 
 
 def target_probability(probability: Tensor, target: int) -> float:
-    """Return the probability of a target; that of UNSUPPORTED is of either class."""
+    """Return the probability of a target; UNSUPPORTED sums contradicted and neutral."""
     return float(probability[1:].sum() if target == UNSUPPORTED else probability[target])
 
 
 RecipeRows = Callable[[Recipe], Iterable[TrainingRow]]
-"""Where the rows of a recipe come from: `HeldOutRows(...).of` for those that no training reads."""
+"""A source of the rows of a recipe, such as `HeldOutRows(...).of` for rows that no training reads."""
 
 
 class RecipeScore(NamedTuple):
-    """Held-out examples of one recipe: how many, ROC-AUC of supported against the rest, accuracy over the three classes."""
+    """Number of held-out examples of one recipe, ROC-AUC of supported against the rest, and three-class accuracy."""
 
     name: str
     examples: int
@@ -67,9 +67,9 @@ def score_recipes(
     seed: int = 0,
     fewest: int = 1,
 ) -> Iterator[RecipeScore]:
-    """Score up to `limit` examples of every recipe; UNSUPPORTED is met by either of the two classes.
+    """Score up to `limit` examples of every recipe; contradicted and neutral both meet an UNSUPPORTED target.
 
-    Recipes with fewer than `fewest` rows are left out.
+    Recipes with fewer than `fewest` examples are left out.
     """
     for recipe in recipes:
         examples = list(islice(draw_examples(recipe, rows, seed), limit))
@@ -85,7 +85,7 @@ def score_recipes(
 
 
 def draw_examples(recipe: Recipe, rows: RecipeRows, seed: int = 0) -> Iterator[TrainingExample]:
-    """Make the examples of a recipe's rows, shuffled; the same seed makes the same."""
+    """Yield the examples of a recipe's rows, shuffled by the seed."""
     drawn = list(rows(recipe))
     random.Random(seed).shuffle(drawn)
     for i, row in enumerate(drawn):
@@ -93,15 +93,15 @@ def draw_examples(recipe: Recipe, rows: RecipeRows, seed: int = 0) -> Iterator[T
 
 
 def scores_as_markdown(parts: list[RecipeScore]) -> str:
-    """Lay out the parts as a Markdown table."""
+    """Return the scores as a Markdown table."""
     head = "| held-out part | examples | ROC-AUC, supported or not | accuracy |\n|---|---|---|---|\n"
     return head + "\n".join(f"| {p.name} | {p.examples} | {p.auc:.3f} | {p.accuracy:.3f} |" for p in parts) + "\n"
 
 
 class HeldOutRows:
-    """The held-out rows of the training files in `data` that overlap with nothing that is trained on, nor with `leave_out`.
+    """The held-out rows of the training files in `data` that overlap neither with training sources nor with `leave_out`.
 
-    `leave_out` is a folder of evaluation files. What is trained on are the sources of all recipes that are not held out.
+    `leave_out` is a folder of evaluation files. Training sources are those of all recipes that are not held out.
     """
 
     def __init__(self, data: Path, leave_out: Path | None = None) -> None:
@@ -109,7 +109,7 @@ class HeldOutRows:
 
     @cached_property
     def known(self) -> Leakage:
-        """Return what a row must not overlap with; its texts are read at the first use."""
+        """Return the texts that a row must not overlap with; they are read at first use."""
         files: dict[str, Recipe] = {}
         for recipe in RECIPES:  # each file is read once, for all recipes that it has
             before = files.setdefault(recipe.file, recipe)
@@ -119,9 +119,9 @@ class HeldOutRows:
         return Leakage(chain(trained, read_folder_rows(self.leave_out) if self.leave_out else ()))
 
     def of(self, recipe: Recipe) -> Iterator[TrainingRow]:
-        """Yield the unseen rows of a recipe."""
+        """Yield the held-out, unseen rows of a recipe."""
         return self.among(read_recipe_rows(recipe, self.data, held=True))
 
     def among(self, rows: Iterable[TrainingRow]) -> Iterator[TrainingRow]:
-        """Yield those of some rows that are held out and unseen."""
+        """Yield those of the given rows that are held out and unseen."""
         return (row for row in rows if is_held_out(text_of(row)) and row not in self.known)

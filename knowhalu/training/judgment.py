@@ -1,7 +1,7 @@
-"""Fits the judgment over evidence features: one logistic regression a task and form, and the aggregation's thresholds.
+"""Fit the judgment over evidence features: one logistic regression for each task and form, and the thresholds of aggregation.
 
-Rows come from held-out sources only that overlap with nothing the verifier has seen. Weights keep the sign that makes sense
-(support never counts against a claim, a missing number never for it), so that the fit cannot learn a quirk of one data set.
+All rows come from held-out sources that overlap with nothing the verifier has seen. The signs of weights are constrained (support
+never counts against a claim, a missing number never for it), so that the fit cannot learn a quirk of one data set.
 """
 
 import hashlib
@@ -24,9 +24,9 @@ from knowhalu.requests import EntailmentPair
 from knowhalu.text.overlap import coverage
 from knowhalu.text.questions import expected_answer_type
 from knowhalu.training.data_files import read_training_rows, text_of
+from knowhalu.training.edits import detokenize
 from knowhalu.training.examples import NEUTRAL, SUPPORTED
 from knowhalu.training.holdout import HeldOutRows
-from knowhalu.training.paraphrase import detokenize
 from knowhalu.training.recipes import ANSWERS_FILE, CLAIMS_FILE, INFERENCE_FILE, MIX_FILE, RECIPES, locate_file
 from knowhalu.types import KnowledgeForm, Label, Sample
 
@@ -44,16 +44,16 @@ OPPOSING_FEATURES = frozenset(
     """.split()
 )
 UNWEIGHTED_FEATURES = frozenset({"on_topic", "coverage"})
-"""Features that a verdict tells of and that are not weighed."""
+"""Features that a verdict reports and that have no weight."""
 MAX_CLAIM_WORDS = 30
-"""The longest claim that is judged in one piece."""
+"""Most words of a claim that is judged in one piece."""
 MAX_WRITTEN = 700
-"""Written claims, and written answers, that are taken at most."""
+"""Most written claims, and most written answers, to sample."""
 SET_SAMPLING = {
     "fever_dev_claims": (400, 1.0), "fm2": (150, 1.0), "wice_claim_oracle": (130, 0.3), "scifact": (90, 1.0),
     "begin": (100, 0.3), "nli_mnli10k_taxinli": (150, 0.6), "nli_cad_snli": (150, 0.6),
 }  # fmt: skip
-"""Rows taken of each set, and what a set weighs in the fit: less where copying tells."""
+"""Most rows of each set and its weight in the fit, which is lower where copied wording reveals the label."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def _sample(source: str, claim: str, question: str | None = None) -> Sample:
 
 
 def claim_rows(held: HeldOutRows, seed: int = 0) -> Iterator[FitRow]:
-    """Draw held-out claims: labelled ones, summaries, own sentences of documents and the written claims."""
+    """Yield held-out claims: labelled ones, summaries, own sentences of documents and the written claims."""
     labelled = list(_labelled(held))
     yield from labelled
     yield from _swap_evidence(labelled)
@@ -92,7 +92,7 @@ def _written_claims(held: HeldOutRows, file: str, origin: str, weight: float) ->
 
 
 def _on_passages(name: str, held: HeldOutRows) -> Iterator[FitRow]:
-    """Yield what was written on held-out passages of public texts: claims, or answers with their questions."""
+    """Yield the claims, or answers with their questions, written on held-out passages."""
     for row in held.of(next(r for r in RECIPES if r.name == name)):
         for item in row.get("claims") or row["answers"]:
             if len(item["text"].split()) <= MAX_CLAIM_WORDS:
@@ -105,7 +105,7 @@ def _sample_rows(rows: Iterable[FitRow], most: int, seed: int) -> list[FitRow]:
 
 
 def _labelled(held: HeldOutRows) -> Iterator[FitRow]:
-    """Draw labelled claims by `SET_SAMPLING`."""
+    """Yield labelled claims by `SET_SAMPLING`."""
     taken: Counter[str] = Counter()
     for row in held.among(r for r in read_training_rows(held.data / MIX_FILE) if r["set"] in SET_SAMPLING):
         name = row["set"]
@@ -115,7 +115,7 @@ def _labelled(held: HeldOutRows) -> Iterator[FitRow]:
 
 
 def _swap_evidence(rows: list[FitRow]) -> Iterator[FitRow]:
-    """Give encyclopedic claims the evidence of another that shares a word: what a search finds where there is nothing."""
+    """Yield encyclopedic claims with the evidence of another claim that shares words, as a search without a hit returns."""
     known = [r for r in rows if r.origin in ("fever_dev_claims", "fm2") and r.sample.knowledge]
     for i, row in enumerate(known[::2]):
         others = [known[(2 * i + d) % len(known)].sample.knowledge[0] for d in range(1, 60)]
@@ -125,7 +125,7 @@ def _swap_evidence(rows: list[FitRow]) -> Iterator[FitRow]:
 
 
 def _recipe_rows(name: str, held: HeldOutRows, seed: int, weight: float = 1.0, limit: int = 250) -> Iterator[FitRow]:
-    """Make rows of held-out documents as the training does, and hold them against the whole document where it is unchanged."""
+    """Yield rows of held-out documents as the training makes them, with the whole document where it is unchanged."""
     recipe, rng = next(r for r in RECIPES if r.name == name), random.Random(f"{seed}:{name}")
     rows = list(held.of(recipe))
     rng.shuffle(rows)
@@ -140,7 +140,7 @@ def _recipe_rows(name: str, held: HeldOutRows, seed: int, weight: float = 1.0, l
 
 
 def answer_rows(held: HeldOutRows, validation: Path | None = None, seed: int = 0) -> Iterator[FitRow]:
-    """Draw held-out answers, written and made, and the validation split (never the test split) of the paper's answers."""
+    """Yield held-out answers, written and made, and the validation split (never the test split) of the paper's answers."""
     yield from (r for r in _recipe_rows("Wikipedia, questions on details", held, seed, 0.3) if r.sample.question)
     yield from _sample_rows(_written_answers(held), MAX_WRITTEN, seed)
     yield from _sample_rows(_on_passages("written answers on real passages", held), MAX_WRITTEN, seed)
@@ -159,7 +159,7 @@ def _written_answers(held: HeldOutRows) -> Iterator[FitRow]:
 
 
 def off_target_pairs(held: HeldOutRows, seed: int = 0) -> Iterator[tuple[EntailmentPair, bool]]:
-    """Draw held-out answers as the off-target check sees them, without a source, and whether each evades its question."""
+    """Yield held-out answers as the off-target check reads them, without a source, and whether each is off target."""
     for name in ("Wikipedia, questions answered or evaded", "written answers, delivered or evaded"):
         recipe = next(r for r in RECIPES if r.name == name)
         for row in held.of(recipe):
@@ -172,12 +172,12 @@ def off_target_pairs(held: HeldOutRows, seed: int = 0) -> Iterator[tuple[Entailm
 def fit_signed_logistic(
     features: Sequence[dict[str, float]], gold: Sequence[bool], weights: Sequence[float], ridge: float = 0.5
 ) -> dict[str, Any]:
-    """Fit one logistic regression with sign constraints; returns bias, raw weights and the decision border.
+    """Fit a logistic regression with sign constraints; returns bias, raw weights and the decision threshold.
 
     Raises InputError where a class is missing.
     """
     if len(set(gold)) < 2:
-        raise InputError("a judgment is fitted on supported and on unsupported rows; there is but one kind (check --data)")
+        raise InputError("a judgment is fitted on supported and unsupported rows, and one kind is missing; check --data")
     names = [n for n in features[0] if n not in UNWEIGHTED_FEATURES]
     x = np.array([[f[n] for n in names] for f in features])
     y, w = np.array(gold, float), np.array(weights)
@@ -202,7 +202,7 @@ def fit_signed_logistic(
 def out_of_fold_probabilities(
     features: Sequence[dict[str, float]], gold: Sequence[bool], weights: Sequence[float], groups: Sequence[str], folds: int = 5
 ) -> NDArray[np.float64]:
-    """Return P(supported) of every row by weights that were fitted on the other folds; rows of one group share a fold."""
+    """Return P(supported) of every row by weights fitted on the other folds; rows of one group share a fold."""
     place = np.array([int(hashlib.sha256(g.encode()).hexdigest(), 16) % folds for g in groups])
     found = np.full(len(gold), 0.5)
     for fold in range(folds):
@@ -214,7 +214,7 @@ def out_of_fold_probabilities(
 
 
 def fit_balanced_threshold(scores: NDArray[np.float64], gold: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
-    """Return the score that parts the classes with the best weighted balanced accuracy, smoothed over its neighbours."""
+    """Return the threshold with the best weighted balanced accuracy, smoothed over its neighbours."""
     grid = np.quantile(scores, np.linspace(0.05, 0.95, 91))
     hit = np.array([(weights * gold * (scores >= g)).sum() + (weights * (1 - gold) * (scores < g)).sum() for g in grid])
     smooth = np.convolve(np.pad(hit, 4, mode="edge"), np.ones(9) / 9, "valid")
@@ -222,7 +222,7 @@ def fit_balanced_threshold(scores: NDArray[np.float64], gold: NDArray[np.float64
 
 
 def summary_rows(validation: Path) -> Iterator[FitRow]:
-    """Return the validation split (never the test split) of the paper's summaries: texts of several segments."""
+    """Yield the validation split (never the test split) of the paper's summaries: texts of several segments."""
     for row in (r for r in read_training_rows(validation) if r["split"] == "val"):
         for key, supported in (("right_summary", True), ("hallucinated_summary", False)):
             sample = Sample.model_validate({"id": "-", "response": row[key], "documents": [row["document"]]})
@@ -230,10 +230,10 @@ def summary_rows(validation: Path) -> Iterator[FitRow]:
 
 
 def fit_slack(texts: Sequence[tuple[Sequence[float], bool]]) -> float:
-    """Choose by how much ln(segments) softens each segment's border; `texts` are segments' log-odds of support and gold.
+    """Choose the factor of ln(segments) that relaxes the threshold of segments; `texts` are log-odds of support and gold.
 
-    Average accuracy decides, smoothed over its neighbours: the smallest within one standard error of the best, so that a few
-    texts do not move all borders (Breiman et al., Classification and Regression Trees, 1984, section 3.4.3).
+    Chosen by average accuracy, smoothed over its neighbours: the smallest within one standard error of the best, so that a few
+    texts do not move all thresholds (Breiman et al., Classification and Regression Trees, 1984, section 3.4.3).
     """
     grid = np.arange(0.0, 3.01, 0.1)
     gold = np.array([g for _, g in texts])
@@ -246,9 +246,9 @@ def fit_slack(texts: Sequence[tuple[Sequence[float], bool]]) -> float:
 
 
 def fit_evasion_threshold(answers: Sequence[tuple[float, bool]], most: float = 0.01) -> float:
-    """Choose the lowest probability of evading from which at most a share `most` of the delivering answers is accused.
+    """Choose the lowest threshold that flags at most a share `most` of the on-target answers as off target.
 
-    `answers` are probabilities and whether the answer evades. An accused answer is called hallucinated, so the border is careful.
+    `answers` are probabilities of being off target and gold. A flagged answer counts as hallucinated, so the threshold is strict.
     """
     delivering = np.array([p for p, evades in answers if not evades])
     grid = np.arange(50, 100) / 100
@@ -257,7 +257,7 @@ def fit_evasion_threshold(answers: Sequence[tuple[float, bool]], most: float = 0
 
 
 def average_accuracy(labels: Iterable[tuple[Label, bool]]) -> float:
-    """Return the mean of the shares of supported and of unsupported rows that are labelled so; INCONCLUSIVE is neither."""
+    """Return the mean of the recalls of supported and unsupported rows; INCONCLUSIVE counts as wrong."""
     hits: dict[bool, list[bool]] = {True: [], False: []}
     for label, gold in labels:
         hits[gold].append(label is (Label.CORRECT if gold else Label.INCORRECT))

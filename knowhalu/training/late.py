@@ -1,16 +1,17 @@
-"""Training the token encoder for late interaction: in-batch negatives and hard ones, a budget in minutes, exact resume."""
+"""Train the token encoder for late interaction: in-batch and hard negatives, and the measures of its retrieval."""
 
 import json
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -19,17 +20,93 @@ from knowhalu.encoder.device import mixed_precision
 from knowhalu.encoder.late_encoder import LateInteractionBert, punctuation_ids
 from knowhalu.encoder.verifier import EncodedPair, PairTokenizer, padded_length_for
 from knowhalu.errors import ResumeError
+from knowhalu.index.bm25_part import build_lexical_part
+from knowhalu.index.late_part import passage_text
+from knowhalu.index.part import IndexPart
+from knowhalu.index.passages import PassageList
+from knowhalu.index.protocols import TokenEncoder
+from knowhalu.index.residuals import maxsim
 from knowhalu.io.fitted_files import weights_hash
-from knowhalu.training.late_data import RetrievalQuestion
-from knowhalu.training.loop import run_steps
+from knowhalu.retrieval.bm25 import LexicalIndex
+from knowhalu.training.checkpoint import Checkpoint, run_steps, write_checkpoint
+from knowhalu.training.data_files import read_training_rows
 from knowhalu.training.loss import optimizer_step
+from knowhalu.types import Passage
+
+
+class RetrievalQuestion(NamedTuple):
+    """A query, the ids of relevant passages and of hard negatives, and all passages by id."""
+
+    text: str
+    right: list[str]
+    wrong: list[str]
+    passages: dict[str, str]
+
+
+def read_corpus(path: Path) -> PassageList:
+    """Read passages with `doc_id`, `text` and an optional `title`."""
+    return PassageList(Passage(id=str(r["doc_id"]), text=r["text"], title=r.get("title") or "") for r in read_training_rows(path))
+
+
+def mine_hard_negatives(rows: Iterable[dict[str, Any]], corpus: PassageList, *, depth: int = 20) -> list[RetrievalQuestion]:
+    """Return every query with its relevant passages and, as hard negatives, the best `depth` others that BM25 finds."""
+    known = {p.id: f"{p.title}. {p.text}" if p.title else p.text for p in corpus}
+    found = []
+    with TemporaryDirectory() as folder:
+        build_lexical_part(corpus, Path(folder) / "lexical", "")
+        index = LexicalIndex([IndexPart(Path(folder) / "lexical", "lexical")], corpus)
+        for row in rows:
+            right = [str(name) for name in row["positives"] if str(name) in known]
+            if right:
+                wrong = [corpus[i].id for i, _ in index.rank(row["query"], depth) if corpus[i].id not in right]
+                found.append(RetrievalQuestion(row["query"], right, wrong, known))
+    return found
+
+
+ENCODE_BATCH = 256
+
+
+class RetrievalScores(NamedTuple):
+    """Recall at 1 and at 10, and the mean reciprocal rank of the first relevant passage."""
+
+    recall1: float
+    recall10: float
+    mrr: float
+
+
+def score_rankings(rankings: Sequence[Sequence[str]], rows: Sequence[dict[str, Any]]) -> RetrievalScores:
+    """Score rankings of passage ids; a relevant passage that a ranking lacks counts as missed."""
+    ranks = []
+    for ranking, row in zip(rankings, rows, strict=True):
+        right = {str(name) for name in row["positives"]}
+        ranks.append(next((rank for rank, name in enumerate(ranking, 1) if name in right), 0))
+    count = max(1, len(ranks))
+    return RetrievalScores(
+        sum(rank == 1 for rank in ranks) / count,
+        sum(1 <= rank <= 10 for rank in ranks) / count,
+        sum(1 / rank for rank in ranks if rank) / count,
+    )
+
+
+def evaluate_retrieval(encoder: TokenEncoder, corpus: PassageList, rows: Sequence[dict[str, Any]]) -> RetrievalScores:
+    """Rank all passages for every query by exact MaxSim, without an index."""
+    asked = encoder.encode([row["query"] for row in rows], query=True)
+    scores = np.zeros((len(rows), len(corpus)), dtype=np.float32)
+    for start in range(0, len(corpus), ENCODE_BATCH):
+        found = encoder.encode([passage_text(p) for p in corpus[start : start + ENCODE_BATCH]])
+        starts = np.cumsum([0, *map(len, found)])[:-1]
+        tokens = np.concatenate(found)
+        for i, query in enumerate(asked):
+            scores[i, start : start + len(found)] = maxsim(query, tokens, starts)
+    best = np.argsort(-scores, axis=1, kind="stable")[:, :100]
+    return score_rankings([[corpus[j].id for j in row] for row in best.tolist()], rows)
 
 
 @dataclass(frozen=True)
 class LateSettings:
-    """What decides the result of a run; `layers` of the base, counted from the top, are trained beside the projection.
+    """The settings that determine the result of a run; the projection and the top `layers` of the base are trained.
 
-    The budget is `minutes`, or where that is 0, `steps`.
+    The budget is `minutes` or, where that is 0, `steps`.
     """
 
     minutes: float = 0.0
@@ -46,19 +123,19 @@ class LateSettings:
 
 @dataclass
 class LateProgress:
-    """Where a run stands."""
+    """The progress of a run."""
 
     step: int = 0
     seconds: float = 0.0
     loss: float = math.nan
 
     def share(self, settings: LateSettings) -> float:
-        """Return the share of the budget that is used, 0 to 1."""
+        """Return the used share of the budget, 0 to 1."""
         return min(1.0, self.seconds / (60 * settings.minutes) if settings.minutes else self.step / max(1, settings.steps))
 
 
 def maxsim_scores(queries: Tensor, counted: Tensor, passages: Tensor, kept: Tensor) -> Tensor:
-    """Return the mean best match of the query tokens: `(q, n, d)` against `(p, m, d)` gives `(q, p)`."""
+    """Return the mean of the best match of each query token: `(q, n, d)` against `(p, m, d)` gives `(q, p)`."""
     similar = torch.einsum("qnd,pmd->qpnm", queries, passages)
     best = similar.masked_fill(~kept[None, :, None, :], -2.0).amax(-1)
     weights = counted.float()
@@ -66,15 +143,15 @@ def maxsim_scores(queries: Tensor, counted: Tensor, passages: Tensor, kept: Tens
 
 
 def contrastive_loss(found: Tensor, own: Tensor, temperature: float) -> Tensor:
-    """Cross-entropy of one right passage for each query; `own` `(q, p)` is 1 for it, -1 for others that are right too."""
+    """Return the cross-entropy of one relevant passage a query; `own` `(q, p)` is 1 for it, -1 for other relevant ones."""
     logits = (found / temperature).masked_fill(own < 0, -1e4)
     return F.cross_entropy(logits, own.argmax(1))
 
 
 class LateTrainer:
-    """One training run in a folder: `run()` starts it, or goes on where it stopped.
+    """One training run in a folder: `run()` starts it or resumes it.
 
-    Each group of questions has passages of its own; a batch comes from one group, drawn by its size.
+    Each group of questions has its own passages; a batch comes from one group, drawn by its size.
     """
 
     def __init__(self, base: Path, groups: list[list[RetrievalQuestion]], folder: Path, settings: LateSettings) -> None:
@@ -99,7 +176,7 @@ class LateTrainer:
         self._resume()
 
     def _start_projection(self) -> None:
-        """Begin with the main directions of real token vectors, which keep their cosines best (no [CLS], [SEP] among them)."""
+        """Initialise the projection with the principal directions of token vectors ([CLS] and [SEP] left out)."""
         texts = [q.passages[q.right[0]] for group in self.groups for q in group[:: max(1, len(group) // 64)]]
         words = self.vocabulary
         rows = [EncodedPair(ids[:64], min(64, len(ids))) for ids in words.pieces(texts[:256]) if ids]
@@ -125,7 +202,7 @@ class LateTrainer:
         return self.model.eval()
 
     def _batches(self, step: int) -> Iterator[list[RetrievalQuestion]]:
-        """Yield batches without end; what comes at a step depends on seed and step alone, so that a resumed run agrees."""
+        """Yield batches without end; each depends on seed and step alone, so that a resumed run continues with the same ones."""
         sizes = [len(group) for group in self.groups]
         while True:
             draw = random.Random(self.settings.seed * 1_000_003 + step)
@@ -157,7 +234,7 @@ class LateTrainer:
         return maxsim_scores(*self._encoded(queries, query=True), *self._encoded(passages, query=False))
 
     def _encoded(self, texts: list[str], *, query: bool) -> tuple[Tensor, Tensor]:
-        """Return the vectors `(texts, length, dimension)` and which count; texts of like length run together, to pad little."""
+        """Return vectors `(texts, length, dimension)` and the mask of tokens that count; similar lengths share a batch."""
         words = self.vocabulary
         rows = [[words.cls, *ids[: self.settings.tokens - 2], words.sep] for ids in words.pieces(texts)]
         longest = padded_length_for(max(map(len, rows)))
@@ -176,38 +253,22 @@ class LateTrainer:
         return torch.cat([v for v, _ in parts])[back], torch.cat([c for _, c in parts])[back]
 
     def save(self) -> None:
-        """Write a checkpoint; the last one stays whole if this is interrupted."""
+        """Write a checkpoint; an interruption leaves the last one whole."""
         weights = self.model.state_dict()
-        tensors = {f"model.{n}": weights[n] for n in self.changed}
-        for number, state in self.optimizer.state_dict()["state"].items():
-            tensors |= {f"adam.{number}.{k}": v for k, v in state.items()}
-        draft = self.folder / "checkpoint.tmp"
-        parts = {"settings": asdict(self.settings), "progress": asdict(self.progress), "started_from": self.started_from}
-        about = {name: json.dumps(part) for name, part in parts.items()}
-        save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, draft, about)
-        draft.replace(self.folder / "checkpoint.safetensors")
+        about = {"settings": asdict(self.settings), "progress": asdict(self.progress), "started_from": self.started_from}
+        write_checkpoint(self.folder, {name: weights[name] for name in self.changed}, self.optimizer, about)
 
     def _resume(self) -> None:
-        path = self.folder / "checkpoint.safetensors"
-        if not path.exists():
+        checkpoint = Checkpoint.read(self.folder)
+        if checkpoint is None:
             return
-        try:
-            with safe_open(path, "pt") as file:
-                about = file.metadata()
-            tensors = load_file(path)
-        except (OSError, SafetensorError) as error:
-            raise ResumeError(f"{path} is damaged ({error}); delete it to start anew, or give another --out") from error
-        if json.loads(about["settings"]) != asdict(self.settings):
-            raise ResumeError(f"{path} belongs to a run with settings {about['settings']}; give the same, or another --out")
-        if json.loads(about.get("started_from", "{}")) not in ({}, self.started_from):
+        path, about = checkpoint.path, checkpoint.about
+        if about["settings"] != asdict(self.settings):
+            raise ResumeError(
+                f"{path} belongs to a run with settings {json.dumps(about['settings'])}; give the same, or another --out"
+            )
+        if about.get("started_from", {}) not in ({}, self.started_from):
             raise ResumeError(f"{path} belongs to a run from another base or on other questions; give the same, or another --out")
-        self.model.load_state_dict(
-            {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}, strict=False
-        )
-        state: dict[int, dict[str, Tensor]] = {}
-        for key, value in tensors.items():
-            if key.startswith("adam."):
-                _, number, name = key.split(".")
-                state.setdefault(int(number), {})[name] = value
-        self.optimizer.load_state_dict({"state": state, "param_groups": self.optimizer.state_dict()["param_groups"]})
-        self.progress = LateProgress(**json.loads(about["progress"]))
+        self.model.load_state_dict(checkpoint.weights, strict=False)
+        checkpoint.restore_optimizer(self.optimizer)
+        self.progress = LateProgress(**about["progress"])

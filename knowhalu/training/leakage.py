@@ -1,4 +1,4 @@
-"""The leakage check: training rows whose source or claim overlaps with an evaluation file are left out; label cues."""
+"""Find training rows whose source or claim overlaps with an evaluation file, and measure label cues."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,9 +23,9 @@ CUES: dict[str, Callable[[TrainingExample], float]] = {
 
 
 def cue_aucs(examples: Sequence[TrainingExample], weights: Sequence[float] | None = None) -> dict[str, float]:
-    """Return for every cue its ROC-AUC of supported against the rest: .5 tells nothing, less than .5 speaks against.
+    """Return the ROC-AUC of each cue for supported against the rest; 0.5 carries no information.
 
-    NaN where only one label is there.
+    NaN where there is only one label.
     """
     supported = np.array([e.target == SUPPORTED for e in examples])
     if not 0 < supported.sum() < len(supported):
@@ -36,11 +36,11 @@ def cue_aucs(examples: Sequence[TrainingExample], weights: Sequence[float] | Non
 
 
 SOURCE_NGRAM, MAX_SOURCE_OVERLAP = 9, 0.2
-"""A source leaks if more than this share of its sequences of so many words stands in an evaluation file."""
+"""A source leaks if an evaluation file contains more than this share of its n-grams of this size."""
 MAX_TEXT_COVERAGE = 0.8
-"""It leaks, too, if this share of the sequences of any text of an evaluation file stands in it."""
+"""A source also leaks if it contains this share of the n-grams of any text of an evaluation file."""
 CLAIM_NGRAM, MAX_CLAIM_OVERLAP = 5, 0.5
-"""As `SOURCE_NGRAM` and `MAX_SOURCE_OVERLAP` for a claim, of which less can be shared by chance of wording."""
+"""The same for a claim, whose n-grams are shorter, since wording is shared by chance more often."""
 _IGNORED_FILES = (".md", "LICENSE", "NOTICE")
 _SOURCES = ("source", "document", "knowledge", "text")
 _CLAIMS = ("claim", "response", "right_summary", "hallucinated_summary", "right_answer", "hallucinated_answer")
@@ -52,15 +52,15 @@ def lower_words(text: str) -> list[str]:
 
 
 def ngram_hashes(text: str, size: int = SOURCE_NGRAM) -> set[int]:
-    """Return the hashes of a text's sequences of `size` words."""
+    """Return the hashes of a text's n-grams of `size` words."""
     words = lower_words(text)
     return {hash(tuple(words[i : i + size])) for i in range(len(words) - size + 1)}
 
 
 class _NgramIndex:
-    """Texts to check against; one without a sequence of so many words leaks only if it has the same words.
+    """Texts to check against; a text shorter than an n-gram leaks only if it has the same words.
 
-    With `whole`, a text leaks as well if that share of the sequences of a single one of these stands in it.
+    With `whole`, a text also leaks if it contains that share of the n-grams of a single indexed text.
     """
 
     def __init__(self, texts: Iterable[str], size: int, share: float, whole: float = np.inf) -> None:
@@ -101,10 +101,10 @@ class _NgramIndex:
 
 
 class Leakage:
-    """Tell whether a training row overlaps with the evaluation rows: `row in leakage`.
+    """The evaluation texts that training rows must not overlap with: `row in leakage`.
 
-    Every text of an evaluation row counts, under whichever name it stands. Claims of fewer than five words ("Yes", a name) are no
-    sign of a leak, wherever they stand. `seal` is a hash of all texts.
+    Every text of an evaluation row counts, whatever its field. Claims of fewer than five words ("Yes", a name) never count as a
+    leak. `seal` is a hash of all texts.
     """
 
     def __init__(self, rows: Iterable[TrainingRow]) -> None:
@@ -115,7 +115,7 @@ class Leakage:
 
     @classmethod
     def of_folder(cls, folder: Path) -> "Leakage":
-        """Read every `.jsonl` and `.jsonl.gz` below a folder; raises InputError where there is none, or data of another form."""
+        """Read every `.jsonl` and `.jsonl.gz` below a folder; raises InputError where there is none, or another kind of file."""
         return cls(read_folder_rows(folder))
 
     def __contains__(self, row: TrainingRow) -> bool:
@@ -123,12 +123,12 @@ class Leakage:
 
     @property
     def left_out(self) -> tuple[int, int]:
-        """Count the different sources and claims that were found to leak so far."""
+        """Return the numbers of distinct sources and claims that leaked so far."""
         return sum(self.sources.known.values()), sum(self.claims.known.values())
 
 
 def texts_of(value: Any) -> Iterator[str]:
-    """Yield every text that stands in a row, however deep."""
+    """Yield every text of a row at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
@@ -137,22 +137,24 @@ def texts_of(value: Any) -> Iterator[str]:
 
 
 def sources_of(row: TrainingRow) -> Iterator[str]:
-    """Yield the sources of a row, under whichever names they stand."""
+    """Yield the sources of a row, from all fields that may hold one."""
     yield from (t for f in _SOURCES if isinstance(t := row.get(f), str))
 
 
 def claims_of(row: TrainingRow) -> Iterator[str]:
-    """Yield what a row says of its source, where it has five words or more."""
-    said = [row.get(f) for f in _CLAIMS] + [c["text"] for f in ("claims", "answers") for c in row.get(f) or ()]
-    yield from (t for t in said if isinstance(t, str) and len(t.split()) >= CLAIM_NGRAM)
+    """Yield the claims and answers of a row that have five words or more."""
+    texts = [row.get(f) for f in _CLAIMS] + [c["text"] for f in ("claims", "answers") for c in row.get(f) or ()]
+    yield from (t for t in texts if isinstance(t, str) and len(t.split()) >= CLAIM_NGRAM)
 
 
 def read_folder_rows(folder: Path) -> Iterator[TrainingRow]:
-    """Read every row below a folder; raises InputError, before the first one, for a file that cannot be checked against."""
+    """Read every row below a folder; raises InputError, before the first row, for a file of another format."""
     paths = sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.endswith(_IGNORED_FILES))
     if not paths:
-        raise InputError(f"{folder}: no .jsonl or .jsonl.gz file to check the training data against")
+        raise InputError(f"{folder}: there is no .jsonl or .jsonl.gz file to check the training data against")
     if others := [p for p in paths if not p.name.removesuffix(".gz").endswith(".jsonl")]:
-        raise InputError(f"{others[0]}: training data cannot be checked against this form; make it JSON lines, or move it away")
+        raise InputError(
+            f"{others[0]}: training data cannot be checked against this format; convert the file to JSON lines, or move it away"
+        )
     for path in paths:
         yield from read_training_rows(path)

@@ -1,18 +1,15 @@
-"""The training loop: mixed precision, AdamW, a budget in minutes or tokens, checkpoints and exact resume."""
+"""Train a verifier: mixed precision, AdamW, a budget in minutes or tokens, and exact resumption from a checkpoint."""
 
 import json
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
 
 from knowhalu.encoder.change import merge, read_change, write_change
 from knowhalu.encoder.device import mixed_precision
@@ -20,59 +17,22 @@ from knowhalu.encoder.verifier import PairTokenizer, Verifier, load_for_training
 from knowhalu.errors import ResumeError
 from knowhalu.io.fitted_files import weights_hash
 from knowhalu.training.batches import TrainingBatch, prefetch, training_batches
+from knowhalu.training.checkpoint import Checkpoint, run_steps, write_checkpoint
 from knowhalu.training.data_files import hash_training_files
 from knowhalu.training.leakage import Leakage
-from knowhalu.training.loss import class_loss, optimizer_step, parameter_groups
+from knowhalu.training.loss import class_loss, optimizer_step, parameter_groups, span_loss
 from knowhalu.training.recipes import Recipe, choose_recipes, locate_file
-from knowhalu.training.spans import span_loss
-
-
-class StepProgress(Protocol):
-    """Where a run stands: steps, seconds and the running mean of the loss."""
-
-    step: int
-    seconds: float
-    loss: float
-
-
-_Progress = TypeVar("_Progress", bound=StepProgress)
-
-
-def run_steps(
-    p: _Progress,
-    step: Callable[[], float],
-    *,
-    done: Callable[[], bool],
-    save: Callable[[], None],
-    report: Callable[[_Progress], None],
-    every: float,
-) -> None:
-    """Take steps, each giving its loss, until `done`; `save` every `every` seconds and at the end."""
-    saved = began = time.monotonic()
-    before = p.seconds
-    while not done():
-        loss = step()
-        p.step += 1
-        p.loss = loss if math.isnan(p.loss) else 0.98 * p.loss + 0.02 * loss
-        now = time.monotonic()
-        p.seconds = before + now - began
-        report(p)
-        if now - saved >= every:
-            save()
-            saved = now
-    save()
 
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """What decides the result of a run; `minutes` or `tokens` is the budget, the other is 0.
+    """The settings that determine the result of a run; the budget is `minutes` or `tokens`, and the other is 0.
 
-    `marking` is what the loss of the marks weighs beside that of the classes; `unlicensed` adds the sets without a licence;
-    `without` names recipes that are left out, `mined` files of mined examples, `added` a user's files with their shares;
-    `layers`, if not 0, says how many of the lower layers are kept, `portion` which part of the sources is trained on, `vary` how
-    often a row is seen in another form, `long` which share of the premises is long; `floor` is the share of the rate that is left
-    at the end, `rewarm` the share of the budget in which the rate rises again after a run continued from a change; the rest is
-    of `objective`.
+    `marking` weights the token loss against the class loss. `unlicensed` adds the sets without a licence, `without` names recipes
+    to leave out, `mined` lists files of mined examples, and `added` a user's files with their shares. `layers`, if not 0, keeps
+    that many of the lower layers; `portion` is the share of the sources to train on, `vary` the probability of showing a row in
+    another form, and `long` the share of long premises. `floor` is the share of the rate that remains at the end, and `rewarm`
+    the share of the budget in which the rate rises again after continuing from a change. The rest configures the loss.
     """
 
     minutes: float = 0.0
@@ -101,7 +61,7 @@ class TrainSettings:
 
 @dataclass
 class TrainProgress:
-    """Where a run stands; `fresh` is the share of the budget at which it continued from a change with an empty optimizer."""
+    """The progress of a run; `fresh` is the share of the budget at which it continued from a change with an empty optimizer."""
 
     step: int = 0
     tokens: int = 0
@@ -112,13 +72,13 @@ class TrainProgress:
     fresh: float = 0.0
 
     def share(self, settings: TrainSettings) -> float:
-        """Return the share of the budget that is used, 0 to 1."""
+        """Return the used share of the budget, 0 to 1."""
         done = self.tokens / settings.tokens if settings.tokens else self.seconds / (60 * settings.minutes)
         return min(1.0, done)
 
 
 def learning_rate(share: float, settings: TrainSettings, fresh: float = 0.0) -> float:
-    """Return the rate: linear warm-up, then linear decay to `floor`; another, shorter warm-up from the share `fresh` on."""
+    """Return the rate: linear warm-up, linear decay to `floor`, and another, shorter warm-up from the share `fresh` on."""
     rate = settings.rate * (share - fresh + 1e-4) / settings.rewarm if fresh and settings.rewarm else math.inf
     if share < settings.warmup:
         return min(rate, settings.rate * max(share, 1e-4) / settings.warmup)
@@ -126,10 +86,11 @@ def learning_rate(share: float, settings: TrainSettings, fresh: float = 0.0) -> 
 
 
 class Trainer:
-    """One training run in a folder: `run()` starts it, or goes on where it stopped.
+    """One training run in a folder: `run()` starts it or resumes it.
 
-    Its whole state is in `checkpoint.safetensors`, from which it resumes exactly. With a `rank`, `change.safetensors` has how the
-    weights differ from the base and the place in the data; from such a file, `continue_from`, another machine continues.
+    `checkpoint.safetensors` holds its whole state, from which it resumes exactly. With a `rank`, `change.safetensors` holds the
+    difference of the weights from the base and the position in the data; `continue_from` names such a file, from which another
+    machine continues.
     """
 
     def __init__(
@@ -162,19 +123,19 @@ class Trainer:
 
     @property
     def recipes(self) -> tuple[Recipe, ...]:
-        """Return what is trained on."""
+        """Return the recipes of this run."""
         s = self.settings
         return choose_recipes(unlicensed=s.unlicensed, without=s.without, mined=s.mined, added=s.added, portion=s.portion)
 
     def run(self, report: Callable[[TrainProgress], None], *, every: float = 300.0, changes: float = 1200.0) -> Verifier:
-        """Train until the budget is used, writing a checkpoint every `every` seconds, a change every `changes`."""
+        """Train until the budget is used, writing a checkpoint every `every` seconds and a change every `changes` seconds."""
         p = self.progress
         s = self.settings
         start = (p.pool, p.index)
-        made = training_batches(
+        batches = training_batches(
             self.data, self.vocabulary, s.seed, start=start, recipes=self.recipes, leakage=self.leakage, vary=s.vary, long=s.long
         )
-        with closing(prefetch(made)) as stream:
+        with closing(prefetch(batches)) as stream:
 
             def step() -> float:
                 batch = next(stream)
@@ -195,7 +156,7 @@ class Trainer:
         return self.model.eval()
 
     def _step(self, batch: TrainingBatch) -> float:
-        torch.manual_seed(self.settings.seed * 1_000_003 + self.progress.step)  # dropout, too, is the same after a resume
+        torch.manual_seed(self.settings.seed * 1_000_003 + self.progress.step)  # so that dropout is the same after a resume
         rate = learning_rate(self.progress.share(self.settings), self.settings, self.progress.fresh)
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["factor"]
@@ -207,62 +168,45 @@ class Trainer:
         return optimizer_step(loss, self.model, self.optimizer)
 
     def save(self) -> None:
-        """Write a checkpoint; the last one stays whole if this is interrupted."""
-        tensors = {f"model.{k}": v for k, v in self.model.state_dict().items()}
-        for number, state in self.optimizer.state_dict()["state"].items():
-            tensors |= {f"adam.{number}.{k}": v for k, v in state.items()}
-        draft = self.folder / "checkpoint.tmp"
-        about = {name: json.dumps(part) for name, part in self._about().items()}
-        save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, draft, about)
-        draft.replace(self.folder / "checkpoint.safetensors")
+        """Write a checkpoint; an interruption leaves the last one whole."""
+        write_checkpoint(self.folder, self.model.state_dict(), self.optimizer, self._about())
 
     def save_change(self, path: Path) -> None:
-        """Write how the weights differ from the base, with the place in the data."""
+        """Write the difference of the weights from the base, with the position in the data."""
         write_change(path, self.model, self.base, rank=self.rank, about=self._about())
 
     def _about(self) -> dict[str, Any]:
         return {"settings": asdict(self.settings), "progress": asdict(self.progress), "started_from": self.started_from}
 
     def _continue_from(self, path: Path) -> None:
-        """Take weights and place in the data from a change; the optimizer starts empty. The budget may be another one."""
+        """Take weights and position from a change; the optimizer starts empty, and the budget may differ."""
         about = read_change(path).about
         if "progress" not in about:
-            raise ResumeError(f"{path} does not say where its run stood; give the change.safetensors of a run")
+            raise ResumeError(f"{path} has no record of its run; give the change.safetensors of a run")
         self._refuse_other_run(path, about, free=("minutes", "tokens"))
         self.model.load_state_dict(merge(self.base, path).state_dict())
         self.progress = TrainProgress(**about["progress"])
         self.progress.fresh = self.progress.share(self.settings)
 
     def _resume(self) -> bool:
-        """Load the checkpoint in the folder; return whether there is one."""
-        path = self.folder / "checkpoint.safetensors"
-        if not path.exists():
+        """Load the checkpoint of the folder; returns False where there is none."""
+        checkpoint = Checkpoint.read(self.folder)
+        if checkpoint is None:
             return False
-        try:
-            with safe_open(path, "pt") as file:
-                about = {name: json.loads(part) for name, part in file.metadata().items()}
-            tensors = load_file(path)
-        except (OSError, SafetensorError) as error:
-            raise ResumeError(f"{path} is damaged ({error}); delete it to start anew, or give another --out") from error
-        self._refuse_other_run(path, about)
-        self.model.load_state_dict({k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")})
-        state: dict[int, dict[str, Any]] = {}
-        for key, value in tensors.items():
-            if key.startswith("adam."):
-                _, number, name = key.split(".")
-                state.setdefault(int(number), {})[name] = value
-        self.optimizer.load_state_dict({"state": state, "param_groups": self.optimizer.state_dict()["param_groups"]})
-        self.progress = TrainProgress(**about["progress"])
+        self._refuse_other_run(checkpoint.path, checkpoint.about)
+        self.model.load_state_dict(checkpoint.weights)
+        checkpoint.restore_optimizer(self.optimizer)
+        self.progress = TrainProgress(**checkpoint.about["progress"])
         return True
 
     def _refuse_other_run(self, path: Path, about: Mapping[str, Any], free: Sequence[str] = ()) -> None:
-        """Raise ResumeError where a file belongs to a run with other settings, those in `free` apart, data or base."""
-        own, theirs = json.loads(json.dumps([asdict(self.settings), {**asdict(TrainSettings()), **about["settings"]}]))
-        if any(own.get(name) != theirs[name] for name in theirs if name not in free):
+        """Raise ResumeError where a file belongs to a run with other settings (except those in `free`), data or base."""
+        mine, theirs = json.loads(json.dumps([asdict(self.settings), {**asdict(TrainSettings()), **about["settings"]}]))
+        if any(mine.get(name) != theirs[name] for name in theirs if name not in free):
             raise ResumeError(
                 f"{path} belongs to a run with settings {json.dumps(about['settings'])}; give the same, or another --out"
             )
         for name, value in about.get("started_from", {}).items():
             if value != self.started_from[name]:
-                what = "mixture of recipes" if name == "mixture" else f"--{name.replace('_', '-')}"
-                raise ResumeError(f"{path} belongs to a run with another {what}; give the same, or another --out")
+                difference = "mixture of recipes" if name == "mixture" else f"--{name.replace('_', '-')}"
+                raise ResumeError(f"{path} belongs to a run with another {difference}; give the same, or another --out")

@@ -1,6 +1,6 @@
-"""Examples that a trained verifier picks for the next round: hard ones, and long premises with its view of the short ones.
+"""Mine examples with a trained verifier: hard ones, and long premises with its probabilities for the shortened premise.
 
-Mined rows are JSON lines that a training reads beside its recipes; what they were made of is never a held-out source.
+Mined rows are JSON lines that a training reads in addition to its recipes; none comes from a held-out source.
 """
 
 import random
@@ -19,9 +19,9 @@ from knowhalu.training.holdout import predict_probabilities, target_probability
 from knowhalu.training.recipes import Recipe
 
 MIN_HARD_PROBABILITY, MAX_HARD_PROBABILITY = 0.02, 0.5
-"""A hard example's target has a probability between these: under them the label is more often wrong than the model."""
+"""The probability of a hard example's target lies between these; below them the label is wrong more often than the model."""
 MIN_LONG_WORDS, SHORT_VIEW_SENTENCES = 80, 3
-"""Words from which a premise is long, and the sentences of its short view."""
+"""The fewest words of a long premise, and the number of sentences of its shortened form."""
 Draw = tuple[Recipe, TrainingRow, TrainingRow]
 Scorer = Callable[[Sequence[TrainingExample]], Tensor]
 _Item = TypeVar("_Item")
@@ -35,9 +35,9 @@ def make_scorer(model: Verifier, vocabulary: PairTokenizer) -> Scorer:
 def mine_hard_examples(
     draws: Iterable[Draw], score: Scorer, *, tries: int = 6, seed: int = 0, block: int = 256
 ) -> Iterator[TrainingRow]:
-    """Make every draw's row into `tries` examples and yield the one whose target the model finds least likely, if it is wrong.
+    """Make `tries` examples of every drawn row and yield the one whose target is least probable, if the model errs on it.
 
-    As many supported as other examples are yielded, so that what is hard does not tell the label.
+    As many supported as other examples are yielded, so that difficulty does not reveal the label.
     """
     waiting: dict[bool, deque[TrainingRow]] = {True: deque(), False: deque()}
     for number, part in enumerate(_blocks(draws, block)):
@@ -54,7 +54,7 @@ def mine_hard_examples(
 
 
 def mine_soft_targets(draws: Iterable[Draw], score: Scorer, *, seed: int = 0, block: int = 256) -> Iterator[TrainingRow]:
-    """Yield examples of long premises with the probabilities that the model gives their short view, where it is right there."""
+    """Yield examples with long premises and the model's probabilities for the shortened premise, where those are right."""
     for number, part in enumerate(_blocks(draws, block)):
         made = [r.make(row, other, random.Random(f"{seed}:{number}:{i}")) for i, (r, row, other) in enumerate(part)]
         long = [e for e in made if len(e.premise.split()) >= MIN_LONG_WORDS]
@@ -64,7 +64,7 @@ def mine_soft_targets(draws: Iterable[Draw], score: Scorer, *, seed: int = 0, bl
 
 
 def shorten_premise(example: TrainingExample) -> str:
-    """Return the sentences of the premise that share most words with the claim and its question, in their order."""
+    """Return the sentences of the premise that share most words with the claim and its question, in document order."""
     wanted = set(content_words(f"{example.question} {example.claim}"))
     pieces = sentences(example.premise)
     ranked = sorted(range(len(pieces)), key=lambda i: -len(wanted.intersection(content_words(pieces[i].text))))
@@ -72,7 +72,7 @@ def shorten_premise(example: TrainingExample) -> str:
 
 
 def example_row(example: TrainingExample, soft: list[float] | None = None) -> TrainingRow:
-    """Write an example as a row."""
+    """Return an example as a row of a training file."""
     return {
         "source": example.premise, "question": example.question, "claim": example.claim, "target": example.target,
         "wrong": example.wrong, "soft": soft,

@@ -1,4 +1,4 @@
-"""Questions made from a text with right, wrong and evading answers (KnowHalu, section 3.1), and refusals."""
+"""Make questions on a text with correct, wrong and off-target answers (KnowHalu, section 3.1), and refusals."""
 
 import random
 import re
@@ -8,15 +8,14 @@ from typing import NamedTuple
 from knowhalu.text.sentences import sentences
 from knowhalu.text.wordlists import MONTHS
 from knowhalu.training.data_files import TrainingRow, text_of
-from knowhalu.training.edits import NAME, NUMBER
+from knowhalu.training.edits import NAME, NUMBER, detokenize, rephrase
 from knowhalu.training.examples import CONTRADICTED, NEUTRAL, SUPPORTED, UNSUPPORTED, TrainingExample, own_sentence_example
-from knowhalu.training.paraphrase import detokenize, rephrase
 
 _DETAIL = re.compile(rf"\b(?:{'|'.join(MONTHS)})\b|{NUMBER.pattern}|{NAME.pattern}")
 
 
 class DetailQuestion(NamedTuple):
-    """A question on a detail of a sentence, its answer, and the other details of the text: of the same kind, and of others."""
+    """A question on a detail of a sentence, its answer, and other details of the text, of the same kind and of others."""
 
     document: str
     sentence: str
@@ -36,7 +35,7 @@ def _kind(detail: str) -> str:
 
 
 def ask_detail(document: str, rng: random.Random) -> DetailQuestion | None:
-    """Ask for a name or number of one of the first sentences; None where they hold none."""
+    """Make a question on a name or number in one of the first sentences; None where they have none."""
     places = [(s, m) for s in sentences(document)[:8] for m in _DETAIL.finditer(s.text) if m.start() > 0]
     if not places:
         return None
@@ -50,7 +49,7 @@ def ask_detail(document: str, rng: random.Random) -> DetailQuestion | None:
 
 
 def detail_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
-    """Ask for a name or number of a document; the answer is it, another of its kind, or of another kind."""
+    """Make a question on a name or number of a document; the answer is that detail, or another of the same or another kind."""
     document = detokenize(text_of(row))
     made = ask_detail(document, rng)
     if made is None:
@@ -108,13 +107,13 @@ _NEGATIONS = ("It was not {}.", "Not {}.", "It is not {}, at any rate.", "Certai
 
 
 def name_category(made: DetailQuestion, rng: random.Random) -> str:
-    """Name a category in place of the instance."""
+    """Answer with a category instead of an instance."""
     text = rng.choice(_LEADS) + rng.choice(_CATEGORIES[made.kind])
     return text[:1].upper() + text[1:] + ("." if rng.random() < 0.5 else "")
 
 
 def repeat_question(made: DetailQuestion, rng: random.Random) -> str:
-    """Say the question again as if it were an answer."""
+    """Repeat the question as if it were an answer."""
     plain = re.sub(rf"\b{made.kind}\b", rng.choice(("someone", "something", "that", "a certain one")), made.question.rstrip("?"))
     return rng.choice(_REPEATS).format(plain[:1].lower() + plain[1:] if rng.random() < 0.5 else plain)
 
@@ -128,12 +127,12 @@ def answer_other_question(made: DetailQuestion, rng: random.Random) -> str:
 
 
 def negate_answer(made: DetailQuestion, rng: random.Random) -> str:
-    """Say what it is not."""
+    """Answer with a negation."""
     return rng.choice(_NEGATIONS).format(rng.choice(made.alike or made.unlike or ("that",)))
 
 
 def overgeneralise(made: DetailQuestion, rng: random.Random) -> str:
-    """Say something that is true of nearly everything."""
+    """Answer with a generality that is true of nearly everything."""
     return rng.choice(_GENERAL)
 
 
@@ -153,7 +152,7 @@ EVASIONS: tuple[Callable[[DetailQuestion, random.Random], str], ...] = (
 
 
 def evasion_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
-    """Answer a made question or evade it, without a source: a wrong answer of the right kind delivers as a right one does."""
+    """Answer a made question or evade it, without a source: a wrong answer of the right kind counts as on target."""
     made = ask_detail(detokenize(text_of(row)), rng)
     if made is None:
         return own_sentence_example(row, other, rng)

@@ -1,6 +1,6 @@
-"""The recipe of the training: which files, made into examples how, in which shares, under which licences, and the draws.
+"""The recipes of the training: files, how their rows become examples, shares, licences, and the random draws.
 
-Files are read as streams, again and again, through a shuffle buffer; the same seed draws the same.
+Files are streamed repeatedly through a shuffle buffer; a seed determines the draws.
 """
 
 import random
@@ -37,10 +37,10 @@ ExampleMaker = Callable[[TrainingRow, TrainingRow, random.Random], TrainingExamp
 
 @dataclass(frozen=True)
 class Recipe:
-    """One ingredient: a file, which of its sets, how its rows become examples, its share of the draws, its licence.
+    """A part of the mixture: a file, its sets, how rows become examples, its share of the draws, and its licence.
 
-    `portion` of its sources are trained on, by hash; the rest of those that are not held out is left alone. Where the rows only
-    name their texts, those are in the files `texts`.
+    `portion` is the share of the sources to train on, chosen by hash. `texts` are the files with the texts of rows that only
+    identify them.
     """
 
     name: str
@@ -62,9 +62,9 @@ SYNTHETIC_PAIRS_FILE, MODEL_PAIRS_FILE = "train/fib_synth_pairs.jsonl.gz", "trai
 WICE_TOKENS_FILE, WIKIPEDIA_FILE = "train/wice_nonsupported_tokens.jsonl.gz", "retrieval/wiki_passages_2wiki.corpus.jsonl.gz"
 SCIFACT_FILE, SQUAD_FILE = (f"retrieval/{name}_retrieval.corpus.jsonl.gz" for name in ("scifact", "squad_sentence"))
 TEXT_FILES = (MIX_FILE, WIKIPEDIA_FILE, SCIFACT_FILE, SYNTHETIC_PAIRS_FILE, SQUAD_FILE)
-"""Files whose texts the claims and answers on passages name."""
+"""Files with the texts that claims and answers on passages identify."""
 OWN_DATA = Path(__file__).parent.parent.parent / "data"
-"""The sets that were written for this project and stand in its repository."""
+"""The sets that were written for this project, in its repository."""
 _OWN_LICENCE = "Apache-2.0 (written for this project)"
 RECIPES = (
     Recipe("MNLI (TaxiNLI's 10k)", MIX_FILE, ("nli_mnli10k_taxinli",), labelled_example, 0.04, "C-UDA 1.0"),
@@ -96,12 +96,12 @@ UNLICENSED_RECIPES = (
     Recipe("Linguist in the loop", "train/nli_ling_in_loop.jsonl.gz", (), labelled_example, 0.5, "none stated"),
     Recipe("COVID-Fact", MIX_FILE, ("covidfact",), labelled_example, 0.03, "none stated"),
 )
-"""Sets that state no licence: measured beside the others, and left out of what is shipped."""
+"""Sets that state no licence: they can be measured, and are left out of the packaged verifier."""
 SYNTHETIC_RECIPES = (
     "FEVER dev claims", "FIB documents, own sentences", "Wikipedia, own sentences", "Wikipedia, questions on details",
     "written claims, own sentences",
 )  # fmt: skip
-"""Recipes that make their own errors, so that of several tries the hardest can be taken."""
+"""Recipes that make their own errors, of which the hardest of several tries can be mined."""
 FILES = tuple(dict.fromkeys(f for r in RECIPES for f in (r.file, *r.texts)))
 
 
@@ -113,22 +113,24 @@ def choose_recipes(
     added: Sequence[tuple[str, float]] = (),
     portion: float = 1.0,
 ) -> tuple[Recipe, ...]:
-    """Return the recipes of a training: those left out by name are gone, each file of mined examples gets a tenth of the rest.
+    """Return the recipes of a training without those in `without`; each file of mined examples gets a tenth of the draws.
 
-    `added` are files of a user's own labelled rows, each with its share of all draws; `portion` of the sources are trained on, to
-    see what fewer data do.
+    `added` are files of a user's labelled rows, each with its share of all draws; `portion` is the share of the sources to train
+    on, to measure the effect of fewer data.
 
-    Raises InputError for a name that no recipe has.
+    Raises InputError for an unknown name.
     """
     every = RECIPES + UNLICENSED_RECIPES if unlicensed else RECIPES
     if unknown := set(without) - {r.name for r in every}:
-        raise InputError(f"no recipe {sorted(unknown)[0]!r} to leave out; there are: {', '.join(r.name for r in every)}")
+        raise InputError(
+            f"there is no recipe {sorted(unknown)[0]!r} to leave out; the recipes are: {', '.join(r.name for r in every)}"
+        )
     kept = tuple(replace(r, portion=portion) for r in every if r.name not in without)
     share = 0.1 * sum(r.share for r in kept)
     kept += tuple(Recipe(f"mined: {Path(f).name}", f, (), mined_example, share, "of its sources") for f in mined)
     rest = 1 - sum(share for _, share in added)
     if rest <= 0:
-        raise InputError("the added files ask for all draws or more; give shares that leave something to the recipes")
+        raise InputError("the added files take all draws; give shares whose sum is below 1")
     whole = sum(r.share for r in kept) / rest
     return kept + tuple(
         Recipe(f"added: {Path(f).name}", f, (), user_example, share * whole, "of whoever gave it") for f, share in added
@@ -136,18 +138,18 @@ def choose_recipes(
 
 
 def check_added(path: Path) -> None:
-    """Read a user's file through; raises InputError with the line where a row has no source, claim or label that is known."""
+    """Validate a user's file; raises InputError with the line of a row without source, claim or known label."""
     number = 0
     for number, row in enumerate(read_training_rows(path), 1):
         texts = [row.get(name) for name in ("source", "claim")]
         whole = all(isinstance(t, str) and t.strip() for t in texts) and str(row.get("label")) in TARGETS
         if not whole or not isinstance(row.get("question") or "", str):
             needs = f'"source", "claim" and "label" ({", ".join(TARGETS)}), and may have "question"'
-            raise InputError(f"{path}:{number}: a row to train on needs {needs}")
+            raise InputError(f"{path}:{number}: a training row needs {needs}")
         if not all(_is_text(str(t)) for t in (*texts, row.get("question") or "")):
-            raise InputError(f"{path}:{number}: a text holds half a character (a lone surrogate); write the file anew as UTF-8")
+            raise InputError(f"{path}:{number}: a text holds half a character (a lone surrogate); write the file as UTF-8")
     if not number:
-        raise InputError(f"{path}: no rows to train on")
+        raise InputError(f"{path}: there are no rows to train on")
 
 
 def _is_text(text: str) -> bool:
@@ -158,24 +160,24 @@ def _is_text(text: str) -> bool:
 
 
 def locate_file(file: str, folder: Path) -> Path:
-    """Return where a file of a recipe is: among the project's own sets, or in the folder of the training data."""
+    """Return the path of a recipe's file: in the folder of the training data, or among the sets of this repository."""
     return OWN_DATA / file if (OWN_DATA / file).exists() and not (folder / file).exists() else folder / file
 
 
 def read_recipe_rows(recipe: Recipe, folder: Path, *, held: bool, leakage: Leakage | None = None) -> Iterator[TrainingRow]:
-    """Read a recipe's rows once: those of the held-out sources, or all others; never those that an evaluation file holds."""
+    """Yield a recipe's rows once: of the held-out sources or of the others, without those that leak."""
     rows = read_training_rows(locate_file(recipe.file, folder))
     for row in join_texts(rows, [locate_file(f, folder) for f in recipe.texts]) if recipe.texts else rows:
         named = not recipe.sets or row.get("set", row.get("dataset")) in recipe.sets
         source = text_of(row)
-        out = is_held_out(source) and recipe.make is not mined_example  # what was mined was made of sources that are not held out
+        out = is_held_out(source) and recipe.make is not mined_example  # mined examples come from sources that are not held out
         if named and out is held and (held or is_in_portion(source, recipe.portion)):
             if leakage is None or row not in leakage:
                 yield row
 
 
 def _shuffled_rows(recipe: Recipe, folder: Path, seed: int, leakage: Leakage | None, buffer: int = 4000) -> Iterator[TrainingRow]:
-    """Read a recipe's rows for ever, shuffled through a buffer, held-out sources left out."""
+    """Yield a recipe's rows without end, shuffled through a buffer, without held-out sources."""
     rng = random.Random(f"{seed}:{recipe.name}")
     held: list[TrainingRow] = []
     while True:
@@ -188,8 +190,8 @@ def _shuffled_rows(recipe: Recipe, folder: Path, seed: int, leakage: Leakage | N
                 held[at], held[-1] = held[-1], held[at]
                 yield held.pop()
         if not count:
-            cure = "check --data" if recipe.portion == 1.0 else "check --data, or train on a larger portion"
-            raise InputError(f"{locate_file(recipe.file, folder)}: no rows for {recipe.name!r}; {cure}")
+            remedy = "check --data" if recipe.portion == 1.0 else "check --data, or train on a larger portion"
+            raise InputError(f"{locate_file(recipe.file, folder)}: there are no rows for {recipe.name!r}; {remedy}")
         rng.shuffle(held)
         yield from held[count // 2 :]
         del held[count // 2 :]
@@ -198,7 +200,7 @@ def _shuffled_rows(recipe: Recipe, folder: Path, seed: int, leakage: Leakage | N
 def draw_rows(
     folder: Path, seed: int, recipes: tuple[Recipe, ...] = RECIPES, leakage: Leakage | None = None
 ) -> Iterator[tuple[Recipe, TrainingRow, TrainingRow]]:
-    """Draw recipes by share for ever; each draw has a row and the recipe's row before it (for negatives)."""
+    """Draw recipes by share without end, each with a row and, for negatives, the recipe's row before it."""
     rng = random.Random(seed)
     streams = [_shuffled_rows(r, folder, seed, leakage) for r in recipes]
     before = [next(s) for s in streams]

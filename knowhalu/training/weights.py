@@ -1,4 +1,4 @@
-"""Weights of a verifier: averages of several (model soups), and a folder that is replaced only as a whole."""
+"""Weights of verifiers: their average (model soups), and fitted files that are replaced as a whole."""
 
 import json
 import tempfile
@@ -15,20 +15,20 @@ from knowhalu.io.fitted_files import HASHED_FILES, WEIGHTS_FILE, WEIGHTS_HASH_FI
 
 
 def average_weights(folders: Sequence[Path], shares: Sequence[float] = ()) -> Verifier:
-    """Return the verifier whose weights are the mean of those of `folders`, by `shares` or alike.
+    """Return the verifier whose weights are the mean of those of `folders`, weighted by `shares` or equally.
 
     Raises InputError where fewer than two are given, their shapes differ, or the shares do not fit.
     """
     if len(folders) < 2:
-        raise InputError("weights of at least two verifiers are needed for a mean")
+        raise InputError("a mean needs the folders of at least two verifiers")
     weights = list(shares) or [1.0] * len(folders)
     if len(weights) != len(folders) or min(weights) < 0 or sum(weights) <= 0:
-        raise InputError(f"{len(folders)} verifiers need {len(folders)} shares that are not negative, not {list(shares)}")
+        raise InputError(f"{len(folders)} verifiers need {len(folders)} shares of 0 or more, not {list(shares)}")
     models = [Verifier.load(folder) for folder in folders]
     shapes = [{k: v.shape for k, v in m.state_dict().items()} for m in models]
     for folder, shape in zip(folders, shapes, strict=True):
         if shape != shapes[0]:
-            raise InputError(f"{folder}: a verifier of another shape than {folders[0]}")
+            raise InputError(f"{folder}: its shape differs from that of {folders[0]}; average verifiers of one shape")
     states = [m.state_dict() for m in models]
     parts = [w / sum(weights) for w in weights]
     mean = {k: sum((p * s[k] for p, s in zip(parts, states, strict=True)), torch.zeros_like(v)) for k, v in states[0].items()}
@@ -38,12 +38,12 @@ def average_weights(folders: Sequence[Path], shares: Sequence[float] = ()) -> Ve
 
 @contextmanager
 def replace_fitted_file(folder: Path, name: str, start: Mapping[str, Any]) -> Iterator[Path]:
-    """Give a folder like a verifier's own in which the file `name` has `start` to begin with; on a clean end it is put in place.
+    """Yield a copy of a verifier's folder whose file `name` holds `start`; on success, that file replaces the one in the folder.
 
-    It then names the weights that it was fitted to. Raises InputError where the folder has no weights.
+    It then records the weights that it was fitted to. Raises InputError where the folder has no weights.
     """
     if not (folder / WEIGHTS_FILE).is_file():
-        raise InputError(f"{folder}: no {WEIGHTS_FILE}; give the folder of a verifier")
+        raise InputError(f"{folder}: there is no {WEIGHTS_FILE}; give the folder of a verifier")
     with tempfile.TemporaryDirectory(prefix=".fit-", dir=folder) as made:
         draft = Path(made)
         for part in HASHED_FILES:

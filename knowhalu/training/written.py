@@ -1,6 +1,6 @@
-"""Examples of the rows written for this project: claims on documents and passages, answers to questions, marked claims.
+"""Make examples of the rows written for this project: claims on documents and passages, answers to questions.
 
-`of` is the hash of a whole text of the training data, `start` and `end` are the characters of the passage in it.
+In a row on a passage, `of` is the hash of a text of the training data, and `start` and `end` are the passage in characters.
 """
 
 import hashlib
@@ -27,14 +27,14 @@ from knowhalu.training.examples import (
 
 
 def text_key(text: str) -> str:
-    """Return the hash by which a row names a text."""
+    """Return the hash that identifies a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def join_texts(rows: Iterable[TrainingRow], files: Iterable[Path]) -> Iterator[TrainingRow]:
-    """Yield rows with their texts, found in `files`: the whole one as `source`, the passage as `document`.
+    """Yield rows with their texts from `files`: the whole text as `source`, the passage as `document`.
 
-    Raises InputError, before the first row, where a text is in none of the files.
+    Raises InputError, before the first row, where no file has a text.
     """
     named = list(rows)
     wanted = {row["of"] for row in named}
@@ -42,26 +42,26 @@ def join_texts(rows: Iterable[TrainingRow], files: Iterable[Path]) -> Iterator[T
     texts = {key: text for path in paths for text in map(text_of, read_training_rows(path)) if (key := text_key(text)) in wanted}
     if lost := [row for row in named if row["of"] not in texts]:
         row, names = lost[0], ", ".join(path.name for path in paths)
-        raise InputError(f"{row['id']}: its text {row['of']} is not in {names}; take the files of the data card, unchanged")
+        raise InputError(f"{row['id']}: its text {row['of']} is not in {names}; use the unchanged files of the data card")
     for row in named:
         text = texts[row["of"]]
         yield {**row, "source": text, "document": text[row["start"] : row["end"]]}
 
 
 def wrong_span(item: Mapping[str, Any]) -> tuple[CharSpan, ...] | None:
-    """Return the stretch of an item's text that its writer named as wrong; None where none is named."""
+    """Return the span of an item that its writer named as wrong; None where none is named."""
     return _find_span(item["text"], item.get("wrong") or "")
 
 
 def _find_span(text: str, wrong: str) -> tuple[CharSpan, ...] | None:
-    """Find wrong words in a text, in any case, as whole words where there are such ("11" rather than in "1911")."""
+    """Find wrong words in a text, in any case, preferring whole words ("11" rather than the end of "1911")."""
     part = re.escape(wrong)
     found = wrong and (re.search(rf"(?<!\w){part}(?!\w)", text, re.IGNORECASE) or re.search(part, text, re.IGNORECASE))
     return (found.span(),) if found else None
 
 
 def quoted_premise(document: str, support: list[str], claim: str, rng: random.Random) -> str:
-    """Return the sentences that hold the quotes, sometimes with neighbours, or what a retriever would find."""
+    """Return the sentences with the quotes, sometimes with their neighbours, or what a retriever would return."""
     if not support or rng.random() < 0.4:
         return cut_near_claim(document, claim, rng)
     pieces = sentences(document)
@@ -74,7 +74,7 @@ def quoted_premise(document: str, support: list[str], claim: str, rng: random.Ra
 
 
 def written_claim(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
-    """Take one claim of a written document."""
+    """Return one claim on a written document."""
     claim = rng.choice(row["claims"])
     target = TARGETS[claim["label"]]
     premise = quoted_premise(row["document"], claim["support"], claim["text"], rng)
@@ -86,7 +86,7 @@ def written_claim(row: TrainingRow, other: TrainingRow, rng: random.Random) -> T
 
 
 def passage_claim(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
-    """Take one claim that was written on a real passage; sometimes a true one beside another passage, which does not tell."""
+    """Return one claim written on a passage; sometimes a true one with another passage, which makes it neutral."""
     claim = rng.choice(row["claims"])
     target = TARGETS[claim["label"]]
     if target == SUPPORTED and rng.random() < 0.07:
@@ -95,7 +95,7 @@ def passage_claim(row: TrainingRow, other: TrainingRow, rng: random.Random) -> T
 
 
 def passage_answer(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
-    """Take one answer to a question on a real passage, a long one often alone; sometimes a right one beside another passage."""
+    """Return one answer on a passage, a long one often without its question; sometimes a correct one with another passage."""
     answer = rng.choice(row["answers"])
     target = TARGETS[answer["label"]]
     if target == SUPPORTED and rng.random() < 0.1:
@@ -105,7 +105,7 @@ def passage_answer(row: TrainingRow, other: TrainingRow, rng: random.Random) -> 
 
 
 def written_answer(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
-    """Take one answer to a written question; off-target answers are neutral towards the question."""
+    """Return one answer to a written question; off-target answers are neutral."""
     answer = rng.choice([a for a in row["answers"] if a["label"] != "refusal"])
     whole = row["knowledge"]
     if len(whole) >= 1200 and rng.random() >= 0.2:
@@ -118,12 +118,12 @@ def written_answer(row: TrainingRow, other: TrainingRow, rng: random.Random) -> 
 
 
 def alone(example: TrainingExample) -> TrainingExample:
-    """Leave out the question of an answer of more than six words, which can be read without it."""
+    """Drop the question of an answer of more than six words, which can be understood without it."""
     return example._replace(question="") if len(example.claim.split()) > 6 else example
 
 
 def delivery_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
-    """Ask without any source whether a written answer delivers what is asked for: right and wrong ones do, others evade."""
+    """Return a written answer without a source: correct and wrong ones are on target, off-target ones and refusals are not."""
     evading = [a for a in row["answers"] if a["label"] in ("off_target", "refusal")]
     giving = [a for a in row["answers"] if a["label"] in ("correct", "fabricated")]
     evades = bool(evading) and rng.random() < 0.5
@@ -132,22 +132,22 @@ def delivery_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -
 
 
 def wice_claim(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
-    """Take a claim with the stretches that its source does not bear out, the source cut near it."""
+    """Return a claim with its unsupported spans, the source cut near it."""
     source = row["source"] if len(row["source"]) < 900 else cut_near_claim(row["source"], row["claim"], rng)
     return TrainingExample(source, "", row["claim"], NEUTRAL, unsupported_token_spans(row))
 
 
 def unsupported_token_spans(row: TrainingRow) -> tuple[CharSpan, ...] | None:
-    """Return the stretches of a claim whose tokens its row names as not supported; None where they do not fit the claim."""
-    found: list[CharSpan] = []
+    """Return the spans of the tokens that a row names as not supported; None where the tokens do not match the claim."""
+    spans: list[CharSpan] = []
     at = 0
     for token, wrong in zip(row["claim_tokens"], row["non_supported"], strict=True):
         start = row["claim"].find(token, at)
         if start < 0:
             return None
         at = start + len(token)
-        if wrong and found and not row["claim"][found[-1][1] : start].strip():
-            found[-1] = (found[-1][0], at)
+        if wrong and spans and not row["claim"][spans[-1][1] : start].strip():
+            spans[-1] = (spans[-1][0], at)
         elif wrong:
-            found.append((start, at))
-    return tuple(found)
+            spans.append((start, at))
+    return tuple(spans)

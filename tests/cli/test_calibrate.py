@@ -23,7 +23,7 @@ def run(monkeypatch, tmp_path):
     return lambda *args: CliRunner().invoke(main, [str(a) for a in args])
 
 
-def test_a_profile_is_made_shown_and_used(run, tmp_path):
+def test_a_profile_is_written_and_applied(run, tmp_path):
     result = run("calibrate", "in.jsonl", "-o", "p.toml", *LENGTH, "--scaling", "platt")
     assert result.exit_code == 0, result.output
     for part in ("goal: the best average accuracy", "P(hallucinated) over", "platt scaling", "40 rows, 20 hallucinated",
@@ -44,7 +44,7 @@ def test_a_profile_is_made_shown_and_used(run, tmp_path):
     [("in.jsonl", "Let it end in .toml"), ("p.json", "Let it end in .toml"), ("mine.toml", "exists and is not a profile"),
      ("data.toml", "data.json: exists and is not the figures of a profile"), ("rows.toml", "rows.json: is an input")],
 )  # fmt: skip
-def test_nothing_else_is_written_over(run, tmp_path, output, said):
+def test_calibrate_overwrites_no_other_file(run, tmp_path, output, said):
     rows = [json.loads(line) for line in (tmp_path / "in.jsonl").read_text().splitlines()]
     for name, text in (("mine.toml", "[a]\n"), ("data.json", '{"a": 1}'), ("rows.json", json.dumps(rows))):
         (tmp_path / name).write_text(text)
@@ -54,14 +54,14 @@ def test_nothing_else_is_written_over(run, tmp_path, output, said):
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_a_profile_may_be_made_anew(run, tmp_path):
+def test_a_profile_can_be_replaced(run, tmp_path):
     assert all(
         run("calibrate", "in.jsonl", "-o", "p.toml", *LENGTH, *goal).exit_code == 0 for goal in ((), ("--scaling", "platt"))
     )
     assert "platt" in (tmp_path / "p.toml").read_text()
 
 
-def test_rows_that_it_was_fitted_on_are_refused_unless_asked_for(run):
+def test_rows_that_a_profile_was_fitted_on_need_allow_fitted(run):
     run("calibrate", "in.jsonl", "-o", "p.toml", *LENGTH)
     result = run("detect", "in.jsonl", "-o", "out.jsonl", "--profile", "p.toml")
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
@@ -79,12 +79,12 @@ def test_rows_that_it_was_fitted_on_are_refused_unless_asked_for(run):
         (("--max-abstain", "1.5"), "1.5"),
     ],
 )
-def test_goals_that_do_not_go_together_are_refused(run, options, said):
+def test_incompatible_goals_are_refused(run, options, said):
     result = run("calibrate", "in.jsonl", "-o", "p.toml", *LENGTH, *options)
     assert result.exit_code == 2 and said in result.stderr
 
 
-def test_a_profile_and_another_method_contradict_each_other(run):
+def test_a_profile_of_another_method_is_refused(run):
     run("calibrate", "in.jsonl", "-o", "p.toml", *LENGTH)
     result = run("detect", "new.jsonl", "-o", "out.jsonl", "--profile", "p.toml", "--method", "conli")
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)

@@ -29,7 +29,7 @@ def run(monkeypatch, tmp_path):
     return lambda *args: CliRunner().invoke(main, [str(a) for a in args])
 
 
-def test_the_table_is_printed_and_written_beside_the_outcomes(run, tmp_path):
+def test_the_table_is_printed_and_written_next_to_the_outcomes(run, tmp_path):
     result = run("compare", "in.jsonl", "-m", SHORT)
     assert result.exit_code == 0, result.output
     for part in ("10 rows, 6 hallucinated", "Against a", "McNemar", "trivial-novelty (upper bound)", "seconds",
@@ -40,14 +40,14 @@ def test_the_table_is_printed_and_written_beside_the_outcomes(run, tmp_path):
     assert "b: 10 of 10" in result.stderr
 
 
-def test_further_tables_are_shown_where_they_fit_or_where_all_are_asked_for(run, tmp_path):
+def test_extra_tables_are_printed_where_they_fit_or_with_all_figures(run, tmp_path):
     def shown(width, **options):
         found = compare(tmp_path / "in.jsonl", parse_specs([SHORT]), tmp_path / "out")
         console = Console(file=StringIO(), width=width)
         show_comparison(console, found, **options)
         return console.file.getvalue()
 
-    assert "Probabilities" not in shown(80) and "3 more tables: --all-figures" in shown(80)
+    assert "Probabilities" not in shown(80) and "3 more tables: use --all-figures" in shown(80)
     assert "accuracy over coverage" in shown(250) and "Words of the text" not in shown(250)
     assert "Words of the text" in shown(80, all_figures=True)
     assert "Words of the text" in run("compare", "in.jsonl", "-m", SHORT, "--all-figures").stdout
@@ -92,7 +92,7 @@ def test_an_unknown_method_gets_the_nearest_name(run):
     (("--method", "trivial-length", "--set", "method=trivial-length"), "trivial-length", "encoder"),
     (("--method", "trivial-length", "--settings", "s.toml"), "trivial-length", "llm"),
 ])  # fmt: skip
-def test_method_and_reasoner_reach_the_settings_and_win_over_the_file(knowhalu, monkeypatch, tmp_path, args, method, reasoner):
+def test_method_and_reasoner_options_override_the_settings_file(knowhalu, monkeypatch, tmp_path, args, method, reasoner):
     (tmp_path / "s.toml").write_text('method = "knowhalu"\nreasoner = "llm"\n')
     seen, usual = [], Checker.check
     monkeypatch.setattr(Checker, "check", lambda self, sample: seen.append(self.settings) or usual(self, sample))

@@ -1,4 +1,4 @@
-"""`knowhalu doctor` and `knowhalu settings`: what they find and say."""
+"""`knowhalu doctor` and `knowhalu settings`."""
 
 import socket
 import tomllib
@@ -27,14 +27,14 @@ def verifier(tmp_path, monkeypatch) -> Path:
     return folder
 
 
-def test_a_machine_with_everything_passes(knowhalu, verifier):
+def test_doctor_passes_where_nothing_is_missing(knowhalu, verifier):
     result = knowhalu("doctor")
     assert result.exit_code == 0, result.output
     assert "sha256 2d711642b726" in result.stdout
     assert "knowhalu index build" in result.stdout
 
 
-def test_a_missing_verifier_fails_with_the_cure(knowhalu, verifier):
+def test_a_missing_verifier_fails_with_a_remedy(knowhalu, verifier):
     (verifier / "model.safetensors").unlink()
     result = knowhalu("doctor")
     assert result.exit_code == 1
@@ -43,7 +43,7 @@ def test_a_missing_verifier_fails_with_the_cure(knowhalu, verifier):
     assert "train_verifier.py" in result.stdout
 
 
-def test_a_damaged_index_matters_only_where_it_is_asked_for(knowhalu, verifier, tmp_path):
+def test_a_damaged_index_fails_only_where_the_settings_name_it(knowhalu, verifier, tmp_path):
     folder = tmp_path / "indexes" / "mine"
     folder.mkdir(parents=True)
     (folder / "manifest.json").write_text("{}")
@@ -69,10 +69,10 @@ def test_a_missing_package_is_named_with_its_command(monkeypatch):
     (["reasoner=llm", "llm.backend=vllm"], "llm.model", "Set it to the folder of a model"),
     (["reasoner=llm", "llm.backend=transformers", "llm.model=none"], "llm.model", "none: no such folder"),
     (["method=cascade", "reasoner=llm", "llm.backend=vllm"], "llm.model", "set llm.model"),
-    (["retrieval.mode=late", "retrieval.token_encoder=none"], "token encoder", "none: no such folder"),
-    (["retrieval.index=none", "retrieval.reranker=none"], "reranker", "none: no such folder"),
+    (["retrieval.mode=late", "retrieval.token_encoder=none"], "token encoder", "none: there is no such folder"),
+    (["retrieval.index=none", "retrieval.reranker=none"], "reranker", "none: there is no such folder"),
 ])  # fmt: skip
-def test_what_a_run_would_fail_by_is_found(pairs, name, said):
+def test_missing_parts_of_a_run_are_reported(pairs, name, said):
     found = {f.name: f for f in examine_installation(load_settings(pairs=pairs))}
     assert found[name].good is False and said in found[name].text
 
@@ -87,7 +87,7 @@ def test_an_in_process_model_needs_its_folder_and_its_package(tmp_path, monkeypa
         assert found.good is good and ("pip install 'knowhalu[vllm]'" in found.text) is not good
 
 
-def test_what_no_run_reads_is_not_missed():
+def test_parts_that_no_run_needs_are_not_reported():
     names = {
         f.name
         for f in examine_installation(load_settings(pairs=["method=trivial-length", "reasoner=llm", "retrieval.reranker=none"]))
@@ -106,7 +106,7 @@ def ask_server(url, **llm):
     return found
 
 
-def test_a_server_is_asked_only_where_it_thinks():
+def test_the_server_is_queried_only_for_the_llm_reasoner():
     assert "llm.url" not in {f.name for f in examine_installation(Settings())}
     assert "llm.url" not in {
         f.name for f in examine_installation(Settings(reasoner="llm", llm=LLMOptions(backend="transformers")))
@@ -117,17 +117,17 @@ def test_a_server_is_asked_only_where_it_thinks():
 def test_a_server_that_answers_is_described(kind, name):
     with running(FakeServer(kind=kind)) as server:
         found = ask_server(server.url)
-    assert (found.good, found.text) == (True, f"{server.url} is {name} with tiny; tiny is asked")
+    assert (found.good, found.text) == (True, f"{server.url} is {name} with tiny; tiny is used")
 
 
-def test_a_model_that_the_server_does_not_list_is_pointed_out():
+def test_a_model_missing_from_the_servers_list_is_reported():
     with running(FakeServer(names=["tiny", "small"])) as server:
         found, unsaid = ask_server(server.url, model="large"), ask_server(server.url)
     assert (found.good, "'large' is not in its list" in found.text) == (None, True)
     assert (unsaid.good, "Set llm.model" in unsaid.text) == (False, True)
 
 
-def test_a_server_that_is_down_or_silent_or_something_else_is_named_with_its_cure(monkeypatch):
+def test_an_unusable_server_is_reported_with_a_remedy(monkeypatch):
     with socket.socket() as taken, running(FakeServer()) as server:
         taken.bind(("127.0.0.1", 0))  # bound and not listening: whoever connects is refused
         down = ask_server(f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
@@ -149,7 +149,7 @@ def test_the_printed_settings_read_back_to_the_same_tree(tmp_path):
         assert load_settings(file) == tree
 
 
-def test_every_setting_is_printed_with_its_meaning():
+def test_every_setting_is_printed_with_its_description():
     text = render_settings(Settings())
     for group in (Settings(), *(g for g in dict(Settings()).values() if hasattr(g, "model_fields_set"))):
         for name, field in type(group).model_fields.items():

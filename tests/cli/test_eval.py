@@ -1,4 +1,4 @@
-"""`knowhalu eval`: the commands of the data sets, all of a folder at once, and what is refused."""
+"""`knowhalu eval`: one data set, a folder of them, and refusals."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from knowhalu.cli.eval import EXTRA_COMMANDS
-from knowhalu.cli.eval_all import find_known_files
+from knowhalu.cli.eval_run import find_known_files
 from knowhalu.cli.main import main
 from knowhalu.datasets.catalog import dataset_cards
 
@@ -55,7 +55,7 @@ def test_help_lists_every_data_set_and_imports_nothing_heavy(run):
     output = " ".join(run("eval", "--help").output.split())
     for name, card in dataset_cards().items():
         assert f"{name} " in output and card.about[:18] in output
-    assert all(f"{name} {line[:20]}" in output for name, (_, line) in EXTRA_COMMANDS.items())
+    assert all(f"{name} {line[:20]}" in output for name, line in EXTRA_COMMANDS.items())
     found = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
 
@@ -77,7 +77,7 @@ def test_a_data_set_is_evaluated_and_printed_with_its_warnings(run, tmp_path):
     assert again.stdout.split("Cost per row")[0] == result.stdout.split("Cost per row")[0]
 
 
-def test_refusals_are_one_line_and_name_the_place(run):
+def test_errors_are_one_line_with_the_place(run):
     for args, said in (
         (("ragtruh", "--data", "d"), "unknown data set 'ragtruh'. Did you mean 'ragtruth'?"),
         (("qags", "--data", "d/qa_data.json"), "This looks like halueval-qa: knowhalu eval halueval-qa."),
@@ -95,19 +95,19 @@ def test_refusals_are_one_line_and_name_the_place(run):
         assert said in result.stderr
 
 
-def test_all_goes_through_a_folder_and_names_what_it_leaves_out(run, tmp_path):
+def test_all_evaluates_a_folder_and_lists_skipped_files(run, tmp_path):
     result = run("eval", "all", "--data", "d", *SHORT, "-o", "out")
     assert result.exit_code == 2
     assert "not evaluated: claims: d/broken.jsonl, line 2" in result.stderr
     assert "not evaluated: d/torn.jsonl: d/torn.jsonl, line 1" in result.stderr
-    assert "left out: d/unknown.jsonl: of no form that is known" in result.stderr
+    assert "left out: d/unknown.jsonl: its format is not recognised" in result.stderr
     assert "wice: a: 12 of 12" in result.stderr
     table = (tmp_path / "out/overview.md").read_text()
     assert "| wice | 12 | a |" in table and "| halueval-qa | 12 | b |" in table and "trivial-length |" not in table
     assert {p.name for p in (tmp_path / "out").iterdir() if (p / "comparison.json").exists()} == {"wice", "halueval-qa"}
 
 
-def test_all_gives_two_files_of_one_set_results_of_their_own(run, tmp_path):
+def test_all_keeps_results_of_two_files_of_one_set_apart(run, tmp_path):
     for name in ("qags_a", "qags_b"):
         (tmp_path / "e").mkdir(exist_ok=True)
         (tmp_path / f"e/{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in CLAIMS))
@@ -115,7 +115,7 @@ def test_all_gives_two_files_of_one_set_results_of_their_own(run, tmp_path):
     assert {"qags-qags_a", "qags-qags_b"} <= {p.name for p in (tmp_path / "out").iterdir()}
 
 
-def test_all_loses_no_file_of_two_with_one_name(tmp_path):
+def test_all_keeps_files_that_differ_in_suffix_only(tmp_path):
     (tmp_path / "mine.jsonl").write_text("".join(json.dumps(r) + "\n" for r in CLAIMS))
     (tmp_path / "mine.json").write_text(json.dumps(CLAIMS))
     sets, unknown, broken = find_known_files(tmp_path)
@@ -130,4 +130,4 @@ def test_an_interruption_says_what_is_kept(run, monkeypatch):
     monkeypatch.setattr("knowhalu.evaluation.runs.detect", interrupted)
     result = run("eval", "wice", "--data", "d/wice.jsonl", *SHORT)
     assert result.exit_code == 130
-    assert "kept in runs/wice. The same command goes on" in result.stderr
+    assert "kept in runs/wice. The same command resumes" in result.stderr

@@ -40,7 +40,7 @@ def test_build_info_search_and_verify(source: Path, tmp_path: Path) -> None:
     assert "intact" in run("verify", out)
 
 
-def test_a_broken_record_stops_the_build_or_is_listed(source: Path, tmp_path: Path) -> None:
+def test_a_broken_record_stops_the_build_or_is_skipped_and_listed(source: Path, tmp_path: Path) -> None:
     """The error is raised for the top level to show; with skip the record is named."""
     with source.open("a") as file:
         file.write("broken\n")
@@ -65,11 +65,11 @@ def test_add_delete_and_compact(source: Path, tmp_path: Path) -> None:
     assert "10 documents, generation 1" in run("compact", out) and "intact" in run("verify", out)
     with pytest.raises(InputError, match="no document 'Hamlet'"):
         run("delete", out, "Hamlet")
-    with pytest.raises(InputError, match="no document named"):
+    with pytest.raises(InputError, match="no document is named"):
         run("delete", out)
 
 
-def test_verify_lists_what_is_wrong_and_fails(folder: Path) -> None:
+def test_verify_lists_the_problems_and_fails(folder: Path) -> None:
     """Every problem is a line; the command ends in an error."""
     path = next(folder.glob("passages-*"))
     data = bytearray(path.read_bytes())
@@ -79,20 +79,20 @@ def test_verify_lists_what_is_wrong_and_fails(folder: Path) -> None:
     assert path.name in done.output and isinstance(done.exception, IndexFormatError)
 
 
-def test_search_asks_for_the_model_that_it_cannot_know(folder: Path) -> None:
+def test_search_requires_an_embedder_that_is_not_packaged(folder: Path) -> None:
     """An index of another model says which, instead of searching with the wrong one."""
     with pytest.raises(IndexFormatError, match="built with the embedder 'words'.*--embedder"):
         run("search", folder, "bees")
 
 
-def test_help_loads_nothing_heavy() -> None:
+def test_index_help_imports_no_heavy_library() -> None:
     """The commands are listed without torch, FAISS, numpy or pydantic."""
     code = "import sys, knowhalu.cli.index; print([m for m in ('torch','faiss','numpy','pydantic','rich') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=same_paths(), check=True)
     assert done.stdout.strip() == "[]"
 
 
-def test_the_script_is_the_same_command(source: Path, tmp_path: Path) -> None:
+def test_the_build_script_reports_errors_in_one_line(source: Path, tmp_path: Path) -> None:
     """`scripts/build_index.py` turns errors into one line and exit code 2."""
     script = Path(__file__).parents[2] / "scripts/build_index.py"
     command = [sys.executable, script, "gone", "--out", tmp_path / "i"]

@@ -38,7 +38,7 @@ def test_extend_then_search_by_words_and_tokens(folder, tokens):
     assert "intact" in run("verify", folder)
 
 
-def test_what_a_terminal_would_obey_is_not_printed(tmp_path):
+def test_search_removes_terminal_control_characters(tmp_path):
     record = SourceRecord("\x1b[2J", "\x9b31m", "A ship\x1b]0;owned\x07 sank \u202ekcab.", "")
     build_index([record], tmp_path / "index", WordEmbedder())
     run("extend", tmp_path / "index", "--lexical")
@@ -47,17 +47,17 @@ def test_what_a_terminal_would_obey_is_not_printed(tmp_path):
 
 
 @pytest.mark.parametrize(("option", "value"), [("--rerank", "5000"), ("--lexical-weight", "nan")])
-def test_a_value_that_cannot_be_is_told_by_the_option(folder, option, value):
+def test_an_invalid_value_is_reported_with_its_option(folder, option, value):
     with pytest.raises(SettingsError, match=f"{option} {value}: input should be"):
         run("search", folder, "ship", "--mode", "lexical", option, value)
 
 
-def test_extend_asks_what_to_add(folder):
+def test_extend_without_a_part_is_refused(folder):
     done = CliRunner().invoke(index, ["extend", str(folder)])
     assert done.exit_code == click.UsageError.exit_code and "--lexical, --late, or both" in done.output
 
 
-def test_serve_answers_until_it_is_stopped(folder, monkeypatch):
+def test_serve_answers_searches_until_it_is_stopped(folder, monkeypatch):
     run("extend", folder, "--lexical")
     found = []
 
@@ -74,7 +74,7 @@ def test_serve_answers_until_it_is_stopped(folder, monkeypatch):
     assert [p.text for p in found] == [FACTS["Titanic"]]
 
 
-def test_a_change_updates_the_words_and_says_what_the_tokens_need(folder, tokens, tmp_path, monkeypatch):
+def test_a_change_updates_bm25_and_reports_the_outdated_late_part(folder, tokens, tmp_path, monkeypatch):
     monkeypatch.setattr("knowhalu.cli.index_options.load_index_embedder", lambda *given, **options: WordEmbedder())
     run("extend", folder, "--lexical", "--late")
     shown = run("info", folder)

@@ -19,7 +19,7 @@ print(sorted({"rich", "pydantic", "torch", "numpy", "anyio", "faiss"} & set(sys.
 """
 
 
-def test_help_imports_nothing_heavy():
+def test_help_imports_no_heavy_library():
     found = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
 
@@ -58,12 +58,12 @@ def test_the_traceback_is_shown_when_asked_for(knowhalu, capsys):
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
-        (ZeroDivisionError("division"), 2, "a fault in KnowHalu itself (ZeroDivisionError: division)"),
+        (ZeroDivisionError("division"), 2, "an error in KnowHalu itself (ZeroDivisionError: division)"),
         (OSError(28, "No space left on device", "out.jsonl"), 2, "error: out.jsonl: No space left on device"),
         (KeyboardInterrupt(), 130, "interrupted"),
     ],
 )
-def test_whatever_happens_never_exits_with_a_verdicts_code(knowhalu, monkeypatch, error, code, said):
+def test_no_error_exits_with_the_code_of_a_verdict(knowhalu, monkeypatch, error, code, said):
     def fail(self, sample):
         raise error
 

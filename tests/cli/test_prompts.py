@@ -1,4 +1,4 @@
-"""`knowhalu prompts`: a prompt as a model gets it, and what is wrong with a folder of prompts."""
+"""`knowhalu prompts`: rendered prompts, and the validation of a folder of prompts."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def test_a_prompt_is_shown_for_a_text(knowhalu, tmp_path):
     assert "examples/rag.toml" in result.stderr and "characters are the same for every text" in result.stderr
 
 
-def test_the_form_and_the_formulation_change_what_is_shown(knowhalu):
+def test_form_and_formulation_change_the_prompt(knowhalu):
     both = knowhalu("prompts", "show", "judge").stdout
     one = knowhalu("prompts", "show", "knowhalu/judge", "--form", "structured", "--formulation", "general").stdout
     assert "### Knowledge 1: (The Trial, is a novel by, Franz Kafka)" in one and "Specific query" not in one
@@ -39,7 +39,7 @@ def test_extraction_is_shown_without_a_text(knowhalu):
     assert knowhalu("prompts", "show", "extract").stdout.endswith("### Answer: Mary Shelley wrote it.\n### Asked for:\n")
 
 
-def test_an_unknown_prompt_is_told(knowhalu):
+def test_an_unknown_prompt_is_refused(knowhalu):
     result = knowhalu("prompts", "show", "query2")
     assert result.exit_code == 2 and "'judge'" in result.stderr
 
@@ -53,7 +53,7 @@ def test_the_packaged_prompts_pass(knowhalu):
     assert all(f"all prompts of {family} load" in result.stdout for family in families - {"knowhalu"})
 
 
-def test_a_prompt_of_another_method_is_shown_with_its_holes(knowhalu):
+def test_a_prompt_of_another_method_is_shown_with_its_placeholders(knowhalu):
     result = knowhalu("prompts", "show", "conli/sentence")
     assert result.stdout.endswith("$sources\n$hypotheses\n### Judgment 1:\n") and "sentence.txt" in result.stderr
 
@@ -101,7 +101,7 @@ def test_prompts_of_the_baselines_are_checked_too(knowhalu, tmp_path, file, text
     assert said is None or said in faults[0]
 
 
-def test_a_prompt_of_ones_own_is_shown(knowhalu, tmp_path):
+def test_a_prompt_of_a_users_folder_is_shown(knowhalu, tmp_path):
     (tmp_path / "mine/knowhalu").mkdir(parents=True)
     (tmp_path / "mine/knowhalu/extract.txt").write_text('+++\nholes = ["sample"]\n+++\nMine.\n$sample')
     output = knowhalu("prompts", "show", "extract", "--prompts", "mine").stdout

@@ -1,4 +1,4 @@
-"""`knowhalu report`: what it writes, and what it never writes over."""
+"""`knowhalu report`: what it writes, and what it never overwrites."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ def files(tmp_path, monkeypatch):
     return write_outcomes(tmp_path / "said.jsonl", samples, outcomes), write_rows(tmp_path / "rows.jsonl", samples)
 
 
-def test_all_three_forms_are_written_and_written_again(knowhalu, files, tmp_path):
+def test_report_writes_html_markdown_and_json_and_replaces_them(knowhalu, files, tmp_path):
     for _ in range(2):
         result = knowhalu(
             "report", "said.jsonl", "--rows", "rows.jsonl", "-o", "new/r.html", "--markdown", "r.md", "--json", "r.json"
@@ -37,7 +37,7 @@ def test_all_three_forms_are_written_and_written_again(knowhalu, files, tmp_path
     (("-o", "r.html", "--markdown", "x.html"), "For an HTML page: --out x.html. For Markdown, give --markdown a file of another"),
     (("-o", "r.html", "--json", "x.md"), "x.md: --json writes JSON, which does not fit the suffix. For Markdown: --markdown"),
 ])  # fmt: skip
-def test_nothing_is_lost(knowhalu, files, tmp_path, args, said):
+def test_report_overwrites_no_input(knowhalu, files, tmp_path, args, said):
     (tmp_path / "mine.txt").write_text("my notes")
     before = {p: p.read_bytes() for p in tmp_path.iterdir()}
     result = knowhalu("report", "said.jsonl", *args)
@@ -46,14 +46,14 @@ def test_nothing_is_lost(knowhalu, files, tmp_path, args, said):
     assert {p: p.read_bytes() for p in tmp_path.iterdir()} == before
 
 
-def test_what_is_no_run_is_refused_with_what_is_one(knowhalu, files, tmp_path):
+def test_a_path_that_is_no_run_is_refused_with_the_valid_kinds(knowhalu, files, tmp_path):
     (tmp_path / "empty").mkdir()
     result = knowhalu("report", "empty", "-o", "r.html")
     assert result.exit_code == 2
     assert "empty: neither it nor a folder in it holds a comparison.json. Give a folder of `knowhalu compare`" in result.stderr
 
 
-def test_a_missing_library_names_its_extra(knowhalu, files, monkeypatch):
+def test_a_missing_library_is_reported_with_its_extra(knowhalu, files, monkeypatch):
     for name in ("matplotlib", "jinja2"):
         with monkeypatch.context() as gone:
             gone.setitem(sys.modules, name, None)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from knowhalu.cli.eval_dataset import show_evaluation
+from knowhalu.cli.eval_run import show_evaluation
 from knowhalu.cli.show import make_console
 from knowhalu.datasets.loading import open_dataset
 from knowhalu.errors import InputError, KnowHaluError, ResumeError, StageError

@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from knowhalu.cli.eval_paper import paper as command
+from knowhalu.cli.eval import paper as command
 from knowhalu.errors import InputError
 from knowhalu.evaluation.metrics import METRICS
 from knowhalu.evaluation.paper import as_json, as_markdown, make_paper_table
@@ -222,5 +222,9 @@ def test_the_command_prints_one_table_or_writes_all_and_overwrites_nothing(tmp_p
     written = tmp_path / "t.json"
     assert run("--paper", "factored", "-o", str(written)).exit_code == 0
     assert [t["table"] for t in json.loads(written.read_text())] == [1, 2, 3]
-    for args, said in ((("-o", str(written)), "exists"), (("-o", "t.txt"), "write .md or .json"), (("--table", "9"), "table 9")):
+    for args, said in (
+        (("-o", str(written)), "exists"),
+        (("-o", "t.txt"), "end in .md or .json"),
+        (("--table", "9"), "table 9"),
+    ):
         assert said in str(run(*args).exception)

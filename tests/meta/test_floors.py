@@ -1,4 +1,4 @@
-"""Imports go down only: every module stands on a floor, and imports nothing from above it, nor in a circle."""
+"""Imports go down only: no module imports from a higher floor, and there is no circle."""
 
 import ast
 from functools import cache
@@ -98,7 +98,7 @@ def sideways():
             yield f"{module}: a folder of data imports nothing"
 
 
-def test_rooms_that_must_not_know_each_other():
+def test_backends_and_methods_do_not_import_each_other():
     offending(sideways())
 
 
@@ -108,7 +108,7 @@ def test_a_data_folder_holds_no_code():
         assert not code
 
 
-def test_there_is_no_circle():
+def test_imports_have_no_circle():
     graph = {m: imports(m) & set(MODULES) - ON_TOP for m in MODULES}
     done, path = set(), []
 
@@ -124,7 +124,7 @@ def test_there_is_no_circle():
         visit(module)
 
 
-def test_the_package_itself_imports_nothing_at_once():
+def test_the_package_imports_its_names_lazily():
     tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
     at_once = [n.module for n in tree.body if isinstance(n, ast.ImportFrom)]
     assert set(at_once) <= {"importlib", "typing"}
@@ -147,5 +147,5 @@ def test_files_and_functions_stay_small():
     offending(large())
 
 
-def test_there_is_no_room_for_sentences_without_a_home():
+def test_no_module_is_called_utils():
     assert not [n for n in MODULES if n.rpartition(".")[2] in {"utils", "helpers", "misc"}]

@@ -1,4 +1,4 @@
-"""The tables that the pages show are those that were measured."""
+"""The tables of the pages are those of the results."""
 
 import importlib.util
 import re
@@ -27,7 +27,7 @@ def test_a_result_names_no_folder_of_the_machine_that_measured_it(path):
     assert not re.findall(r'"(?:/|[A-Z]:\\)[^"]*"', path.read_text())
 
 
-def test_an_old_table_is_exchanged_for_the_one_with_its_rows():
+def test_publish_replaces_a_table_by_the_one_with_its_rows():
     page = "Before.\n\n" + OTHER.replace("0.3", "0.9") + "\nAfter.\n"
     assert publish.published(page, {"a.md": [FIRST, OTHER]}) == f"Before.\n\n{OTHER}\nAfter.\n"
 
@@ -40,7 +40,7 @@ def test_a_table_that_no_result_has_is_left_alone():
     assert publish.published(f"# A\n\n{FIRST}", {"a.md": [OTHER.replace("AUC", "other")]}) == f"# A\n\n{FIRST}"
 
 
-def test_a_mark_takes_the_table_that_it_names():
+def test_a_mark_inserts_the_table_that_it_names():
     page = "<!-- table a.md 2 -->\nold\n<!-- end -->\n"
     assert publish.published(page, {"a.md": [FIRST, OTHER]}) == f"<!-- table a.md 2 -->\n{OTHER}<!-- end -->\n"
 

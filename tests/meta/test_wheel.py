@@ -1,4 +1,4 @@
-"""An installed wheel has all that it needs: prompts, the model, the command."""
+"""The wheel contains prompts, model and command."""
 
 import os
 import subprocess
@@ -77,7 +77,7 @@ def test_the_wheel_finds_its_prompts(site, tmp_path):
     assert said == [__version__, *prompt_names(), load_prompt("knowhalu/extract").hash]
 
 
-def test_the_wheel_has_every_file_of_the_package(wheel):
+def test_the_wheel_contains_every_file_of_the_package(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     kept = [p for p in (ROOT / "knowhalu").rglob("*") if p.is_file() and "__pycache__" not in p.parts]
@@ -87,14 +87,14 @@ def test_the_wheel_has_every_file_of_the_package(wheel):
     assert {n.split("/")[0] for n in names} == {"knowhalu", next(n for n in names if n.endswith("METADATA")).split("/")[0]}
 
 
-def test_the_wheel_carries_its_licence(site):
+def test_the_wheel_contains_its_licence(site):
     (licences,) = site.glob("*.dist-info/licenses")
     assert {p.name for p in licences.iterdir()} == {"LICENSE", "NOTICE"}
     text = (licences / "LICENSE").read_text()
     assert "Version 2.0, January 2004" in text and "END OF TERMS AND CONDITIONS" in text
 
 
-def test_the_command_is_there(site):
+def test_the_wheel_declares_the_command(site):
     (entry,) = site.glob("*.dist-info/entry_points.txt")
     line = next(x for x in entry.read_text().splitlines() if x.startswith("knowhalu"))
     point = EntryPoint("knowhalu", line.split("=")[1].strip(), "console_scripts")
@@ -108,7 +108,7 @@ def test_the_wheel_loads_its_model(site, tmp_path):
     ask = f"""
 sys.path.insert(0, {str(site)!r})
 from pathlib import Path
-from knowhalu.encoder.verifier import Verifier, PairTokenizer
+from knowhalu.encoder.verifier import PairTokenizer, Verifier
 import knowhalu
 for folder in (Path(knowhalu.__file__).parent / "weights").glob("*/model.safetensors"):
     Verifier.load(folder.parent), PairTokenizer.load(folder.parent)

@@ -1,4 +1,4 @@
-"""A tiny base model and tiny data files, made here."""
+"""A tiny base model and tiny training files."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""A user's own labelled rows: drawn with their share, question and all, and refused with the line where they are not whole."""
+"""Labelled rows of a user: drawn with their share and question, and refused with their line where they are incomplete."""
 
 import json
 from itertools import islice
@@ -51,9 +51,9 @@ NOT_WHOLE = [
 
 
 @pytest.mark.parametrize("bad", NOT_WHOLE)
-def test_a_row_that_is_not_whole_is_named_by_its_line(file, bad):
+def test_an_incomplete_added_row_is_reported_with_its_line(file, bad):
     file.write_text(file.read_text() + bad + "\n")
-    with pytest.raises(InputError, match=r'mine\.jsonl:41: a row to train on needs "source", "claim" and "label" \(supported'):
+    with pytest.raises(InputError, match=r'mine\.jsonl:41: a training row needs "source", "claim" and "label" \(supported'):
         check_added(file)
 
 
@@ -62,15 +62,15 @@ def test_half_a_character_and_an_empty_file_are_refused(file):
     with pytest.raises(InputError, match=r"mine\.jsonl:1: a text holds half a character"):
         check_added(file)
     file.write_text("")
-    with pytest.raises(InputError, match=r"mine\.jsonl: no rows"):
+    with pytest.raises(InputError, match=r"mine\.jsonl: there are no rows"):
         check_added(file)
 
 
-def test_only_the_label_that_is_asked_for_counts():
+def test_added_rows_are_read_by_their_own_label():
     row = {"source": "A.", "claim": "B.", "label": "contradicted", "label3": "refutes"}
     assert user_example(row, {}, None).target == CONTRADICTED
 
 
-def test_shares_that_leave_nothing_are_refused(file):
-    with pytest.raises(InputError, match="leave something to the recipes"):
+def test_added_shares_that_take_all_draws_are_refused(file):
+    with pytest.raises(InputError, match="sum is below 1"):
         choose_recipes(added=((str(file), 0.6), (str(file), 0.4)))

@@ -1,4 +1,4 @@
-"""Varied examples: another form, the same label, and nothing of what decides it is lost."""
+"""Varied examples: another form with the same label, without losing what determines it."""
 
 import random
 
@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.text.sentences import content_words
-from knowhalu.training.augment import say_as_triplets, vary_example
 from knowhalu.training.batches import make_example
-from knowhalu.training.examples import CONTRADICTED, TrainingExample, labelled_example
+from knowhalu.training.examples import CONTRADICTED, TrainingExample, as_triplets, labelled_example, vary_example
 from knowhalu.training.recipes import SYNTHETIC_RECIPES, Recipe
 
 OTHER = "The ferry to the island was sold in spring. Nobody knows its new owner. It had carried cars."
@@ -22,7 +21,7 @@ def forms(example, other=OTHER, share=1.0):
     return {vary_example(example, other, share, random.Random(i)) for i in range(60)}
 
 
-def test_the_premise_and_the_claim_are_said_otherwise_and_sentences_stand_beside():
+def test_varied_examples_reword_texts_and_add_distractors():
     found = forms(EXAMPLE)
     assert {f.target for f in found} == {CONTRADICTED} and len(found) > 20
     assert any("May 3, 1990" in f.premise for f in found) and any("2 physicians" in f.claim for f in found)
@@ -31,7 +30,7 @@ def test_the_premise_and_the_claim_are_said_otherwise_and_sentences_stand_beside
     assert all("1990" in f.premise and "the firm" in f.claim.lower().replace("company", "firm") for f in found)
 
 
-def test_sentences_that_may_speak_of_the_claim_are_not_put_beside():
+def test_sentences_that_share_words_with_the_claim_are_no_distractors():
     assert all(len(f.premise.split()) < 13 for f in forms(EXAMPLE, "Two physicians started the firm long ago."))
 
 
@@ -45,17 +44,17 @@ def test_sentences_that_may_speak_of_the_claim_are_not_put_beside():
         ("", None),
     ],
 )
-def test_a_text_is_said_as_its_triplets_unless_nothing_changes(text, said):
-    assert say_as_triplets(text) == said
+def test_a_text_becomes_triplets_unless_nothing_changes(text, said):
+    assert as_triplets(text) == said
 
 
 @given(st.text(max_size=120))
 def test_no_word_is_lost_in_a_triplet(text):
-    said = say_as_triplets(text)
+    said = as_triplets(text)
     assert said is None or set(content_words(text)) <= set(content_words(said))
 
 
-def test_premises_and_claims_are_said_as_triplets_too():
+def test_premises_and_claims_become_triplets():
     example = TrainingExample(
         "The hall was built by Mario Rossi in 1974.", "", "The hall was sold by Ada Lund in 1980.", CONTRADICTED
     )
@@ -64,7 +63,7 @@ def test_premises_and_claims_are_said_as_triplets_too():
     assert any(f.claim == "The hall was sold by Ada Lund. The hall was sold in 1980." for f in found)
 
 
-def test_marked_words_questions_and_empty_premises_stay():
+def test_claims_with_wrong_spans_questions_and_empty_premises_stay():
     marked = EXAMPLE._replace(wrong=((4, 14),))
     asked = EXAMPLE._replace(question="Who started the firm?")
     assert {f.claim for f in forms(marked)} == {f.claim for f in forms(asked)} == {EXAMPLE.claim}
@@ -79,7 +78,7 @@ def test_any_texts_can_be_varied(premise, claim, other, seed):
 
 
 @pytest.mark.parametrize(("name", "changes"), [("any labelled set", True), (SYNTHETIC_RECIPES[0], False)])
-def test_only_rows_that_are_read_as_they_are_are_varied(name, changes):
+def test_only_rows_of_labelled_sets_are_varied(name, changes):
     row = {"source": EXAMPLE.premise, "claim": EXAMPLE.claim, "label": "contradicted"}
     recipe = Recipe(name, "", (), labelled_example, 1.0, "")
     found = {make_example(recipe, row, {"source": OTHER}, 1.0, random.Random(i)) for i in range(9)}

@@ -1,4 +1,4 @@
-"""The label of what is trained on cannot be told by length, overlap or negation: worked examples, and the project's own sets."""
+"""Label cues: length, overlap and negation do not reveal the label of training data."""
 
 import math
 from itertools import islice
@@ -17,7 +17,7 @@ def example(claim, target, premise="The bridge in Rome was built in 1887."):
     return TrainingExample(premise, "", claim, target)
 
 
-def test_each_cue_is_the_auc_of_its_number():
+def test_a_cue_is_the_auc_of_its_feature():
     found = cue_aucs(
         [
             example("The bridge was built.", SUPPORTED),
@@ -32,12 +32,12 @@ def test_each_cue_is_the_auc_of_its_number():
     assert found["length of the source"] == 0.75
 
 
-def test_one_label_alone_tells_nothing():
+def test_cues_are_nan_for_a_single_label():
     assert all(math.isnan(v) for v in cue_aucs([example("The bridge was built.", SUPPORTED)] * 3).values())
 
 
 @pytest.mark.parametrize("name", BY_HAND)
-def test_what_was_written_by_hand_is_neutral_in_looks(name):
+def test_written_sets_have_weak_label_cues(name):
     recipe = next(r for r in RECIPES if r.name == name)
     rows = list(islice(read_recipe_rows(recipe, OWN_DATA, held=False), 4000))
     found = cue_aucs(list(islice(draw_examples(recipe, lambda _: rows), 1500)))

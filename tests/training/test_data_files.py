@@ -1,4 +1,4 @@
-"""Rows and batches: held-out sources stay out, shapes are fixed, and the same seed draws the same."""
+"""Rows and batches: held-out sources stay out, shapes are fixed, and a seed determines the draws."""
 
 import json
 import random
@@ -45,12 +45,12 @@ def test_held_out_depends_on_the_source_alone(text):
     assert is_held_out(text) is is_held_out(text)
 
 
-def test_about_an_eighth_is_held_out():
+def test_an_eighth_of_the_sources_is_held_out():
     share = sum(is_held_out(f"source {i}") for i in range(8000)) / 8000
     assert 0.115 < share < 0.135
 
 
-def test_a_portion_of_the_sources_is_trained_on_and_all_held_out_ones_are_kept(data):
+def test_a_portion_keeps_all_held_out_sources(data):
     part = replace(TINY[0], portion=0.5)
     whole, half = ({text_of(row) for row in read_recipe_rows(r, data, held=False)} for r in (TINY[0], part))
     assert half < whole and 0.3 < len(half) / len(whole) < 0.7
@@ -64,13 +64,13 @@ def test_a_larger_portion_holds_a_smaller_one(text, one, other):
     assert is_in_portion(text, 1.0) and not is_in_portion(text, 0.0)
 
 
-def test_shares_are_kept(data):
+def test_draws_follow_the_shares(data):
     drawn = [recipe.name for recipe, _, _ in islice(draw_rows(data, 0, TINY), 4000)]
     for recipe in TINY:
         assert abs(drawn.count(recipe.name) / len(drawn) - recipe.share) < 0.04
 
 
-def test_the_recipes_shares_add_up():
+def test_the_shares_of_the_recipes_add_up_to_one():
     assert abs(sum(r.share for r in RECIPES) - 1.0) < 0.02
     assert all(r.licence for r in RECIPES)
 
@@ -86,7 +86,7 @@ def test_batches_have_only_the_fixed_shapes(data, base, small_pools):
 
 
 @pytest.mark.parametrize("skipped", [1, 7, 40])
-def test_batches_go_on_at_any_place(data, base, small_pools, skipped):
+def test_batches_resume_at_any_position(data, base, small_pools, skipped):
     vocabulary = PairTokenizer.load(base)
     whole = list(islice(training_batches(data, vocabulary, 3, recipes=TINY), 60))
     last = whole[skipped - 1]
@@ -96,13 +96,13 @@ def test_batches_go_on_at_any_place(data, base, small_pools, skipped):
         assert all((a == b).all() for a, b in zip(expected[:4], found[:4], strict=True))
 
 
-def test_another_seed_draws_otherwise(data, base, small_pools):
+def test_another_seed_draws_other_rows(data, base, small_pools):
     vocabulary = PairTokenizer.load(base)
     one, two = (next(training_batches(data, vocabulary, seed, recipes=TINY)) for seed in (1, 2))
     assert one.ids.shape != two.ids.shape or not (one.ids == two.ids).all()
 
 
-def test_a_claim_is_never_cut_by_its_premise(base):
+def test_a_long_premise_never_shortens_the_claim(base):
     vocabulary = PairTokenizer.load(base)
     (row,) = tokenize([TrainingExample("snow " * 900, "is " * 10, "white " * 20, 0)], vocabulary)
     assert len(row.ids) == BUCKETS[-1][0]
@@ -131,7 +131,7 @@ def test_an_empty_premise_stays_empty(base):
     assert all(row.second_start == 2 for row in rows[::2]) and all(len(row.ids) > 300 for row in rows[1::2])
 
 
-def test_long_premises_come_in_batches_of_about_the_same_size(data, base, small_pools):
+def test_batches_of_long_premises_have_the_same_token_count(data, base, small_pools):
     shapes = {tuple(b.ids.shape) for b in islice(training_batches(data, PairTokenizer.load(base), 0, recipes=TINY, long=0.5), 60)}
     assert shapes <= {(size, length) for length, size in BUCKETS + LONG}
     assert {length for _, length in shapes} & {length for length, _ in LONG}
@@ -150,7 +150,7 @@ def test_every_recipe_makes_examples(recipe, data):
 
 
 @pytest.mark.parametrize("line", ["{", "[1]", "null"])
-def test_a_faulty_line_is_named(line, tmp_path):
+def test_a_faulty_line_is_reported_with_its_number(line, tmp_path):
     path = tmp_path / "mix.jsonl"
     path.write_text(json.dumps({"a": 1}) + f"\n{line}\n")
     with pytest.raises(InputError, match=r"mix\.jsonl, line 2: not (JSON|an object)"):
@@ -164,7 +164,7 @@ def test_a_faulty_line_is_named(line, tmp_path):
             list(read_training_rows(tmp_path / name))
 
 
-def test_a_recipe_without_rows_is_named(data):
+def test_a_recipe_without_rows_is_an_error(data):
     nothing = Recipe("nothing", MIX_FILE, ("no_such_set",), labelled_example, 1.0, "none")
     with pytest.raises(InputError, match="no rows for 'nothing'"):
         next(draw_rows(data, 0, (nothing,)))

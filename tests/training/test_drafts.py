@@ -1,4 +1,4 @@
-"""Fitting for a verifier's folder: nothing in it changes before the end."""
+"""Fitted files are replaced as a whole, or not at all."""
 
 import json
 
@@ -16,7 +16,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_what_was_fitted_before_stays_until_the_new_file_is_whole(folder):
+def test_a_fitted_file_is_replaced_as_a_whole(folder):
     with replace_fitted_file(folder, "judgment.json", {"fitted": 0}) as draft:
         assert json.loads((draft / "judgment.json").read_text()) == {"fitted": 0}
         assert (draft / "model.safetensors").read_bytes() == b"weights"
@@ -26,7 +26,7 @@ def test_what_was_fitted_before_stays_until_the_new_file_is_whole(folder):
     assert {p.name for p in folder.iterdir()} == {"model.safetensors", "judgment.json"}
 
 
-def test_an_interruption_leaves_everything_as_it_was(folder):
+def test_an_interrupted_fit_changes_nothing(folder):
     with pytest.raises(KeyboardInterrupt), replace_fitted_file(folder, "judgment.json", {}):
         raise KeyboardInterrupt
     assert json.loads((folder / "judgment.json").read_text()) == {"fitted": 1}

@@ -1,4 +1,4 @@
-"""Edits: what they report is what they changed, and nothing else."""
+"""Edits report exactly what they changed."""
 
 import random
 
@@ -55,7 +55,7 @@ def test_an_edit_is_a_change_and_depends_on_the_seed_alone(text, seed):
 
 
 @given(st.from_regex(r"[1-9][0-9]{0,5}", fullmatch=True), st.integers(0, 1000))
-def test_a_number_stays_of_its_size(number, seed):
+def test_an_edited_number_keeps_its_size(number, seed):
     changed = swap_number(f"It has {number} parts.", random.Random(seed), [])
     new = changed.text.removeprefix("It has ").removesuffix(" parts.")
     assert new != number
@@ -73,7 +73,7 @@ def test_a_number_stays_of_its_size(number, seed):
         (negate, "It was built.", "negation"),
     ],
 )
-def test_each_kind_finds_its_place(change, text, kind):
+def test_each_edit_finds_a_place_to_change(change, text, kind):
     changed = change(text, random.Random(0), NAMES)
     assert changed.kind == kind
     assert changed.text != text
@@ -81,22 +81,22 @@ def test_each_kind_finds_its_place(change, text, kind):
 
 
 @pytest.mark.parametrize(("text", "new"), [("It was built.", "It was not built."), ("It wasn't built.", "It was built.")])
-def test_a_negation_goes_both_ways(text, new):
+def test_negate_inserts_and_removes_negations(text, new):
     assert negate(text, random.Random(0), []).text == new
 
 
 @pytest.mark.parametrize("text", ["", "Nothing here", "...", "small letters only"])
-def test_a_text_without_a_place_is_left_alone(text):
+def test_a_text_that_allows_no_edit_gives_none(text):
     assert random_edit(text, random.Random(0), NAMES) is None
 
 
-def test_roles_change_places_and_a_list_is_left_alone():
+def test_swap_roles_leaves_lists_alone():
     rng = random.Random(0)
     assert swap_roles("Rome paid a debt to Paris.", rng, []).text == "Paris paid a debt to Rome."
     assert swap_roles("Ada Lovelace and Alan Turing met.", rng, []) is None
 
 
-def test_a_number_may_come_from_the_text_itself():
+def test_an_edited_number_may_come_from_the_document():
     names = find_details("It opened in 1887, was closed in 1901, and cost 12 pounds to Ada Lovelace.")
     assert {"1887", "1901", "12", "Ada Lovelace"} <= set(names)
     found = {swap_number("Opened in 1887.", random.Random(seed), names).text for seed in range(30)}

@@ -1,4 +1,4 @@
-"""Examples made of rows: what is called true is in the premise, what is called false is not."""
+"""Examples of rows: the premise supports supported claims and no others."""
 
 import random
 
@@ -25,7 +25,7 @@ def many(make, row, other=OTHER, count=300):
     return [make(row, other, random.Random(seed)) for seed in range(count)]
 
 
-def test_own_sentences_come_true_false_and_missing_in_turn():
+def test_own_sentences_are_supported_falsified_and_missing():
     made = many(own_sentence_example, ROW)
     shares = {t: sum(e.target == t for e in made) / len(made) for t in range(4)}
     assert 0.3 < shares[SUPPORTED] < 0.6
@@ -33,7 +33,7 @@ def test_own_sentences_come_true_false_and_missing_in_turn():
     assert shares[CONTRADICTED] + shares[UNSUPPORTED] > 0.15
 
 
-def test_true_own_sentences_are_often_said_otherwise():
+def test_supported_own_sentences_are_often_paraphrased():
     true = [e for e in many(own_sentence_example, ROW) if e.target == SUPPORTED]
     verbatim = sum(all(s in e.premise for s in e.claim.split(". ")) for e in true)
     assert 0.1 < verbatim / len(true) < 0.9
@@ -45,7 +45,7 @@ def test_a_missing_sentence_is_not_in_its_premise():
             assert example.claim not in example.premise
 
 
-def test_both_sides_of_a_summary_are_drawn_alike():
+def test_both_sides_of_a_summary_pair_are_drawn_equally():
     row = {
         "document": document(7), "right_summary": "<t> it opened in 1807 . </t> <t> it is 7 metres long . </t>",
         "hallucinated_summary": "<t> it opened in 1807 . </t> <t> it is 9 metres long . </t>",
@@ -57,7 +57,7 @@ def test_both_sides_of_a_summary_are_drawn_alike():
     assert any(e.claim == "It is 9 metres long." for e in made), "the telling sentence alone"
 
 
-def test_a_question_is_answered_by_what_stood_there():
+def test_a_detail_question_is_answered_by_the_removed_detail():
     row = {"text": "Ada Lovelace was born in 1815 in London. Her father was Lord Byron. She died in 1852 in Marylebone."}
     for example in many(detail_example, row):
         if example.question and example.target == SUPPORTED:
@@ -73,18 +73,18 @@ def test_a_question_is_answered_by_what_stood_there():
 @pytest.mark.parametrize(
     ("label", "yes", "no"), [("supported", SUPPORTED, CONTRADICTED), ("contradicted", CONTRADICTED, SUPPORTED)]
 )
-def test_yes_and_no_are_right_of_what_is_true_and_false(label, yes, no):
+def test_yes_and_no_answers_follow_the_label_of_the_claim(label, yes, no):
     row = {"source": document(7), "claim": "The bridge is 7 metres long.", "label": label}
     asked_rows = [e for e in many(fever_example, row, {"source": text_of(OTHER)}) if e.question]
     assert {e.claim for e in asked_rows} == {"Yes", "No"}
     assert all(e.target == (yes if e.claim == "Yes" else no) for e in asked_rows)
 
 
-def test_the_words_that_an_edit_put_there_are_the_wrong_ones():
+def test_the_wrong_spans_of_an_edit_are_its_changed_words():
     after = "It opened in 1809, after the great flood."
     assert [after[a:b] for a, b in changed_spans("It opened in 1807, after the flood.", after)] == ["1809,", "great"]
     assert changed_spans("It opened in 1807.", "Nobody knows when the harbour was built.") is None
 
 
-def test_nothing_is_wrong_in_what_is_supported():
+def test_supported_examples_have_no_wrong_span():
     assert all(e.marks == () for e in many(own_sentence_example, ROW) if e.target == SUPPORTED)

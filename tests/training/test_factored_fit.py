@@ -1,4 +1,4 @@
-"""What Factored Verification is fitted on: texts of both classes, of equal length, from held-out sources."""
+"""Texts to fit Factored Verification on: both classes, equal length, held-out sources; and the fit of its thetas."""
 
 import gzip
 import json
@@ -6,9 +6,9 @@ import json
 import pytest
 
 from knowhalu.training.data_files import is_held_out
-from knowhalu.training.factored import MAX_SUMMARY_PAIRS, TEXTS_PER_CLASS, ScoredText, draw_texts, fit_thetas
 from knowhalu.training.holdout import HeldOutRows
 from knowhalu.training.recipes import CLAIMS_FILE, FILES, SYNTHETIC_PAIRS_FILE
+from knowhalu.training.thresholds import MAX_SUMMARY_PAIRS, TEXTS_PER_CLASS, ScoredText, draw_texts, fit_thetas
 
 NAMES = ["bridge", "tower", "mill", "harbour", "school", "market"]
 
@@ -34,7 +34,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_texts_are_held_out_balanced_and_wrong_in_one_claim(folder):
+def test_theta_texts_are_held_out_balanced_and_have_one_wrong_claim(folder):
     found = list(draw_texts(HeldOutRows(folder)))
     assert found and all(is_held_out(t.sample.documents[0].text) for t in found)
     assert sum(t.faithful for t in found) == len(found) / 2

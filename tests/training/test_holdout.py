@@ -1,4 +1,4 @@
-"""The evaluation at the end of a training, and the model card that it goes into."""
+"""Scores on held-out rows, and the model card that shows them."""
 
 import json
 from functools import partial
@@ -26,7 +26,7 @@ def test_only_held_out_rows_are_scored(parts, data):
     assert all(is_held_out(text_of(row)) for some in rows.values() for row in some)
 
 
-def test_seen_rows_are_scored_where_asked(base, data):
+def test_seen_rows_can_be_scored(base, data):
     seen = score_recipes(
         Verifier(load_bert(base)), PairTokenizer.load(base), partial(read_recipe_rows, folder=data, held=False), limit=10_000
     )
@@ -34,7 +34,7 @@ def test_seen_rows_are_scored_where_asked(base, data):
     assert {p.name: p.examples for p in seen} == {n: size for n, size in sizes.items() if size}
 
 
-def test_the_figures_are_shares(parts):
+def test_recipe_scores_are_shares(parts):
     assert all(0 <= p.accuracy <= 1 for p in parts)
     assert all(0 <= p.auc <= 1 for p in parts if p.auc == p.auc)
     assert scores_as_markdown(parts).count("\n") == len(parts) + 2
@@ -57,7 +57,7 @@ def test_the_card_names_every_part_with_its_licence_and_the_weights(parts, base,
     assert "A word is highlighted from 0.5 on" in card and "in bins" not in card
 
 
-def test_the_card_shows_what_was_fitted_beside_the_weights(base, tmp_path):
+def test_the_card_shows_thresholds_and_reliability(base, tmp_path):
     Verifier(load_bert(base)).save(tmp_path, PairTokenizer.load(base).tokenizer)
     weights = {"bias": 0.25, "cut": 0.5, "slack": 0.1, "weights": {"coverage": 1.5}}
     names = [f"{task}.{form}" for task in ("claim", "answer") for form in ("unstructured", "structured")]

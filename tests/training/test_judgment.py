@@ -1,4 +1,4 @@
-"""The fit of the judgment: known weights come back, signs hold, and the quantile grid finds the better pair."""
+"""The fit of the judgment: it recovers known weights, keeps signs, and finds thresholds."""
 
 import random
 
@@ -33,7 +33,7 @@ def rows(count: int, seed: int = 0):
     return features, gold
 
 
-def test_the_fit_separates_what_can_be_separated_and_keeps_the_signs():
+def test_the_fit_separates_the_classes_and_keeps_the_signs():
     features, gold = rows(800)
     model = fit_signed_logistic(features, gold, [1.0] * len(gold))
     weights = FeatureWeights(model["bias"], model["weights"], model["cut"])
@@ -45,14 +45,14 @@ def test_the_fit_separates_what_can_be_separated_and_keeps_the_signs():
     assert not SUPPORTING_FEATURES & OPPOSING_FEATURES
 
 
-def test_what_a_verdict_only_tells_of_is_not_weighed():
+def test_reported_features_have_no_weight():
     features, gold = rows(100)
     told = [{**f, "coverage": float(g), "on_topic": float(g)} for f, g in zip(features, gold, strict=True)]
     model = fit_signed_logistic(told, gold, [1.0] * 100)
     assert model["weights"].keys() == features[0].keys()
 
 
-def test_what_is_said_out_of_fold_is_no_memory():
+def test_out_of_fold_probabilities_do_not_memorise():
     rng = random.Random(0)
     noise = [{f"f{i}": rng.gauss(0, 1) for i in range(40)} for _ in range(120)]
     gold = [rng.random() < 0.5 for _ in noise]
@@ -66,7 +66,7 @@ def test_what_is_said_out_of_fold_is_no_memory():
     )
 
 
-def test_a_slope_makes_probabilities_surer_or_less_sure_and_moves_no_border():
+def test_a_slope_scales_confidence_and_keeps_the_threshold():
     plain = FeatureWeights(0.5, {"joint_supported": 1.0}, 0.2)
     flat = FeatureWeights(0.5, {"joint_supported": 1.0}, 0.2, slope=0.5)
     for value in (-3.0, -0.3, 2.0):
@@ -75,20 +75,20 @@ def test_a_slope_makes_probabilities_surer_or_less_sure_and_moves_no_border():
     assert flat.probability({"joint_supported": -0.3}) == pytest.approx(0.5)
 
 
-def test_few_delivering_answers_are_accused_of_evading():
+def test_the_evasion_threshold_flags_few_on_target_answers():
     answers = [(i / 100, False) for i in range(100)] + [(0.99, True)] * 10
     assert fit_evasion_threshold(answers, most=0.05) == 0.95
     assert fit_evasion_threshold([(0.1, False), (0.99, True)]) == 0.5
     assert fit_evasion_threshold([(1.0, False)] * 3) == 1.0
 
 
-def test_the_border_parts_two_classes():
+def test_the_balanced_threshold_separates_two_classes():
     scores = np.array([*np.linspace(-3, -1, 50), *np.linspace(1, 3, 50)])
     gold = np.array([0.0] * 50 + [1.0] * 50)
     assert -1.2 <= fit_balanced_threshold(scores, gold, np.ones(100)) <= 1.2
 
 
-def test_the_slack_grows_where_long_texts_look_doubtful_by_chance():
+def test_the_slack_grows_where_long_texts_look_unsupported_by_chance():
     rng = random.Random(0)
     true = [([rng.gauss(0.8, 1.0) for _ in range(6)], True) for _ in range(100)]
     false = [([rng.gauss(0.8, 1.0) for _ in range(5)] + [-3.0], False) for _ in range(100)]
@@ -96,7 +96,7 @@ def test_the_slack_grows_where_long_texts_look_doubtful_by_chance():
     assert fit_slack([([2.0], True), ([-2.0], False)]) == 0.0
 
 
-def test_a_few_texts_do_not_soften_the_border():
+def test_a_few_texts_do_not_move_the_slack():
     """Two of twenty true texts are rescued by a slack: less than one standard error, so there is none."""
     true = [([1.0, 2.0, 0.5], True)] * 16 + [([-1.0, 2.0, 0.5], True)] * 2 + [([-9.0, 1.0, 1.0], True)] * 2
     false = [([-9.0, 1.0, 1.0], False)] * 16 + [([1.0, 1.0, 1.0], False)] * 4
@@ -104,6 +104,6 @@ def test_a_few_texts_do_not_soften_the_border():
     assert fit_slack((true + false) * 20) > 0.5
 
 
-def test_an_inconclusive_counts_as_neither():
+def test_inconclusive_counts_as_wrong_for_both_classes():
     labels = [(Label.INCONCLUSIVE, True), (Label.CORRECT, True), (Label.INCORRECT, False), (Label.INCONCLUSIVE, False)]
     assert average_accuracy(labels) == pytest.approx(0.5)

@@ -1,4 +1,4 @@
-"""Training for late interaction: the loss, the negatives, the budget, and going on where it stopped."""
+"""Training for late interaction: loss, negatives, budget and resumption."""
 
 import gzip
 import json
@@ -9,8 +9,17 @@ import torch
 
 from knowhalu.encoder.bert import Bert, BertShape
 from knowhalu.errors import InputError, ResumeError
-from knowhalu.training.late import LateSettings, LateTrainer, contrastive_loss, maxsim_scores
-from knowhalu.training.late_data import RetrievalQuestion, evaluate_retrieval, mine_hard_negatives, read_corpus, score_rankings
+from knowhalu.training.late import (
+    LateSettings,
+    LateTrainer,
+    RetrievalQuestion,
+    contrastive_loss,
+    evaluate_retrieval,
+    maxsim_scores,
+    mine_hard_negatives,
+    read_corpus,
+    score_rankings,
+)
 from tests.support.searching import WordVectors, corpus
 from tests.support.tiny import VOCABULARY, write_tokenizer
 
@@ -52,14 +61,14 @@ def base(tmp_path_factory):
     return folder
 
 
-def test_a_score_worked_by_hand():
+def test_maxsim_scores_of_a_small_case():
     queries = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [9.0, 9.0]]])  # the third token is padding
     passages = torch.tensor([[[0.6, 0.8], [1.0, 0.0]], [[0.0, -1.0], [1.0, 1.0]]])  # so is the last one of the second
     counted, kept = torch.tensor([[True, True, False]]), torch.tensor([[True, True], [True, False]])
     assert maxsim_scores(queries, counted, passages, kept).tolist()[0] == pytest.approx([(1.0 + 0.8) / 2, (0.0 - 1.0) / 2])
 
 
-def test_other_right_passages_are_no_negatives():
+def test_other_relevant_passages_are_no_negatives():
     found = torch.tensor([[0.5, 0.9, 0.1]])
     alone = contrastive_loss(found, torch.tensor([[1.0, -1.0, 0.0]]), 0.1)
     against = contrastive_loss(found, torch.tensor([[1.0, 0.0, 0.0]]), 0.1)
@@ -67,7 +76,7 @@ def test_other_right_passages_are_no_negatives():
     assert against > alone
 
 
-def test_training_makes_the_loss_fall_and_leaves_the_lower_layers_alone(base, tmp_path):
+def test_late_training_lowers_the_loss_and_freezes_lower_layers(base, tmp_path):
     settings = replace(SETTINGS, steps=60, rate=5e-3)
     trainer = LateTrainer(base, [QUESTIONS], tmp_path, settings)
     lower = trainer.model.bert.layers[0].up.weight.clone()
@@ -76,7 +85,7 @@ def test_training_makes_the_loss_fall_and_leaves_the_lower_layers_alone(base, tm
     assert losses[-1] < losses[0] and torch.equal(trainer.model.bert.layers[0].up.weight, lower)
 
 
-def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(base, tmp_path):
+def test_a_stopped_late_run_ends_with_the_same_weights(base, tmp_path):
     whole = LateTrainer(base, [QUESTIONS, QUESTIONS[:3]], tmp_path / "whole", SETTINGS).run(lambda p: None)
 
     def stop(progress):
@@ -92,7 +101,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(base, tmp_path):
         assert torch.allclose(value, whole.state_dict()[name], atol=1e-6), name
 
 
-def test_another_run_or_a_damaged_checkpoint_is_refused(base, tmp_path):
+def test_the_checkpoint_of_another_late_run_or_a_damaged_one_is_refused(base, tmp_path):
     LateTrainer(base, [QUESTIONS], tmp_path, SETTINGS).save()
     with pytest.raises(ResumeError, match="another --out"):
         LateTrainer(base, [QUESTIONS], tmp_path, replace(SETTINGS, seed=1))
@@ -103,7 +112,7 @@ def test_another_run_or_a_damaged_checkpoint_is_refused(base, tmp_path):
         LateTrainer(base, [QUESTIONS], tmp_path, SETTINGS)
 
 
-def test_wrong_passages_share_words_and_are_not_right():
+def test_hard_negatives_share_words_and_are_not_relevant():
     passages = corpus(["red river", "river stone", "cloud"])
     (question,) = mine_hard_negatives(
         [{"query": "river stone", "positives": ["d1#1"]}, {"query": "x", "positives": ["gone"]}], passages
@@ -111,7 +120,7 @@ def test_wrong_passages_share_words_and_are_not_right():
     assert (question.right, question.wrong) == (["d1#1"], ["d0#1"])
 
 
-def test_quality_worked_by_hand():
+def test_retrieval_scores_of_a_small_case():
     rows = [{"positives": ["a"]}, {"positives": ["b", "c"]}, {"positives": ["z"]}, {"positives": ["k"]}]
     rankings = ["ab", "xc", "ab", "abcdefghijk"]
     assert score_rankings(rankings, rows) == pytest.approx((1 / 4, 2 / 4, (1 + 1 / 2 + 1 / 11) / 4))
@@ -123,10 +132,10 @@ def test_evaluation_ranks_every_passage():
     assert evaluate_retrieval(WordVectors(), passages, rows).recall1 == 1.0
 
 
-def test_a_broken_line_is_named(tmp_path):
+def test_a_broken_line_is_reported_with_its_number(tmp_path):
     path = tmp_path / "x.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"doc_id": "1", "text": "x"}\nbroken\n'))
-    with pytest.raises(InputError, match="x.jsonl.gz:2: not a JSON"):
+    with pytest.raises(InputError, match="x.jsonl.gz, line 2: not JSON"):
         read_corpus(path)
-    with pytest.raises(InputError, match="gone: cannot read"):
+    with pytest.raises(InputError, match="gone: no such file"):
         read_corpus(tmp_path / "gone")

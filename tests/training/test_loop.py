@@ -1,4 +1,4 @@
-"""The loop: its loss, its budget, and a resume after which nobody can tell that it was killed."""
+"""The training loop: loss, budget, and resumption with the same weights."""
 
 import math
 import shutil
@@ -126,7 +126,7 @@ def test_a_continued_run_that_is_killed_ends_with_the_same_weights(mpnet, data, 
     assert all(torch.equal(found[k], whole[k]) for k in whole)
 
 
-def test_a_change_of_another_run_or_without_a_place_is_refused(mpnet, data, tmp_path, stopped):
+def test_a_change_of_another_run_or_without_its_record_is_refused(mpnet, data, tmp_path, stopped):
     change, whole = stopped
     with pytest.raises(ResumeError, match="with settings"):
         Trainer(mpnet, data, tmp_path / "other", replace(LONG, seed=6), continue_from=change)
@@ -135,11 +135,11 @@ def test_a_change_of_another_run_or_without_a_place_is_refused(mpnet, data, tmp_
     longer = Trainer(mpnet, data, tmp_path / "longer", replace(LONG, tokens=10 * LONG.tokens), continue_from=change)
     assert longer.progress.share(longer.settings) == pytest.approx(read_change(change).about["progress"]["tokens"] / 400_000)
     write_change(tmp_path / "bare.safetensors", whole.model, mpnet)
-    with pytest.raises(ResumeError, match="does not say where its run stood"):
+    with pytest.raises(ResumeError, match="has no record of its run"):
         Trainer(mpnet, data, tmp_path / "other", LONG, continue_from=tmp_path / "bare.safetensors")
 
 
-def test_a_finished_run_does_nothing_more(base, data, tmp_path):
+def test_a_finished_run_takes_no_further_step(base, data, tmp_path):
     done = weights(Trainer(base, data, tmp_path, SETTINGS).run(silent))
     steps = []
     again = weights(Trainer(base, data, tmp_path, SETTINGS).run(steps.append))
@@ -190,7 +190,7 @@ def test_other_settings_refuse_the_checkpoint(base, data, tmp_path):
         Trainer(base, data, tmp_path, TrainSettings(tokens=40_000, seed=6, rate=1e-3))
 
 
-def test_a_damaged_checkpoint_is_named(base, data, tmp_path):
+def test_a_damaged_checkpoint_is_reported(base, data, tmp_path):
     Trainer(base, data, tmp_path, SETTINGS).save()
     path = tmp_path / "checkpoint.safetensors"
     path.write_bytes(path.read_bytes()[:-50])
@@ -223,7 +223,7 @@ def test_the_rate_rises_again_after_a_change_and_may_fall_to_nothing():
     assert again[10:] == plain[10:] and plain[-1] == 0.0
 
 
-def test_the_share_of_the_budget():
+def test_the_share_of_the_budget_is_that_of_tokens_or_minutes():
     assert TrainProgress(tokens=10).share(TrainSettings(tokens=40)) == 0.25
     assert TrainProgress(seconds=90.0).share(TrainSettings(minutes=3.0)) == 0.5
     assert TrainProgress(tokens=100).share(TrainSettings(tokens=40)) == 1.0

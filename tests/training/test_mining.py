@@ -1,4 +1,4 @@
-"""Mined examples: the hardest of several tries, balanced; and a short view's probabilities where the verifier is right there."""
+"""Mined examples: the hardest of several tries, balanced, and soft targets from shortened premises."""
 
 import gzip
 import json
@@ -53,7 +53,7 @@ def endless():
         yield recipe, {}, {}
 
 
-def test_the_least_likely_of_the_tries_is_taken_where_the_verifier_is_wrong():
+def test_mining_takes_the_least_probable_target_where_the_verifier_errs():
     rows = list(islice(mine_hard_examples(endless(), score, tries=6, block=8), 40))
     first = [tried({}, {}, random.Random(f"0:0:0:{k}")) for k in range(6)]
     hardest = min(first, key=lambda e: doubtful(e.claim))
@@ -65,7 +65,7 @@ def test_the_least_likely_of_the_tries_is_taken_where_the_verifier_is_wrong():
     assert rows == list(islice(mine_hard_examples(endless(), score, tries=6, block=8), 40))
 
 
-def test_a_view_is_kept_for_long_premises_where_the_short_one_is_judged_rightly():
+def test_soft_targets_come_from_correctly_judged_short_premises():
     wrong = Recipe(
         "wrong", "none", (), lambda row, other, rng: TrainingExample(LONG_TEXT, "", "claim 100", SUPPORTED), 1.0, "none"
     )
@@ -82,7 +82,7 @@ def test_a_view_is_kept_for_long_premises_where_the_short_one_is_judged_rightly(
     assert rows[0]["source"] == LONG_TEXT
 
 
-def test_the_short_view_holds_what_the_claim_speaks_of_in_its_order():
+def test_a_shortened_premise_keeps_the_relevant_sentences_in_order():
     example = TrainingExample(
         "The mill burned. It rained. The bridge fell in May. Cows grazed. The mayor left.",
         "",
@@ -94,7 +94,7 @@ def test_the_short_view_holds_what_the_claim_speaks_of_in_its_order():
     assert SHORT_VIEW_SENTENCES == 3
 
 
-def test_a_mined_row_is_the_example_again():
+def test_a_mined_row_restores_its_example():
     example = TrainingExample("A source.", "Who?", "He did.", UNSUPPORTED, ((0, 2),), (0.1, 0.6, 0.3))
     again = mined_example(json.loads(json.dumps(example_row(example, list(example.soft)))), {}, random.Random(0))
     assert again == example
@@ -119,6 +119,6 @@ def test_mined_files_are_drawn_and_recipes_are_left_out_by_name(data, tmp_path):
     assert set(drawn) <= {f"claim {i}" for i in range(40)} and len(set(drawn)) > 20
 
 
-def test_a_recipe_that_is_not_there_is_refused():
+def test_leaving_out_an_unknown_recipe_is_refused():
     with pytest.raises(InputError, match="no recipe 'WICE'"):
         choose_recipes(without=("WICE",))

@@ -1,4 +1,4 @@
-"""Statements said otherwise: the facts stay, and what is left out or exchanged is harmless."""
+"""Paraphrases keep the facts of a statement."""
 
 import random
 import re
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.text.quantities import find_dates, missing_date_share
-from knowhalu.training.paraphrase import (
+from knowhalu.training.edits import (
     detokenize,
     drop_details,
     move_adverbial,
@@ -39,7 +39,7 @@ RNG = random.Random(0)
         (move_adverbial, "In 2010, 2011 and 2012, it rained.", "In 2010, 2011 and 2012, it rained."),
     ],
 )
-def test_each_way_keeps_the_facts(way, text, new):
+def test_each_paraphrase_keeps_the_facts(way, text, new):
     assert way(text, random.Random(0)) == new
 
 
@@ -52,7 +52,7 @@ def test_each_way_keeps_the_facts(way, text, new):
         ("It was released on January 3, 1948, by a small firm.", {"January 3, 1948"}),
     ],
 )
-def test_a_shortened_statement_leaves_out_details_and_nothing_else(text, shorter):
+def test_drop_details_omits_details_only(text, shorter):
     found = {drop_details(text, random.Random(seed)) for seed in range(20)}
     assert any(all(d not in f for d in shorter) for f in found)
     words = [w.strip(".,").lower() for w in text.split()]
@@ -74,14 +74,14 @@ def test_any_text_can_be_rephrased_and_the_seed_decides(text, seed):
     assert rephrase(text, random.Random(seed)) == rephrase(text, random.Random(seed))
 
 
-def test_a_tokenized_news_text_reads_like_a_text_again():
+def test_detokenize_restores_news_text():
     raw = "<t> the firm -lrb- of rome -rrb- did n't pay $ 5 . </t> <t> `` it 's late , '' he said . </t>"
     assert detokenize(raw) == "The firm (of rome) didn't pay $5. \"it's late,\" he said."
     assert detokenize("Al- Qeed( born 1998) plays.") == "Al-Qeed (born 1998) plays."
 
 
 @given(st.text(alphabet="abc .,'`\"()", max_size=60))
-def test_tidying_loses_no_letter(text):
+def test_detokenize_keeps_every_letter(text):
     def letters(t):
         return re.sub(r"[^a-z]", "", t.lower())
 

@@ -1,4 +1,4 @@
-"""Batches that are made in a thread of their own: order, errors, and an end without waiting for anybody."""
+"""Batches made in another thread: order, errors, and a prompt end."""
 
 import threading
 
@@ -12,14 +12,14 @@ def failing(count):
     raise ValueError("a broken row")
 
 
-def test_batches_come_in_order_and_the_error_after_them():
+def test_prefetch_keeps_order_and_raises_errors_last():
     stream = prefetch(failing(5), size=2)
     assert [next(stream) for _ in range(5)] == [0, 1, 2, 3, 4]
     with pytest.raises(ValueError, match="a broken row"):
         next(stream)
 
 
-def test_an_error_that_nobody_takes_does_not_keep_the_thread():
+def test_prefetch_ends_its_thread_when_closed_before_an_error():
     threads = []
 
     def batches():

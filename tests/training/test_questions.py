@@ -1,4 +1,4 @@
-"""Evading answers: each way does what its name says, and neither truth nor length tells them from others."""
+"""Evading answers: each has its form, and neither truth nor length reveals them."""
 
 import random
 from statistics import mean
@@ -18,13 +18,13 @@ def questions(count=200):
     return [made for seed in range(count) if (made := ask_detail(TEXT, random.Random(seed))) is not None]
 
 
-def test_no_evading_answer_gives_what_is_asked_for():
+def test_no_evading_answer_contains_the_correct_one():
     for seed, made in enumerate(questions()):
         for way in EVASIONS:
             assert made.right not in way(made, random.Random(seed)), way.__name__
 
 
-def test_the_ways_do_what_they_say():
+def test_each_evasion_has_its_form():
     made = questions()[0]
     rng = random.Random(1)
     assert set(repeat_question(made, rng).lower().split()) & set(made.question.lower().split())
@@ -32,7 +32,7 @@ def test_the_ways_do_what_they_say():
     assert not any(c.isdigit() for c in name_category(made, rng))
 
 
-def test_answers_are_shown_without_a_source_and_wrong_ones_deliver_too():
+def test_evasion_examples_have_no_source_and_wrong_answers_are_on_target():
     found = [evasion_example({"text": TEXT}, OTHER, random.Random(seed)) for seed in range(400)]
     assert {e.premise for e in found} == {""}
     assert {e.target for e in found} == {SUPPORTED, NEUTRAL}
@@ -43,7 +43,7 @@ def test_answers_are_shown_without_a_source_and_wrong_ones_deliver_too():
     assert max(sizes.values()) < 3 * min(sizes.values())
 
 
-def test_of_written_answers_the_wrong_ones_deliver_and_refusals_do_not():
+def test_wrong_written_answers_are_on_target_and_refusals_are_not():
     labels = {"1815": "correct", "1816": "fabricated", "Long ago.": "off_target", "I cannot say.": "refusal"}
     row = {"question": "When?", "answers": [{"text": t, "label": label} for t, label in labels.items()]}
     found = {(e.claim, e.target) for e in (delivery_example(row, row, random.Random(s)) for s in range(100))}

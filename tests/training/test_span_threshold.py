@@ -1,9 +1,9 @@
-"""The border of marks: word F1 by hand, the best border over parts, and which claims it is fitted on."""
+"""The threshold of highlighted words: word F1, the best mean over recipes, and the claims it is fitted on."""
 
 import pytest
 
 from knowhalu.training.examples import CONTRADICTED, SUPPORTED, TrainingExample
-from knowhalu.training.span_threshold import (
+from knowhalu.training.thresholds import (
     THRESHOLD_GRID,
     ClaimWords,
     draw_wrong_claims,
@@ -16,7 +16,7 @@ CLAIM = "It was built in 1887, in Rome."
 READ = ClaimWords((False, True, True, False), (0.1, 0.3, 0.8, 0.6))
 
 
-def test_a_word_is_wrong_where_a_wrong_stretch_touches_it():
+def test_a_word_is_wrong_where_a_wrong_span_overlaps_it():
     at = CLAIM.index("1887")
     wrong = wrong_word_flags(CLAIM, ((at, at + 4), (24, 26)))
     assert [w for w, bad in zip(CLAIM.split(), wrong, strict=True) if bad] == ["1887,", "Rome."]
@@ -27,7 +27,7 @@ def test_f1_over_the_words_of_wrong_claims(border, f1):
     assert word_f1([READ], border) == pytest.approx(f1)
 
 
-def test_the_border_is_the_best_of_the_mean_over_parts_and_not_over_claims():
+def test_the_span_threshold_maximises_the_mean_f1_over_recipes():
     high = ClaimWords((False, True), (0.4, 0.9))
     low = ClaimWords((True, False), (0.2, 0.01))
     found = fit_span_threshold({"many": [high] * 50, "few": [low]})
@@ -36,7 +36,7 @@ def test_the_border_is_the_best_of_the_mean_over_parts_and_not_over_claims():
     assert found["fitted_on"]["few"] == {"claims": 1, "f1_at_0.5": 0.0, "f1_at_0.2": 1.0}
 
 
-def test_between_equal_borders_the_one_nearest_to_a_half_is_taken():
+def test_equal_span_thresholds_resolve_to_the_one_nearest_to_the_default():
     assert fit_span_threshold({"plain": [ClaimWords((True, False), (0.99, 0.01))]})["border"] == 0.5
     assert 0.5 in THRESHOLD_GRID
 
@@ -48,9 +48,9 @@ def test_only_wrong_claims_without_a_question_whose_wrong_words_are_known_are_us
         TrainingExample("s", "", "unknown", CONTRADICTED),
         TrainingExample("s", "asked?", "answer", CONTRADICTED, ((0, 2),)),
     ]
-    monkeypatch.setattr("knowhalu.training.span_threshold.draw_examples", lambda recipe, rows: iter(kinds * 40))
+    monkeypatch.setattr("knowhalu.training.thresholds.draw_examples", lambda recipe, rows: iter(kinds * 40))
     found = dict(draw_wrong_claims(lambda recipe: [], limit=35))
     assert found and "WiCE, unsupported tokens" not in found
     assert all([e.claim for e in part] == ["wrong"] * 35 for part in found.values())
-    monkeypatch.setattr("knowhalu.training.span_threshold.draw_examples", lambda recipe, rows: iter(kinds * 29))
+    monkeypatch.setattr("knowhalu.training.thresholds.draw_examples", lambda recipe, rows: iter(kinds * 29))
     assert not dict(draw_wrong_claims(lambda recipe: [], limit=100)), "too few"

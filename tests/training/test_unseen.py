@@ -1,4 +1,4 @@
-"""Held-out rows that overlap with what is trained on, or measured on, are not used to fit anything."""
+"""Held-out rows that overlap with training or evaluation texts are not used in any fit."""
 
 import gzip
 import json
@@ -31,8 +31,8 @@ def folder(tmp_path):
         row(text(HELD[0]), "A claim that nothing else of all this says."),
         row(text(HELD[1]), "The market was given by a king of old times."),
         row(text(FREE[0]), "The market was given by a king of old times."),
-        row(text(nearly), "This is said of a source that was trained on."),
-        row(text(nearly, " away."), "And this is said of the one that was."),
+        row(text(nearly), "This text is about a source that was trained on."),
+        row(text(nearly, " away."), "And this one is about the other that was."),
     ]
     for name in FILES:
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -51,5 +51,5 @@ def test_a_row_that_an_evaluation_file_holds_is_left_out(folder, tmp_path):
     assert not list(HeldOutRows(folder, tmp_path / "eval").of(FEVER))
 
 
-def test_rows_of_sources_that_are_trained_on_are_never_among_them(folder):
-    assert not list(HeldOutRows(folder).among([row(text(n), f"Said of {n} alone, as one may.") for n in FREE]))
+def test_training_sources_are_never_held_out_rows(folder):
+    assert not list(HeldOutRows(folder).among([row(text(n), f"A text about {n} alone, and no other.") for n in FREE]))

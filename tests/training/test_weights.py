@@ -1,4 +1,4 @@
-"""The mean of several verifiers' weights."""
+"""The mean of the weights of several verifiers."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ def folders(tmp_path):
     return found
 
 
-def test_every_weight_is_the_mean(folders):
+def test_averaged_weights_are_the_mean(folders):
     assert all((p == 2.0).all() for p in average_weights(folders).state_dict().values())
 
 
@@ -42,12 +42,12 @@ def test_shares_that_do_not_fit_are_refused(folders, shares):
         average_weights(folders, shares)
 
 
-def test_one_verifier_has_no_mean(folders):
+def test_averaging_one_verifier_is_refused(folders):
     with pytest.raises(InputError, match="at least two"):
         average_weights(folders[:1])
 
 
 def test_verifiers_of_another_shape_are_refused(folders, tmp_path):
     Verifier(Bert(replace(SHAPE, num_hidden_layers=2))).save(tmp_path / "other", PairTokenizer.load(tmp_path).tokenizer)
-    with pytest.raises(InputError, match="another shape"):
+    with pytest.raises(InputError, match="its shape differs"):
         average_weights([folders[0], tmp_path / "other"])

@@ -1,6 +1,11 @@
-"""Metrics with intervals, and what a detector gets that looks at length (and overlap) only."""
+"""What the benchmarks share: labelled rows with their groups, metrics with intervals, and files of results."""
 
+import gzip
+import json
+import os
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +15,61 @@ from sklearn.model_selection import GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from knowhalu.datasets.loading import load_samples, open_dataset, recognise_dataset
+from knowhalu.evaluation.bootstrap import group_keys, group_numbers
 from knowhalu.text.overlap import coverage
 from knowhalu.types import Sample
+
+CLAIM_FILES = """
+    nli_cad_snli nli_control fever_symmetric_v2 fm2 feverous_sent wice_claim_oracle scifact healthver qags_cnndm summedits8
+    summeval_conli begin
+""".split()
+PAIR_FILES = ("bump_pairs",)
+WRITTEN = ("written_claims", "written_answers")
+
+
+class EvalRow(NamedTuple):
+    """A sample, whether it is faithful, and its group: rows of one group are not independent."""
+
+    sample: Sample
+    faithful: bool
+    group: str
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """Read gzipped JSON lines."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def sample(key: str, source: str, response: str, question: str | None = None) -> Sample:
+    """Make a sample; a source of more than 120 words is searched as a document, a shorter one is read whole."""
+    long = len(source.split()) > 120
+    return Sample.model_validate(
+        {"id": key, "response": response, "question": question, "documents" if long else "knowledge": [source]}
+    )
+
+
+def rows_of(folder: Path, name: str) -> list[EvalRow]:
+    """Return the rows of one evaluation file, of all its splits; sources that begin alike are one group, and so is a claim."""
+    path = folder / f"{name}.jsonl.gz"
+    found = list(load_samples(open_dataset(recognise_dataset(path) or name, path, "all")))
+    numbers = group_numbers([source(s)[:200], *group_keys(s)] for s in found)
+    return [EvalRow(s, s.label == "faithful", str(number)) for s, number in zip(found, numbers, strict=True)]
+
+
+def source(sample: Sample) -> str:
+    """Return the text that a sample is checked by."""
+    return "\n".join([*(d.text for d in sample.documents), *sample.knowledge])
+
+
+def paper_pairs(folder: Path, task: str, split: str = "test") -> list[EvalRow]:
+    """Return the KnowHalu paper's own rows: task "qa" (given knowledge), "qa_index" (none) or "summary"."""
+    name, file = ("knowhalu-summarization", "summ") if task == "summary" else ("knowhalu-qa", "qa")
+    found = load_samples(open_dataset(name, folder / f"knowhalu_{file}_pairs.jsonl.gz", split))
+    bare = {"knowledge": ()} if task == "qa_index" else {}
+    return [EvalRow(s.model_copy(update=bare), s.label == "faithful", s.meta["pair"]) for s in found]
+
 
 Array = NDArray[np.float64]
 
@@ -66,3 +124,12 @@ def length_rule(train: tuple[Array, NDArray[np.bool_]], test: tuple[Array, NDArr
     lengths, faithful = train
     best = max(sorted({float(v) for v in lengths}), key=lambda n: balanced(faithful, lengths <= n))
     return best, balanced(test[1], test[0] <= best)
+
+
+def write_results(path: Path, found: Any, table: str) -> None:
+    """Write what was found as JSON, and its table as Markdown beside it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for place, text in ((path, json.dumps(found, indent=1) + "\n"), (path.with_suffix(".md"), table)):
+        beside = place.with_name(f"{place.name}.new")
+        beside.write_text(text, encoding="utf-8")
+        os.replace(beside, place)
