@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self
 
 from pydantic import AliasChoices, Field, model_validator
 
@@ -24,6 +24,10 @@ class _Result(Record):
         """Return all fields as plain data, ready for JSON."""
         fields: dict[str, Any] = json.loads(self.model_dump_json())
         return fields
+
+    def unwrap(self) -> Self:
+        """Return the result itself, where a Failure raises CheckFailed."""
+        return self
 
     def __str__(self) -> str:
         return repr(self)
@@ -178,15 +182,11 @@ class Verdict(_Explained, _Result):
     @classmethod
     def of(cls, sample: Sample, method: str, *, p_supported: float, threshold: float = 0.5, reason: str = "") -> "Verdict":
         """Make the verdict of a method that has one probability: a text under the threshold is hallucinated."""
-        wrong = p_supported < threshold
-        label = Label.INCORRECT if wrong else Label.CORRECT
+        wrong, text = p_supported < threshold, sample.response
+        label, confidence = (Label.INCORRECT, 1 - p_supported) if wrong else (Label.CORRECT, p_supported)
         reason = reason or f"P(supported) = {p_supported:.3f}, threshold {threshold:g}"
-        judgment = Judgment(
-            label=label, confidence=1 - p_supported if wrong else p_supported, p_supported=p_supported, rationale=reason
-        )
-        segment = Segment(
-            start=0, end=len(sample.response), text=sample.response, label=label, probability=1 - p_supported, base=judgment
-        )
+        judgment = Judgment(label=label, confidence=confidence, p_supported=p_supported, rationale=reason)
+        segment = Segment(start=0, end=len(text), text=text, label=label, probability=1 - p_supported, base=judgment)
         return cls(
             id=sample.id, task=sample.task, method=method, label=label, hallucinated=wrong,
             kind=HallucinationKind.FACTUAL if wrong else None, probability=1 - p_supported, reason=reason, segments=(segment,),
@@ -213,10 +213,6 @@ class Verdict(_Explained, _Result):
                 text += (" " * gap if gap < 3 else " … ".ljust(gap)) + part
         return text
 
-    def unwrap(self) -> Self:
-        """Return the verdict itself, where a Failure raises CheckFailed."""
-        return self
-
     def __repr__(self) -> str:
         decided = {True: "hallucinated", False: "faithful", None: "inconclusive"}[self.hallucinated]
         kind = f" ({self.kind})" if self.kind is not None else ""
@@ -234,17 +230,9 @@ class Failure(_Result):
     reason: str
     reply: str | None = None
 
-    @property
-    def hallucinated(self) -> None:
-        """Return None: a failure is no decision."""
-
-    @property
-    def label(self) -> None:
-        """Return None: a failure has no label."""
-
-    @property
-    def probability(self) -> None:
-        """Return None: a failure has no probability."""
+    hallucinated: ClassVar[None] = None
+    label: ClassVar[None] = None
+    probability: ClassVar[None] = None
 
     def unwrap(self) -> NoReturn:
         """Raise CheckFailed with the stage and the reason."""
@@ -258,8 +246,6 @@ class Failure(_Result):
 
 
 Outcome = Verdict | Failure
-
-
 RevisionStrategy = Literal["guarded", "conli", "factored", "self-correction"]
 """Strategies of revision: the guarded one of this project, and three published ones."""
 
@@ -322,10 +308,6 @@ class Revision(_Result):
     def edits(self) -> tuple[TextEdit, ...]:
         """Return the changes without their reasons."""
         return tuple(TextEdit(c.start, c.end, c.new) for c in self.changes)
-
-    def unwrap(self) -> Self:
-        """Return the revision itself, where a Failure raises CheckFailed."""
-        return self
 
     def __repr__(self) -> str:
         return f"Revision({self.id!r}: {self.status}, {len(self.changes)} changes, how={self.how!r}, method={self.method!r})"

@@ -27,7 +27,7 @@ def test_fitted_file_is_read_with_its_own_weights_only(load, script, folder):
     load(folder)
     (folder / "model.safetensors").unlink()
     (folder / "model.safetensors").write_bytes(b"other weights")
-    with pytest.raises(ModelError, match=f"fitted to other weights .* fit anew with scripts/{script}"):
+    with pytest.raises(ModelError, match=f"fitted to other weights .* Run scripts/{script}"):
         load(folder)
 
 
