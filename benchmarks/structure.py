@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
 TEST_FILES = ("tests/meta/test_floors.py", "tests/test_floors.py")
@@ -71,15 +71,13 @@ def circles(edges: list[Import]) -> list[list[str]]:
     return [sorted(group) for group in groups]
 
 
-def floors(root: Path) -> dict[str, int]:
-    """Return the floor of every room, 1 at the bottom, as a checkout's own test declares it."""
-    path = next(root / name for name in TEST_FILES if (root / name).exists())
-    declared = next(
-        node.value for node in ast.parse(path.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "FLOORS"
-    )  # fmt: skip
-    rooms: dict[str, int] = ast.literal_eval(declared)
-    return rooms
+def declared(root: Path, name: str) -> Any:
+    """Return a constant of a checkout's own test of the floors; None where it has none of this name."""
+    path = next(root / file for file in TEST_FILES if (root / file).exists())
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == name:
+            return ast.literal_eval(node.value)
+    return None
 
 
 def room_of(module: str) -> str:
@@ -101,9 +99,14 @@ def measure(root: Path) -> dict[str, str]:
     largest = max(lines, key=lines.__getitem__)
     length, function = max(functions)
     edges = list(imports(trees))
-    rooms = floors(root)
+    rooms: dict[str, int] = declared(root, "FLOORS")
+    options = declared(root, "OPTIONS") or set()  # modules without code of their room, which stand two floors up from the words
+
+    def floor(module: str) -> int:
+        return rooms["registry"] if module.partition(".")[2] in options else rooms[room_of(module)]
+
     between = [
-        (rooms[room_of(e.source)], rooms[room_of(e.target)], e)
+        (floor(e.source), floor(e.target), e)
         for e in edges
         if room_of(e.source) != room_of(e.target) and {room_of(e.source), room_of(e.target)} <= set(rooms)
     ]
