@@ -85,7 +85,7 @@ def test_halueval_figures_without_verdicts_on_matched_rows_are_withheld(job, mon
     usual = TrivialBaseline.check
 
     def check(self, sample):
-        if self.border == 3 and int(sample.id[5]) > 5:
+        if self.threshold == 3 and int(sample.id[5]) > 5:
             raise StageError("judge", "it fell over")
         return (yield from usual(self, sample))
 

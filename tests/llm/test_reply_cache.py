@@ -9,7 +9,7 @@ from knowhalu.build import build_engine
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import BackendError
 from knowhalu.llm.reply_cache import with_reply_cache
-from knowhalu.prompts.replies import generate_choice
+from knowhalu.methods.baselines.selfcheck import generate_choice
 from knowhalu.requests import Completion, Generate
 from knowhalu.results import Failure, Verdict
 from knowhalu.settings import Settings
