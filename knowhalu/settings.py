@@ -45,7 +45,7 @@ class Settings(Record):
     model_config = ConfigDict(extra="allow")
 
     method: str = Field("knowhalu", description="how to check")
-    reasoner: str = Field("encoder", description="who thinks inside the method")
+    reasoner: str = Field("encoder", description="the model inside the method: encoder or llm")
     profile: Path | None = Field(None, description="what `knowhalu calibrate` left: its method, thresholds and scaling are used")
     allow_fitted: bool = Field(False, description="use the profile also on rows that it was fitted on")
     knowhalu: KnowHaluOptions = KnowHaluOptions()

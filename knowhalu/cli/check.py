@@ -109,7 +109,7 @@ def _row(given: dict[str, Any]) -> dict[str, Any]:
     documents = [{"text": _text(d), **({"id": Path(d).name} if d != "-" else {})} for d in given["documents"]]
     names = [d.get("id") for d in documents]
     if len(set(names)) < len(names):
-        # files of the same name in two folders are told apart by their paths
+        # files of the same name in two folders are distinguished by their paths
         documents = [{**d, "id": path} for d, path in zip(documents, given["documents"], strict=True)]
     row = {name: given[name] for name in ("question", *RESPONSE_OPTIONS)}
     return {**row, "documents": documents, "knowledge": knowledge}

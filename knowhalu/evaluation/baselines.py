@@ -251,7 +251,7 @@ def baseline_warnings(comparison: Comparison, card: DatasetCard, subsets: Sequen
     if card.pairs and not any(s.name == LENGTH_MATCHED for s in subsets):
         yield "No pair of these rows is length-matched, so nothing can be said of a right and a wrong response of equal length."
     if bare:
-        yield f"{bare:,} rows bring no sources: what a method says of them comes from its index or its memory."
+        yield f"{bare:,} rows bring no sources, so a method judges them by its index or by the memory of its model."
     if not any(rule.method == RESPONSE_ONLY for rule in rules):
         yield f"{RESPONSE_ONLY} was not run: it needs rows of both labels and two groups that share no response."
 

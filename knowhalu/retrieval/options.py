@@ -40,7 +40,9 @@ class RetrievalOptions(Record):
         None, ge=0, description="weight of words beside 1 of vectors in a hybrid; None: 0.035 for scores, 1 for ranks"
     )
     token_encoder: str = Field("minilm-late", description='"minilm-late", or a ColBERT or PyLate folder, for mode "late"')
-    reranker: str | None = Field(None, description='"verifier", or the folder of a cross-encoder: it orders what was found anew')
+    reranker: str | None = Field(
+        None, description='"verifier", or the folder of a cross-encoder: it reranks the retrieved passages'
+    )
     rerank: int = Field(20, ge=1, le=1000, description="passages that a reranker reads for each query")
     rerank_weight: float | None = Field(
         None, ge=0, description="weight of the reranker beside the search; None: 0.8 for the verifier, others decide alone"

@@ -43,7 +43,7 @@ class TrivialOptions(Record):
 
 
 LexicalRule = Literal["copied", "dates", "numbers", "names"]
-"""What a rule looks at: sentences that stand in a source as they are, or what stands in none."""
+"""Rules by name: sentences copied from a source, and dates, numbers or names that no source contains."""
 
 
 class LexicalOptions(Record):

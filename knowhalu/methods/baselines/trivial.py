@@ -154,5 +154,5 @@ def overlap_baseline(options: TrivialOptions) -> TrivialBaseline:
 
 
 def novelty_baseline(options: TrivialOptions) -> TrivialBaseline:
-    """Make the rule on what stands in no source."""
+    """Make the rule on words, names and numbers that no source contains."""
     return TrivialBaseline(TRIVIAL_RULES["trivial-novelty"], options)

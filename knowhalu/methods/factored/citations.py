@@ -223,7 +223,7 @@ def _years(document: Document) -> set[str]:
 
 
 def _has_author(citation: Citation, document: Document) -> bool:
-    """Tell whether the last word of one of the authors stands in title or id."""
+    """Tell whether the title or the id contains the last word of one of the authors."""
     there = set(re.findall(r"[^\W\d_]+", _normalized_title(document)))
     for name in citation.names:
         last = re.findall(r"[^\W\d_]+", _normalized_title(Document(text="-", title=name.split()[-1])))

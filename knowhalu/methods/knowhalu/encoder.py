@@ -36,7 +36,7 @@ from knowhalu.types import (
     Step,
 )
 
-OFF_TOPIC_NOTE = "the sources speak of something else"
+OFF_TOPIC_NOTE = "the sources do not address it"
 OFF_TARGET_NOTE = "supported by the sources, but it does not answer the question"
 MISSES_QUESTION_NOTE = "the answer does not give what the question asks for"
 MIN_ON_TOPIC, MIN_ON_TOPIC_NAMELESS = 0.34, 0.2
