@@ -6,6 +6,7 @@ import pytest
 
 from knowhalu.build import build_method
 from knowhalu.calibration.run_settings import stored_run_settings
+from knowhalu.encoder.options import EncoderOptions, verifier_folder
 from knowhalu.errors import InputError, SettingsError
 from knowhalu.profiles import load_settings
 from knowhalu.registry import method_card
@@ -19,9 +20,13 @@ def broken(tmp_path, monkeypatch):
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-checks\nVersion: 2.0\n")
     points = "[knowhalu.methods]\nbroken = broken_checks:Broken\nalias = broken_alias:Renamed\nbare = broken_alias:Bare\n"
+    points += "leaving = broken_exit:Leaving\nmade = broken_alias:made\n[knowhalu.verifiers]\nno-path = broken_alias:Bare\n"
     (metadata / "entry_points.txt").write_text(points)
     (tmp_path / "broken_checks.py").write_text("import a_library_that_is_not_installed\n")
     (tmp_path / "broken_alias.py").write_text("class Renamed:\n    name = 'renamed'\nclass Bare:\n    name = 'bare'\n")
+    with (tmp_path / "broken_alias.py").open("a") as file:
+        file.write("class Made(Renamed):\n    name = 'made'\n    class Options: pass\nmade = Made()\n")
+    (tmp_path / "broken_exit.py").write_text("raise SystemExit(3)\n")
     monkeypatch.syspath_prepend(tmp_path)
     forget_extensions()
     yield tmp_path
@@ -46,8 +51,20 @@ def test_name_must_be_that_of_the_entry_point(broken):
 
 
 def test_class_must_be_a_method(broken):
-    with pytest.raises(SettingsError, match="subclass of knowhalu.extend.Method"):
-        method_card("bare")
+    for name in ("bare", "made"):
+        with pytest.raises(SettingsError, match="is no class with `Options`. Make it a subclass of knowhalu.extend.Method"):
+            method_card(name)
+
+
+def test_package_that_exits_at_import_does_not_end_the_command(broken, knowhalu):
+    with pytest.raises(SettingsError, match="SystemExit: 3.* pip uninstall broken-checks"):
+        method_card("leaving")
+    assert "trivial-length" in knowhalu("methods").stdout
+
+
+def test_verifier_that_is_no_path_is_refused(broken):
+    with pytest.raises(SettingsError, match="the verifier 'no-path' is no path of a folder"):
+        verifier_folder(EncoderOptions(folder="no-path"))
 
 
 @pytest.mark.parametrize("name", ["no_such_module_anywhere:Class", "json:NoSuchClass"])
