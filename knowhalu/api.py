@@ -253,6 +253,10 @@ def _make_sample(text: Row | str | None, fields: Mapping[str, Any]) -> Sample:
         if fields:
             raise InputError(f"a Sample was given together with {', '.join(fields)}. Set these fields in the Sample")
         return text
+    if text is not None and not isinstance(text, str | Mapping):
+        raise InputError(f"the text to check is a {type(text).__name__}. Give a text, a mapping of fields or a Sample")
+    if isinstance(text, str) and "response" in fields:
+        raise InputError("a text was given together with response. Give one of them")
     first = {"response": text} if isinstance(text, str) else dict(text or {})
     return read_row(first | dict(fields), "the arguments", "1")
 
