@@ -227,19 +227,19 @@ class Reviser(_Session[Revision]):
 
 def check(text: Row | str | None = None, /, *, settings: Settings | None = None, **fields: Unpack[TextFields]) -> Outcome:
     """Check one text, given as to `Checker.check`; models stay loaded between calls with the same settings."""
-    return _checker(settings or Settings()).check(text, **fields)
+    return _checker(merge_settings(settings, {})).check(text, **fields)
 
 
 def check_all(rows: Iterable[Row], *, settings: Settings | None = None) -> Iterator[Outcome]:
     """Check many rows, given as to `Checker.check_all`; models stay loaded between calls with the same settings."""
-    return _checker(settings or Settings()).check_all(rows)
+    return _checker(merge_settings(settings, {})).check_all(rows)
 
 
 def revise(
     text: Row | str | None = None, /, *, settings: Settings | None = None, **fields: Unpack[TextFields]
 ) -> RevisionOutcome:
     """Revise one text, given as to `Checker.check`; models stay loaded between calls with the same settings."""
-    return _checker(settings or Settings()).revise(text, **fields)
+    return _checker(merge_settings(settings, {})).revise(text, **fields)
 
 
 @lru_cache(maxsize=1)

@@ -129,10 +129,11 @@ def test_a_text_is_not_silently_replaced_by_a_field():
         ScriptedChecker().check("wrong", response="right")
 
 
-@pytest.mark.parametrize("settings", [{"method": "conli"}, 5])
+@pytest.mark.parametrize("settings", [{"method": "conli"}, {}, 5])
 def test_settings_of_another_type_are_refused(settings):
-    with pytest.raises(SettingsError, match="is neither Settings nor the path of a TOML file"):
-        Checker(settings)
+    for use in (Checker, lambda given: knowhalu.check(claim="c", settings=given)):
+        with pytest.raises(SettingsError, match="is neither Settings nor the path of a TOML file"):
+            use(settings)
 
 
 @pytest.mark.parametrize("kind", [
