@@ -52,11 +52,25 @@ def dataset_card(name_or_path: str) -> "DatasetCard":
 
 
 def _extension_card(name: str) -> "DatasetCard":
-    """Return the card of an installed data set, whose entry point is the fields of a card or the path of a TOML file."""
+    """Return the card of an installed data set, whose entry point is the fields of a card or the path of a TOML file.
+
+    Raises SettingsError where it is neither, InputError where the file cannot be used.
+    """
+    from pydantic import ValidationError
+
     from knowhalu.datasets.card import make_card
 
     source = load_extension("datasets", name)
-    return make_card(name, source, {}) if isinstance(source, Mapping) else read_card(Path(source), of_package=True)
+    if isinstance(source, str | Path):
+        return read_card(Path(source), of_package=True)
+    if not isinstance(source, Mapping):
+        raise SettingsError(f"the data set {name!r} is neither the fields of a card nor the path of a TOML file, but {source!r}")
+    try:
+        return make_card(name, source, {})
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the card"
+        raise SettingsError(f"the installed data set {name!r}, field {place!r}: {first['msg']}. See docs/datasets.md") from error
 
 
 def is_card_path(name: str) -> bool:
