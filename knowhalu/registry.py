@@ -229,6 +229,9 @@ def load_extension(kind: Kind, name: str) -> Any:
     point = _entry_points(kind).get(name)
     if point is None and not is_import_path(name):
         raise unknown_name(kind, name)
+    if len(points := _all_entry_points(kind).get(name, [])) > 1:
+        packages = " and ".join(sorted(p.dist.name if p.dist else p.module for p in points))
+        raise SettingsError(f"the packages {packages} each have a {KIND_NAMES[kind]} {name!r}. Remove all but one of them")
     if point is None:
         source, remedy = f"{KIND_NAMES[kind]} {name!r}", "Write it as module:Class, with a module that Python can import"
     else:
@@ -290,9 +293,17 @@ def extension_version(kind: Kind, name: str) -> str:
 @cache
 def _entry_points(kind: Kind) -> "Mapping[str, EntryPoint]":
     """List the entry points of a kind by name; reading the metadata of all packages takes a while, so built-ins never need it."""
+    return {name: points[0] for name, points in _all_entry_points(kind).items()}
+
+
+@cache
+def _all_entry_points(kind: Kind) -> "Mapping[str, list[EntryPoint]]":
     from importlib.metadata import entry_points
 
-    return {point.name: point for point in entry_points(group=f"knowhalu.{kind}")}
+    found: dict[str, list[EntryPoint]] = {}
+    for point in entry_points(group=f"knowhalu.{kind}"):
+        found.setdefault(point.name, []).append(point)
+    return found
 
 
 def import_object(place: str) -> Any:

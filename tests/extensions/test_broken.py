@@ -64,6 +64,16 @@ def test_package_that_exits_at_import_does_not_end_the_command(broken, knowhalu)
     assert "trivial-length" in knowhalu("methods").stdout
 
 
+def test_name_that_two_packages_have_is_refused(broken):
+    other = broken / "other_checks-1.0.dist-info"
+    other.mkdir()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: other-checks\nVersion: 1.0\n")
+    (other / "entry_points.txt").write_text("[knowhalu.methods]\nbare = other_checks:Bare\n")
+    forget_extensions()
+    with pytest.raises(SettingsError, match="the packages broken-checks and other-checks each have a method 'bare'"):
+        method_card("bare")
+
+
 def test_verifier_that_is_no_path_is_refused(broken):
     with pytest.raises(SettingsError, match="the verifier 'no-path' is no path of a folder"):
         verifier_folder(EncoderOptions(folder="no-path"))
