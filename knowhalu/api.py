@@ -227,19 +227,19 @@ class Reviser(_Session[Revision]):
 
 def check(text: Row | str | None = None, /, *, settings: Settings | None = None, **fields: Unpack[TextFields]) -> Outcome:
     """Check one text, given as to `Checker.check`; models stay loaded between calls with the same settings."""
-    return _checker(settings or Settings()).check(text, **fields)
+    return _checker(merge_settings(settings, {})).check(text, **fields)
 
 
 def check_all(rows: Iterable[Row], *, settings: Settings | None = None) -> Iterator[Outcome]:
     """Check many rows, given as to `Checker.check_all`; models stay loaded between calls with the same settings."""
-    return _checker(settings or Settings()).check_all(rows)
+    return _checker(merge_settings(settings, {})).check_all(rows)
 
 
 def revise(
     text: Row | str | None = None, /, *, settings: Settings | None = None, **fields: Unpack[TextFields]
 ) -> RevisionOutcome:
     """Revise one text, given as to `Checker.check`; models stay loaded between calls with the same settings."""
-    return _checker(settings or Settings()).revise(text, **fields)
+    return _checker(merge_settings(settings, {})).revise(text, **fields)
 
 
 @lru_cache(maxsize=1)
@@ -253,6 +253,10 @@ def _make_sample(text: Row | str | None, fields: Mapping[str, Any]) -> Sample:
         if fields:
             raise InputError(f"a Sample was given together with {', '.join(fields)}. Set these fields in the Sample")
         return text
+    if text is not None and not isinstance(text, str | Mapping):
+        raise InputError(f"the text to check is a {type(text).__name__}. Give a text, a mapping of fields or a Sample")
+    if isinstance(text, str) and "response" in fields:
+        raise InputError("a text was given together with response. Give one of them")
     first = {"response": text} if isinstance(text, str) else dict(text or {})
     return read_row(first | dict(fields), "the arguments", "1")
 

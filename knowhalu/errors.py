@@ -56,7 +56,9 @@ class CheckFailed(KnowHaluError):
     """A check or revision that ended as a Failure: raised by its `unwrap()`."""
 
     def __init__(self, id: str, stage: str, reason: str) -> None:
-        super().__init__(f"sample {id!r}: {stage}: {reason}")
+        # a reason may quote a server, whose text must not control the terminal that shows the traceback
+        shown = "".join(c if c.isprintable() else " " for c in f"{stage}: {reason}")
+        super().__init__(f"sample {id!r}: {shown}")
         self.id, self.stage, self.reason = id, stage, reason
 
 

@@ -25,7 +25,8 @@ Kind = Literal["methods", "llms", "retrievers", "datasets", "verifiers"]
 KIND_NAMES: Mapping[Kind, str] = {
     "methods": "method", "llms": "LLM backend", "retrievers": "retriever", "datasets": "data set", "verifiers": "verifier",
 }  # fmt: skip
-_WITH_OPTIONS: tuple[Kind, ...] = ("methods", "llms", "retrievers")
+_BASES: Mapping[Kind, str] = {"methods": "Method", "llms": "LLMBackend", "retrievers": "RetrieverBackend"}
+"""The base classes, in `knowhalu.extend`, of the kinds that have options."""
 _METHOD_ATTRIBUTES = ("name", "Options", "check", "reasoners", "needs", "cost", "needs_sources", "stages")
 _IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
@@ -228,6 +229,9 @@ def load_extension(kind: Kind, name: str) -> Any:
     point = _entry_points(kind).get(name)
     if point is None and not is_import_path(name):
         raise unknown_name(kind, name)
+    if len(points := _all_entry_points(kind).get(name, [])) > 1:
+        packages = " and ".join(sorted(p.dist.name if p.dist else p.module for p in points))
+        raise SettingsError(f"the packages {packages} each have a {KIND_NAMES[kind]} {name!r}. Remove all but one of them")
     if point is None:
         source, remedy = f"{KIND_NAMES[kind]} {name!r}", "Write it as module:Class, with a module that Python can import"
     else:
@@ -236,10 +240,12 @@ def load_extension(kind: Kind, name: str) -> Any:
         remedy = f"Repair the package, or remove it: pip uninstall {package}"
     try:
         extension = import_object(name) if point is None else point.load()
-    except Exception as error:  # noqa: BLE001 - an extension may raise anything while it is imported
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - an extension may raise anything while it is imported
         raise SettingsError(f"the {source} cannot be imported ({type(error).__name__}: {error}). {remedy}") from error
-    if point is not None and kind in _WITH_OPTIONS and extension_branch(extension) != name:
+    if point is not None and kind in _BASES and extension_branch(extension) != name:
         raise SettingsError(f"the {source} calls itself {extension.name!r}. Its `name` and its entry point must be the same")
+    if kind in _BASES and not (isinstance(extension, type) and isinstance(getattr(extension, "Options", None), type)):
+        raise SettingsError(f"the {source} is no class with `Options`. Make it a subclass of knowhalu.extend.{_BASES[kind]}")
     return extension
 
 
@@ -265,7 +271,7 @@ def extension_options(name: str, used: Mapping[Kind, str] = {}) -> Any:
     `used` are the names in use by kind, of which import paths are looked at as well.
     """
     extensions = []
-    for kind in _WITH_OPTIONS:
+    for kind in _BASES:
         given = used.get(kind, "")
         if name in _entry_points(kind):
             extensions.append(load_extension(kind, name))
@@ -287,9 +293,17 @@ def extension_version(kind: Kind, name: str) -> str:
 @cache
 def _entry_points(kind: Kind) -> "Mapping[str, EntryPoint]":
     """List the entry points of a kind by name; reading the metadata of all packages takes a while, so built-ins never need it."""
+    return {name: points[0] for name, points in _all_entry_points(kind).items()}
+
+
+@cache
+def _all_entry_points(kind: Kind) -> "Mapping[str, list[EntryPoint]]":
     from importlib.metadata import entry_points
 
-    return {point.name: point for point in entry_points(group=f"knowhalu.{kind}")}
+    found: dict[str, list[EntryPoint]] = {}
+    for point in entry_points(group=f"knowhalu.{kind}"):
+        found.setdefault(point.name, []).append(point)
+    return found
 
 
 def import_object(place: str) -> Any:

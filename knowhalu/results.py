@@ -9,6 +9,7 @@ from pydantic import AliasChoices, Field, model_validator
 from knowhalu.errors import CheckFailed
 from knowhalu.io.notebook import render_html, revision_html, verdict_html
 from knowhalu.text.edits import TextEdit, apply_edits
+from knowhalu.text.sentences import sanitize
 from knowhalu.types import Extraction, HallucinationKind, Judgment, Label, OptionalReason, Record, Relation, Sample, Task
 
 RELATION_PHRASES: Mapping[Relation, str] = {
@@ -239,7 +240,7 @@ class Failure(_Result):
         raise CheckFailed(self.id, self.stage, self.reason)
 
     def __repr__(self) -> str:
-        return f"Failure({self.id!r}: {self.stage}: {self.reason})"
+        return f"Failure({self.id!r}: {' '.join(sanitize(f'{self.stage}: {self.reason}').split())})"
 
     def _repr_html_(self) -> str:
         return render_html(repr(self), "", self.reply or "", ())

@@ -144,6 +144,9 @@ def merge_settings(settings: Settings | Path | str | None, options: Mapping[str,
 
     Raises SettingsError naming the setting.
     """
+    if settings is not None and not isinstance(settings, Settings | Path | str):
+        given = f"{type(settings).__name__} is neither Settings nor the path of a TOML file"
+        raise SettingsError(f"settings: a {given}. Give single settings by name: method=..., retrieval={{...}}")
     base = settings if isinstance(settings, Settings) else read_settings(None if settings is None else Path(settings))
     return _validate_settings(_merge(base.model_dump(exclude_unset=True), options), "settings") if options else base
 

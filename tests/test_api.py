@@ -118,6 +118,24 @@ def test_arguments_that_are_no_text_are_refused(fields, message):
         ScriptedChecker().check(Sample(response="r"), question="q")
 
 
+@pytest.mark.parametrize("text", [5, b"claim", ["claim"], 0])
+def test_a_positional_argument_of_another_type_is_refused(text):
+    with pytest.raises(InputError, match=f"the text to check is a {type(text).__name__}"):
+        ScriptedChecker().check(text)
+
+
+def test_a_text_is_not_silently_replaced_by_a_field():
+    with pytest.raises(InputError, match="together with response"):
+        ScriptedChecker().check("wrong", response="right")
+
+
+@pytest.mark.parametrize("settings", [{"method": "conli"}, {}, 5])
+def test_settings_of_another_type_are_refused(settings):
+    for use in (Checker, lambda given: knowhalu.check(claim="c", settings=given)):
+        with pytest.raises(SettingsError, match="is neither Settings nor the path of a TOML file"):
+            use(settings)
+
+
 @pytest.mark.parametrize("kind", [
     list, tuple, iter, lambda rows: [Sample(response=r["claim"]) for r in rows],
     lambda rows: Frame([(r["claim"], float("nan")) for r in rows]),
@@ -230,6 +248,14 @@ def test_outcomes_show_themselves_on_one_line():
     assert repr(VERDICT) == str(VERDICT) == "Verdict('1': hallucinated (factual), P(hallucinated)=0.97, method='scripted')"
     assert repr(FAILURE) == "Failure('2': judge: the reply has no label)"
     assert repr(revise("Mars is red. It is wrong.")).startswith("Revision(")
+
+
+def test_a_failure_that_quotes_a_server_controls_no_terminal():
+    failure = Failure(id="1", stage="generate", reason="HTTP 500: \x1b[2J\nboom\u202e")
+    assert repr(failure) == "Failure('1': generate: HTTP 500: \N{REPLACEMENT CHARACTER}[2J boom\N{REPLACEMENT CHARACTER})"
+    with pytest.raises(CheckFailed) as raised:
+        failure.unwrap()
+    assert str(raised.value).isprintable() and raised.value.reason == failure.reason
 
 
 def test_html_is_escaped_and_self_contained():

@@ -52,11 +52,25 @@ def dataset_card(name_or_path: str) -> "DatasetCard":
 
 
 def _extension_card(name: str) -> "DatasetCard":
-    """Return the card of an installed data set, whose entry point is the fields of a card or the path of a TOML file."""
+    """Return the card of an installed data set, whose entry point is the fields of a card or the path of a TOML file.
+
+    Raises SettingsError where it is neither, InputError where the file cannot be used.
+    """
+    from pydantic import ValidationError
+
     from knowhalu.datasets.card import make_card
 
     source = load_extension("datasets", name)
-    return make_card(name, source, {}) if isinstance(source, Mapping) else read_card(Path(source))
+    if isinstance(source, str | Path):
+        return read_card(Path(source), of_package=True)
+    if not isinstance(source, Mapping):
+        raise SettingsError(f"the data set {name!r} is neither the fields of a card nor the path of a TOML file, but {source!r}")
+    try:
+        return make_card(name, source, {})
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the card"
+        raise SettingsError(f"the installed data set {name!r}, field {place!r}: {first['msg']}. See docs/datasets.md") from error
 
 
 def is_card_path(name: str) -> bool:
@@ -64,10 +78,11 @@ def is_card_path(name: str) -> bool:
     return name.lower().endswith(CARD_SUFFIX)
 
 
-def read_card(path: Path) -> "DatasetCard":
+def read_card(path: Path, *, of_package: bool = False) -> "DatasetCard":
     """Read the card of a user's data set; its name is that of the file.
 
     Such a file has `task`, `response`, `sources`, `label`, `faithful` and `hallucinated`, or else `layouts` as in catalog.toml.
+    Only the file of an installed package may name functions of its own, as files are passed on together with their data.
     Raises InputError naming file and field.
     """
     from pydantic import ValidationError
@@ -83,12 +98,25 @@ def read_card(path: Path) -> "DatasetCard":
     except ValueError as error:
         raise InputError(f"{path}: not TOML ({error}). Write it as shown in docs/datasets.md.") from error
     try:
-        return make_card(path.stem, fields, _read_catalog()[0])
+        card = make_card(path.stem, fields, _read_catalog()[0])
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the card"
         message = first["msg"].removeprefix("Value error, ")
         raise InputError(f"{path}, field {place!r}: {message}. Write it as shown in docs/datasets.md.") from error
+    if not of_package:
+        _refuse_foreign_code(card, path)
+    return card
+
+
+def _refuse_foreign_code(card: "DatasetCard", path: Path) -> None:
+    """Raise InputError where a card names a function that the catalog does not use."""
+    known = [layout for own in dataset_cards().values() for layout in own.layouts]
+    for field in ("load", "rows"):
+        allowed = {"", *(getattr(layout, field) for layout in known)}
+        if named := sorted({getattr(layout, field) for layout in card.layouts} - allowed):
+            remedy = "Map the fields without code, or register the file in a package (docs/extending.md)"
+            raise InputError(f"{path}, field {field!r}: names code to import ({named[0]}), which a file cannot choose. {remedy}.")
 
 
 @cache

@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from knowhalu.errors import SettingsError
 from knowhalu.registry import is_known, load_extension
 from knowhalu.types import Record
 
@@ -24,11 +25,14 @@ class EncoderOptions(Record):
 def verifier_folder(options: EncoderOptions) -> Path:
     """Return the folder of the verifier: of the packaged one, of a path, or of an installed extension by its name.
 
-    Raises SettingsError where an extension cannot be imported.
+    Raises SettingsError where an extension cannot be imported, or is no path.
     """
     folder = options.folder
     if folder is None:
         return PACKAGED_VERIFIER
     if folder.is_dir() or not is_known("verifiers", str(folder)):
         return folder
-    return Path(load_extension("verifiers", str(folder)))
+    found = load_extension("verifiers", str(folder))
+    if not isinstance(found, str | Path):
+        raise SettingsError(f"the verifier {str(folder)!r} is no path of a folder, but {found!r}. See docs/extending.md")
+    return Path(found)

@@ -120,6 +120,8 @@ class Engine(Generic[R]):
         try:
             meter = _UsageMeter()
             verdict = await self._converse(sample, backends, meter)
+            if getattr(verdict, "id", None) != sample.id:
+                raise StageError("internal", f"the method returned {verdict!r:.200}, which is no result of this sample")
             index = self.index if meter.searched_index else None
             return verdict.model_copy(update={"usage": meter.usage(), "seconds": meter.seconds(), "index": index})
         except StageError as error:
@@ -131,7 +133,11 @@ class Engine(Generic[R]):
 
     async def _converse(self, sample: Sample, backends: dict[type, AsyncBackend], meter: "_UsageMeter") -> R:
         """Run one conversation to its end: pass each request to its backend, and the reply or the error back."""
-        with closing(self.method.check(sample)) as conversation:
+        checking = self.method.check(sample)
+        if not isinstance(checking, Generator):
+            reason = "`check` is not a generator: it yields no request. Write `yield from ask(...)`, or `yield` in a branch"
+            raise StageError("internal", f"{reason} that is never reached")
+        with closing(checking) as conversation:
             try:
                 request = next(conversation)
                 while True:

@@ -64,6 +64,13 @@ def split_address(url: str) -> SplitResult:
     return parts
 
 
+def hide_password(url: str) -> str:
+    """Return the URL as messages and stored outcomes may show it: without a user's name and password."""
+    before, at, after = url.rpartition("@")
+    scheme, slashes, user = before.partition("://")
+    return f"{scheme}://{after}" if at and slashes and "/" not in user else url
+
+
 class Exchange(NamedTuple):
     """What one request and its reply may take, and the remedies to name where they fail."""
 

@@ -45,6 +45,7 @@ class JsonClient:
 
     def __init__(self, options: LLMOptions, sleep: Sleep = asyncio.sleep) -> None:
         self.options, self.url, self._sleep = options, options.url.rstrip("/"), sleep
+        self.shown_url = http.hide_password(self.url)
         self._exchange = http.Exchange(
             options.timeout,
             MAX_REPLY_BYTES,
@@ -72,24 +73,26 @@ class JsonClient:
             await pool.client.aclose()
 
     async def _send(self, method: str, path: str, body: bytes | None, read: ReplyParser[T]) -> T:
-        url, options = self.url + path, self.options
+        options = self.options
         rule = http.retry_options(options.retries, max_wait=options.timeout)
         try:
-            return await tenacity.AsyncRetrying(sleep=self._sleep, **rule)(self._send_once, method, url, body, read)
+            return await tenacity.AsyncRetrying(sleep=self._sleep, **rule)(self._send_once, method, path, body, read)
         except TransientFault as fault:
             reason = fault.explain(options.retries, options.timeout)
-            raise BackendError("generate", f"{url}: {reason}", reply=fault.reply) from fault
+            raise BackendError("generate", f"{self.shown_url}{path}: {reason}", reply=fault.reply) from fault
 
-    async def _send_once(self, method: str, url: str, body: bytes | None, read: ReplyParser[T]) -> T:
-        pool = self._pool()
+    async def _send_once(self, method: str, path: str, body: bytes | None, read: ReplyParser[T]) -> T:
+        pool, url = self._pool(), self.shown_url + path
         try:
             async with pool.slots:
-                reply = await http.send_async(pool.client, method, url, body, self._exchange)
+                reply = await http.send_async(pool.client, method, self.url + path, body, self._exchange)
         except http.ReplyTooLong as error:
             reason = f"{url}: the reply is longer than {self._exchange.max_bytes // 2**20} MB"
             raise ReplyError("generate", reason, reply=error.start.decode("utf-8", "replace")) from error
         text = reply.body.decode("utf-8", "replace")
         if reply.status != 200:
+            if key := read_api_key(self.options):  # a server may quote it, and failures are stored
+                text = text.replace(key, "***")
             raise self._refusal(reply, text, url)
         try:
             payload = json.loads(text)
@@ -113,7 +116,7 @@ class JsonClient:
             try:
                 http.split_address(self.url)
             except ValueError as error:
-                raise SettingsError(f"llm.url: {self.url!r} is not an address; write it as http://HOST:PORT/v1") from error
+                raise SettingsError(f"llm.url: {self.shown_url!r} is not an address; write it as http://HOST:PORT/v1") from error
             key = read_api_key(self.options)
             headers = {"Authorization": f"Bearer {key}"} if key else {}
             client = httpx2.AsyncClient(**http.client_options(self.options.timeout, headers))

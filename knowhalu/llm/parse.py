@@ -172,7 +172,7 @@ def error_text(body: str) -> str:
     """Extract the message from the body of an error, JSON or not."""
     try:
         payload = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return " ".join(body.split())[:300]
     for name in ("error", "message", "detail"):
         if isinstance(payload, dict) and payload.get(name):

@@ -91,7 +91,7 @@ class ServerBackend:
                 raise BackendError("generate", reason, reply=error.reply) from error
         names = [str(card.get("id")) for card in self._cards]
         if not options.model and len(names) != 1:
-            raise BackendError("generate", f"{options.url}: {_list_models(names)}. Set llm.model to the one to use")
+            raise BackendError("generate", f"{self._client.shown_url}: {_list_models(names)}. Set llm.model to the one to use")
         model = options.model or names[0]
         card = next((c for c in self._cards if c.get("id") == model), self._cards[0] if self._cards else {})
         dialect = DIALECTS.get(str(card.get("owned_by")), UNKNOWN_DIALECT)
@@ -150,7 +150,7 @@ class ServerBackend:
         reason = f"the reply is none of {', '.join(search.choices)}, and has no log-probabilities"
         used = f"{session.dialect.name} was used with llm.constrain = {session.constrain!r}"
         raise ReplyError(
-            "generate", f"{self.options.url}: {reason}. {used}; try another value, or another server", reply=reply.text
+            "generate", f"{self._client.shown_url}: {reason}. {used}; try another value, or another server", reply=reply.text
         )
 
     async def _post(
@@ -173,7 +173,7 @@ class ServerBackend:
         names = [str(card.get("id")) for card in self._cards]
         if error.status != 404 or not self.options.model or self.options.model in names or not names:
             return error
-        reason = f"{self.options.url}: no model {self.options.model!r} here; {_list_models(names)}. Set llm.model"
+        reason = f"{self._client.shown_url}: no model {self.options.model!r} here; {_list_models(names)}. Set llm.model"
         return BackendError("generate", reason, reply=error.reply)
 
 

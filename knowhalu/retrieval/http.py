@@ -46,7 +46,7 @@ class HttpRetriever:
         method: Literal["GET", "POST"] = "GET",
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.url, self.method = url, method
+        self.url, self.shown_url, self.method = url, http.hide_password(url), method
         self._address, self._retries, self._concurrency = _parse_address(url), retries, concurrency
         self._exchange = http.Exchange(
             timeout,
@@ -78,10 +78,10 @@ class HttpRetriever:
             body = tenacity.Retrying(sleep=self._sleep, **self._retry)(self._send, client, query, k)
         except TransientFault as fault:
             reason = fault.explain(self._retries, self._exchange.timeout)
-            raise BackendError(STAGE, f"{self.url}: {reason}", reply=fault.reply) from fault
+            raise BackendError(STAGE, f"{self.shown_url}: {reason}", reply=fault.reply) from fault
         except http.ReplyTooLong as error:
-            raise BackendError(STAGE, f"{self.url}: the reply is longer than {MAX_REPLY_BYTES:,} bytes") from error
-        return parse_search_reply(body, k, self.url)
+            raise BackendError(STAGE, f"{self.shown_url}: the reply is longer than {MAX_REPLY_BYTES:,} bytes") from error
+        return parse_search_reply(body, k, self.shown_url)
 
     def _send(self, client: httpx2.Client, query: str, k: int) -> bytes:
         parameters = urllib.parse.urlencode({"query": query, "k": str(k)}, errors="replace")
@@ -99,7 +99,7 @@ class HttpRetriever:
         reason = f"HTTP {reply.status}"
         if reply.status in TOO_LONG_STATUS or len(url) > MAX_GET_BYTES:
             reason += f": a query of {len(query):,} characters is too long for this server. Shorten it"
-        raise BackendError(STAGE, f"{self.url}: {reason}", reply=text)
+        raise BackendError(STAGE, f"{self.shown_url}: {reason}", reply=text)
 
 
 def _parse_address(url: str) -> str:

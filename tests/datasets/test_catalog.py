@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from knowhalu.cli.main import main
-from knowhalu.datasets.catalog import dataset_card, dataset_cards, dataset_titles
+from knowhalu.datasets.catalog import dataset_card, dataset_cards, dataset_titles, read_card
 from knowhalu.datasets.loading import load_samples, open_dataset
 from knowhalu.datasets.mapping import row_converter
 from knowhalu.errors import InputError, SettingsError
@@ -88,6 +88,17 @@ def test_faulty_card_is_refused_with_file_and_field(card_file, text, message):
     with pytest.raises(InputError) as caught:
         dataset_card(str(card_file(text)))
     assert "my-set.toml" in str(caught.value) and message in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("field", ["load", "rows"])
+def test_card_given_by_its_path_cannot_choose_the_code_to_import(card_file, rows, tmp_path, monkeypatch, field):
+    (tmp_path / "trap.py").write_text("raise SystemExit('imported')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    cards = {"load": 'task = "rag"\nfields = ["output"]\nload = "trap:f"', "rows": CARD + 'rows = "trap:f"'}
+    card = card_file(cards[field])
+    with pytest.raises(InputError, match=rf"my-set.toml, field '{field}': names code to import \(trap:f\)"):
+        list(load_samples(open_dataset(str(card), rows)))
+    assert read_card(card, of_package=True).layouts
 
 
 def test_missing_card_is_refused(tmp_path):

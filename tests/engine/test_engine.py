@@ -147,6 +147,30 @@ def test_broken_method_is_a_failure_of_each_sample(method):
     assert [type(o) for o in outcomes] == [Failure] * 3
 
 
+class WithoutYield:
+    name = "plain"
+
+    def check(self, s):
+        return verdict(s)
+
+
+class OtherSample:
+    name = "confused"
+
+    def check(self, s):
+        return verdict(s.model_copy(update={"id": "another"}))
+        yield
+
+
+@pytest.mark.parametrize(
+    ("method", "reason"), [(WithoutYield(), "`check` is not a generator"), (OtherSample(), "is no result of this sample")]
+)
+def test_mistake_of_a_method_is_explained(method, reason):
+    (outcome,) = engine(method, Blocking()).run(samples(1))
+    assert isinstance(outcome, Failure) and reason in outcome.reason
+    assert outcome.id == next(iter(samples(1))).id
+
+
 @pytest.mark.parametrize("replies", [lambda n: [], lambda n: None, lambda n: [1] * (n + 1), lambda n: [StopIteration()] * n])
 def test_wrong_number_of_replies_fails_every_request(replies):
     class Wrong:

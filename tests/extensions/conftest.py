@@ -25,7 +25,7 @@ def site(tmp_path_factory):
 
 
 def forget_extensions():
-    for cached in (registry._entry_points, registry.load_extension, registry._extension_card):
+    for cached in (registry._entry_points, registry._all_entry_points, registry.load_extension, registry._extension_card):
         cached.cache_clear()
     importlib.invalidate_caches()
 

@@ -6,6 +6,8 @@ import pytest
 
 from knowhalu.build import build_method
 from knowhalu.calibration.run_settings import stored_run_settings
+from knowhalu.datasets.catalog import dataset_card
+from knowhalu.encoder.options import EncoderOptions, verifier_folder
 from knowhalu.errors import InputError, SettingsError
 from knowhalu.profiles import load_settings
 from knowhalu.registry import method_card
@@ -19,9 +21,14 @@ def broken(tmp_path, monkeypatch):
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-checks\nVersion: 2.0\n")
     points = "[knowhalu.methods]\nbroken = broken_checks:Broken\nalias = broken_alias:Renamed\nbare = broken_alias:Bare\n"
+    points += "leaving = broken_exit:Leaving\nmade = broken_alias:made\n[knowhalu.verifiers]\nno-path = broken_alias:Bare\n"
+    points += "[knowhalu.datasets]\nno-card = broken_alias:Bare\nbad-card = broken_alias:CARD\n"
     (metadata / "entry_points.txt").write_text(points)
     (tmp_path / "broken_checks.py").write_text("import a_library_that_is_not_installed\n")
     (tmp_path / "broken_alias.py").write_text("class Renamed:\n    name = 'renamed'\nclass Bare:\n    name = 'bare'\n")
+    with (tmp_path / "broken_alias.py").open("a") as file:
+        file.write("class Made(Renamed):\n    name = 'made'\n    class Options: pass\nmade = Made()\nCARD = {'task': 'chat'}\n")
+    (tmp_path / "broken_exit.py").write_text("raise SystemExit(3)\n")
     monkeypatch.syspath_prepend(tmp_path)
     forget_extensions()
     yield tmp_path
@@ -46,14 +53,44 @@ def test_name_must_be_that_of_the_entry_point(broken):
 
 
 def test_class_must_be_a_method(broken):
-    with pytest.raises(SettingsError, match="subclass of knowhalu.extend.Method"):
+    for name in ("bare", "made"):
+        with pytest.raises(SettingsError, match="is no class with `Options`. Make it a subclass of knowhalu.extend.Method"):
+            method_card(name)
+
+
+def test_package_that_exits_at_import_does_not_end_the_command(broken, knowhalu):
+    with pytest.raises(SettingsError, match="SystemExit: 3.* pip uninstall broken-checks"):
+        method_card("leaving")
+    assert "trivial-length" in knowhalu("methods").stdout
+
+
+def test_name_that_two_packages_have_is_refused(broken):
+    other = broken / "other_checks-1.0.dist-info"
+    other.mkdir()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: other-checks\nVersion: 1.0\n")
+    (other / "entry_points.txt").write_text("[knowhalu.methods]\nbare = other_checks:Bare\n")
+    forget_extensions()
+    with pytest.raises(SettingsError, match="the packages broken-checks and other-checks each have a method 'bare'"):
         method_card("bare")
+
+
+def test_verifier_that_is_no_path_is_refused(broken):
+    with pytest.raises(SettingsError, match="the verifier 'no-path' is no path of a folder"):
+        verifier_folder(EncoderOptions(folder="no-path"))
 
 
 @pytest.mark.parametrize("name", ["no_such_module_anywhere:Class", "json:NoSuchClass"])
 def test_import_path_that_does_not_exist_is_refused(name):
     with pytest.raises(SettingsError, match="cannot be imported"):
         method_card(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("no-card", "is neither the fields of a card nor"), ("bad-card", "'bad-card', field 'task'")]
+)
+def test_data_set_that_is_no_card_is_refused(broken, name, message):
+    with pytest.raises(SettingsError, match=message):
+        dataset_card(name)
 
 
 def test_stored_outcomes_cannot_choose_the_code_to_import(tmp_path):

@@ -8,6 +8,7 @@ from knowhalu.errors import BackendError, ReplyError, SettingsError
 from knowhalu.io import http
 from knowhalu.llm.client import read_api_key
 from knowhalu.llm.options import LLMOptions
+from knowhalu.llm.parse import error_text
 from knowhalu.llm.server_backend import ServerBackend
 from knowhalu.requests import Generate
 from tests.support.fake_server import FakeServer, running
@@ -24,7 +25,7 @@ def server_for(fake, **options):
     async def at_once(seconds):
         fake.waits = [*getattr(fake, "waits", []), seconds]
 
-    return ServerBackend(LLMOptions(url=fake.url, **options), sleep=at_once)
+    return ServerBackend(LLMOptions(**{"url": fake.url, **options}), sleep=at_once)
 
 
 @pytest.fixture(params=[(kind, template) for kind in KINDS for template in (True, False)], ids=lambda p: f"{p[0]}-{p[1]}")
@@ -218,6 +219,21 @@ def test_the_key_comes_from_the_environment(fake, monkeypatch):
     monkeypatch.setenv("MY_KEY", " secret\r")
     ask(fake, FREE, api_key_env="MY_KEY")
     assert fake.requests[-1].headers["authorization"] == "Bearer secret"
+
+
+def test_neither_key_nor_password_is_shown_or_stored(fake, monkeypatch):
+    monkeypatch.setenv("MY_KEY", "sk-secret")
+    fake.strike("model", status(401, {"error": {"message": "Incorrect API key provided: sk-secret"}}), forever=True)
+    url = fake.url.replace("://", "://me:pass-word@")
+    (error,) = ask(fake, FREE, api_key_env="MY_KEY", url=url)
+    assert isinstance(error, BackendError)
+    shown = f"{error} {error.reply}"
+    assert "Incorrect API key provided: ***" in shown and fake.url in shown
+    assert "secret" not in shown and "pass-word" not in shown
+
+
+def test_a_deeply_nested_error_is_quoted():
+    assert error_text("[" * 200_000).startswith("[[[")
 
 
 def test_a_key_that_cannot_be_sent_is_named(monkeypatch):

@@ -140,6 +140,15 @@ def _known(weights: Mapping[str, float]) -> dict[str, float]:
     return found
 
 
+def has_old_features(folder: Path) -> bool:
+    """Tell whether the weights in a folder were fitted on features of `OLD_NAMES`; False where there is no such file."""
+    try:
+        text = (folder / "judgment.json").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return False
+    return any(f'"{name}"' in text for name in OLD_NAMES)
+
+
 class JudgmentModel:
     """The weights for each task and form, and the thresholds of the aggregation, from `judgment.json`.
 
