@@ -21,7 +21,7 @@ RULES_STAGE, ENCODER_STAGE, LLM_STAGE = "rules", "encoder", "llm"
 class CascadeOptions(Record):
     """Options of the cascade: rules, then the encoder, then the language model for what the encoder leaves undecided."""
 
-    rules: str = Field("lexical", description="a method that nobody thinks in, which begins; empty: the encoder begins")
+    rules: str = Field("lexical", description="a rule without a model, which runs first; empty: the encoder runs first")
     encoder: str = Field("knowhalu", min_length=1, description="the method by the encoder")
     llm: str = Field("knowhalu", min_length=1, description="the method by the language model, with --reasoner llm")
     low: float = Field(0.2, ge=-1.0, le=1.0, description="the encoder decides P(hallucinated) of at most this as faithful")
