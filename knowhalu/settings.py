@@ -194,6 +194,8 @@ def _validate_settings(tree: dict[str, Any], source: str) -> Settings:
         first = error.errors()[0]
         name = ".".join(str(key) for key in first["loc"])
         if first["type"] != "extra_forbidden":
-            raise SettingsError(f"{source}: {name}: {first['msg']} (got {first['input']!r}).") from error
+            raise SettingsError(
+                f"{source}: {name}: {first['msg'].removeprefix('Value error, ')} (got {first['input']!r})."
+            ) from error
         remedy = f"{_suggest_setting(first['loc'])} See `knowhalu settings` for all names."
         raise SettingsError(f"{source}: {name}: no such setting (got {first['input']!r}).{remedy}") from error

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from knowhalu.cli.main import main
 
-LENGTH = ("--method", "trivial-length", "--set", "trivial.border=1")
+LENGTH = ("--method", "trivial-length", "--set", "trivial.threshold=1")
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_a_profile_is_written_and_applied(run, tmp_path):
 
 @pytest.mark.parametrize(
     ("output", "said"),
-    [("in.jsonl", "Let it end in .toml"), ("p.json", "Let it end in .toml"), ("mine.toml", "exists and is not a profile"),
+    [("in.jsonl", "Use the suffix .toml"), ("p.json", "Use the suffix .toml"), ("mine.toml", "exists and is not a profile"),
      ("data.toml", "data.json: exists and is not the figures of a profile"), ("rows.toml", "rows.json: is an input")],
 )  # fmt: skip
 def test_calibrate_overwrites_no_other_file(run, tmp_path, output, said):

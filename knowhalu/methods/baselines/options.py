@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from knowhalu.types import Record
 
@@ -40,8 +40,11 @@ class BaselineOptions(Record):
 class TrivialOptions(Record):
     """Threshold of a trivial rule; it has no default: give it, or fit it on labelled rows with `knowhalu compare`."""
 
-    border: float | None = Field(
-        None, allow_inf_nan=False, description="value above (or below) which a text counts as hallucinated"
+    threshold: float | None = Field(
+        None,
+        allow_inf_nan=False,
+        validation_alias=AliasChoices("threshold", "border"),
+        description="value above (or below) which a text counts as hallucinated",
     )
     direction: Literal["over", "under"] | None = Field(
         None,
