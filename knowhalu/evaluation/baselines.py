@@ -266,7 +266,7 @@ def _methods_below_best_rule(comparison: Comparison, rules: Sequence[MethodResul
             continue
         lower = figure.value if figure.low is None else figure.low
         if lower <= best:
-            what = "does not beat" if figure.value <= best else "does not surely beat"
+            what = "does not beat" if figure.value <= best else "does not clearly beat"
             shares = f"{100 * figure.value:.1f} % against {100 * best:.1f} %"
             yield f"{result.name} {what} {rules[0].name}: {shares} average accuracy."
 

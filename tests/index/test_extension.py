@@ -94,7 +94,7 @@ def test_deleting_keeps_parts_and_adding_needs_an_extension(folder: Path, words:
     found = LexicalIndex.open(open_stored_passages(folder)).search(["iceberg"], 20)[0]
     assert {p.document for p in found} == {r.id for r in added}
     compact_index(folder)
-    with pytest.raises(IndexFormatError, match="changed since"):
+    with pytest.raises(IndexFormatError, match="outdated lexical part"):
         LexicalIndex.open(open_stored_passages(folder))
     extend_index(open_stored_passages(folder), "lexical", build_lexical_part)
     assert LexicalIndex.open(open_stored_passages(folder)).search(["iceberg"], 20) == [found]
