@@ -153,7 +153,7 @@ def _suggest_name(name: str, known: tuple[str, ...]) -> str:
 def _single_field(given: Mapping[str, Any], names: tuple[str, ...], place: str) -> str | None:
     present = [n for n in names if n in given]
     if len(present) > 1:
-        raise _field_error(place, present[1], f"is given in addition to {present[0]!r}, and both mean the same", "Keep one of them")
+        raise _field_error(place, present[1], f"means the same as {present[0]!r}, and both are given", "Keep one of them")
     return present[0] if present else None
 
 
