@@ -29,7 +29,7 @@ from knowhalu.results import Usage, Verdict  # noqa: E402
 from knowhalu.types import Sample  # noqa: E402
 
 BLOCK = 16
-NEEDED = {"trivial": ("trivial.border=0.5",)}
+NEEDED = {"trivial": ("trivial.threshold=0.5",)}
 """Settings without which the methods of a branch refuse to be made."""
 
 

@@ -146,7 +146,7 @@ class Checker(_Session[Verdict]):
         if shared := read_profile(profile).data.shared(contents):
             rows = f"{shared:,} row{'s' * (shared > 1)}"
             remedy = "Check other rows, or, where no figure is to come of it, add --allow-fitted"
-            raise InputError(f"{place}: the profile {profile} was fitted on {rows} of it, so figures look too good. {remedy}.")
+            raise InputError(f"{place}: the profile {profile} was fitted on {rows} of it, so figures are optimistic. {remedy}.")
 
     def check(self, text: Row | str | None = None, /, **fields: Unpack[TextFields]) -> Outcome:
         """Check one text, given as a Sample, a mapping, or by its fields; an error of the check is returned as a Failure.

@@ -176,7 +176,7 @@ def reasoner_of(settings: Settings) -> str:
         return settings.reasoner if card.reasoners else ""
     others = " or ".join(f"--reasoner {name}" for name in card.reasoners)
     if settings.reasoner in REASONERS:
-        raise SettingsError(f"{settings.method} does not work with reasoner {settings.reasoner!r}. Use {others}")
+        raise SettingsError(f"{settings.method} does not support the reasoner {settings.reasoner!r}. Use {others}")
     raise SettingsError(f"unknown reasoner {settings.reasoner!r}. Use {others}")
 
 
@@ -200,7 +200,7 @@ def stage_settings(settings: Settings) -> dict[str, Settings]:
         reasoner = {"reasoner": stage} if stage in REASONERS else {}
         stages[stage] = settings.model_copy(update={"method": name, "profile": None, **reasoner})
         if method_card(name).stages or (stage not in REASONERS and reasoner_of(stages[stage])):
-            rule = "a method of one stage" if stage in REASONERS else "a rule without a reasoner"
+            rule = "a method of one stage" if stage in REASONERS else "a method without a reasoner"
             raise SettingsError(f"{card.options}.{stage}: {name!r} cannot be this stage. Name {rule}; see `knowhalu methods`")
     return stages
 

@@ -62,7 +62,7 @@ def _judge_card(name: str, about: str, cost: str, needs: str = "") -> MethodCard
 
 
 def _rule_card(rule: str, about: str, *, needs_sources: bool = True) -> MethodCard:
-    make, needs = f"knowhalu.methods.baselines.trivial:{rule}_baseline", "a threshold (trivial.border)"
+    make, needs = f"knowhalu.methods.baselines.trivial:{rule}_baseline", "a threshold (trivial.threshold)"
     needs = f"{needs}; {_NEEDS_SOURCES}" if needs_sources else needs
     return MethodCard(make, "trivial", {}, about, needs, "nothing", needs_sources)
 

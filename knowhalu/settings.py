@@ -29,11 +29,11 @@ _CODE_SETTINGS = (*EXTENSION_SETTINGS, "encoder.folder", "cascade.rules", "casca
 
 
 class EngineOptions(Record):
-    """How many checks run at once, and in which order results come."""
+    """Concurrency of checks, and the order of their outcomes."""
 
-    in_flight: int = Field(128, ge=1, le=100_000, description="checks under way at once")
-    batch: int = Field(64, ge=1, le=10_000, description="requests handed to a backend together, at most")
-    ordered: bool = Field(True, description="outcomes in the order of the input, or as they finish")
+    in_flight: int = Field(128, ge=1, le=100_000, description="maximal number of concurrent checks")
+    batch: int = Field(64, ge=1, le=10_000, description="maximal number of requests in one batch of a backend")
+    ordered: bool = Field(True, description="return outcomes in the order of the input; false: as they finish")
 
 
 class Settings(Record):
@@ -44,10 +44,12 @@ class Settings(Record):
 
     model_config = ConfigDict(extra="allow")
 
-    method: str = Field("knowhalu", description="how to check")
-    reasoner: str = Field("encoder", description="the model inside the method: encoder or llm")
-    profile: Path | None = Field(None, description="what `knowhalu calibrate` left: its method, thresholds and scaling are used")
-    allow_fitted: bool = Field(False, description="use the profile also on rows that it was fitted on")
+    method: str = Field("knowhalu", description="checking method; `knowhalu methods` lists them")
+    reasoner: str = Field("encoder", description="model that makes the judgments: encoder or llm")
+    profile: Path | None = Field(
+        None, description="profile of `knowhalu calibrate`, whose method, thresholds and scaling are used"
+    )
+    allow_fitted: bool = Field(False, description="use the profile even on rows that it was fitted on")
     knowhalu: KnowHaluOptions = KnowHaluOptions()
     conli: ConliOptions = ConliOptions()
     factored: FactoredOptions = FactoredOptions()
@@ -195,6 +197,8 @@ def _validate_settings(tree: dict[str, Any], source: str) -> Settings:
         first = error.errors()[0]
         name = ".".join(str(key) for key in first["loc"])
         if first["type"] != "extra_forbidden":
-            raise SettingsError(f"{source}: {name}: {first['msg']} (got {first['input']!r}).") from error
+            raise SettingsError(
+                f"{source}: {name}: {first['msg'].removeprefix('Value error, ')} (got {first['input']!r})."
+            ) from error
         remedy = f"{_suggest_setting(first['loc'])} See `knowhalu settings` for all names."
         raise SettingsError(f"{source}: {name}: no such setting (got {first['input']!r}).{remedy}") from error

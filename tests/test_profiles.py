@@ -26,7 +26,7 @@ from knowhalu.profiles import (
 from knowhalu.settings import Settings
 from knowhalu.types import Sample
 
-LENGTH = {"method": "trivial-length", "reasoner": "encoder", "trivial": {"border": 3.0}}
+LENGTH = {"method": "trivial-length", "reasoner": "encoder", "trivial": {"threshold": 3.0}}
 
 
 def basis(contents=()):
@@ -78,7 +78,7 @@ def test_applying_a_profile_is_idempotent(path):
     assert Checker(Settings(profile=path)).settings.method == "factored"
 
 
-@pytest.mark.parametrize("pair", ["method=conli", "reasoner=llm", "trivial.border=4"])
+@pytest.mark.parametrize("pair", ["method=conli", "reasoner=llm", "trivial.threshold=4"])
 def test_setting_that_contradicts_the_profile_is_refused(path, pair):
     made(path)
     name = pair.partition("=")[0]
@@ -117,7 +117,7 @@ def test_profile_of_other_prompts_is_refused(path):
 def test_fingerprint_depends_on_the_decisions_of_a_profile_only(path, tmp_path):
     made(path)
     first = fingerprint(load_settings(pairs=[f"profile={path}"]))
-    assert first != fingerprint(load_settings(pairs=["method=trivial-length", "trivial.border=3.0"]))
+    assert first != fingerprint(load_settings(pairs=["method=trivial-length", "trivial.threshold=3.0"]))
     other = made(tmp_path / "other.toml", figures={"fitted": {"average": [0.5]}})
     assert fingerprint(load_settings(pairs=[f"profile={other}", "allow_fitted=true"])) == first
     made(path, decision=DecisionRule(low=0.4, high=0.4))
@@ -143,7 +143,7 @@ def test_fitted_rows_are_refused_unless_allowed(path, tmp_path):
 
 
 def test_scaling_and_band_of_a_set_are_applied_and_reported(path, tmp_path):
-    made(path, decision=DecisionRule(low=0.5, high=0.9), sets={"short": FittedSettings(settings={"trivial": {"border": 1.0}})})
+    made(path, decision=DecisionRule(low=0.5, high=0.9), sets={"short": FittedSettings(settings={"trivial": {"threshold": 1.0}})})
     named = [ROWS[4], ROWS[1].model_copy(update={"meta": {"set": "short"}}), ROWS[1]]
     rows = write_rows(tmp_path / "in.jsonl", [r.model_copy(update={"id": str(i)}) for i, r in enumerate(named)])
     detect(Checker(Settings(profile=path)), rows, tmp_path / "out.jsonl")

@@ -115,7 +115,7 @@ def _refuse_outputs(output: Path, inputs: Sequence[Path]) -> None:
     """Raise InputError where the profile, or the file of its figures, would replace another file."""
     if output.suffix != ".toml":
         raise InputError(
-            f"{output}: is no name for a profile. Use the suffix .toml; the figures are written to a .json file of the same name."
+            f"{output}: is not a name for a profile. Use the suffix .toml; figures are written to a .json file of that name."
         )
     check_output_path(output, FILE_HEADER, "a profile", inputs)
     check_output_path(report_path(output), FIGURES_START, "the figures of a profile", inputs)

@@ -108,7 +108,7 @@ class TunableCascade(NamedTuple):
         limit, rows_, name = best
         return (
             f"no stage can decide any of these rows at a risk of {self.risk:g}: the lowest that can be kept is {limit:.3f}, for "
-            f"the {rows_:,} rows that are most surely {name}. Set --max-risk to it, or give more rows."
+            f"the {rows_:,} rows that are most confidently {name}. Set --max-risk to it, or give more rows."
         )
 
 

@@ -38,7 +38,7 @@ def describe_choice(found: Calibration) -> list[str]:
 def make_tables(found: Calibration) -> list[ResultTable]:
     """Return the measures, and for a cascade the share of every stage."""
     data = found.profile.data
-    rows = [("as it was, uncalibrated", found.before), ("on the fitted rows (too good)", found.fitted)]
+    rows = [("before calibration", found.before), ("on the fitted rows (optimistic)", found.fitted)]
     rows += [("cross-validated", found.held)] if found.held is not None else []
     rows += [
         (f"set {name}, {'cross-validated' if held else 'fitted rows'}", held or own) for name, (own, held) in found.on.items()
@@ -53,7 +53,7 @@ def make_tables(found: Calibration) -> list[ResultTable]:
             (STAGE_TITLES[s.name], s.label, f"{s.rows:,}", *map(format_percent, (s.share, s.errors, s.held)))
             for s in found.stages
         ]
-        shown.append(ResultTable("Who decides", head, cells))
+        shown.append(ResultTable("Decisions of each stage", head, cells))
         sent: list[tuple[str, ...]] = [(name or "all", format_percent(figure)) for name, figure in found.sent_on.items()]
         shown.append(ResultTable("Left to the language model", ("set", "share of rows"), sent))
     return shown
@@ -62,10 +62,10 @@ def make_tables(found: Calibration) -> list[ResultTable]:
 def make_notes(found: Calibration) -> list[str]:
     """Return what the columns mean, and what a reader must know of the figures."""
     return [
-        f"In percent but Brier and ECE, with 95 % bootstrap intervals: {RESAMPLES:,} resamples of groups of rows that share a "
+        f"In percent except Brier and ECE, with 95 % bootstrap intervals: {RESAMPLES:,} resamples of groups of rows that share a "
         "source, question or pair.",
-        "Cross-validated: each fifth of the groups by what was chosen on the others; expect that of new rows.",
-        "Left open counts as neither right label; Avg Acc of decided leaves it out. Brier and ECE: smaller is better.",
+        "Cross-validated: each fifth of the groups with the thresholds chosen on the others; expect this on new rows.",
+        "Avg Acc counts rows left open as wrong; Avg Acc of decided leaves them out. Brier and ECE: lower is better.",
         *found.notes,
     ]
 

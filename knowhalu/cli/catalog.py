@@ -66,7 +66,7 @@ def describe_method(name: str, card: MethodCard) -> str:
 
 
 def _commands(name: str, card: MethodCard) -> list[str]:
-    threshold = " --set trivial.border=NUMBER" if card.options == "trivial" else ""
+    threshold = " --set trivial.threshold=NUMBER" if card.options == "trivial" else ""
     reasoner = f" --reasoner {next(iter(card.reasoners))}" if card.reasoners and Settings().reasoner not in card.reasoners else ""
     other = f"knowhalu,{name}{':' + reasoner.split()[-1] if reasoner else ''}"
     return [

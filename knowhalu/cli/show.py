@@ -172,7 +172,7 @@ def _why(verdict: Verdict) -> list[Text]:
     """Return the reason of the decision, and the next step where it is inconclusive."""
     _, style = LABEL_STYLES[_decided_label(verdict)]
     lines = [Text(verdict.why, style=style.removeprefix("bold "))] if verdict.why else []
-    lines += [Text(shorten_text(verdict.reason, 600))] if verdict.reason else []
+    lines += [Text(shorten_text(verdict.reason, 600))] if verdict.reason and verdict.reason != verdict.why else []
     return [
         *lines,
         *([Text(f"Next: {verdict.inconclusive_reason.next_action}")] if verdict.inconclusive_reason is not None else []),

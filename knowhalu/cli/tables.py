@@ -52,9 +52,9 @@ def show_scores(console: Console, scores: Mapping[str, Score], length: Threshold
         table.add_row(f"length alone: {rule}", *_cells(length.score), style="dim")
     console.print(table)
     console.print("TPR: share of hallucinated rows that were flagged; TNR: of faithful rows that passed; Avg Acc: their mean.")
-    console.print("An abstention is correct in neither (+: among hallucinated rows, -: among faithful rows).")
+    console.print("An abstention counts as neither (+: among hallucinated rows, -: among faithful rows).")
     if length is not None:
-        console.print("'length alone' is fitted on these very rows: an upper bound of what length gives here.")
+        console.print("'length alone' is fitted on these same rows: an upper bound of what length gives here.")
 
 
 def format_share(value: float | None) -> str:

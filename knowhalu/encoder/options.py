@@ -13,13 +13,15 @@ PACKAGED_VERIFIER = Path(__file__).parent.parent / "weights" / "verifier"
 
 
 class EncoderOptions(Record):
-    """Where the verifier lies and how it runs."""
+    """Folder and execution of the verifier."""
 
-    folder: Path | None = Field(None, description="a verifier's folder; None: the packaged one")
-    precision: Literal["auto", "fp32", "bf16"] = Field("auto", description="auto: bf16 where the hardware has it")
-    threads: int | None = Field(None, ge=1, description="CPU threads; None: all cores")
-    tokens: int = Field(4096, ge=512, description="padded tokens in one forward pass")
-    remember: int = Field(100_000, ge=0, description="judged pairs kept in memory for when they are asked again; 0: none")
+    folder: Path | None = Field(None, description="folder of the verifier; unset: the packaged one")
+    precision: Literal["auto", "fp32", "bf16"] = Field(
+        "auto", description="number format; auto: bf16 if the hardware supports it"
+    )
+    threads: int | None = Field(None, ge=1, description="CPU threads; unset: all cores")
+    tokens: int = Field(4096, ge=512, description="maximal number of tokens, with padding, in one forward pass")
+    remember: int = Field(100_000, ge=0, description="number of judged pairs cached in memory; 0: none")
 
 
 def verifier_folder(options: EncoderOptions) -> Path:

@@ -1,4 +1,4 @@
-"""Baselines that know nothing of truth: fitted on labelled rows, compared with every method, and what they warn of."""
+"""Trivial baselines, fitted on labelled rows and compared with every method, and the warnings that follow from them."""
 
 import json
 import time
@@ -62,7 +62,7 @@ def fit_rules(names: Iterable[str], rows: LabelledRows, settings: Settings, fold
         if fitted is None:
             raise InputError(f"{rows.path}: {name} could not be computed for rows of both labels. Give the rows sources.")
         rules[name] = {
-            "border": fitted.at, "direction": "over" if fitted.over else "under", "rows": len(values),
+            "threshold": fitted.at, "direction": "over" if fitted.over else "under", "rows": len(values),
             "average": fitted.score.average,
         }  # fmt: skip
     path = folder / RULES_FILE
@@ -72,7 +72,7 @@ def fit_rules(names: Iterable[str], rows: LabelledRows, settings: Settings, fold
 
 def _values(name: str, rows: LabelledRows, settings: Settings, pool: BackendPool) -> list[tuple[bool, float]]:
     """Compute the feature of a rule for every row that has it."""
-    engine = build_engine(settings.model_copy(update={"method": name, "trivial": TrivialOptions(border=0.0)}), pool)
+    engine = build_engine(settings.model_copy(update={"method": name, "trivial": TrivialOptions(threshold=0.0)}), pool)
     return [
         (bool(rows.gold[rows.places[hash_id(outcome.id)]]), outcome.segments[0].base.features[name])
         for outcome in engine.run(read_samples(rows.path)) if isinstance(outcome, Verdict)
@@ -238,20 +238,20 @@ def baseline_warnings(comparison: Comparison, card: DatasetCard, subsets: Sequen
     if solved:
         names = ", ".join(f"{rule.title} {100 * (_average(rule).value or 0.0):.1f} %" for rule in solved)
         yield (
-            f"Rules that know nothing of truth solve this set: {names} average accuracy ({SOLVED_THRESHOLD:.0%} or more). "
-            "What a method gets here says little of whether it tells true from false."
+            f"Trivial rules solve this set: {names} average accuracy ({SOLVED_THRESHOLD:.0%} or more). "
+            "A method may get as much without detecting errors."
         )
     if card.derived:
         yield (
-            f"This set is made of {card.derived}, whose wrong responses were generated and differ in length and style. Its "
-            "figures are not to be given without the length rule and the length-matched rows beside them."
+            f"This set is derived from {card.derived}, whose wrong responses were generated and differ in length and style. Its "
+            "figures must not be reported without the length rule and the length-matched rows."
         )  # fmt: skip
     yield from _methods_below_best_rule(comparison, rules)
     yield from _rules_solving_matched_rows(subsets, rules)
     if card.pairs and not any(s.name == LENGTH_MATCHED for s in subsets):
-        yield "No pair of these rows is length-matched, so nothing can be said of a right and a wrong response of equal length."
+        yield "No pair of these rows is length-matched, so nothing can be said about responses of equal length."
     if bare:
-        yield f"{bare:,} rows bring no sources, so a method judges them by its index or by the memory of its model."
+        yield f"{bare:,} rows bring no sources: their verdicts depend on the index or on the memory of the model."
     if not any(rule.method == RESPONSE_ONLY for rule in rules):
         yield f"{RESPONSE_ONLY} was not run: it needs rows of both labels and two groups that share no response."
 
@@ -266,7 +266,7 @@ def _methods_below_best_rule(comparison: Comparison, rules: Sequence[MethodResul
             continue
         lower = figure.value if figure.low is None else figure.low
         if lower <= best:
-            what = "does not clear" if figure.value <= best else "does not surely clear"
+            what = "does not beat" if figure.value <= best else "does not clearly beat"
             shares = f"{100 * figure.value:.1f} % against {100 * best:.1f} %"
             yield f"{result.name} {what} {rules[0].name}: {shares} average accuracy."
 

@@ -160,7 +160,7 @@ def _lacks_sources(settings: Settings, *parts: LabelledRows) -> bool:
 
 def _has_no_threshold(method_run: MethodRun) -> bool:
     options = method_run.settings.trivial
-    return method_run.spec.method in TRIVIAL_RULES and options.border is None and options.rule is None
+    return method_run.spec.method in TRIVIAL_RULES and options.threshold is None and options.rule is None
 
 
 def compare_results(rows: LabelledRows, results: Sequence[tuple[MethodRun, RunResult]], fit: Path | None = None) -> Comparison:

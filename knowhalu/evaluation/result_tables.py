@@ -40,17 +40,17 @@ PROBABILITY_COLUMNS = {"accuracy": "accuracy", "inconclusive": "inconclusive", "
                  "f1_faithful": "F1 faithful", "pr_auc": "PR-AUC", "ece": "ECE", "brier": "Brier",
                  "coverage_area": "accuracy over coverage"}  # fmt: skip
 SPAN_COLUMNS = {"span_precision": "span precision", "span_recall": "span recall", "span_f1": "span F1",
-         "wrong_hallucinated": "found wrong in a hallucinated text", "wrong_faithful": "in a faithful one"}  # fmt: skip
+         "wrong_hallucinated": "INCORRECT findings per hallucinated text", "wrong_faithful": "per faithful text"}  # fmt: skip
 SPAN_COUNT_METRICS = ("wrong_hallucinated", "wrong_faithful")
 """Metrics that are counts, not shares."""
-COST_COLUMNS = {"calls": "calls", "reused": "kept replies", "prompt_tokens": "prompt tokens", "cached_tokens": "of them cached",
-        "completion_tokens": "written tokens", "pairs": "pairs", "searches": "searches", "seconds": "seconds"}  # fmt: skip
+COST_COLUMNS = {"calls": "calls", "reused": "cached replies", "prompt_tokens": "prompt tokens", "cached_tokens": "of them cached",
+        "completion_tokens": "completion tokens", "pairs": "pairs", "searches": "searches", "seconds": "seconds"}  # fmt: skip
 COLUMN_NOTES = (
     "In percent, with 95 % bootstrap intervals: {draws:,} resamples of {groups:,} groups; a group has the rows of one source, "
     "question or pair.",
-    "TPR: share of the hallucinated that was found; TNR: of the faithful that was passed; Avg Acc: their mean. An abstention "
-    "(+: among hallucinated, -: among faithful) counts as neither.",
-    "balanced and macro F1: balanced accuracy and F1 of both classes, an abstention settled by its probability.",
+    "TPR: share of hallucinated rows that were flagged; TNR: of faithful rows that passed; Avg Acc: their mean. An abstention "
+    "(+: among hallucinated rows, -: among faithful rows) counts as neither.",
+    "balanced and macro F1: balanced accuracy and F1 of both classes, abstentions decided by their probability.",
     "What every figure means: docs/guide/compare.md.",
 )
 
@@ -58,8 +58,8 @@ COLUMN_NOTES = (
 BASELINE_COLUMNS = ("best rule", "length rule", "length-matched", "length rule, matched")
 SUBSET_METRICS = {"average": "Avg Acc", "balanced": "balanced", "auc": "ROC-AUC"}
 BASELINE_NOTE = (
-    "best rule and length rule: Avg Acc of rules that know nothing of truth, on the same rows. length-matched: Avg Acc on rows "
-    f"of which length tells nothing. A set is warned of where a rule gets {SOLVED_THRESHOLD:.0%} or more."
+    "best rule and length rule: Avg Acc of trivial rules on the same rows. length-matched: Avg Acc on rows whose "
+    f"labels length does not predict. A warning is shown where a rule gets {SOLVED_THRESHOLD:.0%} or more."
 )
 
 

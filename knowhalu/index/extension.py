@@ -104,9 +104,9 @@ def open_parts(stored: StoredPassages, kind: PartKind) -> list[IndexPart]:
     rows, total = sum(run.rows for run in runs), len(stored.passages)
     if rows < total:
         exists = (stored.folder / kind).is_dir()
-        why = f"was changed since its {kind} part, which covers {rows:,} of {total:,}" if exists else f"has no {kind} part"
+        why = f"has an outdated {kind} part (up to date for {rows:,} of {total:,} passages)" if exists else f"has no {kind} part"
         remedy = f"{'Update' if exists else 'Build'} it with `knowhalu index extend {stored.folder} --{kind}`"
-        raise IndexFormatError(f"{stored.folder}: this index {why}. {remedy}")
+        raise IndexFormatError(f"{stored.folder}: the index {why}. {remedy}")
     return [IndexPart(stored.folder / kind / run.name, kind, run.content) for run in runs]
 
 

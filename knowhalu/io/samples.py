@@ -153,7 +153,7 @@ def _suggest_name(name: str, known: tuple[str, ...]) -> str:
 def _single_field(given: Mapping[str, Any], names: tuple[str, ...], place: str) -> str | None:
     present = [n for n in names if n in given]
     if len(present) > 1:
-        raise _field_error(place, present[1], f"is given beside {present[0]!r}, and both mean the same", "Keep one of them")
+        raise _field_error(place, present[1], f"means the same as {present[0]!r}, and both are given", "Keep one of them")
     return present[0] if present else None
 
 
@@ -234,5 +234,5 @@ def _parse_meta(given: Mapping[str, Any], place: str) -> dict[str, Any]:
     common = {name: given[name] for name in META_FIELDS if name in given}
     for name in common:
         if name in meta:
-            raise _field_error(place, name, "is given beside 'meta' and within it", "Keep one of them")
+            raise _field_error(place, name, "is given both at the top level and in 'meta'", "Keep one of them")
     return {**meta, **common}

@@ -9,32 +9,47 @@ from knowhalu.types import Record
 
 
 class LLMOptions(Record):
-    """Which language model thinks, where it runs, and how it is asked; read where `reasoner` is "llm"."""
+    """The language model, where it runs and how it is called; used if `reasoner` is "llm"."""
 
     backend: str = Field("server", description='"server" (OpenAI-compatible), "vllm" or "transformers" (in this process)')
-    model: str = Field("", description="the model's name on the server, or its local folder; empty: the server's only model")
+    model: str = Field(
+        "", description="name of the model on the server, or its local folder; empty: the only model of the server"
+    )
     url: str = Field("http://127.0.0.1:8000/v1", description="address of the server")
-    api_key_env: str = Field("KNOWHALU_API_KEY", description="environment variable that holds the server's key, if it wants one")
-    style: Literal["auto", "chat", "completion"] = Field("auto", description="auto: chat where the model has a chat template")
+    api_key_env: str = Field("KNOWHALU_API_KEY", description="environment variable with the key of the server, if it needs one")
+    style: Literal["auto", "chat", "completion"] = Field(
+        "auto", description="API in use; auto: chat if the model has a chat template"
+    )
     constrain: Literal["auto", "structured", "grammar", "logprobs"] = Field(
         "auto",
-        description="how a server is held to the labels: vLLM's structured outputs, a llama.cpp grammar, top log-probabilities",
+        description="how a server constrains labels: structured outputs (vLLM), a grammar (llama.cpp) or top log-probabilities",
     )
-    system: str | None = Field(None, description="system prompt in place of the prompt file's own; empty text: none")
-    prompts: Path | None = Field(None, description="folder whose prompt files and demonstrations win over the packaged ones")
+    system: str | None = Field(None, description="system prompt that replaces that of the prompt file; empty: none")
+    prompts: Path | None = Field(
+        None, description="folder of prompts and examples that override the packaged ones of the same name"
+    )
     votes: int = Field(
-        1, ge=1, le=100, description="judgments drawn at temperature 1; over 1: their majority and its share decide"
+        1,
+        ge=1,
+        le=100,
+        description="judgments sampled at temperature 1; with several, the majority decides and its share is the confidence",
     )
-    seed: int = Field(0, description="seed of all drawing")
-    concurrency: int = Field(64, ge=1, le=10_000, description="requests under way at a server at once")
-    timeout: float = Field(120.0, gt=0, description="seconds that one request may take")
-    retries: int = Field(4, ge=0, le=20, description="further tries after a server's error or a lost connection")
-    cache: bool = Field(True, description="keep replies on disk and never ask the same twice")
-    cache_folder: Path | None = Field(None, description="where replies are kept; None: the user's cache folder")
-    cache_mb: int = Field(2048, ge=1, description="replies kept on disk at most, in megabytes; the longest unused go first")
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = Field("auto", description="of an in-process model")
-    prefix_mb: int = Field(4096, ge=1, description="memory for kept prefixes of an in-process transformers model")
-    tensor_parallel: int = Field(1, ge=1, description="GPUs that an in-process vLLM model is spread over")
-    max_length: int | None = Field(None, ge=256, description="context of an in-process vLLM model, in tokens")
+    seed: int = Field(0, description="seed of all sampling")
+    concurrency: int = Field(64, ge=1, le=10_000, description="maximal number of concurrent requests to a server")
+    timeout: float = Field(120.0, gt=0, description="timeout of a request in seconds")
+    retries: int = Field(4, ge=0, le=20, description="retries after a server error or a lost connection")
+    cache: bool = Field(True, description="cache replies on disk")
+    cache_folder: Path | None = Field(None, description="folder of the reply cache; unset: in the cache folder of the user")
+    cache_mb: int = Field(
+        2048, ge=1, description="size limit of the reply cache in megabytes; the least recently used replies are removed"
+    )
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = Field("auto", description="number format of an in-process model")
+    prefix_mb: int = Field(4096, ge=1, description="memory in megabytes for cached prefixes of an in-process transformers model")
+    tensor_parallel: int = Field(1, ge=1, description="number of GPUs of an in-process vLLM model")
+    max_length: int | None = Field(
+        None, ge=256, description="context of an in-process vLLM model in tokens; unset: that of the model"
+    )
     gpu_memory: float = Field(0.9, gt=0, le=1, description="share of the GPU's memory that vLLM may take")
-    deterministic: bool = Field(False, description="batch-invariant kernels in vLLM: slower, the same reply whatever else runs")
+    deterministic: bool = Field(
+        False, description="batch-invariant kernels in vLLM: slower, but replies do not depend on concurrent requests"
+    )

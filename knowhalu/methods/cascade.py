@@ -21,17 +21,22 @@ RULES_STAGE, ENCODER_STAGE, LLM_STAGE = "rules", "encoder", "llm"
 class CascadeOptions(Record):
     """Options of the cascade: rules, then the encoder, then the language model for what the encoder leaves undecided."""
 
-    rules: str = Field("lexical", description="a rule without a model, which runs first; empty: the encoder runs first")
-    encoder: str = Field("knowhalu", min_length=1, description="the method by the encoder")
-    llm: str = Field("knowhalu", min_length=1, description="the method by the language model, with --reasoner llm")
-    low: float = Field(0.2, ge=-1.0, le=1.0, description="the encoder decides P(hallucinated) of at most this as faithful")
-    high: float = Field(0.8, ge=0.0, le=1.0, description="and over this as hallucinated; what is between goes on")
-    ask: Literal["needed", "always"] = Field("needed", description="later stages where an earlier one has decided: not, or too")
+    rules: str = Field("lexical", description="method of the first stage, without a model; empty: begin with the encoder")
+    encoder: str = Field("knowhalu", min_length=1, description="method of the encoder stage")
+    llm: str = Field("knowhalu", min_length=1, description="method of the language model stage, with --reasoner llm")
+    low: float = Field(0.2, ge=-1.0, le=1.0, description="the encoder decides faithful if P(hallucinated) is at most this")
+    high: float = Field(
+        0.8,
+        ge=0.0,
+        le=1.0,
+        description="the encoder decides hallucinated if P(hallucinated) is above this",
+    )
+    ask: Literal["needed", "always"] = Field("needed", description="run later stages only if needed, or always")
 
     @model_validator(mode="after")
     def _in_order(self) -> "CascadeOptions":
         if self.low > self.high:
-            raise ValueError("cascade.low is over cascade.high")
+            raise ValueError("cascade.low is above cascade.high")
         return self
 
 

@@ -164,8 +164,8 @@ def roc_chart(key: str, curves: Mapping[str, Curve], styles: Mapping[str, Method
 
 def risk_chart(key: str, curves: Mapping[str, Curve], styles: Mapping[str, MethodStyle]) -> str:
     """Draw risk over coverage."""
-    title = "Risk and coverage: wrong among the surest verdicts"
-    return _lines(key, title, curves, styles, "surest verdicts kept, % of rows", "wrong among them, %")
+    title = "Risk and coverage: error rate of the most confident verdicts"
+    return _lines(key, title, curves, styles, "most confident verdicts kept, % of rows", "error rate, %")
 
 
 def reliability_chart(key: str, found: Mapping[str, ReliabilityBins], styles: Mapping[str, MethodStyle]) -> str:

@@ -19,12 +19,12 @@ MAX_PUBLISHED = 5
 OVERVIEW_TITLE = "Avg Acc of all sets"
 MAX_METHODS_ACROSS = 6
 """Methods side by side in a table of sets by methods at most."""
-REASONS_TITLE = "Why: texts found hallucinated, and texts left open"
+REASONS_TITLE = "Reasons of hallucinated and inconclusive verdicts"
 REASON_TITLES: dict[str, str] = {
-    "contradiction": "contradicted", "neutral": "not in the sources", "hallucinated": "hallucinated, not told which",
-    **{str(reason): f"open: {reason.description}" for reason in InconclusiveReason}, "open": "open, not told why",
+    "contradiction": "contradicted", "neutral": "not in the sources", "hallucinated": "hallucinated, relation unknown",
+    **{str(reason): f"open: {reason.description}" for reason in InconclusiveReason}, "open": "open, reason unknown",
 }  # fmt: skip
-LEGEND = "TPR / TNR in percent (rows): the share of the hallucinated that was found, and of the faithful that was passed."
+LEGEND = "TPR / TNR in percent (rows): the share of hallucinated rows that were flagged, and of faithful rows that passed."
 
 
 def metric_tables(section: RunSection) -> list[ResultTable]:

@@ -24,15 +24,15 @@ STATE_SIGNS = {"wrong": "✗", "abstained": "?", "failed": "!", "right": "✓", 
 LABEL_SIGNS = {"CORRECT": ("✓", "correct"), "INCORRECT": ("✗", "incorrect"), "INCONCLUSIVE": ("?", "open")}
 KIND_TITLES = {"factual": "factual error", "off_target": "off target"}
 CHART_CAPTIONS = {
-    "average": "What every method gets with its 95 % interval. What does not clear the trivial rules (grey) has not shown that "
-    "it sees truth.",
+    "average": "Average accuracy of each method with its 95 % interval. A method that does not beat the trivial rules (grey) "
+    "has not shown that it detects errors.",
     "published": "Hollow marks are the best published figures.",
-    "roc": "Every border on the probability is a point. The dotted line is chance; the further above it, the better.",
-    "risk": "Only the surest verdicts are kept, from left to right more of them. A line that rises late can be trusted far; it "
-    "ends where the method abstains.",
-    "reliability": "On the dotted line a probability means what it says. Above it too few were called hallucinated, below too "
-    "many. A larger mark is a bin of more rows; ECE is the mean distance.",
-    "seconds": "The time of single checks, which wait for one another in batches: the throughput is in the table of cost.",
+    "roc": "Each point is a threshold on the probability. The dotted line is chance; further above it is better.",
+    "risk": "Error rate among the most confident verdicts, with more of them kept from left to right. A line ends where the "
+    "method abstains.",
+    "reliability": "On the dotted line probabilities equal observed frequencies. Above it they are too low, below it too high. "
+    "Larger marks are bins of more rows; ECE is the mean distance.",
+    "seconds": "Latency of single checks, including the wait for others in a batch; the table of cost has the throughput.",
 }
 
 

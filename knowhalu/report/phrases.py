@@ -50,11 +50,11 @@ def sample_note(report: Report) -> str:
     """Return a sentence on the choice of the items and their number."""
     shown = len(report.items)
     if shown == report.outcomes:
-        return f"All {shown:,} outcomes, wrong ones first, then unsure ones, then others."
+        return f"All {shown:,} outcomes, wrong ones first, then inconclusive ones, then others."
     return (
-        f"{shown:,} of {report.outcomes:,} outcomes, shared out among runs and methods: the most surely wrong ones first, then "
-        "those left open, then failed ones and the least sure right ones. They are chosen to be looked at and do not stand for "
-        "all; the figures above are of all rows."
+        f"{shown:,} of {report.outcomes:,} outcomes, distributed over runs and methods: the most confidently wrong ones first, "
+        "then inconclusive ones, failed ones and the least confident correct ones. They are not a representative sample; the "
+        "metrics above cover all rows."
     )
 
 
@@ -69,7 +69,7 @@ def shared_warnings(report: Report) -> list[tuple[str, str]]:
 
 def item_filters(report: Report) -> list[tuple[str, str, list[str]]]:
     """Return the filters of items with more than one value: field, title, values."""
-    fields = (("run", "Set", "run"), ("method", "Method", "method"), ("kind", "Kind said", "type"), ("why", "Why", "why"))
+    fields = (("run", "Set", "run"), ("method", "Method", "method"), ("kind", "Kind", "type"), ("why", "Why", "why"))
     found = [(name, title, list(dict.fromkeys(getattr(i, attribute) for i in report.items))) for name, title, attribute in fields]
     return [(name, title, sorted(v for v in values if v)) for name, title, values in found if len(values) > 1]
 
@@ -86,8 +86,8 @@ def verdict_text(item: ReportItem) -> str:
     verdict = item.verdict
     if verdict is None:
         return "no verdict"
-    words = {True: "hallucinated", False: "faithful", None: "left open"}[verdict.hallucinated]
-    return f"said {words} ({verdict.probability:.2f})"
+    words = {True: "hallucinated", False: "faithful", None: "inconclusive"}[verdict.hallucinated]
+    return f"{words} ({verdict.probability:.2f})"
 
 
 def reason_text(item: ReportItem) -> str:

@@ -86,7 +86,7 @@ def compare_outcomes(name: str, found: OutcomeTable, texts: LabelledRows) -> Com
     if length is not None:
         rule = metrics_with_intervals(length, texts.groups[places], drawn)
         rules = [MethodResult(LENGTH_RULE, LENGTH_RULE, "", (), len(entries), {}, rule, dict.fromkeys(cost), "the same rows")]
-        notes.append(f"{LENGTH_RULE} is fitted on these very rows: an upper bound of what length alone gets.")
+        notes.append(f"{LENGTH_RULE} is fitted on these same rows: an upper bound of what length alone gives.")
     known = int(texts.labelled.sum())
     if known < len(texts.gold):
         notes.append(f"Figures are of the {known:,} rows with a gold label; {len(texts.gold) - known:,} have none.")
@@ -95,11 +95,11 @@ def compare_outcomes(name: str, found: OutcomeTable, texts: LabelledRows) -> Com
 
 
 def _length_rule_result(said: Predictions, words: np.ndarray[Any, np.dtype[np.int64]]) -> Predictions | None:
-    border = fit_threshold_rule(zip(said.gold.tolist(), words.tolist(), strict=True))
-    if border is None:
+    rule = fit_threshold_rule(zip(said.gold.tolist(), words.tolist(), strict=True))
+    if rule is None:
         return None
-    distance = (words - border.at) * (1 if border.over else -1)
-    p = np.array([threshold_probability(d, border.at) for d in distance.tolist()])
+    distance = (words - rule.at) * (1 if rule.over else -1)
+    p = np.array([threshold_probability(d, rule.at) for d in distance.tolist()])
     return Predictions(said.gold, distance > 0, np.zeros(len(words), dtype=np.bool_), p)
 
 

@@ -21,36 +21,33 @@ def _check_mode(name: Any) -> str:
 
 
 class RetrievalOptions(Record):
-    """Where evidence comes from when a sample brings none of its own."""
+    """Index or server that is searched for samples without sources, and how it is searched."""
 
-    index: Path | None = Field(None, description="index that is asked where a sample brings no source")
-    embedder: str = Field("minilm", description='"minilm", a sentence-transformers folder, or "flag:FOLDER"')
-    chunk_words: int = Field(40, ge=5, le=400, description="words of a chunk of a sample's own documents")
+    index: Path | None = Field(None, description="folder of the index that is searched if a sample has no sources")
+    embedder: str = Field("minilm", description='embedder: "minilm", a sentence-transformers folder, or "flag:FOLDER"')
+    chunk_words: int = Field(40, ge=5, le=400, description="maximal number of words in a chunk of a sample's own documents")
     mode: Annotated[RetrievalMode | str, BeforeValidator(_check_mode)] = Field(
-        "dense", description="how the index is searched: by vectors, words, both, tokens; or a running server, which is asked"
+        "dense",
+        description="search by vectors (dense), words (lexical), both (hybrid), tokens (late) or a server (http, qdrant)",
     )
-    search: str = Field(
-        "", description='how widely a FAISS index is searched, such as "nprobe=64,refine=8"; empty: as it was built for'
-    )
-    candidates: int = Field(100, ge=1, le=10_000, description="passages that each search of a hybrid gives to the fusion")
-    fusion: Literal["scores", "ranks"] = Field(
-        "scores", description="how a hybrid joins: by weighted scores, or by reciprocal ranks"
-    )
+    search: str = Field("", description='width of a FAISS search, such as "nprobe=64,refine=8"; empty: that of the index')
+    candidates: int = Field(100, ge=1, le=10_000, description="hybrid: passages that each of the two searches contributes")
+    fusion: Literal["scores", "ranks"] = Field("scores", description="hybrid: fusion by weighted scores or by reciprocal ranks")
     lexical_weight: float | None = Field(
-        None, ge=0, description="weight of words beside 1 of vectors in a hybrid; None: 0.035 for scores, 1 for ranks"
+        None, ge=0, description="hybrid: weight of BM25, vectors have 1; unset: 0.035 for scores, 1 for ranks"
     )
-    token_encoder: str = Field("minilm-late", description='"minilm-late", or a ColBERT or PyLate folder, for mode "late"')
+    token_encoder: str = Field("minilm-late", description='late: "minilm-late", or a ColBERT or PyLate folder')
     reranker: str | None = Field(
-        None, description='"verifier", or the folder of a cross-encoder: it reranks the retrieved passages'
+        None, description='model that reranks the passages found: "verifier", or the folder of a cross-encoder'
     )
-    rerank: int = Field(20, ge=1, le=1000, description="passages that a reranker reads for each query")
+    rerank: int = Field(20, ge=1, le=1000, description="passages to rerank per query")
     rerank_weight: float | None = Field(
-        None, ge=0, description="weight of the reranker beside the search; None: 0.8 for the verifier, others decide alone"
+        None, ge=0, description="weight of the reranker against the search score; unset: 0.8 for the verifier, others rank alone"
     )
-    url: str | None = Field(None, description='address of the search server; read where mode is "http" or "qdrant"')
-    collection: str = Field("knowhalu", description='name of the collection; read where mode is "qdrant"')
-    timeout: float = Field(30.0, gt=0, description="seconds that a search server may take")
-    retries: int = Field(3, ge=0, le=20, description="further tries after a search server's error or a lost connection")
+    url: str | None = Field(None, description='address of the search server, for mode "http" or "qdrant"')
+    collection: str = Field("knowhalu", description='name of the collection, for mode "qdrant"')
+    timeout: float = Field(30.0, gt=0, description="timeout of a search server in seconds")
+    retries: int = Field(3, ge=0, le=20, description="retries after an error of a search server or a lost connection")
 
     @property
     def has_source(self) -> bool:

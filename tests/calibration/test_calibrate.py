@@ -21,7 +21,7 @@ from knowhalu.settings import Settings
 from knowhalu.types import Label
 from tests.support.stored_runs import STRUCTURED, UNSTRUCTURED, judgment, segment
 
-LENGTH = load_settings(pairs=["method=trivial-length", "trivial.border=1"])
+LENGTH = load_settings(pairs=["method=trivial-length", "trivial.threshold=1"])
 
 
 def row(i, words, label, **more):
@@ -70,8 +70,8 @@ def test_profile_names_its_data_and_the_report_has_all_figures(job, tmp_path):
     fields = json.loads(write_calibration(found, tmp_path / "p.toml").read_text())
     assert fields == json.loads(json.dumps(as_json(found))) and "hashes" not in fields["profile"]["data"]
     assert [r[0] for r in make_tables(found)[0].rows][:3] == [
-        "as it was, uncalibrated",
-        "on the fitted rows (too good)",
+        "before calibration",
+        "on the fitted rows (optimistic)",
         "cross-validated",
     ]
     assert "over" in describe_choice(found)[1] and "2,000 resamples" in make_notes(found)[0]
@@ -89,7 +89,7 @@ def test_calibration_continues_and_another_goal_checks_nothing_again(job, tmp_pa
     job(goal=Goal("precision", 0.9))
     assert len(checked) == 51
     with pytest.raises(ResumeError, match="belongs to another run"):
-        job(load_settings(pairs=["method=trivial-length", "trivial.border=2"]))
+        job(load_settings(pairs=["method=trivial-length", "trivial.threshold=2"]))
 
 
 def _noted(samples, checked):
@@ -185,7 +185,7 @@ def test_incomplete_stored_stages_are_refused(job, tmp_path):
 def test_cascade_with_other_first_rules_is_refused(job, tmp_path):
     from knowhalu.batch import detect
 
-    asked = load_settings(pairs=["method=cascade", "cascade.rules=trivial-length", "trivial.border=1"])
+    asked = load_settings(pairs=["method=cascade", "cascade.rules=trivial-length", "trivial.threshold=1"])
     with pytest.raises(SettingsError, match="cascade.rules: .*'trivial-length'.*Set cascade.rules=lexical"):
         job(asked, name="c.toml")
     assert not (tmp_path / "c.outcomes.jsonl").exists()

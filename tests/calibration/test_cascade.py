@@ -121,7 +121,7 @@ def test_rule_is_used_if_its_error_rate_is_low_enough():
 def test_too_few_rows_cannot_bound_a_small_risk():
     p = np.array([0.01] * 20 + [0.99] * 20)
     tuned = stored(rows_of(p), p > 0.5, False, risk=0.05)
-    with pytest.raises(InputError, match=r"lowest that can be kept is 0.139, for the 20 rows that are most surely"):
+    with pytest.raises(InputError, match=r"lowest that can be kept is 0.139, for the 20 rows that are most confidently"):
         tuned.fit(np.arange(40))
     assert tuned._replace(risk=0.14).fit(np.arange(40))["cascade"]["low"] == pytest.approx(0.5)
 

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from knowhalu.cli.main import main
 
-LENGTH = ("--method", "trivial-length", "--set", "trivial.border=1")
+LENGTH = ("--method", "trivial-length", "--set", "trivial.threshold=1")
 
 
 @pytest.fixture

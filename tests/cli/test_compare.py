@@ -13,7 +13,7 @@ from knowhalu.evaluation.compare import compare
 from knowhalu.evaluation.method_specs import parse_specs
 from knowhalu.registry import METHODS
 
-SHORT = "a=trivial-length[border=3],b=trivial-length[border=5]"
+SHORT = "a=trivial-length[threshold=3],b=trivial-length[threshold=5]"
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from knowhalu.cli.eval_run import find_known_files
 from knowhalu.cli.main import main
 from knowhalu.datasets.catalog import dataset_cards
 
-SHORT = ("-m", "a=trivial-length[border=3],b=trivial-length[border=5]")
+SHORT = ("-m", "a=trivial-length[threshold=3],b=trivial-length[threshold=5]")
 HELP = """
 import sys
 from click.testing import CliRunner
@@ -70,7 +70,7 @@ def test_a_data_set_is_evaluated_and_printed_with_its_warnings(run, tmp_path):
     result = run("eval", "wice", "--data", "d/wice.jsonl", *SHORT, "-o", "out")
     assert result.exit_code == 0, result.output
     for part in ("wice, split test: 12 rows, 6 hallucinated", "best rule", "length-matched", "Against a", "response-only",
-                 "warning: Rules that know nothing of truth solve this set: trivial-length (upper bound) 100.0 %"):  # fmt: skip
+                 "warning: Trivial rules solve this set: trivial-length (upper bound) 100.0 %"):  # fmt: skip
         assert part in result.stdout
     assert {"a.jsonl", "b.jsonl", "comparison.json", "comparison.md"} <= {p.name for p in (tmp_path / "out/wice").iterdir()}
     again = run("eval", "wice", "--data", "d/wice.jsonl", *SHORT, "-o", "out")

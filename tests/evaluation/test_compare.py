@@ -19,7 +19,7 @@ from knowhalu.evaluation.result_tables import (
 )
 from knowhalu.io.outcomes import parse_outcome
 
-LENGTH = "short=trivial-length[border=3]"
+LENGTH = "short=trivial-length[threshold=3]"
 
 
 def row(i, words, label, **more):
@@ -71,7 +71,7 @@ def test_rules_are_fitted_on_validation_rows_only(job, tmp_path):
     turned = [{**r, "label": "faithful" if r["label"] == "hallucinated" else "hallucinated"} for r in OTHERS]
     found = job(LENGTH, fit=turned)
     rule = json.loads((tmp_path / "out/trivial.json").read_text())["trivial-length"]
-    assert (rule["border"], rule["direction"], rule["rows"]) == (4.0, "under", 20)
+    assert (rule["threshold"], rule["direction"], rule["rows"]) == (4.0, "under", 20)
     assert found.results[1].figures["average"].value < 0.2
     assert found.results[1].fitted.endswith("fit.jsonl") and not found.notes
 
@@ -84,7 +84,7 @@ def test_fitting_on_compared_rows_is_refused(job):
 
 
 def test_mcnemar_uses_discordant_rows_and_is_corrected_for_all_tests(job):
-    found = job(LENGTH, "never=trivial-length[border=99]")
+    found = job(LENGTH, "never=trivial-length[threshold=99]")
     never = found.tests[0]
     assert (never.name, never.rows, never.first_only, never.other_only) == ("never", 20, 12, 0)
     assert never.p == pytest.approx(2 / 2**12)
@@ -106,9 +106,9 @@ def test_no_row_is_checked_twice_and_times_of_all_runs_are_summed(job, monkeypat
 
 def test_other_settings_under_the_same_name_are_refused(job):
     job(LENGTH)
-    with pytest.raises(ResumeError, match=r"short.jsonl: belongs to another run \(settings.trivial.border was 3.0, is 4.0"):
-        job("short=trivial-length[border=4]")
-    assert job("short=trivial-length[border=4]", restart=True).results[0].figures["tpr"].value == pytest.approx(8 / 13)
+    with pytest.raises(ResumeError, match=r"short.jsonl: belongs to another run \(settings.trivial.threshold was 3.0, is 4.0"):
+        job("short=trivial-length[threshold=4]")
+    assert job("short=trivial-length[threshold=4]", restart=True).results[0].figures["tpr"].value == pytest.approx(8 / 13)
 
 
 def test_limit_selects_whole_groups_and_a_higher_limit_only_adds_rows(job, tmp_path):
@@ -155,7 +155,7 @@ def test_rows_without_sources_exclude_rules_that_read_them_and_refuse_methods_th
     assert [r.name for r in found.results] == ["short", "trivial-length"]
     assert "trivial-overlap and trivial-novelty left out: there are rows without sources." in found.notes
     with pytest.raises(InputError, match="knowhalu needs sources. Rows with neither documents nor knowledge: 1"):
-        job("other=trivial-length[border=2]", "knowhalu", rows=rows)
+        job("other=trivial-length[threshold=2]", "knowhalu", rows=rows)
     assert not (tmp_path / "out/other.jsonl").exists()
 
 

@@ -14,7 +14,7 @@ from knowhalu.evaluation.result_tables import as_json, as_markdown, write_result
 from knowhalu.methods.baselines.trivial import TrivialBaseline
 from tests.datasets.test_forms import CLAIM
 
-SHORT = "short=trivial-length[border=3]"
+SHORT = "short=trivial-length[threshold=3]"
 
 
 def pair(i, right, wrong, split="test"):
@@ -133,15 +133,15 @@ def test_rules_are_fitted_on_a_file_of_the_same_or_another_layout(job, tmp_path)
 
 def test_warnings_name_rules_that_solve_a_set_and_methods_below_them(job):
     said = " ".join(job("qa-pairs", PAIRS).warnings)
-    assert "Rules that know nothing of truth solve this set: response-only 100.0 %, " in said
-    assert "short does not clear response-only: 80.0 % against 100.0 % average accuracy." in said
+    assert "Trivial rules solve this set: response-only 100.0 %, " in said
+    assert "short does not beat response-only: 80.0 % against 100.0 % average accuracy." in said
     assert "The length-matched rows are solved by other rules: response-only 100.0 %" in said
 
 
 def test_unsolved_set_with_sources_has_no_warnings(job):
     rows = [{"source": f"source {i // 2} says so", "claim": f"claim {i // 2}", "label": ["supported", "unsupported"][i % 2]}
             for i in range(40)]  # fmt: skip
-    found = job("claims", rows, "short=trivial-length[border=1]")
+    found = job("claims", rows, "short=trivial-length[threshold=1]")
     assert [w for w in found.warnings if not w.startswith("short does not")] == []
 
 
@@ -191,7 +191,7 @@ def test_no_row_is_checked_twice_and_changed_rows_are_refused(job, monkeypatch):
     asked = []
 
     def unused(self, samples):
-        asked.append(self.settings.trivial.border)
+        asked.append(self.settings.trivial.threshold)
         yield from ()
 
     monkeypatch.setattr("knowhalu.evaluation.runs.TimedChecker.stream", unused)

@@ -174,13 +174,15 @@ def test_one_form_alone_leaves_off_target_answers_and_needs_a_judgment_of_every_
 
 
 def test_length_rule_is_shown_with_our_rows(runs):
-    laid = runs(3, made("a", "knowhalu"), made("l", "trivial-length", reasoner="", fitted="the same rows", trivial={"border": 3}))
+    laid = runs(
+        3, made("a", "knowhalu"), made("l", "trivial-length", reasoner="", fitted="the same rows", trivial={"threshold": 3})
+    )
     assert laid.rows[-1].labels == ("ours", "trivial-length")
     assert laid.rows[-1].by == "rule (upper bound)"
 
 
 def test_length_matched_results_are_shown_where_the_comparison_has_them(runs, tmp_path):
-    runs(3, made("a", "knowhalu"), made("trivial-length", "trivial-length", reasoner="", trivial={"border": 3}))
+    runs(3, made("a", "knowhalu"), made("trivial-length", "trivial-length", reasoner="", trivial={"threshold": 3}))
     path = tmp_path / "runs" / SET / "comparison.json"
     fields = json.loads(path.read_text())
     shares = [

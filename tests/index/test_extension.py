@@ -59,7 +59,7 @@ def test_extending_reads_only_new_shards_and_removes_old_parts(tmp_path: Path):
     assert extend_index(first, "lexical", build_lexical_part) == 7
     (kept,) = parts(tmp_path)
     second = StoredPassages(tmp_path, passages, (ShardRows("a", 7), ShardRows("b", 5)), np.array([11]))
-    with pytest.raises(IndexFormatError, match=f"covers 7 of 12.*index extend {tmp_path} --lexical"):
+    with pytest.raises(IndexFormatError, match=f"up to date for 7 of 12.*index extend {tmp_path} --lexical"):
         open_parts(second, "lexical")
     assert extend_index(second, "lexical", build_lexical_part) == 5
     assert kept in parts(tmp_path) and len(parts(tmp_path)) == 2
@@ -88,13 +88,13 @@ def test_deleting_keeps_parts_and_adding_needs_an_extension(folder: Path, words:
     assert parts(folder) == before and [s.covered for s in part_states(open_stored_passages(folder))] == [12]
     added = [SourceRecord(f"n{i}", "", f"Iceberg number {i} melts.", "") for i in range(12)]
     add_documents(added, folder, words)
-    with pytest.raises(IndexFormatError, match="changed since its lexical part.*Update it"):
+    with pytest.raises(IndexFormatError, match="outdated lexical part.*Update it"):
         LexicalIndex.open(open_stored_passages(folder))
     extend_index(open_stored_passages(folder), "lexical", build_lexical_part)
     found = LexicalIndex.open(open_stored_passages(folder)).search(["iceberg"], 20)[0]
     assert {p.document for p in found} == {r.id for r in added}
     compact_index(folder)
-    with pytest.raises(IndexFormatError, match="changed since"):
+    with pytest.raises(IndexFormatError, match="outdated lexical part"):
         LexicalIndex.open(open_stored_passages(folder))
     extend_index(open_stored_passages(folder), "lexical", build_lexical_part)
     assert LexicalIndex.open(open_stored_passages(folder)).search(["iceberg"], 20) == [found]

@@ -66,7 +66,7 @@ def test_gzip_arrays_objects_and_lines_named_json_are_read(tmp_path):
 
 BAD = {
     "unknown field": (b'{"anwser": "x"}', ["line 1", "'anwser'", "Did you mean 'answer'?"]),
-    "two names of one field": (b'{"answer": "x", "response": "y"}', ["'answer'", "beside 'response'", "Keep one"]),
+    "two names of one field": (b'{"answer": "x", "response": "y"}', ["'answer'", "means the same as 'response'", "Keep one"]),
     "no response": (b'{"question": "x"}', ["'response'", "missing", "answer, summary or claim"]),
     "empty text": (b'{"claim": " \\n"}', ["'claim'", "is empty"]),
     "empty question": (b'{"claim": "x", "question": ""}', ["'question'", "is empty", "Leave it out"]),

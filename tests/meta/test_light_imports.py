@@ -28,7 +28,7 @@ def heavy_modules(folder, *arguments):
 
 
 def test_detect_by_a_rule_imports_no_model_library(tmp_path):
-    arguments = ["detect", "rows.jsonl", "-o", "out.jsonl", "-m", "trivial-length", "--set", "trivial.border=2"]
+    arguments = ["detect", "rows.jsonl", "-o", "out.jsonl", "-m", "trivial-length", "--set", "trivial.threshold=2"]
     assert heavy_modules(tmp_path, *arguments) == []
     assert (tmp_path / "out.jsonl").read_text().count("\n") == 2
 

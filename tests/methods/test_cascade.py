@@ -134,9 +134,9 @@ def test_stages_follow_from_the_reasoner_and_thresholds_are_in_the_fingerprint()
 
 @pytest.mark.parametrize(
     ("pair", "said"),
-    [("cascade.rules=knowhalu", "Name a rule"), ("cascade.encoder=cascade", "Name a method of one stage"),
-     ("cascade.encoder=halueval", "halueval does not work with reasoner 'encoder'"), ("cascade.llm=nothing", "unknown method"),
-     ("cascade.low=0.9", "cascade.low is over cascade.high")],
+    [("cascade.rules=knowhalu", "Name a method without a reasoner"), ("cascade.encoder=cascade", "Name a method of one stage"),
+     ("cascade.encoder=halueval", "halueval does not support the reasoner 'encoder'"), ("cascade.llm=nothing", "unknown method"),
+     ("cascade.low=0.9", "cascade.low is above cascade.high")],
 )  # fmt: skip
 def test_missing_stages_are_refused_with_the_remedy(pair, said):
     with pytest.raises(SettingsError, match=said):

@@ -22,7 +22,7 @@ from tests.support.hostile import BARE, LONG, SAMPLES
 from tests.support.imitating import imitated
 from tests.support.indexing import WordEmbedder
 
-NEEDED = {name: ("trivial.border=0.5",) for name in METHODS if method_card(name).options == "trivial"}
+NEEDED = {name: ("trivial.threshold=0.5",) for name in METHODS if method_card(name).options == "trivial"}
 """Settings without which a method refuses to be made."""
 EVERYONE = [(name, who) for name, card in METHODS.items() for who in card.reasoners or ("",)]
 SAID = {Label.CORRECT: {False}, Label.INCORRECT: {True}, Label.INCONCLUSIVE: {None}}

@@ -25,7 +25,7 @@ HOSTILE = (
     "</script></style></details><script>alert(1)</script><img src=x onerror=alert(1)>"
     "'\"&amp;<!-- \u202eevil\u2066 \x1b[2J \x00 `|](http://x)"
 )
-SHORT = "a=trivial-length[border=5],b=trivial-length[border=7]"
+SHORT = "a=trivial-length[threshold=5],b=trivial-length[threshold=7]"
 
 
 def compared(folder, prefix="", n=20, **more):

@@ -20,7 +20,7 @@ def test_reasons_are_counted_shown_and_filtered(reported):
     report = reported(samples, told)
     assert report.sections[0].entrants[0].why == {"neutral": 1, "off_topic": 1, "open": 1}
     page = Page(report_as_html(report))
-    assert InconclusiveReason.OFF_TOPIC.next_action in page.text() and "open, not told why" in page.text()
+    assert InconclusiveReason.OFF_TOPIC.next_action in page.text() and "open, reason unknown" in page.text()
     assert [a["data-why"] for a in page.all("details", class_="item")].count("off_topic") == 1
     assert len(page.all("option", value="neutral")) == 1
     for text in (report_as_markdown(report), report_as_html(report)):

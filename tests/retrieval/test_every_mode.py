@@ -64,7 +64,7 @@ def test_a_replaced_document_is_found_by_its_new_text_only(folder, mode):
     extended(folder)
     add_documents([SourceRecord("d12", "Titanic", "The ship that hit an iceberg lies deep.", "")], folder, WORDS)
     if mode != "dense":
-        with pytest.raises(IndexFormatError, match=f"changed since.*knowhalu index extend {folder} --l"):
+        with pytest.raises(IndexFormatError, match=f"outdated .*knowhalu index extend {folder} --l"):
             search(folder, mode)
     found = [p for p in search(extended(folder), mode) if p.document == "d12"]
     assert [p.text for p in found] == ["The ship that hit an iceberg lies deep."]

@@ -77,16 +77,16 @@ class TrivialBaseline:
 
     def __init__(self, rule: TrivialRule, options: TrivialOptions) -> None:
         """Take the threshold from the options or their file; raises SettingsError where there is none."""
-        if options.rule is not None and options.border is not None:
-            raise SettingsError("trivial.rule and trivial.border are both given. Keep one of them")
+        if options.rule is not None and options.threshold is not None:
+            raise SettingsError("trivial.rule and trivial.threshold are both given. Keep one of them")
         self.rule, self.name = rule, rule.name
         self.threshold, direction = (
-            _read_fitted_rule(rule.name, options.rule) if options.rule else (options.border, options.direction)
+            _read_fitted_rule(rule.name, options.rule) if options.rule else (options.threshold, options.direction)
         )
         if self.threshold is None:
             raise SettingsError(
                 f"{rule.name} has no threshold. Fit one on labelled rows (knowhalu compare IN --fit VALIDATION.jsonl) and name "
-                "its file by --set trivial.rule=FOLDER/trivial.json, or give one by --set trivial.border=NUMBER"
+                "its file by --set trivial.rule=FOLDER/trivial.json, or give one by --set trivial.threshold=NUMBER"
             )
         self.sign = 1 if (direction or rule.usual) == "over" else -1
 
@@ -134,7 +134,7 @@ def _read_fitted_rule(name: str, file: Path) -> tuple[float, Direction]:
     """Read a rule from the file that a fit left; raises SettingsError."""
     try:
         fields: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))[name]
-        threshold, direction = float(fields["border"]), fields["direction"]
+        threshold, direction = float(fields["threshold"] if "threshold" in fields else fields["border"]), fields["direction"]
         if direction not in ("over", "under") or not isfinite(threshold):
             raise ValueError(f"{direction} {threshold}")
     except (OSError, ValueError, KeyError, TypeError) as error:

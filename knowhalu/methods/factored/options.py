@@ -9,17 +9,23 @@ from knowhalu.types import Record
 
 
 class FactoredOptions(Record):
-    """Options of Factored Verification. A theta of None is the one that was fitted for the verifier, or is stated for LLMs."""
+    """Options of Factored Verification. An unset theta is the one fitted for the verifier, or 0.5 with a language model."""
 
-    rule: CombinationRule = Field("product", description="how the probabilities of a text's claims are combined into one")
-    theta: float | None = Field(None, ge=0.0, le=1.0, description="a combined probability under this is a hallucination")
-    claims: Literal["split", "sentences"] = Field("split", description="what is judged: the claims of sentences, or sentences")
-    reasons: bool = Field(True, description="an LLM gives its reasons before each label; false: the label at once, half the cost")
-    source_words: int = Field(2000, ge=40, description="words of sources that are read whole; of more, chunks for each claim are")
-    passages: int = Field(2, ge=1, le=100, description="top K from an index for each claim, where a sample has no source")
+    rule: CombinationRule = Field("product", description="how the probabilities of the claims are combined into that of the text")
+    theta: float | None = Field(
+        None, ge=0.0, le=1.0, description="threshold of the combined probability, below which a text is hallucinated"
+    )
+    claims: Literal["split", "sentences"] = Field(
+        "split", description="unit of judgment: claims split from sentences, or whole sentences"
+    )
+    reasons: bool = Field(True, description="let the language model write a rationale before each label; false: half the calls")
+    source_words: int = Field(
+        2000, ge=40, description="sources up to this number of words are read in full; of longer ones, the nearest chunks"
+    )
+    passages: int = Field(2, ge=1, le=100, description="passages retrieved from an index per claim, if a sample has no source")
     uncited: Literal["skip", "all"] = Field(
-        "skip", description="factored-academic: sentences that cite nothing are left out, or held against all sources"
+        "skip", description="factored-academic: skip sentences without citations, or compare them with all sources"
     )
     unmatched: Literal["hallucinated", "inconclusive"] = Field(
-        "hallucinated", description="factored-academic: what a citation that fits no source makes of the text"
+        "hallucinated", description="factored-academic: verdict on a text with a citation that matches no source"
     )

@@ -36,7 +36,7 @@ from knowhalu.types import (
     Step,
 )
 
-OFF_TOPIC_NOTE = "the sources do not address it"
+OFF_TOPIC_NOTE = "the sources do not cover the topic"
 OFF_TARGET_NOTE = "supported by the sources, but it does not answer the question"
 MISSES_QUESTION_NOTE = "the answer does not give what the question asks for"
 MIN_ON_TOPIC, MIN_ON_TOPIC_NAMELESS = 0.34, 0.2
@@ -105,7 +105,7 @@ class KnowHaluEncoder:
         self, part: Sample, query: Query, passages: Sequence[Passage], steps: Sequence[Step], form: KnowledgeForm
     ) -> Conversation[Knowledge]:
         """Score the passages' sentences and keep those that are decisive for the claim."""
-        # every statement of a claim is held against all passages; the hops of a question read on
+        # every statement of a claim is compared with all passages; the hops of a question read on
         seen = {(q.passage, q.start) for s in steps for q in s.knowledge.quotes} if part.question else set()
         return (yield from score_candidates(part, query, select_candidates(passages, query, seen), form))
 

@@ -8,14 +8,22 @@ from knowhalu.types import KnowledgeForm, Record
 
 
 class KnowHaluOptions(Record):
-    """Options of the KnowHalu method. Thresholds of None come from the reasoner's calibration."""
+    """Options of the KnowHalu method. Unset thresholds are those calibrated for the reasoner."""
 
-    base_form: KnowledgeForm = Field(KnowledgeForm.UNSTRUCTURED, description="the form of knowledge that is judged first")
-    second_opinion: Literal["needed", "always", "never"] = Field("needed", description="when the other form is judged too")
-    delta1: float | None = Field(None, ge=0.0, le=1.0, description="base judgments less sure than this are looked at again")
-    delta2: float | None = Field(None, ge=0.0, le=1.0, description="and replaced by supplements surer than this")
-    formulation: Literal["specific", "general", "combined"] = Field("combined", description="which form of a query is searched")
-    off_target: bool = Field(True, description="check first whether an answer delivers what is asked for")
-    max_steps: int = Field(10, ge=1, le=50, description="hops of one check at most")
-    passages: int | None = Field(None, ge=1, le=100, description="top K for each query; None: 2 from an index, 3 from documents")
-    segment_words: int = Field(30, ge=5, le=200, description="words of a segment of the response at most")
+    base_form: KnowledgeForm = Field(KnowledgeForm.UNSTRUCTURED, description="form of knowledge that is judged first")
+    second_opinion: Literal["needed", "always", "never"] = Field("needed", description="when the other form is judged as well")
+    delta1: float | None = Field(
+        None, ge=0.0, le=1.0, description="threshold of confidence below which a base judgment is checked against the other form"
+    )
+    delta2: float | None = Field(
+        None, ge=0.0, le=1.0, description="threshold of confidence above which the other form's judgment replaces it"
+    )
+    formulation: Literal["specific", "general", "combined"] = Field(
+        "combined", description="form of the queries that are searched"
+    )
+    off_target: bool = Field(True, description="run the off-target check: does the answer give what the question asks for?")
+    max_steps: int = Field(10, ge=1, le=50, description="maximal number of query steps of a check")
+    passages: int | None = Field(
+        None, ge=1, le=100, description="passages retrieved per query; unset: 2 from an index, 3 from documents"
+    )
+    segment_words: int = Field(30, ge=5, le=200, description="maximal number of words in a segment of the response")

@@ -53,7 +53,7 @@ def check(name, sample, **options):
     (3, "under", Label.INCORRECT), (4, "under", Label.CORRECT), (5, "under", Label.CORRECT),
 ])  # fmt: skip
 def test_a_text_at_the_threshold_is_faithful_and_one_beyond_is_not(words, direction, label):
-    verdict = check("trivial-length", Sample(id="1", response=" ".join(["word"] * words)), border=4, direction=direction)
+    verdict = check("trivial-length", Sample(id="1", response=" ".join(["word"] * words)), threshold=4, direction=direction)
     assert verdict.label is label
     assert verdict.hallucinated is (label is Label.INCORRECT)
     assert (verdict.probability > 0.5) is verdict.hallucinated
@@ -73,30 +73,40 @@ def test_the_question_is_a_source_and_so_are_titles():
     sample = Sample(
         id="1", question="Who built it?", response="Quill built it", documents=({"text": "By Mara.", "title": "Quill"},)
     )
-    assert check("trivial-overlap", sample, border=0.9).hallucinated is False
+    assert check("trivial-overlap", sample, threshold=0.9).hallucinated is False
 
 
 def test_a_rule_without_a_threshold_fails_with_the_remedy_before_any_row():
-    with pytest.raises(SettingsError, match=r"trivial-length has no threshold.*--fit VALIDATION.jsonl.*trivial.border=NUMBER"):
+    with pytest.raises(SettingsError, match=r"trivial-length has no threshold.*--fit VALIDATION.jsonl.*trivial.threshold=NUMBER"):
         length_baseline(TrivialOptions())
     with pytest.raises(SettingsError, match="both given"):
-        length_baseline(TrivialOptions(border=3, rule=__file__))
+        length_baseline(TrivialOptions(threshold=3, rule=__file__))
 
 
 def test_a_fitted_file_gives_threshold_and_direction(tmp_path):
     file = tmp_path / "trivial.json"
-    file.write_text(json.dumps({"trivial-length": {"border": 2, "direction": "under"}}))
+    file.write_text(json.dumps({"trivial-length": {"threshold": 2, "direction": "under"}}))
     settings = load_settings(pairs=["method=trivial-length", f"trivial.rule={file}"])
     assert Checker(settings).check(Sample(id="1", response="one")).hallucinated is True
     first = fingerprint(settings)
-    file.write_text(json.dumps({"trivial-length": {"border": 3, "direction": "over"}}))
+    file.write_text(json.dumps({"trivial-length": {"threshold": 3, "direction": "over"}}))
     moved = tmp_path / "other.json"
     moved.write_text(file.read_text())
     assert fingerprint(load_settings(pairs=["method=trivial-length", f"trivial.rule={moved}"]))["rule"] != first["rule"]
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"trivial-length": {"border": "x"}}', '{"trivial-length": {"border": NaN, '
-                                  '"direction": "over"}}', '{"trivial-length": {"border": 1, "direction": "up"}}'])  # fmt: skip
+def test_the_former_name_of_the_threshold_is_read(tmp_path):
+    file = tmp_path / "trivial.json"
+    file.write_text(json.dumps({"trivial-length": {"border": 2, "direction": "under"}}))
+    for pair in (f"trivial.rule={file}", "trivial.border=2"):
+        verdict = Checker(load_settings(pairs=["method=trivial-length", pair])).check(Sample(id="1", response="one two three"))
+        assert verdict.hallucinated is (pair == "trivial.border=2")
+
+
+@pytest.mark.parametrize("text", [
+    "", "[]", "{}", '{"trivial-length": {"threshold": "x"}}', '{"trivial-length": {"threshold": NaN, "direction": "over"}}',
+    '{"trivial-length": {"threshold": 1, "direction": "up"}}',
+])  # fmt: skip
 def test_a_file_that_holds_no_rule_is_refused_with_its_name(tmp_path, text):
     file = tmp_path / "trivial.json"
     file.write_text(text)
@@ -105,6 +115,6 @@ def test_a_file_that_holds_no_rule_is_refused_with_its_name(tmp_path, text):
 
 
 def test_a_rule_without_a_source_fails_with_the_remedy():
-    engine = build_engine(load_settings(pairs=["method=trivial-overlap", "trivial.border=0.5"]))
+    engine = build_engine(load_settings(pairs=["method=trivial-overlap", "trivial.threshold=0.5"]))
     (outcome,) = engine.run([Sample(id="1", response="Mara built it.")])
     assert (outcome.stage, "--index FOLDER" in outcome.reason) == ("retrieval", True)
