@@ -89,7 +89,7 @@ def fate(found: Revision, faithful: str) -> Fate:
 def passed_but_changed(found: Revision) -> int:
     """Count the sentences that the detector had passed and that are not in the revised text as they were.
 
-    This looks at the texts alone, not at what the revision says of itself.
+    It compares the texts alone and ignores what the revision reports.
     """
     if found.revised is None:
         return 0

@@ -254,7 +254,7 @@ def test_neither_proxies_nor_cookies_are_used(fake, monkeypatch):
 
 
 def test_requests_in_flight_stay_within_the_limit(fake, monkeypatch):
-    monkeypatch.setattr(http, "KEEPALIVE_SECONDS", HANG)  # no connection is let go and made anew
+    monkeypatch.setattr(http, "KEEPALIVE_SECONDS", HANG)  # no connection is closed and opened again
     under_way, most = 0, 0
 
     async def count(exchange):
