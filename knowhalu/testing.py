@@ -161,7 +161,7 @@ def _run(method: Any, samples: Sequence[Sample], llm: Any, encoder: Any) -> tupl
 def _check_outcome(method: str, sample: Sample, outcome: Verdict | Failure) -> None:
     assert outcome.id == sample.id, f"{sample.id}: the outcome has the id {outcome.id!r}"
     if isinstance(outcome, Failure):
-        assert outcome.stage != "internal", f"{sample.id}: the method raised {outcome.reason}"
+        assert outcome.stage != "internal", f"{sample.id}: the method failed: {outcome.reason}"
         assert outcome.reason, f"{sample.id}: the Failure has no reason"
         return
     assert outcome.method == method, f"{sample.id}: the verdict names the method {outcome.method!r} instead of {method!r}"

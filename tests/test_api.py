@@ -106,7 +106,7 @@ def test_a_positional_text_is_the_response():
     ("fields", "message"),
     [
         ({}, "response, answer, summary or claim"),
-        ({"answer": "a", "claim": "c"}, "both mean the same"),
+        ({"answer": "a", "claim": "c"}, "means the same as"),
         ({"anwser": "a"}, "Did you mean 'answer'"),
         ({"claim": "c", "knowledge": {"text": "t"}}, "'knowledge'"),
     ],
