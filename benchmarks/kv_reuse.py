@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Whole checks with the states of every prompt's beginning kept, beside checks that read every prompt anew.
+"""Whole checks with the states of every prompt's beginning kept, beside checks that read every prompt from its start.
 
 The model has random weights: what is measured depends on its shape alone. Every check asks what KnowHalu asks: extract,
 then in each hop a query and the knowledge from passages, then the judgment and its label. Each of the four prompts opens
@@ -173,20 +173,20 @@ def new_tokens(contexts: Sequence[tuple[int, ...]]) -> int:
 
 
 @torch.inference_mode()
-def logit_difference(kept: TransformersBackend, anew: TransformersBackend, requests: Sequence[Generate]) -> float:
+def logit_difference(kept: TransformersBackend, recomputing: TransformersBackend, requests: Sequence[Generate]) -> float:
     """Return the largest difference of any logit after the labels' contexts, and one after the other of all their tokens."""
     assert kept.together is not None
     contexts = [kept.framing.frame(r).context for r in requests]
     _, found = kept.together.contexts.read(contexts)
-    return max(float((f.logits - anew.alone.read(c)[0][0]).abs().max()) for f, c in zip(found, contexts, strict=True))
+    return max(float((f.logits - recomputing.alone.read(c)[0][0]).abs().max()) for f, c in zip(found, contexts, strict=True))
 
 
 def compared(ways: dict[str, Way], script: Script, labels: Sequence[Generate]) -> dict[str, Any]:
-    """Compare the answers of all ways with those of reading anew."""
-    anew, kept = ways["anew"], ways["together"]
+    """Compare the answers of all ways with those of recomputing."""
+    recomputing, kept = ways["anew"], ways["together"]
     contexts = [kept.llm.framing.frame(r).context for _, requests in script.rounds() for r in requests]
     new = new_tokens(contexts)
-    pairs = [(a, b) for w in ways.values() for a, b in zip(anew.replies, w.replies, strict=True)]
+    pairs = [(a, b) for w in ways.values() for a, b in zip(recomputing.replies, w.replies, strict=True)]
     label_pairs = [(a, b) for a, b in pairs if a.choices]
     return {
         "new_tokens": new,
@@ -194,7 +194,7 @@ def compared(ways: dict[str, Way], script: Script, labels: Sequence[Generate]) -
         "same_labels": sum(a.text == b.text for a, b in label_pairs) / len(label_pairs),
         "same_replies": sum(a.text == b.text for a, b in pairs) / len(pairs),
         "label_probability_difference": max(abs(a.choices[c] - b.choices[c]) for a, b in label_pairs for c in LABELS),
-        "logit_difference": logit_difference(kept.llm, anew.llm, labels),
+        "logit_difference": logit_difference(kept.llm, recomputing.llm, labels),
     }
 
 

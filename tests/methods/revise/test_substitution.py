@@ -42,7 +42,7 @@ def test_typed_spans_are_verbatim_and_do_not_overlap(text):
     assert all(a.end <= b.start for a, b in zip(found, found[1:], strict=False))
 
 
-@pytest.mark.parametrize(("sentence", "mended"), [
+@pytest.mark.parametrize(("sentence", "revised"), [
     ("The closure begins on 5 April.", "The closure begins on 3 March."),
     ("Councillors voted 12 to 9 on Tuesday.", "Councillors voted 14 to 9 on Tuesday."),
     ("The bridge closes to cars for six months.", "The bridge closes to cars for eighteen months."),
@@ -52,8 +52,8 @@ def test_typed_spans_are_verbatim_and_do_not_overlap(text):
     ("Councillors voted on Friday to close it.", "Councillors voted on Tuesday to close it."),
     ("The vote to close it was led by Ruth Okoro, 31.", "The vote to close it was led by Dana Okoro, 31."),
 ])  # fmt: skip
-def test_the_replacement_from_the_same_context_comes_first(sentence, mended):
-    assert substitution_candidates(sentence, SOURCES)[0].text == mended
+def test_the_replacement_from_the_same_context_comes_first(sentence, revised):
+    assert substitution_candidates(sentence, SOURCES)[0].text == revised
 
 
 def test_several_wrong_spans_are_replaced_together():
