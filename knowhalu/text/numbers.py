@@ -1,0 +1,173 @@
+"""Numbers of a text in digits or words, with the precision to which they are written."""
+
+import math
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from text_to_num import find_numbers as find_number_words
+
+
+class Number(NamedTuple):
+    """A number: `precision` is the place of the last digit written (1e5 for "2.5 million"), `upper` the end of a range ("10 to 20").
+
+    `rounded` numbers are written with a scale or decimals ("2.5 million"), so that they stand for all that rounds to them.
+    """
+
+    start: int
+    end: int
+    value: float
+    precision: float
+    rounded: bool = False
+    upper: float | None = None
+    share: bool = False
+    """It is a part of a whole, such as "a third" or "two in five"."""
+    ordinal: bool = False
+
+
+SCALES = {
+    "hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "mn": 1e6, "mln": 1e6, "bn": 1e9, "tn": 1e12,
+    "dozen": 12.0, "lakh": 1e5, "crore": 1e7,
+}  # fmt: skip
+_SHORT_SCALES = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "m": 1e6, "b": 1e9}
+_DIGITS = re.compile(
+    r"(?<![\w.,/])(?P<sign>[-−–](?=\d))?(?P<digits>\d{1,3}(?:[,\u00a0\u202f' ]\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?)"  # noqa: RUF001
+    r"(?:[ -]?(?P<scale>" + "|".join(SCALES) + r")\b|(?P<short>[kKMB]|(?<=[\d])[mb](?=n?\b))(?![\w/])|(?P<ordinal>st|nd|rd|th)\b)?",
+)  # fmt: skip
+_FRACTION_WORDS = {
+    "half": 1 / 2, "third": 1 / 3, "quarter": 1 / 4, "fourth": 1 / 4, "fifth": 1 / 5, "sixth": 1 / 6, "eighth": 1 / 8, "tenth": 1 / 10,
+}  # fmt: skip
+_COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "seven": 7, "nine": 9}
+_FRACTION = re.compile(
+    rf"\b(?:(?P<count>{'|'.join(_COUNTS)})[ -])?(?P<part>half|halves|(?:third|quarter|fourth|fifth|sixth|eighth|tenth)s?)\b"
+    rf"(?= (?:of|the|its|their|his|her|as)\b)|(?P<few>\d+|{'|'.join(_COUNTS)}) (?:in|out of) (?P<many>\d+|\w+)\b|(?P<top>\d+)/(?P<bottom>\d+)(?![/\d])",
+    re.IGNORECASE,
+)
+_MIXED = re.compile(rf"\s(?:and a half|and a quarter)\b(?: (?P<scale>{'|'.join(SCALES)})\b)?", re.IGNORECASE)
+_HALF_SCALE = re.compile(rf"\b(?:half a|a|several|a few) (?P<scale>{'|'.join(SCALES)})\b", re.IGNORECASE)
+_RANGE = re.compile(r"\s?(?:to|and|[-–—])\s?$")  # noqa: RUF001
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+class _Token(NamedTuple):
+    """A token as text2num reads it."""
+
+    start: int
+    end: int
+    word: str
+
+    def text(self) -> str:
+        return self.word
+
+    def lowercase(self) -> str:
+        return self.word.lower()
+
+    def nt_separated(self, previous: object) -> bool:
+        return False
+
+    def not_a_number_part(self) -> bool:
+        return self.word.isdigit()
+
+
+def find_numbers(text: str) -> list[Number]:
+    """Find the numbers of a text in their order; each character belongs to one number at most."""
+    found: list[Number] = []
+    for number in (*_fractions(text), *_half_scales(text), *_digits(text), *_words(text)):
+        if not any(n.start < number.end and number.start < n.end for n in found):
+            found.append(number)
+    return _join_ranges(text, sorted(found))
+
+
+def _fractions(text: str) -> Iterator[Number]:
+    for m in _FRACTION.finditer(text):
+        if m["part"]:
+            part = m["part"].lower().replace("halves", "half").removesuffix("s")
+            value = _COUNTS[(m["count"] or "a").lower()] * _FRACTION_WORDS[part]
+        elif m["few"]:
+            few, many = (_small_number(m[name]) for name in ("few", "many"))
+            if few is None or many is None or not 0 < few < many:
+                continue
+            value = few / many
+        else:
+            if not 0 < int(m["top"]) < int(m["bottom"]) <= 100:
+                continue
+            value = int(m["top"]) / int(m["bottom"])
+        yield Number(m.start(), m.end(), value, 0.01, share=True)
+
+
+def _small_number(word: str) -> float | None:
+    if word.isdigit():
+        return float(word)
+    if word.lower() in _COUNTS:
+        return float(_COUNTS[word.lower()])
+    words = list(_words(word))
+    return words[0].value if len(words) == 1 and words[0].end == len(word) and not words[0].ordinal else None
+
+
+def _half_scales(text: str) -> Iterator[Number]:
+    for m in _HALF_SCALE.finditer(text):
+        scale = SCALES[m["scale"].lower()]
+        opening = m.group().lower()
+        if opening.startswith(("several", "a few")):
+            yield Number(m.start(), m.end(), 2 * scale, scale, upper=10 * scale)
+        else:
+            value = scale / 2 if opening.startswith("half") else scale
+            yield Number(m.start(), m.end(), value, value / 10 if scale >= 100 else 1.0, rounded=scale >= 100)
+
+
+def _digits(text: str) -> Iterator[Number]:
+    for m in _DIGITS.finditer(text):
+        digits = re.sub(r"[,\u00a0\u202f' ]", "", m["digits"])
+        short = m["short"] if m["short"] not in ("m", "b") or text[m.start() - 1 : m.start()] in tuple("$€£¥") else None
+        scale = SCALES[m["scale"].lower()] if m["scale"] else _SHORT_SCALES[short] if short else 1.0
+        end = m.end() if short or not m["short"] else m.end("digits")
+        decimals = len(digits.partition(".")[2])
+        precision = scale * 10.0**-decimals
+        value = float(digits) * scale * (-1 if m["sign"] else 1)
+        rounded = bool(decimals) or scale > 12
+        if mixed := _MIXED.match(text, end):
+            extra = 0.25 if "quarter" in mixed.group() else 0.5
+            end, value = mixed.end(), (value + extra) * (SCALES[mixed["scale"].lower()] if mixed["scale"] else 1.0)
+        yield Number(m.start(), end, value, precision, rounded, ordinal=bool(m["ordinal"]))
+
+
+def _words(text: str) -> Iterator[Number]:
+    tokens = [_Token(m.start(), m.end(), m.group()) for m in _TOKEN.finditer(text)]
+    for o in find_number_words(tokens, "en", 0.0):
+        start, end, value = tokens[o.start].start, tokens[o.end - 1].end, float(o.value)
+        low = text[start:end].lower()
+        if low in SCALES or low in ("second", "seconds", "point"):
+            continue  # "the second", or the scale of a number in digits
+        if mixed := _MIXED.match(text, end):
+            extra = 0.25 if "quarter" in mixed.group() else 0.5
+            end, value = mixed.end(), (value + extra) * (SCALES[mixed["scale"].lower()] if mixed["scale"] else 1.0)
+        yield Number(
+            start, end, value, 1.0 if value < 1e4 else last_place(value), rounded=value >= 1e4, ordinal=bool(o.is_ordinal)
+        )
+
+
+def last_place(value: float) -> float:
+    """Return the place of the last digit that is not zero: 100 for 1,200."""
+    number, place = abs(int(value)), 1
+    while number and number % (10 * place) == 0 and place < 1e15:
+        place *= 10
+    return float(place)
+
+
+def _join_ranges(text: str, numbers: list[Number]) -> list[Number]:
+    """Join "10 to 20" and "between 10 and 20" into one number with an upper end."""
+    joined: list[Number] = []
+    for number in numbers:
+        last = joined[-1] if joined else None
+        between = text[last.end : number.start] if last else ""
+        if (
+            last is not None and last.upper is None and _RANGE.fullmatch(between) and last.value < number.value
+            and (between.strip() != "and" or re.search(r"\bbetween\s*$", text[: last.start], re.IGNORECASE))
+            and not last.share and not last.ordinal
+        ):  # fmt: skip
+            scale = number.value / last.value if last.value and number.rounded and not last.rounded else 1.0
+            low = last.value * (10 ** math.floor(math.log10(scale)) if scale >= 1000 else 1.0)
+            joined[-1] = last._replace(end=number.end, value=min(low, number.value), upper=number.value)
+        else:
+            joined.append(number)
+    return joined
