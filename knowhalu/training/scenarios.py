@@ -1,0 +1,111 @@
+"""Make examples of written scenarios: texts with slots for names and values, and statements that hold or fail for any of them.
+
+`{a}` stands for a value of the slot `a`, `{a~}` for the same value in another form, `{a!}` for another value of its kind, and
+`{a:he}`, `{a:his}`, `{a:him}` for the pronoun of a person. The values are drawn for every example, so they cannot reveal a label.
+"""
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+
+from knowhalu.errors import InputError
+from knowhalu.training.data_files import TrainingRow
+from knowhalu.training.examples import TARGETS, TrainingExample
+from knowhalu.training.slots import POOLS, SlotValue, choose_listed
+
+SLOT = re.compile(r"\{(\w+)(?::(\w+))?([~!]?)\}")
+FRAMES = (
+    "According to the text, ", "Based on the information given, ", "The document states that ", "From what I can see, ",
+    "As mentioned, ", "Yes, ", "Sure! ", "In short: ", "The sources say that ", "In summary, ",
+)  # fmt: skip
+FRAME_SHARE, DISTRACTOR_SHARE = 0.04, 0.25
+
+
+def scenario_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
+    """Fill the slots of a scenario and return one of its statements, sometimes with another scenario in the premise."""
+    values = draw_values(row["slots"], rng)
+    statement = rng.choice(row["claims"])
+    premise, claim = fill(row["text"], values, rng), fill(statement["text"], values, rng)
+    if rng.random() < DISTRACTOR_SHARE:
+        beside = fill(other["text"], draw_values(other["slots"], rng), rng)
+        premise = f"{beside} {premise}" if rng.random() < 0.5 else f"{premise} {beside}"
+    before = statement.get("question") or statement.get("before")
+    if before is None and rng.random() < FRAME_SHARE:
+        claim = rng.choice(FRAMES) + claim
+    return TrainingExample(
+        " ".join(premise.split()), fill(before, values, rng) if before else "", claim, TARGETS[statement["label"]]
+    )
+
+
+def draw_values(slots: Mapping[str, str | list[str]], rng: random.Random) -> dict[str, SlotValue]:
+    """Draw a value for each slot, no two alike."""
+    values: dict[str, SlotValue] = {}
+    for name, pool in slots.items():
+        taken = [v.text for v in values.values()]
+        for _ in range(20):
+            value = POOLS[pool](rng) if isinstance(pool, str) else choose_listed(pool, taken, rng)
+            if value.text not in taken:
+                break
+        values[name] = value
+    return values
+
+
+def fill(template: str, values: Mapping[str, SlotValue], rng: random.Random) -> str:
+    """Fill a template; a sentence that begins with a slot begins with a capital."""
+    taken = {v.text for v in values.values()}
+
+    def put(m: re.Match[str]) -> str:
+        value, pronoun, way = values[m[1]], m[2], m[3]
+        if pronoun:
+            text = value.pronoun(pronoun)
+        elif way == "~":
+            text = rng.choice(value.forms) if value.forms else value.text
+        elif way == "!":
+            text = rng.choice([o for o in value.others if o not in taken] or list(value.others))
+        else:
+            text = value.text
+        opens = not template[: m.start()].strip() or template[: m.start()].rstrip()[-1] in ".!?\n"
+        return text[:1].upper() + text[1:] if opens else text
+
+    return SLOT.sub(put, template)
+
+
+def check_scenario(row: TrainingRow, place: str) -> None:
+    """Validate a scenario; raises InputError that names its place and what is wrong."""
+    slots = row.get("slots", {})
+    for name, pool in slots.items():
+        if isinstance(pool, str) and pool not in POOLS:
+            raise InputError(f"{place}: slot {name!r}: there is no pool {pool!r}; the pools are: {', '.join(sorted(POOLS))}")
+        if not isinstance(pool, str) and len(set(pool)) < 3:
+            raise InputError(f"{place}: slot {name!r} needs three different values or more")
+    texts = [row["text"], *(c["text"] for c in row["claims"])]
+    texts += [c[key] for c in row["claims"] for key in ("question", "before") if c.get(key)]
+    for text in texts:
+        _check_slots(text, slots, place)
+    labels = [c["label"] for c in row["claims"]]
+    if unknown := set(labels) - {"supported", "contradicted", "neutral"}:
+        raise InputError(f"{place}: unknown label {sorted(unknown)[0]!r}")
+    if labels.count("supported") * 2 < len(labels) * 0.7 or labels.count("supported") * 2 > len(labels) * 1.3:
+        raise InputError(f"{place}: {labels.count('supported')} of {len(labels)} claims are supported; about half should be")
+    if len(set(c["text"] + str(c.get("question")) for c in row["claims"])) < len(labels):
+        raise InputError(f"{place}: a claim occurs twice")
+
+
+def _check_slots(text: str, slots: Mapping[str, object], place: str) -> None:
+    rest = SLOT.sub("", text)
+    if "{" in rest or "}" in rest:
+        raise InputError(f"{place}: a brace that is not a slot in {text!r}")
+    for m in SLOT.finditer(text):
+        if m[1] not in slots:
+            raise InputError(f"{place}: {text!r} uses the slot {m[1]!r}, which is not defined")
+        if m[2] and (slots[m[1]] not in ("person", "full_name") or m[2].lower() not in ("he", "him", "his", "himself")):
+            raise InputError(f"{place}: {m.group()!r}: pronouns are he, him, his and himself, of a person")
+
+
+def length_gap(rows: Sequence[TrainingRow]) -> float:
+    """Return by how many words supported claims are longer than the others, on average; a cue where it is far from 0."""
+    sizes: dict[bool, list[int]] = {True: [], False: []}
+    for row in rows:
+        for c in row["claims"]:
+            sizes[c["label"] == "supported"].append(len(c["text"].split()))
+    return sum(sizes[True]) / len(sizes[True]) - sum(sizes[False]) / len(sizes[False])
