@@ -1,0 +1,141 @@
+"""What a text claims: its units without lead-ins, each with its context, and those that claim nothing told apart by reason."""
+
+import re
+from enum import StrEnum
+from typing import NamedTuple
+
+from knowhalu.text.blocks import Unit, UnitKind, read_units
+from knowhalu.text.questions import declines_to_answer
+from knowhalu.text.sentences import content_words
+
+_PRONOUN = re.compile(
+    r"\b(?:he|she|it|they|him|her|them|his|hers|its|their|theirs|this|that|these|those|such|here|there|then|the (?:former|latter)|"
+    r"both|one|ones|the same|another|others)\b",
+    re.IGNORECASE,
+)
+_GREETING = (
+    r"(?:hi|hello|hey|good (?:morning|afternoon|evening|day)|welcome|greetings|dear [\w .]+|goodbye|bye|see you(?: soon| later)?|"
+    r"take care|cheers|(?:kind|best|warm) regards|sincerely|have a (?:nice|great|good|lovely) [\w ]+)"
+)
+_THANKS = (
+    r"(?:thanks?(?: you)?(?: (?:so|very) much| a lot)?(?: for [^.!?]+)?|you(?:'re| are) (?:very |most )?welcome|no problem|my pleasure|"
+    r"not at all|(?:i )?apologi[sz]e[^.!?]*|(?:i'm |i am )?(?:so |very )?sorry[^.!?]{0,60})"
+)
+_PRAISE = (
+    r"(?:(?:that(?:'s| is)|what) an? )?(?:great|good|excellent|interesting|nice|fantastic|important|tricky|wonderful) (?:question|point|"
+    r"choice|idea)(?: to ask)?|congratulations|well done|i understand(?: your [\w ]+)?|i see|got it|understood|good luck[^.!?]*|"
+    r"enjoy(?: your [\w ]+)?"
+)
+_ASSENT = r"(?:sure(?: thing)?|certainly|of course|absolutely|definitely|okay|ok|alright|gladly|with pleasure|happy to help)"
+_OFFER = (
+    r"(?:please |just )?(?:feel free to|let me know|do not hesitate to|don't hesitate to|contact (?:me|us) if|reach out)[^.!?]*|"
+    r"(?:i|we)(?: would|'d|'ll| will|'m| am)?(?: be)? (?:happy|glad|here) to (?:help|assist)[^.!?]*|i hope (?:this|that|it) (?:helps|was)[^.!?]*|"
+    r"(?:is there )?anything else[^.!?]*|(?:how|what) (?:can|may) i (?:help|assist|do)[^.!?]*|if you (?:have|need) (?:any |more |further )[^.!?]*"
+    r"(?:questions?|help|information|details|assistance)[^.!?]*"
+)
+_COURTESY = re.compile(
+    rf"\W*(?:{_GREETING}|{_THANKS}|{_PRAISE}|{_ASSENT}|{_OFFER})(?:[,!. ]+(?:there|all|everyone|friend|again))?\W*", re.IGNORECASE
+)
+_ANNOUNCEMENT = re.compile(
+    r"\W*(?:(?:here(?:'s| is| are)|below (?:is|are)|these are|the following (?:is|are)|let me|i(?:'ll| will| can| have| would)|"
+    r"we(?:'ll| will| can)) [^.!?]*|(?:the )?(?:answer|summary|response|result|explanation|steps?|timeline|overview|conclusion|note|"
+    r"sources?|references?|details)(?: (?:is|are))?):\W*",
+    re.IGNORECASE,
+)
+_SOURCE_NOUN = (
+    r"(?:the |this |these |your |our |my )?(?:provided |given |supplied |available |above |following |retrieved |attached )?"
+    r"(?:context|information|documents?|text|passages?|sources?|articles?|excerpts?|search results|knowledge(?: base)?|data|material|"
+    r"conversation|transcript|paper|report)(?: (?:you )?(?:provided|gave|given|above|supplied|here))?(?: (?:above|here))?"
+)
+_LEADS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"(?:based (?:up)?on|according to|as per|per|from|given|in|as (?:stated|mentioned|described|noted) in) {_SOURCE_NOUN},?\s+"
+        r"(?:(?:it (?:is|appears|seems)(?: clear)?|we (?:can see|know)|i can (?:see|tell|confirm)) that )?",
+        rf"{_SOURCE_NOUN} (?:clearly |also |explicitly )?(?:states?|says?|mentions?|notes?|explains?|indicates?|shows?|suggests?|confirms?|"
+        r"tells? us) that ",
+        rf"(?:{_ASSENT}|great question|good question)[,!.:]\s+",
+        r"(?:in (?:short|summary|conclusion|brief|other words|fact|general)|to (?:summari[sz]e|answer your question|sum up)|overall|"
+        r"basically|essentially|as (?:you can see|mentioned(?: above| before)?|noted)|please note that|note that|keep in mind that|"
+        r"it is (?:worth noting|important to note|also worth noting) that|i(?:'d| would) like to add that|as far as i know|to be clear|"
+        r"of course|indeed|additionally|furthermore|moreover|however|also|finally|therefore|thus|for example|for instance),?\s+",
+        r"(?:the (?:short |simple )?answer(?: to your question)? is(?: that)?|answer)[:,]?\s+",
+    )
+)
+
+
+class NoClaim(StrEnum):
+    """Why a unit claims nothing about the world."""
+
+    COURTESY = "courtesy"
+    QUESTION = "question"
+    ANNOUNCEMENT = "announcement"
+    REFUSAL = "refusal"
+    HEADING = "heading"
+    EMPTY = "no words"
+
+
+class Claim(NamedTuple):
+    """A unit of a text as a claim: `text` without its lead-in, `offsets` as in `Unit`, and the sentence that it refers back to.
+
+    `no_claim` says why there is nothing to check, None of a claim.
+    """
+
+    start: int
+    end: int
+    text: str
+    offsets: tuple[int, ...]
+    kind: UnitKind
+    context: str = ""
+    no_claim: NoClaim | None = None
+
+
+def find_claims(text: str) -> list[Claim]:
+    """Split a text into claims and parts that claim nothing, in its order."""
+    claims: list[Claim] = []
+    before = ""
+    for unit in read_units(text):
+        skipped = _lead_length(unit.text)
+        stripped, offsets = unit.text[skipped:], unit.offsets[skipped:]
+        reason = _no_claim(unit, stripped)
+        context = "" if reason else _context(unit, stripped, before)
+        start = offsets[0] if offsets else unit.start
+        claims.append(Claim(start, unit.end, stripped, offsets, unit.kind, context, reason))
+        if reason is None or reason is NoClaim.HEADING:
+            before = unit.text
+    return claims
+
+
+def _no_claim(unit: Unit, text: str) -> NoClaim | None:
+    if not any(c.isalnum() for c in text):
+        return NoClaim.EMPTY
+    if unit.kind is UnitKind.HEADING:
+        return NoClaim.HEADING
+    if _COURTESY.fullmatch(unit.text) or _COURTESY.fullmatch(text):
+        return NoClaim.COURTESY
+    if text.rstrip("\"'”’) ").endswith("?"):  # noqa: RUF001
+        return NoClaim.QUESTION
+    if _ANNOUNCEMENT.fullmatch(text) or (text.endswith(":") and unit.kind is UnitKind.SENTENCE and len(content_words(text)) < 2):
+        return NoClaim.ANNOUNCEMENT
+    if unit.kind is UnitKind.SENTENCE and declines_to_answer(text, in_other_words=True):
+        return NoClaim.REFUSAL
+    return None
+
+
+def _lead_length(text: str) -> int:
+    """Return the number of characters of a unit's lead-ins, of which several may follow one another."""
+    at = 0
+    while True:
+        step = max((m.end() for p in _LEADS if (m := p.match(text, at))), default=at)
+        if step == at or not text[step:].strip():
+            return at
+        at = step
+
+
+def _context(unit: Unit, text: str, before: str) -> str:
+    """Return what a claim needs to be understood: what introduces its list, its heading, or the sentence before a pronoun."""
+    if unit.lead or unit.kind in (UnitKind.LIST_ITEM, UnitKind.TABLE_ROW):
+        return " ".join(part for part in (unit.heading, unit.lead) if part)
+    if _PRONOUN.search(text.split(",")[0]) and before:
+        return before
+    return ""
