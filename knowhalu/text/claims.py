@@ -14,51 +14,55 @@ _PRONOUN = re.compile(
     re.IGNORECASE,
 )
 _GREETING = (
-    r"(?:hi|hello|hey|good (?:morning|afternoon|evening|day)|welcome|greetings|dear [\w .]+|goodbye|bye|see you(?: soon| later)?|"
-    r"take care|cheers|(?:kind|best|warm) regards|sincerely|have a (?:nice|great|good|lovely) [\w ]+)"
+    r"(?:hi|hello|hey|good (?:morning|afternoon|evening|day)|welcome|greetings|dear [\w .]+|goodbye|bye|see you(?: soon| later)?"
+    r"|take care|cheers|(?:kind|best|warm) regards|sincerely|have a (?:nice|great|good|lovely) [\w ]+)"
 )
 _THANKS = (
-    r"(?:thanks?(?: you)?(?: (?:so|very) much| a lot)?(?: for [^.!?]+)?|you(?:'re| are) (?:very |most )?welcome|no problem|my pleasure|"
-    r"not at all|(?:i )?apologi[sz]e[^.!?]*|(?:i'm |i am )?(?:so |very )?sorry[^.!?]{0,60})"
+    r"(?:thanks?(?: you)?(?: (?:so|very) much| a lot)?(?: for [^.!?]+)?|you(?:'re| are) (?:very |most )?welcome|no problem"
+    r"|my pleasure|not at all|(?:i )?apologi[sz]e[^.!?]*|(?:i'm |i am )?(?:so |very )?sorry(?: (?:about|for|to hear)[^.!?]{0,60})?)"
 )
 _PRAISE = (
-    r"(?:(?:that(?:'s| is)|what) an? )?(?:great|good|excellent|interesting|nice|fantastic|important|tricky|wonderful) (?:question|point|"
-    r"choice|idea)(?: to ask)?|congratulations|well done|i understand(?: your [\w ]+)?|i see|got it|understood|good luck[^.!?]*|"
-    r"enjoy(?: your [\w ]+)?"
+    r"(?:(?:that(?:'s| is)|what) an? )?(?:great|good|excellent|interesting|nice|fantastic|important|tricky|wonderful)"
+    r" (?:question|point|choice|idea)(?: to ask)?|congratulations|well done|i understand(?: your [\w ]+)?|i see|got it|understood"
+    r"|good luck[^.!?]*|enjoy(?: your [\w ]+)?"
 )
 _ASSENT = r"(?:sure(?: thing)?|certainly|of course|absolutely|definitely|okay|ok|alright|gladly|with pleasure|happy to help)"
+_ASK = r"(?:questions?|help|information|details|assistance|more|else)"
 _OFFER = (
-    r"(?:please |just )?(?:feel free to|let me know|do not hesitate to|don't hesitate to|contact (?:me|us) if|reach out)[^.!?]*|"
-    r"(?:i|we)(?: would|'d|'ll| will|'m| am)?(?: be)? (?:happy|glad|here) to (?:help|assist)[^.!?]*|i hope (?:this|that|it) (?:helps|was)[^.!?]*|"
-    r"(?:is there )?anything else[^.!?]*|(?:how|what) (?:can|may) i (?:help|assist|do)[^.!?]*|if you (?:have|need) (?:any |more |further )[^.!?]*"
-    r"(?:questions?|help|information|details|assistance)[^.!?]*"
+    r"(?:please |just )?(?:feel free to|let me know|do not hesitate to|don't hesitate to|contact (?:me|us) if|reach out)[^.!?]*"
+    r"|(?:i|we)(?: would|'d|'ll| will|'m| am)?(?: be)? (?:happy|glad|here) to (?:help|assist)[^.!?]*"
+    r"|(?:i )?hope (?:this|that|it) (?:helps|helped|was)[^.!?]*|(?:is there )?anything else[^.!?]*"
+    rf"|(?:how|what) (?:can|may) i (?:help|assist|do)[^.!?]*|if you (?:have|need) (?:any |more |further )[^.!?]*{_ASK}[^.!?]*"
 )
 _COURTESY = re.compile(
     rf"\W*(?:{_GREETING}|{_THANKS}|{_PRAISE}|{_ASSENT}|{_OFFER})(?:[,!. ]+(?:there|all|everyone|friend|again))?\W*", re.IGNORECASE
 )
+_SHOWN = (
+    r"(?:the )?(?:answer|summary|response|result|explanation|steps?|timeline|overview|conclusion|note|sources?|references?"
+    r"|details)(?: (?:is|are))?"
+)
 _ANNOUNCEMENT = re.compile(
-    r"\W*(?:(?:here(?:'s| is| are)|below (?:is|are)|these are|the following (?:is|are)|let me|i(?:'ll| will| can| have| would)|"
-    r"we(?:'ll| will| can)) [^.!?]*|(?:the )?(?:answer|summary|response|result|explanation|steps?|timeline|overview|conclusion|note|"
-    r"sources?|references?|details)(?: (?:is|are))?):\W*",
+    r"\W*(?:(?:here(?:'s| is| are)|below (?:is|are)|these are|the following (?:is|are)|let me|i(?:'ll| will| can| have| would)"
+    rf"|we(?:'ll| will| can)) [^.!?]*|{_SHOWN}):\W*",
     re.IGNORECASE,
 )
-_SOURCE_NOUN = (
+_SOURCE = (
     r"(?:the |this |these |your |our |my )?(?:provided |given |supplied |available |above |following |retrieved |attached )?"
-    r"(?:context|information|documents?|text|passages?|sources?|articles?|excerpts?|search results|knowledge(?: base)?|data|material|"
-    r"conversation|transcript|paper|report)(?: (?:you )?(?:provided|gave|given|above|supplied|here))?(?: (?:above|here))?"
+    r"(?:context|information|documents?|text|passages?|sources?|articles?|excerpts?|search results|knowledge(?: base)?|data"
+    r"|material|conversation|transcript|paper|report)(?: (?:you )?(?:provided|gave|given|above|supplied|here))?(?: (?:above|here))?"
 )
 _LEADS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        rf"(?:based (?:up)?on|according to|as per|per|from|given|in|as (?:stated|mentioned|described|noted) in) {_SOURCE_NOUN},?\s+"
+        rf"(?:based (?:up)?on|according to|as per|per|from|given|in|as (?:stated|mentioned|described|noted) in) {_SOURCE},?\s+"
         r"(?:(?:it (?:is|appears|seems)(?: clear)?|we (?:can see|know)|i can (?:see|tell|confirm)) that )?",
-        rf"{_SOURCE_NOUN} (?:clearly |also |explicitly )?(?:states?|says?|mentions?|notes?|explains?|indicates?|shows?|suggests?|confirms?|"
-        r"tells? us) that ",
+        rf"{_SOURCE} (?:clearly |also |explicitly )?(?:states?|says?|mentions?|notes?|explains?|indicates?|shows?|suggests?"
+        r"|confirms?|tells? us) that ",
         rf"(?:{_ASSENT}|great question|good question)[,!.:]\s+",
-        r"(?:in (?:short|summary|conclusion|brief|other words|fact|general)|to (?:summari[sz]e|answer your question|sum up)|overall|"
-        r"basically|essentially|as (?:you can see|mentioned(?: above| before)?|noted)|please note that|note that|keep in mind that|"
-        r"it is (?:worth noting|important to note|also worth noting) that|i(?:'d| would) like to add that|as far as i know|to be clear|"
-        r"of course|indeed|additionally|furthermore|moreover|however|also|finally|therefore|thus|for example|for instance),?\s+",
+        r"(?:in (?:short|summary|conclusion|brief|other words|fact|general)|to (?:summari[sz]e|answer your question|sum up)|overall"
+        r"|basically|essentially|as (?:you can see|mentioned(?: above| before)?|noted)|please note that|note that|keep in mind that"
+        r"|it is (?:worth noting|important to note|also worth noting) that|as far as i know|to be clear|indeed|additionally"
+        r"|furthermore|moreover|however|also|finally|therefore|thus|for example|for instance),?\s+",
         r"(?:the (?:short |simple )?answer(?: to your question)? is(?: that)?|answer)[:,]?\s+",
     )
 )

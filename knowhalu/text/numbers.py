@@ -9,7 +9,7 @@ from text_to_num import find_numbers as find_number_words
 
 
 class Number(NamedTuple):
-    """A number: `precision` is the place of the last digit written (1e5 for "2.5 million"), `upper` the end of a range ("10 to 20").
+    """A number: `precision` is the place of the last digit written (1e5 for "2.5 million"), `upper` the end of a range.
 
     `rounded` numbers are written with a scale or decimals ("2.5 million"), so that they stand for all that rounds to them.
     """
@@ -26,26 +26,31 @@ class Number(NamedTuple):
 
 
 SCALES = {
-    "hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "mn": 1e6, "mln": 1e6, "bn": 1e9, "tn": 1e12,
-    "dozen": 12.0, "lakh": 1e5, "crore": 1e7,
+    "hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "mn": 1e6, "mln": 1e6, "bn": 1e9,
+    "tn": 1e12, "dozen": 12.0, "lakh": 1e5, "crore": 1e7,
 }  # fmt: skip
 _SHORT_SCALES = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "m": 1e6, "b": 1e9}
 _DIGITS = re.compile(
     r"(?<![\w.,/])(?P<sign>[-−–](?=\d))?(?P<digits>\d{1,3}(?:[,\u00a0\u202f' ]\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?)"  # noqa: RUF001
-    r"(?:[ -]?(?P<scale>" + "|".join(SCALES) + r")\b|(?P<short>[kKMB]|(?<=[\d])[mb](?=n?\b))(?![\w/])|(?P<ordinal>st|nd|rd|th)\b)?",
-)  # fmt: skip
+    r"(?:[ -]?(?P<scale>" + "|".join(SCALES) + r")\b"
+    r"|(?P<short>[kKMB]|(?<=[\d])[mb](?=n?\b))(?![\w/])|(?P<ordinal>st|nd|rd|th)\b)?",
+)
 _FRACTION_WORDS = {
-    "half": 1 / 2, "third": 1 / 3, "quarter": 1 / 4, "fourth": 1 / 4, "fifth": 1 / 5, "sixth": 1 / 6, "eighth": 1 / 8, "tenth": 1 / 10,
+    "half": 1 / 2, "third": 1 / 3, "quarter": 1 / 4, "fourth": 1 / 4, "fifth": 1 / 5, "sixth": 1 / 6, "eighth": 1 / 8,
+    "tenth": 1 / 10,
 }  # fmt: skip
 _COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "seven": 7, "nine": 9}
+_COUNT_WORD = "|".join(_COUNTS)
 _FRACTION = re.compile(
-    rf"\b(?:(?P<count>{'|'.join(_COUNTS)})[ -])?(?P<part>half|halves|(?:third|quarter|fourth|fifth|sixth|eighth|tenth)s?)\b"
-    rf"(?= (?:of|the|its|their|his|her|as)\b)|(?P<few>\d+|{'|'.join(_COUNTS)}) (?:in|out of) (?P<many>\d+|\w+)\b|(?P<top>\d+)/(?P<bottom>\d+)(?![/\d])",
+    rf"\b(?:(?P<count>{_COUNT_WORD})[ -])?(?P<part>half|halves|(?:third|quarter|fourth|fifth|sixth|eighth|tenth)s?)\b"
+    r"(?=\s*(?:[.,;:!?)]|$)| (?:of|the|its|their|his|her|as)\b)"
+    rf"|(?P<few>\d+|{_COUNT_WORD}) (?:in|out of) (?P<many>\d+|\w+)\b|(?P<top>\d+)/(?P<bottom>\d+)(?![/\d])",
     re.IGNORECASE,
 )
 _MIXED = re.compile(rf"\s(?:and a half|and a quarter)\b(?: (?P<scale>{'|'.join(SCALES)})\b)?", re.IGNORECASE)
 _HALF_SCALE = re.compile(rf"\b(?:half a|a|several|a few) (?P<scale>{'|'.join(SCALES)})\b", re.IGNORECASE)
 _RANGE = re.compile(r"\s?(?:to|and|[-–—])\s?$")  # noqa: RUF001
+_BETWEEN = re.compile(r"\bbetween\s*$", re.IGNORECASE)
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
@@ -73,7 +78,7 @@ def find_numbers(text: str) -> list[Number]:
     """Find the numbers of a text in their order; each character belongs to one number at most."""
     found: list[Number] = []
     for number in (*_fractions(text), *_half_scales(text), *_digits(text), *_words(text)):
-        if not any(n.start < number.end and number.start < n.end for n in found):
+        if all(n.end <= number.start or number.end <= n.start for n in found):
             found.append(number)
     return _join_ranges(text, sorted(found))
 
@@ -125,9 +130,7 @@ def _digits(text: str) -> Iterator[Number]:
         precision = scale * 10.0**-decimals
         value = float(digits) * scale * (-1 if m["sign"] else 1)
         rounded = bool(decimals) or scale > 12
-        if mixed := _MIXED.match(text, end):
-            extra = 0.25 if "quarter" in mixed.group() else 0.5
-            end, value = mixed.end(), (value + extra) * (SCALES[mixed["scale"].lower()] if mixed["scale"] else 1.0)
+        end, value = _with_fraction(text, end, value)
         yield Number(m.start(), end, value, precision, rounded, ordinal=bool(m["ordinal"]))
 
 
@@ -138,12 +141,18 @@ def _words(text: str) -> Iterator[Number]:
         low = text[start:end].lower()
         if low in SCALES or low in ("second", "seconds", "point"):
             continue  # "the second", or the scale of a number in digits
-        if mixed := _MIXED.match(text, end):
-            extra = 0.25 if "quarter" in mixed.group() else 0.5
-            end, value = mixed.end(), (value + extra) * (SCALES[mixed["scale"].lower()] if mixed["scale"] else 1.0)
+        end, value = _with_fraction(text, end, value)
         yield Number(
             start, end, value, 1.0 if value < 1e4 else last_place(value), rounded=value >= 1e4, ordinal=bool(o.is_ordinal)
         )
+
+
+def _with_fraction(text: str, end: int, value: float) -> tuple[int, float]:
+    """Add "and a half" and a scale behind it, as in "two and a half million"."""
+    m = _MIXED.match(text, end)
+    if m is None:
+        return end, value
+    return m.end(), (value + (0.25 if "quarter" in m.group() else 0.5)) * (SCALES[m["scale"].lower()] if m["scale"] else 1.0)
 
 
 def last_place(value: float) -> float:
@@ -158,16 +167,18 @@ def _join_ranges(text: str, numbers: list[Number]) -> list[Number]:
     """Join "10 to 20" and "between 10 and 20" into one number with an upper end."""
     joined: list[Number] = []
     for number in numbers:
-        last = joined[-1] if joined else None
-        between = text[last.end : number.start] if last else ""
-        if (
-            last is not None and last.upper is None and _RANGE.fullmatch(between) and last.value < number.value
-            and (between.strip() != "and" or re.search(r"\bbetween\s*$", text[: last.start], re.IGNORECASE))
-            and not last.share and not last.ordinal
-        ):  # fmt: skip
-            scale = number.value / last.value if last.value and number.rounded and not last.rounded else 1.0
-            low = last.value * (10 ** math.floor(math.log10(scale)) if scale >= 1000 else 1.0)
-            joined[-1] = last._replace(end=number.end, value=min(low, number.value), upper=number.value)
-        else:
-            joined.append(number)
+        if joined and _is_range(text, joined[-1], number):
+            last = joined.pop()
+            # "10 to 20 million" means 10 million
+            scaled = number.rounded and not last.rounded and last.value and number.value / last.value >= 1000
+            low = last.value * 10 ** math.floor(math.log10(number.value / last.value)) if scaled else last.value
+            number = last._replace(end=number.end, value=min(low, number.value), upper=number.value)
+        joined.append(number)
     return joined
+
+
+def _is_range(text: str, low: Number, high: Number) -> bool:
+    between = text[low.end : high.start]
+    if low.upper is not None or low.share or low.ordinal or low.value >= high.value or not _RANGE.fullmatch(between):
+        return False
+    return between.strip() != "and" or bool(_BETWEEN.search(text[: low.start]))

@@ -1,7 +1,7 @@
 """Values of a text: numbers, measurements, shares, money and dates, compared in whatever form they are written.
 
-A value is an interval of what it may mean: "2.5 million" all that rounds to it, "over 1,000" everything above, "1958" a year of days.
-A claim's value agrees with a source's where the source's interval lies inside the claim's, so that a claim may be less precise
+A value is an interval of what it may mean: "2.5 million" all that rounds to it, "over 1,000" everything above, "1958" a year of
+days. A claim's value agrees with a source's where the source's interval lies inside the claim's, so that a claim may be less precise
 than its source, and differs where the two do not meet.
 """
 
@@ -64,12 +64,20 @@ def compare_values(claim: Value, source: Value) -> Agreement | None:
     """Compare a claim's value with a source's; None where they measure different things."""
     if claim.kind is not source.kind or not _same_unit(claim, source):
         return None
+    if claim.unit != source.unit and claim.kind is ValueKind.MONEY:
+        return Agreement.DIFFERENT
     tolerance = 1e-9 * max(abs(claim.high), abs(source.high), 1.0) if math.isfinite(claim.high + source.high) else 1e-9
     exact = claim.nominal == source.nominal or math.isclose(claim.nominal, source.nominal, rel_tol=1e-9)
     if exact and claim.kind is not ValueKind.DATE and _same_side(claim, source):
         return Agreement.EQUAL
     if claim.low - tolerance <= source.low and source.high <= claim.high + tolerance:
         return Agreement.EQUAL
+    if (
+        claim.low <= source.nominal <= claim.high
+        and source.low <= claim.nominal <= source.high
+        and claim.kind is not ValueKind.DATE
+    ):
+        return Agreement.EQUAL  # each rounds to the other, as "295 feet" and "90 metres"
     if source.high < claim.low - tolerance or claim.high < source.low - tolerance:
         return Agreement.DIFFERENT
     if claim.kind is ValueKind.DATE and (source.high <= claim.low or claim.high <= source.low):
@@ -80,9 +88,7 @@ def compare_values(claim: Value, source: Value) -> Agreement | None:
 def _same_unit(claim: Value, source: Value) -> bool:
     if claim.kind is ValueKind.COUNT:
         return not claim.unit or not source.unit or claim.unit == source.unit
-    if claim.kind is ValueKind.MONEY:
-        return True  # another currency is another amount
-    return claim.unit == source.unit
+    return claim.kind is ValueKind.MONEY or claim.unit == source.unit  # another currency is another amount
 
 
 def _same_side(claim: Value, source: Value) -> bool:
@@ -115,17 +121,16 @@ def _find_values(text: str) -> Iterator[Value]:
     yield from sorted(found)
 
 
-_LIMITS = (
-    (
-        re.compile(
-            r"\b(?:more than|over|above|exceed(?:s|ing|ed)?|greater than|upwards? of|after|longer than|older than)\s*$", re.I
-        ),
-        1,
-    ),
-    (re.compile(r"\b(?:less than|under|below|fewer than|before|shorter than|younger than|within)\s*$", re.I), -1),
-    (re.compile(r"(?:\b(?:at least|no (?:less|fewer) than|a minimum of|since|from)|[≥>]=?)\s*$", re.I), 2),
-    (re.compile(r"(?:\b(?:at most|no more than|a maximum of|up to|until|by)|[≤<]=?)\s*$", re.I), -2),
+_LIMITS = tuple(
+    (re.compile(rf"{words}\s*$", re.IGNORECASE), side)
+    for words, side in (
+        (r"\b(?:more than|over|above|exceed(?:s|ing|ed)?|(?:greater|longer|older) than|upwards? of|after)", 1),
+        (r"\b(?:less than|under|below|(?:fewer|shorter|younger) than|before|within)", -1),
+        (r"(?:\b(?:at least|no (?:less|fewer) than|a minimum of|since|from)|[≥>]=?)", 2),
+        (r"(?:\b(?:at most|no more than|a maximum of|up to|until|by)|[≤<]=?)", -2),
+    )
 )
+"""Words before a value that make it a limit: 1 above, -1 below, 2 and -2 with the value itself."""
 _ABOUT = re.compile(
     r"(?:\b(?:about|around|approximately|roughly|some|circa|ca\.?|c\.|approx\.?|or so|in the region of|close to)|[~≈])\s*$", re.I
 )

@@ -128,7 +128,7 @@ REFUSAL_PATTERN = re.compile(
             r"[^.]*\b(?:me|who|when|what|where|which|how|why|enough|whether|information|answer|that)\b)",
             r"\bnot (?:stated|mentioned|specified|given|clear|known|possible to say)\b"
             r"(?! (?:as|till|before)\b| for (?!certain|sure))",
-            r"\b(?:nothing (?:in|here)|no information|not enough (?:information|detail)|insufficient information)\b",
+            r"\b(?:nothing (?:in|here)|no (?:\w+ )?information|not enough (?:information|detail)|insufficient information)\b",
             r"\bcan(?:not|'t) be (?:answered|determined|said|told)\b",
             r"\b(?:beyond (?:my|what)|without (?:more|further) (?:information|details)|(?:is|are) silent on)\b",
         )

@@ -90,12 +90,12 @@ class Trainer:
 
     `checkpoint.safetensors` holds its whole state, from which it resumes exactly. With a `rank`, `change.safetensors` holds the
     difference of the weights from the base and the position in the data; `continue_from` names such a file, from which another
-    machine continues.
+    machine continues, `weights_from` one whose weights a new run with other data or settings begins with.
     """
 
     def __init__(
         self, base: Path, data: Path, folder: Path, settings: TrainSettings, leakage: Leakage | None = None, *,
-        rank: int = 0, continue_from: Path | None = None,
+        rank: int = 0, continue_from: Path | None = None, weights_from: Path | None = None,
     ) -> None:  # fmt: skip
         self.base, self.rank = base, rank
         self.data, self.folder, self.settings, self.leakage = data, folder, settings, leakage
@@ -118,8 +118,12 @@ class Trainer:
         self.optimizer = torch.optim.AdamW(weights, lr=settings.rate, fused=True)
         self.progress = TrainProgress()
         folder.mkdir(parents=True, exist_ok=True)
-        if not self._resume() and continue_from is not None:
+        if self._resume():
+            return
+        if continue_from is not None:
             self._continue_from(continue_from)
+        elif weights_from is not None:
+            self.model.load_state_dict(merge(base, weights_from).state_dict())
 
     @property
     def recipes(self) -> tuple[Recipe, ...]:

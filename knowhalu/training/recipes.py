@@ -22,6 +22,8 @@ from knowhalu.training.examples import (
 )
 from knowhalu.training.leakage import Leakage
 from knowhalu.training.questions import detail_example, evasion_example
+from knowhalu.training.scenarios import scenario_example
+from knowhalu.training.subjects import exchanged_subject_example, followed_sentence_example
 from knowhalu.training.written import (
     delivery_example,
     join_texts,
@@ -58,6 +60,9 @@ CLAIMS_FILE, ANSWERS_FILE, INFERENCE_FILE, INVENTED_FILE, PASSAGES_FILE, PLAIN_F
     f"written/{kind}.train.jsonl.gz"
     for kind in ("claims", "answers", "inference", "invented", "passages", "plain", "passage_answers")
 )
+CONVERSATIONS_FILE, TEXTS_FILE, REPLIES_FILE = (
+    f"written/scenarios_{kind}.train.jsonl.gz" for kind in ("conversations", "texts", "answers")
+)
 SYNTHETIC_PAIRS_FILE, MODEL_PAIRS_FILE = "train/fib_synth_pairs.jsonl.gz", "train/fib_model_pairs.jsonl.gz"
 WICE_TOKENS_FILE, WIKIPEDIA_FILE = "train/wice_nonsupported_tokens.jsonl.gz", "retrieval/wiki_passages_2wiki.corpus.jsonl.gz"
 SCIFACT_FILE, SQUAD_FILE = (f"retrieval/{name}_retrieval.corpus.jsonl.gz" for name in ("scifact", "squad_sentence"))
@@ -91,6 +96,11 @@ RECIPES = (
     Recipe("written claims, own sentences", CLAIMS_FILE, (), own_sentence_example, 0.01, _OWN_LICENCE),
     Recipe("written answers", ANSWERS_FILE, (), written_answer, 0.03, _OWN_LICENCE),
     Recipe("written answers, delivered or evaded", ANSWERS_FILE, (), delivery_example, 0.02, _OWN_LICENCE),
+    Recipe("Wikipedia, sentences after another", WIKIPEDIA_FILE, (), followed_sentence_example, 0.02, "CC BY-SA 4.0"),
+    Recipe("Wikipedia, exchanged subjects", WIKIPEDIA_FILE, (), exchanged_subject_example, 0.02, "CC BY-SA 4.0"),
+    Recipe("written conversations", CONVERSATIONS_FILE, (), scenario_example, 0.06, _OWN_LICENCE),
+    Recipe("written texts with slots", TEXTS_FILE, (), scenario_example, 0.07, _OWN_LICENCE),
+    Recipe("written answers with slots", REPLIES_FILE, (), scenario_example, 0.07, _OWN_LICENCE),
 )
 UNLICENSED_RECIPES = (
     Recipe("Linguist in the loop", "train/nli_ling_in_loop.jsonl.gz", (), labelled_example, 0.5, "none stated"),

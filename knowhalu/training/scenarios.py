@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from knowhalu.errors import InputError
+from knowhalu.text.blocks import read_units
 from knowhalu.training.data_files import TrainingRow
 from knowhalu.training.examples import TARGETS, TrainingExample
 from knowhalu.training.slots import POOLS, SlotValue, choose_listed
@@ -18,7 +19,8 @@ FRAMES = (
     "According to the text, ", "Based on the information given, ", "The document states that ", "From what I can see, ",
     "As mentioned, ", "Yes, ", "Sure! ", "In short: ", "The sources say that ", "In summary, ",
 )  # fmt: skip
-FRAME_SHARE, DISTRACTOR_SHARE = 0.04, 0.25
+FRAME_SHARE, DISTRACTOR_SHARE, READ_SHARE = 0.04, 0.25, 0.7
+"""Shares of claims with a lead-in, of premises beside another text, and of premises read as blocks (tables as rows)."""
 
 
 def scenario_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
@@ -32,21 +34,21 @@ def scenario_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -
     before = statement.get("question") or statement.get("before")
     if before is None and rng.random() < FRAME_SHARE:
         claim = rng.choice(FRAMES) + claim
-    return TrainingExample(
-        " ".join(premise.split()), fill(before, values, rng) if before else "", claim, TARGETS[statement["label"]]
-    )
+    read = [u.text for u in read_units(premise)] if rng.random() < READ_SHARE else premise.split()
+    return TrainingExample(" ".join(read), fill(before, values, rng) if before else "", claim, TARGETS[statement["label"]])
 
 
 def draw_values(slots: Mapping[str, str | list[str]], rng: random.Random) -> dict[str, SlotValue]:
-    """Draw a value for each slot, no two alike."""
+    """Draw a value for each slot; no two have a name or a form in common, so that every form tells which one is meant."""
     values: dict[str, SlotValue] = {}
+    taken: set[str] = set()
     for name, pool in slots.items():
-        taken = [v.text for v in values.values()]
-        for _ in range(20):
-            value = POOLS[pool](rng) if isinstance(pool, str) else choose_listed(pool, taken, rng)
-            if value.text not in taken:
+        for _ in range(50):
+            value = POOLS[pool](rng) if isinstance(pool, str) else choose_listed(pool, [v.text for v in values.values()], rng)
+            if taken.isdisjoint(value.keys):
                 break
         values[name] = value
+        taken |= value.keys
     return values
 
 
@@ -65,6 +67,8 @@ def fill(template: str, values: Mapping[str, SlotValue], rng: random.Random) -> 
         else:
             text = value.text
         opens = not template[: m.start()].strip() or template[: m.start()].rstrip()[-1] in ".!?\n"
+        closes = text.endswith(".") and template[m.end() :].startswith(".")
+        text = text[:-1] if closes else text
         return text[:1].upper() + text[1:] if opens else text
 
     return SLOT.sub(put, template)
@@ -87,7 +91,7 @@ def check_scenario(row: TrainingRow, place: str) -> None:
         raise InputError(f"{place}: unknown label {sorted(unknown)[0]!r}")
     if labels.count("supported") * 2 < len(labels) * 0.7 or labels.count("supported") * 2 > len(labels) * 1.3:
         raise InputError(f"{place}: {labels.count('supported')} of {len(labels)} claims are supported; about half should be")
-    if len(set(c["text"] + str(c.get("question")) for c in row["claims"])) < len(labels):
+    if len({(c["text"], c.get("question"), c.get("before")) for c in row["claims"]}) < len(labels):
         raise InputError(f"{place}: a claim occurs twice")
 
 

@@ -36,6 +36,11 @@ class SlotValue(NamedTuple):
     others: tuple[str, ...] = ()
     gender: str = ""
 
+    @property
+    def keys(self) -> set[str]:
+        """Return what no other value of a scenario may share: the text, its names, and its forms."""
+        return {self.text, *self.forms, *(w for w in self.text.split() if w[:1].isupper())}
+
     def pronoun(self, wanted: str) -> str:
         """Return "he", "him", "his" or "himself" for the person, with a capital where `wanted` has one."""
         female = {"he": "she", "him": "her", "his": "her", "himself": "herself"}
@@ -154,7 +159,7 @@ def _count(rng: random.Random) -> SlotValue:
     forms = [str(n), f"{n:,}", f"about {finer:,}"]
     forms += [f"more than {rounded:,}"] if rounded < n else [f"nearly {rounded:,}"] if n < rounded < 1.1 * n else []
     others = {n + 10 ** (digits - 2), n + 10 ** (digits - 1), int(f"{n}"[::-1]) or n + 1, n * 10, n + 1, max(2, n // 2)} - {n}
-    wrong = [f"{m:,}" for m in sorted(others)] + [f"about {round(1.6 * n):,}", f"more than {round(1.5 * n, 1 - digits):,}"]
+    wrong = [f"{m:,}" for m in sorted(others)] + [f"about {round(1.6 * n):,}", f"more than {round(int(1.5 * n), 1 - digits):,}"]
     return SlotValue(f"{n:,}", tuple(forms), tuple(wrong))
 
 
@@ -205,7 +210,8 @@ def _duration(rng: random.Random) -> SlotValue:
     minutes = 60 * hours + 30 * half
     word = _number_word(hours)
     text = f"{word} and a half hours" if half else f"{word} hour{'s' * (hours > 1)}"
-    forms = (f"{minutes} minutes", f"{hours}{'.5' * half} hours", f"{hours} h{' 30 min' * half}")
+    plural = "" if minutes == 60 else "s"
+    forms = (f"{minutes} minutes", f"{hours}{'.5' * half} hour{plural}", f"{hours} h{' 30 min' * half}")
     return SlotValue(text, forms, (f"{minutes + 30} minutes", f"{word} days", f"{hours + 2} hours", f"{minutes} seconds"))
 
 

@@ -1,0 +1,63 @@
+"""What a text claims: courtesies, questions and refusals claim nothing, lead-ins are left out, a pronoun brings its context."""
+
+import pytest
+
+from knowhalu.text.claims import NoClaim, find_claims
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Good morning! What can I do for you?", NoClaim.COURTESY),
+        ("Thank you so much for waiting.", NoClaim.COURTESY),
+        ("You are most welcome!", NoClaim.COURTESY),
+        ("That's a good question.", NoClaim.COURTESY),
+        ("Feel free to ask about anything else.", NoClaim.COURTESY),
+        ("I hope this helps!", NoClaim.COURTESY),
+        ("Hope that helps.", NoClaim.COURTESY),
+        ("Sure!", NoClaim.COURTESY),
+        ("Would you like to know more about the bridge?", NoClaim.QUESTION),
+        ("Here is a short summary:", NoClaim.ANNOUNCEMENT),
+        ("Sources:", NoClaim.ANNOUNCEMENT),
+        ("I cannot tell from what I was given.", NoClaim.REFUSAL),
+        ("I'm afraid that I have no reliable information about that.", NoClaim.REFUSAL),
+        ("...", NoClaim.EMPTY),
+    ],
+)
+def test_some_parts_claim_nothing(text, reason):
+    assert {c.no_claim for c in find_claims(text)} == {reason}
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("Based on the provided context, the ferry runs daily.", "the ferry runs daily."),
+        ("According to the article, it is clear that rents fell.", "rents fell."),
+        ("The document states that the fee is 5 EUR.", "the fee is 5 EUR."),
+        ("Certainly! In summary, the dam leaks.", "the dam leaks."),
+        ("Welcome Home is a film by Ida Moss.", "Welcome Home is a film by Ida Moss."),
+        ("Sorry is a song of 1999.", "Sorry is a song of 1999."),
+        ("Good Morning Tarn opened in 1984.", "Good Morning Tarn opened in 1984."),
+        ("No.", "No."),
+        ("Yes, it did.", "Yes, it did."),
+    ],
+)
+def test_a_claim_is_read_without_its_lead_in(text, claim):
+    assert [c.text for c in find_claims(text) if c.no_claim is None] == [claim]
+
+
+def test_a_polite_answer_holds_one_claim_in_its_place():
+    text = "Great question! The plant employs **1,240** people [1]. Let me know if you need more."
+    (claim,) = [c for c in find_claims(text) if c.no_claim is None]
+    assert claim.text == "The plant employs 1,240 people."
+    assert text[claim.start : claim.end] == "The plant employs **1,240** people [1]."
+
+
+def test_a_pronoun_brings_the_sentence_before_as_context():
+    first, second = find_claims("The mill was built by Tom Arden. He also drew the bridge.")
+    assert (first.context, second.context) == ("", "The mill was built by Tom Arden.")
+
+
+def test_a_list_item_brings_what_introduces_it():
+    claims = find_claims("## Ferry\nIt runs:\n- on Mondays\n- on Fridays")
+    assert [c.context for c in claims if c.no_claim is None][-1] == "Ferry It runs:"

@@ -1,0 +1,116 @@
+"""Values in different forms: equal ones agree, others differ, and a claim may be less precise than its source."""
+
+import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knowhalu.text.values import Agreement, compare_values, find_values
+from knowhalu.text.wordlists import MONTHS
+
+EQUAL, OPEN, DIFFERENT = Agreement.EQUAL, Agreement.OPEN, Agreement.DIFFERENT
+DATES = st.dates(datetime.date(1800, 1, 1), datetime.date(2040, 12, 31))
+
+
+def agreement(claim: str, source: str) -> Agreement | None:
+    """Return the best agreement of the first value of a claim with any value of a source."""
+    order = list(Agreement)
+    found = [a for v in find_values(claim)[:1] for g in find_values(source) if (a := compare_values(v, g))]
+    return min(found, key=order.index, default=None)
+
+
+@pytest.mark.parametrize(
+    ("claim", "source", "expected"),
+    [
+        ("1240", "1,240 people", EQUAL),
+        ("It has 1240 members.", "The club has 1,420 members.", DIFFERENT),
+        ("2,500,000 tonnes", "2.5 million tonnes", EQUAL),
+        ("2.5M tonnes", "2.5 million tonnes", EQUAL),
+        ("two and a half million tonnes", "2.5 million tonnes", EQUAL),
+        ("2.5 billion tonnes", "2.5 million tonnes", DIFFERENT),
+        ("$3.2bn", "3.2 billion dollars", EQUAL),
+        ("3.2 million euros", "€3.2 million", EQUAL),
+        ("twelve members", "12 members", EQUAL),
+        ("a dozen eggs", "12 eggs", EQUAL),
+        ("about 300 people", "298 people", EQUAL),
+        ("about 300 people", "430 people", DIFFERENT),
+        ("more than 1,000 people", "1,240 people", EQUAL),
+        ("over 2,000 people", "1,240 people", DIFFERENT),
+        ("fewer than 1,000 people", "1,240 people", DIFFERENT),
+        ("nearly 3,000 people", "2,940 people", EQUAL),
+        ("between 10 and 20 people", "14 people", EQUAL),
+        ("10 to 12 people", "14 people", DIFFERENT),
+        ("a third", "33.3%", EQUAL),
+        ("one in five", "20 percent", EQUAL),
+        ("about 30.2 percent", "30.2052%", EQUAL),
+        ("35.2 percent", "30.2052%", DIFFERENT),
+        ("295 feet", "90 metres", EQUAL),
+        ("90 feet", "90 metres", DIFFERENT),
+        ("62 mph", "100 km/h", EQUAL),
+        ("68 °F", "20 °C", EQUAL),
+        ("90 minutes", "1.5 hours", EQUAL),
+        ("2.5 kg", "2.5 mg", DIFFERENT),
+        ("15 EUR", "15 USD", DIFFERENT),
+        ("in March 1958", "on 3 March 1958", EQUAL),
+        ("on 3 March 1958", "in 1958", OPEN),
+        ("in the 1950s", "in 1958", EQUAL),
+        ("in the 1960s", "in 1958", DIFFERENT),
+        ("in the 20th century", "in 1958", EQUAL),
+        ("in spring 1958", "on 3 March 1958", EQUAL),
+        ("in the late 1950s", "in 1952", DIFFERENT),
+        ("before 1960", "in 1958", EQUAL),
+        ("after 1960", "in 1958", DIFFERENT),
+        ("in 44 BC", "in 44 AD", DIFFERENT),
+        ("12 people", "12 metres", None),
+    ],
+)
+def test_a_claimed_value_is_compared_with_the_source(claim, source, expected):
+    assert agreement(claim, source) is expected
+
+
+@given(DATES, st.integers(0, 4), st.integers(0, 4))
+def test_a_date_equals_itself_in_every_form(day, one, two):
+    forms = _forms(day)
+    assert agreement(f"It opened on {forms[one]}.", f"The opening was on {forms[two]}.") is EQUAL
+
+
+@given(DATES, st.integers(1, 20_000), st.integers(0, 4), st.integers(0, 4))
+def test_another_day_differs_in_every_form(day, later, one, two):
+    other = day + datetime.timedelta(later)
+    assert agreement(f"It opened on {_forms(other)[one]}.", f"The opening was on {_forms(day)[two]}.") is DIFFERENT
+
+
+def _forms(day: datetime.date) -> list[str]:
+    month = MONTHS[day.month - 1]
+    return [
+        f"{day.day} {month} {day.year}",
+        f"{month} {day.day}, {day.year}",
+        day.isoformat(),
+        f"{month[:3]} {day.day}, {day.year}",
+        f"{day.day}th of {month} {day.year}",
+    ]
+
+
+@given(st.integers(2101, 10**9))
+def test_a_count_equals_itself_with_and_without_separators(number):
+    assert agreement(f"{number} visitors came.", f"There were {number:,} visitors.") is EQUAL
+
+
+@given(st.integers(2101, 10**8), st.integers(1, 10**8))
+def test_another_count_differs(number, more):
+    assert agreement(f"{number + more:,} visitors came.", f"There were {number} visitors.") is DIFFERENT
+
+
+@given(
+    st.integers(11, 999), st.sampled_from(["million", "billion", "thousand"]), st.sampled_from(["million", "billion", "thousand"])
+)
+def test_a_scale_makes_the_difference(tenths, one, two):
+    found = agreement(f"{tenths / 10} {one} tonnes", f"{tenths / 10} {two} tonnes")
+    assert found is (EQUAL if one == two else DIFFERENT)
+
+
+@given(st.text(max_size=200))
+def test_every_value_is_where_it_says(text):
+    for value in find_values(text):
+        assert value.text == text[value.start : value.end] and value.low <= value.high
