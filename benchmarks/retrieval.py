@@ -15,8 +15,7 @@ import click
 from charts import draw_grouped_bars
 from common import write_results
 
-from knowhalu.encoder.embedder import MiniLMEmbedder
-from knowhalu.encoder.late_encoder import CONFIG_FILE, PACKAGED_LATE_ENCODER, load_token_encoder
+from knowhalu.encoder.embedder import CONFIG_FILE, PACKAGED_LATE_ENCODER, MiniLMEmbedder, load_token_encoder
 from knowhalu.engine.retriever_factory import open_retriever
 from knowhalu.index.bm25_part import build_lexical_part
 from knowhalu.index.build import build_index

@@ -15,7 +15,7 @@ import numpy as np
 from common import interval, read, write_results
 
 from knowhalu.encoder.backend import EncoderBackend
-from knowhalu.encoder.spans import DEFAULT_THRESHOLD
+from knowhalu.encoder.verifier import DEFAULT_THRESHOLD
 from knowhalu.requests import EntailmentPair
 from knowhalu.text.sentences import content_words, words
 from knowhalu.training.examples import CharSpan, changed_spans

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from knowhalu.encoder.backend import EncoderBackend
-from knowhalu.encoder.spans import DEFAULT_THRESHOLD
+from knowhalu.encoder.verifier import DEFAULT_THRESHOLD
 from knowhalu.errors import InputError
 from knowhalu.requests import EntailmentPair
 from knowhalu.training.data_files import run_script

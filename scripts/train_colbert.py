@@ -11,8 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from knowhalu.encoder.embedder import packaged_minilm_folder
-from knowhalu.encoder.late_encoder import MiniLMTokenEncoder
+from knowhalu.encoder.embedder import MiniLMTokenEncoder, packaged_minilm_folder
 from knowhalu.index.passages import PassageList
 from knowhalu.training.data_files import parse_budget, read_training_rows, run_script
 from knowhalu.training.late import (

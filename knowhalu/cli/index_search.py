@@ -196,7 +196,7 @@ def extend(folder: Path, lexical: bool, late: bool, token_encoder: str, bits: st
 
         _report(folder / "lexical", extended(stored, "lexical", build_lexical_part, is_lexical_part_current))
     if late:
-        from knowhalu.encoder.late_encoder import load_token_encoder
+        from knowhalu.encoder.embedder import load_token_encoder
         from knowhalu.index.late_part import build_late_part
         from knowhalu.index.late_part import is_late_part_current as is_late_current
 

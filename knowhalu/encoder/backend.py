@@ -16,8 +16,14 @@ import torch
 
 from knowhalu.encoder.device import Precision, choose_device, in_one_thread, use_threads
 from knowhalu.encoder.options import PACKAGED_VERIFIER
-from knowhalu.encoder.spans import read_span_threshold, unsupported_spans, unsupported_word_probabilities
-from knowhalu.encoder.verifier import EncodedPair, PairTokenizer, Verifier
+from knowhalu.encoder.verifier import (
+    EncodedPair,
+    PairTokenizer,
+    Verifier,
+    read_span_threshold,
+    unsupported_spans,
+    unsupported_word_probabilities,
+)
 from knowhalu.errors import ModelError
 from knowhalu.requests import Entail, EntailmentPair, Probabilities, TagSpans, UnsupportedSpan
 from knowhalu.text.sentences import segments, windows

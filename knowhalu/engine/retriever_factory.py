@@ -115,7 +115,7 @@ def _open_lexical(folder: Path) -> Retriever:
 
 
 def _open_late(folder: Path, encoder: str) -> Retriever:
-    from knowhalu.encoder.late_encoder import load_token_encoder
+    from knowhalu.encoder.embedder import load_token_encoder
     from knowhalu.index.extension import open_parts
     from knowhalu.retrieval.late import LateInteractionIndex
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from safetensors import safe_open
 
-from knowhalu.encoder.spans import DEFAULT_THRESHOLD
+from knowhalu.encoder.verifier import DEFAULT_THRESHOLD
 from knowhalu.training.loop import TrainProgress, TrainSettings
 from knowhalu.training.recipes import choose_recipes
 

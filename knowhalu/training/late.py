@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from knowhalu.encoder.bert import load_bert
 from knowhalu.encoder.device import mixed_precision
-from knowhalu.encoder.late_encoder import LateInteractionBert, punctuation_ids
+from knowhalu.encoder.embedder import LateInteractionBert, punctuation_ids
 from knowhalu.encoder.verifier import EncodedPair, PairTokenizer, padded_length_for
 from knowhalu.errors import ResumeError
 from knowhalu.index.bm25_part import build_lexical_part

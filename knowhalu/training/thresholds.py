@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from knowhalu.encoder.spans import DEFAULT_THRESHOLD
+from knowhalu.encoder.verifier import DEFAULT_THRESHOLD
 from knowhalu.methods.common.combine import COMBINATION_RULES, combine_probabilities, fit_theta
 from knowhalu.text.overlap import coverage
 from knowhalu.text.sentences import words

@@ -26,7 +26,7 @@ def run(*arguments):
 
 @pytest.fixture
 def tokens(monkeypatch):
-    monkeypatch.setattr("knowhalu.encoder.late_encoder.load_token_encoder", lambda name, **options: WordVectors())
+    monkeypatch.setattr("knowhalu.encoder.embedder.load_token_encoder", lambda name, **options: WordVectors())
 
 
 def test_extend_then_search_by_words_and_tokens(folder, tokens):

@@ -8,14 +8,14 @@ import pytest
 import torch
 
 from knowhalu.encoder.bert import Bert, BertShape
-from knowhalu.encoder.embedder import packaged_minilm_folder
-from knowhalu.encoder.late_encoder import (
+from knowhalu.encoder.embedder import (
     CONFIG_FILE,
     LATE_WEIGHTS_FILE,
     LateInteractionBert,
     MiniLMTokenEncoder,
     load_late_bert,
     load_token_encoder,
+    packaged_minilm_folder,
 )
 from knowhalu.errors import ModelError
 

@@ -8,8 +8,8 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoModel
 
+from knowhalu.encoder.adapters import PretrainedEncoder, load_pretrained
 from knowhalu.encoder.backend import EncoderBackend
-from knowhalu.encoder.pretrained import PretrainedEncoder, load_pretrained
 from knowhalu.encoder.verifier import PairTokenizer, Verifier, load_for_training
 from knowhalu.errors import ModelError
 from knowhalu.requests import EntailmentPair

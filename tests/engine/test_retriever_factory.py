@@ -36,14 +36,14 @@ def extended(folder):  # noqa: F811
     [{"mode": "dense"}, {"mode": "lexical"}, {"mode": "hybrid"}, {"mode": "hybrid", "fusion": "ranks"}, {"mode": "late"}],
 )
 def test_every_mode_finds_the_fact(extended, options, monkeypatch):
-    monkeypatch.setattr("knowhalu.encoder.late_encoder.load_token_encoder", lambda name: WordVectors())
+    monkeypatch.setattr("knowhalu.encoder.embedder.load_token_encoder", lambda name: WordVectors())
     found = open_retriever(RetrievalOptions(index=extended, **options), WordEmbedder())
     assert found.search(["Which ship struck an iceberg?"], 2)[0][0].title == "Titanic"
 
 
 @pytest.mark.parametrize("mode", ["lexical", "late"])
 def test_lexical_and_late_modes_load_no_embedder(extended, mode, monkeypatch):
-    monkeypatch.setattr("knowhalu.encoder.late_encoder.load_token_encoder", lambda name: WordVectors())
+    monkeypatch.setattr("knowhalu.encoder.embedder.load_token_encoder", lambda name: WordVectors())
     monkeypatch.setattr("knowhalu.encoder.embedder.load_embedder", None)
     searcher = SearchBackend(RetrievalOptions(index=extended, mode=mode))
     ((found,),) = searcher.answer_many([Search(("iceberg",), 1)])
@@ -52,7 +52,7 @@ def test_lexical_and_late_modes_load_no_embedder(extended, mode, monkeypatch):
 
 @pytest.mark.parametrize("mode", ["lexical", "hybrid", "late"])
 def test_missing_index_part_is_an_error_with_the_command(folder, mode, monkeypatch):  # noqa: F811
-    monkeypatch.setattr("knowhalu.encoder.late_encoder.load_token_encoder", lambda name: WordVectors())
+    monkeypatch.setattr("knowhalu.encoder.embedder.load_token_encoder", lambda name: WordVectors())
     with pytest.raises(IndexFormatError, match="knowhalu index extend .*index --l"):
         open_retriever(RetrievalOptions(index=folder, mode=mode), WordEmbedder())
 
@@ -103,5 +103,5 @@ def test_verifier_reranks_by_entailment_and_shared_words():
 
 
 def test_late_mode_opens_a_late_index(extended, monkeypatch):
-    monkeypatch.setattr("knowhalu.encoder.late_encoder.load_token_encoder", lambda name: WordVectors())
+    monkeypatch.setattr("knowhalu.encoder.embedder.load_token_encoder", lambda name: WordVectors())
     assert isinstance(open_retriever(RetrievalOptions(index=extended, mode="late")), LateInteractionIndex)

@@ -32,7 +32,7 @@ MODES = {
 
 @pytest.fixture(autouse=True)
 def models(monkeypatch):
-    monkeypatch.setattr("knowhalu.encoder.late_encoder.load_token_encoder", lambda name: WordVectors())
+    monkeypatch.setattr("knowhalu.encoder.embedder.load_token_encoder", lambda name: WordVectors())
     monkeypatch.setattr(
         "knowhalu.engine.retriever_factory.load_reranker", lambda name: lambda pairs: [len(p.passage.text) for p in pairs]
     )
