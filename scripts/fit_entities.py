@@ -23,9 +23,9 @@ from knowhalu.methods.conli.options import ConliOptions
 from knowhalu.results import Verdict
 from knowhalu.settings import Settings
 from knowhalu.training.data_files import run_script
-from knowhalu.training.entities import EntityRow, entity_rows
+from knowhalu.training.fit_rows import EntityRow, claim_rows, entity_rows
+from knowhalu.training.fitting import fit_signed_logistic
 from knowhalu.training.holdout import HeldOutRows
-from knowhalu.training.judgment import claim_rows, fit_signed_logistic
 from knowhalu.types import Judgment, Passage
 
 

@@ -25,21 +25,17 @@ from knowhalu.requests import EntailmentPair
 from knowhalu.results import Verdict
 from knowhalu.settings import Settings
 from knowhalu.training.data_files import run_script
-from knowhalu.training.holdout import HeldOutRows
-from knowhalu.training.judgment import (
+from knowhalu.training.fit_rows import FitRow, answer_rows, claim_rows, off_target_pairs, summary_rows
+from knowhalu.training.fitting import (
     FORMS,
-    FitRow,
-    answer_rows,
     average_accuracy,
-    claim_rows,
     fit_evasion_threshold,
     fit_signed_logistic,
     fit_slack,
-    off_target_pairs,
     out_of_fold_probabilities,
-    summary_rows,
+    replace_fitted_file,
 )
-from knowhalu.training.weights import replace_fitted_file
+from knowhalu.training.holdout import HeldOutRows
 from knowhalu.types import Judgment
 
 Checked = list[tuple[FitRow, Verdict]]

@@ -10,9 +10,9 @@ from knowhalu.encoder.verifier import DEFAULT_THRESHOLD
 from knowhalu.errors import InputError
 from knowhalu.requests import EntailmentPair
 from knowhalu.training.data_files import run_script
+from knowhalu.training.fit_rows import draw_wrong_claims
+from knowhalu.training.fitting import ClaimWords, fit_span_threshold, replace_fitted_file, wrong_word_flags
 from knowhalu.training.holdout import HeldOutRows
-from knowhalu.training.thresholds import ClaimWords, draw_wrong_claims, fit_span_threshold, wrong_word_flags
-from knowhalu.training.weights import replace_fitted_file
 
 SPLIT = "held-out sources of the training files; no evaluation file was read"
 

@@ -13,9 +13,9 @@ from knowhalu.methods.common.combine import COMBINATION_RULES
 from knowhalu.results import Verdict
 from knowhalu.settings import Settings
 from knowhalu.training.data_files import run_script
+from knowhalu.training.fit_rows import LabelledText, draw_texts
+from knowhalu.training.fitting import ScoredText, fit_thetas, replace_fitted_file
 from knowhalu.training.holdout import HeldOutRows
-from knowhalu.training.thresholds import LabelledText, ScoredText, draw_texts, fit_thetas
-from knowhalu.training.weights import replace_fitted_file
 
 SPLIT = "held-out sources of the training files; no evaluation file was read"
 

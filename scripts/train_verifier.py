@@ -11,9 +11,8 @@ from typing import Any
 from knowhalu.encoder.verifier import Verifier
 from knowhalu.errors import InputError
 from knowhalu.training.card import write_card
-from knowhalu.training.data_files import parse_budget, run_script
+from knowhalu.training.data_files import Leakage, parse_budget, run_script
 from knowhalu.training.holdout import HeldOutRows, score_recipes, scores_as_markdown
-from knowhalu.training.leakage import Leakage
 from knowhalu.training.loop import Trainer, TrainProgress, TrainSettings
 from knowhalu.training.recipes import FILES, RECIPES, check_added
 

@@ -28,9 +28,8 @@ from knowhalu.index.protocols import TokenEncoder
 from knowhalu.index.residuals import maxsim
 from knowhalu.io.fitted_files import weights_hash
 from knowhalu.retrieval.bm25 import LexicalIndex
-from knowhalu.training.checkpoint import Checkpoint, run_steps, write_checkpoint
+from knowhalu.training.checkpoint import Checkpoint, optimizer_step, run_steps, write_checkpoint
 from knowhalu.training.data_files import read_training_rows
-from knowhalu.training.loss import optimizer_step
 from knowhalu.types import Passage
 
 

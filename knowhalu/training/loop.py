@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -10,18 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 from knowhalu.encoder.change import merge, read_change, write_change
 from knowhalu.encoder.device import mixed_precision
 from knowhalu.encoder.verifier import PairTokenizer, Verifier, load_for_training
 from knowhalu.errors import ResumeError
 from knowhalu.io.fitted_files import weights_hash
-from knowhalu.training.batches import TrainingBatch, prefetch, training_batches
-from knowhalu.training.checkpoint import Checkpoint, run_steps, write_checkpoint
-from knowhalu.training.data_files import hash_training_files
-from knowhalu.training.leakage import Leakage
-from knowhalu.training.loss import class_loss, optimizer_step, parameter_groups, span_loss
+from knowhalu.training.batches import UNKNOWN_TARGET, TrainingBatch, prefetch, training_batches
+from knowhalu.training.checkpoint import Checkpoint, optimizer_step, run_steps, write_checkpoint
+from knowhalu.training.data_files import Leakage, hash_training_files
+from knowhalu.training.examples import UNSUPPORTED
 from knowhalu.training.recipes import Recipe, choose_recipes, locate_file
+
+_LAYER = re.compile(r"encoder\.(?:.+\.)?layers?\.(\d+)\.")
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,57 @@ def learning_rate(share: float, settings: TrainSettings, fresh: float = 0.0) -> 
     if share < settings.warmup:
         return min(rate, settings.rate * max(share, 1e-4) / settings.warmup)
     return min(rate, settings.rate * max(settings.floor, (1 - share) / (1 - settings.warmup)))
+
+
+def class_loss(
+    logits: Tensor, targets: Tensor, soft: Tensor | None = None, *, smoothing: float = 0.0, focus: float = 0.0
+) -> Tensor:
+    """Return the cross-entropy; an UNSUPPORTED target is met by contradicted and neutral together.
+
+    `smoothing` spreads that share of the target over all three classes; `focus` weights an example by (1 - p)^focus, where p is
+    the probability of its target (focal loss, Lin et al. 2017). Where `soft` `(rows, 3)` is not NaN, half of the loss is the
+    cross-entropy with those probabilities (distillation, Hinton et al. 2015).
+    """
+    logp = F.log_softmax(logits.float(), dim=-1)
+    known = logp.gather(1, targets.clamp(max=2)[:, None]).squeeze(1)
+    either = torch.logsumexp(logp[:, 1:], dim=-1)
+    met = torch.where(targets == UNSUPPORTED, either, known)
+    loss = -(1 - smoothing) * met - smoothing * logp.mean(-1)
+    if focus:
+        loss = loss * (1 - met.exp()).clamp(min=1e-6) ** focus  # at 0 a power below 1 has no slope
+    if soft is not None:
+        known_view = ~soft[:, 0].isnan()
+        view = -(soft.nan_to_num() * logp).sum(-1)
+        loss = torch.where(known_view, 0.5 * (loss + view), loss)
+    return loss.mean()
+
+
+def span_loss(logits: Tensor, targets: Tensor) -> Tensor:
+    """Return the binary cross-entropy over the labelled tokens; 0 where there is none."""
+    known = targets != UNKNOWN_TARGET
+    each = F.binary_cross_entropy_with_logits(logits.float(), targets.clamp(min=0), reduction="none")
+    return (each * known).sum() / known.sum().clamp(min=1)
+
+
+def parameter_groups(model: nn.Module, *, rate: float, weight_decay: float, layer_decay: float) -> list[dict[str, object]]:
+    """Group the trained weights for an optimizer: vectors are not decayed, and lower layers have smaller rates.
+
+    The rate of each layer is `layer_decay` times that of the layer above it; the heads have the full rate.
+    """
+    named = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
+    top = max((int(m.group(1)) for n, _ in named if (m := _LAYER.match(n))), default=-1)
+    kinds: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for name, weight in named:
+        factor = layer_decay ** _depth(name, top)
+        kinds.setdefault((factor, weight_decay if weight.ndim > 1 else 0.0), []).append(weight)
+    return [{"params": p, "weight_decay": d, "factor": f, "lr": rate * f} for (f, d), p in kinds.items()]
+
+
+def _depth(name: str, top: int) -> int:
+    """Return the number of layers above a weight: 0 for the heads, 1 for the top layer, all and one for the embeddings."""
+    if match := _LAYER.match(name):
+        return top - int(match.group(1)) + 1
+    return top + 2 if name.startswith("encoder.") else 0
 
 
 class Trainer:

@@ -6,7 +6,7 @@ import pytest
 
 from knowhalu.errors import InputError
 from knowhalu.io.fitted_files import WEIGHTS_HASH_FIELD, weights_hash
-from knowhalu.training.weights import replace_fitted_file
+from knowhalu.training.fitting import replace_fitted_file
 
 
 @pytest.fixture

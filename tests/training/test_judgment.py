@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from knowhalu.methods.common.judgment_model import FeatureWeights
-from knowhalu.training.judgment import (
+from knowhalu.training.fitting import (
     OPPOSING_FEATURES,
     SUPPORTING_FEATURES,
     average_accuracy,

@@ -8,7 +8,7 @@ import torch
 from knowhalu.encoder.bert import Bert
 from knowhalu.encoder.verifier import PairTokenizer, Verifier
 from knowhalu.errors import InputError
-from knowhalu.training.weights import average_weights
+from knowhalu.training.checkpoint import average_weights
 from tests.support.tiny import write_tokenizer
 from tests.training.conftest import SHAPE
 
