@@ -11,14 +11,7 @@ from typing import Any, NamedTuple
 
 from knowhalu.text.sentences import content_words, sentences, windows
 from knowhalu.training.data_files import TrainingRow, text_of
-from knowhalu.training.edits import (
-    NEUTRAL_EDITS,
-    FalsifyingEdit,
-    detokenize,
-    find_details,
-    random_edit,
-    rephrase,
-)
+from knowhalu.training.edits import NEUTRAL_EDITS, detokenize, find_details, random_edit, rephrase
 
 SUPPORTED, CONTRADICTED, NEUTRAL, UNSUPPORTED = range(4)
 """Targets; UNSUPPORTED means contradicted or neutral, where the data does not distinguish them."""
@@ -106,20 +99,17 @@ def fever_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> T
 def edit_example(example: TrainingExample, names: list[str], rng: random.Random) -> TrainingExample:
     """Falsify a supported example by one edit, in the claim or in the premise, so that neither alone reveals the label."""
     if rng.random() < 0.5 or example.question:
-        changed = random_edit(example.claim, rng, names)
-        return example if changed is None else falsify_example(example, changed)
+        edit = random_edit(example.claim, rng, names)
+        if edit is None:
+            return example
+        return example._replace(claim=edit.text, target=_edited_target(edit.kind), wrong=((edit.start, edit.end),))
     wanted = set(content_words(example.claim))
     best = max(sentences(example.premise), key=lambda s: len(wanted.intersection(content_words(s.text))), default=None)
-    changed = None if best is None else random_edit(best.text, rng, names)
-    if best is None or changed is None or not _touches(best.text, changed.text, wanted):
+    edit = None if best is None else random_edit(best.text, rng, names)
+    if best is None or edit is None or not _touches(best.text, edit.text, wanted):
         return example
-    premise = example.premise[: best.start] + changed.text + example.premise[best.end :]
-    return example._replace(premise=premise, target=_edited_target(changed.kind))
-
-
-def falsify_example(example: TrainingExample, changed: FalsifyingEdit) -> TrainingExample:
-    """Put an edit into a supported claim, with the changed characters as its wrong span."""
-    return example._replace(claim=changed.text, target=_edited_target(changed.kind), wrong=((changed.start, changed.end),))
+    premise = example.premise[: best.start] + edit.text + example.premise[best.end :]
+    return example._replace(premise=premise, target=_edited_target(edit.kind))
 
 
 def _edited_target(kind: str) -> int:
@@ -167,14 +157,11 @@ def summary_example(row: TrainingRow, other: TrainingRow, rng: random.Random) ->
     claim = rng.choice(telling) if telling and rng.random() < 0.6 else " ".join(side)
     if supported and rng.random() < 0.3:
         claim = rephrase(claim, rng)
-    marks = None if supported else changed_spans(max(right, key=lambda s: _shared_words(s, claim), default=""), claim)
-    return TrainingExample(
-        cut_near_claim(detokenize(row["document"]), claim, rng), "", claim, SUPPORTED if supported else UNSUPPORTED, marks
-    )
-
-
-def _shared_words(one: str, two: str) -> int:
-    return len(set(one.split()) & set(two.split()))
+    premise = cut_near_claim(detokenize(row["document"]), claim, rng)
+    if supported:
+        return TrainingExample(premise, "", claim, SUPPORTED)
+    most_alike = max(right, key=lambda s: len(set(s.split()) & set(claim.split())), default="")
+    return TrainingExample(premise, "", claim, UNSUPPORTED, changed_spans(most_alike, claim))
 
 
 def changed_spans(before: str, after: str) -> tuple[CharSpan, ...] | None:
@@ -188,15 +175,13 @@ def changed_spans(before: str, after: str) -> tuple[CharSpan, ...] | None:
 
 
 def wrong_span(item: Mapping[str, Any]) -> tuple[CharSpan, ...] | None:
-    """Return the span of an item that its writer named as wrong; None where none is named."""
-    return _find_span(item["text"], item.get("wrong") or "")
+    """Return the span of an item that its writer named as wrong, in any case; None where none is named.
 
-
-def _find_span(text: str, wrong: str) -> tuple[CharSpan, ...] | None:
-    """Find wrong words in a text, in any case, preferring whole words ("11" rather than the end of "1911")."""
-    part = re.escape(wrong)
-    found = wrong and (re.search(rf"(?<!\w){part}(?!\w)", text, re.IGNORECASE) or re.search(part, text, re.IGNORECASE))
-    return (found.span(),) if found else None
+    Whole words are preferred: "11" rather than the end of "1911".
+    """
+    text, wrong = item["text"], re.escape(item.get("wrong") or "")
+    match = wrong and (re.search(rf"(?<!\w){wrong}(?!\w)", text, re.IGNORECASE) or re.search(wrong, text, re.IGNORECASE))
+    return (match.span(),) if match else None
 
 
 def quoted_premise(document: str, support: list[str], claim: str, rng: random.Random) -> str:

@@ -184,12 +184,11 @@ class Trainer:
 
     def run(self, report: Callable[[TrainProgress], None], *, every: float = 300.0, changes: float = 1200.0) -> Verifier:
         """Train until the budget is used, writing a checkpoint every `every` seconds and a change every `changes` seconds."""
-        p = self.progress
-        s = self.settings
-        start = (p.pool, p.index)
+        p, s = self.progress, self.settings
         batches = training_batches(
-            self.data, self.vocabulary, s.seed, start=start, recipes=self.recipes, leakage=self.leakage, vary=s.vary, long=s.long
-        )
+            self.data, self.vocabulary, s.seed,
+            start=(p.pool, p.index), recipes=self.recipes, leakage=self.leakage, vary=s.vary, long=s.long,
+        )  # fmt: skip
         with closing(prefetch(batches)) as stream:
 
             def step() -> float:
