@@ -48,9 +48,9 @@ def main() -> int:
         for origin in dict.fromkeys(r.origin for r in rows):
             some = fit_thetas([r for r in rows if r.origin == origin])
             print(f"{origin:26} rows {some['rows']:4}  claims {some['reference']}  alone: {some['average_accuracy']}")
-        found = fit_thetas(rows) | {"fitted_on": dict(Counter(r.origin for r in rows)), "split": SPLIT}
-        (folder / path.name).write_text(json.dumps(found, indent=1) + "\n")
-    print(f"wrote {path}: {found}")
+        fit = fit_thetas(rows) | {"fitted_on": dict(Counter(r.origin for r in rows)), "split": SPLIT}
+        (folder / path.name).write_text(json.dumps(fit, indent=1) + "\n")
+    print(f"wrote {path}: {fit}")
     return 0
 
 

@@ -93,16 +93,16 @@ def settings_of(args: argparse.Namespace) -> TrainSettings:
 def reporter(trainer: Trainer, million: float) -> Callable[[TrainProgress], None]:
     """Print a line every hundred steps, and save a model every `--snapshots` million tokens."""
     every = int(1e6 * million)
-    kept = trainer.progress.tokens // every if every else 0
+    saved = trainer.progress.tokens // every if every else 0
 
     def report(p: TrainProgress) -> None:
-        nonlocal kept
+        nonlocal saved
         if p.step % 100 == 0:
             share, speed = p.share(trainer.settings), p.tokens / p.seconds
             print(f"step {p.step}  {share:6.1%}  tokens {p.tokens / 1e6:.2f}M  {speed:,.0f}/s  loss {p.loss:.4f}", flush=True)
-        if every and p.tokens // every > kept:
-            kept = p.tokens // every
-            name = trainer.folder / "snapshots" / f"{kept * million:g}M"
+        if every and p.tokens // every > saved:
+            saved = p.tokens // every
+            name = trainer.folder / "snapshots" / f"{saved * million:g}M"
             if trainer.rank:
                 trainer.save_change(name.with_name(f"{name.name}.safetensors"))
             else:

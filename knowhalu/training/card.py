@@ -11,7 +11,6 @@ from safetensors import safe_open
 
 from knowhalu.encoder.verifier import DEFAULT_THRESHOLD
 from knowhalu.training.loop import TrainProgress, TrainSettings
-from knowhalu.training.recipes import choose_recipes
 
 _UNLICENSED_EXCLUDED = (
     "Sets that state no licence were left out, although they are large (docs/training_log.md measures what they would bring). "
@@ -27,9 +26,8 @@ def write_card(
 
     `failures` is a section on its errors, as Markdown.
     """
-    recipes = choose_recipes(unlicensed=settings.unlicensed, without=settings.without, mined=settings.mined, added=settings.added)
-    total = sum(r.share for r in recipes)
-    parts = "\n".join(f"| {r.name} | {r.share / total:.0%} | {r.licence} |" for r in recipes)
+    total = sum(r.share for r in settings.recipes)
+    parts = "\n".join(f"| {r.name} | {r.share / total:.0%} | {r.licence} |" for r in settings.recipes)
     text = _TEMPLATE.read_text(encoding="utf-8").format(
         sizes=_sizes(folder),
         settings=f"{note} {_settings(settings, progress)}".strip(),

@@ -55,8 +55,8 @@ def cut_near_claim(document: str, claim: str, rng: random.Random) -> str:
     whole = rng.random() < 0.65
     pieces = windows(document, 150, 50) if whole else sentences(document)
     ranked = sorted(pieces, key=lambda p: -len(wanted.intersection(content_words(p.text))))
-    kept = ranked[:1] if whole else sorted(ranked[: rng.randint(2, 4)])
-    return " ".join(p.text for p in kept) or document
+    best = ranked[:1] if whole else sorted(ranked[: rng.randint(2, 4)])
+    return " ".join(p.text for p in best) or document
 
 
 def labelled_example(row: TrainingRow, other: TrainingRow, rng: random.Random) -> TrainingExample:
@@ -138,8 +138,8 @@ def own_sentence_example(row: TrainingRow, other: TrainingRow, rng: random.Rando
     claim = " ".join(rephrase(p.text, rng) if rng.random() < 0.8 else p.text for p in chosen)
     roll = rng.random()
     if roll < 0.25:
-        kept = [p.text for p in sentences(view) if p not in chosen]
-        return TrainingExample(" ".join(kept) or detokenize(text_of(other))[:600], "", claim, NEUTRAL)
+        rest = [p.text for p in sentences(view) if p not in chosen]
+        return TrainingExample(" ".join(rest) or detokenize(text_of(other))[:600], "", claim, NEUTRAL)
     example = TrainingExample(view, "", claim, SUPPORTED)
     if roll < 0.45 and len(chosen) == 1:
         example = example._replace(premise=" ".join(p.text for p in pieces[max(0, first - 1) : first + 2]))

@@ -1,4 +1,4 @@
-"""Held-out rows to fit on: claims and answers, texts of several claims, wrong claims with their wrong words, and entities.
+"""Held-out rows to fit on: claims and answers, texts of several claims, and wrong claims with their wrong words.
 
 All come from held-out sources that overlap neither with what the verifier has seen nor with evaluation files.
 """
@@ -14,12 +14,10 @@ from typing import NamedTuple
 
 from knowhalu.methods.knowhalu.encoder import RULE_CHECKED_TYPES
 from knowhalu.requests import EntailmentPair
-from knowhalu.text.entities import find_entities
 from knowhalu.text.overlap import coverage
 from knowhalu.text.questions import expected_answer_type
-from knowhalu.text.sentences import sentences
 from knowhalu.training.data_files import TrainingRow, read_training_rows, text_of
-from knowhalu.training.edits import detokenize, find_details, rephrase, swap_listed, swap_name, swap_number, swap_roles
+from knowhalu.training.edits import detokenize
 from knowhalu.training.examples import NEUTRAL, SUPPORTED, TrainingExample
 from knowhalu.training.holdout import HeldOutRows, RecipeRows, draw_examples
 from knowhalu.training.recipes import (
@@ -30,11 +28,10 @@ from knowhalu.training.recipes import (
     MODEL_PAIRS_FILE,
     RECIPES,
     SYNTHETIC_PAIRS_FILE,
-    WIKIPEDIA_FILE,
     Recipe,
     locate_file,
 )
-from knowhalu.types import Entity, Sample
+from knowhalu.types import Sample
 
 MAX_CLAIM_WORDS = 30
 """Most words of a claim that is judged in one piece."""
@@ -53,9 +50,6 @@ MIN_CLAIMS = 30
 """Fewest wrong claims of a recipe that is used."""
 EXCLUDED_RECIPES = ("WiCE, unsupported tokens",)
 """Recipes whose held-out rows measure the highlighted words, and so cannot fit the threshold."""
-ENTITY_SWAPS = (swap_number, swap_listed, swap_name, swap_name, swap_roles)
-SENTENCES_PER_DOCUMENT = 4
-"""Sentences sampled from a document."""
 
 
 @dataclass(frozen=True)
@@ -85,13 +79,13 @@ def claim_rows(held: HeldOutRows, seed: int = 0) -> Iterator[FitRow]:
     yield from _swap_evidence(labelled)
     for name in ("FIB summaries, edited", "FIB summaries, by models", "FIB documents, own sentences", "Wikipedia, own sentences"):
         yield from _recipe_rows(name, held, seed)
-    yield from _written_rows(_read(held, CLAIMS_FILE), "written claims", seed)
-    yield from _written_rows(_read(held, INFERENCE_FILE), "written inference", seed, weight=0.6, most=MAX_WRITTEN // 2)
+    yield from _written_rows(read_held_rows(held, CLAIMS_FILE), "written claims", seed)
+    yield from _written_rows(read_held_rows(held, INFERENCE_FILE), "written inference", seed, weight=0.6, most=MAX_WRITTEN // 2)
     on_passages = "written claims on real passages"
     yield from _written_rows(held.of(_recipe(on_passages)), on_passages, seed)
 
 
-def _read(held: HeldOutRows, file: str) -> Iterator[TrainingRow]:
+def read_held_rows(held: HeldOutRows, file: str) -> Iterator[TrainingRow]:
     """Yield the held-out rows of a file, of this repository or of the training data."""
     return held.among(read_training_rows(locate_file(file, held.data)))
 
@@ -159,7 +153,7 @@ def _recipe_rows(name: str, held: HeldOutRows, seed: int, weight: float = 1.0, l
 def answer_rows(held: HeldOutRows, validation: Path | None = None, seed: int = 0) -> Iterator[FitRow]:
     """Yield held-out answers, written and made, and the validation split (never the test split) of the paper's answers."""
     yield from (r for r in _recipe_rows("Wikipedia, questions on details", held, seed, 0.3) if r.sample.question)
-    yield from _written_rows(_read(held, ANSWERS_FILE), "written answers", seed, max_words=math.inf)
+    yield from _written_rows(read_held_rows(held, ANSWERS_FILE), "written answers", seed, max_words=math.inf)
     on_passages = "written answers on real passages"
     yield from _written_rows(held.of(_recipe(on_passages)), on_passages, seed)
     if validation is not None:
@@ -197,7 +191,7 @@ class LabelledText(NamedTuple):
 def draw_texts(held: HeldOutRows, seed: int = 0) -> Iterator[LabelledText]:
     """Yield texts of both classes in equal numbers: composed of written claims, one wrong or none, and pairs of summaries."""
     rng = random.Random(seed)
-    for row in _read(held, CLAIMS_FILE):
+    for row in read_held_rows(held, CLAIMS_FILE):
         if len({claim["label"] == "supported" for claim in row["claims"]}) == 2:
             for faithful in (True, False) * TEXTS_PER_CLASS:
                 text = _compose_text(row, faithful, rng)
@@ -230,69 +224,3 @@ def draw_wrong_claims(rows: RecipeRows, limit: int) -> Iterator[tuple[str, list[
         examples = list(islice(drawn, limit))
         if len(examples) >= MIN_CLAIMS:
             yield recipe.name, examples
-
-
-class EntityRow(NamedTuple):
-    """An entity of a sentence, its source, and whether the source supports it."""
-
-    source: str
-    text: str
-    entity: Entity
-    supported: bool
-    origin: str
-
-
-def entity_rows(held: HeldOutRows, seed: int = 0, documents: int = 250) -> Iterator[EntityRow]:
-    """Yield the distinct labelled entities of all parts.
-
-    Entities that an edit changed or a writer marked as wrong are unsupported, those of true statements are supported, and other
-    entities of false statements are left out.
-    """
-    yield from dict.fromkeys(_entity_rows(held, seed, documents))
-
-
-def _entity_rows(held: HeldOutRows, seed: int, documents: int) -> Iterator[EntityRow]:
-    for row in _read(held, CLAIMS_FILE):
-        yield from _written_entities(row)
-    for row in held.among(read_training_rows(held.data / SYNTHETIC_PAIRS_FILE)):
-        if row.get("dataset") == "xsum":  # the other summaries are in small letters, so they show no names
-            yield from _edited_summary(row)
-    rng = random.Random(seed)
-    for file in (WIKIPEDIA_FILE, SYNTHETIC_PAIRS_FILE):
-        cased = (r for r in held.among(read_training_rows(held.data / file)) if r.get("dataset") != "cnn_dm")
-        for row in islice(cased, documents):
-            yield from _own_sentences(detokenize(text_of(row)), rng)
-
-
-def _written_entities(row: TrainingRow) -> Iterator[EntityRow]:
-    for claim in row["claims"]:
-        text, wrong = claim["text"], claim["wrong"] or ""
-        at = text.find(wrong) if wrong else -1
-        for entity in find_entities(text):
-            if claim["label"] == "supported":
-                yield EntityRow(row["document"], text, entity, True, "written claims")
-            elif at >= 0 and entity.start < at + len(wrong) and at < entity.end:
-                yield EntityRow(row["document"], text, entity, False, "written claims")
-
-
-def _edited_summary(row: TrainingRow) -> Iterator[EntityRow]:
-    source = detokenize(row["document"])
-    right, wrong = detokenize(row["right_summary"]), detokenize(row["hallucinated_summary"])
-    for text, supported in ((right, True), (wrong, False)):
-        for entity in find_entities(text):
-            if supported or entity.text not in right:
-                yield EntityRow(source, text, entity, supported, "FIB summaries, edited")
-
-
-def _own_sentences(document: str, rng: random.Random) -> Iterator[EntityRow]:
-    """Yield entities of paraphrased sentences of a document, half of them with one detail changed."""
-    pieces = [s.text for s in sentences(document) if 5 <= len(s.text.split()) <= 40]
-    for piece in rng.sample(pieces, min(SENTENCES_PER_DOCUMENT, len(pieces))):
-        text = rephrase(piece, rng)
-        changed = rng.choice(ENTITY_SWAPS)(text, rng, find_details(document)) if rng.random() < 0.5 else None
-        if changed is None or changed.text == text:
-            yield from (EntityRow(document, text, e, True, "own sentences") for e in find_entities(text))
-            continue
-        for entity in find_entities(changed.text):
-            if entity.start < changed.end and changed.start < entity.end and entity.text not in text:
-                yield EntityRow(document, changed.text, entity, False, "own sentences")

@@ -80,13 +80,13 @@ def out_of_fold_probabilities(
 ) -> NDArray[np.float64]:
     """Return P(supported) of every row by weights fitted on the other folds; rows of one group share a fold."""
     place = np.array([int(hashlib.sha256(g.encode()).hexdigest(), 16) % folds for g in groups])
-    found = np.full(len(gold), 0.5)
+    probabilities = np.full(len(gold), 0.5)
     for fold in range(folds):
         learn, ask = np.flatnonzero(place != fold).tolist(), np.flatnonzero(place == fold).tolist()
         model = fit_signed_logistic([features[i] for i in learn], [gold[i] for i in learn], [weights[i] for i in learn])
         fitted = FeatureWeights(model["bias"], model["weights"], model["cut"])
-        found[ask] = [fitted.probability(features[i]) for i in ask]
-    return found
+        probabilities[ask] = [fitted.probability(features[i]) for i in ask]
+    return probabilities
 
 
 def fit_balanced_threshold(scores: NDArray[np.float64], gold: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
@@ -198,8 +198,8 @@ def replace_fitted_file(folder: Path, name: str, start: Mapping[str, Any]) -> It
     """
     if not (folder / WEIGHTS_FILE).is_file():
         raise InputError(f"{folder}: there is no {WEIGHTS_FILE}; give the folder of a verifier")
-    with tempfile.TemporaryDirectory(prefix=".fit-", dir=folder) as made:
-        draft = Path(made)
+    with tempfile.TemporaryDirectory(prefix=".fit-", dir=folder) as temporary:
+        draft = Path(temporary)
         for part in HASHED_FILES:
             if part != name and (folder / part).exists():
                 (draft / part).symlink_to((folder / part).resolve())

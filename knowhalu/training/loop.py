@@ -62,6 +62,13 @@ class TrainSettings:
     mined: tuple[str, ...] = ()
     added: tuple[tuple[str, float], ...] = ()
 
+    @property
+    def recipes(self) -> tuple[Recipe, ...]:
+        """Return the recipes that are drawn from; raises InputError for an unknown name in `without`."""
+        return choose_recipes(
+            unlicensed=self.unlicensed, without=self.without, mined=self.mined, added=self.added, portion=self.portion
+        )
+
 
 @dataclass
 class TrainProgress:
@@ -152,8 +159,8 @@ class Trainer:
         self, base: Path, data: Path, folder: Path, settings: TrainSettings, leakage: Leakage | None = None, *,
         rank: int = 0, continue_from: Path | None = None,
     ) -> None:  # fmt: skip
-        self.base, self.rank = base, rank
-        self.data, self.folder, self.settings, self.leakage = data, folder, settings, leakage
+        self.base, self.rank, self.data, self.folder = base, rank, data, folder
+        self.settings, self.leakage, self.recipes = settings, leakage, settings.recipes
         self.started_from = {
             "base": weights_hash(base),
             "data": hash_training_files({locate_file(f, data) for r in self.recipes for f in (r.file, *r.texts)}),
@@ -175,12 +182,6 @@ class Trainer:
         folder.mkdir(parents=True, exist_ok=True)
         if not self._resume() and continue_from is not None:
             self._continue_from(continue_from)
-
-    @property
-    def recipes(self) -> tuple[Recipe, ...]:
-        """Return the recipes of this run."""
-        s = self.settings
-        return choose_recipes(unlicensed=s.unlicensed, without=s.without, mined=s.mined, added=s.added, portion=s.portion)
 
     def run(self, report: Callable[[TrainProgress], None], *, every: float = 300.0, changes: float = 1200.0) -> Verifier:
         """Train until the budget is used, writing a checkpoint every `every` seconds and a change every `changes` seconds."""

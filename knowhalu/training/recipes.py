@@ -122,14 +122,14 @@ def choose_recipes(
         raise InputError(
             f"there is no recipe {sorted(unknown)[0]!r} to leave out; the recipes are: {', '.join(r.name for r in every)}"
         )
-    kept = tuple(replace(r, portion=portion) for r in every if r.name not in without)
-    share = 0.1 * sum(r.share for r in kept)
-    kept += tuple(Recipe(f"mined: {Path(f).name}", f, (), mined_example, share, "of its sources") for f in mined)
+    recipes = tuple(replace(r, portion=portion) for r in every if r.name not in without)
+    share = 0.1 * sum(r.share for r in recipes)
+    recipes += tuple(Recipe(f"mined: {Path(f).name}", f, (), mined_example, share, "of its sources") for f in mined)
     rest = 1 - sum(share for _, share in added)
     if rest <= 0:
         raise InputError("the added files take all draws; give shares whose sum is below 1")
-    whole = sum(r.share for r in kept) / rest
-    return kept + tuple(
+    whole = sum(r.share for r in recipes) / rest
+    return recipes + tuple(
         Recipe(f"added: {Path(f).name}", f, (), user_example, share * whole, "of whoever gave it") for f, share in added
     )
 
