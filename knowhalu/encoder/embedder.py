@@ -115,7 +115,7 @@ def hash_base_model(folder: Path, start: str = "") -> str:
     return digest.hexdigest()
 
 
-def _tokenize(vocabulary: PairTokenizer, texts: Sequence[str], limit: int) -> list[EncodedPair]:
+def tokenize_texts(vocabulary: PairTokenizer, texts: Sequence[str], limit: int) -> list[EncodedPair]:
     """Return `[CLS] text [SEP]` of each text, truncated at `limit` tokens."""
     # the tokenizer refuses a batch with a lone surrogate, which JSON may contain
     clean = [t if t.isascii() else t.encode(errors="replace").decode() for t in texts]
@@ -157,7 +157,7 @@ class MiniLMEmbedder:
     def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
         """Encode texts in order: float32 `(n, dimension)`, rows of length 1; text over the token limit is truncated."""
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
-        rows = _tokenize(self._words, texts, self.limit)
+        rows = tokenize_texts(self._words, texts, self.limit)
         for length, members in _batches(rows, self._device):
             vectors[members] = self._forward([rows[i] for i in members], length)
         return vectors
@@ -250,7 +250,7 @@ class MiniLMTokenEncoder:
 
     def encode(self, texts: Sequence[str], *, query: bool = False) -> list[NDArray[np.float32]]:
         """Encode texts in order: for each, float32 `(tokens, dimension)`; text over the token limit is truncated."""
-        rows = _tokenize(self._words, texts, LATE_TOKENS)
+        rows = tokenize_texts(self._words, texts, LATE_TOKENS)
         encoded = [np.zeros((0, self.dimension), dtype=np.float32)] * len(rows)
         for length, members in _batches(rows, self._device):
             for i, vectors in zip(members, self._forward([rows[i] for i in members], length), strict=True):

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from knowhalu.encoder.bert import load_bert
 from knowhalu.encoder.device import mixed_precision
-from knowhalu.encoder.embedder import LateInteractionBert, punctuation_ids
+from knowhalu.encoder.embedder import LateInteractionBert, punctuation_ids, tokenize_texts
 from knowhalu.encoder.verifier import EncodedPair, PairTokenizer, padded_length_for
 from knowhalu.errors import ResumeError
 from knowhalu.index.bm25_part import build_lexical_part
@@ -223,17 +223,16 @@ class LateTrainer:
     def _encoded(self, texts: list[str], *, query: bool) -> tuple[Tensor, Tensor]:
         """Return vectors `(texts, length, dimension)` and the mask of tokens that count; similar lengths share a batch."""
         words = self.vocabulary
-        rows = [[words.cls, *ids[: self.settings.tokens - 2], words.sep] for ids in words.pieces(texts)]
-        longest = padded_length_for(max(map(len, rows)))
+        rows = tokenize_texts(words, texts, self.settings.tokens)
+        shapes = [padded_length_for(len(row.ids)) for row in rows]
         parts, order = [], []
-        for shape in sorted({padded_length_for(len(row)) for row in rows}):
-            members = [i for i, row in enumerate(rows) if padded_length_for(len(row)) == shape]
-            pairs = [EncodedPair(rows[i], len(rows[i])) for i in members]
-            ids, mask, types = (t.to(self.device) for t in words.batch(pairs, shape))
+        for shape in sorted(set(shapes)):
+            members = [i for i, padded in enumerate(shapes) if padded == shape]
+            ids, mask, types = (t.to(self.device) for t in words.batch([rows[i] for i in members], shape))
             with mixed_precision(self.device):
                 vectors = self.model(ids, mask, types).float()
             counts = mask.bool() if query else mask.bool() & ~torch.isin(ids, self.skipped)
-            parts.append((F.pad(vectors, (0, 0, 0, longest - shape)), F.pad(counts, (0, longest - shape))))
+            parts.append((F.pad(vectors, (0, 0, 0, max(shapes) - shape)), F.pad(counts, (0, max(shapes) - shape))))
             order += members
         back = torch.tensor(order).argsort()
         return torch.cat([v for v, _ in parts])[back], torch.cat([c for _, c in parts])[back]
