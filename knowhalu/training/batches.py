@@ -4,10 +4,10 @@ The order depends on the seed alone, so two numbers (pool, batch) give the posit
 """
 
 import math
-import queue
 import random
-import threading
+from collections import deque
 from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -212,32 +212,11 @@ def prefetch(stream: Iterator[TrainingBatch], size: int = 128) -> Generator[Trai
 
     The thread ends when the generator is closed: one that still computes at the exit of Python would abort the process.
     """
-    ready: queue.Queue[TrainingBatch | BaseException] = queue.Queue(size)
-    done = threading.Event()
-
-    def put(item: TrainingBatch | BaseException) -> bool:
-        while not done.is_set():
-            try:
-                ready.put(item, timeout=0.2)
-            except queue.Full:
-                continue
-            return True
-        return False
-
-    def work() -> None:
+    with ThreadPoolExecutor(1, thread_name_prefix="batches") as pool:
+        ahead = deque(pool.submit(next, stream) for _ in range(size))
         try:
-            all(map(put, stream))
-        except BaseException as error:  # noqa: BLE001 - raised again where the batches are used
-            put(error)
-
-    thread = threading.Thread(target=work, name="batches", daemon=True)
-    thread.start()
-    try:
-        while True:
-            item = ready.get()
-            if isinstance(item, BaseException):
-                raise item
-            yield item
-    finally:
-        done.set()
-        thread.join()
+            while True:
+                yield ahead.popleft().result()
+                ahead.append(pool.submit(next, stream))
+        finally:
+            pool.shutdown(cancel_futures=True)
