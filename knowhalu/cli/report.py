@@ -35,7 +35,7 @@ def report(
     """
     from knowhalu.report.chart_data import read_grids
     from knowhalu.report.content import input_paths, make_report
-    from knowhalu.report.run_files import find_runs
+    from knowhalu.report.stored_results import find_runs
     from knowhalu.report.write import check_outputs, write_reports
 
     outputs = {"html": output, "markdown": markdown, "json": as_json}

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from knowhalu.report import stored_results as here
-from knowhalu.report.markdown import report_as_markdown
 from knowhalu.report.page import report_as_html
+from knowhalu.report.write import report_as_markdown
 from tests.support.report_runs import Page
 
 
