@@ -9,14 +9,14 @@ import tomllib
 from collections.abc import Iterator
 from importlib import metadata, util
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import click
 from click.exceptions import Exit
 from rich.text import Text
 
 import knowhalu
-from knowhalu.cli.options import make_settings, with_settings
+from knowhalu.cli.options import SettingOptions, make_settings, with_settings
 from knowhalu.cli.show import make_console, shorten_text
 from knowhalu.errors import KnowHaluError, SettingsError, StageError
 from knowhalu.llm.options import LLMOptions
@@ -57,15 +57,13 @@ class DoctorLine(NamedTuple):
 
 @click.command()
 @with_settings
-def doctor(settings_file: Path | None, pairs: tuple[str, ...]) -> None:
+def doctor(**given: Unpack[SettingOptions]) -> None:
     """Report what is installed, and how to install what is missing.
 
     Exit code: 0 if a run with these settings works on this machine, 1 if a part that it needs is missing.
     """
-    settings = make_settings(settings_file, pairs)
-    console = make_console()
-    good = True
-    for finding in examine_installation(settings):
+    console, good = make_console(), True
+    for finding in examine_installation(make_settings(given)):
         sign, style = STATUS_SIGNS[finding.good]
         console.print(Text.assemble((sign, style), f" {finding.name:<14} {shorten_text(finding.text, 400)}"))
         good = good and finding.good is not BAD

@@ -49,7 +49,7 @@ def evaluate() -> None:
 
 
 def with_evaluation(command: F) -> F:
-    """Add the options of an evaluation; the command receives them as keywords, for `EvaluationJob`."""
+    """Add the options of an evaluation; the command receives them as keywords, for `run_evaluation`."""
     for decorate in (
         with_settings,
         with_fitted,
@@ -83,9 +83,9 @@ def make_command(card: "DatasetCard") -> click.Command:
 
     @with_evaluation
     def run(**given: Any) -> None:
-        from knowhalu.cli.eval_run import EvaluationJob, evaluate_one
+        from knowhalu.cli.eval_run import evaluate_one
 
-        evaluate_one(card, EvaluationJob(**given))
+        evaluate_one(card, **given)
 
     about = f"{card.about[:1].upper()}{card.about[1:]}." if card.about else f"The data set {card.name}."
     forms = "; or ".join(", ".join(layout.fields) for layout in card.layouts)
@@ -101,9 +101,9 @@ def evaluate_all(**given: Any) -> None:
     The same command resumes a stopped evaluation. A file that cannot be evaluated does not stop the others; it is listed at the
     end, and the exit code is 2.
     """
-    from knowhalu.cli.eval_run import EvaluationJob, evaluate_folder
+    from knowhalu.cli.eval_run import evaluate_folder
 
-    evaluate_folder(EvaluationJob(**given))
+    evaluate_folder(**given)
 
 
 @click.command()
