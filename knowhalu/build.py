@@ -9,7 +9,7 @@ import knowhalu
 from knowhalu.encoder.options import EncoderOptions, verifier_folder
 from knowhalu.engine.engine import Backends, Engine, R
 from knowhalu.engine.search_backend import SearchBackend
-from knowhalu.errors import SettingsError
+from knowhalu.errors import SettingsError, hide_password
 from knowhalu.io.fitted_files import HASHED_FILES, file_hash
 from knowhalu.llm.options import LLMOptions
 from knowhalu.llm.reply_cache import model_identity, with_reply_cache
@@ -31,6 +31,7 @@ from knowhalu.registry import (
     import_object,
     llm_backend,
     load_extension,
+    make_extension,
     method_card,
 )
 from knowhalu.results import Revision, Verdict
@@ -107,7 +108,7 @@ def _make_method(settings: Settings) -> Any:
     options = settings.method_options(card)
     stages = {name: _make_method(inner) for name, inner in stage_settings(settings).items()}
     if not isinstance(card.make, str):
-        return card.make(options, reasoner=reasoner, methods=stages)
+        return make_extension("methods", settings.method, options, reasoner=reasoner, methods=stages)
     make = import_object(card.make)
     if card.stages:
         return make(stages, options)
@@ -140,10 +141,12 @@ def _llm_options(settings: Settings) -> tuple[Any, ...]:
 
 
 def _make_llm_backend(settings: Settings) -> Any:
-    kind = llm_backend(settings.llm.backend)
-    if not (hasattr(kind, "answer") or hasattr(kind, "answer_many") or settings.llm.backend in LLMS):
-        raise SettingsError(f"llm.backend {settings.llm.backend!r} has neither `answer` nor `answer_many`. See docs/extending.md")
-    return kind(*_llm_options(settings))
+    name, kind = settings.llm.backend, llm_backend(settings.llm.backend)
+    if name in LLMS:
+        return kind(settings.llm)
+    if not (hasattr(kind, "answer") or hasattr(kind, "answer_many")):
+        raise SettingsError(f"llm.backend {name!r} has neither `answer` nor `answer_many`. See docs/extending.md")
+    return make_extension("llms", name, *_llm_options(settings))
 
 
 def _make_encoder(options: EncoderOptions) -> "EncoderBackend | ScoreCache":
@@ -226,9 +229,10 @@ def fingerprint(settings: Settings, *, revises: bool = False) -> dict[str, str]:
     unused |= (set() if revises else {REVISION_FAMILY}) | set(settings.model_extra or ()) - set(extensions)
     files = {name: (branch, value) for branch in branches for name, value in getattr(settings, branch) if isinstance(value, Path)}
     hashed = {branch: {name for name, (of, _) in files.items() if of == branch} for branch in branches}
+    excluded = _RESULT_NEUTRAL_SETTINGS | dict.fromkeys(unused, True) | hashed
     return {
         "version": knowhalu.__version__,
-        "settings": settings.model_dump_json(exclude=_RESULT_NEUTRAL_SETTINGS | dict.fromkeys(unused, True) | hashed),
+        "settings": hide_password(settings.model_dump_json(exclude=excluded)),
         **hashes,
         **{name: file_hash(path) for name, (_, path) in files.items()},
         "index": index_seal(settings),

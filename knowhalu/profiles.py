@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError, field_validator
 
-from knowhalu.errors import SettingsError
+from knowhalu.errors import SettingsError, hide_password
 from knowhalu.methods.common.calibrated import DecisionRule
 from knowhalu.settings import Settings, merge_trees, read_settings, refuse_foreign_code, value_at
 from knowhalu.types import Record
@@ -143,7 +143,7 @@ def _merge_settings(settings: Settings, wanted: Mapping[str, Any], path: Path, g
         if given_value is not None and given_value != value:
             remedy = "Leave one of the two out, or calibrate with that setting"
             problem = f"is for {name} = {json.dumps(value)}, but {name} is set to {json.dumps(given_value)}"
-            raise SettingsError(f"{path}: {problem}. {remedy}")
+            raise SettingsError(hide_password(f"{path}: {problem}. {remedy}"))
     try:
         return Settings.model_validate(merge_trees(settings.model_dump(exclude_unset=True), wanted))
     except ValidationError as error:

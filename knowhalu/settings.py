@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, Va
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from knowhalu.encoder.options import EncoderOptions
-from knowhalu.errors import SettingsError
+from knowhalu.errors import SettingsError, hide_password
 from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.baselines.options import BaselineOptions, LexicalOptions, TrivialOptions
 from knowhalu.methods.cascade import CascadeOptions
@@ -179,7 +179,7 @@ def _set_value(tree: dict[str, Any], pair: str) -> None:
     path, equals, text = pair.partition("=")
     keys = path.strip().split(".")
     if not equals or not all(keys):
-        raise SettingsError(f"--set {pair}: write it as name.name=value, for example --set engine.in_flight=64")
+        raise SettingsError(f"--set {hide_password(pair)}: write it as name.name=value, for example --set engine.in_flight=64")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -187,7 +187,7 @@ def _set_value(tree: dict[str, Any], pair: str) -> None:
     for key in keys[:-1]:
         tree = tree.setdefault(key, {})
         if not isinstance(tree, dict):
-            raise SettingsError(f"--set {pair}: {key} is a value, not a group of settings")
+            raise SettingsError(f"--set {hide_password(pair)}: {key} is a value, not a group of settings")
     tree[keys[-1]] = value
 
 
@@ -197,9 +197,7 @@ def _validate_settings(tree: dict[str, Any], source: str) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(key) for key in first["loc"])
-        if first["type"] != "extra_forbidden":
-            raise SettingsError(
-                f"{source}: {name}: {first['msg'].removeprefix('Value error, ')} (got {first['input']!r})."
-            ) from error
-        remedy = f"{_suggest_setting(first['loc'])} See `knowhalu settings` for all names."
-        raise SettingsError(f"{source}: {name}: no such setting (got {first['input']!r}).{remedy}") from error
+        problem, remedy = first["msg"].removeprefix("Value error, "), ""
+        if first["type"] == "extra_forbidden":
+            problem, remedy = "no such setting", f"{_suggest_setting(first['loc'])} See `knowhalu settings` for all names."
+        raise SettingsError(hide_password(f"{source}: {name}: {problem} (got {first['input']!r}).{remedy}")) from error

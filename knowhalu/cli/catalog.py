@@ -15,7 +15,7 @@ from rich.table import Table
 from knowhalu.cli.options import SettingOptions, make_settings, with_settings
 from knowhalu.cli.show import make_console
 from knowhalu.profiles import toml_value
-from knowhalu.registry import MethodCard, all_methods, method_card
+from knowhalu.registry import MethodCard, all_methods, ignored_extensions, method_card
 from knowhalu.settings import Settings
 
 NO_REASONER = "none: a rule"
@@ -34,6 +34,8 @@ def methods(name: str | None, as_json: bool) -> None:
         _show_table(make_console(), cards)
         for error in errors:
             click.echo(f"not listed: {error}")
+        for line in ignored_extensions("methods"):
+            click.echo(line)
     else:
         click.echo(describe_method(name, cards[name]))
 

@@ -18,8 +18,10 @@ from rich.text import Text
 import knowhalu
 from knowhalu.cli.options import SettingOptions, make_settings, with_settings
 from knowhalu.cli.show import make_console, shorten_text
-from knowhalu.errors import KnowHaluError, SettingsError, StageError
+from knowhalu.datasets.catalog import dataset_titles
+from knowhalu.errors import KnowHaluError, SettingsError, StageError, counted, hide_password
 from knowhalu.llm.options import LLMOptions
+from knowhalu.registry import KIND_NAMES, ignored_extensions
 from knowhalu.retrieval.options import RetrievalOptions
 from knowhalu.settings import Settings
 
@@ -76,6 +78,8 @@ def examine_installation(settings: Settings) -> Iterator[DoctorLine]:
     yield from _indexes(settings.retrieval.index)
     yield from _folders(settings.retrieval)
     yield from _reasoner_lines(settings)
+    for line in all_ignored_extensions():
+        yield DoctorLine("extensions", OPTIONAL, line)
     for extra, packages in sorted(_extras().items()):
         missing = [p for p in packages if _version(p) is None]
         text = f"pip install 'knowhalu[{extra}]' (for {', '.join(missing)})" if missing else "installed"
@@ -157,7 +161,7 @@ def _indexes(wanted: Path | None) -> Iterator[DoctorLine]:
         except (ImportError, OSError, KnowHaluError) as error:
             yield DoctorLine("index", BAD if needed else OPTIONAL, f"{folder}: {error}")
         else:
-            counts = f"{info.counts.passages:,} passages of {info.counts.documents:,} documents"
+            counts = f"{counted(info.counts.passages, 'passage')} of {counted(info.counts.documents, 'document')}"
             yield DoctorLine("index", GOOD, f"{folder} ({counts}, embedder {info.embedder.name})")
 
 
@@ -188,6 +192,11 @@ def _reasoner_lines(settings: Settings) -> Iterator[DoctorLine]:
             yield _server(settings.llm) if settings.llm.backend == "server" else _in_process(settings.llm)
 
 
+def all_ignored_extensions() -> list[str]:
+    """Return a line on each installed extension, of any kind, that has the name of a built-in."""
+    return [line for kind in KIND_NAMES for line in ignored_extensions(kind, dataset_titles() if kind == "datasets" else None)]
+
+
 def _in_process(options: LLMOptions) -> DoctorLine:
     """Examine the package and the folder of an in-process language model, without loading it."""
     from knowhalu.llm.local.loading import check_model_folder
@@ -210,10 +219,10 @@ def _server(options: LLMOptions) -> DoctorLine:
         about = asyncio.run(_server_reply(options.model_copy(update={"retries": 0})))
     except TimeoutError:
         remedy = "It may still be loading its model; see its log"
-        return DoctorLine("llm.url", BAD, f"{options.url}: no reply within {SERVER_SECONDS:g} s. {remedy}")
+        return DoctorLine("llm.url", BAD, f"{hide_password(options.url)}: no reply within {SERVER_SECONDS:g} s. {remedy}")
     except KnowHaluError as error:
         return DoctorLine("llm.url", BAD, error.reason if isinstance(error, StageError) else str(error))
-    listed = f"{options.url} is {about.kind} with {', '.join(about.models) or 'no list of models'}"
+    listed = f"{hide_password(options.url)} is {about.kind} with {', '.join(about.models) or 'no list of models'}"
     if about.models and about.model not in about.models:  # some servers have aliases for a model
         return DoctorLine("llm.url", OPTIONAL, f"{listed}; llm.model {about.model!r} is not in its list")
     return DoctorLine("llm.url", GOOD, f"{listed}; {about.model} is used")

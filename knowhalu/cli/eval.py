@@ -8,6 +8,7 @@ import click
 
 from knowhalu.cli.options import FILE_PATH, F, with_cache, with_fitted, with_index, with_restart, with_settings
 from knowhalu.datasets.catalog import dataset_card, dataset_titles, is_card_path
+from knowhalu.registry import ignored_extensions
 
 if TYPE_CHECKING:
     from knowhalu.datasets.card import DatasetCard
@@ -38,6 +39,8 @@ class DatasetGroup(click.Group):
             formatter.write_dl(list(EXTRA_COMMANDS.items()))
         with formatter.section("Data sets"):
             formatter.write_dl(list(dataset_titles().items()))
+        for line in ignored_extensions("datasets", dataset_titles()):
+            formatter.write_text(line)
 
 
 @click.group(cls=DatasetGroup)

@@ -23,7 +23,7 @@ from knowhalu.cli.index_build import (
     report_skipped,
     with_options,
 )
-from knowhalu.errors import IndexFormatError, InputError, SettingsError
+from knowhalu.errors import IndexFormatError, InputError, SettingsError, counted
 from knowhalu.text.sentences import sanitize
 
 if TYPE_CHECKING:
@@ -143,11 +143,11 @@ def info(folder: Path, as_json: bool) -> None:
 def _info_lines(manifest: "Manifest") -> Iterator[tuple[str, str]]:
     from rich.filesize import decimal
 
-    yield "passages", f"{manifest.counts.passages:,} of {manifest.counts.documents:,} documents"
+    yield "passages", f"{manifest.counts.passages:,} of {counted(manifest.counts.documents, 'document')}"
     yield "duplicates", f"{manifest.counts.duplicates:,} dropped"
     yield "chunking", _describe_chunking(manifest.chunking)
     yield "embedder", f"{manifest.embedder.name}, {manifest.embedder.dimension} dimensions, {manifest.embedder.fingerprint[:12]}"
-    yield "vectors", f"{manifest.storage} in {len(manifest.shards)} shard{'s' * (len(manifest.shards) != 1)}, {manifest.metric}"
+    yield "vectors", f"{manifest.storage} in {counted(len(manifest.shards), 'shard')}, {manifest.metric}"
     yield "search", _search_structure(manifest)
     yield "version", f"generation {manifest.generation}, content {manifest.content[:12]}, seal {manifest.seal[:16]}"
     yield "size", decimal(sum(entry.size for entry in manifest.files.values()))
@@ -192,8 +192,7 @@ def verify(folder: Path) -> None:
     if problems := verify_index(folder):
         for problem in problems:
             click.echo(problem)
-        count = f"{len(problems)} problem{'s' * (len(problems) != 1)} found"
-        raise IndexFormatError(f"{folder}: {count}. Copy the index again, or rebuild it")
+        raise IndexFormatError(f"{folder}: {counted(len(problems), 'problem')} found. Copy the index again, or rebuild it")
     click.echo(f"{folder}: intact")
 
 
@@ -305,7 +304,7 @@ def serve(folder: Path, host: str, port: int, **given: Any) -> None:
     counts = manifest.counts
     info = {"mode": given["mode"], "passages": counts.passages, "documents": counts.documents, "seal": manifest.seal}
     with SearchServer(_open(folder, **given), host, port, info=info) as server:
-        click.echo(f"{counts.passages:,} passages ({given['mode']}) at {server.url}")
+        click.echo(f"{counted(counts.passages, 'passage')} ({given['mode']}) at {server.url}")
         if host not in ("127.0.0.1", "localhost", "::1"):
             click.echo("warning: anyone who can reach this address can search the index", err=True)
         server.serve_forever()

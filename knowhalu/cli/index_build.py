@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from knowhalu.errors import IndexFormatError, counted
+
 if TYPE_CHECKING:
     from knowhalu.index.manifest import Chunking, Manifest
     from knowhalu.index.plan import BuildPlan
@@ -141,8 +143,8 @@ def progress_bar(reader: "DocumentReader | None" = None) -> Iterator[Callable[["
             if state.stage == "reading" and reader is not None:
                 done, total = reader.read, reader.total
                 left = (time.perf_counter() - started) * (total / done - 1) if done else None
-            unit = "documents" if state.stage == "reading" else "passages"
-            words = [f"{state.done:,} {unit}", f"{state.rate:,.0f} per second", f"{decimal(state.memory)} memory"]
+            unit = "document" if state.stage == "reading" else "passage"
+            words = [counted(state.done, unit), f"{state.rate:,.0f} per second", f"{decimal(state.memory)} memory"]
             words += [f"{_duration(left)} left"] if left is not None else []
             shown.update(task, description=state.stage, completed=done, total=total or None, done=", ".join(words))
 
@@ -157,13 +159,13 @@ def _duration(seconds: float) -> str:
 def index_summary(folder: Path, manifest: "Manifest") -> str:
     """Summarise an index in one line."""
     counts = manifest.counts
-    return f"{folder}: {counts.passages:,} passages of {counts.documents:,} documents, generation {manifest.generation}"
+    passages, documents = counted(counts.passages, "passage"), counted(counts.documents, "document")
+    return f"{folder}: {passages} of {documents}, generation {manifest.generation}"
 
 
 def load_index_embedder(folder: Path, embedder: str | None, **model: Any) -> Any:
     """Load the embedder of an index; raises IndexFormatError if it is not the packaged one and --embedder is missing."""
     from knowhalu.encoder.embedder import DEFAULT_EMBEDDER, load_embedder
-    from knowhalu.errors import IndexFormatError
     from knowhalu.index.open import read_index_info
 
     name = read_index_info(folder).embedder.name
@@ -241,9 +243,8 @@ def _plan_lines(plan: "BuildPlan", embedder: str) -> list[tuple[str, str]]:
     about = "" if plan.exact else "about "
     times = [("reading", plan.reading), (f"embedding ({plan.rate:,.0f} passages per second)", plan.embedding)]
     times += [("search structure", plan.searching)] if plan.searching else []
-    basis = "all sources were read" if plan.exact else (
-        f"{plan.sampled:,} documents were read, and the rest is assumed to resemble them byte for byte"
-    )  # fmt: skip
+    read = f"{counted(plan.sampled, 'document')} {'was' if plan.sampled == 1 else 'were'} read"
+    basis = "all sources were read" if plan.exact else f"{read}, and the rest is assumed to resemble them byte for byte"
     return [
         ("documents", f"{about}{plan.documents:,}"),
         ("passages", f"{about}{plan.passages:,}, of {plan.words:.0f} words on average"),
@@ -304,7 +305,7 @@ def build(sources: tuple[Path, ...], out: Path, embedder: str, force: bool, only
     seconds, counts = time.perf_counter() - started, manifest.counts
     report_skipped(reader)
     click.echo(
-        f"{out}: {counts.passages:,} passages of {counts.documents:,} documents in {seconds:.1f} s "
-        f"({counts.passages / seconds:,.0f} per second); {counts.duplicates:,} duplicates dropped"
+        f"{out}: {counted(counts.passages, 'passage')} of {counted(counts.documents, 'document')} in {seconds:.1f} s "
+        f"({counts.passages / seconds:,.0f} per second); {counted(counts.duplicates, 'duplicate')} dropped"
     )
     refresh_bm25(out)

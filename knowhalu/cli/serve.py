@@ -23,7 +23,7 @@ from click.exceptions import Exit
 
 from knowhalu.cli.main import EXIT_INTERRUPTED
 from knowhalu.cli.options import SettingOptions, make_settings, with_settings
-from knowhalu.errors import InputError, MissingExtra, ModelError, SettingsError
+from knowhalu.errors import InputError, MissingExtra, ModelError, SettingsError, hide_password
 from knowhalu.llm.options import LLMOptions
 from knowhalu.text.sentences import sanitize
 
@@ -211,13 +211,14 @@ def _context_length(model: str) -> int | None:
 
 
 def _local_address(url: str) -> tuple[str, int]:
+    shown = hide_password(url)
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise SettingsError(f"llm.url: {url} is not an address ({error}); write it as http://127.0.0.1:PORT/v1") from error
+        raise SettingsError(f"llm.url: {shown} is not an address ({error}); write it as http://127.0.0.1:PORT/v1") from error
     if host not in LOCAL_HOSTS:
-        raise SettingsError(f"llm.url: {url} is not on this machine; set it to http://127.0.0.1:PORT/v1 to serve here")
+        raise SettingsError(f"llm.url: {shown} is not on this machine; set it to http://127.0.0.1:PORT/v1 to serve here")
     return host or LOCAL_HOSTS[0], port or 80
 
 

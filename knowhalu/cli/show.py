@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.text import Text
 
+from knowhalu.errors import counted
 from knowhalu.results import (
     CascadeStage,
     Change,
@@ -282,8 +283,9 @@ def show_revision(console: Console, sample: Sample, revision: RevisionOutcome) -
         console.print(Text(f"  P(hallucinated) was {revision.before.probability:.2f}, is {revision.after.probability:.2f}"))
     if revision.after is not None and revision.after.hallucinated is not False:
         console.print(Text("  the detector still flags the revised text", style="yellow"))
-    if revision.unflagged_changed:
-        console.print(Text(f"  {revision.unflagged_changed:,} sentences changed that were not flagged", style="yellow"))
+    if n := revision.unflagged_changed:
+        changed = f"{counted(n, 'sentence')} changed that {'was' if n == 1 else 'were'} not flagged"
+        console.print(Text(f"  {changed}", style="yellow"))
     if revision.revised is not None:
         print_section(console, "Revised" if revision.status == "revised" else "Text", [Text(sanitize(revision.revised))])
     lines = revision.diff.split("\n")[2:]  # without the two lines that name files

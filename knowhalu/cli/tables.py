@@ -11,6 +11,7 @@ from rich.table import Table
 
 from knowhalu.batch import RunProgress, RunSummary
 from knowhalu.cli.show import shorten_text
+from knowhalu.errors import counted
 from knowhalu.evaluation.metrics import Score, ThresholdRule
 from knowhalu.evaluation.runs import MethodResult
 from knowhalu.evaluation.tables import ResultTable
@@ -23,7 +24,7 @@ RESUME_HINT = "interrupted: finished rows are kept in {}. Run the same command a
 
 def show_summary(console: Console, summary: RunSummary, did: str = "checked") -> None:
     """Print the counts of a run, its failures by reason, and the scores if there were gold labels."""
-    table = Table(title=f"{summary.samples:,} samples", title_justify="left", box=None, show_header=False, pad_edge=False)
+    table = Table(title=counted(summary.samples, "sample"), title_justify="left", box=None, show_header=False, pad_edge=False)
     table.add_column()
     table.add_column(justify="right")
     table.add_column(justify="right")
@@ -37,14 +38,15 @@ def show_summary(console: Console, summary: RunSummary, did: str = "checked") ->
     for reason, count in list(summary.failures.items())[:MAX_REASONS]:
         console.print(f"  {count:,} x {shorten_text(reason, 160)}", style="magenta")
     if len(summary.failures) > MAX_REASONS:
-        console.print(f"  and {len(summary.failures) - MAX_REASONS} other reasons")
+        console.print(f"  and {counted(len(summary.failures) - MAX_REASONS, 'other reason')}")
     kept = f"; {summary.kept:,} were finished before" if summary.kept else ""
     console.print(f"{summary.samples - summary.kept:,} {did} in {format_duration(summary.seconds)} ({summary.rate:.1f}/s){kept}")
     if summary.score is not None:
         console.print()
         show_scores(console, {"all": summary.score}, summary.length)
         if summary.failed:
-            console.print(f"{summary.failed:,} samples without a verdict are not in this score.")
+            verb = "is" if summary.failed == 1 else "are"
+            console.print(f"{counted(summary.failed, 'sample')} without a verdict {verb} not in this score.")
 
 
 def show_scores(console: Console, scores: Mapping[str, Score], length: ThresholdRule | None) -> None:
@@ -90,7 +92,7 @@ def show_tables(
         for reason, count in list(result.failures.items())[:2]:
             console.print(f"{shorten_text(result.name, 40)}: {count:,} x {shorten_text(reason, 240)}", style="magenta")
     if omitted:
-        console.print(f"{omitted} more tables: use --all-figures, or see comparison.md in the folder.", style="dim")
+        console.print(f"{counted(omitted, 'more table')}: use --all-figures, or see comparison.md in the folder.", style="dim")
 
 
 def terminal_table(table: ResultTable) -> Table:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import knowhalu
-from knowhalu.errors import InputError
+from knowhalu.errors import InputError, hide_password
 from knowhalu.evaluation.labelled_rows import LabelledRows, read_labelled_rows
 from knowhalu.evaluation.runs import Comparison
 from knowhalu.io.outcomes import HALLUCINATED, INCONCLUSIVE, REASONS, OutcomeTable, read_outcome_table
@@ -173,7 +173,7 @@ def _reason_counts(table: OutcomeTable) -> dict[str, int]:
 
 def _settings(table: OutcomeTable) -> dict[str, Any]:
     try:
-        settings = json.loads(table.run.get("settings", "{}"))
+        settings = json.loads(hide_password(table.run.get("settings", "{}")))  # older versions stored it with the password
     except ValueError as error:
         raise InputError(f"{table.path}, line 1: its settings are not JSON ({error}). Check the rows again.") from error
     return settings if isinstance(settings, dict) else {}
