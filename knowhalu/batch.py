@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 from knowhalu.api import Checker, Reviser
 from knowhalu.errors import InputError, KnowHaluError, ResumeError
@@ -77,43 +77,36 @@ class RunSummary:
         return (self.samples - self.kept) / self.seconds if self.seconds > 0 else 0.0
 
 
-def detect(
-    checker: Checker,
-    input: Path,
-    output: Path,
-    *,
-    restart: bool = False,
-    retry_failures: bool = True,
-    progress: Callable[[RunProgress], None] | None = None,
-) -> RunSummary:
+class JobOptions(TypedDict, total=False):
+    """How a job runs: whether it starts again, whether it retries failures (by default), and who is told of its progress."""
+
+    restart: bool
+    retry_failures: bool
+    progress: Callable[[RunProgress], None] | None
+
+
+def detect(checker: Checker, input: Path, output: Path, **options: Unpack[JobOptions]) -> RunSummary:
     """Check every sample of `input`, and write exactly one line for each to `output`.
 
     The whole input is validated before a model is loaded. A run that was interrupted or killed continues on the next call.
     Raises InputError for the input, and ResumeError where `output` belongs to another run or is in use.
     """
-    return _run_file(checker, input, output, restart, retry_failures, progress)
+    return _run_file(checker, input, output, **options)
 
 
-def revise(
-    reviser: Reviser,
-    input: Path,
-    output: Path,
-    *,
-    restart: bool = False,
-    retry_failures: bool = True,
-    progress: Callable[[RunProgress], None] | None = None,
-) -> RunSummary:
+def revise(reviser: Reviser, input: Path, output: Path, **options: Unpack[JobOptions]) -> RunSummary:
     """Revise every sample of `input`, and write exactly one line for each to `output`, as `detect` does; without scores."""
-    return replace(_run_file(reviser, input, output, restart, retry_failures, progress), score=None, length=None)
+    return replace(_run_file(reviser, input, output, **options), score=None, length=None)
 
 
 def _run_file(
     checker: Checker | Reviser,
     input: Path,
     output: Path,
-    restart: bool,
-    retry_failures: bool,
-    progress: Callable[[RunProgress], None] | None,
+    *,
+    restart: bool = False,
+    retry_failures: bool = True,
+    progress: Callable[[RunProgress], None] | None = None,
 ) -> RunSummary:
     if output.exists() and input.exists() and os.path.samefile(input, output):
         raise InputError(f"{output}: the output is the input. Give another -o.")

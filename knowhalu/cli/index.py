@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from knowhalu.cli.index_build import (
-    MODEL_OPTIONS,
-    READING_OPTIONS,
-    SOURCES_ARGUMENT,
     FormatsCommand,
     build,
     index_summary,
@@ -21,8 +18,11 @@ from knowhalu.cli.index_build import (
     progress_bar,
     refresh_bm25,
     report_skipped,
-    with_options,
+    with_model,
+    with_reading,
+    with_sources,
 )
+from knowhalu.cli.options import with_options
 from knowhalu.errors import IndexFormatError, InputError, SettingsError, counted
 from knowhalu.text.sentences import sanitize
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from knowhalu.index.protocols import Retriever
     from knowhalu.retrieval.options import RetrievalOptions
 
-FOLDER_ARGUMENT = click.argument("folder", type=click.Path(path_type=Path))
-FORCE_OPTION = click.option("--force", is_flag=True, help="Discard unfinished work of another kind on this index.")
-SEARCH_OPTIONS = (
+with_folder = click.argument("folder", type=click.Path(path_type=Path))
+with_force = click.option("--force", is_flag=True, help="Discard unfinished work of another kind on this index.")
+with_search = with_options(
     click.option("--mode", type=click.Choice(["dense", "lexical", "hybrid", "late"]), default="dense", show_default=True,
                  help="Vectors, words, both, or tokens."),
     click.option("--embedder", help="The model that built the index, if it is not the packaged one."),
@@ -60,13 +60,13 @@ index.add_command(build)
 
 
 @index.command(cls=FormatsCommand)
-@FOLDER_ARGUMENT
-@SOURCES_ARGUMENT
+@with_folder
+@with_sources
 @click.option("--embedder", help="The model that built the index, if it is not the packaged one.")
-@with_options(READING_OPTIONS)
+@with_reading
 @click.option("--replace", is_flag=True, help="Records without an id replace those of the same file name and line.")
-@FORCE_OPTION
-@with_options(MODEL_OPTIONS)
+@with_force
+@with_model
 def add(folder: Path, sources: tuple[Path, ...], embedder: str | None, replace: bool, force: bool, **given: Any) -> None:
     """Add or replace documents of an index.
 
@@ -88,10 +88,10 @@ def add(folder: Path, sources: tuple[Path, ...], embedder: str | None, replace: 
 
 
 @index.command()
-@FOLDER_ARGUMENT
+@with_folder
 @click.argument("ids", nargs=-1)
 @click.option("--file", type=click.Path(path_type=Path), help="File of ids, one on each line.")
-@FORCE_OPTION
+@with_force
 def delete(folder: Path, ids: tuple[str, ...], file: Path | None, force: bool) -> None:
     """Delete documents by their ids."""
     from knowhalu.index.update import delete_documents
@@ -109,8 +109,8 @@ def delete(folder: Path, ids: tuple[str, ...], file: Path | None, force: bool) -
 
 
 @index.command()
-@FOLDER_ARGUMENT
-@FORCE_OPTION
+@with_folder
+@with_force
 def compact(folder: Path, force: bool) -> None:
     """Rewrite an index with all its changes.
 
@@ -125,7 +125,7 @@ def compact(folder: Path, force: bool) -> None:
 
 
 @index.command()
-@FOLDER_ARGUMENT
+@with_folder
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest and the parts as JSON.")
 def info(folder: Path, as_json: bool) -> None:
     """Show the content of an index and its search modes."""
@@ -184,7 +184,7 @@ def _describe_chunking(chunking: "Chunking") -> str:
 
 
 @index.command()
-@FOLDER_ARGUMENT
+@with_folder
 def verify(folder: Path) -> None:
     """Verify the checksums of an index and of its parts."""
     from knowhalu.index.open import verify_index
@@ -223,11 +223,11 @@ def _checked(given: dict[str, Any]) -> "RetrievalOptions":
 
 
 @index.command()
-@FOLDER_ARGUMENT
+@with_folder
 @click.argument("queries", nargs=-1, required=True)
 @click.option("-k", default=5, show_default=True, type=click.IntRange(1), help="Passages for each query.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each query.")
-@with_options(SEARCH_OPTIONS, MODEL_OPTIONS)
+@with_options(with_search, with_model)
 def search(folder: Path, queries: tuple[str, ...], k: int, as_json: bool, **given: Any) -> None:
     """Search an index for each of QUERIES."""
     rankings = _open(folder, **given).search(queries, k)
@@ -245,14 +245,14 @@ def search(folder: Path, queries: tuple[str, ...], k: int, as_json: bool, **give
 
 
 @index.command()
-@FOLDER_ARGUMENT
+@with_folder
 @click.option("--lexical", is_flag=True, help="Add BM25 for the modes lexical and hybrid.")
 @click.option("--late", is_flag=True, help="Add late interaction for the mode late.")
 @click.option("--token-encoder", default="minilm-late", show_default=True, help="minilm-late, or a ColBERT or PyLate folder.")
 @click.option(
     "--bits", type=click.Choice(["1", "2", "4", "8"]), default="4", show_default=True, help="Bits of a vector component."
 )
-@with_options(MODEL_OPTIONS)
+@with_model
 def extend(folder: Path, lexical: bool, late: bool, token_encoder: str, bits: str, **model: Any) -> None:
     """Add search modes to an index, or update them.
 
@@ -285,10 +285,10 @@ def _report(folder: Path, built: int) -> None:
 
 
 @index.command()
-@FOLDER_ARGUMENT
+@with_folder
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; others than this machine's are open.")
 @click.option("--port", default=8893, show_default=True, type=click.IntRange(0, 65535), help="0 chooses a free port.")
-@with_options(SEARCH_OPTIONS, MODEL_OPTIONS)
+@with_options(with_search, with_model)
 def serve(folder: Path, host: str, port: int, **given: Any) -> None:
     """Serve searches of an index over HTTP.
 

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from knowhalu.cli.options import with_options
 from knowhalu.errors import IndexFormatError, counted
 
 if TYPE_CHECKING:
@@ -20,14 +21,13 @@ if TYPE_CHECKING:
     from knowhalu.index.protocols import Embedder
     from knowhalu.ingest.sources import DocumentReader
 
-F = TypeVar("F", bound=Callable[..., Any])
 MAX_SHOWN = 20
 MIN_PARALLEL_BYTES = 64 * 2**20
 """Bytes of sources from which parsing in several processes pays."""
 MAX_WORKERS = 16
 """Most processes, unless --workers gives a number."""
-SOURCES_ARGUMENT = click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path))
-READING_OPTIONS = (
+with_sources = click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path))
+with_reading = with_options(
     click.option("--format", "form", default="", help="Read all files as this format of the list below."),
     click.option("--text-field", multiple=True, help="Field with the text (default: text, contents, passage, body ...)."),
     click.option("--title-field", multiple=True, help="Field with the title (default: title)."),
@@ -38,7 +38,7 @@ READING_OPTIONS = (
     click.option("--workers", type=click.IntRange(0), default=0, show_default=True,
                  help="Processes that parse Wikipedia, HTML and PDF; 0: one for each core for large sources."),
 )  # fmt: skip
-CHUNKING_OPTIONS = (
+with_chunking = with_options(
     click.option("--words", default=100, show_default=True, type=click.IntRange(0),
                  help="Most words of a passage; 0 keeps documents whole."),
     click.option("--overlap", default=0, show_default=True, type=click.IntRange(0),
@@ -48,19 +48,17 @@ CHUNKING_OPTIONS = (
     click.option("--titles/--no-titles", default=True, show_default=True,
                  help="Embed passages with their title."),
 )  # fmt: skip
-MODEL_OPTIONS = (
+with_model = with_options(
     click.option("--precision", type=click.Choice(["auto", "fp32", "bf16"]), default="auto", show_default=True),
     click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:N."),
 )
-STORAGE_OPTIONS = (
+with_storage = with_options(
     click.option("--factory", default="auto", show_default=True,
                  help="FAISS factory such as Flat, HNSW32 or IVF4096,PQ48; auto: by size."),
     click.option("--storage", type=click.Choice(["float32", "float16"]), default="float32", show_default=True,
                  help="Format of stored vectors; float16 takes half the space."),
 )  # fmt: skip
-EMBEDDER_OPTION = click.option(
-    "--embedder", default="minilm", show_default=True, help="minilm, a model folder, or flag:<folder>."
-)
+with_embedder = click.option("--embedder", default="minilm", show_default=True, help="minilm, a model folder, or flag:<folder>.")
 
 
 class FormatsCommand(click.Command):
@@ -74,19 +72,8 @@ class FormatsCommand(click.Command):
             formatter.write_dl([(name, known.about) for name, known in FORMATS.items()])
 
 
-def with_options(*groups: tuple[Any, ...]) -> Callable[[F], F]:
-    """Add the options of these groups to a command, in their order."""
-
-    def decorate(command: F) -> F:
-        for option in reversed([option for group in groups for option in group]):
-            command = option(command)
-        return command
-
-    return decorate
-
-
 def make_reader(sources: tuple[Path, ...], given: dict[str, Any]) -> "DocumentReader":
-    """Make the reader of the options `READING_OPTIONS`, and remove them from `given`."""
+    """Make the reader of the options `with_reading`, and remove them from `given`."""
     from knowhalu.ingest.records import FieldNames
     from knowhalu.ingest.sources import DocumentReader
 
@@ -101,7 +88,7 @@ def make_reader(sources: tuple[Path, ...], given: dict[str, Any]) -> "DocumentRe
 
 
 def make_chunking(given: dict[str, Any]) -> "Chunking":
-    """Make the chunking of the options `CHUNKING_OPTIONS`, and remove them from `given`."""
+    """Make the chunking of the options `with_chunking`, and remove them from `given`."""
     from knowhalu.index.chunking import check_chunk_limits
     from knowhalu.index.manifest import Chunking
 
@@ -191,11 +178,11 @@ def refresh_bm25(folder: Path) -> None:
 
 
 @click.command(cls=FormatsCommand)
-@SOURCES_ARGUMENT
-@EMBEDDER_OPTION
+@with_sources
+@with_embedder
 @click.option("--exact", is_flag=True, help="Read all of the sources instead of a sample.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
-@with_options(CHUNKING_OPTIONS, READING_OPTIONS, STORAGE_OPTIONS, MODEL_OPTIONS)
+@with_options(with_chunking, with_reading, with_storage, with_model)
 def plan(sources: tuple[Path, ...], embedder: str, exact: bool, as_json: bool, **given: Any) -> None:
     """Estimate the cost of an index without building it.
 
@@ -274,15 +261,15 @@ def _format_seconds(seconds: float) -> str:
 
 
 @click.command(cls=FormatsCommand)
-@SOURCES_ARGUMENT
+@with_sources
 @click.option("--out", "-o", required=True, type=click.Path(path_type=Path), help="Folder of the new index.")
-@EMBEDDER_OPTION
-@with_options(CHUNKING_OPTIONS, READING_OPTIONS, STORAGE_OPTIONS)
+@with_embedder
+@with_options(with_chunking, with_reading, with_storage)
 @click.option("--shard", default=100_000, show_default=True, type=click.IntRange(1), help="Passages in a shard.")
 @click.option("--ray", is_flag=True, help="Embed the shards on all machines and GPUs of a Ray cluster.")
 @click.option("--force", is_flag=True, help="Replace an existing index, and discard unfinished work of another kind.")
 @click.option("--plan", "only_plan", is_flag=True, help="Print the estimated cost and build nothing (see `index plan`).")
-@with_options(MODEL_OPTIONS)
+@with_model
 def build(sources: tuple[Path, ...], out: Path, embedder: str, force: bool, only_plan: bool, **given: Any) -> None:
     """Build an index of files and folders.
 

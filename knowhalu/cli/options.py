@@ -16,12 +16,44 @@ TEXT_NAMES = ("question", "answer", "summary", "claim", "documents", "knowledge"
 FILE_PATH = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-def with_settings(command: F) -> F:
-    """Add --settings and --set; the command receives `settings_file` and `pairs`."""
-    about = "Change one setting, such as engine.batch=16; may be repeated."
-    command = click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help=about)(command)
-    about = "A TOML file of settings; `knowhalu settings` prints one."
-    return click.option("--settings", "settings_file", type=FILE_PATH, help=about)(command)
+def with_options(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Add several options to a command, in their order."""
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+with_settings = with_options(
+    click.option(
+        "--settings", "settings_file", type=FILE_PATH, help="A TOML file of settings; `knowhalu settings` prints one."
+    ),
+    click.option(
+        "--set", "pairs", multiple=True, metavar="NAME=VALUE",
+        help="Change one setting, such as engine.batch=16; may be repeated.",
+    ),
+)  # fmt: skip
+with_method = with_options(
+    click.option("--method", "-m", metavar="NAME", help="The checking method; `knowhalu methods` lists them."),
+    click.option("--reasoner", metavar="NAME", help="The model that decides within the method: encoder or llm."),
+)
+with_index = click.option(
+    "--index", type=click.Path(file_okay=False, path_type=Path), help="Index folder to search for texts that bring no sources."
+)
+with_cache = click.option("--no-cache", is_flag=True, help="Neither use nor store cached replies of the language model.")
+with_restart = click.option(
+    "--restart", is_flag=True, help="Start again instead of resuming; the old outcomes are kept under another name."
+)
+with_profile = click.option(
+    "--profile", type=FILE_PATH, help="A profile of `knowhalu calibrate`: its method, thresholds and scaling."
+)
+with_fitted = with_options(
+    with_profile,
+    click.option("--allow-fitted", is_flag=True, help="Use the profile even on rows that it was fitted on."),
+)
 
 
 def with_text(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,44 +72,6 @@ def with_text(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(text={name: given.pop(name) for name in TEXT_NAMES}, **given)
 
     return run
-
-
-def with_index(command: F) -> F:
-    """Add --index; the command receives `index`."""
-    kind = click.Path(file_okay=False, path_type=Path)
-    return click.option("--index", type=kind, help="Index folder to search for texts that bring no sources.")(command)
-
-
-def with_cache(command: F) -> F:
-    """Add --no-cache; the command receives `no_cache`."""
-    about = "Neither use nor store cached replies of the language model."
-    return click.option("--no-cache", is_flag=True, help=about)(command)
-
-
-def with_restart(command: F) -> F:
-    """Add --restart; the command receives `restart`."""
-    about = "Start again instead of resuming; the old outcomes are kept under another name."
-    return click.option("--restart", is_flag=True, help=about)(command)
-
-
-def with_profile(command: F) -> F:
-    """Add --profile; the command receives `profile`."""
-    about = "A profile of `knowhalu calibrate`: its method, thresholds and scaling."
-    return click.option("--profile", type=FILE_PATH, help=about)(command)
-
-
-def with_fitted(command: F) -> F:
-    """Add --profile and --allow-fitted; the command receives `profile` and `allow_fitted`."""
-    about = "Use the profile even on rows that it was fitted on."
-    return with_profile(click.option("--allow-fitted", is_flag=True, help=about)(command))
-
-
-def with_method(command: F) -> F:
-    """Add --method and --reasoner; the command receives `method` and `reasoner`."""
-    about = "The model that decides within the method: encoder or llm."
-    command = click.option("--reasoner", metavar="NAME", help=about)(command)
-    about = "The checking method; `knowhalu methods` lists them."
-    return click.option("--method", "-m", metavar="NAME", help=about)(command)
 
 
 class SettingOptions(TypedDict, total=False):
