@@ -7,12 +7,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from knowhalu import server as server_module
 from knowhalu.cli.index import index
 from knowhalu.errors import SettingsError
 from knowhalu.index.build import build_index
 from knowhalu.ingest.sources import SourceRecord
 from knowhalu.retrieval.http import HttpRetriever
-from knowhalu.server import search as server_module
 from knowhalu.text.sentences import sanitize
 from tests.support.indexing import FACTS, WordEmbedder
 from tests.support.searching import WordVectors
