@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from knowhalu.errors import SettingsError
 from knowhalu.index.protocols import Embedder, Retriever
-from knowhalu.registry import RETRIEVERS, load_extension
+from knowhalu.registry import RETRIEVERS, load_extension, make_extension
 from knowhalu.requests import EntailmentPair
 from knowhalu.retrieval.options import SERVER_MODES, RetrievalOptions
 from knowhalu.text.sentences import content_words
@@ -46,7 +46,8 @@ def open_extension(options: RetrievalOptions, extension_options: Any, embedder: 
         raise SettingsError(f"retrieval.mode {options.mode!r} is no subclass of knowhalu.extend.RetrieverBackend")
     if kind.needs_embedder and embedder is None:
         embedder = _load_embedder(options)
-    return kind(extension_options, options, embedder)
+    retriever: RetrieverBackend = make_extension("retrievers", options.mode, extension_options, options, embedder)
+    return retriever
 
 
 def _load_embedder(options: RetrievalOptions) -> Embedder:

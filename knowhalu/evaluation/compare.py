@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from knowhalu.api import Checker
 from knowhalu.batch import RunProgress
 from knowhalu.build import BackendPool, reasoner_of
-from knowhalu.errors import InputError, SettingsError
+from knowhalu.errors import InputError, SettingsError, hide_password
 from knowhalu.evaluation.baselines import RESPONSE_ONLY, fit_rules, read_validation_rows, run_response_only
 from knowhalu.evaluation.bootstrap import (
     draw_resamples,
@@ -185,7 +185,7 @@ def _method_result(method_run: MethodRun, result: RunResult, rows: LabelledRows,
         name=method_run.spec.name,
         method=method_run.spec.method,
         reasoner=reasoner_of(method_run.settings),
-        settings=method_run.spec.pairs,
+        settings=tuple(map(hide_password, method_run.spec.pairs)),
         rows=len(result.places),
         failures=result.failures,
         figures=metrics_with_intervals(result.predictions, rows.groups[result.places], drawn),

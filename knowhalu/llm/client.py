@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import httpx2
 import tenacity
 
-from knowhalu.errors import BackendError, ReplyError, SettingsError
+from knowhalu.errors import BackendError, ReplyError, SettingsError, hide_password
 from knowhalu.io import http
 from knowhalu.io.http import TransientFault
 from knowhalu.llm.options import LLMOptions
@@ -45,7 +45,7 @@ class JsonClient:
 
     def __init__(self, options: LLMOptions, sleep: Sleep = asyncio.sleep) -> None:
         self.options, self.url, self._sleep = options, options.url.rstrip("/"), sleep
-        self.shown_url = http.hide_password(self.url)
+        self.shown_url = hide_password(self.url)
         self._exchange = http.Exchange(
             options.timeout,
             MAX_REPLY_BYTES,

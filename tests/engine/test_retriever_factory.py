@@ -17,7 +17,7 @@ from knowhalu.retrieval.late import LateInteractionIndex
 from knowhalu.retrieval.memory import MemoryRetriever
 from knowhalu.retrieval.options import RetrievalOptions
 from knowhalu.retrieval.rerank import QueryPassage, RerankingRetriever
-from knowhalu.server.search import SearchServer
+from knowhalu.server import SearchServer
 from knowhalu.types import Passage
 from tests.support.indexing import WordEmbedder, folder, words  # noqa: F401 - fixtures
 from tests.support.searching import WordVectors, facts
