@@ -62,7 +62,7 @@ def _judge_card(name: str, about: str, cost: str, needs: str = "") -> MethodCard
 
 
 def _rule_card(rule: str, about: str, *, needs_sources: bool = True) -> MethodCard:
-    make, needs = f"knowhalu.methods.baselines.trivial:{rule}_baseline", "a threshold (trivial.threshold)"
+    make, needs = f"knowhalu.methods.baselines.rules:{rule}_baseline", "a threshold (trivial.threshold)"
     needs = f"{needs}; {_NEEDS_SOURCES}" if needs_sources else needs
     return MethodCard(make, "trivial", {}, about, needs, "nothing", needs_sources)
 
@@ -141,7 +141,7 @@ METHODS: Mapping[str, MethodCard] = {
         stages={"encoder": ("rules", "encoder"), "llm": ("rules", "encoder", "llm")},
     ),
     "lexical": MethodCard(
-        make="knowhalu.methods.baselines.lexical:lexical_baseline",
+        make="knowhalu.methods.baselines.rules:LexicalBaseline",
         options="lexical",
         reasoners={},
         about="sentences copied from a source, optionally dates, numbers and names that no source has; otherwise inconclusive",

@@ -5,39 +5,15 @@ model decides the rest; without it, texts between the two thresholds are inconcl
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
-
-from pydantic import Field, model_validator
 
 from knowhalu.methods.common.calibrated import CalibratedMethod, DecisionRule
 from knowhalu.methods.common.protocol import Detector
+from knowhalu.methods.options import CascadeOptions
 from knowhalu.requests import Conversation
 from knowhalu.results import CascadeStage, Verdict
-from knowhalu.types import Record, Sample
+from knowhalu.types import Sample
 
 RULES_STAGE, ENCODER_STAGE, LLM_STAGE = "rules", "encoder", "llm"
-
-
-class CascadeOptions(Record):
-    """Options of the cascade: rules, then the encoder, then the language model for what the encoder leaves undecided."""
-
-    rules: str = Field("lexical", description="method of the first stage, without a model; empty: begin with the encoder")
-    encoder: str = Field("knowhalu", min_length=1, description="method of the encoder stage")
-    llm: str = Field("knowhalu", min_length=1, description="method of the language model stage, with --reasoner llm")
-    low: float = Field(0.2, ge=-1.0, le=1.0, description="the encoder decides faithful if P(hallucinated) is at most this")
-    high: float = Field(
-        0.8,
-        ge=0.0,
-        le=1.0,
-        description="the encoder decides hallucinated if P(hallucinated) is above this",
-    )
-    ask: Literal["needed", "always"] = Field("needed", description="run later stages only if needed, or always")
-
-    @model_validator(mode="after")
-    def _in_order(self) -> "CascadeOptions":
-        if self.low > self.high:
-            raise ValueError("cascade.low is above cascade.high")
-        return self
 
 
 class Cascade:

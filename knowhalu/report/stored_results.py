@@ -19,7 +19,7 @@ from knowhalu.evaluation.slices import Slicing, make_breakdowns, slice_names, ve
 from knowhalu.evaluation.subsets import Subset, SubsetResult
 from knowhalu.evaluation.tables import ResultTable, as_plain
 from knowhalu.io.outcomes import OutcomeTable
-from knowhalu.methods.baselines.trivial import threshold_probability
+from knowhalu.methods.baselines.rules import threshold_probability
 
 T = TypeVar("T", PairedTest, Comparison, MethodResult)
 RERUN_HINT = "Run the same `knowhalu compare` again; its outcomes are kept."

@@ -7,10 +7,9 @@ Verification, table 1), and the majority of many judgments (Wang et al. 2022; Kn
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 from knowhalu.llm.options import LLMOptions
-from knowhalu.methods.baselines.options import BaselineOptions
 from knowhalu.methods.common.labels import (
     THREE_LABEL_SCHEME,
     LabelledRationale,
@@ -30,6 +29,7 @@ from knowhalu.methods.common.verdict import (
     inconclusive_judgment,
     judged_segment,
 )
+from knowhalu.methods.options import BaselineOptions
 from knowhalu.prompts.book import BASELINES, BINARY_LABELS, PromptBook
 from knowhalu.prompts.format import LABEL, JudgedClaim, format_judged_claims, format_passages, format_sample
 from knowhalu.prompts.generate import generate_with_retry
@@ -48,27 +48,11 @@ MAX_QUERY_WORDS, MAX_QUERIES = 30, 16
 LABEL_SUPPORT = {Label.CORRECT: 1.0, Label.INCORRECT: 0.0, Label.INCONCLUSIVE: 0.5}
 
 
-class ClaimLike(Protocol):
-    """A claim that a judge listed, and its label."""
-
-    text: str
-    label: Label
-
-
-class JudgeReasoner(Protocol):
-    """The step that a reasoner contributes to a judge."""
-
-    def judge(
-        self, name: str, sample: Sample, passages: Sequence[Passage], votes: int | None = None
-    ) -> Conversation[tuple[Judgment, Sequence[ClaimLike]]]:
-        """Judge a text as the judge `name` does, or by the majority of `votes` judgments; return the listed claims, too."""
-
-
 class Judge:
     """Judge a text by one prompt; `votes` judgments are drawn where there are votes."""
 
     def __init__(
-        self, kind: str, reasoner: JudgeReasoner, options: BaselineOptions | None = None, *, name: str = "",
+        self, kind: str, reasoner: "LLMJudge", options: BaselineOptions | None = None, *, name: str = "",
         votes: int | None = None,
     ) -> None:  # fmt: skip
         self.kind, self.name, self.votes = kind, name or kind, votes
@@ -77,7 +61,7 @@ class Judge:
     def check(self, sample: Sample) -> Conversation[Verdict]:
         """Check one sample."""
         passages = yield from self._passages(sample)
-        claims: Sequence[ClaimLike] = ()
+        claims: Sequence[JudgedClaim] = ()
         if passages or (self.kind in MEMORY_JUDGES and not sample.documents):
             judgment, claims = yield from self.reasoner.judge(self.kind, sample, passages, self.votes)
         else:
@@ -105,7 +89,7 @@ def source_queries(sample: Sample) -> Iterable[str]:
         yield piece.text
 
 
-def _claim_findings(claims: Iterable[ClaimLike], whole: Span) -> Iterable[Finding]:
+def _claim_findings(claims: Iterable[JudgedClaim], whole: Span) -> Iterable[Finding]:
     """Make findings of claims that were judged in one reply: they have no measured probability."""
     for claim in claims:
         at = locate_claim(claim.text, whole)
@@ -123,7 +107,7 @@ few_shot = partial(Judge, "few-shot")
 factored_single = partial(Judge, "factored-single")
 
 
-def self_consistency(reasoner: JudgeReasoner, options: BaselineOptions | None = None) -> Judge:
+def self_consistency(reasoner: "LLMJudge", options: BaselineOptions | None = None) -> Judge:
     """Make the judge that takes the majority of `votes` judgments of one of the others.
 
     Ties go to INCONCLUSIVE before INCORRECT before CORRECT. Probabilities are shares of the votes.
@@ -181,7 +165,11 @@ class LLMJudge:
             judge_request(self.book, how.prompt, sample, passages), None, votes or self.options.votes, how.scale, think=think,
             temperature=self.method.temperature if votes else 1.0,
         )  # fmt: skip
-        steps = (undistilled_step(sample, passages),) if passages else ()
+        steps: tuple[Step, ...] = ()
+        if passages:
+            query = Query(specific=sample.response, general=sample.question or "")
+            knowledge = Knowledge(form=KnowledgeForm.UNSTRUCTURED, text=UNDISTILLED_NOTE)
+            steps = (Step(thought="", query=query, passages=tuple(passages), knowledge=knowledge),)
         judged = judgment.model_copy(update={"p_supported": support_probability(shares, sample.task), "steps": steps})
         return judged, next((claims for label, claims in lists if label is judgment.label), ())
 
@@ -189,13 +177,6 @@ class LLMJudge:
 def judge_request(book: PromptBook, name: str, sample: Sample, passages: Iterable[Passage]) -> Generate:
     """Render the request for the judgment of a sample, with the passages above it."""
     return book.request(name, sample.task, sample=join_sections([*format_passages(passages), format_sample(sample)]))
-
-
-def undistilled_step(sample: Sample, passages: Sequence[Passage]) -> Step:
-    """Return a step with its passages as they are."""
-    query = Query(specific=sample.response, general=sample.question or "")
-    knowledge = Knowledge(form=KnowledgeForm.UNSTRUCTURED, text=UNDISTILLED_NOTE)
-    return Step(thought="", query=query, passages=tuple(passages), knowledge=knowledge)
 
 
 def _ask_claims_then_label(

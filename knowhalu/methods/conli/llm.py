@@ -10,7 +10,7 @@ from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.common.attribution import assign_quote_scores, ground_statements
 from knowhalu.methods.common.labels import LabelScheme, generate_judgment, reason_fields
 from knowhalu.methods.conli.method import EntityHypothesis
-from knowhalu.methods.conli.options import ConliOptions
+from knowhalu.methods.options import ConliOptions
 from knowhalu.prompts.book import CONLI, PromptBook
 from knowhalu.prompts.format import HYPOTHESIS, JUDGMENT, LABEL, QUESTION, SOURCE, format_hypotheses, format_sources
 from knowhalu.prompts.replies import one_line, read_label

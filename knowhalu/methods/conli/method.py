@@ -18,7 +18,7 @@ from knowhalu.methods.common.verdict import (
     judged_segment,
 )
 from knowhalu.methods.conli.hypotheses import HypothesisSelection, select_hypotheses
-from knowhalu.methods.conli.options import ConliOptions
+from knowhalu.methods.options import ConliOptions
 from knowhalu.requests import Conversation
 from knowhalu.results import Evidence, Finding, Segment, SkippedSpan, Verdict
 from knowhalu.text.sentences import Span

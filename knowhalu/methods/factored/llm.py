@@ -14,7 +14,7 @@ from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.common.attribution import quote_step
 from knowhalu.methods.common.combine import COMBINATION_RULES, CombinationCalibration
 from knowhalu.methods.common.labels import LabelScheme, generate_bare_label, generate_labelled_rationale, measure_label
-from knowhalu.methods.factored.options import FactoredOptions
+from knowhalu.methods.options import FactoredOptions
 from knowhalu.prompts.book import PromptBook, factored_family
 from knowhalu.prompts.format import (
     CLAIM,

@@ -17,8 +17,8 @@ from knowhalu.methods.factored.citations import (
     source_documents,
     strip_citations,
 )
-from knowhalu.methods.factored.options import FactoredOptions
 from knowhalu.methods.factored.verdict import ClaimJudgment, SentenceJudgment, combine_claims
+from knowhalu.methods.options import FactoredOptions
 from knowhalu.requests import Conversation
 from knowhalu.results import Finding, Verdict
 from knowhalu.text.sentences import Span, sentences

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from knowhalu.methods.common.attribution import evidence_for, keep_quoted_passages
 from knowhalu.methods.common.combine import RULE_NAMES, CombinationCalibration, combine_probabilities, hallucination_probability
 from knowhalu.methods.common.verdict import NO_EVIDENCE, RELATION_BY_LABEL, error_relation
-from knowhalu.methods.factored.options import FactoredOptions
+from knowhalu.methods.options import FactoredOptions
 from knowhalu.results import Finding, Segment, Verdict
 from knowhalu.text.sentences import Span
 from knowhalu.types import Claim, HallucinationKind, InconclusiveReason, Judgment, Label, Sample

@@ -7,7 +7,7 @@ from difflib import SequenceMatcher, unified_diff
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from knowhalu.methods.revise.options import ReviseOptions
+from knowhalu.methods.options import ReviseOptions
 from knowhalu.results import Change, Evidence, Revision, RevisionStrategy, Segment, Verdict
 from knowhalu.text.edits import TextEdit
 from knowhalu.text.sentences import Span, sentences

@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 
 from knowhalu.methods.common.protocol import Detector
 from knowhalu.methods.common.sources import given_or_retrieved_passages
+from knowhalu.methods.options import ReviseOptions
 from knowhalu.methods.revise.edits import (
     LABEL_SEVERITY,
     LIST_MARKER,
@@ -25,7 +26,6 @@ from knowhalu.methods.revise.edits import (
     spans_after_edits,
     unchanged_revision,
 )
-from knowhalu.methods.revise.options import ReviseOptions
 from knowhalu.requests import Conversation
 from knowhalu.results import Change, Evidence, Revision, Verdict
 from knowhalu.text.edits import TextEdit, apply_edits

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from knowhalu.methods.common.protocol import Detector
 from knowhalu.methods.common.sources import given_or_retrieved_passages
+from knowhalu.methods.options import ReviseOptions
 from knowhalu.methods.revise.edits import (
     FlaggedSentence,
     RewriteInput,
@@ -22,7 +23,6 @@ from knowhalu.methods.revise.edits import (
     refused_revision,
     unchanged_revision,
 )
-from knowhalu.methods.revise.options import ReviseOptions
 from knowhalu.requests import Conversation
 from knowhalu.results import Change, Revision, Verdict
 from knowhalu.text.edits import TextEdit
