@@ -157,7 +157,7 @@ METHODS: Mapping[str, MethodCard] = {
 REASONERS = ("encoder", "llm")
 REWRITERS: Mapping[str, str] = {
     "encoder": "knowhalu.methods.revise.substitution:SubstitutionRewriter",
-    "llm": "knowhalu.methods.revise.llm:LLMRewriter",
+    "llm": "knowhalu.methods.revise.rewrite:LLMRewriter",
 }
 """The classes that rewrite a text, by reasoner."""
 REVISION_FAMILY = "revise"
