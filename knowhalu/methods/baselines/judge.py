@@ -4,11 +4,13 @@ HaluEval's three prompts (Li et al. 2023), zero-shot chain of thought, few-shot,
 Verification, table 1), and the majority of many judgments (Wang et al. 2022; KnowHalu, section 4.1).
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Literal, NamedTuple
 
+from knowhalu.errors import ReplyError
 from knowhalu.llm.options import LLMOptions
 from knowhalu.methods.common.labels import (
     THREE_LABEL_SCHEME,
@@ -32,10 +34,9 @@ from knowhalu.methods.common.verdict import (
 from knowhalu.methods.options import BaselineOptions
 from knowhalu.prompts.book import BASELINES, BINARY_LABELS, PromptBook
 from knowhalu.prompts.format import LABEL, JudgedClaim, format_judged_claims, format_passages, format_sample
-from knowhalu.prompts.generate import generate_with_retry
-from knowhalu.prompts.replies import read_judged_claims
-from knowhalu.prompts.template import join_sections, section
-from knowhalu.requests import Conversation, Generate
+from knowhalu.prompts.replies import generate_with_retry
+from knowhalu.prompts.template import join_sections, section, unshield
+from knowhalu.requests import Completion, Conversation, Generate
 from knowhalu.results import Finding, Verdict
 from knowhalu.text.clauses import locate_claim
 from knowhalu.text.sentences import Span, at_most_segments
@@ -188,3 +189,54 @@ def _ask_claims_then_label(
     label, shares = yield from generate_label(request, f"\n{format_judged_claims(claims)}\n{section(LABEL)}\n", scale)
     lists.append((label, tuple(claims)))
     return f"{sum(c.label is label for c in claims)} of {len(claims)} claims are {label}.", label, shares
+
+
+_LIST_ITEM = re.compile(r"\s*(?:[*_]{0,2}\(?(?P<number>\d{1,3})[*_]{0,2}[.):][*_]{0,2}|[-*\u2022])\s+(?P<text>.*\S)")
+"""The blank after a number matters: a model that continues a given "1." begins with one, another repeats the number."""
+_JUDGED_CLAIM = re.compile(
+    r"(?P<text>.*\w.*?)\s*[:.(|\[=>\u2013\u2014-]+\s*[*_\"']*(?P<label>CORRECT|INCORRECT|INCONCLUSIVE)\b\W*"
+)
+_NO_CLAIMS = re.compile(r"\W*(?:none|no claims?)\b[\w\s]{0,30}\W*", re.IGNORECASE)
+
+
+def read_claim_list(reply: Completion) -> list[str]:
+    """Return the claims of a reply, each once; an empty list where it states that there are none.
+
+    Raises ReplyError where it has no list, or was cut off, as a lost claim would stay unchecked.
+    """
+    items = _items(reply, "claims")
+    if not items and _NO_CLAIMS.fullmatch(reply.text):
+        return []
+    _check_complete(reply, items, "claims")
+    return list(dict.fromkeys(items))
+
+
+def read_judged_claims(reply: Completion) -> list[JudgedClaim]:
+    """Return the claims of a reply with their labels; raises ReplyError where one has none, or the reply was cut off."""
+    items = _items(reply, "judge")
+    _check_complete(reply, items, "judge")
+    claims = []
+    for item in items:
+        match = _JUDGED_CLAIM.fullmatch(item)
+        if match is None:
+            raise ReplyError("judge", f"the claim {item[:80]!r} has no label", reply=reply.text)
+        claims.append(JudgedClaim(match["text"].strip(), Label(match["label"])))
+    return claims
+
+
+def _items(reply: Completion, stage: str) -> list[str]:
+    """Return the items of a list; raises ReplyError where a number is missing, as a claim is lost then."""
+    lines = unshield(reply.text).splitlines()
+    matches = [m for line in lines if (m := _LIST_ITEM.fullmatch(line)) and any(map(str.isalnum, m["text"]))]
+    numbers = [int(m["number"]) for m in matches if m["number"]]
+    for due, number in enumerate(numbers, 1):
+        if number != due:
+            raise ReplyError(stage, f"the list of claims has number {number} where {due} is due", reply=reply.text)
+    return [m["text"] for m in matches]
+
+
+def _check_complete(reply: Completion, items: list[str], stage: str) -> None:
+    if not items:
+        raise ReplyError(stage, "the reply lists no claims", reply=reply.text)
+    if reply.finish_reason == "length":
+        raise ReplyError(stage, "the reply was cut off before its list of claims ended", reply=reply.text)

@@ -20,8 +20,7 @@ from knowhalu.methods.common.verdict import combine_segments, inconclusive_reaso
 from knowhalu.methods.options import BaselineOptions
 from knowhalu.prompts.book import BASELINES, PromptBook
 from knowhalu.prompts.format import format_passages
-from knowhalu.prompts.generate import generate_with_retry
-from knowhalu.prompts.replies import complete_sentences, one_line
+from knowhalu.prompts.replies import complete_sentences, generate_with_retry, one_line
 from knowhalu.prompts.template import join_sections, section
 from knowhalu.requests import Completion, Conversation, Entail, EntailmentPair, ask
 from knowhalu.results import Segment, Verdict

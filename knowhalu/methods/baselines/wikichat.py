@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from knowhalu.llm.options import LLMOptions
-from knowhalu.methods.baselines.judge import UNDISTILLED_NOTE
+from knowhalu.methods.baselines.judge import UNDISTILLED_NOTE, read_claim_list
 from knowhalu.methods.common.attribution import assign_quote_scores, evidence_for, ground_statements
 from knowhalu.methods.common.labels import generate_judgment, support_probability
 from knowhalu.methods.common.sources import given_or_retrieved_passages
@@ -23,8 +23,7 @@ from knowhalu.methods.common.verdict import (
 from knowhalu.methods.options import BaselineOptions
 from knowhalu.prompts.book import BASELINES, PromptBook
 from knowhalu.prompts.format import CLAIM, format_passages, format_sample
-from knowhalu.prompts.generate import generate_with_retry
-from knowhalu.prompts.replies import read_claim_list
+from knowhalu.prompts.replies import generate_with_retry
 from knowhalu.prompts.template import join_sections, section
 from knowhalu.requests import Conversation
 from knowhalu.results import Segment, SkippedSpan, Verdict

@@ -28,8 +28,7 @@ from knowhalu.prompts.format import (
     format_sentences,
     format_sources,
 )
-from knowhalu.prompts.generate import generate_with_retry
-from knowhalu.prompts.replies import one_line
+from knowhalu.prompts.replies import generate_with_retry, one_line
 from knowhalu.prompts.template import join_sections, section, shield
 from knowhalu.requests import Completion, Conversation, Generate
 from knowhalu.text.clauses import claims_nothing, locate_claim
