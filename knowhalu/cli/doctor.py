@@ -205,7 +205,7 @@ def _reasoner_lines(settings: Settings) -> Iterator[DoctorLine]:
 
 def _in_process(options: LLMOptions) -> DoctorLine:
     """Examine the package and the folder of an in-process language model, without loading it."""
-    from knowhalu.llm.local.loading import check_model_folder
+    from knowhalu.llm.local.backend import check_model_folder
     from knowhalu.registry import llm_backend
 
     try:

@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from knowhalu.errors import BackendError, MissingExtra, ModelError, SettingsError, StageError
-from knowhalu.llm.local.decode import choose_label
-from knowhalu.llm.local.loading import check_model_folder
+from knowhalu.llm.local.backend import check_model_folder
+from knowhalu.llm.local.decode import Answer, choose_label
 from knowhalu.llm.local.prefix_tree import TokenIds
 from knowhalu.llm.local.prompt_encoding import EncodedPrompt, PromptEncoder
 from knowhalu.llm.options import LLMOptions
 from knowhalu.requests import Completion, Generate
 
-Answer = Completion | StageError
 OFFLINE_ENVIRONMENT = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 """Set before vLLM is imported, which otherwise reports usage and connects to a model hub."""
 DTYPES = {"auto": "auto", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}

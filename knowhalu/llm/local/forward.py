@@ -15,8 +15,8 @@ from knowhalu.llm.local.attention import (
     BatchedKVCache,
     KVCacheLayer,
     UnsupportedAttention,
-    UseKVCache,
     register_attention,
+    use_kv_cache,
 )
 from knowhalu.llm.local.prefix_tree import PrefixTree, TokenIds, count_shared_prefix
 
@@ -92,13 +92,12 @@ class SharedPrefixModel:
         device = self.model.device
         positions = columns.positions(real.to(device))
         layers: list[Any] = [KVCacheLayer(columns, i) for i in range(self.empty.shape[0])]
-        cache = self._cache(layers=layers)
-        with UseKVCache(columns):
+        with use_kv_cache(columns):
             out = self.model(
                 ids.to(device),
                 attention_mask=columns.mask[:, :, 0],
                 position_ids=positions,
-                past_key_values=cache,
+                past_key_values=self._cache(layers=layers),
                 use_cache=True,
                 logits_to_keep=keep,
             )
