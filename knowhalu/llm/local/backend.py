@@ -15,8 +15,7 @@ import torch
 from knowhalu.errors import MissingExtra, ModelError, StageError
 from knowhalu.llm.local.attention import UnsupportedAttention
 from knowhalu.llm.local.decode import Answer, DecodingJob, PartialReply, SharedPrefixDecoder, decode_single
-from knowhalu.llm.local.forward import PrefixPrefiller, SharedPrefixModel, SinglePromptModel, count_common_prefix
-from knowhalu.llm.local.prefix_tree import PrefixTree
+from knowhalu.llm.local.forward import PrefixPrefiller, PrefixTree, SharedPrefixModel, SinglePromptModel, count_common_prefix
 from knowhalu.llm.local.prompt_encoding import PromptEncoder
 from knowhalu.llm.options import LLMOptions
 from knowhalu.requests import Generate

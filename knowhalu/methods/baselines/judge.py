@@ -5,10 +5,10 @@ Verification, table 1), and the majority of many judgments (Wang et al. 2022; Kn
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from knowhalu.errors import ReplyError
 from knowhalu.llm.options import LLMOptions
@@ -16,7 +16,6 @@ from knowhalu.methods.common.labels import (
     THREE_LABEL_SCHEME,
     LabelledRationale,
     LabelScheme,
-    RationaleGenerator,
     generate_bare_label,
     generate_judgment,
     generate_label,
@@ -122,21 +121,24 @@ UNDISTILLED_NOTE = "The passages as they are."
 
 
 class JudgePrompt(NamedTuple):
-    """One kind of judge: the prompt, what comes before the label, and the labels to choose from."""
+    """One kind of judge: the prompt, what asks for the label and what comes before it, and the labels to choose from.
+
+    Without `think`, the claims of the text are judged first.
+    """
 
     prompt: str
-    before: Literal["nothing", "reasons", "claims"]
+    think: Callable[[Generate, LabelScheme], Conversation[LabelledRationale]] | None
     scale: LabelScheme = THREE_LABEL_SCHEME
 
 
 _BINARY_SCHEME = LabelScheme({str(label): label for label in BINARY_LABELS})
 JUDGE_PROMPTS = {
-    "halueval": JudgePrompt("halueval", "nothing", _BINARY_SCHEME),
-    "halueval-knowledge": JudgePrompt("halueval_knowledge", "nothing", _BINARY_SCHEME),
-    "halueval-cot": JudgePrompt("halueval_cot", "reasons", _BINARY_SCHEME),
-    "zero-shot-cot": JudgePrompt("zero_shot_cot", "reasons", _BINARY_SCHEME),
-    "few-shot": JudgePrompt("few_shot", "nothing"),
-    "factored-single": JudgePrompt("factored_single", "claims"),
+    "halueval": JudgePrompt("halueval", generate_bare_label, _BINARY_SCHEME),
+    "halueval-knowledge": JudgePrompt("halueval_knowledge", generate_bare_label, _BINARY_SCHEME),
+    "halueval-cot": JudgePrompt("halueval_cot", generate_labelled_rationale, _BINARY_SCHEME),
+    "zero-shot-cot": JudgePrompt("zero_shot_cot", generate_labelled_rationale, _BINARY_SCHEME),
+    "few-shot": JudgePrompt("few_shot", generate_bare_label),
+    "factored-single": JudgePrompt("factored_single", None),
 }
 
 
@@ -155,15 +157,12 @@ class LLMJudge:
 
         With `votes`, so many judgments are drawn at the method's temperature; `llm.votes` applies otherwise.
         """
-        how = JUDGE_PROMPTS[name]
+        prompt, think, scale = JUDGE_PROMPTS[name]
         lists: list[tuple[Label, tuple[JudgedClaim, ...]]] = []
-        think: RationaleGenerator = {
-            "nothing": partial(generate_bare_label, scale=how.scale),
-            "reasons": partial(generate_labelled_rationale, scale=how.scale),
-            "claims": partial(_ask_claims_then_label, scale=how.scale, lists=lists),
-        }[how.before]
+        generate_answer = think or partial(_ask_claims_then_label, lists=lists)
         judgment, shares = yield from generate_judgment(
-            judge_request(self.book, how.prompt, sample, passages), None, votes or self.options.votes, how.scale, think=think,
+            judge_request(self.book, prompt, sample, passages), None, votes or self.options.votes, scale,
+            think=lambda request: generate_answer(request, scale),
             temperature=self.method.temperature if votes else 1.0,
         )  # fmt: skip
         steps: tuple[Step, ...] = ()
