@@ -15,11 +15,9 @@ from knowhalu.prompts.examples import (
     BASELINES_FAMILY,
     KNOWHALU_FAMILY,
     ClaimsExample,
-    ExampleSource,
     InferenceExample,
     JudgedExample,
     SupportedExample,
-    WorkedExample,
     examples_file,
     load_examples,
     load_judged_examples,
@@ -104,7 +102,7 @@ class KnowHaluPromptBook(PromptBook):
 
     def query(self, part: Sample, steps: Sequence[Step], form: KnowledgeForm) -> Generate:
         """Ask for the next thought and query."""
-        lines = [*layout.format_steps_with_thoughts(steps, self.formulation), section(f"{layout.THOUGHT} {len(steps) + 1}")]
+        lines = [*layout.format_steps(steps, self.formulation, thoughts=True), section(f"{layout.THOUGHT} {len(steps) + 1}")]
         values = {"sample": layout.format_sample(part), "steps": join_sections(lines)}
         return self.request("query", part.task, form, self.formulation, **values)
 
@@ -131,10 +129,6 @@ def knowhalu_family(formulation: layout.Formulation = "combined") -> PromptFamil
     })  # fmt: skip
 
 
-def _example_steps(example: WorkedExample, form: KnowledgeForm) -> list[Step]:
-    return [step.shown(form) for step in example.steps]
-
-
 def _extractions(folder: Path | None, task: Task, form: KnowledgeForm, formulation: layout.Formulation) -> PromptText:
     """Demonstrate the off-target check."""
     return _join_blocks(
@@ -151,7 +145,7 @@ def _queries(folder: Path | None, task: Task, form: KnowledgeForm, formulation: 
     return _join_blocks(
         join_sections([
             layout.format_fields(task, example.fields(task)),
-            *layout.format_steps_with_thoughts(_example_steps(example, form), formulation),
+            *layout.format_steps(example.shown_steps(form), formulation, thoughts=True),
             section(f"{layout.THOUGHT} {len(example.steps) + 1}", example.finish),
             section(f"{layout.query_headings(formulation)[0]} {len(example.steps) + 1}", layout.END_OF_QUERIES),
         ])
@@ -166,7 +160,7 @@ def _knowledge(folder: Path | None, task: Task, form: KnowledgeForm, formulation
             *layout.format_passages(step.passages), *layout.format_query(step.query, formulation),
             section(layout.KNOWLEDGE, step.knowledge.text),
         ])
-        for example in load_examples(task, folder) for step in _example_steps(example, form)
+        for example in load_examples(task, folder) for step in example.shown_steps(form)
     )  # fmt: skip
 
 
@@ -174,7 +168,7 @@ def demonstrate_judgments(folder: Path | None, task: Task, form: KnowledgeForm, 
     """Demonstrate judgments: the reasons first, then the label on a line of its own."""
     return _join_blocks(
         join_sections([
-            layout.format_fields(task, example.fields(task)), *layout.format_steps(_example_steps(example, form), formulation),
+            layout.format_fields(task, example.fields(task)), *layout.format_steps(example.shown_steps(form), formulation),
             section(layout.JUDGMENT, example.rationale), section(layout.LABEL), PromptText(example.label),
         ])
         for example in load_examples(task, folder) if example.label is not None
@@ -261,10 +255,6 @@ def factored_family(*, reasons: bool = True) -> PromptFamily:
     })  # fmt: skip
 
 
-def _titled(sources: Iterable[ExampleSource]) -> PromptText:
-    return layout.format_sources((s.title, s.text) for s in sources)
-
-
 def _split_texts(folder: Path | None) -> PromptText:
     blocks = []
     for example in read_examples(examples_file("claims", folder, "factored"), ClaimsExample):
@@ -279,11 +269,8 @@ def _supported_claims(reasons: bool, folder: Path | None) -> PromptText:
     for example in read_examples(examples_file("supported", folder, "factored"), SupportedExample):
         why = [section(layout.REASONING, example.reasoning)] if reasons else []
         label = PromptText(layout.YES if example.supported else layout.NO)
-        blocks.append(
-            join_sections(
-                [_titled(example.sources), section(layout.CLAIM, example.claim), *why, section(layout.SUPPORTED), label]
-            )
-        )
+        sources, claim = layout.format_sources(example.sources), section(layout.CLAIM, example.claim)
+        blocks.append(join_sections([sources, claim, *why, section(layout.SUPPORTED), label]))
     return _join_blocks(blocks)
 
 
@@ -300,7 +287,7 @@ def _inferences(level: str, folder: Path | None) -> PromptText:
             for n, h in enumerate(example.hypotheses, 1)
         ]
         hypotheses = layout.format_hypotheses([(h.text, h.focus) for h in example.hypotheses], example.question)
-        blocks.append(join_sections([_titled(example.sources), hypotheses, *answers]))
+        blocks.append(join_sections([layout.format_sources(example.sources), hypotheses, *answers]))
     return _join_blocks(blocks)
 
 

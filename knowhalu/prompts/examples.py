@@ -106,6 +106,10 @@ class WorkedExample(ExampleInput):
             raise ValueError("an example needs steps, or an extraction")
         return self
 
+    def shown_steps(self, form: KnowledgeForm) -> list[Step]:
+        """Return the steps as a check in this form would make them."""
+        return [step.shown(form) for step in self.steps]
+
 
 class ExampleClaim(Record):
     """One claim of an example, judged by the example's passages."""

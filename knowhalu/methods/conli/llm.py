@@ -113,8 +113,8 @@ class ConliLLM:
     def _request(self, sample: Sample, hypotheses: Sequence[EntityHypothesis], passages: Sequence[Passage]) -> Generate:
         return self.book.request(
             "entity" if hypotheses[0].focus else "sentence",
-            sources=format_sources((p.title, p.text) for p in passages if p.text.strip()),
-            hypotheses=format_hypotheses([(h.text, h.focus) for h in hypotheses], sample.question),
+            sources=format_sources(p for p in passages if p.text.strip()),
+            hypotheses=format_hypotheses(hypotheses, sample.question),
         )  # fmt: skip
 
     def _batch(

@@ -105,7 +105,7 @@ def support_request(book: PromptBook, question: str | None, claim: str, passages
     """Ask whether passages support a claim; `heading` is what the reply begins with: the reasons, or the label."""
     lines = [section(QUESTION, question)] if question else []
     lines += [section(CLAIM, claim), section(heading)]
-    return book.request("supported", sources=format_sources((p.title, p.text) for p in passages), claim=join_sections(lines))
+    return book.request("supported", sources=format_sources(passages), claim=join_sections(lines))
 
 
 def _batches(spans: Sequence[Span]) -> Iterator[list[Span]]:
