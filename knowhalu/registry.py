@@ -65,7 +65,7 @@ def _judge_card(name: str, about: str, cost: str, needs: str = "") -> MethodCard
 
 
 def _rule_card(rule: str, about: str, *, needs_sources: bool = True) -> MethodCard:
-    make, needs = f"knowhalu.methods.baselines.trivial:{rule}_baseline", "a threshold (trivial.threshold)"
+    make, needs = f"knowhalu.methods.baselines.rules:{rule}_baseline", "a threshold (trivial.threshold)"
     needs = f"{needs}; {_NEEDS_SOURCES}" if needs_sources else needs
     return MethodCard(make, "trivial", {}, about, needs, "nothing", needs_sources)
 
@@ -127,7 +127,7 @@ METHODS: Mapping[str, MethodCard] = {
         stages={"encoder": ("rules", "encoder"), "llm": ("rules", "encoder", "llm")},
     ),
     "lexical": MethodCard(
-        make="knowhalu.methods.baselines.lexical:lexical_baseline", options="lexical", reasoners={},
+        make="knowhalu.methods.baselines.rules:LexicalBaseline", options="lexical", reasoners={},
         about="sentences copied from a source, optionally dates, numbers and names that no source has; otherwise inconclusive",
         needs="sources that come with the text", cost="nothing",
     ),
@@ -140,7 +140,7 @@ METHODS: Mapping[str, MethodCard] = {
 REASONERS = ("encoder", "llm")
 REWRITERS: Mapping[str, str] = {
     "encoder": "knowhalu.methods.revise.substitution:SubstitutionRewriter",
-    "llm": "knowhalu.methods.revise.llm:LLMRewriter",
+    "llm": "knowhalu.methods.revise.rewrite:LLMRewriter",
 }
 """The classes that rewrite a text, by reasoner."""
 REVISION_FAMILY = "revise"

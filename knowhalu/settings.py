@@ -12,12 +12,16 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 from knowhalu.encoder.options import EncoderOptions
 from knowhalu.errors import SettingsError, hide_password
 from knowhalu.llm.options import LLMOptions
-from knowhalu.methods.baselines.options import BaselineOptions, LexicalOptions, TrivialOptions
-from knowhalu.methods.cascade import CascadeOptions
-from knowhalu.methods.conli.options import ConliOptions
-from knowhalu.methods.factored.options import FactoredOptions
 from knowhalu.methods.knowhalu.options import KnowHaluOptions
-from knowhalu.methods.revise.options import ReviseOptions
+from knowhalu.methods.options import (
+    BaselineOptions,
+    CascadeOptions,
+    ConliOptions,
+    FactoredOptions,
+    LexicalOptions,
+    ReviseOptions,
+    TrivialOptions,
+)
 from knowhalu.registry import Kind, MethodCard, extension_options, is_import_path
 from knowhalu.retrieval.options import RetrievalOptions
 from knowhalu.types import Record

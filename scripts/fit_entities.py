@@ -23,7 +23,7 @@ from knowhalu.encoder.options import PACKAGED_VERIFIER, EncoderOptions
 from knowhalu.methods.common.judgment_model import MAX_LOGIT, logit
 from knowhalu.methods.conli.encoder import ENTITY_WEIGHTS, judge_entities
 from knowhalu.methods.conli.entity_support import sentences_in_context
-from knowhalu.methods.conli.options import ConliOptions
+from knowhalu.methods.options import ConliOptions
 from knowhalu.results import Verdict
 from knowhalu.settings import Settings
 from knowhalu.text.entities import find_entities

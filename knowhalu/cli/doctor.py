@@ -199,7 +199,7 @@ def all_ignored_extensions() -> list[str]:
 
 def _in_process(options: LLMOptions) -> DoctorLine:
     """Examine the package and the folder of an in-process language model, without loading it."""
-    from knowhalu.llm.local.loading import check_model_folder
+    from knowhalu.llm.local.backend import check_model_folder
     from knowhalu.registry import llm_backend
 
     try:

@@ -33,8 +33,8 @@ from knowhalu.evaluation.runs import (
 )
 from knowhalu.evaluation.significance import holm, mcnemar
 from knowhalu.evaluation.slices import ROW_TRAITS, VERDICT_TRAITS, Slicing, make_breakdowns, slice_names
-from knowhalu.methods.baselines.options import TrivialOptions
-from knowhalu.methods.baselines.trivial import TRIVIAL_RULES
+from knowhalu.methods.baselines.rules import TRIVIAL_RULES
+from knowhalu.methods.options import TrivialOptions
 from knowhalu.profiles import read_profile
 from knowhalu.settings import Settings, read_settings
 

@@ -20,7 +20,7 @@ from knowhalu.evaluation.slices import Slicing, make_breakdowns, slice_names, ve
 from knowhalu.evaluation.subsets import Subset, SubsetResult
 from knowhalu.evaluation.tables import ResultTable, as_plain
 from knowhalu.io.outcomes import OutcomeTable
-from knowhalu.methods.baselines.trivial import threshold_probability
+from knowhalu.methods.baselines.rules import threshold_probability
 
 COMPARISON_FILE = "comparison.json"
 RUN_PATH_HINT = "Give a folder of `knowhalu compare`, a folder of such folders, or an outcome file of `knowhalu detect`."

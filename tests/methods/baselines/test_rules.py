@@ -10,8 +10,7 @@ from knowhalu.api import Checker
 from knowhalu.build import build_engine, fingerprint
 from knowhalu.engine.engine import Backends, Engine
 from knowhalu.errors import SettingsError
-from knowhalu.methods.baselines.options import TrivialOptions
-from knowhalu.methods.baselines.trivial import (
+from knowhalu.methods.baselines.rules import (
     TRIVIAL_RULES,
     TrivialBaseline,
     length_baseline,
@@ -19,6 +18,7 @@ from knowhalu.methods.baselines.trivial import (
     source_overlap,
     threshold_probability,
 )
+from knowhalu.methods.options import TrivialOptions
 from knowhalu.profiles import load_settings
 from knowhalu.types import Label, Sample
 
