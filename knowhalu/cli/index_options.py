@@ -11,8 +11,8 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from knowhalu.index.build import BuildProgress
     from knowhalu.index.manifest import Chunking, Manifest
-    from knowhalu.index.progress import BuildProgress
     from knowhalu.ingest.sources import DocumentReader
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -177,8 +177,8 @@ def index_summary(folder: Path, made: "Manifest") -> str:
 
 def refresh_bm25(folder: Path) -> None:
     """Update the BM25 part of a changed index; report a late-interaction part that is out of date, since it needs its model."""
-    from knowhalu.index.bm25_part import build_lexical_part, is_lexical_part_current
     from knowhalu.index.extension import extend_index, open_stored_passages, part_states
+    from knowhalu.retrieval.bm25 import build_lexical_part, is_lexical_part_current
 
     stored = open_stored_passages(folder)
     for part in part_states(stored):
@@ -195,7 +195,7 @@ def load_index_embedder(folder: Path, embedder: str | None, **model: Any) -> Any
     """Load the embedder of an index; raises IndexFormatError if it is not the packaged one and --embedder is missing."""
     from knowhalu.encoder.embedder import DEFAULT_EMBEDDER, load_embedder
     from knowhalu.errors import IndexFormatError
-    from knowhalu.index.open import read_index_info
+    from knowhalu.index.manifest import read_index_info
 
     made = read_index_info(folder).embedder
     if embedder is None and made.name != DEFAULT_EMBEDDER:

@@ -25,7 +25,7 @@ def info(folder: Path, as_json: bool) -> None:
     import json
 
     from knowhalu.index.extension import open_stored_passages, part_states
-    from knowhalu.index.open import read_index_info
+    from knowhalu.index.manifest import read_index_info
 
     made, parts = read_index_info(folder), part_states(open_stored_passages(folder))
     if as_json:
@@ -76,7 +76,7 @@ def _part_words(part: "PartState", made: "Manifest", folder: Path) -> str:
 def verify(folder: Path) -> None:
     """Verify the checksums of an index and of its parts."""
     from knowhalu.errors import IndexFormatError
-    from knowhalu.index.open import verify_index as problems_of
+    from knowhalu.index.extension import verify_index as problems_of
 
     if problems := problems_of(folder):
         for problem in problems:
@@ -116,7 +116,7 @@ SEARCH_OPTIONS = (
 
 def _open(folder: Path, mode: str, embedder: str | None, query_prefix: str | None, **given: Any) -> "Retriever":
     """Open an index with the options; only the models of the mode are loaded."""
-    from knowhalu.engine.retriever_factory import open_retriever
+    from knowhalu.engine.search_backend import open_retriever
 
     chosen = {name: given[name] for name in ("token_encoder", "fusion", "lexical_weight", "reranker", "rerank")}
     options = _checked({"index": folder, "mode": mode, "search": given["width"], **chosen})
@@ -192,7 +192,7 @@ def extend(folder: Path, lexical: bool, late: bool, token_encoder: str, bits: st
         raise click.UsageError("give --lexical, --late, or both")
     stored = open_stored_passages(folder)
     if lexical:
-        from knowhalu.index.bm25_part import build_lexical_part, is_lexical_part_current
+        from knowhalu.retrieval.bm25 import build_lexical_part, is_lexical_part_current
 
         _report(folder / "lexical", extended(stored, "lexical", build_lexical_part, is_lexical_part_current))
     if late:
@@ -231,7 +231,7 @@ def serve(folder: Path, host: str, port: int, **given: Any) -> None:
 
     There is no login: keep the server on this machine or in a trusted network. Stop it with Ctrl-C.
     """
-    from knowhalu.index.open import read_index_info
+    from knowhalu.index.manifest import read_index_info
     from knowhalu.server.search import SearchServer
 
     made = read_index_info(folder)

@@ -13,7 +13,7 @@ import numpy as np
 
 from knowhalu.errors import IndexFormatError, MissingExtra, ModelError
 from knowhalu.index.chunking import passage_title
-from knowhalu.index.container import Floats, SectionFile, Storage, VectorWriter, open_vectors
+from knowhalu.index.container import Floats, Storage, VectorWriter, open_vectors
 from knowhalu.index.manifest import Chunking
 from knowhalu.index.protocols import Embedder
 from knowhalu.index.sharding import FinishedShard, group_into_windows, text_to_embed
@@ -110,11 +110,6 @@ def has_vectors(task: EmbeddingTask, dimension: int) -> bool:
     except IndexFormatError:
         return False
     return True
-
-
-def open_vector_file(task: EmbeddingTask) -> SectionFile:
-    """Open the finished vectors of a shard."""
-    return SectionFile(task.out, task.storage)
 
 
 class RayEmbeddingStage:

@@ -14,7 +14,8 @@ from typing import NamedTuple, get_args
 
 from knowhalu.errors import IndexFormatError
 from knowhalu.index.container import Ints
-from knowhalu.index.manifest import read_stable_manifest
+from knowhalu.index.faiss_file import open_faiss
+from knowhalu.index.manifest import INDEX_FILE_NAME, MANIFEST_FILE, describe_file, open_shard_vectors, read_index_info
 from knowhalu.index.part import IndexPart, PartKind, PartManifest
 from knowhalu.index.passages import PassageRows, Passages, PassageSlice, open_store
 from knowhalu.index.transaction import lock_index
@@ -66,7 +67,7 @@ class PartState(NamedTuple):
 def open_stored_passages(folder: Path) -> StoredPassages:
     """Open the passages of an index without its vectors; raises IndexFormatError where it is missing or damaged."""
     folder = Path(folder)
-    manifest = read_stable_manifest(folder)
+    manifest = read_index_info(folder)
     store = open_store(folder, manifest)
     shards = (ShardRows(manifest.files[s.passages].sha256, s.rows) for s in manifest.shards)
     return StoredPassages(folder, store, tuple(s for s in shards if s.rows), store.tombstones.rows, manifest.seal)
@@ -132,7 +133,7 @@ def extend_index(
     the index.
     """
     with lock_index(stored.folder):
-        if stored.seal and stored.seal != read_stable_manifest(stored.folder).seal:
+        if stored.seal and stored.seal != read_index_info(stored.folder).seal:
             stored = open_stored_passages(stored.folder)
         parent = _part_folder(stored, kind)
         parent.mkdir(exist_ok=True)
@@ -182,7 +183,35 @@ def _part_state(stored: StoredPassages, kind: PartKind) -> PartState:
     return PartState(kind, sum(run.rows for run in runs), size, ", ".join(encoders))
 
 
-def verify_parts(folder: Path) -> list[str]:
+def verify_index(folder: Path) -> list[str]:
+    """Check every byte and count of an index folder and of its parts, and list the problems; none means intact."""
+    folder = Path(folder)
+    try:
+        manifest = read_index_info(folder)
+    except IndexFormatError as error:
+        return [str(error)]
+    problems = [
+        f"{folder / name}: its bytes have changed since the index was built (sha256 differs)"
+        for name, entry in manifest.files.items()
+        if describe_file(folder / name) != entry
+    ]
+    for path in sorted(folder.iterdir()):
+        if path.name not in {MANIFEST_FILE, *manifest.files, *PART_KINDS} or (path.name in PART_KINDS and path.is_symlink()):
+            rest = "; the next change of the index removes it" if INDEX_FILE_NAME.fullmatch(path.name) else ""
+            problems.append(f"{path}: does not belong to the index{rest}")
+    problems += _verify_parts(folder)
+    try:
+        store = open_store(folder, manifest)
+        problems += store.problems()
+        open_shard_vectors(folder, manifest)
+        if not problems:
+            open_faiss(folder, manifest, store.tombstones.rows)
+    except IndexFormatError as error:
+        problems.append(str(error))
+    return problems
+
+
+def _verify_parts(folder: Path) -> list[str]:
     """Check every byte of the parts of an index folder, including outdated ones, and list the problems."""
     problems: list[str] = []
     for kind in PART_KINDS:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from knowhalu.errors import IndexFormatError, SettingsError
 from knowhalu.index.container import DAMAGE_HINT, Floats, Ints, Storage, stream_vectors
-from knowhalu.index.manifest import SearchParameters
+from knowhalu.index.manifest import FAISS_FILE_PREFIX, MANIFEST_FILE, Manifest, SearchParameters
 
 FLAT = "Flat"
 MAX_FLAT_PASSAGES, MAX_SQ8_PASSAGES = 200_000, 2_000_000
@@ -250,3 +250,15 @@ def _open_memory_mapped(path: Path) -> Any:
     finally:
         if guarded:
             faiss.set_deserialization_vector_byte_limit(default_limit)
+
+
+def open_faiss(folder: Path, manifest: Manifest, dead: Ints) -> FaissFile | None:
+    """Open the FAISS file of an index without its `dead` rows; None where search is exact."""
+    if manifest.factory == FLAT:
+        return None
+    name, rows = next((n for n in manifest.files if n.startswith(FAISS_FILE_PREFIX)), None), manifest.search.rows
+    if name is None or not 0 < rows <= manifest.rows:
+        raise IndexFormatError(
+            f"{folder / MANIFEST_FILE}: lists no FAISS file for its factory {manifest.factory}. Rebuild the index"
+        )
+    return FaissFile(folder / name, rows, manifest.embedder.dimension, dead[: np.searchsorted(dead, rows)])

@@ -10,11 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from knowhalu.errors import InputError
+from knowhalu.index.build import peak_memory
 from knowhalu.index.chunking import chunk_document, passage_title
 from knowhalu.index.faiss_file import make_faiss_index
 from knowhalu.index.manifest import Chunking
-from knowhalu.index.progress import peak_memory
 from knowhalu.index.protocols import Embedder
+from knowhalu.index.sharding import text_to_embed
 from knowhalu.ingest.sources import DocumentReader, SourceRecord, detect_format
 
 MAX_SAMPLED_DOCUMENTS, MAX_SAMPLED_FILES, MAX_SAMPLING_SECONDS = 2000, 20, 10.0
@@ -179,8 +180,7 @@ class _SourceSurvey:
         self.documents += 1
         passages = list(chunk_document(record, self._chunking))
         timed = passages[: max(0, MAX_TIMED_PASSAGES - len(self.texts))]
-        titles = [passage_title(record.title, p.section) if self._chunking.titles else "" for p in timed]
-        self.texts += [f"{title}. {p.span.text}" if title else p.span.text for title, p in zip(titles, timed, strict=True)]
+        self.texts += [text_to_embed(passage_title(record.title, p.section), p.span.text, self._chunking) for p in timed]
         words = sum(len(p.span.text.split()) for p in passages)
         size = sum(len(p.span.text.encode()) for p in passages)
         return SourceAmount(1, len(passages), words, size, len(record.title.encode()) + len(record.id.encode()))

@@ -10,7 +10,6 @@ import numpy as np
 from knowhalu.errors import IndexFormatError
 from knowhalu.index.chunking import chunk_document
 from knowhalu.index.manifest import Chunking
-from knowhalu.index.progress import ProgressMeter
 from knowhalu.index.shard_file import Shard, ShardSummary, ShardWriter, sum_counts
 from knowhalu.index.transaction import IndexTransaction
 from knowhalu.ingest.sources import SourceRecord
@@ -157,8 +156,11 @@ class ShardBuilder:
         self._after = StreamPosition(*last_step.get("position", ()))
         self._writer = self._begin()
 
-    def run(self, records: Iterable[SourceRecord], meter: ProgressMeter) -> list[FinishedShard]:
-        """Read all records; raises SourcesChanged where they differ from those of the unfinished work."""
+    def run(self, records: Iterable[SourceRecord], show: Callable[[int, int, int, int], None]) -> list[FinishedShard]:
+        """Read all records; raises SourcesChanged where they differ from those of the unfinished work.
+
+        `show` gets documents, passages, duplicates and documents read so far.
+        """
         position = self._after
         stream = stream_passages(records, self._chunking, self._after)
         for window in group_into_windows(stream, lambda passage: len(passage.span.text) if passage.span else 0):
@@ -172,7 +174,7 @@ class ShardBuilder:
                 if self._writer.full:
                     self._close(position)
             passages, documents, echoes = (a + b for a, b in zip(self._counts(), self._writer.counts, strict=True))
-            meter.show(documents, passages, echoes, documents)
+            show(documents, passages, echoes, documents)
         if not self._writer.empty:
             self._close(position)
         if not (self._work.steps and "end" in self._work.steps[-1]):

@@ -10,8 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowhalu.errors import InputError
-from knowhalu.index.build import embed_shards, write_shards
-from knowhalu.index.commit import CREATED_BY, IndexRecipe, ShardFiles, name_shard_files
+from knowhalu.index.build import (
+    CREATED_BY,
+    IndexRecipe,
+    ProgressCallback,
+    ShardFiles,
+    embed_shards,
+    name_shard_files,
+    write_shards,
+)
 from knowhalu.index.container import Ints, SectionWriter, VectorWriter, open_vectors
 from knowhalu.index.embedding import EmbeddingStage, EmbeddingTask, embed_locally, make_embedding_tasks
 from knowhalu.index.manifest import (
@@ -20,16 +27,15 @@ from knowhalu.index.manifest import (
     IndexCounts,
     Manifest,
     ShardEntry,
+    check_embedder,
     format_content_sum,
+    open_shard_vectors,
     read_manifest,
 )
-from knowhalu.index.open import check_embedder, open_shard_vectors
-from knowhalu.index.passages import PassageStore, open_store
-from knowhalu.index.progress import ProgressCallback
+from knowhalu.index.passages import PassageStore, is_in_sorted, open_store, resolve_deletions
 from knowhalu.index.protocols import Embedder
 from knowhalu.index.shard_file import PASSAGES_KIND, Section, Shard, ShardSummary, hash_occurrence
 from knowhalu.index.sharding import FinishedShard, SeenInShards
-from knowhalu.index.tombstones import is_in_sorted, resolve_deletions
 from knowhalu.index.transaction import IndexTransaction
 from knowhalu.ingest.sources import SourceRecord
 from knowhalu.io.keys import KEY_TYPE, find_keys, make_key

@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple
 from knowhalu.errors import InputError
 from knowhalu.ingest.html import read_html
 from knowhalu.ingest.pdf import read_pdf
-from knowhalu.ingest.presets import PRESET_FIELDS
 from knowhalu.ingest.records import (
     BrokenRecord,
     FieldNames,
@@ -24,7 +23,7 @@ from knowhalu.ingest.records import (
     SourceRow,
     run_jobs,
 )
-from knowhalu.ingest.tables import read_jsonl, read_parquet, read_table
+from knowhalu.ingest.tables import PRESET_FIELDS, read_jsonl, read_parquet, read_table
 from knowhalu.ingest.text import read_markdown, read_text
 from knowhalu.ingest.wikipedia import read_dump
 from knowhalu.io.compression import COMPRESSED_SUFFIXES, READ_ERRORS, PositionCallback, open_uncompressed, uncompressed_name

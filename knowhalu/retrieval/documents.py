@@ -1,14 +1,15 @@
-"""Search the documents of a sample: each is split and embedded once and cached for the next queries."""
+"""Search without an index: the documents of a sample by a model, or a few passages by their words."""
 
 import hashlib
 import heapq
+import math
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from knowhalu.index.protocols import Embedder, check_k
-from knowhalu.text.sentences import Span, chunks
+from knowhalu.text.sentences import Span, chunks, content_words
 from knowhalu.types import Document, Passage
 
 if TYPE_CHECKING:
@@ -128,3 +129,25 @@ def _passage(document: Document, name: str, d: int, i: int, span: Span, score: f
         start=span.start,
         end=span.end,
     )
+
+
+class MemoryRetriever:
+    """Search a few passages without a model, for tests and examples: rare words count more, ties keep the given order."""
+
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        self.passages = tuple(passages)
+        self._words = [frozenset(content_words(str(p))) for p in self.passages]
+        self._holders = Counter(w for words in self._words for w in words)
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
+        """Return at most `k` passages for each query, best first; passages without a shared word are last."""
+        check_k(k)
+        return [self._rank(query, k) if query.strip() else [] for query in queries]
+
+    def _rank(self, query: str, k: int) -> list[Passage]:
+        query_words = sorted(set(content_words(query)))
+        weights = {w: math.log(1 + len(self.passages) / (1 + self._holders[w])) for w in query_words}
+        total = sum(weights.values()) or 1.0
+        scores = [sum(weights[w] for w in query_words if w in words) / total for words in self._words]
+        order = sorted(range(len(scores)), key=lambda i: -scores[i])[:k]
+        return [self.passages[i].model_copy(update={"score": scores[i]}) for i in order]

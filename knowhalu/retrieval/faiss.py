@@ -11,9 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from knowhalu.index.container import BLOCK_BYTES, Floats, Ints, ShardVectors
-from knowhalu.index.faiss_file import parse_parameters
-from knowhalu.index.manifest import SearchParameters, read_stable_manifest
-from knowhalu.index.open import check_embedder, open_faiss, open_shard_vectors
+from knowhalu.index.faiss_file import open_faiss, parse_parameters
+from knowhalu.index.manifest import SearchParameters, check_embedder, open_shard_vectors, read_index_info
 from knowhalu.index.passages import open_store
 from knowhalu.index.protocols import Embedder, check_k
 from knowhalu.types import Passage
@@ -36,7 +35,7 @@ class FaissIndex:
 
     def __init__(self, folder: Path, embedder: Embedder, parameters: SearchParameters | str | None = None) -> None:
         self.folder, self.embedder = Path(folder), embedder
-        self.manifest = read_stable_manifest(self.folder)
+        self.manifest = read_index_info(self.folder)
         check_embedder(self.folder, self.manifest, embedder)
         defaults = self.manifest.search.parameters
         if isinstance(parameters, str):
@@ -44,7 +43,7 @@ class FaissIndex:
         self.parameters = parameters or defaults
         self.store = open_store(self.folder, self.manifest)
         self._vectors = open_shard_vectors(self.folder, self.manifest)
-        self._faiss = open_faiss(self.folder, self.manifest, self.store)
+        self._faiss = open_faiss(self.folder, self.manifest, self.store.tombstones.rows)
         self._exact = ExactSearch(self._vectors, self.manifest.search.rows if self._faiss else 0)
 
     @classmethod

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from knowhalu.errors import IndexFormatError
 from knowhalu.index.container import Floats, Ints
 from knowhalu.index.extension import StoredPassages, first_rows, open_parts
-from knowhalu.index.late_part import centroid_key_step
+from knowhalu.index.late_part import ALLOWED_BITS, ResidualCodec, ResidualCodes, centroid_key_step, maxsim
 from knowhalu.index.part import IndexPart
 from knowhalu.index.passages import Passages, top_rows
 from knowhalu.index.protocols import TokenEncoder, check_k
-from knowhalu.index.residuals import ALLOWED_BITS, ResidualCodec, ResidualCodes, maxsim
 from knowhalu.types import Passage
 
 MAX_PASSAGE_TOKENS = 2**16
