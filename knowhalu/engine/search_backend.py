@@ -154,8 +154,8 @@ def with_reranker(retriever: Retriever, options: RetrievalOptions) -> Retriever:
         return retriever
     from knowhalu.retrieval.hybrid import RerankingRetriever
 
-    usual = DEFAULT_VERIFIER_WEIGHT if options.reranker == "verifier" else None
-    blend = usual if options.rerank_weight is None else options.rerank_weight
+    default = DEFAULT_VERIFIER_WEIGHT if options.reranker == "verifier" else None
+    blend = default if options.rerank_weight is None else options.rerank_weight
     return RerankingRetriever(retriever, load_reranker(options.reranker), depth=options.rerank, blend=blend)
 
 
@@ -189,10 +189,10 @@ def _open_index(options: RetrievalOptions, embedder: Embedder | None) -> Retriev
         return dense
     from knowhalu.retrieval.hybrid import HybridRetriever
 
-    usual = DEFAULT_LEXICAL_WEIGHT if options.fusion == "scores" else 1.0
-    weights = (1.0, usual if options.lexical_weight is None else options.lexical_weight)
-    both = (dense, _open_lexical(options.index))
-    return HybridRetriever(both, by=options.fusion, depth=options.candidates, weights=weights)
+    default = DEFAULT_LEXICAL_WEIGHT if options.fusion == "scores" else 1.0
+    weights = (1.0, default if options.lexical_weight is None else options.lexical_weight)
+    retrievers = (dense, _open_lexical(options.index))
+    return HybridRetriever(retrievers, by=options.fusion, depth=options.candidates, weights=weights)
 
 
 def _open_lexical(folder: Path) -> Retriever:

@@ -27,8 +27,8 @@ from knowhalu.index.manifest import (
     format_content_sum,
 )
 from knowhalu.index.protocols import Embedder
-from knowhalu.index.shard_file import sum_counts
-from knowhalu.index.sharding import FinishedShard, SeenInBuild, ShardBuilder, SourcesChanged
+from knowhalu.index.shard_file import Shard, sum_counts
+from knowhalu.index.sharding import FinishedShard, RecordsCheck, ShardBuilder, SourcesChanged
 from knowhalu.index.transaction import FORMAT_1_FILES, IndexTransaction
 from knowhalu.ingest.sources import SourceRecord
 
@@ -142,13 +142,14 @@ def write_shards(
     recipe: IndexRecipe,
     watch: ProgressCallback,
     *,
-    seen: Callable[[], SeenInBuild] = SeenInBuild,
+    old: Sequence[Shard] = (),
+    check: RecordsCheck | None = None,
     first_document: int = 0,
 ) -> list[FinishedShard]:
     """Split all records into shards; start over where unfinished work is of other records and may be discarded."""
 
     def run() -> list[FinishedShard]:
-        builder = ShardBuilder(work, recipe.chunking, limit=recipe.shard, seen=seen(), first_document=first_document)
+        builder = ShardBuilder(work, recipe.chunking, recipe.shard, old=old, check=check, first_document=first_document)
         return builder.run(records, _ProgressMeter(watch, "reading").show)
 
     try:
@@ -171,13 +172,23 @@ def embed_shards(tasks: Sequence[EmbeddingTask], embedder: Embedder, stage: Embe
 def publish_index(
     work: IndexTransaction, tasks: Sequence[EmbeddingTask], recipe: IndexRecipe, watch: ProgressCallback
 ) -> Manifest:
-    """Write the FAISS file and the manifest of an index of these shards alone, and publish it."""
+    """Write the FAISS file, unless the search is exact, and the manifest of an index of these shards alone, and publish it."""
     summaries = [task.shard.summary for task in tasks]
     passages, documents, duplicates = sum_counts(summaries)
     if not passages:
         raise InputError("the sources contain no document. Give a source with at least one text")
-    shard_files = name_shard_files(tasks)
-    search = _make_search_entry(work, tasks, recipe, passages, shard_files, _count_progress(tasks, watch, "indexing"))
+    shard_files, dimension, search = name_shard_files(tasks), recipe.embedder.dimension, SearchEntry()
+    factory = choose_factory(recipe.factory, passages, dimension)
+    if factory != FLAT:
+        path = work.folder / "search.faiss"
+        vectors = VectorFiles([task.out for task in tasks], dimension, recipe.storage, passages)
+        make_faiss_file(vectors, factory, path, _count_progress(tasks, watch, "indexing"))
+        with path.open("rb+") as file:
+            os.fsync(file.fileno())
+        entry = describe_file(path)
+        name = f"search-{entry.sha256[:16]}.faiss"
+        shard_files.files[name], shard_files.moves[path.name] = entry, name
+        search = SearchEntry(factory=factory, rows=passages, parameters=default_parameters(factory))
     manifest = Manifest(
         created_by=CREATED_BY,
         content="0" * 64,
@@ -205,33 +216,9 @@ def name_shard_files(tasks: Sequence[EmbeddingTask]) -> ShardFiles:
         files[names[0]] = FileEntry(size=summary.size, sha256=summary.sha256)
         files[names[1]] = FileEntry(size=HEAD_BYTES + vectors.lengths[0], sha256=vectors.digest)
         moves |= {task.shard.path.name: names[0], task.out.name: names[1]}
-        entry = ShardEntry(
-            passages=names[0], vectors=names[1], rows=summary.passages, documents=summary.documents, echoes=summary.echoes
-        )
-        shards.append(entry)
+        counts = {"rows": summary.passages, "documents": summary.documents, "echoes": summary.echoes}
+        shards.append(ShardEntry(passages=names[0], vectors=names[1], **counts))
     return ShardFiles(tuple(shards), files, moves)
-
-
-def _make_search_entry(
-    work: IndexTransaction,
-    tasks: Sequence[EmbeddingTask],
-    recipe: IndexRecipe,
-    count: int,
-    shard_files: ShardFiles,
-    report: Callable[[int], None],
-) -> SearchEntry:
-    """Write the FAISS file, unless the search is exact, and add it to the files."""
-    factory = choose_factory(recipe.factory, count, recipe.embedder.dimension)
-    if factory == FLAT:
-        return SearchEntry()
-    path = work.folder / "search.faiss"
-    make_faiss_file(VectorFiles([t.out for t in tasks], recipe.embedder.dimension, recipe.storage, count), factory, path, report)
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
-    entry = describe_file(path)
-    name = f"search-{entry.sha256[:16]}.faiss"
-    shard_files.files[name], shard_files.moves[path.name] = entry, name
-    return SearchEntry(factory=factory, rows=count, parameters=default_parameters(factory))
 
 
 def _count_progress(

@@ -72,9 +72,9 @@ def _repeated_occurrences(shard: Shard, store: PassageStore, homes: dict[tuple[i
 
 
 def _iterate_live(places: Ints, store: PassageStore) -> Iterator[tuple[int, list[int]]]:
-    here = np.flatnonzero(~is_in_sorted(np.ascontiguousarray(places[:, 0]), store.tombstones.documents))
-    for start in range(0, len(here), BLOCK_VECTORS):
-        block = here[start : start + BLOCK_VECTORS]
+    live = np.flatnonzero(~is_in_sorted(np.ascontiguousarray(places[:, 0]), store.tombstones.documents))
+    for start in range(0, len(live), BLOCK_VECTORS):
+        block = live[start : start + BLOCK_VECTORS]
         yield from zip(block.tolist(), places[block].tolist(), strict=True)
 
 
@@ -103,17 +103,14 @@ class _Compactor:
             if place is None or place.document != document:
                 yield from self._finish(full=True)
             while place is not None and place.document == document:
-                self._take(name, place)
+                if place.row < 0:
+                    self._writer.echo(name, place.number, place.start, place.key)
+                else:
+                    self._writer.passage(name, place.number, place.start, place.key, *self._store.text(place.row))
+                    self._rows.append(place.row)
                 yield from self._finish(full=True)
                 place = next(places, None)
         yield from self._finish(full=False)
-
-    def _take(self, name: str, place: _Occurrence) -> None:
-        if place.row < 0:
-            self._writer.echo(name, place.number, place.start, place.key)
-            return
-        self._writer.passage(name, place.number, place.start, place.key, *self._store.text(place.row))
-        self._rows.append(place.row)
 
     def _finish(self, *, full: bool) -> Iterator[EmbeddingTask]:
         """Write the current shard: when it is `full`, or at the end unless it is empty."""

@@ -56,11 +56,11 @@ def embed_locally(tasks: Sequence[EmbeddingTask], embedder: Embedder, report: Ca
 def embed_shard(task: EmbeddingTask, embedder: Embedder, report: Callable[[int], None]) -> None:
     """Embed a shard and write its vectors."""
     with VectorWriter(task.out, task.storage) as file:
-        for window in group_into_windows(_texts(task), len):
+        for window in group_into_windows(_texts_to_embed(task), len):
             file.add(_embed_window(window, embedder, report))
 
 
-def _texts(task: EmbeddingTask) -> Iterator[str]:
+def _texts_to_embed(task: EmbeddingTask) -> Iterator[str]:
     shard, chunking = task.shard.open(), task.chunking
     documents = (shard.spans[:, 0] - task.first_document).tolist()
     for i, document in enumerate(documents):
@@ -75,19 +75,15 @@ def _embed_window(window: list[str], embedder: Embedder, report: Callable[[int],
     order = sorted(range(len(window)), key=lambda i: len(window[i]))
     for start in range(0, len(order), PASSAGES_PER_CALL):
         members = order[start : start + PASSAGES_PER_CALL]
-        vectors = embedder.encode([window[i] for i in members])
-        _check_vectors(vectors, (len(members), embedder.dimension), embedder)
+        vectors, shape = embedder.encode([window[i] for i in members]), (len(members), embedder.dimension)
+        if vectors.shape != shape or not np.all(np.abs(np.einsum("nd,nd->n", vectors, vectors) - 1) < NORM_TOLERANCE):
+            raise ModelError(
+                f"the embedder {embedder.name!r} returned vectors of shape {vectors.shape}, but {shape} and vectors of length 1 "
+                "are needed. Check its model folder"
+            )
         embedded[members] = vectors
         report(len(members))
     return embedded
-
-
-def _check_vectors(vectors: Floats, shape: tuple[int, int], embedder: Embedder) -> None:
-    if vectors.shape != shape or not np.all(np.abs(np.einsum("nd,nd->n", vectors, vectors) - 1) < NORM_TOLERANCE):
-        raise ModelError(
-            f"the embedder {embedder.name!r} returned vectors of shape {vectors.shape}, but {shape} and vectors of length 1 are "
-            "needed. Check its model folder"
-        )
 
 
 def make_embedding_tasks(

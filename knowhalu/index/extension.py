@@ -1,4 +1,4 @@
-"""The lexical and late-interaction parts of an index folder: which rows they cover, building what is missing, verification.
+"""The lexical and late-interaction parts of an index folder: which rows they cover, building the missing ones, verification.
 
 A part covers a run of shards and is the folder `lexical/<hash>/` or `late/<hash>/`, named by the hash of these shards. Shards
 never change, so neither do their parts: added documents need a part for the new rows alone, deleted ones need none, since the
@@ -42,6 +42,10 @@ class ShardRun(NamedTuple):
     def name(self) -> str:
         """Return the name of the folder of a part of these shards."""
         return self.content[:16]
+
+    def open(self, stored: "StoredPassages", kind: PartKind) -> IndexPart:
+        """Open the part of these shards."""
+        return IndexPart(stored.folder / kind / self.name, kind, self.content)
 
 
 class StoredPassages(NamedTuple):
@@ -108,7 +112,7 @@ def open_parts(stored: StoredPassages, kind: PartKind) -> list[IndexPart]:
         why = f"has an outdated {kind} part (up to date for {rows:,} of {total:,} passages)" if exists else f"has no {kind} part"
         remedy = f"{'Update' if exists else 'Build'} it with `knowhalu index extend {stored.folder} --{kind}`"
         raise IndexFormatError(f"{stored.folder}: the index {why}. {remedy}")
-    return [IndexPart(stored.folder / kind / run.name, kind, run.content) for run in runs]
+    return [run.open(stored, kind) for run in runs]
 
 
 def first_rows(parts: Sequence[IndexPart], kind: PartKind, rows: int) -> list[int]:
@@ -156,7 +160,7 @@ def _reusable_runs(stored: StoredPassages, kind: PartKind, fits: Callable[[Index
     reusable = list[ShardRun]()
     for run in covered_runs(stored, kind):
         try:
-            if not fits(IndexPart(stored.folder / kind / run.name, kind, run.content)):
+            if not fits(run.open(stored, kind)):
                 break
         except IndexFormatError:
             break
@@ -169,18 +173,20 @@ def _reusable_runs(stored: StoredPassages, kind: PartKind, fits: Callable[[Index
 
 def part_states(stored: StoredPassages) -> list[PartState]:
     """Return the state of each kind of parts that the index was extended by."""
-    return [_part_state(stored, kind) for kind in PART_KINDS if (stored.folder / kind).is_dir()]
-
-
-def _part_state(stored: StoredPassages, kind: PartKind) -> PartState:
-    size = sum(path.stat().st_size for path in (stored.folder / kind).rglob("*.bin"))
-    try:
-        runs = covered_runs(stored, kind)
-        heads = [IndexPart(stored.folder / kind / run.name, kind, run.content).head for run in runs]
-    except IndexFormatError as error:
-        return PartState(kind, 0, size, problem=str(error))
-    encoders = sorted({str(head.settings["encoder"]) for head in heads if "encoder" in head.settings})
-    return PartState(kind, sum(run.rows for run in runs), size, ", ".join(encoders))
+    states = []
+    for kind in PART_KINDS:
+        if not (stored.folder / kind).is_dir():
+            continue
+        size = sum(path.stat().st_size for path in (stored.folder / kind).rglob("*.bin"))
+        try:
+            runs = covered_runs(stored, kind)
+            settings = [run.open(stored, kind).head.settings for run in runs]
+        except IndexFormatError as error:
+            states.append(PartState(kind, 0, size, problem=str(error)))
+            continue
+        encoders = sorted({str(s["encoder"]) for s in settings if "encoder" in s})
+        states.append(PartState(kind, sum(run.rows for run in runs), size, ", ".join(encoders)))
+    return states
 
 
 def verify_index(folder: Path) -> list[str]:
@@ -197,8 +203,8 @@ def verify_index(folder: Path) -> list[str]:
     ]
     for path in sorted(folder.iterdir()):
         if path.name not in {MANIFEST_FILE, *manifest.files, *PART_KINDS} or (path.name in PART_KINDS and path.is_symlink()):
-            rest = "; the next change of the index removes it" if INDEX_FILE_NAME.fullmatch(path.name) else ""
-            problems.append(f"{path}: does not belong to the index{rest}")
+            consequence = "; the next change of the index removes it" if INDEX_FILE_NAME.fullmatch(path.name) else ""
+            problems.append(f"{path}: does not belong to the index{consequence}")
     problems += _verify_parts(folder)
     try:
         store = open_store(folder, manifest)

@@ -81,8 +81,7 @@ class ResidualCodec:
             self._index = faiss.IndexFlatIP(self.dimension)
             self._index.add(self.centroids)
         _, near = self._index.search(np.ascontiguousarray(vectors, dtype=np.float32), 1)
-        centroids: NDArray[np.int32] = near[:, 0].astype(np.int32)
-        return centroids
+        return np.asarray(near[:, 0], np.int32)
 
     def compress(self, vectors: Floats) -> ResidualCodes:
         """Compress vectors `(n, dimension)`."""
@@ -146,8 +145,8 @@ def build_late_part(
     """
     if not len(passages):
         raise InputError("there is no passage to build a late-interaction index from. Add documents first")
-    sample = _TrainingSample(passages, encoder, centroids, seed)
-    codec = ResidualCodec.train(sample.vectors(), sample.centroids, bits, seed)
+    encoded, centroids = _encode_sample(passages, encoder, centroids, seed)
+    codec = ResidualCodec.train(np.concatenate([encoded[row] for row in sorted(encoded)]), centroids, bits, seed)
     with PartWriter(folder, "late") as out:
         runs = PostingRuns(out.work / "runs", run)
         out.add("centers", codec.centroids, "<f4")
@@ -155,7 +154,7 @@ def build_late_part(
         out.add("values", codec.values, "<f4")
         out.add("tokens", np.zeros(1), "<i8")
         step, total = centroid_key_step(len(codec.centroids)), 0
-        for start, vectors in _encode_passages(passages, encoder, sample.known):
+        for start, vectors in _encode_passages(passages, encoder, encoded):
             codes, sizes = codec.compress(np.concatenate(vectors)), list(map(len, vectors))
             out.add("codes", codes.centroids, "<i4")
             out.add("residuals", codes.residuals, "u1")
@@ -175,28 +174,24 @@ def centroid_key_step(centroids: int) -> np.uint64:
     return np.uint64((2**64 - 1) // centroids)
 
 
-class _TrainingSample:
-    """Passages sampled at random and encoded until there are enough tokens for training; each is encoded only once."""
-
-    def __init__(self, passages: PassageRows, encoder: TokenEncoder, centroids: int | None, seed: int) -> None:
-        self.known: dict[int, Floats] = {}
-        order = np.random.default_rng(seed).permutation(len(passages)).tolist()
-        tokens, self.centroids = 0, centroids or 1
-        for start in range(0, len(order), BATCH_PASSAGES):
-            rows = order[start : start + BATCH_PASSAGES]
-            vectors = encoder.encode([passage_text(passages.get(row)) for row in rows])
-            self.known.update(zip(rows, vectors, strict=True))
-            tokens += sum(map(len, vectors))
-            if centroids is None:
-                expected = tokens / len(self.known) * len(passages)
-                self.centroids = min(
-                    MAX_CENTROIDS, 2 ** max(0, int(np.log2(max(1.0, CENTROIDS_PER_SQRT_TOKENS * np.sqrt(expected)))))
-                )
-            if tokens >= self.centroids * MAX_VECTORS_PER_CENTROID:
-                break
-
-    def vectors(self) -> Floats:
-        return np.concatenate([self.known[row] for row in sorted(self.known)])
+def _encode_sample(
+    passages: PassageRows, encoder: TokenEncoder, centroids: int | None, seed: int
+) -> tuple[dict[int, Floats], int]:
+    """Encode passages at random until there are enough tokens for training; return them by row, and the number of centroids."""
+    sample: dict[int, Floats] = {}
+    order = np.random.default_rng(seed).permutation(len(passages)).tolist()
+    tokens, count = 0, centroids or 1
+    for start in range(0, len(order), BATCH_PASSAGES):
+        rows = order[start : start + BATCH_PASSAGES]
+        vectors = encoder.encode([passage_text(passages.get(row)) for row in rows])
+        sample.update(zip(rows, vectors, strict=True))
+        tokens += sum(map(len, vectors))
+        if centroids is None:
+            expected = tokens / len(sample) * len(passages)
+            count = min(MAX_CENTROIDS, 2 ** max(0, int(np.log2(max(1.0, CENTROIDS_PER_SQRT_TOKENS * np.sqrt(expected))))))
+        if tokens >= count * MAX_VECTORS_PER_CENTROID:
+            break
+    return sample, count
 
 
 def _encode_passages(

@@ -84,8 +84,8 @@ def check_file(path: Path, size: int, remedy: str) -> None:
         raise IndexFormatError(f"{path}: missing. {remedy}")
     if path.is_symlink() and path.resolve().parent != path.parent.resolve():
         raise IndexFormatError(f"{path}: leads out of the index folder. Put the file itself there. {remedy}")
-    if (found := path.stat().st_size) != size:
-        raise IndexFormatError(f"{path}: has {found} bytes, not {size}. {remedy}")
+    if (actual := path.stat().st_size) != size:
+        raise IndexFormatError(f"{path}: has {actual} bytes, not {size}. {remedy}")
 
 
 class FileEntry(ManifestEntry):

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +69,6 @@ class PassageSlice:
         self._passages, self._first, self._rows = passages, first, rows
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return self._rows
 
     def get(self, i: int, score: float = 0.0) -> Passage:
@@ -90,12 +89,12 @@ def top_rows(passages: Passages, rows: Ints, scores: NDArray[np.floating], k: in
     return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
 
 
-class Tombstones:
+class Tombstones(NamedTuple):
     """Deleted documents and dead rows, sorted, and moved rows `(row, document, number, start)`, sorted by row."""
 
-    def __init__(self, documents: Ints = EMPTY_ROWS, rows: Ints = EMPTY_ROWS, moved: Ints | None = None) -> None:
-        self.documents, self.rows = documents, rows
-        self.moved: Ints = np.zeros((0, 4), np.int64) if moved is None else moved
+    documents: Ints = EMPTY_ROWS
+    rows: Ints = EMPTY_ROWS
+    moved: Ints = EMPTY_ROWS.reshape(0, 4)
 
     @classmethod
     def open(cls, path: Path, digest: str) -> "Tombstones":
@@ -119,20 +118,16 @@ class Tombstones:
         if np.any((self.moved[:, 1] < 0) | (self.moved[:, 1] >= documents)):
             raise IndexFormatError(f"{path}: moves a passage to a document that the index does not have. {DAMAGE_HINT}")
 
-    def is_dead(self, rows: Ints) -> NDArray[np.bool_]:
-        """Return for each row whether it is dead."""
-        return is_in_sorted(rows, self.rows)
-
     def places(self, rows: Ints, spans: Ints) -> Ints:
         """Replace the places of moved rows in `spans` (document, number, start, end), one for each row."""
         if not len(self.moved):
             return spans
         at = np.minimum(np.searchsorted(self.moved[:, 0], rows), len(self.moved) - 1)
-        here = np.flatnonzero(self.moved[at, 0] == rows)
+        has_moved = np.flatnonzero(self.moved[at, 0] == rows)
         spans = spans.copy()
-        length = spans[here, 3] - spans[here, 2]
-        spans[here, :3] = self.moved[at[here], 1:]
-        spans[here, 3] = spans[here, 2] + length
+        length = spans[has_moved, 3] - spans[has_moved, 2]
+        spans[has_moved, :3] = self.moved[at[has_moved], 1:]
+        spans[has_moved, 3] = spans[has_moved, 2] + length
         return spans
 
 
@@ -177,7 +172,6 @@ class PassageStore:
         self._documents = [0, *accumulate(len(s.document_keys) for s in shards)]
 
     def __len__(self) -> int:
-        """Return the number of rows, including deleted ones."""
         return self._rows[-1]
 
     @property
@@ -187,21 +181,16 @@ class PassageStore:
 
     def live(self) -> Iterator[int]:
         """Yield the rows that are not deleted, ascending."""
-        dead = iter([*self.tombstones.rows.tolist(), -1])
-        skip = next(dead)
-        for row in range(len(self)):
-            if row == skip:
-                skip = next(dead)
-            else:
-                yield row
+        dead = set(self.tombstones.rows.tolist())
+        return (row for row in range(len(self)) if row not in dead)
 
     def places(self, rows: Ints) -> Ints:
         """Return (document, number, start, end) of each row, with tombstones applied."""
         places = np.empty((len(rows), 4), np.int64)
         numbers = np.searchsorted(self._rows, rows, side="right") - 1
         for number in np.unique(numbers):
-            here = numbers == number
-            places[here] = self.shards[number].spans[rows[here] - self._rows[number]]
+            inside = numbers == number
+            places[inside] = self.shards[number].spans[rows[inside] - self._rows[number]]
         return self.tombstones.places(rows, places)
 
     def text(self, row: int) -> tuple[str, str]:

@@ -87,14 +87,10 @@ def plan_build(
     passages, documents = round(whole.passages), round(whole.documents)
     rate = measure_embedding_rate(embedder, survey.texts)
     name = factory(passages)
-    code = bytes_per_vector(name, embedder.dimension)
-    stored = embedder.dimension * number_bytes + BYTES_PER_PASSAGE + (code if name != "Flat" else 0)
-    memory = (
-        (peak_memory() or UNKNOWN_MEMORY)
-        + BUFFER_BYTES
-        + passages * (MEMORY_PER_PASSAGE + (code if name != "Flat" else 0))
-        + documents * MEMORY_PER_DOCUMENT
-    )
+    code = 0 if name == "Flat" else bytes_per_vector(name, embedder.dimension)
+    stored = embedder.dimension * number_bytes + BYTES_PER_PASSAGE + code
+    memory = (peak_memory() or UNKNOWN_MEMORY) + BUFFER_BYTES
+    memory += passages * (MEMORY_PER_PASSAGE + code) + documents * MEMORY_PER_DOCUMENT
     return BuildPlan(
         exact=complete,
         documents=documents,
@@ -102,7 +98,7 @@ def plan_build(
         words=whole.words / whole.passages,
         factory=name,
         disk=round(passages * stored + whole.text + whole.titles + documents * BYTES_PER_DOCUMENT),
-        memory=round(memory),
+        memory=memory,
         reading=whole.seconds / (1 if exact else max(1, reader.workers)),
         embedding=passages / rate,
         searching=estimate_faiss_seconds(name, passages, embedder.dimension),
@@ -195,14 +191,13 @@ SCATTERED_ACCESS_FACTOR = 20
 """Slowdown of distances to scattered vectors against a matrix product."""
 
 
-def _list_count(factory: str) -> int:
-    match = re.search(r"IVF(\d+)", factory)
-    return int(match[1]) if match else 0
-
-
-def _neighbour_count(factory: str) -> int:
-    match = re.search(r"^(?:.*,)?HNSW(\d*)", factory) if "IVF" not in factory else None
-    return int(match[1] or 32) if match else 0
+def _list_and_neighbour_counts(factory: str) -> tuple[int, int]:
+    """Return the number of lists of an IVF and of links of a node of HNSW, each 0 for another factory."""
+    if "IVF" in factory:
+        lists = re.search(r"IVF(\d+)", factory)
+        return int(lists[1]) if lists else 0, 0
+    links = re.search(r"^(?:.*,)?HNSW(\d*)", factory)
+    return 0, int(links[1] or 32) if links else 0
 
 
 def bytes_per_vector(factory: str, dimension: int) -> int:
@@ -212,15 +207,16 @@ def bytes_per_vector(factory: str, dimension: int) -> int:
     index = make_faiss_index(factory, dimension)
     inner = faiss.downcast_index(index.index) if isinstance(index, faiss.IndexPreTransform) else index
     codes = inner.storage if isinstance(inner, faiss.IndexHNSW) else inner
-    return int(codes.sa_code_size()) + (8 if _list_count(factory) else 0) + 8 * _neighbour_count(factory)
+    lists, neighbours = _list_and_neighbour_counts(factory)
+    return int(codes.sa_code_size()) + (8 if lists else 0) + 8 * neighbours
 
 
 def estimate_faiss_seconds(factory: str, passages: int, dimension: int) -> float:
     """Estimate the seconds to train and fill an index of this factory; 0 for exact search."""
     if factory == "Flat":
         return 0.0
-    lists = _list_count(factory)
-    near = HNSW_VISITED_NODES * 2 * _neighbour_count(factory) * SCATTERED_ACCESS_FACTOR
+    lists, neighbours = _list_and_neighbour_counts(factory)
+    near = HNSW_VISITED_NODES * 2 * neighbours * SCATTERED_ACCESS_FACTOR
     coded = PQ_CODEWORDS if "PQ" in factory else 0
     trained = KMEANS_ITERATIONS * min(passages, KMEANS_VECTORS_PER_LIST * lists) * lists
     return 2 * dimension * (trained + passages * (lists + near + coded)) / _measure_flops()

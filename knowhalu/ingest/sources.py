@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple
 
 from knowhalu.errors import InputError
 from knowhalu.ingest.html import read_html
-from knowhalu.ingest.pdf import read_pdf
 from knowhalu.ingest.records import (
     BrokenRecord,
     FieldNames,
@@ -24,7 +23,7 @@ from knowhalu.ingest.records import (
     run_jobs,
 )
 from knowhalu.ingest.tables import PRESET_FIELDS, read_jsonl, read_parquet, read_table
-from knowhalu.ingest.text import read_markdown, read_text
+from knowhalu.ingest.text import read_markdown, read_pdf, read_text
 from knowhalu.ingest.wikipedia import read_dump
 from knowhalu.io.compression import COMPRESSED_SUFFIXES, READ_ERRORS, PositionCallback, open_uncompressed, uncompressed_name
 from knowhalu.io.keys import KeySet, make_key
@@ -66,8 +65,10 @@ class DocumentReader:
         format: str = "",
         workers: int = 1,
     ) -> None:
+        if format and format not in FORMATS:
+            raise InputError(f"the format {format!r} is unknown. Known formats are {', '.join(FORMATS)}")
         self.fields, self.on_error, self.quotes = fields or FieldNames(), on_error, quotes
-        self.format, self.workers = check_format(format), workers
+        self.format, self.workers = format, workers
         self.ignored: list[str] = []
         roots = [paths] if isinstance(paths, Path) else list(paths)
         self.files = [pair for path in roots for pair in self._files(path)]
@@ -239,13 +240,6 @@ def read_source_rows(file: SourceFile, note: PositionCallback) -> Iterator[Sourc
     yield from reader(file._replace(format=kind, fields=fields), note)
 
 
-def check_format(name: str) -> str:
-    """Return the name of a format; raises InputError, with all known formats, for an unknown one."""
-    if name and name not in FORMATS:
-        raise InputError(f"the format {name!r} is unknown. Known formats are {', '.join(FORMATS)}")
-    return name
-
-
 def list_files(folder: Path) -> list[tuple[Path, str]]:
     """List the files below a folder with their relative paths, sorted, without hidden ones and without following cycles.
 
@@ -255,7 +249,12 @@ def list_files(folder: Path) -> list[tuple[Path, str]]:
     seen = {_folder_identity(folder)}
     folders = [folder]
     while folders:
-        for path in _list_entries(folders.pop()):
+        parent = folders.pop()
+        try:
+            entries = sorted(parent.iterdir())
+        except OSError as error:
+            raise InputError(f"{parent}: cannot be listed ({error.strerror}). Change its permissions") from error
+        for path in entries:
             if path.name.startswith("."):
                 continue
             if path.is_file() or not path.exists():  # neither sockets nor devices
@@ -264,13 +263,6 @@ def list_files(folder: Path) -> list[tuple[Path, str]]:
                 seen.add(identity)
                 folders.append(path)
     return sorted(files)
-
-
-def _list_entries(folder: Path) -> list[Path]:
-    try:
-        return sorted(folder.iterdir())
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be listed ({error.strerror}). Change its permissions") from error
 
 
 def _folder_identity(folder: Path) -> tuple[int, int]:

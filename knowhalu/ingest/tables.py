@@ -7,14 +7,15 @@ and KILT; their lists of sentences are joined into one text.
 import csv
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from knowhalu.errors import InputError, MissingExtra
+from knowhalu.errors import InputError
 from knowhalu.ingest.records import BYTE_ORDER_MARK, BrokenRecord, FieldNames, Heading, SourceFile, SourceRow
 from knowhalu.io import compression
 from knowhalu.io.compression import PositionCallback, read_file_lines
+from knowhalu.io.rows import import_pyarrow
 
 COLBERT_FORMAT = "colbert"
 PRESET_FIELDS = {
@@ -86,8 +87,10 @@ def read_table(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow]:
             return
         if header is None:
             header = [c.strip() for c in cells]
+        elif cells and len(cells) == len(header):
+            yield _row(file, start, dict(zip(header, cells, strict=True)))
         elif cells:
-            yield _row(file, start, _row_fields(header, cells))
+            yield _row(file, start, BrokenRecord(f"{len(cells)} columns instead of {len(header)} ({', '.join(header)})"))
 
 
 def _default_columns(cells: list[str], fields: FieldNames) -> list[str] | None:
@@ -96,35 +99,24 @@ def _default_columns(cells: list[str], fields: FieldNames) -> list[str] | None:
     return ["pid", "passage", "title"][: len(cells)] if not named and cells[0].isdecimal() and len(cells) in {2, 3} else None
 
 
-def _row_fields(header: list[str], cells: list[str]) -> Mapping[str, Any] | BrokenRecord:
-    if len(cells) != len(header):
-        return BrokenRecord(f"{len(cells)} columns instead of {len(header)} ({', '.join(header)})")
-    return dict(zip(header, cells, strict=True))
-
-
 def read_parquet(file: SourceFile, note: PositionCallback) -> Iterator[SourceRow]:
     """Read the rows of a Parquet file, without columns that are not needed."""
+    pa = import_pyarrow()
+    from pyarrow import parquet
+
     try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise MissingExtra("pyarrow", "parquet") from error
-    try:
-        with pq.ParquetFile(file.path, memory_map=True) as table:
+        with parquet.ParquetFile(file.path, memory_map=True) as table:
             number, size = 0, file.path.stat().st_size
-            wanted = _columns_to_read(table.schema_arrow.names, file.fields)
-            for batch in table.iter_batches(batch_size=256, columns=wanted):
+            names = set(table.schema_arrow.names)
+            # other columns may be large, such as vectors
+            columns = [n for names_of in file.fields for n in names_of if n in names] if names & set(file.fields.text) else None
+            for batch in table.iter_batches(batch_size=256, columns=columns):
                 for value in batch.to_pylist():
                     number += 1
                     yield _row(file, number, value)
                 note(size * number // max(table.metadata.num_rows, 1))
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
         raise InputError(f"{file.path}: cannot be read as Parquet ({error}). Write the file again") from error
-
-
-def _columns_to_read(has: Sequence[str], fields: FieldNames) -> list[str] | None:
-    """Return the columns to read; others may be large, such as vectors."""
-    return [c for names in fields for c in names if c in has] if set(fields.text) & set(has) else None
 
 
 def _join_text_lists(row: SourceRow, file: SourceFile) -> SourceRow:

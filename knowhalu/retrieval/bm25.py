@@ -13,6 +13,7 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -181,12 +182,11 @@ class LexicalIndex:
         """Return the best rows of one query and their scores, best first."""
         rows, scores = np.zeros(0, dtype=np.int64), np.zeros(0)
         terms = sorted(self._query_terms(query), key=lambda term: -term.weight)
-        rest = [0.0] * (len(terms) + 1)  # upper bound of what the terms from here on add to a score
-        for i in range(len(terms) - 1, -1, -1):
-            rest[i] = rest[i + 1] + terms[i].weight
-        for i, term in enumerate(terms):
+        # upper bounds of what each term and those after it add to a score
+        bounds = list(accumulate((term.weight for term in reversed(terms)), initial=0.0))[:0:-1]
+        for term, bound in zip(terms, bounds, strict=True):
             # once k passages score more than this bound, no new passage can be among the best k (MaxScore)
-            if len(rows) >= k and np.partition(scores, -k)[-k] > rest[i] * (1 + 1e-9):
+            if len(rows) >= k and np.partition(scores, -k)[-k] > bound * (1 + 1e-9):
                 scores = scores + self._at(rows, term)
             else:
                 rows, scores = _add_scores(rows, scores, *self._all(term))

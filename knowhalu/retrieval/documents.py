@@ -101,11 +101,21 @@ def _top_chunks(search: DocumentSearch, known: dict[str, _EmbeddedDocument], que
         vectors = known[document.text].vectors
         scores = [] if vectors is None else (vectors @ query).tolist()
         scored += [(-score, d, i) for i, score in enumerate(scores)]
-    best = sorted((d, i, -lost) for lost, d, i in heapq.nsmallest(search.k, scored))
-    names = _document_names(search.documents)
-    return [
-        _passage(search.documents[d], names[d], d, i, known[search.documents[d].text].spans[i], score) for d, i, score in best
-    ]
+    names, passages = _document_names(search.documents), []
+    for d, i, negative in sorted((d, i, negative) for negative, d, i in heapq.nsmallest(search.k, scored)):
+        document = search.documents[d]
+        start, end, text = known[document.text].spans[i]
+        passage = Passage(
+            id=f"{names[d]}#{i + 1}",
+            text=text,
+            title=document.title,
+            score=-negative,
+            document=document.id or f"document-{d + 1}",
+            start=start,
+            end=end,
+        )
+        passages.append(passage)
+    return passages
 
 
 def _document_names(documents: Sequence[Document]) -> list[str]:
@@ -117,18 +127,6 @@ def _document_names(documents: Sequence[Document]) -> list[str]:
             name += f"-{place}"
         names[name] = None
     return list(names)
-
-
-def _passage(document: Document, name: str, d: int, i: int, span: Span, score: float) -> Passage:
-    return Passage(
-        id=f"{name}#{i + 1}",
-        text=span.text,
-        title=document.title,
-        score=score,
-        document=document.id or f"document-{d + 1}",
-        start=span.start,
-        end=span.end,
-    )
 
 
 class MemoryRetriever:

@@ -13,7 +13,7 @@ import numpy as np
 from knowhalu.index.container import BLOCK_BYTES, Floats, Ints, ShardVectors
 from knowhalu.index.faiss_file import open_faiss, parse_parameters
 from knowhalu.index.manifest import SearchParameters, check_embedder, open_shard_vectors, read_index_info
-from knowhalu.index.passages import open_store
+from knowhalu.index.passages import is_in_sorted, open_store
 from knowhalu.index.protocols import Embedder, check_k
 from knowhalu.types import Passage
 
@@ -56,7 +56,6 @@ class FaissIndex:
         return cls(folder, embedder, parameters)
 
     def __len__(self) -> int:
-        """Return the number of passages."""
         return self.manifest.counts.passages
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
@@ -95,7 +94,7 @@ class FaissIndex:
         """Rank candidate rows `(n, m)` by their exact scores, then by document and number, and keep `k`."""
         alive = rows >= 0
         if len(self.store.tombstones.rows):
-            alive &= ~self.store.tombstones.is_dead(rows)
+            alive &= ~is_in_sorted(rows, self.store.tombstones.rows)
         query_numbers, is_whole = np.arange(len(rows))[:, None], bool(alive.all())
         known = rows if is_whole else np.where(alive, rows, 0)
         scores = inner_products(queries, self._vectors, known)
@@ -126,7 +125,6 @@ class ExactSearch:
         """Bound of the rounding error of a score: that of a sum of this many products, for two orders of summation."""
 
     def __len__(self) -> int:
-        """Return the number of compared vectors."""
         return len(self._vectors) - self._first
 
     def candidates(self, queries: Floats, count: int) -> NearestCandidates:

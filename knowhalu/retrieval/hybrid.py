@@ -1,6 +1,7 @@
 """Retrievers over other retrievers: fuse the results of several by ranks or scores, or rerank those of one by a slower model."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import fsum
 from typing import Literal, NamedTuple
 
@@ -85,12 +86,11 @@ class HybridRetriever:
         check_k(k)
         depth = max(k, self.depth)
         results = [retriever.search(queries, depth) for retriever in self.retrievers]
-        return [self._fuse(rankings, k, depth) for rankings in zip(*results, strict=True)]
-
-    def _fuse(self, rankings: Sequence[Sequence[Passage]], k: int, depth: int) -> list[Passage]:
         if self.by == "scores":
-            return score_fusion(rankings, k, depth=depth, weights=self.weights)
-        return reciprocal_rank_fusion(rankings, k, constant=self.constant, weights=self.weights)
+            fuse = partial(score_fusion, depth=depth, weights=self.weights)
+        else:
+            fuse = partial(reciprocal_rank_fusion, constant=self.constant, weights=self.weights)
+        return [fuse(rankings, k) for rankings in zip(*results, strict=True)]
 
 
 class QueryPassage(NamedTuple):

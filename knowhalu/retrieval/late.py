@@ -5,7 +5,7 @@
 3. Their tokens are restored and scored by MaxSim.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -90,29 +90,26 @@ class _LateSegment:
         starts = np.cumsum(counts) - counts
         return np.repeat(first - starts, counts) + np.arange(int(counts.sum())), starts
 
-    def blocks(self, rows: Ints) -> list[Ints]:
-        """Split rows into blocks of about `BLOCK_TOKENS` tokens."""
+    def _score_blocks(self, rows: Ints, score: Callable[[Ints, Ints], Floats]) -> Floats:
+        """Score rows in blocks of about `BLOCK_TOKENS` tokens, by their `places`."""
         sizes = np.cumsum(self.tokens[rows + 1] - self.tokens[rows])
-        return [
-            b for b in np.split(rows, np.searchsorted(sizes, np.arange(BLOCK_TOKENS, int(sizes[-1]), BLOCK_TOKENS))) if len(b)
-        ]
+        blocks = np.split(rows, np.searchsorted(sizes, np.arange(BLOCK_TOKENS, int(sizes[-1]), BLOCK_TOKENS)))
+        return np.concatenate([score(*self.places(block)) for block in blocks if len(block)])
 
     def roughly(self, near: Floats, rows: Ints) -> Floats:
         """Score rows by the centroids of their tokens; `near` has the similarity of each centroid to each token of the query."""
-        scores = []
-        for block in self.blocks(rows):
-            places, starts = self.places(block)
-            scores.append(np.maximum.reduceat(near[self._checked_codes(places)], starts, axis=0).sum(axis=1))
-        return np.concatenate(scores)
+        return self._score_blocks(
+            rows, lambda places, starts: np.maximum.reduceat(near[self._checked_codes(places)], starts, axis=0).sum(axis=1)
+        )
 
     def exactly(self, query: Floats, rows: Ints) -> Floats:
         """Score rows by MaxSim over their restored tokens."""
-        scores = []
-        for block in self.blocks(rows):
-            places, starts = self.places(block)
+
+        def score(places: Ints, starts: Ints) -> Floats:
             codes = ResidualCodes(self._checked_codes(places), self.residuals[places])
-            scores.append(maxsim(query, self.codec.restore(codes), starts))
-        return np.concatenate(scores)
+            return maxsim(query, self.codec.restore(codes), starts)
+
+        return self._score_blocks(rows, score)
 
     def _checked_codes(self, places: Ints) -> NDArray[np.int32]:
         codes: NDArray[np.int32] = self.codes[places]
