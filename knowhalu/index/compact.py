@@ -72,7 +72,7 @@ def _repeated_occurrences(shard: Shard, store: PassageStore, homes: dict[tuple[i
 
 
 def _iterate_live(places: Ints, store: PassageStore) -> Iterator[tuple[int, list[int]]]:
-    live = np.flatnonzero(~is_in_sorted(np.ascontiguousarray(places[:, 0]), store.tombstones.documents))
+    live = np.flatnonzero(~is_in_sorted(places[:, 0], store.tombstones.documents))
     for start in range(0, len(live), BLOCK_VECTORS):
         block = live[start : start + BLOCK_VECTORS]
         yield from zip(block.tolist(), places[block].tolist(), strict=True)

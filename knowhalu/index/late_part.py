@@ -3,7 +3,6 @@
 A vector is stored as its nearest centroid and a residual in a few bits per number (ColBERTv2, section 3.3).
 """
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -164,7 +163,6 @@ def build_late_part(
             row, centroid = np.unique(np.stack([rows, codes.centroids], axis=1), axis=0).T
             runs.add(centroid.astype(np.uint64) * step, row, 1)
         write_posting_lists(out, runs)
-        shutil.rmtree(runs.folder)
         settings: dict[str, str | int | float] = {"encoder": encoder.name, "fingerprint": encoder.fingerprint}
         return out.finish(content, len(passages), {**settings, "dimension": encoder.dimension, "bits": bits})
 

@@ -212,7 +212,10 @@ class PostingRuns:
 
 
 def write_posting_lists(out: PartWriter, runs: PostingRuns) -> None:
-    """Write postings as arrays: ascending `keys`, `ends` of their lists, and `rows` and `counts` of all lists concatenated."""
+    """Write postings as arrays: ascending `keys`, `ends` of their lists, and `rows` and `counts` of all lists concatenated.
+
+    The files of the runs are removed.
+    """
     total = 0
     out.add("ends", np.zeros(1), "<i8")
     for postings in runs.merged():
@@ -222,3 +225,4 @@ def write_posting_lists(out: PartWriter, runs: PostingRuns) -> None:
         out.add("rows", postings["row"], "<i4")
         out.add("counts", postings["count"], "u1")
         total += len(postings)
+    shutil.rmtree(runs.folder)

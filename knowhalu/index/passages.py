@@ -135,6 +135,7 @@ def is_in_sorted(values: Ints, sorted_values: Ints) -> NDArray[np.bool_]:
     """Return for each value whether it is in a sorted array."""
     if not len(sorted_values):
         return np.zeros(values.shape, bool)
+    values = np.ascontiguousarray(values)  # a column is faster to search as a copy
     at = np.minimum(np.searchsorted(sorted_values, values), len(sorted_values) - 1)
     is_in: NDArray[np.bool_] = sorted_values[at] == values
     return is_in
@@ -143,7 +144,7 @@ def is_in_sorted(values: Ints, sorted_values: Ints) -> NDArray[np.bool_]:
 def resolve_deletions(shards: Sequence[Shard], documents: Ints) -> Tombstones:
     """Compute the dead and moved rows from the sorted numbers of the deleted documents."""
     firsts = np.cumsum([0, *map(len, shards)])
-    deleted = [np.flatnonzero(is_in_sorted(np.ascontiguousarray(s.spans[:, 0]), documents)) for s in shards]
+    deleted = [np.flatnonzero(is_in_sorted(s.spans[:, 0], documents)) for s in shards]
     rows = np.concatenate([inside + first for inside, first in zip(deleted, firsts, strict=False)]).astype(np.int64)
     keys = np.concatenate([s.keys[inside] for s, inside in zip(shards, deleted, strict=True)])
     order = np.argsort(keys)

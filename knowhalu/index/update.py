@@ -169,7 +169,7 @@ def _sum_content(store: PassageStore, documents: Ints) -> int:
     total = 0
     for shard in store.shards:
         for places, keys in ((shard.spans[:, :3], shard.keys), (shard.echo_places, shard.echo_keys)):
-            for i in np.flatnonzero(is_in_sorted(np.ascontiguousarray(places[:, 0]), documents)):
+            for i in np.flatnonzero(is_in_sorted(places[:, 0], documents)):
                 document, number, start = map(int, places[i])
                 total += hash_occurrence(store.document(document)[0], number, start, keys[i : i + 1].tobytes())
     return total
@@ -198,9 +198,7 @@ def _publish_change(
         written = edits.write(work.folder / "edits")
         name = f"edits-{written.digest[:16]}.bin"
         files[name], moves["edits"] = FileEntry(size=written.size, sha256=written.digest), name
-    places = sum(
-        int(np.sum(~is_in_sorted(np.ascontiguousarray(p[:, 0]), dead))) for s in store.shards for p in (s.spans, s.echo_places)
-    )
+    places = sum(int(np.sum(~is_in_sorted(p[:, 0], dead))) for s in store.shards for p in (s.spans, s.echo_places))
     passages = len(store) - len(edits.rows)
     update = {
         "created_by": CREATED_BY,

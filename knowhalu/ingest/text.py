@@ -42,8 +42,7 @@ def read_markdown(file: SourceFile, note: PositionCallback) -> Iterator[SourceRo
     title, text = _split_front_matter(row.value["text"])
     headings = tuple(find_headings(text))
     title = title or next((h.path[0] for h in headings if len(h.path) == 1), "") or file.path.stem
-    value = {"id": file.name, "title": title, "text": text}
-    yield row._replace(value=value, headings=drop_title_heading(headings, title))
+    yield file.row({"id": file.name, "title": title, "text": text}, drop_title_heading(headings, title))
 
 
 def drop_title_heading(headings: Iterable[Heading], title: str) -> tuple[Heading, ...]:
@@ -52,26 +51,27 @@ def drop_title_heading(headings: Iterable[Heading], title: str) -> tuple[Heading
     return tuple(h for h in short if h.path)
 
 
-def read_whole_file(path: Path) -> bytes | BrokenRecord:
-    """Read a file with one document; return its problem where it cannot be read or is too long."""
+def read_whole_file(path: Path) -> bytes:
+    """Read a file with one document; raises BrokenRecord where it cannot be read or is too long."""
     try:
         data = read_document_bytes(path)
     except READ_ERRORS as error:
-        return BrokenRecord(f"cannot be read ({error})")
-    return BrokenRecord(f"longer than {compression.MAX_RECORD_BYTES >> 20} MiB; split the document") if data is None else data
+        raise BrokenRecord(f"cannot be read ({error})") from None
+    if data is None:
+        raise BrokenRecord(f"longer than {compression.MAX_RECORD_BYTES >> 20} MiB; split the document")
+    return data
 
 
 def _document(file: SourceFile) -> SourceRow:
-    data = read_whole_file(file.path)
-    if isinstance(data, BrokenRecord):
-        return SourceRow(data, file.name, str(file.path))
     try:
+        data = read_whole_file(file.path)
         text = data.decode("utf-16" if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8").removeprefix(BYTE_ORDER_MARK)
+    except BrokenRecord as problem:
+        return file.row(problem)
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         return SourceRow(BrokenRecord(f"not UTF-8 ({error.reason}); convert the file to UTF-8"), file.name, f"{file.path}:{line}")
-    value = {"id": file.name, "title": file.path.stem, "text": text}
-    return SourceRow(value, file.name, str(file.path))
+    return file.row({"id": file.name, "title": file.path.stem, "text": text})
 
 
 def _split_front_matter(text: str) -> tuple[str, str]:
@@ -139,16 +139,16 @@ def _import_pypdf() -> Any:
 
 
 def _read_pages(file: SourceFile) -> list[SourceRow]:
-    pypdf, where = _import_pypdf(), str(file.path)
+    pypdf = _import_pypdf()
     library_errors = (pypdf.errors.PyPdfError, pypdf.errors.DependencyError)
     try:
         with file.path.open("rb") as raw:
             reader = pypdf.PdfReader(raw)
             if reader.is_encrypted and not reader.decrypt(""):
-                return [SourceRow(BrokenRecord("needs a password; save a copy without one"), file.name, where)]
+                return [file.row(BrokenRecord("needs a password; save a copy without one"))]
             return _extract_pages(file, reader)
     except (*library_errors, *PDF_ERRORS) as error:
-        return [SourceRow(BrokenRecord(f"cannot be read as PDF ({error or type(error).__name__})"), file.name, where)]
+        return [file.row(BrokenRecord(f"cannot be read as PDF ({error or type(error).__name__})"))]
 
 
 def _extract_pages(file: SourceFile, reader: "PdfReader") -> list[SourceRow]:
@@ -166,10 +166,10 @@ def _extract_pages(file: SourceFile, reader: "PdfReader") -> list[SourceRow]:
         else:
             blank += 1
     if scanned:
-        rows.append(SourceRow(BrokenRecord(f"pages {', '.join(scanned)}: {SCANNED_PAGE_MESSAGE}"), file.name, str(file.path)))
+        rows.append(file.row(BrokenRecord(f"pages {', '.join(scanned)}: {SCANNED_PAGE_MESSAGE}")))
     elif not rows:
-        return [SourceRow(BrokenRecord("the file has no text"), file.name, str(file.path))]
-    return rows + [SourceRow(SkippedRecord("blank PDF page"), file.name, str(file.path))] * blank
+        return [file.row(BrokenRecord("the file has no text"))]
+    return rows + [file.row(SkippedRecord("blank PDF page"))] * blank
 
 
 def _title(reader: "PdfReader") -> str:

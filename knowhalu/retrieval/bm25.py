@@ -1,4 +1,4 @@
-"""Lexical search: BM25 over the memory-mapped lexical parts of an index: search terms, and the rows and counts of every term.
+"""Lexical search: BM25 over the memory-mapped lexical parts of an index, which hold the rows and counts of every term.
 
 Scores are those of Lucene's BM25 (Kamphuis et al. 2020, "Which BM25 do you mean?") and of `bm25s` with method "lucene": for a
 term in `n` of `N` passages, `ln(1 + (N - n + 0.5) / (n + 0.5)) * f / (f + k1 * (1 - b + b * length / average))`. `bm25s` itself
@@ -8,7 +8,6 @@ computes all scores in memory when it indexes, from an `N` and `average` that de
 import hashlib
 import math
 import re
-import shutil
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -94,7 +93,6 @@ def build_lexical_part(passages: PassageRows, folder: Path, content: str, *, run
             runs.add(np.array(keys, dtype=np.uint64), rows, counts)
         write_posting_lists(out, runs)
         out.add("lengths", lengths, "<i4")
-        shutil.rmtree(runs.folder)
         return out.finish(
             content, len(passages), {"terms": search_terms_fingerprint(), "tokens": int(lengths.sum(dtype=np.int64))}
         )
@@ -114,7 +112,7 @@ class _LexicalSegment:
     """One lexical part: rows of the part count from 0, which is row `first` of the index."""
 
     def __init__(self, part: IndexPart, first: int) -> None:
-        if part.head.settings.get("terms") != search_terms_fingerprint():
+        if not is_lexical_part_current(part):
             raise IndexFormatError(f"{part.folder}: its terms were made by another version of knowhalu. {part.remedy}")
         self.part, self.first, self.size = part, first, part.head.passages
         self.keys = part.array("keys", "<u8", None)
