@@ -7,7 +7,7 @@ on a network disk.
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,6 @@ PASSAGES_PER_CALL = 512
 """Passages embedded in one call, all of about the same length."""
 NORM_TOLERANCE = 0.02
 """How far the square of a vector's length may be from 1, as half precision makes it."""
-EmbedderLoader = Callable[[], Embedder]
 
 
 class EmbeddingTask(NamedTuple):
@@ -40,11 +39,8 @@ class EmbeddingTask(NamedTuple):
         return self.shard.path.with_suffix(".vectors")
 
 
-class EmbeddingStage(Protocol):
-    """Embeds all tasks, in any order and in any process, and reports the number of passages as they are finished."""
-
-    def __call__(self, tasks: Sequence[EmbeddingTask], embedder: Embedder, report: Callable[[int], None]) -> None:
-        """Embed the tasks."""
+EmbeddingStage = Callable[[Sequence[EmbeddingTask], Embedder, Callable[[int], None]], None]
+"""Embeds all tasks, in any order and in any process, and reports the number of passages as they are finished."""
 
 
 def embed_locally(tasks: Sequence[EmbeddingTask], embedder: Embedder, report: Callable[[int], None]) -> None:
@@ -115,7 +111,7 @@ class RayEmbeddingStage:
     where Ray is not installed.
     """
 
-    def __init__(self, load: EmbedderLoader, workers: int | None = None) -> None:
+    def __init__(self, load: Callable[[], Embedder], workers: int | None = None) -> None:
         try:
             import ray  # noqa: F401
         except ImportError as error:
@@ -148,7 +144,7 @@ class RayEmbeddingStage:
 class _EmbeddingWorker:
     """A worker process of Ray that embeds shards by their numbers."""
 
-    def __init__(self, load: EmbedderLoader, tasks: list[EmbeddingTask], fingerprint: str) -> None:
+    def __init__(self, load: Callable[[], Embedder], tasks: list[EmbeddingTask], fingerprint: str) -> None:
         self._embedder, self._tasks = load(), tasks
         if self._embedder.fingerprint != fingerprint:
             raise ModelError(

@@ -5,7 +5,8 @@ A broken record is an InputError that names file and line; with `on_error="skip"
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -110,15 +111,13 @@ class DocumentReader:
     def _rows(self) -> Iterator[SourceRow | ReadJob]:
         before = 0
         for (path, name), size in zip(self.files, self.sizes, strict=True):
-            yield from read_source_rows(SourceFile(path, name, self.fields, self.quotes, self.format), self._at(before))
+            note = partial(self._note_position, before)
+            yield from read_source_rows(SourceFile(path, name, self.fields, self.quotes, self.format), note)
             before += size
             self.read = before
 
-    def _at(self, before: int) -> Callable[[int], None]:
-        def note(position: int) -> None:
-            self.read = before + position
-
-        return note
+    def _note_position(self, before: int, position: int) -> None:
+        self.read = before + position
 
     def _refuse(self, problem: str) -> None:
         if self.on_error == "raise":

@@ -33,10 +33,6 @@ class ProbeLimits(NamedTuple):
     candidates: int = 256
     for_each: int = 4
 
-    def depth(self, k: int) -> int:
-        """Return the number of candidates that are scored exactly for `k` passages."""
-        return max(self.candidates, self.for_each * k)
-
 
 class _LateSegment:
     """One late part: rows of the part count from 0, which is row `first` of the index."""
@@ -157,8 +153,9 @@ class LateInteractionIndex:
     def rank(self, query: Floats, k: int) -> list[tuple[int, float]]:
         """Return the best rows for the token vectors of one query `(tokens, dimension)`, and their scores, best first."""
         rows, scores = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.float32)]
+        depth = max(self.probing.candidates, self.probing.for_each * k)
         for segment in self._segments:
-            candidates = self._candidates(segment, query, self.probing.depth(k))
+            candidates = self._candidates(segment, query, depth)
             if len(candidates):
                 rows.append(candidates + segment.first)
                 scores.append(segment.exactly(query, candidates))
