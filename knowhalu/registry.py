@@ -151,7 +151,7 @@ LLMS: Mapping[str, str] = {
     "vllm": "knowhalu.llm.vllm:VLLMBackend",
 }
 RETRIEVERS = ("dense", "lexical", "hybrid", "late", "http", "qdrant")
-"""The built-in modes of retrieval; `knowhalu.engine.retriever_factory` opens them."""
+"""The built-in modes of retrieval; `knowhalu.engine.search_backend` opens them."""
 _BUILT_IN: Mapping[Kind, Mapping[str, Any]] = {"methods": METHODS, "llms": LLMS, "retrievers": dict.fromkeys(RETRIEVERS)}
 
 

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from knowhalu.errors import BackendError, IndexFormatError, InputError
+from knowhalu.retrieval.documents import MemoryRetriever
 from knowhalu.retrieval.http import HttpRetriever
-from knowhalu.retrieval.memory import MemoryRetriever
 from knowhalu.server import MAX_BODY_BYTES, SearchServer
 from tests.support.hanging import HANG
 from tests.support.indexing import FACTS

@@ -155,7 +155,7 @@ def _indexes(wanted: Path | None) -> Iterator[DoctorLine]:
     for folder in folders:
         needed = folder == wanted
         try:
-            from knowhalu.index.open import read_index_info
+            from knowhalu.index.manifest import read_index_info
 
             info = read_index_info(folder)
         except (ImportError, OSError, KnowHaluError) as error:

@@ -130,7 +130,7 @@ def compact(folder: Path, force: bool) -> None:
 def info(folder: Path, as_json: bool) -> None:
     """Show the content of an index and its search modes."""
     from knowhalu.index.extension import open_stored_passages, part_states
-    from knowhalu.index.open import read_index_info
+    from knowhalu.index.manifest import read_index_info
 
     manifest, parts = read_index_info(folder), part_states(open_stored_passages(folder))
     if as_json:
@@ -187,7 +187,7 @@ def _describe_chunking(chunking: "Chunking") -> str:
 @with_folder
 def verify(folder: Path) -> None:
     """Verify the checksums of an index and of its parts."""
-    from knowhalu.index.open import verify_index
+    from knowhalu.index.extension import verify_index
 
     if problems := verify_index(folder):
         for problem in problems:
@@ -198,7 +198,7 @@ def verify(folder: Path) -> None:
 
 def _open(folder: Path, mode: str, embedder: str | None, query_prefix: str | None, **given: Any) -> "Retriever":
     """Open an index with the options; only the models of the mode are loaded."""
-    from knowhalu.engine.retriever_factory import open_retriever
+    from knowhalu.engine.search_backend import open_retriever
 
     chosen = {name: given[name] for name in ("token_encoder", "fusion", "lexical_weight", "reranker", "rerank")}
     options = _checked({"index": folder, "mode": mode, "search": given["width"], **chosen})
@@ -264,7 +264,7 @@ def extend(folder: Path, lexical: bool, late: bool, token_encoder: str, bits: st
         raise click.UsageError("give --lexical, --late, or both")
     stored = open_stored_passages(folder)
     if lexical:
-        from knowhalu.index.bm25_part import build_lexical_part, is_lexical_part_current
+        from knowhalu.retrieval.bm25 import build_lexical_part, is_lexical_part_current
 
         _report(folder / "lexical", extend_index(stored, "lexical", build_lexical_part, is_lexical_part_current))
     if late:
@@ -297,7 +297,7 @@ def serve(folder: Path, host: str, port: int, **given: Any) -> None:
 
     There is no login: keep the server on this machine or in a trusted network. Stop it with Ctrl-C.
     """
-    from knowhalu.index.open import read_index_info
+    from knowhalu.index.manifest import read_index_info
     from knowhalu.server import SearchServer
 
     manifest = read_index_info(folder)

@@ -15,9 +15,9 @@ from knowhalu.cli.options import with_options
 from knowhalu.errors import IndexFormatError, counted
 
 if TYPE_CHECKING:
+    from knowhalu.index.build import BuildProgress
     from knowhalu.index.manifest import Chunking, Manifest
     from knowhalu.index.plan import BuildPlan
-    from knowhalu.index.progress import BuildProgress
     from knowhalu.index.protocols import Embedder
     from knowhalu.ingest.sources import DocumentReader
 
@@ -153,7 +153,7 @@ def index_summary(folder: Path, manifest: "Manifest") -> str:
 def load_index_embedder(folder: Path, embedder: str | None, **model: Any) -> Any:
     """Load the embedder of an index; raises IndexFormatError if it is not the packaged one and --embedder is missing."""
     from knowhalu.encoder.embedder import DEFAULT_EMBEDDER, load_embedder
-    from knowhalu.index.open import read_index_info
+    from knowhalu.index.manifest import read_index_info
 
     name = read_index_info(folder).embedder.name
     if embedder is None and name != DEFAULT_EMBEDDER:
@@ -163,8 +163,8 @@ def load_index_embedder(folder: Path, embedder: str | None, **model: Any) -> Any
 
 def refresh_bm25(folder: Path) -> None:
     """Update the BM25 part of a changed index; report a late-interaction part that is out of date, since it needs its model."""
-    from knowhalu.index.bm25_part import build_lexical_part, is_lexical_part_current
     from knowhalu.index.extension import extend_index, open_stored_passages, part_states
+    from knowhalu.retrieval.bm25 import build_lexical_part, is_lexical_part_current
 
     stored = open_stored_passages(folder)
     for part in part_states(stored):

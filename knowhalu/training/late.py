@@ -20,14 +20,12 @@ from knowhalu.encoder.device import mixed_precision
 from knowhalu.encoder.embedder import LateInteractionBert, punctuation_ids, tokenize_texts
 from knowhalu.encoder.verifier import EncodedPair, PairTokenizer, padded_length_for
 from knowhalu.errors import ResumeError
-from knowhalu.index.bm25_part import build_lexical_part
-from knowhalu.index.late_part import passage_text
+from knowhalu.index.late_part import maxsim, passage_text
 from knowhalu.index.part import IndexPart
 from knowhalu.index.passages import PassageList
 from knowhalu.index.protocols import TokenEncoder
-from knowhalu.index.residuals import maxsim
 from knowhalu.io.fitted_files import weights_hash
-from knowhalu.retrieval.bm25 import LexicalIndex
+from knowhalu.retrieval.bm25 import LexicalIndex, build_lexical_part
 from knowhalu.training.checkpoint import Checkpoint, optimizer_step, run_steps, write_checkpoint
 from knowhalu.training.data_files import read_training_rows
 from knowhalu.types import Passage

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowhalu.errors import InputError
-from knowhalu.index.residuals import ResidualCodec, ResidualCodes, maxsim
+from knowhalu.index.late_part import ResidualCodec, ResidualCodes, maxsim
 
 
 def unit(seed, count, dimension):
